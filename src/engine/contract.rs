@@ -1,0 +1,142 @@
+//! What passes between the engine and a world: ids, actions, facts, reasons. Plain values.
+//!
+//! A world knows the engine by this file and by the verbs of [`super::Engine`]; it sees no station.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+pub use crate::dns::{Answer, Families, NameFailure};
+pub use crate::store::job::{StoreDone, StoreJob};
+
+/// One connection: a slot that is used again, and how often it has been used before. A late event
+/// of an earlier use has another generation and is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnId {
+    /// Index in the world's and the engine's tables.
+    pub slot: u32,
+    /// Use of that slot, counted from 0.
+    pub generation: u32,
+}
+
+impl fmt::Display for ConnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
+}
+
+/// One look-up of a name under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LookupId(pub u32);
+
+/// What the engine asks of the world.
+#[derive(Debug)]
+pub enum Action {
+    /// Look a name up; answer with `resolved`.
+    Resolve {
+        /// To be named in the answer.
+        lookup: LookupId,
+        /// Host name as in the URL: ASCII, lower case, no port.
+        name: Box<str>,
+        /// Which addresses to ask for.
+        families: Families,
+    },
+    /// Open a connection; answer with `opened` (TCP stands, TLS begins), `connected` or `closed`.
+    Connect {
+        /// To be named in all that follows.
+        conn: ConnId,
+        /// Already checked against the forbidden ranges.
+        address: SocketAddr,
+        /// Name to verify and to send as SNI; `None` for plain HTTP.
+        tls: Option<Box<str>>,
+    },
+    /// There are bytes in `outgoing(conn)`: write them, report with `sent`.
+    Send(ConnId),
+    /// Stop reading this connection: its bytes stay with the kernel.
+    Pause(ConnId),
+    /// Read it again.
+    Resume(ConnId),
+    /// Close it and forget it. No `closed` is expected.
+    Close(ConnId),
+    /// Do this on a side thread; answer with `worked`.
+    Work(Job),
+}
+
+/// Work that would stall a turn. It owns its inputs and a disk handle.
+#[derive(Debug)]
+pub enum Job {
+    /// The archive's: sync what was written.
+    Store(StoreJob),
+}
+
+/// What came of a [`Job`].
+#[derive(Debug)]
+pub enum Done {
+    /// Of [`Job::Store`].
+    Store(StoreDone),
+}
+
+impl Job {
+    /// Does the work; the world says where (side thread, or after a virtual delay).
+    pub fn run(self) -> Done {
+        match self {
+            Self::Store(job) => Done::Store(job.run()),
+        }
+    }
+}
+
+/// What is known of a connection once it stands: the archive records it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnFacts {
+    /// TLS, if any.
+    pub tls: Option<TlsFacts>,
+}
+
+/// Facts of a TLS session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// `tls/1.2` or `tls/1.3`, as in WARC-Protocol.
+    pub version: &'static str,
+    /// Name of the suite, as in WARC-Cipher-Suite.
+    pub suite: &'static str,
+    /// An earlier session was resumed.
+    pub resumed: bool,
+    /// The certificate was verified (it is not if the config switches that off).
+    pub verified: bool,
+}
+
+/// Why a connection ended or never stood, told by the world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The peer closed its side in order.
+    End,
+    /// Reset by the peer.
+    Reset,
+    /// Connection refused.
+    Refused,
+    /// No route, network or host down.
+    Unreachable,
+    /// The certificate was not accepted: why, in words.
+    Certificate(String),
+    /// Another failure of the TLS handshake or session: what, in words.
+    Tls(String),
+    /// TCP ended without TLS's own close: what came may have been cut.
+    TlsCut,
+    /// No descriptor or port was left here: our own trouble, worth another try later.
+    Local(String),
+}
+
+/// Room for received bytes, or why there is none.
+#[derive(Debug)]
+pub enum Space<'a> {
+    /// Write here (never empty), then say how much with `received`.
+    Room(&'a mut [u8]),
+    /// Not now: wait for `Resume`.
+    Paused,
+    /// No such connection any more.
+    Gone,
+}
+
+/// Address of a peer as logs print it.
+pub fn ip_of(address: SocketAddr) -> IpAddr {
+    address.ip()
+}

@@ -1,0 +1,2 @@
+//! The road: wiring.
+pub mod contract;

@@ -1,0 +1,42 @@
+#![doc = include_str!("ARCHITECTURE.md")]
+
+// Ground: plain values, known to all.
+pub mod disk;
+pub mod map;
+pub mod stats;
+pub mod time;
+
+// Stations, in the order a URL meets them.
+pub mod url;
+
+pub mod seeds;
+
+pub mod seen;
+
+pub mod frontier;
+
+pub mod dns;
+
+pub mod http;
+
+pub mod robots;
+
+pub mod links;
+
+pub mod store;
+
+// The road.
+pub mod conf;
+pub mod engine;
+
+// A web to crawl.
+pub mod lab;
+pub mod web;
+
+// Two worlds.
+pub mod os;
+pub mod sim;
+
+// The top.
+pub mod commands;
+pub mod report;

@@ -1,0 +1,373 @@
+//! Time as values: monotonic instants, calendar time, and the one store of deadlines.
+//!
+//! Nothing here reads a clock. The world reads it once a turn and hands the result in as [`Now`];
+//! the simulator starts at zero and jumps. Durations are `std::time::Duration`.
+//!
+//! Laws: an [`Instant`] never goes back within a run; [`Timers`] gives deadlines in order of time,
+//! ties by order of setting, so that two runs with the same inputs expire in the same order.
+//! Cost: setting, moving and cancelling a deadline is O(log n) without allocation once the tables
+//! have grown; the nearest one is O(1).
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// A point in monotonic time: microseconds since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The start of the run.
+    pub const ZERO: Self = Self(0);
+    /// Later than anything that will happen.
+    pub const FAR: Self = Self(u64::MAX);
+
+    /// The instant `us` microseconds after the start.
+    pub const fn from_micros(us: u64) -> Self {
+        Self(us)
+    }
+
+    /// Microseconds since the start.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Time passed since `earlier`; zero if `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, by: Duration) -> Self {
+        let us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(us))
+    }
+}
+
+impl Sub<Instant> for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// Calendar time: microseconds since 1970-01-01T00:00:00Z. It may jump; only what leaves the
+/// program or outlives it (dates of records, ages across a restart) is told in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnixTime(u64);
+
+impl UnixTime {
+    /// `us` microseconds after the epoch.
+    pub const fn from_micros(us: u64) -> Self {
+        Self(us)
+    }
+
+    /// Microseconds after the epoch.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// This time less `by`, not before the epoch.
+    pub fn before(self, by: Duration) -> Self {
+        let us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(us))
+    }
+
+    /// The civil date and time of day in UTC.
+    pub fn civil(self) -> Civil {
+        Civil::of(self)
+    }
+}
+
+/// A date and time of day in UTC, as logs and archives print them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Civil {
+    /// Year of the proleptic Gregorian calendar.
+    pub year: u32,
+    /// 1 to 12.
+    pub month: u32,
+    /// 1 to 31.
+    pub day: u32,
+    /// 0 to 23.
+    pub hour: u32,
+    /// 0 to 59.
+    pub minute: u32,
+    /// 0 to 59; leap seconds don't exist in Unix time.
+    pub second: u32,
+    /// 0 to 999,999.
+    pub micros: u32,
+}
+
+impl Civil {
+    /// Years are counted from March, so that the leap day ends a year and month lengths follow
+    /// one linear rule; eras of 400 years have 146,097 days.
+    fn of(time: UnixTime) -> Self {
+        let seconds = time.0 / 1_000_000;
+        let days = seconds / 86_400 + 719_468;
+        let (era, day_of_era) = (days / 146_097, days % 146_097);
+        let leaps = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
+        let year_of_era = (day_of_era - leaps) / 365;
+        let years_days = 365 * year_of_era + year_of_era / 4 - year_of_era / 100;
+        let day_of_year = day_of_era - years_days;
+        let from_march = (5 * day_of_year + 2) / 153;
+        let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+        let year = era * 400 + year_of_era + u64::from(month <= 2);
+        let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        Self {
+            year: narrow(year),
+            month: narrow(month),
+            day: narrow(day_of_year - (153 * from_march + 2) / 5 + 1),
+            hour: narrow(seconds / 3_600 % 24),
+            minute: narrow(seconds / 60 % 60),
+            second: narrow(seconds % 60),
+            micros: narrow(time.0 % 1_000_000),
+        }
+    }
+
+    /// `2026-11-20T09:38:49Z`, the form of WARC-Date.
+    pub fn to_seconds(self) -> String {
+        let Self { year, month, day, hour, minute, second, .. } = self;
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+
+    /// `2026-11-20T09:38:49.123Z`, the form of the crawl log.
+    pub fn to_millis(self) -> String {
+        let Self { year, month, day, hour, minute, second, micros } = self;
+        let ms = micros / 1_000;
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+    }
+
+    /// `20261120093849`, the form of the index and of file names.
+    pub fn to_digits(self) -> String {
+        let Self { year, month, day, hour, minute, second, .. } = self;
+        format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+    }
+}
+
+/// What the world says about time, once a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic: all waiting is counted in it.
+    pub at: Instant,
+    /// Calendar: only for what is written down.
+    pub unix: UnixTime,
+}
+
+/// Deadlines by small dense keys (slots, server numbers): an indexed four-ary heap.
+#[derive(Debug, Default)]
+pub struct Timers {
+    heap: Vec<Timer>,
+    /// Place of each key in the heap, `ABSENT` if it has no deadline.
+    places: Vec<u32>,
+    /// Breaks ties in time by order of setting.
+    sequence: u64,
+}
+
+const ABSENT: u32 = u32::MAX;
+const ARITY: usize = 4;
+
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    at: Instant,
+    sequence: u64,
+    key: u32,
+}
+
+impl Timer {
+    fn order(&self) -> (Instant, u64) {
+        (self.at, self.sequence)
+    }
+}
+
+impl Timers {
+    /// No deadlines.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets or moves the deadline of `key`.
+    pub fn set(&mut self, key: u32, at: Instant) {
+        self.sequence += 1;
+        let timer = Timer { at, sequence: self.sequence, key };
+        let slot = key as usize;
+        if slot >= self.places.len() {
+            self.places.resize(slot + 1, ABSENT);
+        }
+        let mut place = self.places[slot] as usize;
+        if self.places[slot] == ABSENT {
+            place = self.heap.len();
+            self.heap.push(timer);
+        } else {
+            self.heap[place] = timer;
+        }
+        self.settle(place);
+    }
+
+    /// Forgets the deadline of `key`, if it has one.
+    pub fn cancel(&mut self, key: u32) {
+        let place = self.places.get(key as usize).copied().unwrap_or(ABSENT);
+        if place != ABSENT {
+            self.remove(place as usize);
+        }
+    }
+
+    /// The deadline of `key`.
+    pub fn at(&self, key: u32) -> Option<Instant> {
+        let place = self.places.get(key as usize).copied().unwrap_or(ABSENT);
+        (place != ABSENT).then(|| self.heap[place as usize].at)
+    }
+
+    /// The nearest deadline of all.
+    pub fn nearest(&self) -> Option<Instant> {
+        self.heap.first().map(|timer| timer.at)
+    }
+
+    /// Takes one key whose deadline is at or before `now`.
+    pub fn expire(&mut self, now: Instant) -> Option<u32> {
+        let first = *self.heap.first()?;
+        if first.at > now {
+            return None;
+        }
+        self.remove(0);
+        Some(first.key)
+    }
+
+    /// Deadlines set.
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Whether none is set.
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    fn remove(&mut self, place: usize) {
+        let gone = self.heap.swap_remove(place);
+        self.places[gone.key as usize] = ABSENT;
+        if place < self.heap.len() {
+            self.settle(place);
+        }
+    }
+
+    /// Moves the timer at `place` to where its order belongs; only one of the two moves acts.
+    fn settle(&mut self, place: usize) {
+        let place = self.rise(place);
+        self.sink(place);
+    }
+
+    fn rise(&mut self, mut place: usize) -> usize {
+        let timer = self.heap[place];
+        while place > 0 {
+            let parent = (place - 1) / ARITY;
+            if self.heap[parent].order() <= timer.order() {
+                break;
+            }
+            self.put(place, self.heap[parent]);
+            place = parent;
+        }
+        self.put(place, timer);
+        place
+    }
+
+    fn sink(&mut self, mut place: usize) {
+        let timer = self.heap[place];
+        loop {
+            let first = place * ARITY + 1;
+            let children = first..(first + ARITY).min(self.heap.len());
+            let Some(least) = children.min_by_key(|&child| self.heap[child].order()) else {
+                break;
+            };
+            if timer.order() <= self.heap[least].order() {
+                break;
+            }
+            self.put(place, self.heap[least]);
+            place = least;
+        }
+        self.put(place, timer);
+    }
+
+    fn put(&mut self, place: usize, timer: Timer) {
+        self.heap[place] = timer;
+        self.places[timer.key as usize] = u32::try_from(place).expect("fewer than 2^32 timers");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn civil_dates_of_known_instants() {
+        let cases = [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_827_696, "2000-02-29T12:34:56.000Z"),
+            (1_709_251_199, "2024-02-29T23:59:59.000Z"),
+            (1_709_251_200, "2024-03-01T00:00:00.000Z"),
+            (1_767_225_599, "2025-12-31T23:59:59.000Z"),
+            (1_795_167_529, "2026-11-20T09:38:49.000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
+        ];
+        for (seconds, expected) in cases {
+            let time = UnixTime::from_micros(seconds * 1_000_000);
+            assert_eq!(time.civil().to_millis(), expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn instants_saturate_instead_of_wrapping() {
+        assert_eq!(Instant::FAR + Duration::from_secs(1), Instant::FAR);
+        assert_eq!(Instant::ZERO.since(Instant::from_micros(5)), Duration::ZERO);
+    }
+
+    /// Law: under any history the timers agree with a sorted map that is rebuilt naively.
+    #[test]
+    fn timers_agree_with_a_sorted_map() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % below
+        };
+        let (mut timers, mut model, mut sequence) = (Timers::new(), BTreeMap::new(), 0_u64);
+        for _ in 0..20_000 {
+            let key = u32::try_from(next(64)).unwrap();
+            match next(4) {
+                0 | 1 => {
+                    let at = Instant::from_micros(next(1_000));
+                    sequence += 1;
+                    timers.set(key, at);
+                    model.retain(|_, kept| *kept != key);
+                    model.insert((at, sequence), key);
+                }
+                2 => {
+                    timers.cancel(key);
+                    model.retain(|_, kept| *kept != key);
+                }
+                _ => {
+                    let now = Instant::from_micros(next(1_000));
+                    let due = model.first_key_value().filter(|((at, _), _)| *at <= now);
+                    let due = due.map(|(order, key)| (*order, *key));
+                    assert_eq!(timers.expire(now), due.map(|(_, key)| key));
+                    if let Some((order, _)) = due {
+                        model.remove(&order);
+                    }
+                }
+            }
+            assert_eq!(timers.len(), model.len());
+            assert_eq!(timers.nearest(), model.keys().next().map(|(at, _)| *at));
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! (station)
+pub mod canon;
+pub mod domain;
+pub mod key;
+pub mod scope;
