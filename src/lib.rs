@@ -39,4 +39,3 @@ pub mod sim;
 
 // The top.
 pub mod commands;
-pub mod report;

@@ -2,7 +2,8 @@
 //!
 //! The standard hasher draws its seed per process, so that iteration order differs from run to
 //! run. Here the seed is fixed; iteration order still must not decide anything. Keys that a page
-//! author chooses go in as keyed fingerprints ([`crate::url::Fingerprint`]) or are bounded in count.
+//! author chooses go in as keyed fingerprints ([`crate::url::Fingerprint`]), or their count has a
+//! cap.
 
 #![expect(clippy::disallowed_types, reason = "the one place that names the standard maps")]
 

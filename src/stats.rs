@@ -7,6 +7,7 @@
 //!
 //! Cost: two calls of the tick function a page and stage; a histogram sample is a shift and an add.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::time::Duration;
 
 /// A stage of the loop that time is charged to.
@@ -167,6 +168,20 @@ impl Histogram {
             }
         }
         self.max
+    }
+}
+
+/// As its count, mean, quantiles and maximum.
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(6))?;
+        map.serialize_entry("count", &self.count)?;
+        map.serialize_entry("mean", &self.mean())?;
+        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            map.serialize_entry(name, &self.quantile(share))?;
+        }
+        map.serialize_entry("max", &self.max)?;
+        map.end()
     }
 }
 
