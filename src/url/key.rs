@@ -1,1 +1,405 @@
-//! (station)
+//! The key a URL is deduplicated by: its canonical form, and what a crawl holds for the same page.
+//!
+//! The key is hashed and forgotten; the URL fetched stays as the page wrote it. The default rules
+//! can't merge two pages of a sane server: escapes are spelled in one way (RFC 3986, section
+//! 6.2.2), marks that advertisers and session trackers add are left out, so are an empty query and
+//! the dot behind a host name. `www.`, trailing slashes, index pages, the order of parameters and
+//! the scheme do make a difference to some servers, and are options.
+//!
+//! Law: the key of a key is that key. Cost: where no rule applies the key is the URL's own bytes,
+//! found out in one look at each byte; else one copy.
+
+use super::UrlRef;
+use crate::map::Set;
+
+/// Settings of the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Spell escapes in upper case, undo those of letters, digits and `-._~`, and escape the
+    /// characters that a URL may hold in a browser but not by RFC 3986.
+    pub normalise_escapes: bool,
+    /// Query parameters to leave out, by name; `*` at the end stands for anything, case is ignored.
+    pub drop_params: Vec<String>,
+    /// Parameters of path segments (`;name=value`) to leave out; written as `drop_params` are.
+    pub drop_path_params: Vec<String>,
+    /// Leave out a query that is empty, or has become so.
+    pub drop_empty_query: bool,
+    /// Leave out the dot behind a host name.
+    pub drop_host_dot: bool,
+    /// Put the parameters of a query in the order of their bytes.
+    pub sort_query: bool,
+    /// Last path segments that mean the folder they are in, such as `index.html`.
+    pub drop_index: Vec<String>,
+    /// Leave out the slash at the end of a path.
+    pub drop_trailing_slash: bool,
+    /// Leave out `www.` before a host name.
+    pub drop_www: bool,
+    /// Take https for http, where both have their default port.
+    pub merge_schemes: bool,
+}
+
+/// Added to links by others than the page's author, so that a page can't depend on them: click
+/// marks of advertising and mailing systems. And session ids under the names that the makers of
+/// server software gave them; shorter ones (`sid`, `s`) mean other things elsewhere.
+const PARAMS_DROPPED: [&str; 24] = [
+    "utm_*",
+    "gclid",
+    "gclsrc",
+    "gbraid",
+    "wbraid",
+    "dclid",
+    "fbclid",
+    "msclkid",
+    "yclid",
+    "ysclid",
+    "twclid",
+    "ttclid",
+    "igshid",
+    "mc_cid",
+    "mc_eid",
+    "mkt_tok",
+    "_ga",
+    "_gl",
+    "_hsenc",
+    "_hsmi",
+    "phpsessid",
+    "jsessionid",
+    "aspsessionid*",
+    "cftoken",
+];
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            normalise_escapes: true,
+            drop_params: PARAMS_DROPPED.map(String::from).to_vec(),
+            drop_path_params: vec!["jsessionid".into(), "phpsessid".into()],
+            drop_empty_query: true,
+            drop_host_dot: true,
+            sort_query: false,
+            drop_index: Vec::new(),
+            drop_trailing_slash: false,
+            drop_www: false,
+            merge_schemes: false,
+        }
+    }
+}
+
+/// The settings, made ready to be applied.
+#[derive(Clone, Debug)]
+pub struct KeyRules {
+    settings: Settings,
+    params: Names,
+    path_params: Names,
+}
+
+impl KeyRules {
+    /// The rules of these settings.
+    pub fn new(settings: Settings) -> Self {
+        let params = Names::new(&settings.drop_params);
+        let path_params = Names::new(&settings.drop_path_params);
+        Self { settings, params, path_params }
+    }
+
+    /// The key of `url`: its own bytes, or those written to `scratch`.
+    pub fn key<'a>(&self, url: UrlRef<'a>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        if self.is_its_own_key(url) {
+            return url.as_str().as_bytes();
+        }
+        scratch.clear();
+        self.push_origin(url, scratch);
+        self.push_path(url.path().as_bytes(), scratch);
+        if let Some(query) = url.query() {
+            self.push_query(query.as_bytes(), scratch);
+        }
+        scratch
+    }
+
+    /// Whether no rule applies; `false` may be wrong, `true` is not.
+    fn is_its_own_key(&self, url: UrlRef<'_>) -> bool {
+        let set = &self.settings;
+        let host = url.host();
+        if (set.drop_www && host.starts_with("www."))
+            || (set.drop_host_dot && host.ends_with('.'))
+            || self.is_merged(url)
+        {
+            return false;
+        }
+        let target = url.target().as_bytes();
+        let mut classes = 0;
+        for &byte in target {
+            classes |= CLASS[usize::from(byte)];
+        }
+        if set.normalise_escapes && classes & ESCAPES != 0 {
+            return false;
+        }
+        if !self.path_params.is_empty() && classes & SEMICOLON != 0 {
+            return false;
+        }
+        if classes & QUESTION == 0 {
+            return self.is_plain_path(target);
+        }
+        let path = url.path().as_bytes();
+        let query = &target[path.len() + 1..];
+        self.is_plain_path(path) && !set.sort_query && self.is_plain_query(query)
+    }
+
+    fn is_plain_path(&self, path: &[u8]) -> bool {
+        let set = &self.settings;
+        !(set.drop_trailing_slash && path.len() > 1 && path.ends_with(b"/"))
+            && (set.drop_index.is_empty() || !self.is_index(last_segment(path)))
+    }
+
+    fn is_plain_query(&self, query: &[u8]) -> bool {
+        !(query.is_empty() && self.settings.drop_empty_query)
+            && (self.params.is_empty() || !params(query).any(|param| self.params.has(name(param))))
+    }
+
+    /// Rules of scheme and host.
+    fn push_origin(&self, url: UrlRef<'_>, out: &mut Vec<u8>) {
+        let set = &self.settings;
+        let is_https = url.is_https() && !self.is_merged(url);
+        out.extend_from_slice(if is_https { b"https://" } else { b"http://" });
+        let (mut host, port) = url.authority().split_at(url.host().len());
+        if set.drop_host_dot {
+            host = host.strip_suffix('.').unwrap_or(host);
+        }
+        while set.drop_www && host.bytes().filter(|&b| b == b'.').count() > 1 {
+            let Some(bare) = host.strip_prefix("www.") else { break };
+            host = bare;
+        }
+        out.extend_from_slice(host.as_bytes());
+        out.extend_from_slice(port.as_bytes());
+    }
+
+    fn is_merged(&self, url: UrlRef<'_>) -> bool {
+        self.settings.merge_schemes && url.is_https() && url.port() == 443
+    }
+
+    /// Rules of the path: parameters, escapes, index pages, trailing slash.
+    fn push_path(&self, path: &[u8], out: &mut Vec<u8>) {
+        let path_start = out.len();
+        for segment in path[1..].split(|&b| b == b'/') {
+            out.push(b'/');
+            self.push_segment(segment, out);
+        }
+        loop {
+            let last = last_segment(&out[path_start..]);
+            if !last.is_empty() && self.is_index(last) {
+                out.truncate(out.len() - last.len());
+            } else if self.settings.drop_trailing_slash
+                && last.is_empty()
+                && out.len() > path_start + 1
+            {
+                out.pop();
+            } else {
+                break;
+            }
+        }
+    }
+
+    fn push_segment(&self, segment: &[u8], out: &mut Vec<u8>) {
+        let segment_start = out.len();
+        let mut parts = segment.split(|&b| b == b';');
+        self.push_escaped(parts.next().expect("a split gives one part at least"), out);
+        for param in parts {
+            let start = out.len();
+            out.push(b';');
+            self.push_escaped(param, out);
+            let is_dropped = self.path_params.has(name(&out[start + 1..]));
+            if is_dropped && !is_dot_segment(&out[segment_start..start]) {
+                out.truncate(start);
+            }
+        }
+    }
+
+    /// Rules of the query: parameters left out, their order, escapes, emptiness.
+    fn push_query(&self, query: &[u8], out: &mut Vec<u8>) {
+        let query_start = out.len();
+        for param in params(query) {
+            let start = out.len();
+            out.push(b'&');
+            self.push_escaped(param, out);
+            if self.params.has(name(&out[start + 1..])) {
+                out.truncate(start);
+            }
+        }
+        if self.settings.sort_query {
+            sort_params(query_start, out);
+        }
+        // Nothing is left if all was left out, a single mark if the query is empty.
+        if out.len() == query_start + 1 && self.settings.drop_empty_query {
+            out.truncate(query_start);
+        }
+        if let Some(mark) = out.get_mut(query_start) {
+            *mark = b'?';
+        }
+    }
+
+    /// RFC 3986, sections 2.3 and 6.2.2: one spelling for each character. A percent sign that
+    /// begins no escape is one that should have been escaped.
+    fn push_escaped(&self, text: &[u8], out: &mut Vec<u8>) {
+        if !self.settings.normalise_escapes {
+            out.extend_from_slice(text);
+            return;
+        }
+        let mut rest = text;
+        while let [first, after @ ..] = rest {
+            rest = after;
+            let escaped = match (first, after) {
+                (b'%', [high, low, ..]) => hex_pair(*high, *low),
+                _ => None,
+            };
+            match escaped {
+                Some(byte) => {
+                    rest = &after[2..];
+                    if CLASS[usize::from(byte)] & UNRESERVED != 0 {
+                        out.push(byte);
+                    } else {
+                        push_escape(byte, out);
+                    }
+                }
+                None if CLASS[usize::from(*first)] & ESCAPES != 0 => push_escape(*first, out),
+                None => out.push(*first),
+            }
+        }
+    }
+
+    fn is_index(&self, segment: &[u8]) -> bool {
+        self.settings.drop_index.iter().any(|index| index.as_bytes() == segment)
+    }
+}
+
+/// Names to be left out: whole, or by their beginning.
+#[derive(Clone, Debug)]
+struct Names {
+    whole: Set<Vec<u8>>,
+    heads: Vec<Vec<u8>>,
+    /// Whether some name begins with this byte, in lower case: settles nearly all.
+    firsts: [bool; 256],
+    bytes_max: usize,
+}
+
+impl Names {
+    fn new(patterns: &[String]) -> Self {
+        let mut names =
+            Self { whole: Set::default(), heads: vec![], firsts: [false; 256], bytes_max: 0 };
+        for pattern in patterns {
+            let pattern = pattern.to_ascii_lowercase();
+            match pattern.as_bytes().strip_suffix(b"*") {
+                Some(b"") => names.firsts = [true; 256],
+                Some(head) => names.firsts[usize::from(head[0])] = true,
+                None if pattern.is_empty() => continue,
+                None => names.firsts[usize::from(pattern.as_bytes()[0])] = true,
+            }
+            match pattern.as_bytes().strip_suffix(b"*") {
+                Some(head) => names.heads.push(head.to_vec()),
+                None => {
+                    names.bytes_max = names.bytes_max.max(pattern.len());
+                    names.whole.insert(pattern.into_bytes());
+                }
+            }
+        }
+        names
+    }
+
+    fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.heads.is_empty()
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        let Some(first) = name.first() else { return false };
+        if !self.firsts[usize::from(first.to_ascii_lowercase())] {
+            return false;
+        }
+        let begins = |head: &Vec<u8>| {
+            name.get(..head.len()).is_some_and(|part| part.eq_ignore_ascii_case(head))
+        };
+        self.heads.iter().any(begins)
+            || (name.len() <= self.bytes_max && self.whole.contains(&name.to_ascii_lowercase()))
+    }
+}
+
+fn params(query: &[u8]) -> impl Iterator<Item = &[u8]> {
+    query.split(|&b| b == b'&')
+}
+
+/// The name of a parameter: what comes before the first `=`.
+fn name(param: &[u8]) -> &[u8] {
+    &param[..memchr::memchr(b'=', param).unwrap_or(param.len())]
+}
+
+/// Whether a segment would be obeyed, not sent: what follows it keeps it from that.
+fn is_dot_segment(segment: &[u8]) -> bool {
+    let dot = |rest: &[u8]| match rest {
+        [b'.', ..] => 1,
+        [b'%', b'2', b'e' | b'E', ..] => 3,
+        _ => 0,
+    };
+    let first = dot(segment);
+    first > 0
+        && (first == segment.len() || {
+            let second = dot(&segment[first..]);
+            second > 0 && first + second == segment.len()
+        })
+}
+
+fn last_segment(path: &[u8]) -> &[u8] {
+    &path[memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1)..]
+}
+
+/// Sorts the parameters from `start` on, each with its mark before it.
+fn sort_params(start: usize, out: &mut [u8]) {
+    let Some((_, text)) = out.get(start..).and_then(<[u8]>::split_first) else { return };
+    let mut sorted: Vec<&[u8]> = params(text).collect();
+    sorted.sort_unstable();
+    let sorted = sorted.join(&b'&');
+    out[start + 1..].copy_from_slice(&sorted);
+}
+
+fn push_escape(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    out.push(b'%');
+    out.push(DIGITS[usize::from(byte >> 4)]);
+    out.push(DIGITS[usize::from(byte & 15)]);
+}
+
+/// The byte an escape stands for, from its two hexadecimal digits.
+pub(super) fn hex_pair(high: u8, low: u8) -> Option<u8> {
+    let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
+    Some(digit(high)? << 4 | digit(low)?)
+}
+
+/// A percent sign or an unsafe byte: the rule of escapes has something to look at.
+const ESCAPES: u8 = PERCENT | UNSAFE;
+const PERCENT: u8 = 1;
+/// Not allowed in a URI by RFC 3986, yet left alone by the URL standard.
+const UNSAFE: u8 = 2;
+/// RFC 3986, section 2.3.
+const UNRESERVED: u8 = 4;
+const SEMICOLON: u8 = 8;
+const QUESTION: u8 = 16;
+
+static CLASS: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut at = 0_usize;
+    while at < 256 {
+        let byte = at as u8;
+        classes[at] = match byte {
+            b'%' => PERCENT,
+            b';' => SEMICOLON,
+            b'?' => QUESTION,
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => UNRESERVED,
+            b'"' | b'<' | b'>' | b'[' | b'\\' | b']' | b'^' | b'`' | b'{' | b'|' | b'}' => UNSAFE,
+            0..=b' ' | 0x7f.. => UNSAFE,
+            _ => 0,
+        };
+        at += 1;
+    }
+    classes
+}
+
+#[cfg(test)]
+mod tests;

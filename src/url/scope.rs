@@ -1,1 +1,558 @@
-//! (station)
+//! Does this crawl want a URL: where it is, how deep, how long, and whether it smells of a trap.
+//!
+//! What the operator lists (hosts, domains, prefixes, and what the seeds imply) adds up; with
+//! nothing listed every host is wanted. What is excluded stays out whatever else says it is in.
+//! Seeds are judged like other URLs. Addresses are judged after resolution, elsewhere.
+//!
+//! Cost: the tests go from cheap to dear; without patterns less than 100 ns and no allocation.
+//! Patterns run in time linear in the URL. Source of the refused ports: Fetch standard, section
+//! 2.9, "bad port".
+
+use super::{Limits, Url, UrlRef, canon, domain};
+use crate::map::{Map, Set};
+use regex::bytes::{RegexSet, RegexSetBuilder};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// Settings of the scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Which schemes are wanted.
+    pub schemes: Schemes,
+    /// What the seeds say about where to go.
+    pub from_seeds: FromSeeds,
+    /// Hosts that are wanted, with all their ports.
+    pub hosts: Vec<String>,
+    /// Domains that are wanted, each with every host below it.
+    pub domains: Vec<String>,
+    /// Parts of hosts that are wanted: `example.com/docs/` is all that begins so, on any port.
+    pub prefixes: Vec<String>,
+    /// If there are any, one of these regular expressions must match somewhere in the URL.
+    pub include: Vec<String>,
+    /// None of these regular expressions may match anywhere in the URL.
+    pub exclude: Vec<String>,
+    /// Most links followed from a seed to a URL.
+    pub depth_max: u32,
+    /// Longest URL, in bytes.
+    pub url_bytes_max: usize,
+    /// Most segments of a path.
+    pub path_depth_max: usize,
+    /// How often one segment may occur in a path; relative links that go astray repeat theirs.
+    pub segment_repeats_max: usize,
+    /// Most parameters of a query.
+    pub query_params_max: usize,
+    /// How often one parameter may occur in a query with one value.
+    pub param_repeats_max: usize,
+    /// Ports that belong to other protocols: no page may send the crawler there.
+    pub ports_refused: Vec<u16>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            schemes: Schemes::Any,
+            from_seeds: FromSeeds::Any,
+            hosts: Vec::new(),
+            domains: Vec::new(),
+            prefixes: Vec::new(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            depth_max: u32::MAX,
+            url_bytes_max: Limits::default().url_bytes_max,
+            path_depth_max: 20,
+            segment_repeats_max: 3,
+            query_params_max: 32,
+            param_repeats_max: 3,
+            ports_refused: PORTS_REFUSED.to_vec(),
+        }
+    }
+}
+
+/// Which schemes are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schemes {
+    /// Both.
+    #[default]
+    Any,
+    /// http alone.
+    Http,
+    /// https alone.
+    Https,
+}
+
+/// What the seeds say about where to go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FromSeeds {
+    /// Nothing.
+    #[default]
+    Any,
+    /// The hosts of the seeds are wanted.
+    Host,
+    /// The registrable domains of the seeds are wanted, each with every host below it.
+    Domain,
+    /// The folders of the seeds are wanted, on their hosts.
+    Prefix,
+}
+
+/// Ports that browsers don't speak HTTP to.
+const PORTS_REFUSED: [u16; 83] = [
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
+    102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,
+    465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990,
+    993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667,
+    6668, 6669, 6679, 6697, 10080,
+];
+
+/// Why a URL is not wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rejection {
+    /// The other scheme is wanted.
+    Scheme,
+    /// A port of another protocol.
+    Port,
+    /// Too long.
+    Length,
+    /// Too far from the seeds.
+    Depth,
+    /// On none of the hosts, domains and prefixes that are wanted.
+    Elsewhere,
+    /// Too many segments in its path.
+    PathDepth,
+    /// One segment too often in its path.
+    SegmentRepeats,
+    /// Too many parameters in its query.
+    QueryParams,
+    /// One parameter too often in its query.
+    ParamRepeats,
+    /// A pattern excludes it.
+    Excluded,
+    /// No pattern includes it.
+    NotIncluded,
+}
+
+impl Rejection {
+    /// Its name in logs and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scheme => "scheme",
+            Self::Port => "port",
+            Self::Length => "length",
+            Self::Depth => "depth",
+            Self::Elsewhere => "elsewhere",
+            Self::PathDepth => "path-depth",
+            Self::SegmentRepeats => "segment-repeats",
+            Self::QueryParams => "query-params",
+            Self::ParamRepeats => "param-repeats",
+            Self::Excluded => "excluded",
+            Self::NotIncluded => "not-included",
+        }
+    }
+}
+
+/// A setting that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The setting's name.
+    pub key: &'static str,
+    /// Its value, or the one in its list, that is wrong.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}: {}", self.key, self.text, self.reason)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The settings, made ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    settings: Settings,
+    /// Nothing is listed: every host is wanted.
+    is_open: bool,
+    hosts: Set<String>,
+    domains: Set<String>,
+    /// Beginnings of paths by host.
+    prefixes: Map<String, Vec<String>>,
+    include: RegexSet,
+    exclude: RegexSet,
+}
+
+impl Scope {
+    /// The scope these settings and seeds describe.
+    pub fn new(settings: Settings, seeds: &[Url]) -> Result<Self, Error> {
+        let mut settings = settings;
+        settings.ports_refused.sort_unstable();
+        let mut scope = Self {
+            is_open: false,
+            hosts: canonical_hosts("hosts", &settings.hosts)?,
+            domains: canonical_hosts("domains", &settings.domains)?,
+            prefixes: Map::default(),
+            include: patterns("include", &settings.include)?,
+            exclude: patterns("exclude", &settings.exclude)?,
+            settings,
+        };
+        for text in &scope.settings.prefixes {
+            let (host, path) = prefix(text)?;
+            scope.prefixes.entry(host).or_default().push(path);
+        }
+        for seed in seeds {
+            let (host, path) = (seed.view().host(), seed.view().path());
+            match scope.settings.from_seeds {
+                FromSeeds::Any => {}
+                FromSeeds::Host => {
+                    scope.hosts.insert(host.into());
+                }
+                FromSeeds::Domain => {
+                    scope.domains.insert(domain::registrable(host).into());
+                }
+                FromSeeds::Prefix => {
+                    let folder = &path[..=path.rfind('/').expect("a path begins with a slash")];
+                    let folders = scope.prefixes.entry(host.into()).or_default();
+                    if !folders.iter().any(|known| folder.starts_with(known.as_str())) {
+                        folders.push(folder.into());
+                    }
+                }
+            }
+        }
+        let lists = scope.hosts.is_empty() && scope.domains.is_empty() && scope.prefixes.is_empty();
+        scope.is_open = lists && scope.settings.from_seeds == FromSeeds::Any;
+        Ok(scope)
+    }
+
+    /// Whether `url`, found `depth` links from a seed, is wanted; if not, the first reason.
+    pub fn check(&self, url: UrlRef<'_>, depth: u32) -> Result<(), Rejection> {
+        let set = &self.settings;
+        let is_scheme = match set.schemes {
+            Schemes::Any => true,
+            Schemes::Http => !url.is_https(),
+            Schemes::Https => url.is_https(),
+        };
+        require(is_scheme, Rejection::Scheme)?;
+        require(url.as_str().len() <= set.url_bytes_max, Rejection::Length)?;
+        require(depth <= set.depth_max, Rejection::Depth)?;
+        require(set.ports_refused.binary_search(&url.port()).is_err(), Rejection::Port)?;
+        require(self.is_open || self.is_listed(url), Rejection::Elsewhere)?;
+        self.check_traps(url)?;
+        let text = url.as_str().as_bytes();
+        require(self.exclude.is_empty() || !self.exclude.is_match(text), Rejection::Excluded)?;
+        require(self.include.is_empty() || self.include.is_match(text), Rejection::NotIncluded)
+    }
+
+    /// The first pattern that excludes `url`, to be told to people.
+    pub fn excluded_by(&self, url: UrlRef<'_>) -> Option<&str> {
+        let matched = self.exclude.matches(url.as_str().as_bytes());
+        matched.iter().next().map(|index| self.settings.exclude[index].as_str())
+    }
+
+    fn is_listed(&self, url: UrlRef<'_>) -> bool {
+        let host = url.host();
+        let name = host.strip_suffix('.').unwrap_or(host);
+        self.hosts.contains(name)
+            || (!self.domains.is_empty() && self.is_below_domain(name))
+            || self.prefixes.get(name).is_some_and(|paths| {
+                paths.iter().any(|path| url.target().starts_with(path.as_str()))
+            })
+    }
+
+    /// Looks the name up, then what follows its first dot, and so on. An address is looked up
+    /// whole: its parts are not below one another.
+    fn is_below_domain(&self, name: &str) -> bool {
+        let mut rest = name;
+        loop {
+            if self.domains.contains(rest) {
+                return rest.len() == name.len() || super::ip_of_host(name).is_none();
+            }
+            match rest.split_once('.') {
+                Some((_, above)) => rest = above,
+                None => return false,
+            }
+        }
+    }
+
+    fn check_traps(&self, url: UrlRef<'_>) -> Result<(), Rejection> {
+        let set = &self.settings;
+        let path = url.path().as_bytes();
+        // There are no more segments than slashes, which are counted faster.
+        let slashes = path.iter().filter(|&&byte| byte == b'/').count();
+        if slashes > set.path_depth_max.min(set.segment_repeats_max) {
+            let depth = count(path, b'/');
+            require(depth <= set.path_depth_max, Rejection::PathDepth)?;
+            let is_repeated = is_repeated(path, b'/', depth, set.segment_repeats_max);
+            require(!is_repeated, Rejection::SegmentRepeats)?;
+        }
+        let Some(query) = url.query() else { return Ok(()) };
+        let query = query.as_bytes();
+        let params = count(query, b'&');
+        require(params <= set.query_params_max, Rejection::QueryParams)?;
+        require(!is_repeated(query, b'&', params, set.param_repeats_max), Rejection::ParamRepeats)
+    }
+}
+
+/// Parts between marks that aren't empty.
+fn count(text: &[u8], mark: u8) -> usize {
+    let mut before = mark;
+    let mut parts = 0;
+    for &byte in text {
+        parts += usize::from((before == mark) & (byte != mark));
+        before = byte;
+    }
+    parts
+}
+
+/// Whether one of the `parts` parts that aren't empty occurs more than `max` times.
+fn is_repeated(text: &[u8], mark: u8, parts: usize, max: usize) -> bool {
+    if parts <= max {
+        return false;
+    }
+    let parts = text.split(|&byte| byte == mark).filter(|part| !part.is_empty());
+    let mut parts: SmallVec<[&[u8]; 32]> = parts.collect();
+    if parts.spilled() {
+        parts.sort_unstable();
+        return parts.chunk_by(|a, b| a == b).any(|equal| equal.len() > max);
+    }
+    // Few parts are compared faster than sorted: most differ in length.
+    let last = parts.len().saturating_sub(max);
+    (0..last).any(|at| parts[at..].iter().filter(|part| **part == parts[at]).count() > max)
+}
+
+fn require(holds: bool, else_reject: Rejection) -> Result<(), Rejection> {
+    if holds { Ok(()) } else { Err(else_reject) }
+}
+
+fn canonical_hosts(key: &'static str, texts: &[String]) -> Result<Set<String>, Error> {
+    let canonical = |text: &String| match canon::host(text) {
+        Ok(host) => Ok(String::from(host.strip_suffix('.').unwrap_or(&host))),
+        Err(invalid) => Err(Error { key, text: text.clone(), reason: invalid.to_string() }),
+    };
+    texts.iter().map(canonical).collect()
+}
+
+/// Host and beginning of the path; the scheme may be there or not.
+fn prefix(text: &str) -> Result<(String, String), Error> {
+    let error = |reason: String| Error { key: "prefixes", text: text.into(), reason };
+    let has_scheme = text.contains("://");
+    let url = if has_scheme { Url::parse(text) } else { Url::parse(&format!("http://{text}")) };
+    let url = url.map_err(|invalid| error(invalid.to_string()))?;
+    let view = url.view();
+    let host = view.host().strip_suffix('.').unwrap_or(view.host());
+    Ok((host.into(), view.target().into()))
+}
+
+/// Compiles patterns. URLs are ASCII, so bytes and characters are the same.
+fn patterns(key: &'static str, texts: &[String]) -> Result<RegexSet, Error> {
+    let set = |texts: &[String]| RegexSetBuilder::new(texts).unicode(false).build();
+    set(texts).map_err(|error| {
+        // The set doesn't say which pattern it was: try them one by one.
+        let bad = texts.iter().find(|text| set(std::slice::from_ref(text)).is_err());
+        let reason = error.to_string();
+        let reason = reason.lines().last().unwrap_or_default();
+        let reason = reason.strip_prefix("error: ").unwrap_or(reason).into();
+        Error { key, text: bad.cloned().unwrap_or_default(), reason }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).expect(text)
+    }
+
+    fn list(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|&text| text.into()).collect()
+    }
+
+    /// URL and the name of its rejection; `in` if there is none.
+    fn check(settings: &Settings, seeds: &[&str], cases: &[(&str, &str)]) {
+        let seeds: Vec<Url> = seeds.iter().map(|seed| url(seed)).collect();
+        let scope = Scope::new(settings.clone(), &seeds).expect("good settings");
+        for &(text, expected) in cases {
+            let verdict = scope.check(url(text).view(), 0);
+            assert_eq!(verdict.map_or_else(Rejection::name, |()| "in"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_default_is_the_open_web_without_its_traps() {
+        let deep =
+            format!("http://a.test/{}", (0..21).map(|n| format!("{n}/")).collect::<String>());
+        let params =
+            format!("http://a.test/?{}", (0..33).map(|n| format!("&p{n}")).collect::<String>());
+        let cases = [
+            ("http://a.test/", "in"),
+            ("https://b.test:8443/x/y/z?q=1&r=2", "in"),
+            ("http://127.0.0.1/", "in"),
+            ("http://a.test:25/", "port"),
+            ("http://a.test:6667/", "port"),
+            ("https://a.test:22/", "port"),
+            ("http://a.test/x/y/x/y/x/y", "in"),
+            ("http://a.test/x/y/x/y/x/y/x/", "segment-repeats"),
+            ("http://a.test/x//////////y", "in"),
+            ("http://a.test/?a=1&a=1&a=1&b", "in"),
+            ("http://a.test/?a=1&a=1&b&a=1&a=1", "param-repeats"),
+            ("http://a.test/?a=1&a=2&a=3&a=4&a=5", "in"),
+            (&deep, "path-depth"),
+            (&params, "query-params"),
+        ];
+        check(&Settings::default(), &["http://seed.test/"], &cases);
+    }
+
+    /// Law: many parts are judged as few are.
+    #[test]
+    fn repeats_agree_with_a_naive_count() {
+        let mut random = 0x5eed_0007_u64;
+        for _ in 0..2_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (kinds, parts) = ((random >> 33) % 12 + 1, (random >> 40) % 50);
+            let part = |n: u64| format!("{}", (random.rotate_left(n as u32 % 64) ^ n) % kinds);
+            let parts: Vec<String> = (0..parts).map(part).collect();
+            let text = parts.join("//");
+            let most = parts.iter().map(|a| parts.iter().filter(|b| *b == a).count()).max();
+            assert_eq!(count(text.as_bytes(), b'/'), parts.len());
+            for max in 0..8 {
+                let repeated = is_repeated(text.as_bytes(), b'/', parts.len(), max);
+                assert_eq!(repeated, most.unwrap_or(0) > max, "{text} {max}");
+            }
+        }
+    }
+
+    #[test]
+    fn schemes_and_length() {
+        let https = Settings { schemes: Schemes::Https, ..Settings::default() };
+        check(&https, &[], &[("https://a.test/", "in"), ("http://a.test/", "scheme")]);
+        let http = Settings { schemes: Schemes::Http, ..Settings::default() };
+        check(&http, &[], &[("https://a.test/", "scheme"), ("http://a.test/", "in")]);
+        let short = Settings { url_bytes_max: 15, ..Settings::default() };
+        check(&short, &[], &[("http://a.test/b", "in"), ("http://a.test/bc", "length")]);
+    }
+
+    #[test]
+    fn depth() {
+        let settings = Settings { depth_max: 2, ..Settings::default() };
+        let scope = Scope::new(settings, &[]).expect("good settings");
+        let url = url("http://a.test/");
+        assert_eq!(scope.check(url.view(), 2), Ok(()));
+        assert_eq!(scope.check(url.view(), 3), Err(Rejection::Depth));
+        let open = Scope::new(Settings::default(), &[]).expect("good settings");
+        assert_eq!(open.check(url.view(), u32::MAX), Ok(()));
+    }
+
+    #[test]
+    fn lists_add_up() {
+        let settings = Settings {
+            hosts: list(&["WWW.a.test", "[::01]"]),
+            domains: list(&["b.test", "B\u{fc}cher.test"]),
+            prefixes: list(&["c.test/docs/", "https://c.test/man"]),
+            ..Settings::default()
+        };
+        let cases = [
+            ("http://www.a.test:81/x", "in"),
+            ("https://www.a.test./", "in"),
+            ("http://a.test/", "elsewhere"),
+            ("http://x.www.a.test/", "elsewhere"),
+            ("http://[::1]/", "in"),
+            ("http://b.test/", "in"),
+            ("http://x.y.b.test/", "in"),
+            ("http://xb.test/", "elsewhere"),
+            ("http://b.test.evil.test/", "elsewhere"),
+            ("http://b\u{fc}cher.test/", "in"),
+            ("http://c.test/docs/x", "in"),
+            ("https://c.test:444/manual", "in"),
+            ("http://c.test/docs", "elsewhere"),
+            ("http://x.c.test/docs/", "elsewhere"),
+            ("http://test/", "elsewhere"),
+        ];
+        check(&settings, &[], &cases);
+    }
+
+    #[test]
+    fn seeds_say_where_to_go() {
+        let seeds = ["http://www.a.co.uk/x/y?z", "https://10.0.0.1/"];
+        let from = |from_seeds| Settings { from_seeds, ..Settings::default() };
+        let host = [
+            ("https://www.a.co.uk/", "in"),
+            ("http://a.co.uk/", "elsewhere"),
+            ("http://10.0.0.1:81/", "in"),
+        ];
+        check(&from(FromSeeds::Host), &seeds, &host);
+        let domain = [
+            ("http://a.co.uk/", "in"),
+            ("http://x.y.a.co.uk/", "in"),
+            ("http://b.co.uk/", "elsewhere"),
+            ("http://10.0.0.1/", "in"),
+            ("http://10.0.0.2/", "elsewhere"),
+        ];
+        check(&from(FromSeeds::Domain), &seeds, &domain);
+        let prefix = [
+            ("https://www.a.co.uk/x/", "in"),
+            ("http://www.a.co.uk/x/z/", "in"),
+            ("http://www.a.co.uk/x", "elsewhere"),
+            ("http://www.a.co.uk/", "elsewhere"),
+            ("https://10.0.0.1/any", "in"),
+        ];
+        check(&from(FromSeeds::Prefix), &seeds, &prefix);
+        check(&from(FromSeeds::Host), &[], &[("http://a.test/", "elsewhere")]);
+    }
+
+    /// A host `1` listed as a domain must not let in every address that ends in it.
+    #[test]
+    fn addresses_are_not_below_domains() {
+        let scope = Scope::new(
+            Settings { domains: list(&["10.0.0.1", "localhost"]), ..Settings::default() },
+            &[],
+        );
+        let mut scope = scope.expect("good settings");
+        scope.domains.insert("0.1".into());
+        assert_eq!(scope.check(url("http://10.0.0.1/").view(), 0), Ok(()));
+        assert_eq!(scope.check(url("http://11.0.0.1/").view(), 0), Err(Rejection::Elsewhere));
+    }
+
+    #[test]
+    fn patterns_include_and_exclude() {
+        let settings = Settings {
+            include: list(&[r"/docs/", r"\.PDF$", "(?i)manual"]),
+            exclude: list(&[r"[?&]print=", "^https://x\\."]),
+            ..Settings::default()
+        };
+        let cases = [
+            ("http://a.test/docs/b", "in"),
+            ("http://a.test/b.PDF", "in"),
+            ("http://a.test/b.pdf", "not-included"),
+            ("http://a.test/MANUAL", "in"),
+            ("http://a.test/docs/?print=1", "excluded"),
+            ("https://x.test/docs/", "excluded"),
+            ("http://x.test/docs/", "in"),
+        ];
+        check(&settings, &[], &cases);
+        let scope = Scope::new(settings, &[]).expect("good settings");
+        let excluded = url("http://a.test/docs/?print=1");
+        assert_eq!(scope.excluded_by(excluded.view()), Some(r"[?&]print="));
+        assert_eq!(scope.excluded_by(url("http://a.test/").view()), None);
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        let cases = [
+            (Settings { exclude: list(&["a", "b(", "c"]), ..Settings::default() }, "exclude", "b("),
+            (Settings { include: list(&["[z-a]"]), ..Settings::default() }, "include", "[z-a]"),
+            (Settings { hosts: list(&["a.test/"]), ..Settings::default() }, "hosts", "a.test/"),
+            (Settings { domains: list(&["a:80"]), ..Settings::default() }, "domains", "a:80"),
+            (
+                Settings { prefixes: list(&["ftp://a/"]), ..Settings::default() },
+                "prefixes",
+                "ftp://a/",
+            ),
+        ];
+        for (settings, key, text) in cases {
+            let error = Scope::new(settings, &[]).expect_err(text);
+            assert_eq!((error.key, error.text.as_str()), (key, text));
+            assert!(!error.reason.is_empty() && !error.to_string().contains('\n'), "{error}");
+        }
+    }
+}
