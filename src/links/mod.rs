@@ -1,0 +1,352 @@
+//! Page bytes to raw references: links, base, robots directives, of pages and of header fields.
+//!
+//! A [`Scanner`] goes over the text of a page once and files what it finds in a [`Found`]. It sees
+//! the tags that the HTML standard's tokenizer sees with a tree builder that runs no scripts: text
+//! of scripts, styles, titles and comments holds no links, `noscript` does. References come out
+//! with character references replaced, white space trimmed, tabs and line ends removed, in UTF-8
+//! whatever the page's charset; they are not joined to a base and not judged.
+//!
+//! Laws: what is found depends on the text alone, not on how it was cut into calls; a tag counts
+//! at its `>`, one cut off by the end of the text doesn't; of two attributes with one name the
+//! first counts; a [`Found`] never holds more than its settings allow.
+//! Cost: one pass, linear for any input, no allocation once the tables have grown; 1 to 10 GB/s.
+//! Source: the HTML standard, section 13.2 (parsing), 13.2.3 (charset), RFC 8288, RFC 9309's
+//! companions (meta robots, X-Robots-Tag).
+
+mod charset;
+mod entities;
+mod find;
+mod foreign;
+mod headers;
+mod names;
+mod rels;
+mod scan;
+mod srcset;
+mod tags;
+#[cfg(test)]
+mod tests;
+
+pub use charset::{charset, is_scannable, to_utf8};
+pub use headers::{header_links, refresh, robots_tag};
+pub use scan::{Progress, Scanner};
+
+use encoding_rs::{Encoding, UTF_8};
+use rels::Rel;
+
+/// Settings of the station.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether what a page is made of is found, too: images, scripts, styles, media.
+    pub embedded: bool,
+    /// Whether the targets of forms are found, those that are sent by GET.
+    pub forms: bool,
+    /// Whether links marked `nofollow` are left alone.
+    pub obey_nofollow: bool,
+    /// Whether directives of `<meta name=robots>` and `X-Robots-Tag` are obeyed.
+    pub obey_meta: bool,
+    /// The name that `<meta name=...>` may use instead of `robots` to speak to this crawler.
+    pub product: String,
+    /// References kept of a page.
+    pub links_max: usize,
+    /// Longest reference kept, bytes as they stand in the page.
+    pub reference_bytes_max: usize,
+    /// All references kept of a page, bytes.
+    pub found_bytes_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            embedded: false,
+            forms: false,
+            obey_nofollow: true,
+            obey_meta: true,
+            product: "sted".to_owned(),
+            links_max: 10_000,
+            reference_bytes_max: 4 << 10,
+            found_bytes_max: 4 << 20,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether `link` may be followed, on a page about which `directives` are known (those of the
+    /// page and of its header, merged).
+    pub fn may_follow(&self, link: &Link<'_>, directives: Directives) -> bool {
+        !(self.obey_nofollow && link.nofollow || self.obey_meta && directives.nofollow)
+    }
+}
+
+/// Where a reference stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `a` or `area`.
+    Anchor,
+    /// `frame` or `iframe`.
+    Frame,
+    /// `link` with a relation that leads to a page: next, canonical, alternate.
+    Related,
+    /// `meta` that refreshes, or a `Refresh` field.
+    Refresh,
+    /// `Link` field: relative to the URL of the response, not to the page's base.
+    Header,
+    /// What the page is made of.
+    Embed,
+    /// `form`.
+    Form,
+}
+
+impl Kind {
+    /// Its letter in a hop path, as Heritrix writes it.
+    pub fn hop(self) -> char {
+        match self {
+            Self::Anchor | Self::Related | Self::Header => 'L',
+            Self::Frame | Self::Embed => 'E',
+            Self::Refresh => 'R',
+            Self::Form => 'S',
+        }
+    }
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anchor => "anchor",
+            Self::Frame => "frame",
+            Self::Related => "related",
+            Self::Refresh => "refresh",
+            Self::Header => "header",
+            Self::Embed => "embed",
+            Self::Form => "form",
+        }
+    }
+}
+
+/// One reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link<'a> {
+    /// As the URL parser wants it: UTF-8, trimmed, without tabs and line ends. May be empty: the
+    /// page itself.
+    pub reference: &'a [u8],
+    /// Where it stood.
+    pub kind: Kind,
+    /// Its relation says `nofollow`.
+    pub nofollow: bool,
+}
+
+/// What a page or its header asks of crawlers. Merged with `|`: what one forbids is forbidden.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Directives {
+    /// Not to be found by searching.
+    pub noindex: bool,
+    /// Its links are not to be followed.
+    pub nofollow: bool,
+    /// No copy is to be shown.
+    pub noarchive: bool,
+    /// No extract is to be shown.
+    pub nosnippet: bool,
+    /// Not to be used for training: neither text nor images.
+    pub noai: bool,
+    /// Its images are not to be used for training.
+    pub noimageai: bool,
+}
+
+impl Directives {
+    /// The words of a list with commas.
+    fn of(list: &[u8]) -> Self {
+        let mut directives = Self::default();
+        list.split(|byte| *byte == b',').for_each(|word| directives.add_word(word.trim_ascii()));
+        directives
+    }
+
+    fn add_word(&mut self, word: &[u8]) {
+        let is = |known: &[u8]| word.eq_ignore_ascii_case(known);
+        self.noindex |= is(b"noindex") || is(b"none");
+        self.nofollow |= is(b"nofollow") || is(b"none");
+        self.noarchive |= is(b"noarchive");
+        self.nosnippet |= is(b"nosnippet");
+        self.noai |= is(b"noai");
+        self.noimageai |= is(b"noimageai") || is(b"noai");
+    }
+}
+
+impl std::ops::BitOr for Directives {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self {
+            noindex: self.noindex | other.noindex,
+            nofollow: self.nofollow | other.nofollow,
+            noarchive: self.noarchive | other.noarchive,
+            nosnippet: self.nosnippet | other.nosnippet,
+            noai: self.noai | other.noai,
+            noimageai: self.noimageai | other.noimageai,
+        }
+    }
+}
+
+/// What was found on a page: an arena that is cleared and used again.
+#[derive(Debug, Default)]
+pub struct Found {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    base: Option<Box<[u8]>>,
+    directives: Directives,
+    charset: Option<&'static Encoding>,
+    dropped: u64,
+}
+
+/// A reference in the arena.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: usize,
+    end: usize,
+    kind: Kind,
+    nofollow: bool,
+}
+
+impl Found {
+    /// Nothing found.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets all, keeps the room.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+        self.base = None;
+        self.directives = Directives::default();
+        self.charset = None;
+        self.dropped = 0;
+    }
+
+    /// The references, in the order of the page.
+    pub fn links(&self) -> impl ExactSizeIterator<Item = Link<'_>> {
+        self.entries.iter().map(|entry| Link {
+            reference: &self.bytes[entry.start..entry.end],
+            kind: entry.kind,
+            nofollow: entry.nofollow,
+        })
+    }
+
+    /// The first `<base href>`: what all but [`Kind::Header`] are relative to.
+    pub fn base(&self) -> Option<&[u8]> {
+        self.base.as_deref()
+    }
+
+    /// What `<meta name=robots>` says.
+    pub fn directives(&self) -> Directives {
+        self.directives
+    }
+
+    /// The charset that the page's first `meta` with one names, wherever it stands: [`charset()`]
+    /// only sees the first 1,024 bytes.
+    pub fn charset(&self) -> Option<&'static Encoding> {
+        self.charset
+    }
+
+    /// References not kept: too long, or too many.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Keeps a reference that stands in a page as `raw`, unless a cap forbids it.
+    #[inline]
+    fn push(
+        &mut self,
+        settings: &Settings,
+        charset: &'static Encoding,
+        kind: Kind,
+        nofollow: bool,
+        raw: &[u8],
+    ) {
+        if !self.has_room(settings, raw) {
+            return;
+        }
+        let start = self.bytes.len();
+        let raw = raw.trim_ascii();
+        if is_plain(raw) {
+            self.bytes.extend_from_slice(raw);
+        } else {
+            append_value(charset, raw, &mut self.bytes);
+            clean(&mut self.bytes, start);
+        }
+        self.keep(settings, kind, nofollow, start);
+    }
+
+    /// Keeps a reference that is text already: of a header field, or cut out of a value.
+    fn push_text(&mut self, settings: &Settings, kind: Kind, nofollow: bool, text: &[u8]) {
+        if !self.has_room(settings, text) {
+            return;
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(String::from_utf8_lossy(text).as_bytes());
+        clean(&mut self.bytes, start);
+        self.keep(settings, kind, nofollow, start);
+    }
+
+    fn has_room(&mut self, settings: &Settings, raw: &[u8]) -> bool {
+        let has =
+            raw.len() <= settings.reference_bytes_max && self.entries.len() < settings.links_max;
+        self.dropped += u64::from(!has);
+        has
+    }
+
+    fn keep(&mut self, settings: &Settings, kind: Kind, nofollow: bool, start: usize) {
+        // What is loaded without a click is not loaded from an empty reference.
+        let is_click = matches!(kind, Kind::Anchor | Kind::Form | Kind::Refresh);
+        if self.bytes.len() == start && !is_click {
+            return;
+        }
+        if self.bytes.len() <= settings.found_bytes_max {
+            self.entries.push(Entry { start, end: self.bytes.len(), kind, nofollow });
+        } else {
+            self.bytes.truncate(start);
+            self.dropped += 1;
+        }
+    }
+
+    /// Keeps the base, if it is the first.
+    fn set_base(&mut self, settings: &Settings, charset: &'static Encoding, raw: &[u8]) {
+        if self.base.is_some() {
+            return;
+        }
+        let mut bytes = Vec::new();
+        if raw.len() <= settings.reference_bytes_max {
+            append_value(charset, raw, &mut bytes);
+            clean(&mut bytes, 0);
+        }
+        self.base = Some(bytes.into());
+    }
+}
+
+/// Appends an attribute's value: its text in UTF-8, its character references replaced.
+fn append_value(charset: &'static Encoding, raw: &[u8], into: &mut Vec<u8>) {
+    if raw.is_ascii() || charset == UTF_8 && std::str::from_utf8(raw).is_ok() {
+        entities::decode(raw, into);
+    } else {
+        let (text, _) = charset.decode_without_bom_handling(raw);
+        entities::decode(text.as_bytes(), into);
+    }
+}
+
+/// Whether `raw` is its own value: ASCII without references, NUL, tabs and line ends.
+fn is_plain(raw: &[u8]) -> bool {
+    raw.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'%' | b'\''..=b'~'))
+}
+
+/// Trims what lies in `bytes` from `start` on and removes its tabs and line ends, as the URL
+/// parser would: they may have come from references.
+fn clean(bytes: &mut Vec<u8>, start: usize) {
+    let tail = &bytes[start..];
+    let from = start + tail.len() - tail.trim_ascii_start().len();
+    let end = start + tail.trim_ascii_end().len();
+    let mut to = start;
+    for at in from..end {
+        if !matches!(bytes[at], b'\t' | b'\n' | b'\r') {
+            bytes[to] = bytes[at];
+            to += 1;
+        }
+    }
+    bytes.truncate(to);
+}

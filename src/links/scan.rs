@@ -1,0 +1,455 @@
+//! The scanner: from `<` to `<` over a page, tag by tag.
+//!
+//! It is the tokenizer of the HTML standard with all left out that no link depends on. Text is
+//! leapt over; a tag that matters to nobody is only followed to its end; of the others the values
+//! of some attributes are noted as they stand and filed at the `>`.
+//!
+//! Its state between two calls is a position and what the text there is. It stops only between
+//! steps: one search for one byte, at the speed of `memchr`, or one attribute, whose name and value
+//! are searched likewise (the white space behind its equals sign a byte a cycle).
+//! Source: the HTML standard, section 13.2.5.
+
+use super::find::{self, past_space, tag_name_end};
+use super::foreign::Foreign;
+use super::tags::{self, Attribute, Attributes, Tag, Whole, is_name_at};
+use super::{Found, Settings, append_value};
+use encoding_rs::{Encoding, UTF_8};
+
+/// How far a scan has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Call again with the same text.
+    More,
+    /// All of the text has been seen.
+    Done,
+}
+
+/// Goes over one page after another.
+#[derive(Debug)]
+pub struct Scanner {
+    settings: Settings,
+    /// Set of tags that are looked into.
+    watched: u32,
+    charset: &'static Encoding,
+    /// All before this has been dealt with.
+    at: usize,
+    state: State,
+    tag: TagUnderWay,
+    foreign: Foreign,
+}
+
+/// What the text at the scanner's position is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Text in which `<` begins something.
+    Text,
+    /// Inside a tag, before the name of an attribute.
+    Tag,
+    /// Inside a comment, whose text begins at this position.
+    Comment(usize),
+    /// Inside a CDATA section, whose text begins at this position.
+    Cdata(usize),
+    /// Inside an element of this tag that holds no markup.
+    Raw(Tag),
+    /// Inside a script.
+    Script,
+    /// Inside a comment in a script: a `<script` there opens the next state. Dashes count from
+    /// this position on.
+    ScriptComment(usize),
+    /// Inside a script in a comment in a script: its end tag leads back to the state before.
+    ScriptInComment(usize),
+}
+
+/// The tag that is being read.
+#[derive(Debug)]
+struct TagUnderWay {
+    tag: Tag,
+    is_end: bool,
+    name_start: usize,
+    /// End of the last value without quotes: a slash before it is the value's.
+    bare_end: usize,
+    attributes: Attributes,
+}
+
+impl Scanner {
+    /// A scanner; its first page is at its beginning.
+    pub fn new(settings: Settings) -> Self {
+        let watched = tags::watched(&settings);
+        let attributes = Attributes::default();
+        Self {
+            settings,
+            watched,
+            charset: UTF_8,
+            at: 0,
+            state: State::Text,
+            tag: TagUnderWay {
+                tag: Tag::Other,
+                is_end: false,
+                name_start: 0,
+                bare_end: 0,
+                attributes,
+            },
+            foreign: Foreign::default(),
+        }
+    }
+
+    /// Starts a page in `charset`, one that [`super::is_scannable`]; its references are turned
+    /// into UTF-8.
+    pub fn begin(&mut self, charset: &'static Encoding) {
+        assert!(super::is_scannable(charset), "{} has to be decoded first", charset.name());
+        self.charset = charset;
+        self.at = 0;
+        self.state = State::Text;
+        self.tag.bare_end = 0;
+        self.foreign.clear();
+    }
+
+    /// Goes on over `text`, which is the same in each call of a page, for about `budget_bytes`.
+    pub fn scan(&mut self, text: &[u8], budget_bytes: usize, found: &mut Found) -> Progress {
+        let limit = self.at.saturating_add(budget_bytes.max(1)).min(text.len());
+        while self.at < limit {
+            match self.state {
+                State::Text => self.text(text, limit, found),
+                State::Tag => self.attributes(text, limit, found),
+                State::Comment(from) => self.comment(text, from),
+                State::Cdata(from) => self.cdata(text, from),
+                State::Raw(tag) => self.raw(text, tag),
+                State::Script => self.script(text),
+                State::ScriptComment(from) => self.script_comment(text, from),
+                State::ScriptInComment(from) => self.script_in_comment(text, from),
+            }
+        }
+        if self.at < text.len() { Progress::More } else { Progress::Done }
+    }
+
+    /// Text up to the limit, or up to what needs a state of its own.
+    ///
+    /// The next `<` is looked for before the tag is read: mostly it is after the tag, and the two
+    /// searches don't wait for one another.
+    fn text(&mut self, text: &[u8], limit: usize, found: &mut Found) {
+        let mut open = find::byte(text, self.at, b'<').unwrap_or(text.len());
+        while open < limit {
+            let next = find::byte(text, open + 1, b'<').unwrap_or(text.len());
+            let is_end = text.get(open + 1) == Some(&b'/');
+            let name = open + 1 + usize::from(is_end);
+            let end = if text.get(name).is_some_and(u8::is_ascii_alphabetic) {
+                self.any_tag(text, name, is_end, limit, found)
+            } else {
+                self.declaration(text, open + 1)
+            };
+            if self.state != State::Text {
+                self.at = end;
+                return;
+            }
+            open =
+                if next >= end { next } else { find::byte(text, end, b'<').unwrap_or(text.len()) };
+        }
+        self.at = open;
+    }
+
+    /// The tag whose name begins at `name`; returns how far it could be read.
+    #[inline(always)]
+    fn any_tag(
+        &mut self,
+        text: &[u8],
+        name: usize,
+        is_end: bool,
+        limit: usize,
+        found: &mut Found,
+    ) -> usize {
+        let (tag, name_end) = if is_end { (Tag::Other, name) } else { Tag::at(text, name) };
+        if self.watched & tag.bit() != 0 {
+            self.open(tag, false, name);
+            self.at = name_end;
+        } else {
+            match self.leap(text, name, limit) {
+                Ok(end) => return end,
+                Err(stop) => {
+                    self.open(Tag::Other, is_end, name);
+                    self.at = if stop == name { tag_name_end(text, name) } else { stop };
+                }
+            }
+        }
+        self.attributes(text, limit, found);
+        self.at
+    }
+
+    /// A tag that matters to nobody: only its end is looked for. The common forms (no attributes,
+    /// or all of them in quotes with a plain name) are leapt over; the others are read in full, as
+    /// is every tag in a drawing.
+    #[inline(always)]
+    fn leap(&self, text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
+        if self.foreign.is_empty() { leap(text, name, limit) } else { Err(name) }
+    }
+
+    /// What begins with `<` and isn't a tag: a comment, a declaration, or text. Returns where what
+    /// follows begins.
+    fn declaration(&mut self, text: &[u8], at: usize) -> usize {
+        let rest = &text[at..];
+        if rest.starts_with(b"!--") {
+            self.state = State::Comment(at + 3);
+            at + 3
+        } else if rest.starts_with(b"![CDATA[") && !self.foreign.is_html() {
+            self.state = State::Cdata(at + 8);
+            at + 8
+        } else if rest.first().is_some_and(|byte| matches!(byte, b'!' | b'?' | b'/')) {
+            past(find::byte(text, at, b'>'), text)
+        } else {
+            at
+        }
+    }
+
+    #[inline(always)]
+    fn open(&mut self, tag: Tag, is_end: bool, name_start: usize) {
+        self.tag.tag = tag;
+        self.tag.is_end = is_end;
+        self.tag.name_start = name_start;
+        self.tag.attributes.clear();
+    }
+
+    /// Attributes up to the limit or the end of the tag, which is then filed.
+    fn attributes(&mut self, text: &[u8], limit: usize, found: &mut Found) {
+        self.state = State::Tag;
+        while self.at < limit {
+            match text[self.at] {
+                b'>' => return self.close(text, found),
+                b'/' => self.at += 1,
+                byte if find::is_space(byte) => self.at = past_space(&text[..limit], self.at + 1),
+                _ => self.at = self.attribute(text).unwrap_or(text.len()),
+            }
+        }
+    }
+
+    /// Reads the attribute that begins here; returns where it ends, `None` if the text does first.
+    #[inline(always)]
+    fn attribute(&mut self, text: &[u8]) -> Option<usize> {
+        let name = self.at;
+        // The common form: a short plain name, an equals sign, quotes.
+        if let Some(equals) = find::any(text, name + 1, b'=', b'>', b' ')
+            && let Some(quote @ (b'"' | b'\'')) = text.get(equals + 1)
+            && text[equals] == b'='
+            && let Some(key) = tags::plain_key(text, name, equals)
+        {
+            let end = find::byte(text, equals + 2, *quote)?;
+            self.note(Attribute::of_key(key), equals + 2, end);
+            return Some(end + 1);
+        }
+        self.odd_attribute(text)
+    }
+
+    fn odd_attribute(&mut self, text: &[u8]) -> Option<usize> {
+        let name = self.at;
+        let name_end = find::attribute_name_end(text, name + 1);
+        let attribute = Attribute::of(&text[name..name_end]);
+        let after = past_space(text, name_end);
+        if *text.get(after)? != b'=' {
+            self.note(attribute, name_end, name_end);
+            return Some(after);
+        }
+        let start = past_space(text, after + 1);
+        let (start, end, next) = match *text.get(start)? {
+            quote @ (b'"' | b'\'') => {
+                let end = find::byte(text, start + 1, quote)?;
+                (start + 1, end, end + 1)
+            }
+            b'>' => (start, start, start),
+            _ => {
+                let end = find::bare_value_end(text, start);
+                self.tag.bare_end = end;
+                (start, end, end)
+            }
+        };
+        self.note(attribute, start, end);
+        Some(next)
+    }
+
+    #[inline(always)]
+    fn note(&mut self, attribute: Option<Attribute>, start: usize, end: usize) {
+        let matters = self.tag.tag != Tag::Other || !self.foreign.is_empty();
+        if let Some(attribute) = attribute.filter(|_| matters) {
+            self.tag.attributes.note(attribute, start, end);
+        }
+    }
+
+    /// The `>` of a tag: files what it refers to, and finds out what the text after it is.
+    fn close(&mut self, text: &[u8], found: &mut Found) {
+        let is_closed = text[self.at - 1] == b'/' && self.tag.bare_end != self.at;
+        self.at += 1;
+        self.state = State::Text;
+        let tag = self.tag.tag;
+        let is_html = if self.foreign.is_empty() && !matches!(tag, Tag::Svg | Tag::Math) {
+            true
+        } else {
+            self.cross(text, is_closed)
+        };
+        if tag == Tag::Other || self.tag.is_end {
+            return;
+        }
+        if is_html {
+            self.state = match tag {
+                Tag::Script => State::Script,
+                Tag::Iframe | Tag::Noembed | Tag::Noframes | Tag::Plaintext => State::Raw(tag),
+                Tag::Style | Tag::Textarea | Tag::Title | Tag::Xmp => State::Raw(tag),
+                _ => State::Text,
+            };
+        }
+        let attributes = &self.tag.attributes;
+        let (settings, charset) = (&self.settings, self.charset);
+        Whole { settings, charset, text, tag, attributes, is_html }.file(found);
+    }
+
+    /// Tells the borders of drawings about a tag; returns whether it is one of HTML.
+    #[cold]
+    fn cross(&mut self, text: &[u8], is_closed: bool) -> bool {
+        let name = tags::name_at(text, self.tag.name_start);
+        if self.tag.is_end {
+            self.foreign.end(name);
+            return false;
+        }
+        let raw = self.tag.attributes.value(text, Attribute::Encoding).unwrap_or_default();
+        let mut encoding = Vec::new();
+        if raw.len() <= self.settings.reference_bytes_max {
+            append_value(self.charset, raw, &mut encoding);
+        }
+        let is = |known: &[u8]| encoding.eq_ignore_ascii_case(known);
+        let is_document = is(b"text/html") || is(b"application/xhtml+xml");
+        self.foreign.start(name, is_closed, is_document)
+    }
+
+    /// To the next `>`: it ends the comment after `--`, which may be that of its beginning, and
+    /// after `--!`, which may not.
+    fn comment(&mut self, text: &[u8], from: usize) {
+        let Some(close) = find::byte(text, self.at, b'>') else {
+            self.at = text.len();
+            return;
+        };
+        self.at = close + 1;
+        let before = &text[from - 2..close];
+        if before.ends_with(b"--") || before[2..].ends_with(b"--!") {
+            self.state = State::Text;
+        }
+    }
+
+    fn cdata(&mut self, text: &[u8], from: usize) {
+        let Some(close) = find::byte(text, self.at, b'>') else {
+            self.at = text.len();
+            return;
+        };
+        self.at = close + 1;
+        if text[from..close].ends_with(b"]]") {
+            self.state = State::Text;
+        }
+    }
+
+    fn raw(&mut self, text: &[u8], tag: Tag) {
+        if tag == Tag::Plaintext {
+            self.at = text.len();
+            return;
+        }
+        let Some(open) = find::byte(text, self.at, b'<') else {
+            self.at = text.len();
+            return;
+        };
+        self.at = open + 1;
+        self.try_end(text, open, tag);
+    }
+
+    fn script(&mut self, text: &[u8]) {
+        let Some(open) = find::byte(text, self.at, b'<') else {
+            self.at = text.len();
+            return;
+        };
+        self.at = open + 1;
+        if text[open..].starts_with(b"<!--") {
+            self.at = open + 4;
+            self.state = State::ScriptComment(open + 2);
+        } else {
+            self.try_end(text, open, Tag::Script);
+        }
+    }
+
+    fn script_comment(&mut self, text: &[u8], from: usize) {
+        let Some(open) = self.script_comment_step(text, from) else { return };
+        if is_name_at(text, open + 1, Tag::Script.name()) {
+            self.at = open + 1 + Tag::Script.name().len();
+            self.state = State::ScriptInComment(from);
+        } else {
+            self.try_end(text, open, Tag::Script);
+        }
+    }
+
+    fn script_in_comment(&mut self, text: &[u8], from: usize) {
+        let Some(open) = self.script_comment_step(text, from) else { return };
+        let name = open + 2;
+        if text.get(open + 1) == Some(&b'/') && is_name_at(text, name, Tag::Script.name()) {
+            self.at = name + Tag::Script.name().len();
+            self.state = State::ScriptComment(from);
+        }
+    }
+
+    /// To the next `<`, which is returned, or `>`, which after two dashes ends the comment.
+    fn script_comment_step(&mut self, text: &[u8], from: usize) -> Option<usize> {
+        let Some(place) = find::either(text, self.at, b'<', b'>') else {
+            self.at = text.len();
+            return None;
+        };
+        self.at = place + 1;
+        if text[place] == b'<' {
+            return Some(place);
+        }
+        if text[from..place].ends_with(b"--") {
+            self.state = State::Script;
+        }
+        None
+    }
+
+    /// If the end tag of `tag` is at `open`: from here on it is a tag like others.
+    fn try_end(&mut self, text: &[u8], open: usize, tag: Tag) {
+        let name = open + 2;
+        if text.get(open + 1) == Some(&b'/') && is_name_at(text, name, tag.name()) {
+            self.open(Tag::Other, true, name);
+            self.at = name + tag.name().len();
+            self.state = State::Tag;
+        }
+    }
+}
+
+/// Leaps over a tag whose name begins at `name`; returns what is after its `>`. If the tag isn't of
+/// a common form: the position from which its attributes have to be read, or `name` if that is the
+/// end of its name, wherever it is.
+#[inline(always)]
+fn leap(text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
+    let mut place = find::any(text, name, b'>', b' ', b'=').ok_or(name)?;
+    // An equals sign here may be part of the tag's name.
+    let mut start = match text[place] {
+        b'>' => return Ok(place + 1),
+        b' ' => name,
+        _ => return Err(name),
+    };
+    loop {
+        place = find::either(text, place, b'>', b'=').ok_or(start)?;
+        if text[place] == b'>' {
+            return Ok(place + 1);
+        }
+        place = quoted_value_end(text, start, place).ok_or(start)? + 1;
+        start = place;
+        if start >= limit {
+            return Err(start);
+        }
+    }
+}
+
+/// Where the closing quote is if at `equals` the value of a plainly named attribute begins.
+#[inline(always)]
+fn quoted_value_end(text: &[u8], start: usize, equals: usize) -> Option<usize> {
+    let is_plain = equals > start && text[equals - 1].is_ascii_alphanumeric();
+    let quote = *text.get(equals + 1)?;
+    if !is_plain || !matches!(quote, b'"' | b'\'') {
+        return None;
+    }
+    find::byte(text, equals + 2, quote)
+}
+
+fn past(close: Option<usize>, text: &[u8]) -> usize {
+    close.map_or(text.len(), |close| close + 1)
+}
