@@ -1,1 +1,364 @@
-//! (station)
+//! One connection's requests under way: how many more may be sent, and what to repeat if it ends.
+//!
+//! Counts, no bytes. [`Learnt`] is what outlives a connection: it belongs to the server and is
+//! small enough for the frontier's record of it. [`Pipeline`] belongs to the connection. The road
+//! sends at most [`Pipeline::room`] requests, says [`Pipeline::sent`] and [`Pipeline::replied`],
+//! and at the end [`Pipeline::closed`] says what becomes of the requests that were not answered.
+//!
+//! Pipelining is earned, server by server:
+//! 1. The first request goes alone. More than one is under way only behind an HTTP/1.1 reply of
+//!    known length that keeps the connection open.
+//! 2. Depth starts at two. It grows by one with each depth's worth of replies, and halves on
+//!    trouble; it never passes what the server still takes on this connection, nor what replies of
+//!    the usual size would pile up.
+//! 3. A close that was not announced: complete replies count, all else goes back to the front, and
+//!    the next connection starts with one request alone, so that a request that kills connections
+//!    is found out. The fault counts against it if it stood at the head of a connection, or its
+//!    reply had begun; after the second in a row it is to be dropped.
+//! 4. An announced close teaches how many requests the server takes, and what stood behind goes
+//!    back at no penalty. `Keep-Alive: max` teaches the same beforehand; a connection that outlives
+//!    the allowance doubles it.
+//! 5. A reply out of order bars pipelining for good ([`suspicious`], [`Pipeline::swapped`]): all
+//!    that is unread is discarded and asked for again. Keeping the connection open stays allowed.
+//! 6. A reply that does not come in time while others wait behind it bars pipelining too: a server
+//!    that lost count can't be told from a slow one.
+//! 7. A batch is for one write, and only GETs are in it: nothing here is unsafe to repeat.
+//!
+//! Laws: each request sent is replied to or handed back, once; `in_flight` never passes `depth_max`
+//! and is at most one until the rule above is met.
+//! Cost: a few integers; every call is constant time. Source: RFC 9112 sections 9.3 to 9.6.
+
+mod swap;
+#[cfg(test)]
+mod tests;
+
+pub use swap::{Signs, Swap, suspicious};
+
+/// Settings of pipelining.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether to pipeline at all. Connections are kept open either way.
+    pub enabled: bool,
+    /// Most requests under way on one connection.
+    pub depth_max: u8,
+    /// Requests a server is thought to take on one connection before it has shown it.
+    pub requests_new: u32,
+    /// Payload, in bytes, that may pile up on one connection: depth times the usual reply.
+    pub ahead_bytes_max: u32,
+    /// Pipelined connections in a row that broke before a server is asked one by one for good.
+    pub breaks_max: u8,
+    /// Connections in a row broken by the request at their head before it is to be dropped.
+    pub head_faults_max: u8,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            depth_max: 8,
+            requests_new: 50,
+            ahead_bytes_max: 1 << 20,
+            breaks_max: 3,
+            head_faults_max: 2,
+        }
+    }
+}
+
+/// Depth once pipelining begins.
+const DEPTH_START: u8 = 2;
+/// Replies one by one after which a depth that fell to one is tried at two again.
+const RECOVERY: u8 = 8;
+
+/// What is known of a server across its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Learnt {
+    /// Requests it takes on one connection; 0 until it has shown it.
+    allowance: u32,
+    /// Replies behind which it last closed without a word; 0 if the allowance isn't from that.
+    hint: u32,
+    /// Payload of a reply in bytes, smoothed: 7 parts old, 1 part new.
+    reply_bytes: u32,
+    /// Requests that may be under way; 0 until earned.
+    depth: u8,
+    /// Replies since the depth last changed.
+    streak: u8,
+    /// Pipelined connections in a row that broke.
+    breaks: u8,
+    /// Connections in a row broken by the request at their head.
+    head_faults: u8,
+    /// It speaks HTTP/1.1, has kept a connection open, and its last reply had a known length.
+    is_fit: bool,
+    /// Pipelining is barred for good.
+    is_barred: bool,
+    /// The next connection starts with one request alone.
+    is_solo_next: bool,
+}
+
+impl Learnt {
+    /// What is worth keeping across a restart: the allowance ([`Self::knows_allowance`]), or 0, and
+    /// whether pipelining is barred. The rest is soon learnt again.
+    pub fn restored(allowance: u32, is_barred: bool) -> Self {
+        Self { allowance, is_barred, ..Self::default() }
+    }
+
+    /// Requests the server is thought to take on one connection: at least 1.
+    pub fn allowance(&self, settings: &Settings) -> u32 {
+        if self.allowance == 0 { settings.requests_new.max(1) } else { self.allowance }
+    }
+
+    /// Whether the server has shown how many requests it takes, or that it takes more than thought.
+    pub fn knows_allowance(&self) -> bool {
+        self.allowance > 0
+    }
+
+    /// Whether pipelining is barred for good.
+    pub fn is_barred(&self) -> bool {
+        self.is_barred
+    }
+
+    /// Requests that may be under way at once on a connection in full swing: at least 1.
+    pub fn depth(&self, settings: &Settings) -> u32 {
+        if !settings.enabled || self.is_barred || !self.is_fit {
+            return 1;
+        }
+        let by_size = settings.ahead_bytes_max / self.reply_bytes.max(1);
+        let depth = self.depth.min(settings.depth_max);
+        u32::from(depth).min(by_size).max(1)
+    }
+
+    fn grow(&mut self, settings: &Settings, is_deep: bool) {
+        if self.depth == 0 {
+            self.depth = DEPTH_START;
+        } else if is_deep || self.depth == 1 {
+            self.streak = self.streak.saturating_add(1);
+            let enough = if self.depth == 1 { RECOVERY } else { self.depth };
+            if self.streak >= enough && self.depth < settings.depth_max {
+                self.depth += 1;
+                self.streak = 0;
+            }
+        }
+    }
+
+    fn shrink(&mut self, settings: &Settings) {
+        self.depth = (self.depth / 2).max(1);
+        self.streak = 0;
+        self.breaks = self.breaks.saturating_add(1);
+        self.is_barred |= self.breaks >= settings.breaks_max;
+    }
+}
+
+/// What the head of a complete reply said, and how long it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Minor version of HTTP/1.
+    pub minor: u8,
+    /// Its length was known or it was chunked: it did not end with the connection.
+    pub known_length: bool,
+    /// The connection may be used on.
+    pub persists: bool,
+    /// `Keep-Alive: max`.
+    pub keep_max: Option<u32>,
+    /// Payload as sent, in bytes.
+    pub body_bytes: u64,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// By the peer, in order.
+    Ended,
+    /// By a reset or another failure of the transport.
+    Reset,
+    /// By us: what came was no reply, or not one to go on behind.
+    Broken,
+    /// By us: the reply at the head did not come or go on in time.
+    Overdue,
+    /// By us, for reasons of our own.
+    Ours,
+}
+
+/// What becomes of the requests that got no complete reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leftover {
+    /// So many of them, oldest first, go back to the front of the queue in the same order.
+    pub unanswered: u32,
+    /// The fault counts against the oldest of them.
+    pub blames_head: bool,
+    /// It has done so as often as is allowed: the oldest does not go back.
+    pub drops_head: bool,
+    /// The server failed us: neither an announced close nor our own doing.
+    pub is_trouble: bool,
+}
+
+/// One connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    sent: u32,
+    replied: u32,
+    /// Requests this connection takes in all, as `Keep-Alive: max` said.
+    limit: u32,
+    /// More than one request may be under way.
+    is_open: bool,
+    /// More than one was under way.
+    was_deep: bool,
+    /// The last reply announced the close.
+    is_closing: bool,
+}
+
+impl Pipeline {
+    /// A fresh connection to a server.
+    pub fn new(learnt: &Learnt) -> Self {
+        Self {
+            sent: 0,
+            replied: 0,
+            limit: u32::MAX,
+            is_open: learnt.is_fit && !learnt.is_solo_next,
+            was_deep: false,
+            is_closing: false,
+        }
+    }
+
+    /// How many more requests may be sent now.
+    pub fn room(&self, learnt: &Learnt, settings: &Settings) -> u32 {
+        if self.is_closing {
+            return 0;
+        }
+        let depth = if self.is_open { learnt.depth(settings) } else { 1 };
+        let taken = self.limit.min(learnt.allowance(settings)).saturating_sub(self.sent);
+        depth.saturating_sub(self.in_flight()).min(taken)
+    }
+
+    /// So many requests were sent (written, or handed over to be written).
+    pub fn sent(&mut self, count: u32) {
+        self.sent += count;
+        self.was_deep |= self.in_flight() > 1;
+    }
+
+    /// The reply to the oldest request under way is complete.
+    ///
+    /// # Panics
+    /// If no request is under way.
+    pub fn replied(&mut self, learnt: &mut Learnt, settings: &Settings, reply: &Reply) {
+        assert!(self.in_flight() > 0, "a reply needs a request");
+        self.replied += 1;
+        learnt.head_faults = 0;
+        learnt.is_solo_next = false;
+        let bytes = u32::try_from(reply.body_bytes).unwrap_or(u32::MAX);
+        learnt.reply_bytes = match learnt.reply_bytes {
+            0 => bytes,
+            before => before - before / 8 + bytes / 8,
+        };
+        if let Some(more) = reply.keep_max {
+            // Some servers count down, others say the same number each time: the least holds.
+            self.limit = self.limit.min(self.replied.saturating_add(more));
+        }
+        self.learn_allowance(learnt, settings, reply);
+        self.is_closing |= !reply.persists;
+        learnt.is_fit = reply.minor >= 1 && reply.known_length && (learnt.is_fit || reply.persists);
+        self.is_open = learnt.is_fit;
+        if self.is_open {
+            learnt.grow(settings, self.in_flight() > 0);
+        }
+    }
+
+    /// The reply to the oldest request is kept as far as it came, because we don't want the rest
+    /// (it passes a cap): the request counts as answered, the connection is not used on, and
+    /// nothing is learnt of the server.
+    ///
+    /// # Panics
+    /// If no request is under way.
+    pub fn kept_partial(&mut self) {
+        assert!(self.in_flight() > 0, "a reply needs a request");
+        self.replied += 1;
+        self.is_closing = true;
+    }
+
+    /// Requests under way.
+    pub fn in_flight(&self) -> u32 {
+        self.sent - self.replied
+    }
+
+    /// Complete replies so far.
+    pub fn replies(&self) -> u32 {
+        self.replied
+    }
+
+    /// Whether the connection is at rest and takes another request: it may be parked.
+    pub fn may_reuse(&self, learnt: &Learnt, settings: &Settings) -> bool {
+        self.in_flight() == 0 && self.room(learnt, settings) > 0
+    }
+
+    /// A sign of replies out of order was seen: the server is asked one by one from now on. What is
+    /// unread is to be discarded, and the connection closed as [`Close::Ours`].
+    pub fn swapped(&mut self, learnt: &mut Learnt) {
+        learnt.is_barred = true;
+        self.is_open = false;
+    }
+
+    /// The connection ended. `has_begun` says whether any byte of the reply at the head had come.
+    pub fn closed(
+        &mut self,
+        learnt: &mut Learnt,
+        settings: &Settings,
+        how: Close,
+        has_begun: bool,
+    ) -> Leftover {
+        let unanswered = self.in_flight();
+        self.sent = self.replied;
+        let was_closing = std::mem::replace(&mut self.is_closing, true);
+        if unanswered == 0 || was_closing || how == Close::Ours {
+            if self.was_deep && self.replied > 0 {
+                learnt.breaks = 0;
+            }
+            return Leftover { unanswered, ..Leftover::default() };
+        }
+        self.learn_trouble(learnt, settings, how, has_begun, unanswered);
+        // On a connection that has served, an end before the first byte of the next reply is most
+        // likely its idle time-out or its limit crossing our request: that blames no one.
+        let at_rest = self.replied > 0 && !has_begun;
+        let blames_head = !at_rest || matches!(how, Close::Overdue | Close::Broken);
+        learnt.head_faults = if blames_head { learnt.head_faults.saturating_add(1) } else { 0 };
+        let drops_head = blames_head && learnt.head_faults >= settings.head_faults_max;
+        if drops_head {
+            learnt.head_faults = 0;
+        }
+        Leftover { unanswered, blames_head, drops_head, is_trouble: true }
+    }
+
+    fn learn_allowance(&self, learnt: &mut Learnt, settings: &Settings, reply: &Reply) {
+        let allowance = learnt.allowance(settings);
+        if !reply.persists {
+            learnt.allowance = self.replied;
+            learnt.hint = 0;
+        } else if self.limit != u32::MAX {
+            learnt.allowance = self.limit.max(1);
+            learnt.hint = 0;
+        } else if self.replied >= allowance {
+            // A limit that was only guessed at is felt for in small steps.
+            let more = if learnt.hint > 0 { (allowance / 8).max(1) } else { allowance };
+            learnt.allowance = allowance.saturating_add(more);
+        }
+    }
+
+    fn learn_trouble(
+        &self,
+        learnt: &mut Learnt,
+        settings: &Settings,
+        how: Close,
+        has_begun: bool,
+        unanswered: u32,
+    ) {
+        learnt.is_solo_next = true;
+        let is_between = how == Close::Ended && self.replied > 0 && !has_begun;
+        // The same number of replies twice is a limit kept in silence, no fault of pipelining.
+        let is_limit = is_between && learnt.hint == self.replied;
+        if is_between {
+            learnt.allowance = self.replied;
+            learnt.hint = self.replied;
+        }
+        if unanswered > 1 && !is_limit {
+            learnt.shrink(settings);
+            learnt.is_barred |= how == Close::Overdue;
+        }
+    }
+}

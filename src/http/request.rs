@@ -1,1 +1,217 @@
-//! (station)
+//! Requests to bytes: one line that differs, and a block of fields that never does.
+//!
+//! [`Fixed`] is checked and rendered once a crawl; a request is then three short copies. `Host`
+//! comes first (RFC 9110 section 7.2). There is no `Connection` field: persistence is what
+//! HTTP/1.1 does by itself (RFC 9112 section 9.3).
+//!
+//! Law: whatever was accepted by [`Fixed::new`], a request is exactly one request. Line ends,
+//! control characters and the fields that frame a message can't get in.
+//! Cost: no allocation besides the growth of `out`.
+//! Source: RFC 9110 sections 5.5, 5.6.2 and 12.5; RFC 9112 section 3.
+
+use super::coding::Coding;
+use std::fmt;
+
+/// What a page is asked for as, unless an extra field says otherwise.
+const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+/// Fields that are not for the operator to add: they frame messages, manage connections, or have
+/// a setting of their own.
+const RESERVED: [&str; 12] = [
+    "host",
+    "user-agent",
+    "from",
+    "accept-encoding",
+    "connection",
+    "keep-alive",
+    "content-length",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+];
+
+/// The fields that are the same in every request, rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fixed {
+    /// From the end of the Host line to the blank line, both included.
+    block: Vec<u8>,
+}
+
+/// A field that may not be sent: which one, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadField {
+    /// The field's name.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for BadField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "request field {:?}: {}", self.name, self.reason)
+    }
+}
+
+impl std::error::Error for BadField {}
+
+impl Fixed {
+    /// Renders the fields: who asks (`agent`, and `from`, a mail address), the `codings` that can
+    /// be undone, best first, and `extra` fields. An extra `Accept` replaces the usual one.
+    pub fn new(
+        agent: &str,
+        from: Option<&str>,
+        codings: &[Coding],
+        extra: &[(String, String)],
+    ) -> Result<Self, BadField> {
+        let mut block = b"\r\n".to_vec();
+        push_field(&mut block, "User-Agent", agent)?;
+        if let Some(from) = from {
+            push_field(&mut block, "From", from)?;
+        }
+        if !extra.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept")) {
+            push_field(&mut block, "Accept", ACCEPT)?;
+        }
+        push_field(&mut block, "Accept-Encoding", &accepted(codings))?;
+        for (name, value) in extra {
+            if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+                return Err(bad(name, "is set by the crawler itself"));
+            }
+            push_field(&mut block, name, value)?;
+        }
+        block.extend_from_slice(b"\r\n");
+        Ok(Self { block })
+    }
+
+    /// Appends a GET for `target` (path and query, `/` first) of the host `authority` (name, and
+    /// port unless it is the scheme's).
+    ///
+    /// # Panics
+    /// If either holds white space or control characters: canonical URLs don't.
+    pub fn write_get(&self, out: &mut Vec<u8>, target: &str, authority: &str) {
+        assert!(target.starts_with('/') && is_visible(target), "a canonical path: {target:?}");
+        assert!(!authority.is_empty() && is_visible(authority), "a host: {authority:?}");
+        out.reserve(target.len() + authority.len() + self.block.len() + 32);
+        out.extend_from_slice(b"GET ");
+        out.extend_from_slice(target.as_bytes());
+        out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+        out.extend_from_slice(authority.as_bytes());
+        out.extend_from_slice(&self.block);
+    }
+}
+
+fn accepted(codings: &[Coding]) -> String {
+    if codings.is_empty() {
+        // Without the field a server may choose any coding (RFC 9110 section 12.5.3).
+        return "identity".to_owned();
+    }
+    codings.iter().map(|coding| coding.name()).collect::<Vec<_>>().join(", ")
+}
+
+fn push_field(block: &mut Vec<u8>, name: &str, value: &str) -> Result<(), BadField> {
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(bad(name, "the name must be a token: letters, digits and -_.!#$%&'*+^`|~"));
+    }
+    if value.is_empty() || value.trim() != value {
+        return Err(bad(name, "the value must not be empty, nor begin or end with white space"));
+    }
+    if value.chars().any(|char| char.is_control() && char != '\t') {
+        return Err(bad(name, "the value must not hold line ends or control characters"));
+    }
+    for piece in [name, ": ", value, "\r\n"] {
+        block.extend_from_slice(piece.as_bytes());
+    }
+    Ok(())
+}
+
+fn bad(name: &str, reason: &'static str) -> BadField {
+    BadField { name: name.to_owned(), reason }
+}
+
+fn is_visible(text: &str) -> bool {
+    text.bytes().all(|byte| byte > b' ' && byte != 0x7f)
+}
+
+/// `tchar` of RFC 9110 section 5.6.2.
+pub(super) fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extra(name: &str, value: &str) -> Vec<(String, String)> {
+        vec![(name.to_owned(), value.to_owned())]
+    }
+
+    #[test]
+    fn the_bytes_of_a_request() {
+        let agent = "sted/1 (+https://example.org/bot)";
+        let fixed = Fixed::new(
+            agent,
+            Some("bot@example.org"),
+            &[Coding::Gzip, Coding::Brotli],
+            &extra("Accept-Language", "en, *;q=0.5"),
+        )
+        .expect("plain fields");
+        let mut out = Vec::new();
+        fixed.write_get(&mut out, "/a?b=c", "example.com:8080");
+        let expected = "GET /a?b=c HTTP/1.1\r\nHost: example.com:8080\r\n\
+             User-Agent: sted/1 (+https://example.org/bot)\r\nFrom: bot@example.org\r\n\
+             Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
+             Accept-Encoding: gzip, br\r\nAccept-Language: en, *;q=0.5\r\n\r\n";
+        assert_eq!(String::from_utf8(out.clone()).expect("ASCII"), expected);
+
+        // A batch is written into one buffer, to be sent at once.
+        let one = out.len();
+        fixed.write_get(&mut out, "/a?b=c", "example.com:8080");
+        assert_eq!(out.len(), 2 * one);
+        assert_eq!(out[..one], out[one..]);
+    }
+
+    #[test]
+    fn requests_parse_as_what_was_asked() {
+        let fixed = Fixed::new("a", None, &[], &extra("Accept", "text/plain")).expect("plain");
+        let mut out = Vec::new();
+        fixed.write_get(&mut out, "/", "h");
+        let mut fields = [httparse::EMPTY_HEADER; 8];
+        let mut request = httparse::Request::new(&mut fields);
+        assert_eq!(request.parse(&out), Ok(httparse::Status::Complete(out.len())));
+        assert_eq!((request.method, request.path), (Some("GET"), Some("/")));
+        let told: Vec<_> = request.headers.iter().map(|field| (field.name, field.value)).collect();
+        let expected: [(&str, &[u8]); 4] = [
+            ("Host", b"h"),
+            ("User-Agent", b"a"),
+            ("Accept-Encoding", b"identity"),
+            ("Accept", b"text/plain"),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn fields_that_are_refused() {
+        let cases = [
+            ("X", "a\r\nHost: other", "RFC 9110 5.5: CR and LF would begin another field"),
+            ("X", "a\nb", "RFC 9110 5.5: LF alone as well"),
+            ("X", "a\0b", "RFC 9110 5.5: NUL"),
+            ("X", "a\u{7f}", "RFC 9110 5.5: DEL is a control character"),
+            ("X", " a", "RFC 9110 5.5: no white space around a value"),
+            ("X", "", "an empty field is a mistake in the config"),
+            ("", "a", "RFC 9110 5.1: a name is a token"),
+            ("X Y", "a", "RFC 9110 5.1: no space in a name"),
+            ("X:", "a", "RFC 9110 5.1: no colon in a name"),
+            ("host", "a", "RFC 9110 7.2: exactly one Host"),
+            ("Content-Length", "1", "RFC 9112 6.3: would announce a body"),
+            ("Transfer-Encoding", "chunked", "RFC 9112 6.3: would announce a body"),
+            ("Connection", "close", "persistence is the crawler's business"),
+        ];
+        for (name, value, why) in cases {
+            let refused = Fixed::new("agent", None, &[], &extra(name, value));
+            assert_eq!(refused.expect_err(why).name, name, "{why}");
+        }
+        assert!(Fixed::new("a\r\nb: c", None, &[], &[]).is_err());
+        assert!(Fixed::new("a", Some("b\n"), &[], &[]).is_err());
+    }
+}

@@ -1,0 +1,356 @@
+//! Codings undone at any cut, within any budget, and their bombs.
+
+use super::*;
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+use flate2::{Compression, GzBuilder};
+use std::io::Write;
+
+/// [`page`] as the reference encoder of brotli codes it, with words of its dictionary.
+const PAGE_BROTLI: &str = "1b3b01108c935cfde29cdbd8ba9e2de2fb0d29aa5248829a1cb0df7e7b0a3492a4024a90\
+    d3c901dd6e511415b7d2c4024cda28887dc3e220d20e45e38fba9f4884cd51647ab5374c50c501f7f3aa05";
+
+/// The same with a window of 2^30 bytes, which only the large-window variant knows.
+const PAGE_BROTLI_LARGE: &str = "115eec0440304e72f58b736e63eb7ab688ef37a4a84a21096a72c07efbed29d0\
+    48920a28414e270774bb455154dc4a130b3069a320f60d8b83483b148d3fea7e2211364791e9d5de30411507dccf\
+    ab16";
+
+/// 8 MiB of zeros.
+const BOMB_BROTLI: &str = "9fffff7ff82700e2b14020f7fe0f";
+
+fn page() -> Vec<u8> {
+    let line = "<p>It is the first of the many and there are more of them: \
+        <a href=\"/page\">page</a></p>\n";
+    let title = "<!doctype html>\n<title>The time of the year</title>\n";
+    format!("{title}{line}{line}{line}").into_bytes()
+}
+
+/// Text that compresses about as well as pages do, and doesn't repeat.
+fn text(len: usize) -> Vec<u8> {
+    let mut random = Random(7);
+    let words = ["the ", "<a href=\"/", "\">", "</a>\n", "of ", "crawl", "0", "7", "x", " "];
+    let mut text = Vec::new();
+    while text.len() < len {
+        text.extend_from_slice(words[random.below(words.len())].as_bytes());
+    }
+    text.truncate(len);
+    text
+}
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let digits: Vec<u32> = hex.chars().filter_map(|char| char.to_digit(16)).collect();
+    digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
+}
+
+fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(plain).and_then(|()| encoder.finish()).expect("memory")
+}
+
+fn zlib(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(plain).and_then(|()| encoder.finish()).expect("memory")
+}
+
+fn raw_deflate(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(plain).and_then(|()| encoder.finish()).expect("memory")
+}
+
+fn zstd_frame(plain: &[u8]) -> Vec<u8> {
+    zstd::bulk::compress(plain, 3).expect("memory")
+}
+
+/// Decodes with pieces and budgets as `cut` says; the result holds whatever was decoded.
+fn decode_by(
+    decoder: &mut Decoder,
+    codings: &[Coding],
+    coded: &[u8],
+    mut cut: impl FnMut() -> usize,
+) -> (Vec<u8>, State) {
+    decoder.begin(codings);
+    let (mut at, mut come, mut out) = (0, 0, Vec::new());
+    loop {
+        let budget = cut().max(1);
+        let before = out.len();
+        let decoded = decoder.decode(&coded[at..come], come == coded.len(), &mut out, budget);
+        assert!(out.len() - before <= budget, "the budget holds");
+        assert_eq!(out.len() as u64, decoder.decoded_bytes());
+        assert!(decoded.used <= come - at, "used more than there was");
+        at += decoded.used;
+        match decoded.state {
+            State::More => {}
+            State::Hungry => {
+                assert!(at == come && come < coded.len(), "hungry with input left");
+                come = (come + cut().max(1)).min(coded.len());
+            }
+            state => return (out, state),
+        }
+    }
+}
+
+fn decode(codings: &[Coding], coded: &[u8]) -> (Vec<u8>, State) {
+    let mut decoder = Decoder::new(DecodeLimits::default());
+    decode_by(&mut decoder, codings, coded, || usize::MAX / 2)
+}
+
+/// A body in each coding and in a stack of all that can be encoded here.
+fn samples() -> Vec<(Vec<Coding>, Vec<u8>, Vec<u8>)> {
+    let plain = text(100_000);
+    let stacked = zstd_frame(&gzip(&zlib(&plain)));
+    vec![
+        (vec![], plain.clone(), plain.clone()),
+        (vec![Coding::Gzip], gzip(&plain), plain.clone()),
+        (vec![Coding::Deflate], zlib(&plain), plain.clone()),
+        (vec![Coding::Deflate], raw_deflate(&plain), plain.clone()),
+        (vec![Coding::Zstd], zstd_frame(&text(300_000)), text(300_000)),
+        (vec![Coding::Deflate, Coding::Gzip, Coding::Zstd], stacked, plain),
+        (vec![Coding::Brotli], bytes_of(PAGE_BROTLI), page()),
+        (vec![Coding::Brotli, Coding::Gzip], gzip(&bytes_of(PAGE_BROTLI)), page()),
+    ]
+}
+
+#[test]
+fn names_of_codings() {
+    use Coding::{Brotli, Deflate, Gzip, Zstd};
+    let known = |list: &[Coding]| Codings::Known(list.iter().copied().collect());
+    let cases: [(&[&str], Codings, &str); 9] = [
+        (&[], known(&[]), "no field"),
+        (&["identity"], known(&[]), "RFC 9110 12.5.3"),
+        (&["none"], known(&[]), "not in the standard, and clear"),
+        (&["gzip"], known(&[Gzip]), "RFC 9110 8.4.1.3"),
+        (&["X-GZip"], known(&[Gzip]), "RFC 9110 8.4.1: any case; 8.4.1.3: x-gzip"),
+        (&["deflate", "br", "zstd"], known(&[Deflate, Brotli, Zstd]), "in order of application"),
+        (&["gzip", "gzip", "gzip", "gzip"], Codings::Unknown, "more than any server means"),
+        (&["compress"], Codings::Unknown, "nobody sends it"),
+        (&["gzip", "utf-8"], Codings::Unknown, "one unknown spoils the stack"),
+    ];
+    for (names, expected, why) in cases {
+        assert_eq!(parse(names.iter().map(|name| name.as_bytes())), expected, "{names:?}: {why}");
+    }
+}
+
+#[test]
+fn cuts_and_budgets_change_nothing() {
+    let mut random = Random(1);
+    // One decoder for all: what is left of one body must not show in the next.
+    let mut decoder = Decoder::new(DecodeLimits::default());
+    for (codings, coded, plain) in samples() {
+        assert_eq!(decode(&codings, &coded), (plain.clone(), State::Done), "{codings:?}");
+        for _ in 0..10 {
+            let most = 1 << (2 + random.below(15));
+            let found = decode_by(&mut decoder, &codings, &coded, || 1 + random.below(most));
+            assert!(found == (plain.clone(), State::Done), "{codings:?}, cuts up to {most}");
+        }
+    }
+}
+
+#[test]
+fn bodies_cut_short_keep_what_was_decoded() {
+    let mut decoder = Decoder::new(DecodeLimits::default());
+    for (codings, coded, plain) in samples().into_iter().skip(1) {
+        let mut longest = 0;
+        // Not the last bytes: a gzip trailer may be missing.
+        for len in (1..coded.len() - 8).step_by(coded.len() / 40 + 1) {
+            let (out, state) = decode_by(&mut decoder, &codings, &coded[..len], || 5_000);
+            assert_eq!(state, State::CutShort, "{codings:?} cut at {len}");
+            assert!(plain.starts_with(&out), "{codings:?} cut at {len}");
+            longest = longest.max(out.len());
+        }
+        // zstd yields whole blocks of 128 KiB; the stack has a single one.
+        let is_one_block = codings.len() > 1 && codings.last() == Some(&Coding::Zstd);
+        assert!(longest > plain.len() / 4 || is_one_block, "{codings:?}: {longest} bytes");
+    }
+}
+
+#[test]
+fn what_browsers_forgive() {
+    let plain = page();
+    let whole = gzip(&plain);
+    let cut = |behind: usize| whole[..whole.len() - behind].to_vec();
+    let join = |parts: [&[u8]; 2]| parts.concat();
+    let mut wrong_sum = whole.clone();
+    let sum_at = wrong_sum.len() - 8;
+    wrong_sum[sum_at] ^= 1;
+    let full_header = {
+        let builder = GzBuilder::new().filename("a").comment("b").extra(vec![1; 300]).mtime(1);
+        let mut encoder = builder.write(Vec::new(), Compression::fast());
+        encoder.write_all(&plain).and_then(|()| encoder.finish()).expect("memory")
+    };
+    let mut header_sum = whole.clone();
+    header_sum[3] |= 1 << 1;
+    header_sum.splice(10..10, [0, 0]);
+    let zeros = [0; 64];
+    let frame = zstd_frame(&plain);
+    // RFC 8878 3.1.2: a skippable frame of three bytes.
+    let skippable = [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
+    let cases = [
+        (Coding::Gzip, wrong_sum, "RFC 1952 2.3.1: CRC32 does not match"),
+        (Coding::Gzip, cut(8), "no trailer"),
+        (Coding::Gzip, cut(3), "half a trailer"),
+        (Coding::Gzip, full_header, "RFC 1952 2.3.1: FEXTRA, FNAME, FCOMMENT"),
+        (Coding::Gzip, header_sum, "RFC 1952 2.3.1: FHCRC"),
+        (Coding::Gzip, join([&whole, &zeros]), "padding behind the member"),
+        (Coding::Gzip, join([&whole, b"\x1f"]), "one byte that could begin a member"),
+        (Coding::Gzip, join([&whole, b"\x1f\x8b rubbish"]), "two bytes that do"),
+        (Coding::Gzip, join([&whole, &gzip(b"")]), "RFC 1952 2.2: members, one of them empty"),
+        (Coding::Deflate, join([&zlib(&plain), b"rubbish"]), "rubbish behind the end"),
+        (Coding::Brotli, join([&bytes_of(PAGE_BROTLI), b"rubbish"]), "rubbish behind the end"),
+        (Coding::Zstd, join([&frame, b"rubbish, more than a header"]), "rubbish behind a frame"),
+        (Coding::Zstd, join([&frame, b"\n"]), "too little to be a frame"),
+        (Coding::Zstd, join([&skippable, &frame]), "RFC 8878 3.1.2: a frame to skip"),
+        (Coding::Zstd, join([&frame, &zstd_frame(b"")]), "RFC 8878 3.1: frames in a row"),
+    ];
+    for (coding, coded, why) in cases {
+        assert_eq!(decode(&[coding], &coded), (plain.clone(), State::Done), "{why}");
+        let mut decoder = Decoder::new(DecodeLimits::default());
+        let bytewise = decode_by(&mut decoder, &[coding], &coded, || 1);
+        assert_eq!(bytewise, (plain.clone(), State::Done), "{why}, byte by byte");
+    }
+    let twice = join([&whole, &whole]);
+    assert_eq!(decode(&[Coding::Gzip], &twice), ([plain.clone(), plain].concat(), State::Done));
+    for coding in Coding::ALL {
+        assert_eq!(decode(&[coding, coding], b""), (vec![], State::Done), "no body, {coding:?}");
+    }
+}
+
+#[test]
+fn each_way_to_break() {
+    let mut large_window = Vec::new();
+    let mut encoder = zstd::stream::write::Encoder::new(&mut large_window, 3).expect("memory");
+    encoder.window_log(24).expect("a window of 16 MiB");
+    encoder.write_all(&text(1_000)).and_then(|()| encoder.finish().map(drop)).expect("memory");
+    let mut reserved = gzip(b"x");
+    reserved[3] |= 1 << 7;
+    let cases = [
+        (Coding::Gzip, b"<html> not gzip".to_vec(), "not gzip"),
+        (Coding::Gzip, b"\x1f\x8c".to_vec(), "not gzip"),
+        (Coding::Gzip, b"\x1f\x8b\x07".to_vec(), "not gzip"),
+        (Coding::Gzip, reserved, "not gzip"),
+        (Coding::Gzip, [&gzip(b"")[..10], b"\x07"].concat(), "bad deflate data"),
+        (Coding::Deflate, b"<html> not deflate".to_vec(), "bad deflate data"),
+        // CMF 78, FLG with FDICT, a multiple of 31.
+        (Coding::Deflate, b"\x78\xbb....".to_vec(), "zlib with a dictionary"),
+        (Coding::Brotli, b"\xff\xff\xff\xff".to_vec(), "bad brotli data"),
+        (Coding::Brotli, bytes_of(PAGE_BROTLI_LARGE), "bad brotli data"),
+        (Coding::Zstd, b"not a zstd frame".to_vec(), "bad zstd data"),
+        (Coding::Zstd, large_window, "bad zstd data"),
+    ];
+    for (coding, coded, reason) in cases {
+        let found = decode(&[coding], &coded);
+        assert_eq!(found.1, State::Broken(reason), "{coding:?} {coded:?}");
+    }
+    let mut decoder = Decoder::new(DecodeLimits::default());
+    decoder.begin(&[Coding::Gzip]);
+    let broken = Decoded { used: 3, state: State::Broken("not gzip") };
+    for _ in 0..2 {
+        assert_eq!(decoder.decode(b"abc", false, &mut Vec::new(), 1), broken, "it stays so");
+    }
+}
+
+#[test]
+fn one_body_does_not_show_in_the_next() {
+    let mut decoder = Decoder::new(DecodeLimits::default());
+    let steps = [
+        (Coding::Gzip, gzip(b"a"), State::Done),
+        (Coding::Gzip, b"plain text".to_vec(), State::Broken("not gzip")),
+        (Coding::Gzip, gzip(b"a")[..12].to_vec(), State::CutShort),
+        (Coding::Deflate, zlib(b"a"), State::Done),
+        (Coding::Deflate, raw_deflate(b"a"), State::Done),
+        (Coding::Gzip, gzip(b"a"), State::Done),
+    ];
+    for (coding, coded, expected) in steps {
+        let (_, state) = decode_by(&mut decoder, &[coding], &coded, || 100);
+        assert_eq!(state, expected, "{coding:?} {coded:?}");
+    }
+}
+
+#[test]
+fn bombs_stop_at_the_cap_and_stall_no_call() {
+    let zeros = vec![0; 8 << 20];
+    let limits = DecodeLimits { decoded_bytes_max: 1 << 20 };
+    let budget = 64 << 10;
+    let bombs: [(&[Coding], Vec<u8>); 6] = [
+        (&[Coding::Gzip], gzip(&zeros)),
+        (&[Coding::Deflate], zlib(&zeros)),
+        (&[Coding::Zstd], zstd_frame(&zeros)),
+        (&[Coding::Brotli], bytes_of(BOMB_BROTLI)),
+        (&[Coding::Gzip, Coding::Gzip], gzip(&gzip(&zeros))),
+        // The outer layer expands into an inner one that yields nothing at all.
+        (&[Coding::Gzip, Coding::Gzip], gzip(&gzip(b"").repeat(100_000))),
+    ];
+    for (codings, coded) in bombs {
+        let mut decoder = Decoder::new(limits.clone());
+        decoder.begin(codings);
+        let (mut at, mut out, mut calls) = (0, Vec::new(), 0);
+        let state = loop {
+            let before = out.len();
+            let decoded = decoder.decode(&coded[at..], true, &mut out, budget);
+            assert!(out.len() - before <= budget);
+            at += decoded.used;
+            calls += 1;
+            if decoded.state != State::More {
+                break decoded.state;
+            }
+        };
+        assert_eq!(state, State::TooLarge, "{codings:?}");
+        assert!(out.is_empty() || out.len() == 1 << 20, "{codings:?}: {}", out.len());
+        assert!(out.capacity() <= 2 << 20, "{codings:?}: {}", out.capacity());
+        assert!(calls >= (1 << 20) / budget, "{codings:?}: work is spread over {calls} calls");
+    }
+}
+
+#[test]
+fn a_body_that_fills_the_cap_is_not_too_large() {
+    let plain = text(50_000);
+    for (len, expected) in [(50_000, State::Done), (49_999, State::TooLarge)] {
+        for coded in [gzip(&plain), zlib(&plain), raw_deflate(&plain)] {
+            let mut decoder = Decoder::new(DecodeLimits { decoded_bytes_max: len });
+            let coding = if coded[0] == 0x1f { Coding::Gzip } else { Coding::Deflate };
+            let (out, state) = decode_by(&mut decoder, &[coding], &coded, || usize::MAX / 2);
+            assert_eq!((out.len() as u64, state), (len, expected));
+        }
+    }
+}
+
+#[test]
+fn mutations_never_panic_and_keep_to_the_cap() {
+    let mut random = Random(3);
+    let mut decoder = Decoder::new(DecodeLimits { decoded_bytes_max: 60_000 });
+    let mut states = [0; 4];
+    for (codings, coded, _) in samples().into_iter().skip(1) {
+        for _ in 0..60 {
+            let mut coded = coded.clone();
+            for _ in 0..=random.below(3) {
+                let at = random.below(coded.len().min(400));
+                coded[at] ^= 1 << random.below(8);
+            }
+            coded.truncate(1 + random.below(2 * coded.len()));
+            let most = 1 + random.below(9_000);
+            let cut = || most;
+            let (out, state) = decode_by(&mut decoder, &codings, &coded, cut);
+            let whole = decode_by(&mut decoder, &codings, &coded, || usize::MAX / 2);
+            assert_eq!(state, whole.1, "{codings:?} in pieces of {most}");
+            assert!(out.len() <= 60_000);
+            states[match state {
+                State::Done => 0,
+                State::Broken(_) => 1,
+                State::TooLarge => 2,
+                _ => 3,
+            }] += 1;
+        }
+    }
+    assert!(states.iter().all(|&count| count > 0), "each end was met: {states:?}");
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+}

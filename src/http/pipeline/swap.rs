@@ -1,0 +1,156 @@
+//! Signs that a server answers out of order: whose reply is this?
+//!
+//! Pure comparison of what was asked with what a reply says of itself. It looks only where replies
+//! are piped: the road asks when other requests are under way behind the one answered.
+//! Cost: nothing if none are; else a few comparisons of short strings, no allocation.
+
+/// What a reply says of itself that could give a swap away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signs<'a> {
+    /// Value of Content-Location.
+    pub content_location: Option<&'a [u8]>,
+    /// Value of Location.
+    pub location: Option<&'a [u8]>,
+    /// Value of Content-Type.
+    pub content_type: Option<&'a [u8]>,
+}
+
+/// Why a reply seems to answer another request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swap {
+    /// Content-Location names another request under way.
+    ContentLocation,
+    /// It redirects to another request under way plus a slash, as servers do for folders.
+    Redirect,
+    /// Its media type contradicts the ending of its own path and fits that of another.
+    MediaType,
+}
+
+/// Whether the reply to `asked` seems to answer one of the requests `behind` it (targets: path and
+/// query). Nothing is suspicious in itself: pages redirect anywhere, and a missing image is often
+/// a page. It takes a reply that misses its own request and names another under way. A false alarm
+/// costs one server its pipelining; a swap missed would archive a page under another's name.
+pub fn suspicious(asked: &str, behind: &[&str], signs: &Signs<'_>) -> Option<Swap> {
+    if behind.is_empty() {
+        return None;
+    }
+    let is_other = |path: &[u8]| {
+        path != asked.as_bytes() && behind.iter().any(|other| other.as_bytes() == path)
+    };
+    if signs.content_location.is_some_and(|value| is_other(path_of(value))) {
+        return Some(Swap::ContentLocation);
+    }
+    let folder = signs.location.and_then(|value| path_of(value).strip_suffix(b"/"));
+    if folder.is_some_and(is_other) {
+        return Some(Swap::Redirect);
+    }
+    let class = signs.content_type.and_then(class_of_type)?;
+    let misses = class_of_path(asked).is_some_and(|own| own != class);
+    let fits_other = behind.iter().any(|other| class_of_path(other) == Some(class));
+    (misses && fits_other).then_some(Swap::MediaType)
+}
+
+/// Kinds of content that a path's ending and a media type both tell.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Page,
+    Image,
+    Style,
+    Script,
+    Pdf,
+}
+
+const ENDINGS: [(&str, Class); 14] = [
+    ("html", Class::Page),
+    ("htm", Class::Page),
+    ("xhtml", Class::Page),
+    ("jpg", Class::Image),
+    ("jpeg", Class::Image),
+    ("png", Class::Image),
+    ("gif", Class::Image),
+    ("webp", Class::Image),
+    ("svg", Class::Image),
+    ("ico", Class::Image),
+    ("css", Class::Style),
+    ("js", Class::Script),
+    ("mjs", Class::Script),
+    ("pdf", Class::Pdf),
+];
+
+fn class_of_type(value: &[u8]) -> Option<Class> {
+    let end = memchr::memchr(b';', value).unwrap_or(value.len());
+    let (kind, subkind) = std::str::from_utf8(value[..end].trim_ascii()).ok()?.split_once('/')?;
+    let is = |text: &str, one: &str| text.eq_ignore_ascii_case(one);
+    match () {
+        () if is(kind, "image") => Some(Class::Image),
+        () if is(subkind, "html") || is(subkind, "xhtml+xml") => Some(Class::Page),
+        () if is(subkind, "css") => Some(Class::Style),
+        () if is(subkind, "javascript") => Some(Class::Script),
+        () if is(subkind, "pdf") => Some(Class::Pdf),
+        () => None,
+    }
+}
+
+fn class_of_path(target: &str) -> Option<Class> {
+    let path = target.split('?').next().unwrap_or_default();
+    let (_, ending) = path.rsplit('/').next()?.rsplit_once('.')?;
+    let (_, class) = ENDINGS.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known))?;
+    Some(*class)
+}
+
+/// Path and query of a reference, without scheme, authority and fragment.
+fn path_of(reference: &[u8]) -> &[u8] {
+    let end = memchr::memchr(b'#', reference).unwrap_or(reference.len());
+    let reference = &reference[..end];
+    let behind_scheme = match memchr::memmem::find(reference, b"//") {
+        Some(0) => 2,
+        Some(at) if reference[at - 1] == b':' => at + 2,
+        _ => return reference,
+    };
+    let rest = &reference[behind_scheme..];
+    memchr::memchr(b'/', rest).map_or(b"/", |at| &rest[at..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_a_swap() {
+        let none = Signs::default();
+        let content = |value: &'static str| Signs {
+            content_location: Some(value.as_bytes()),
+            ..Signs::default()
+        };
+        let moved =
+            |value: &'static str| Signs { location: Some(value.as_bytes()), ..Signs::default() };
+        let typed = |value: &'static str| Signs {
+            content_type: Some(value.as_bytes()),
+            ..Signs::default()
+        };
+        let cases = [
+            ("/a", "/b", none, None, "nothing said"),
+            ("/a", "/b", content("/a"), None, "names itself"),
+            ("/a", "/b", content("/a.en"), None, "a variant nobody asked for (RFC 9110 8.7)"),
+            ("/a", "/b", content("/b"), Some(Swap::ContentLocation), "names the next request"),
+            ("/a", "/b /c", content("/c"), Some(Swap::ContentLocation), "or one behind it"),
+            ("/a", "/b?x=1", content("http://h:80/b?x=1#f"), Some(Swap::ContentLocation), "abs"),
+            ("/a", "/", content("https://h"), Some(Swap::ContentLocation), "no path is /"),
+            ("/a", "", content("/b"), None, "nothing is under way behind it"),
+            ("/a", "/b", moved("/a/"), None, "a folder's own slash"),
+            ("/a", "/b", moved("/b"), None, "a redirect to another page is everyday"),
+            ("/a", "/b", moved("/b/"), Some(Swap::Redirect), "the slash of another folder"),
+            ("/a", "/b", moved("//h/b/"), Some(Swap::Redirect), "relative to the scheme"),
+            ("/a.png", "/b", typed("text/html"), None, "a missing image is often a page"),
+            ("/a.png", "/b.html", typed("text/html"), Some(Swap::MediaType), "a page was next"),
+            ("/a.html", "/b.PNG?v=1", typed("image/png"), Some(Swap::MediaType), "an image"),
+            ("/a.html", "/b.html", typed("Text/HTML; charset=x"), None, "fits both"),
+            ("/a", "/b.png", typed("image/png"), None, "no ending promises anything"),
+            ("/a.html", "/b.png", typed("rubbish"), None, "no type at all"),
+        ];
+        for (asked, behind, signs, expected, why) in cases {
+            let behind: Vec<_> = behind.split_whitespace().collect();
+            assert_eq!(suspicious(asked, &behind, &signs), expected, "{asked} {behind:?}: {why}");
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! The seven rules of pipelining, each by its table, and a model of moody servers.
+
+use super::*;
+use std::collections::VecDeque;
+
+const FINE: Reply =
+    Reply { minor: 1, known_length: true, persists: true, keep_max: None, body_bytes: 1_000 };
+const CLOSING: Reply = Reply { persists: false, ..FINE };
+
+/// A server that has shown itself fit, by one connection of one reply.
+fn fit() -> Learnt {
+    let (mut learnt, settings) = (Learnt::default(), Settings::default());
+    let mut pipeline = Pipeline::new(&learnt);
+    pipeline.sent(1);
+    pipeline.replied(&mut learnt, &settings, &FINE);
+    learnt
+}
+
+/// A connection of which `replied` requests were answered and `open` are under way.
+fn connection(learnt: &mut Learnt, replied: u32, open: u32) -> Pipeline {
+    let mut pipeline = Pipeline::new(learnt);
+    for _ in 0..replied {
+        pipeline.sent(1);
+        pipeline.replied(learnt, &Settings::default(), &FINE);
+    }
+    pipeline.sent(open);
+    pipeline
+}
+
+#[test]
+fn the_record_of_a_server_is_small() {
+    assert!(size_of::<Learnt>() <= 20, "{}", size_of::<Learnt>());
+}
+
+#[test]
+fn a_restored_record_keeps_its_word() {
+    let settings = Settings::default();
+    let learnt = Learnt::restored(100, true);
+    assert!(learnt.knows_allowance() && learnt.is_barred());
+    assert_eq!((learnt.allowance(&settings), learnt.depth(&settings)), (100, 1));
+    assert_eq!(Learnt::restored(0, false), Learnt::default());
+}
+
+#[test]
+fn rule_1_pipelining_is_earned() {
+    let settings = Settings::default();
+    let off = Settings { enabled: false, ..Settings::default() };
+    let old = Reply { minor: 0, ..FINE };
+    let until_close = Reply { known_length: false, persists: false, ..FINE };
+    let cases = [
+        (&settings, FINE, 2, "HTTP/1.1, known length, kept open"),
+        (&settings, old, 1, "HTTP/1.0 kept open: one by one"),
+        (&settings, CLOSING, 0, "RFC 9112 9.6: nothing more behind a close"),
+        (&settings, until_close, 0, "no length: it ends with the connection"),
+        (&off, FINE, 1, "switched off: one by one"),
+    ];
+    for (settings, reply, room, why) in cases {
+        let mut learnt = Learnt::default();
+        let mut pipeline = Pipeline::new(&learnt);
+        assert_eq!(pipeline.room(&learnt, settings), 1, "the first goes alone");
+        pipeline.sent(1);
+        assert_eq!(pipeline.room(&learnt, settings), 0, "nothing behind the first");
+        pipeline.replied(&mut learnt, settings, &reply);
+        assert_eq!(pipeline.room(&learnt, settings), room, "{why}");
+        assert_eq!(pipeline.may_reuse(&learnt, settings), room > 0, "{why}");
+    }
+    let later = Pipeline::new(&fit());
+    assert_eq!(later.room(&fit(), &settings), 2, "a server once fit is pipelined from the start");
+}
+
+#[test]
+fn rule_2_depth_grows_by_one_and_halves() {
+    let settings = Settings::default();
+    let mut learnt = fit();
+    let mut pipeline = Pipeline::new(&learnt);
+    let (mut replies, mut reached) = (0, vec![0; 9]);
+    while learnt.depth(&settings) < 8 {
+        pipeline.sent(pipeline.room(&learnt, &settings));
+        pipeline.replied(&mut learnt, &settings, &FINE);
+        replies += 1;
+        let depth = learnt.depth(&settings) as usize;
+        if reached[depth] == 0 {
+            reached[depth] = replies;
+        }
+    }
+    assert_eq!(reached[2..], [1, 2, 5, 9, 14, 20, 27], "a depth's worth of replies for each step");
+
+    pipeline.closed(&mut learnt, &settings, Close::Reset, true);
+    assert_eq!(learnt.depth(&settings), 4, "halved by a reset");
+}
+
+#[test]
+fn rule_2_large_replies_do_not_pile_up() {
+    let settings = Settings::default();
+    for (body_bytes, room) in [(100_000, 2), (600_000, 1), (u64::MAX, 1)] {
+        let mut learnt = Learnt::default();
+        let mut pipeline = connection(&mut learnt, 0, 1);
+        pipeline.replied(&mut learnt, &settings, &Reply { body_bytes, ..FINE });
+        assert_eq!(pipeline.room(&learnt, &settings), room, "replies of {body_bytes} bytes");
+    }
+}
+
+#[test]
+fn rule_3_what_a_close_leaves() {
+    let settings = Settings::default();
+    let nothing = Leftover::default();
+    let back = |unanswered| Leftover { unanswered, is_trouble: true, ..nothing };
+    let blamed = |unanswered| Leftover { blames_head: true, ..back(unanswered) };
+    let ours = |unanswered| Leftover { unanswered, ..nothing };
+    let cases = [
+        (0, 0, Close::Ended, false, nothing, "never used"),
+        (3, 0, Close::Ended, false, nothing, "idle"),
+        (3, 0, Close::Reset, false, nothing, "idle, and rudely"),
+        (0, 1, Close::Ended, false, blamed(1), "a fresh connection died on this request"),
+        (0, 1, Close::Reset, false, blamed(1), "likewise"),
+        (3, 1, Close::Ended, false, back(1), "the idle time-out crossed the request"),
+        (3, 2, Close::Reset, false, back(2), "or its reset did"),
+        (3, 2, Close::Ended, true, blamed(2), "in mid reply"),
+        (3, 2, Close::Broken, false, blamed(2), "a reply that is none"),
+        (3, 2, Close::Overdue, false, blamed(2), "no reply in time"),
+        (3, 2, Close::Ours, true, ours(2), "our own doing"),
+    ];
+    for (replied, open, how, has_begun, expected, why) in cases {
+        let mut learnt = fit();
+        let mut pipeline = connection(&mut learnt, replied, open);
+        let left = pipeline.closed(&mut learnt, &settings, how, has_begun);
+        assert_eq!(left, expected, "{why}");
+        assert_eq!(pipeline.room(&learnt, &settings), 0, "nothing more is sent");
+        let next = Pipeline::new(&learnt).room(&learnt, &settings);
+        let is_solo = expected.is_trouble;
+        assert_eq!(next == 1, is_solo, "{why}: RFC 9112 9.3.2, the next connection starts alone");
+    }
+}
+
+#[test]
+fn a_reply_cut_by_us_is_no_fault_of_the_server() {
+    let settings = Settings::default();
+    let mut learnt = fit();
+    let mut pipeline = connection(&mut learnt, 2, 3);
+    let before = learnt;
+    pipeline.kept_partial();
+    assert_eq!(pipeline.room(&learnt, &settings), 0);
+    let left = pipeline.closed(&mut learnt, &settings, Close::Ours, true);
+    assert_eq!(left, Leftover { unanswered: 2, ..Leftover::default() });
+    assert_eq!(learnt, before);
+}
+
+#[test]
+fn rule_3_a_request_that_kills_connections_is_dropped() {
+    let settings = Settings::default();
+    let mut learnt = fit();
+    let mut first = connection(&mut learnt, 1, 1);
+    let left = first.closed(&mut learnt, &settings, Close::Reset, true);
+    assert!(left.blames_head && !left.drops_head);
+    let mut second = connection(&mut learnt, 0, 1);
+    let left = second.closed(&mut learnt, &settings, Close::Reset, false);
+    assert!(left.blames_head && left.drops_head, "the second in a row");
+    let mut third = connection(&mut learnt, 0, 1);
+    let left = third.closed(&mut learnt, &settings, Close::Reset, false);
+    assert!(left.blames_head && !left.drops_head, "another request starts afresh");
+    let mut fourth = connection(&mut learnt, 1, 1);
+    let left = fourth.closed(&mut learnt, &settings, Close::Reset, true);
+    assert!(!left.drops_head, "a reply in between: not in a row");
+}
+
+#[test]
+fn rule_4_the_allowance_is_learnt() {
+    let settings = Settings::default();
+    let mut learnt = Learnt::default();
+    assert_eq!((learnt.allowance(&settings), learnt.knows_allowance()), (50, false));
+
+    let mut pipeline = connection(&mut learnt, 49, 0);
+    assert_eq!(learnt.allowance(&settings), 50);
+    pipeline.sent(1);
+    pipeline.replied(&mut learnt, &settings, &FINE);
+    assert_eq!(learnt.allowance(&settings), 100, "outlived: doubled");
+    pipeline.sent(3);
+    pipeline.replied(&mut learnt, &settings, &CLOSING);
+    assert_eq!(learnt.allowance(&settings), 51, "announced");
+    let left = pipeline.closed(&mut learnt, &settings, Close::Ended, false);
+    let expected = Leftover { unanswered: 2, ..Leftover::default() };
+    assert_eq!(left, expected, "RFC 9112 9.6: what stood behind was not processed");
+    assert!(Pipeline::new(&learnt).room(&learnt, &settings) > 1, "no penalty");
+
+    let counting_down = [99, 98, 97];
+    let constant = [100, 100, 100];
+    for (said, allowance, left) in [(counting_down, 100, 97), (constant, 101, 98)] {
+        let mut learnt = fit();
+        let mut pipeline = Pipeline::new(&learnt);
+        for more in said {
+            pipeline.sent(1);
+            pipeline.replied(&mut learnt, &settings, &Reply { keep_max: Some(more), ..FINE });
+        }
+        assert_eq!(learnt.allowance(&settings), allowance, "Keep-Alive: max {said:?}");
+        assert_eq!(pipeline.limit - pipeline.sent, left);
+    }
+    let mut last = connection(&mut fit(), 0, 1);
+    last.replied(&mut learnt, &settings, &Reply { keep_max: Some(0), ..FINE });
+    assert!(!last.may_reuse(&learnt, &settings), "Keep-Alive: max=0 says it was the last");
+}
+
+/// A server that closes behind 16 replies without a word is not punished for it, and felt out.
+#[test]
+fn rule_4_a_silent_limit_is_no_trouble() {
+    let settings = Settings::default();
+    let mut learnt = fit();
+    let mut handed_back = 0;
+    for _ in 0..10 {
+        let mut pipeline = Pipeline::new(&learnt);
+        while pipeline.replies() < 16 {
+            let room = pipeline.room(&learnt, &settings);
+            assert!(room > 0 || pipeline.in_flight() > 0, "stuck at {}", pipeline.replies());
+            pipeline.sent(room);
+            pipeline.replied(&mut learnt, &settings, &FINE);
+        }
+        pipeline.sent(pipeline.room(&learnt, &settings));
+        handed_back += pipeline.closed(&mut learnt, &settings, Close::Ended, false).unanswered;
+        assert_eq!(learnt.allowance(&settings), 16);
+    }
+    assert!(!learnt.is_barred());
+    assert!(learnt.depth(&settings) > 1 && handed_back <= 25, "{learnt:?}: {handed_back}");
+}
+
+#[test]
+fn rules_5_and_6_what_bars_pipelining() {
+    let settings = Settings::default();
+    let mut learnt = fit();
+    let mut pipeline = connection(&mut learnt, 1, 2);
+    pipeline.swapped(&mut learnt);
+    assert_eq!(pipeline.closed(&mut learnt, &settings, Close::Ours, true).unanswered, 2);
+    assert!(learnt.is_barred());
+    let mut next = connection(&mut learnt, 3, 0);
+    assert_eq!(next.room(&learnt, &settings), 1, "the connection stays open, one by one");
+    next.sent(1);
+    assert_eq!(next.room(&learnt, &settings), 0);
+
+    for (open, barred) in [(1, false), (2, true)] {
+        let mut learnt = fit();
+        let mut pipeline = connection(&mut learnt, 1, open);
+        pipeline.closed(&mut learnt, &settings, Close::Overdue, false);
+        assert_eq!(learnt.is_barred(), barred, "{open} under way as time ran out");
+    }
+
+    let mut learnt = fit();
+    for breaks in 1..=3 {
+        let mut pipeline = connection(&mut learnt, breaks, 2);
+        pipeline.closed(&mut learnt, &settings, Close::Reset, false);
+        assert_eq!(
+            learnt.is_barred(),
+            breaks == 3,
+            "{breaks} pipelined connections broke in a row"
+        );
+    }
+
+    let mut learnt = fit();
+    for _ in 0..3 {
+        for _ in 0..2 {
+            let mut pipeline = connection(&mut learnt, 9, 2);
+            pipeline.closed(&mut learnt, &settings, Close::Reset, false);
+        }
+        let mut fine = connection(&mut learnt, 9, 2);
+        fine.replied(&mut learnt, &settings, &CLOSING);
+        fine.closed(&mut learnt, &settings, Close::Ended, false);
+        assert!(!learnt.is_barred(), "not in a row");
+    }
+}
+
+/// A server of some temper, drawn at random.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    minor: u8,
+    /// Requests a connection takes.
+    limit: u32,
+    /// The last reply says that it is the last.
+    announces: bool,
+    /// Keep-Alive: max counts down, stays the same, or is not there.
+    keep: usize,
+    /// One in so many replies is cut by a reset; 0 for none.
+    cut_one_in: usize,
+    /// Closes as soon as it sees a second request before it has replied to the first.
+    hates_pipelines: bool,
+    /// One in so many requests kills its connection whenever it is asked.
+    killer_one_in: u32,
+}
+
+impl Server {
+    fn drawn(random: &mut Random) -> Self {
+        Self {
+            minor: u8::from(random.below(4) > 0),
+            limit: [1, 2, 7, 100, 1_000][random.below(5)],
+            announces: random.below(3) > 0,
+            keep: random.below(3),
+            cut_one_in: [0, 0, 5, 50][random.below(4)],
+            hates_pipelines: random.below(5) == 0,
+            killer_one_in: [0, 0, 40][random.below(3)] as u32,
+        }
+    }
+
+    /// What it does with the oldest request, the `nth` of the connection.
+    fn answer(&self, request: u32, nth: u32, open: u32, random: &mut Random) -> Answer {
+        let kills = self.killer_one_in > 0 && request.is_multiple_of(self.killer_one_in);
+        if kills || (self.cut_one_in > 0 && random.below(self.cut_one_in) == 0) {
+            return Answer::Closes(Close::Reset, random.below(2) == 0);
+        }
+        if nth > self.limit || (self.hates_pipelines && open > 1) {
+            return Answer::Closes(Close::Ended, false);
+        }
+        let left = self.limit - nth;
+        Answer::Replies(Reply {
+            minor: self.minor,
+            known_length: true,
+            persists: left > 0 || !self.announces,
+            keep_max: [None, Some(left), Some(self.limit)][self.keep],
+            body_bytes: random.below(200_000) as u64,
+        })
+    }
+}
+
+enum Answer {
+    Replies(Reply),
+    Closes(Close, bool),
+}
+
+/// Runs 500 requests past a server. Returns how many were answered, dropped, and sent in vain.
+fn crawl(server: &Server, random: &mut Random) -> (u32, u32, u32) {
+    let settings = Settings::default();
+    let mut learnt = Learnt::default();
+    let mut queue: VecDeque<u32> = (1..=500).collect();
+    let mut ends = vec![0; 501];
+    let (mut answered, mut dropped, mut in_vain, mut alone) = (0, 0, 0, true);
+    while !queue.is_empty() {
+        let mut pipeline = Pipeline::new(&learnt);
+        let mut open = VecDeque::new();
+        let (how, has_begun) = loop {
+            let room = pipeline.room(&learnt, &settings) as usize;
+            open.extend(queue.drain(..room.min(queue.len())));
+            pipeline.sent(open.len() as u32 - pipeline.in_flight());
+            let depth_max = if alone { 1 } else { u32::from(settings.depth_max) };
+            assert!(pipeline.in_flight() <= depth_max, "{server:?}: {} deep", open.len());
+            let Some(&request) = open.front() else { break (Close::Ended, false) };
+            let nth = pipeline.replies() + 1;
+            match server.answer(request, nth, pipeline.in_flight(), random) {
+                Answer::Closes(how, has_begun) => break (how, has_begun),
+                Answer::Replies(reply) => {
+                    let before = learnt.depth;
+                    pipeline.replied(&mut learnt, &settings, &reply);
+                    let grown = learnt.depth - before;
+                    assert!(grown <= 1 || (before, learnt.depth) == (0, 2), "{server:?}");
+                    ends[open.pop_front().expect("asked") as usize] += 1;
+                    answered += 1;
+                    alone = reply.minor == 0;
+                }
+            }
+        };
+        let before = learnt.depth;
+        let left = pipeline.closed(&mut learnt, &settings, how, has_begun);
+        assert!([before, (before / 2).max(1)].contains(&learnt.depth), "{server:?}: halves");
+        assert_eq!(left.unanswered as usize, open.len(), "{server:?}: all are handed back");
+        in_vain += left.unanswered;
+        alone |= left.is_trouble;
+        if left.drops_head {
+            ends[open.pop_front().expect("a head to drop") as usize] += 1;
+            dropped += 1;
+        }
+        open.drain(..).rev().for_each(|request| queue.push_front(request));
+        assert!(in_vain < 100_000, "{server:?}: no progress");
+    }
+    assert!(ends[1..].iter().all(|&count| count == 1), "{server:?}: each request ends once");
+    (answered, dropped, in_vain)
+}
+
+#[test]
+fn each_request_is_answered_or_dropped_once() {
+    let mut random = Random(1);
+    let (mut kinds, mut sums) = ([0; 3], (0, 0, 0));
+    for _ in 0..600 {
+        let server = Server::drawn(&mut random);
+        let (answered, dropped, in_vain) = crawl(&server, &mut random);
+        assert_eq!(answered + dropped, 500);
+        let is_calm = server.cut_one_in == 0 && server.killer_one_in == 0;
+        assert!(!is_calm || dropped == 0, "{server:?}: {dropped} dropped without a fault");
+        kinds[0] += u32::from(is_calm);
+        kinds[1] += u32::from(dropped > 0);
+        kinds[2] += u32::from(in_vain > 0);
+        sums = (sums.0 + answered, sums.1 + dropped, sums.2 + in_vain);
+    }
+    assert!(kinds.iter().all(|&count| count > 50), "{kinds:?}");
+    assert!(sums.1 * 20 < sums.0, "few are dropped: {sums:?}");
+}
+
+/// What pipelining is for, and what it costs: no more than a batch a connection is asked in vain.
+#[test]
+fn well_known_servers_waste_little() {
+    let calm = Server {
+        minor: 1,
+        limit: 100,
+        announces: true,
+        keep: 0,
+        cut_one_in: 0,
+        hates_pipelines: false,
+        killer_one_in: 0,
+    };
+    let cases = [
+        (calm, 0, 8, "announced after 100"),
+        (Server { limit: 1_000, ..calm }, 0, 0, "announced after 1,000"),
+        (Server { keep: 1, ..calm }, 0, 0, "announced, and counted down"),
+        (Server { limit: 1, ..calm }, 0, 0, "one at a time"),
+        (Server { announces: false, limit: 16, ..calm }, 0, 80, "silent limit"),
+        (Server { hates_pipelines: true, ..calm }, 0, 30, "closes on sight of a pipeline"),
+    ];
+    for (server, dropped, in_vain_max, why) in cases {
+        let found = crawl(&server, &mut Random(1));
+        assert_eq!((found.0, found.1), (500, dropped), "{why}");
+        assert!(found.2 <= in_vain_max, "{why}: {} in vain", found.2);
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+}
