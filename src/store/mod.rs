@@ -1,2 +1,456 @@
 //! The archive: which fetches become which records, in which file; the index and the crawl log.
+//!
+//! A capture is what a server was asked and what it answered, verbatim. It becomes a `request`
+//! record (on demand) and behind it a `response` record, or a `revisit` record if the same payload
+//! was stored before; a line of the index points to the latter. Files, relative to the job:
+//!
+//! ```text
+//! warc/PREFIX-20261120093849-00000.warc.gz    .open behind it while it grows
+//! index/PREFIX-20261120093849-00000.cdxj      likewise; in order of capture until it is sorted
+//! crawl.log                                   one line an attempt, kept or not: see log
+//! ```
+//!
+//! What it promises:
+//! - *Verbatim*: head, framing and content coding as they came. WARC-Payload-Digest is over the
+//!   body without its transfer coding (RFC 9112, section 7), as the standard means it; readers
+//!   that take it over the chunks (warcio's `check` does) report chunked responses.
+//! - *Committed means durable*: bytes wait in memory, reach the disk in pieces, and are synced by
+//!   a job every `sync_period`, records before index before log. [`Totals::committed`] counts what
+//!   no crash can take back; what it can take is cut by the next [`Store::open`], see `recover`.
+//! - *An error changes nothing*: a capture that met a full disk was not kept, and can be offered
+//!   again; what waits stays bounded by `buffer_bytes` and one capture.
+//! - *Bounded*: two buffers that a capture may grow and that are given back, an index of at most
+//!   `index_bytes_max` a file, some 250 bytes a remembered payload.
+//!
+//! Laws: no file is written over; file, offset and length in a [`Receipt`] and in the index are
+//! those of the record; a WARC file is at most `file_bytes_max` long unless one capture alone is
+//! longer; the same calls give the same bytes.
+//!
+//! Cost of a capture: one compression, two digests, one copy, in that order of weight; nothing is
+//! allocated but a date's text once a second and once a repeat. A response past `gzip_bytes_max`
+//! is wrapped without compressing, so that it holds the loop up by its digests alone (two, at
+//! about 0.6 ms a MB); one whose payload is compressed already likewise: compressing it again would
+//! run at half speed and save nothing. A line of the log takes less than a microsecond.
+//! Source: WARC 1.1 (ISO 28500:2017); the proposed fields WARC-Protocol and WARC-Cipher-Suite.
+
+pub mod cdxj;
+pub mod digest;
 pub mod job;
+pub mod log;
+
+mod capture;
+mod recover;
+mod segment;
+mod settings;
+mod surt;
+mod tail;
+mod text;
+mod warc;
+
+#[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod tests;
+
+pub use capture::{Capture, Receipt, Tls, Truncated};
+pub use digest::{Algorithm, Digest};
+pub use recover::Cut;
+pub use settings::{Error, Format, Identity, Settings};
+
+use crate::disk::Disk;
+use crate::time::{Instant, UnixTime};
+use capture::{Known, Ready};
+use digest::{First, Repeats};
+use job::{Full, StoreDone, StoreJob};
+use recover::LOG;
+use segment::Segment;
+use serde::Serialize;
+use std::rc::Rc;
+use surt::Surt;
+use tail::Tail;
+use text::Stamps;
+use warc::{Ids, Kind, Packed, Packer, Record, RecordId};
+
+/// The archive of one job.
+#[derive(Debug)]
+pub struct Store {
+    settings: Settings,
+    identity: Identity,
+    ids: Ids,
+    packer: Packer,
+    stamps: Stamps,
+    surt: Surt,
+    repeats: Repeats,
+    /// URL of a repeat's first record.
+    first_url: Vec<u8>,
+    /// The file that grows; none before the first capture.
+    segment: Option<Segment>,
+    /// Files that are full and not settled yet, oldest first.
+    full: Vec<Full>,
+    log: Tail,
+    /// The next file's.
+    serial: u32,
+    outstanding: Option<Outstanding>,
+    tickets: u64,
+    last_sync: Instant,
+    /// Something was written since the last job went out.
+    dirty: bool,
+    totals: Totals,
+    cut: Cut,
+}
+
+/// What the job under way will have made durable.
+#[derive(Debug)]
+struct Outstanding {
+    ticket: u64,
+    full: usize,
+    captures: u64,
+}
+
+/// Counters of one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Captures kept.
+    pub captures: u64,
+    /// Captures that are durable, index line included: the first so many.
+    pub committed: u64,
+    /// Captures kept as `revisit` records.
+    pub revisits: u64,
+    /// Captures that hold less than the server had to give.
+    pub truncated: u64,
+    /// Records of all types.
+    pub records: u64,
+    /// WARC files begun.
+    pub files: u64,
+    /// Bytes of records before compression.
+    pub raw_bytes: u64,
+    /// Bytes of WARC files.
+    pub warc_bytes: u64,
+    /// Bytes of index lines.
+    pub index_bytes: u64,
+    /// Lines in the crawl log.
+    pub log_lines: u64,
+    /// Bytes of those lines.
+    pub log_bytes: u64,
+    /// Jobs that synced what there was.
+    pub syncs: u64,
+}
+
+impl Store {
+    /// Opens the archive in the job directory. What an earlier run left open is cut to what is
+    /// whole and settled by the next job; numbering goes on. Ids are drawn from `seed` and `now`.
+    pub fn open(
+        settings: Settings,
+        identity: Identity,
+        seed: u64,
+        disk: &mut dyn Disk,
+        now: UnixTime,
+    ) -> Result<Self, Error> {
+        settings.validate()?;
+        let found = recover::recover(&settings.prefix, disk)?;
+        let start = Ids::new(seed).word() ^ now.as_micros();
+        Ok(Self {
+            identity,
+            ids: Ids::new(start),
+            packer: Packer::new(settings.gzip_level, settings.gzip_bytes_max),
+            stamps: Stamps::default(),
+            surt: Surt::default(),
+            repeats: Repeats::new(settings.revisit_names_max),
+            first_url: Vec::new(),
+            segment: None,
+            dirty: !found.full.is_empty(),
+            full: found.full,
+            log: Tail::new(LOG.to_owned(), found.log_bytes),
+            serial: found.serial,
+            outstanding: None,
+            tickets: 0,
+            last_sync: Instant::ZERO,
+            totals: Totals::default(),
+            cut: found.cut,
+            settings,
+        })
+    }
+
+    /// Keeps a capture; `None` if the settings don't want it. On an error nothing was kept.
+    pub fn keep(
+        &mut self,
+        capture: &Capture<'_>,
+        disk: &mut dyn Disk,
+    ) -> Result<Option<Receipt>, Error> {
+        capture.check();
+        if self.settings.format == Format::None || capture.robots && !self.settings.robots {
+            return Ok(None);
+        }
+        self.flush_if_full(disk)?;
+        self.ready_segment(capture, disk)?;
+        let digest = self.settings.digest.of(capture.payload);
+        let first = self.find_first(capture, &digest);
+        Ok(Some(self.write(capture, digest, first)))
+    }
+
+    /// Writes a line of the crawl log. On an error it was not written.
+    pub fn note(&mut self, line: &log::Line<'_>, disk: &mut dyn Disk) -> Result<(), Error> {
+        if !self.settings.log {
+            return Ok(());
+        }
+        self.flush_if_full(disk)?;
+        let before = self.log.len();
+        line.push(&mut self.log.pending);
+        self.totals.log_lines += 1;
+        self.totals.log_bytes += self.log.len() - before;
+        self.dirty = true;
+        Ok(())
+    }
+
+    /// When the next job is due; `None` if there is nothing to sync or a job is under way.
+    pub fn next_sync(&self) -> Option<Instant> {
+        let waiting = self.dirty && self.outstanding.is_none();
+        waiting.then(|| self.last_sync + self.settings.sync_period)
+    }
+
+    /// Whether a job is due.
+    pub fn due(&self, at: Instant) -> bool {
+        self.next_sync().is_some_and(|next| next <= at)
+    }
+
+    /// Flushes and hands out the job that makes durable what was kept so far, due or not; `None`
+    /// as for [`Store::next_sync`]. Its answer belongs to [`Store::synced`].
+    pub fn sync_job(
+        &mut self,
+        at: Instant,
+        disk: &mut dyn Disk,
+    ) -> Result<Option<StoreJob>, Error> {
+        if !self.dirty || self.outstanding.is_some() {
+            return Ok(None);
+        }
+        self.flush(disk)?;
+        self.last_sync = at;
+        self.tickets += 1;
+        let job = self.job(disk)?;
+        self.outstanding = Some(Outstanding {
+            ticket: job.ticket,
+            full: job.full.len(),
+            captures: self.totals.captures,
+        });
+        self.dirty = false;
+        Ok(Some(job))
+    }
+
+    /// Takes the answer of the job. After an error it is not known what is durable: the caller
+    /// should stop; a later job tries all of it again.
+    pub fn synced(&mut self, done: StoreDone) -> Result<(), Error> {
+        let outstanding = self.outstanding.take().expect("one answer for each job");
+        assert_eq!(outstanding.ticket, done.ticket, "the answer is that of the job under way");
+        if let Err(error) = done.result {
+            self.dirty = true;
+            return Err(error.into());
+        }
+        self.full.drain(..outstanding.full);
+        self.totals.committed = outstanding.captures;
+        self.totals.syncs += 1;
+        Ok(())
+    }
+
+    /// Ends the archive: flushes, syncs, sorts the last index and gives all files their final
+    /// names. Slow. No job may be under way. After an error it can be called again.
+    pub fn finish(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+        assert!(self.outstanding.is_none(), "the last job's answer comes before the end");
+        self.flush(disk)?;
+        self.retire();
+        self.tickets += 1;
+        self.job(disk)?.run().result?;
+        self.full.clear();
+        self.dirty = false;
+        self.totals.committed = self.totals.captures;
+        self.totals.syncs += 1;
+        Ok(())
+    }
+
+    /// Counters of this run.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// What [`Store::open`] had to cut.
+    pub fn cut(&self) -> Cut {
+        self.cut
+    }
+
+    /// The segment's files and the log, whatever is due of them.
+    fn flush(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+        let kept_bytes = 2 * self.settings.buffer_bytes;
+        if let Some(segment) = &mut self.segment {
+            segment.flush(disk, kept_bytes)?;
+        }
+        self.log.flush(disk, kept_bytes)?;
+        Ok(())
+    }
+
+    fn flush_if_full(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+        let waiting = |tail: &Tail| tail.pending.len() >= self.settings.buffer_bytes;
+        let segment = self.segment.as_ref();
+        let full = segment.is_some_and(|segment| waiting(&segment.warc) || waiting(&segment.index));
+        if full || waiting(&self.log) { self.flush(disk) } else { Ok(()) }
+    }
+
+    fn job(&self, disk: &mut dyn Disk) -> Result<StoreJob, Error> {
+        let mut files = Vec::new();
+        for full in &self.full {
+            files.extend([full.warc_open(), full.index_open()]);
+        }
+        if let Some(segment) = &self.segment {
+            files.extend([segment.warc.name().to_owned(), segment.index.name().to_owned()]);
+        }
+        files.push(LOG.to_owned());
+        // A job that failed half-way may have settled some; the log may not have begun.
+        let mut there = Vec::new();
+        for name in files {
+            if disk.len(&name)?.is_some() {
+                there.push(name);
+            }
+        }
+        let full = self.full.clone();
+        Ok(StoreJob { disk: disk.handle(), files: there, full, ticket: self.tickets })
+    }
+
+    /// The file that grows is full.
+    fn retire(&mut self) {
+        self.full.extend(self.segment.take().map(|segment| segment.full));
+        self.dirty |= !self.full.is_empty();
+    }
+
+    /// Sees to it that there is a file with room for the capture.
+    fn ready_segment(&mut self, capture: &Capture<'_>, disk: &mut dyn Disk) -> Result<(), Error> {
+        let wanted = capture.bytes_max();
+        let fits = |segment: &Segment| {
+            let warc_fits = segment.warc.len() + wanted <= self.settings.file_bytes_max;
+            let index_fits = segment.index.len() < self.settings.index_bytes_max;
+            segment.captures == 0 || warc_fits && index_fits
+        };
+        if self.segment.as_ref().is_some_and(fits) {
+            return Ok(());
+        }
+        if self.segment.is_some() {
+            self.flush(disk)?;
+        }
+        let digits = self.stamps.digits(capture.started);
+        let stem = segment::stem(&self.settings.prefix, digits, self.serial);
+        let gzip = self.settings.gzip_level > 0;
+        let info = self.ids.next();
+        let mut segment = Segment::begin(&stem, gzip, info, disk)?;
+        let date = self.stamps.iso(capture.started);
+        let block = self.identity.fields();
+        let digest = self.settings.block_digests.then(|| self.settings.digest.of(&block));
+        let packed = self.packer.pack(&mut segment.warc.pending, |out| {
+            let mut record = Record::begin(out, Kind::Info, info, date);
+            record.text("WARC-Filename", &segment.file);
+            digest.iter().for_each(|digest| _ = record.digest("WARC-Block-Digest", digest));
+            record.block(&block);
+        });
+        self.totals.add(packed);
+        self.totals.files += 1;
+        self.serial += 1;
+        self.retire();
+        self.segment = Some(segment);
+        Ok(())
+    }
+
+    /// The record that holds the same payload already.
+    fn find_first(&mut self, capture: &Capture<'_>, digest: &Digest) -> Option<First> {
+        self.first_url.clear();
+        if !capture.can_repeat() {
+            return None;
+        }
+        self.repeats.find(digest, &mut self.first_url)
+    }
+
+    /// Builds the records and the line. Nothing here can fail.
+    fn write(&mut self, capture: &Capture<'_>, digest: Digest, first: Option<First>) -> Receipt {
+        let id = self.ids.next();
+        let packed = self.push_records(capture, id, digest, first);
+        if first.is_none() && capture.can_repeat() {
+            self.repeats.add(digest, capture.url, First { id, date: capture.started });
+        }
+        self.totals.captures += 1;
+        self.totals.revisits += u64::from(first.is_some());
+        self.totals.truncated += u64::from(capture.truncated.is_some());
+        self.dirty = true;
+        let segment = self.segment.as_mut().expect("made ready before");
+        segment.captures += 1;
+        let receipt = Receipt {
+            number: self.totals.captures,
+            file: Rc::clone(&segment.file),
+            offset: segment.warc.len() - packed.bytes,
+            length: packed.bytes,
+            digest,
+            revisit: first.is_some(),
+        };
+        self.push_line(capture, &receipt);
+        receipt
+    }
+
+    /// Appends the request, then the response or the reference; what it says is of the latter.
+    fn push_records(
+        &mut self,
+        capture: &Capture<'_>,
+        id: RecordId,
+        digest: Digest,
+        first: Option<First>,
+    ) -> Packed {
+        let segment = self.segment.as_mut().expect("made ready before");
+        let request_id = self.ids.next();
+        let first_date = first.map(|first| first.date.civil().to_seconds());
+        let url = std::str::from_utf8(&self.first_url).expect("a URL was put in");
+        let known = first.zip(first_date.as_deref());
+        let ready = Ready {
+            capture,
+            date: self.stamps.iso(capture.started),
+            info: segment.info,
+            id,
+            digest,
+            first: known.map(|(first, date)| Known { id: first.id, date, url }),
+            digests: self.settings.block_digests.then_some(self.settings.digest),
+        };
+        let pending = &mut segment.warc.pending;
+        if self.settings.requests && !capture.request.is_empty() {
+            let packed = self.packer.pack(pending, |out| ready.push_request(out, request_id));
+            self.totals.add(packed);
+        }
+        let packed = if capture.is_packed() && first.is_none() {
+            self.packer.wrap(pending, |out| ready.push_response(out))
+        } else {
+            self.packer.pack(pending, |out| ready.push_response(out))
+        };
+        self.totals.add(packed);
+        packed
+    }
+
+    /// Appends the line of the index: from here on the capture counts.
+    fn push_line(&mut self, capture: &Capture<'_>, receipt: &Receipt) {
+        let index = &mut self.segment.as_mut().expect("made ready before").index;
+        let before = index.len();
+        let line = cdxj::Capture {
+            url: capture.url,
+            stamp: self.stamps.digits(capture.started),
+            mime: capture.mime,
+            status: capture.status,
+            digest: &receipt.digest,
+            revisit: receipt.revisit,
+            file: &receipt.file,
+            offset: receipt.offset,
+            length: receipt.length,
+            truncated: capture.truncated.map(Truncated::name),
+            redirect: capture.redirect,
+        };
+        line.push(&mut index.pending, &mut self.surt);
+        self.totals.index_bytes += index.len() - before;
+    }
+}
+
+impl Totals {
+    fn add(&mut self, packed: Packed) {
+        self.records += 1;
+        self.raw_bytes += packed.raw_bytes;
+        self.warc_bytes += packed.bytes;
+    }
+}

@@ -1,0 +1,222 @@
+//! The index: one line a captured response, `SURT timestamp {json}`, sorted by bytes.
+//!
+//! A line leads from a URL to its record: file, offset and length of the member. Values are
+//! strings, as Common Crawl's and pywb's are. A repeat has the media type `warc/revisit`.
+//!
+//! While a WARC file grows its lines are appended in order of capture; they're sorted when it is
+//! full, see [`super::job`]. A line is the mark that its capture is whole: it is written after the
+//! record, and points past the request that belongs to it. The next start reads it after a crash.
+//! Cost: a line is about 300 bytes and written without allocation.
+
+use super::digest::Digest;
+use super::surt::Surt;
+use super::text::{media_type, put};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::fmt;
+
+/// What a line says.
+#[derive(Debug)]
+pub(super) struct Capture<'a> {
+    pub(super) url: &'a str,
+    /// Fourteen digits.
+    pub(super) stamp: &'a str,
+    /// The Content-Type value as it came.
+    pub(super) mime: &'a str,
+    pub(super) status: u16,
+    pub(super) digest: &'a Digest,
+    pub(super) revisit: bool,
+    /// Name of the WARC file, without its folder.
+    pub(super) file: &'a str,
+    /// Of the response's record in the file, in bytes.
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    /// Why the record holds less than the server had to give.
+    pub(super) truncated: Option<&'a str>,
+    /// Where the response pointed to.
+    pub(super) redirect: Option<&'a str>,
+}
+
+impl Capture<'_> {
+    /// Appends the line, its end included.
+    pub(super) fn push(&self, out: &mut Vec<u8>, surt: &mut Surt) {
+        surt.push(out, self.url);
+        let mime = match media_type(self.mime) {
+            _ if self.revisit => "warc/revisit",
+            "" => "unk",
+            mime => mime,
+        };
+        put!(out, " {} {{\"url\": ", self.stamp);
+        push_json(out, self.url);
+        out.extend_from_slice(b", \"mime\": ");
+        push_json(out, mime);
+        put!(out, ", \"status\": \"{}\", \"digest\": \"", self.status);
+        self.digest.push_indexed(out);
+        put!(out, "\", \"length\": \"{}\", \"offset\": \"{}\"", self.length, self.offset);
+        out.extend_from_slice(b", \"filename\": ");
+        push_json(out, self.file);
+        for (name, value) in [("truncated", self.truncated), ("redirect", self.redirect)] {
+            if let Some(value) = value {
+                put!(out, ", \"{name}\": ");
+                push_json(out, value);
+            }
+        }
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+/// A line of the index, read back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Key of the URL.
+    pub surt: &'a str,
+    /// Fourteen digits, UTC.
+    pub stamp: &'a str,
+    /// The URL.
+    pub url: Cow<'a, str>,
+    /// Media type, `warc/revisit` for a repeat.
+    pub mime: Cow<'a, str>,
+    /// HTTP status.
+    pub status: u16,
+    /// Digest of the payload, as in the line.
+    pub digest: Cow<'a, str>,
+    /// Name of the WARC file.
+    pub file: Cow<'a, str>,
+    /// Place of the record in it, in bytes.
+    pub offset: u64,
+    /// Length of the record in the file, in bytes.
+    pub length: u64,
+}
+
+/// A line that isn't one of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a line of a CDXJ index")
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(borrow)]
+    url: Cow<'a, str>,
+    #[serde(borrow)]
+    mime: Cow<'a, str>,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    #[serde(borrow)]
+    digest: Cow<'a, str>,
+    #[serde(borrow)]
+    filename: Cow<'a, str>,
+    #[serde(borrow)]
+    offset: Cow<'a, str>,
+    #[serde(borrow)]
+    length: Cow<'a, str>,
+}
+
+/// Reads one line, without its end.
+pub fn parse(line: &str) -> Result<Entry<'_>, Malformed> {
+    let mut parts = line.splitn(3, ' ');
+    let mut part = || parts.next().ok_or(Malformed);
+    let (surt, stamp, json) = (part()?, part()?, part()?);
+    if stamp.len() != 14 || !stamp.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Malformed);
+    }
+    let fields: Fields<'_> = serde_json::from_str(json).map_err(|_| Malformed)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|_| Malformed);
+    Ok(Entry {
+        surt,
+        stamp,
+        status: fields.status.parse().map_err(|_| Malformed)?,
+        offset: number(&fields.offset)?,
+        length: number(&fields.length)?,
+        url: fields.url,
+        mime: fields.mime,
+        digest: fields.digest,
+        file: fields.filename,
+    })
+}
+
+fn push_json(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("a vector takes every string");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::digest::Algorithm;
+    use super::*;
+
+    fn line(capture: &Capture<'_>) -> String {
+        let mut out = Vec::new();
+        capture.push(&mut out, &mut Surt::default());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_line_to_the_byte() {
+        let digest = Algorithm::Sha1Base32.of(b"");
+        let mut capture = Capture {
+            url: "http://www.example.com/A?b",
+            stamp: "20261120093849",
+            mime: "text/html; charset=utf-8",
+            status: 200,
+            digest: &digest,
+            revisit: false,
+            file: "sted-20261120093849-00000.warc.gz",
+            offset: 512,
+            length: 1_024,
+            truncated: None,
+            redirect: None,
+        };
+        assert_eq!(
+            line(&capture),
+            "com,example)/a?b 20261120093849 {\"url\": \"http://www.example.com/A?b\", \"mime\": \
+             \"text/html\", \"status\": \"200\", \"digest\": \"3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ\", \
+             \"length\": \"1024\", \"offset\": \"512\", \"filename\": \
+             \"sted-20261120093849-00000.warc.gz\"}\n"
+        );
+        capture.revisit = true;
+        capture.truncated = Some("length");
+        capture.redirect = Some("/\"\r\n");
+        let line = line(&capture);
+        assert!(line.contains("\"mime\": \"warc/revisit\""), "{line}");
+        assert!(line.ends_with("\"truncated\": \"length\", \"redirect\": \"/\\\"\\r\\n\"}\n"));
+    }
+
+    /// Hostile media types stay inside their string; the line is read back as it was meant.
+    #[test]
+    fn lines_are_read_back() {
+        let digest = Algorithm::Sha256Hex.of(b"x");
+        for mime in ["text/html", "", "a\"b\\", "x\r\ny", "\u{0} \u{2028}é"] {
+            let capture = Capture {
+                url: "http://127.0.0.1:81/?q=%22",
+                stamp: "20261120093849",
+                mime,
+                status: 404,
+                digest: &digest,
+                revisit: false,
+                file: "f",
+                offset: u64::MAX,
+                length: 0,
+                truncated: Some("time"),
+                redirect: None,
+            };
+            let line = line(&capture);
+            assert_eq!(line.matches('\n').count(), 1, "{line:?}");
+            let entry = parse(line.trim_end_matches('\n')).expect("our own line");
+            assert_eq!(entry.mime, if mime.is_empty() { "unk" } else { media_type(mime) });
+            assert_eq!((entry.surt, entry.stamp), ("1,0,0,127:81)/?q=\"", "20261120093849"));
+            assert_eq!((entry.url.as_ref(), entry.status), (capture.url, 404));
+            assert_eq!((entry.offset, entry.length), (u64::MAX, 0));
+            assert_eq!(entry.digest, digest.to_string());
+            for cut in 0..line.len() - 2 {
+                let cut = String::from_utf8_lossy(&line.as_bytes()[..cut]).into_owned();
+                assert_eq!(parse(&cut), Err(Malformed), "{cut}");
+            }
+        }
+    }
+}

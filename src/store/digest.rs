@@ -1,0 +1,301 @@
+//! Digests of blocks and payloads, and the bounded memory of payloads that were stored before.
+//!
+//! A digest is printed as archives do: `sha1:` and base 32 (RFC 4648, section 6), which replay
+//! tools and indexes expect; SHA-256 on request.
+//!
+//! `Repeats` answers "was this payload stored before, where from and when". It forgets first in,
+//! first out, in names and in bytes of their URLs: its memory is fixed by its settings. What it
+//! forgot is stored in full once more: a loss of space, never of content.
+//! Cost: a digest is one pass of SHA-1 or SHA-256; a look-up or entry is a hash probe and a copy of
+//! the URL, without allocation once the tables have grown to their bound.
+
+use super::text::put;
+use super::warc::RecordId;
+use crate::map::Map;
+use crate::time::UnixTime;
+use sha1::Digest as _;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// Which digest is taken, and how it is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// `sha1:` and 32 characters of base 32: what archives use.
+    #[default]
+    Sha1Base32,
+    /// `sha256:` and 56 characters of base 32, padding included.
+    Sha256Base32,
+    /// `sha256:` and 64 hexadecimal digits in lower case.
+    Sha256Hex,
+}
+
+impl Algorithm {
+    /// The digest of `bytes`.
+    pub fn of(self, bytes: &[u8]) -> Digest {
+        let mut value = [0; 32];
+        match self {
+            Self::Sha1Base32 => value[..20].copy_from_slice(&sha1::Sha1::digest(bytes)),
+            Self::Sha256Base32 | Self::Sha256Hex => {
+                value.copy_from_slice(&sha2::Sha256::digest(bytes));
+            }
+        }
+        Digest { algorithm: self, value }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Sha1Base32 => "sha1:",
+            Self::Sha256Base32 | Self::Sha256Hex => "sha256:",
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::Sha1Base32 => 20,
+            Self::Sha256Base32 | Self::Sha256Hex => 32,
+        }
+    }
+}
+
+/// A digest of some bytes. Its `Display` is the form of WARC-Payload-Digest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest {
+    algorithm: Algorithm,
+    /// The first 20 bytes for SHA-1, the rest zero.
+    value: [u8; 32],
+}
+
+impl Digest {
+    /// Appends label and value, `sha1:3I42H3S6...`.
+    pub(super) fn push(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.algorithm.label().as_bytes());
+        self.push_value(out);
+    }
+
+    /// Appends what the index holds: SHA-1 bare, as replay tools look it up; others with label.
+    pub(super) fn push_indexed(&self, out: &mut Vec<u8>) {
+        match self.algorithm {
+            Algorithm::Sha1Base32 => self.push_value(out),
+            Algorithm::Sha256Base32 | Algorithm::Sha256Hex => self.push(out),
+        }
+    }
+
+    fn push_value(&self, out: &mut Vec<u8>) {
+        let bytes = &self.value[..self.algorithm.bytes()];
+        match self.algorithm {
+            Algorithm::Sha1Base32 | Algorithm::Sha256Base32 => push_base32(out, bytes),
+            Algorithm::Sha256Hex => bytes.iter().for_each(|byte| put!(out, "{byte:02x}")),
+        }
+    }
+
+    /// The bytes most digests differ in already.
+    fn prefix(&self) -> u64 {
+        u64::from_le_bytes(self.value[..8].try_into().expect("eight of thirty-two bytes"))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::with_capacity(72);
+        self.push(&mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Five bytes become eight characters; a shorter end is filled up with `=`.
+fn push_base32(out: &mut Vec<u8>, bytes: &[u8]) {
+    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    for group in bytes.chunks(5) {
+        let mut bits = [0; 8];
+        bits[3..3 + group.len()].copy_from_slice(group);
+        let bits = u64::from_be_bytes(bits);
+        let characters = (group.len() * 8).div_ceil(5);
+        for place in 0..8 {
+            let value = (bits >> (35 - 5 * place)) & 31;
+            out.push(if place < characters { ALPHABET[value as usize] } else { b'=' });
+        }
+    }
+}
+
+/// Where and when a payload was stored first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct First {
+    /// Its record.
+    pub(super) id: RecordId,
+    /// The record's date.
+    pub(super) date: UnixTime,
+}
+
+/// Payloads stored before, the latest of them.
+#[derive(Debug)]
+pub(super) struct Repeats {
+    names_max: usize,
+    /// Bytes of URLs kept, [`URL_BYTES`] a name.
+    url_bytes_max: usize,
+    /// Prefix of a digest to the number of its entry; a clash of prefixes keeps the later one.
+    numbers: Map<u64, u64>,
+    entries: VecDeque<Entry>,
+    /// URLs of the entries, end to end.
+    urls: VecDeque<u8>,
+    /// Number of the oldest entry, and the place its URL begins, counted from the start of time.
+    first_number: u64,
+    first_place: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    digest: Digest,
+    first: First,
+    url_place: u64,
+    url_bytes: usize,
+}
+
+/// What a URL is reckoned to take; longer ones push more old names out.
+const URL_BYTES: usize = 100;
+
+impl Repeats {
+    /// Remembers up to `names_max` payloads: some 250 bytes each.
+    pub(super) fn new(names_max: usize) -> Self {
+        Self {
+            names_max,
+            url_bytes_max: names_max.saturating_mul(URL_BYTES),
+            numbers: Map::default(),
+            entries: VecDeque::new(),
+            urls: VecDeque::new(),
+            first_number: 0,
+            first_place: 0,
+        }
+    }
+
+    /// Where the payload of that digest was stored first; its URL goes to `url`.
+    pub(super) fn find(&self, digest: &Digest, url: &mut Vec<u8>) -> Option<First> {
+        let number = self.numbers.get(&digest.prefix())?;
+        let entry = &self.entries[index(*number - self.first_number)];
+        if entry.digest != *digest {
+            return None;
+        }
+        let start = index(entry.url_place - self.first_place);
+        url.clear();
+        url.extend(self.urls.range(start..start + entry.url_bytes));
+        Some(entry.first)
+    }
+
+    /// Remembers a payload that was stored in full. A URL longer than all the room is not kept.
+    pub(super) fn add(&mut self, digest: Digest, url: &str, first: First) {
+        if self.names_max == 0 || url.len() > self.url_bytes_max {
+            return;
+        }
+        while self.entries.len() >= self.names_max
+            || self.urls.len() + url.len() > self.url_bytes_max
+        {
+            self.forget_oldest();
+        }
+        let number = self.first_number + self.entries.len() as u64;
+        let url_place = self.first_place + self.urls.len() as u64;
+        self.numbers.insert(digest.prefix(), number);
+        self.entries.push_back(Entry { digest, first, url_place, url_bytes: url.len() });
+        self.urls.extend(url.as_bytes());
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.entries.pop_front().expect("over a bound, so not empty");
+        self.urls.drain(..oldest.url_bytes);
+        self.first_place += oldest.url_bytes as u64;
+        let prefix = oldest.digest.prefix();
+        if self.numbers.get(&prefix) == Some(&self.first_number) {
+            self.numbers.remove(&prefix);
+        }
+        self.first_number += 1;
+    }
+}
+
+fn index(distance: u64) -> usize {
+    usize::try_from(distance).expect("entries are in memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printed_digests() {
+        let cases = [
+            (Algorithm::Sha1Base32, "", "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"),
+            (Algorithm::Sha1Base32, "abc", "sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5"),
+            (
+                Algorithm::Sha256Base32,
+                "abc",
+                "sha256:XJ4BNP4PAHH6UQKBIDPF3LRCEOYAGYNDSYLXVHFUCD7WD4QACWWQ====",
+            ),
+            (
+                Algorithm::Sha256Hex,
+                "abc",
+                "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            ),
+        ];
+        for (algorithm, text, expected) in cases {
+            assert_eq!(algorithm.of(text.as_bytes()).to_string(), expected, "FIPS 180-4 vectors");
+        }
+    }
+
+    /// RFC 4648, section 10.
+    #[test]
+    fn base32_vectors() {
+        let cases = [
+            ("", ""),
+            ("f", "MY======"),
+            ("fo", "MZXQ===="),
+            ("foo", "MZXW6==="),
+            ("foob", "MZXW6YQ="),
+            ("fooba", "MZXW6YTB"),
+            ("foobar", "MZXW6YTBOI======"),
+        ];
+        for (text, expected) in cases {
+            let mut out = Vec::new();
+            push_base32(&mut out, text.as_bytes());
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    /// Law: the cache agrees with a list that is searched from its end and cut naively.
+    #[test]
+    fn repeats_agree_with_a_list() {
+        let (mut repeats, mut list) = (Repeats::new(8), Vec::<(Digest, String, First)>::new());
+        let mut ids = super::super::warc::Ids::new(7);
+        let mut url = Vec::new();
+        for step in 0..5_000_u64 {
+            let random = step.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let digest = Algorithm::Sha1Base32.of(&[(random % 24) as u8]);
+            let found = list.iter().find(|(known, ..)| *known == digest);
+            let answer = repeats.find(&digest, &mut url);
+            assert_eq!(answer, found.map(|(.., first)| *first), "step {step}");
+            if let Some((_, known_url, _)) = found {
+                assert_eq!(url, known_url.as_bytes());
+                continue;
+            }
+            let text = "u".repeat((random % 300) as usize);
+            let first = First { id: ids.next(), date: UnixTime::from_micros(step) };
+            repeats.add(digest, &text, first);
+            list.push((digest, text, first));
+            while list.len() > 8 || list.iter().map(|(_, url, _)| url.len()).sum::<usize>() > 800 {
+                list.remove(0);
+            }
+            assert_eq!(repeats.numbers.len(), list.len());
+        }
+    }
+
+    #[test]
+    fn no_names_means_no_memory() {
+        let mut repeats = Repeats::new(0);
+        let digest = Algorithm::Sha1Base32.of(b"x");
+        let first = First { id: super::super::warc::Ids::new(1).next(), date: UnixTime::default() };
+        repeats.add(digest, "", first);
+        assert_eq!(repeats.find(&digest, &mut Vec::new()), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! A disk in memory for the archive's tests, with the faults the archive has to bear: it is full,
+//! an append is torn, a sync fails, the machine loses power.
+
+use crate::disk::{Disk, Error};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A handle on the files; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    files: BTreeMap<String, File>,
+    /// Bytes of all files there is room for; `None`: no bound.
+    room: Option<u64>,
+    /// An append that fails leaves what fitted.
+    torn: bool,
+    sync_fails: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    bytes: Vec<u8>,
+    /// Bytes that a loss of power spares.
+    synced: usize,
+    /// The name is durable.
+    named: bool,
+}
+
+impl Memory {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no test panics with the disk in hand")
+    }
+
+    /// From now on only so many bytes fit; a torn append leaves its beginning.
+    pub(super) fn limit(&self, room: Option<u64>, torn: bool) {
+        let mut state = self.state();
+        (state.room, state.torn) = (room, torn);
+    }
+
+    /// From now on syncs fail, or work again.
+    pub(super) fn fail_syncs(&self, fails: bool) {
+        self.state().sync_fails = fails;
+    }
+
+    /// What a loss of power leaves: of each file what was synced and a share of the rest, drawn by
+    /// `draw(bytes)`, which answers with 0 to `bytes`. Files whose name wasn't synced may go.
+    pub(super) fn lose_power(&self, mut draw: impl FnMut(u64) -> u64) {
+        let mut state = self.state();
+        state.files.retain(|_, file| {
+            let spared = draw((file.bytes.len() - file.synced) as u64) as usize;
+            file.bytes.truncate(file.synced + spared);
+            file.synced = file.bytes.len();
+            file.named || draw(1) == 1
+        });
+    }
+
+    /// All of a file.
+    pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
+        self.state().files.get(name).unwrap_or_else(|| panic!("no file {name}")).bytes.clone()
+    }
+
+    /// Names of all files.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.state().files.keys().cloned().collect()
+    }
+
+    /// Bytes of all files.
+    pub(super) fn used(&self) -> u64 {
+        self.state().used()
+    }
+}
+
+impl State {
+    fn used(&self) -> u64 {
+        self.files.values().map(|file| file.bytes.len() as u64).sum()
+    }
+
+    fn file(&mut self, verb: &'static str, name: &str) -> Result<&mut File, Error> {
+        let missing = || Error::new(verb, name, io::ErrorKind::NotFound.into());
+        self.files.get_mut(name).ok_or_else(missing)
+    }
+}
+
+impl Disk for Memory {
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let mut state = self.state();
+        let room = state.room.map_or(u64::MAX, |room| room.saturating_sub(state.used()));
+        let fits = bytes.len() as u64 <= room;
+        let taken = match (fits, state.torn) {
+            (true, _) => bytes.len(),
+            (false, true) => room as usize,
+            (false, false) => 0,
+        };
+        if taken > 0 || fits {
+            let file = state.files.entry(name.to_owned()).or_default();
+            file.bytes.extend_from_slice(&bytes[..taken]);
+        }
+        let full = || Error::new("append to", name, io::ErrorKind::StorageFull.into());
+        if fits { Ok(()) } else { Err(full()) }
+    }
+
+    fn read_at(&mut self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        let mut state = self.state();
+        let bytes = &state.file("read", name)?.bytes;
+        let rest = bytes.get(offset as usize..).unwrap_or(&[]);
+        let taken = rest.len().min(buffer.len());
+        buffer[..taken].copy_from_slice(&rest[..taken]);
+        Ok(taken)
+    }
+
+    fn len(&mut self, name: &str) -> Result<Option<u64>, Error> {
+        Ok(self.state().files.get(name).map(|file| file.bytes.len() as u64))
+    }
+
+    fn sync(&mut self, name: &str) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.sync_fails {
+            return Err(Error::new("sync", name, io::Error::other("device gone")));
+        }
+        let file = state.file("sync", name)?;
+        (file.synced, file.named) = (file.bytes.len(), true);
+        Ok(())
+    }
+
+    fn truncate(&mut self, name: &str, len: u64) -> Result<(), Error> {
+        let mut state = self.state();
+        let file = state.file("truncate", name)?;
+        assert!(len <= file.bytes.len() as u64, "{name} is cut, never stretched");
+        file.bytes.truncate(len as usize);
+        file.synced = file.synced.min(len as usize);
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), Error> {
+        let mut state = self.state();
+        state.file("rename", from)?;
+        let file = state.files.remove(from).expect("it was there just now");
+        state.files.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), Error> {
+        let mut state = self.state();
+        state.file("remove", name)?;
+        state.files.remove(name);
+        Ok(())
+    }
+
+    fn list(&mut self, folder: &str) -> Result<Vec<String>, Error> {
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let state = self.state();
+        let names = state.files.keys().filter_map(|name| name.strip_prefix(&prefix));
+        Ok(names.filter(|name| !name.contains('/')).map(str::to_owned).collect())
+    }
+
+    fn handle(&self) -> Box<dyn Disk> {
+        Box::new(self.clone())
+    }
+}

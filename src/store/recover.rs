@@ -1,0 +1,199 @@
+//! After a stop that was none: what an earlier run left open is cut to what is whole.
+//!
+//! A capture counts if its line is whole in the index and the record it points to is whole in the
+//! WARC file. Lines are in order of capture and are written after their records, so the files are
+//! cut behind the last capture that counts. A file that lost something ends the archive: what lies
+//! in later ones was not yet durable, and may refer to what was lost, so they go. A file with no
+//! capture left goes, too. A torn line at the end of the crawl log is cut.
+//!
+//! Laws: nothing that was synced is cut; running it again changes nothing more.
+//! Cost: the lines of each open file are read once, of the records only the last.
+
+use super::Error;
+use super::cdxj;
+use super::job::{Full, OPEN, read};
+use super::segment::{Name, full_of, name_of};
+use super::warc::unpack;
+use crate::disk::{self, Disk};
+use std::io;
+
+/// Name of the crawl log.
+pub(super) const LOG: &str = "crawl.log";
+
+/// What was found in the job directory.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The first serial no file has had.
+    pub(super) serial: u32,
+    /// Files to be settled.
+    pub(super) full: Vec<Full>,
+    /// Length of the crawl log, in bytes.
+    pub(super) log_bytes: u64,
+    /// What was cut.
+    pub(super) cut: Cut,
+}
+
+/// What an unclean stop cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Bytes cut from or removed with WARC files.
+    pub warc_bytes: u64,
+    /// Files removed because no whole capture was in them.
+    pub files: u64,
+}
+
+/// Looks at the files of `prefix` and cuts what is torn.
+pub(super) fn recover(prefix: &str, disk: &mut dyn Disk) -> Result<Found, Error> {
+    let mut found = Found::default();
+    let (warcs, indexes) = (list(disk, "warc")?, list(disk, "index")?);
+    let names = || warcs.iter().chain(&indexes).filter_map(|name| name_of(name, prefix));
+    found.serial = names().map(|name| name.serial.saturating_add(1)).max().unwrap_or(0);
+    let mut open: Vec<Name<'_>> = warcs.iter().filter_map(|name| name_of(name, prefix)).collect();
+    open.sort_by_key(|name| name.serial);
+    let mut plan = Vec::new();
+    let mut torn = false;
+    for name in open {
+        let full = full_of(name.stem, name.suffix == ".warc.gz");
+        if name.open {
+            let kept = if torn { None } else { whole(&full, disk)? };
+            torn |= kept.as_ref().is_none_or(|kept| kept.torn);
+            plan.push((full, kept));
+        } else if disk.len(&full.index_open())?.is_some() {
+            found.full.push(full);
+        }
+    }
+    // Last first: if this is cut short, too, what it did not reach is still seen to be torn.
+    for (full, kept) in plan.into_iter().rev() {
+        cut(full, kept, disk, &mut found)?;
+    }
+    found.full.sort_by(|a, b| a.index.cmp(&b.index));
+    remove_orphans(&indexes, prefix, disk)?;
+    found.log_bytes = trim_log(disk)?;
+    Ok(found)
+}
+
+/// Bytes of each file up to and with the last capture that counts.
+struct Whole {
+    warc_bytes: u64,
+    index_bytes: u64,
+    /// There is more in one of them.
+    torn: bool,
+}
+
+/// What of an open file is whole; `None` if no capture is.
+fn whole(full: &Full, disk: &mut dyn Disk) -> Result<Option<Whole>, Error> {
+    let (warc, index) = (full.warc_open(), full.index_open());
+    let warc_bytes = disk.len(&warc)?.unwrap_or(0);
+    let Some(index_bytes) = disk.len(&index)? else {
+        return Ok(None);
+    };
+    let text = read(disk, &index, 0, index_bytes)?;
+    let mut ends = Vec::new();
+    let (mut index_end, mut warc_end) = (0, 0);
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        index_end += line.len() as u64;
+        let Some((offset, length)) = place_of(line) else {
+            break;
+        };
+        let Some(end) = offset.checked_add(length).filter(|end| *end <= warc_bytes) else {
+            break;
+        };
+        if offset < warc_end {
+            break;
+        }
+        warc_end = end;
+        let torn = end < warc_bytes || index_end < index_bytes;
+        ends.push((offset, Whole { warc_bytes: end, index_bytes: index_end, torn }));
+    }
+    while let Some((offset, whole)) = ends.pop() {
+        let bytes = read(disk, &warc, offset, whole.warc_bytes - offset)?;
+        if unpack(&bytes).is_some() {
+            return Ok(Some(whole));
+        }
+    }
+    Ok(None)
+}
+
+/// Offset and length in a line with its end; `None` if it is torn.
+fn place_of(line: &[u8]) -> Option<(u64, u64)> {
+    let line = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
+    let entry = cdxj::parse(line).ok()?;
+    Some((entry.offset, entry.length))
+}
+
+/// Cuts both files to what is whole, or removes them.
+fn cut(
+    full: Full,
+    kept: Option<Whole>,
+    disk: &mut dyn Disk,
+    found: &mut Found,
+) -> Result<(), Error> {
+    let (warc, index) = (full.warc_open(), full.index_open());
+    let warc_bytes = disk.len(&warc)?.unwrap_or(0);
+    let Some(kept) = kept else {
+        // The index first: without it the WARC file counts as torn whatever it holds.
+        if disk.len(&index)?.is_some() {
+            disk.remove(&index)?;
+        }
+        disk.remove(&warc)?;
+        found.cut.files += 1;
+        found.cut.warc_bytes += warc_bytes;
+        return Ok(());
+    };
+    if kept.torn {
+        disk.truncate(&index, kept.index_bytes)?;
+        disk.truncate(&warc, kept.warc_bytes)?;
+    }
+    found.cut.warc_bytes += warc_bytes - kept.warc_bytes;
+    found.full.push(full);
+    Ok(())
+}
+
+/// Open indexes whose WARC file never reached the disk.
+fn remove_orphans(indexes: &[String], prefix: &str, disk: &mut dyn Disk) -> Result<(), Error> {
+    for name in indexes {
+        let Some(Name { stem, open: true, .. }) = name_of(name, prefix) else {
+            continue;
+        };
+        let mut there = false;
+        for gzip in [false, true] {
+            let full = full_of(stem, gzip);
+            there |= disk.len(&full.warc)?.is_some() || disk.len(&full.warc_open())?.is_some();
+        }
+        let path = format!("index/{stem}.cdxj{OPEN}");
+        if !there && disk.len(&path)?.is_some() {
+            disk.remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Cuts the crawl log behind its last whole line; returns its length.
+fn trim_log(disk: &mut dyn Disk) -> Result<u64, Error> {
+    const PIECE_BYTES: u64 = 64 << 10;
+    let Some(bytes) = disk.len(LOG)? else {
+        return Ok(0);
+    };
+    let mut end = bytes;
+    let whole = loop {
+        let start = end.saturating_sub(PIECE_BYTES);
+        let piece = read(disk, LOG, start, end - start)?;
+        match memchr::memrchr(b'\n', &piece) {
+            Some(place) => break start + place as u64 + 1,
+            None if start == 0 => break 0,
+            None => end = start,
+        }
+    };
+    if whole < bytes {
+        disk.truncate(LOG, whole)?;
+    }
+    Ok(whole)
+}
+
+/// Files in a folder; a folder that doesn't exist has none.
+fn list(disk: &mut dyn Disk, folder: &str) -> Result<Vec<String>, disk::Error> {
+    match disk.list(folder) {
+        Err(error) if error.source.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed,
+    }
+}

@@ -1,0 +1,188 @@
+//! The archive and its enemies: a full disk, a loss of power, strangers' files.
+
+use super::*;
+
+/// Law: a full disk, met anywhere, torn or not, neither loses nor doubles nor damages.
+#[test]
+fn a_full_disk_loses_nothing_that_was_kept() {
+    let settings = Settings { buffer_bytes: 500, file_bytes_max: 24_000, ..Settings::default() };
+    let (mut refused, mut unsorted) = (0, 0);
+    for seed in 0..60 {
+        let mut random = Ids::new(seed);
+        let mut disk = Memory::default();
+        let mut store = open(&settings, &mut disk);
+        let (mut kept, mut lines) = (Vec::new(), 0);
+        for number in 0..60 {
+            let room = disk.used() + random.word() % 3_000;
+            disk.limit(
+                (random.word().is_multiple_of(3)).then_some(room),
+                random.word().is_multiple_of(2),
+            );
+            let url = format!("http://example.com/{number}");
+            let body: String =
+                (0..random.word() % 100).map(|_| random.word().to_string()).collect();
+            let response = page(&body);
+            match store.keep(&capture(&url, &response, HEAD.len()), &mut disk) {
+                Ok(receipt) => kept.push((url.clone(), receipt.expect("wanted").number)),
+                Err(error) => {
+                    assert!(error.is_full(), "{error}");
+                    refused += 1;
+                }
+            }
+            let line = log::Line { url: &url, ..log::Line::default() };
+            lines += usize::from(store.note(&line, &mut disk).is_ok());
+            match store.sync_job(Instant::ZERO, &mut disk) {
+                Ok(None) => {}
+                // The sort of a full file needs room, too.
+                Ok(Some(job)) => unsorted += usize::from(store.synced(job.run()).is_err()),
+                Err(error) => assert!(error.is_full(), "{error}"),
+            }
+            lines_follow_records(&disk);
+        }
+        disk.limit(None, false);
+        store.finish(&mut disk).expect("room again");
+        let (urls, numbers): (Vec<String>, Vec<u64>) = kept.into_iter().unzip();
+        assert_eq!(judge(&disk), urls, "seed {seed}");
+        assert!(numbers.into_iter().eq(1..=urls.len() as u64), "numbers without a gap");
+        let log = String::from_utf8(disk.bytes("crawl.log")).expect("text");
+        assert!(log.lines().all(|line| log::parse(line).is_ok()), "seed {seed}");
+        assert_eq!(log.lines().count(), lines);
+    }
+    assert!(refused > 50 && unsorted > 5, "the faults were met: {refused}, {unsorted}");
+}
+
+/// Law: after a loss of power anywhere, all that was committed is there and all that is there is
+/// whole; the next run goes on behind it and writes nothing over.
+#[test]
+fn power_may_go_at_any_time() {
+    let settings = Settings { buffer_bytes: 700, file_bytes_max: 26_000, ..Settings::default() };
+    let mut cuts = 0;
+    for seed in 0..120 {
+        let mut random = Ids::new(seed);
+        let mut disk = Memory::default();
+        let (mut committed, mut known) = (Vec::new(), Vec::new());
+        for run in 0..4 {
+            let now = UnixTime::from_micros(START.as_micros() + run);
+            let opened = Store::open(settings.clone(), identity(), seed, &mut disk, now);
+            let mut store = opened.expect("an archive");
+            cuts += store.cut().files + u64::from(store.cut().warc_bytes > 0);
+            let mut kept: Vec<String> = Vec::new();
+            for number in 0..random.word() % 60 {
+                let url = format!("http://example.com/{run}/{number}");
+                let size = random.word() as usize % 1_500;
+                keep(&mut store, &mut disk, &url, &"y".repeat(size / 100 * 100));
+                let line = log::Line { url: &url, ..log::Line::default() };
+                store.note(&line, &mut disk).expect("room");
+                kept.push(url);
+                if random.word().is_multiple_of(10) {
+                    sync(&mut store, &mut disk);
+                } else if random.word().is_multiple_of(10) {
+                    // A job that the loss of power overtakes: run, but not answered, or not run.
+                    let job = store.sync_job(Instant::ZERO, &mut disk).expect("room");
+                    if let Some(job) = job.filter(|_| random.word().is_multiple_of(2)) {
+                        job.run().result.expect("synced");
+                    }
+                    break;
+                }
+            }
+            let durable = store.totals().committed as usize;
+            committed.extend_from_slice(&kept[..durable]);
+            known.extend(kept);
+            let mut die = Ids::new(random.word());
+            disk.lose_power(|bytes| die.word() % (bytes + 1));
+        }
+        let mut store = open(&settings, &mut disk);
+        store.finish(&mut disk).expect("room");
+        let urls = judge(&disk);
+        let lost: Vec<&String> = committed.iter().filter(|url| !urls.contains(url)).collect();
+        assert!(lost.is_empty(), "seed {seed}: {lost:?}");
+        assert!(urls.iter().all(|url| known.contains(url)), "seed {seed}");
+        let again = open(&settings, &mut disk);
+        assert_eq!(again.cut(), Cut::default(), "nothing more to cut");
+        let log = disk.names().contains(&LOG.to_owned()).then(|| disk.bytes(LOG));
+        let log = String::from_utf8(log.unwrap_or_default()).expect("text");
+        assert!(log.is_empty() || log.ends_with('\n'));
+        assert!(log.lines().all(|line| log::parse(line).is_ok()), "seed {seed}");
+    }
+    assert!(cuts > 20, "the fault was met: {cuts}");
+}
+
+/// Some file systems keep a file's length before its bytes: what should be records is zeros.
+#[test]
+fn records_that_did_not_reach_the_disk_are_cut() {
+    for (gzip_level, zeros, expected) in [(0, 1, 8), (1, 6, 8), (1, 900, 7), (1, 99_999, 0)] {
+        let mut disk = Memory::default();
+        let mut store = open(&Settings { gzip_level, ..plain() }, &mut disk);
+        let urls: Vec<String> =
+            (0..9).map(|number| format!("http://example.com/{number}")).collect();
+        urls.iter().for_each(|url| _ = keep(&mut store, &mut disk, url, url));
+        drop(store.sync_job(Instant::ZERO, &mut disk).expect("room"));
+        let name = disk.names().into_iter().find(|name| name.starts_with("warc/")).expect("a file");
+        let bytes = disk.bytes(&name).len();
+        let zeros = zeros.min(bytes);
+        disk.truncate(&name, (bytes - zeros) as u64).expect("there");
+        disk.append(&name, &vec![0; zeros]).expect("room");
+        let mut store = open(&plain(), &mut disk);
+        store.finish(&mut disk).expect("room");
+        assert_eq!(judge(&disk), urls[..expected], "{zeros} zeros at level {gzip_level}");
+    }
+}
+
+/// A file that fills up while a job is under way is for the next one.
+#[test]
+fn a_job_settles_what_it_took_along() {
+    let settings = Settings { index_bytes_max: 1, ..plain() };
+    let mut disk = Memory::default();
+    let mut store = open(&settings, &mut disk);
+    let mut urls = Vec::new();
+    for round in 0..5 {
+        let job = store.sync_job(Instant::ZERO, &mut disk).expect("room");
+        for number in 0..3 {
+            urls.push(format!("http://example.com/{round}/{number}"));
+            keep(&mut store, &mut disk, &urls[urls.len() - 1], "x");
+        }
+        if let Some(job) = job {
+            store.synced(job.run()).expect("synced");
+        }
+    }
+    sync(&mut store, &mut disk);
+    store.finish(&mut disk).expect("room");
+    assert_eq!(judge(&disk), urls);
+    assert_eq!(store.totals().files, 15);
+}
+
+#[test]
+fn files_that_are_there_are_not_written_over() {
+    let mut disk = Memory::default();
+    let mut store = open(&plain(), &mut disk);
+    for name in ["index/sted-20261120093849-00000.cdxj", "warc/notes.txt"] {
+        disk.append(name, b"mine").expect("room");
+    }
+    let response = page("x");
+    let kept = store.keep(&capture("http://a/", &response, HEAD.len()), &mut disk);
+    assert!(matches!(kept, Err(Error::Exists(name)) if name.starts_with("index/")));
+    let mut store = open(&plain(), &mut disk);
+    let receipt = keep(&mut store, &mut disk, "http://a/", "x");
+    assert_eq!(&*receipt.file, "sted-20261120093849-00001.warc", "numbering goes on");
+    store.finish(&mut disk).expect("room");
+    assert_eq!(disk.bytes("warc/notes.txt"), b"mine");
+}
+
+/// Law: at any time, what is in an index on disk leads to what is in a file on disk.
+fn lines_follow_records(disk: &Memory) {
+    for name in disk.names() {
+        let Some(stem) = name.strip_prefix("index/").and_then(|n| n.strip_suffix(".cdxj.open"))
+        else {
+            continue;
+        };
+        let index = String::from_utf8(disk.bytes(&name)).expect("text");
+        // A torn append may leave part of a line.
+        let whole = &index[..index.rfind('\n').map_or(0, |end| end + 1)];
+        let end = whole.lines().map(|line| cdxj::parse(line).expect("a line"));
+        let end = end.map(|entry| entry.offset + entry.length).max().unwrap_or(0);
+        let names = disk.names();
+        let warc = names.iter().find(|name| name.starts_with(&format!("warc/{stem}.")));
+        let bytes = warc.map_or(0, |name| disk.bytes(name).len());
+        assert!(end <= bytes as u64, "{stem}: a line points to {end} of {bytes}");
+    }
+}

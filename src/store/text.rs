@@ -1,0 +1,151 @@
+//! What may stand in a line: the network's words made safe for fields, logs and the index.
+//!
+//! Laws: a word has no space, no control byte and no byte beyond ASCII, and is never empty; a
+//! field value has no control byte. Whatever a server sends, it can't end a line or a field.
+//! Cost: one pass, no allocation once the target has grown.
+
+use crate::time::UnixTime;
+
+/// Appends formatted text to a byte vector.
+macro_rules! put {
+    ($out:expr, $($format:tt)*) => {
+        std::io::Write::write_fmt($out, format_args!($($format)*))
+            .expect("a vector takes every write")
+    };
+}
+pub(super) use put;
+
+/// Longest media type that is written down, in bytes (RFC 6838: 127 for each half).
+const MEDIA_TYPE_BYTES_MAX: usize = 255;
+
+/// Appends `text` as one word: visible ASCII as it is, all else percent-encoded; `-` for nothing.
+/// What is past `bytes_max` bytes of `text` is dropped.
+pub(super) fn push_word(out: &mut Vec<u8>, text: &str, bytes_max: usize) {
+    if text.is_empty() {
+        out.push(b'-');
+    }
+    for &byte in text.as_bytes().iter().take(bytes_max) {
+        push_visible(out, byte);
+    }
+}
+
+/// Appends one byte, percent-encoded unless it is visible ASCII.
+pub(super) fn push_visible(out: &mut Vec<u8>, byte: u8) {
+    if byte.is_ascii_graphic() {
+        out.push(byte);
+    } else {
+        push_percent(out, byte);
+    }
+}
+
+/// Appends `%XX`.
+pub(super) fn push_percent(out: &mut Vec<u8>, byte: u8) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+}
+
+/// Appends `text` as the value of a field: control bytes become spaces, so that no value can end
+/// its line (WARC 1.1, section 4: a value is text without CTLs).
+pub(super) fn push_value(out: &mut Vec<u8>, text: &str) {
+    out.extend(text.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));
+}
+
+/// The media type of a Content-Type value: what stands before the parameters.
+pub(super) fn media_type(value: &str) -> &str {
+    let essence = value.split(';').next().unwrap_or("").trim();
+    cut(essence, MEDIA_TYPE_BYTES_MAX)
+}
+
+/// The first `bytes_max` bytes of `text`, or a few less, so as not to split a character.
+pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The printed forms of the last second asked for: many records share one.
+#[derive(Debug)]
+pub(super) struct Stamps {
+    second: u64,
+    iso: String,
+    digits: String,
+}
+
+impl Default for Stamps {
+    fn default() -> Self {
+        Self { second: u64::MAX, iso: String::new(), digits: String::new() }
+    }
+}
+
+impl Stamps {
+    /// `2026-11-20T09:38:49Z`, as in WARC-Date. Allocates when the second changes.
+    pub(super) fn iso(&mut self, time: UnixTime) -> &str {
+        self.turn_to(time);
+        &self.iso
+    }
+
+    /// `20261120093849`, as in the index and in file names. Allocates when the second changes.
+    pub(super) fn digits(&mut self, time: UnixTime) -> &str {
+        self.turn_to(time);
+        &self.digits
+    }
+
+    fn turn_to(&mut self, time: UnixTime) {
+        let second = time.as_micros() / 1_000_000;
+        if second != self.second {
+            let civil = time.civil();
+            (self.second, self.iso, self.digits) = (second, civil.to_seconds(), civil.to_digits());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_stays_in_its_place() {
+        let cases = [
+            ("a b", "a%20b", "a space would shift the fields"),
+            ("a\r\nWARC-Type: x", "a%0D%0AWARC-Type:%20x", "a line end would forge a line"),
+            ("é", "%C3%A9", "bytes beyond ASCII"),
+            ("", "-", "nothing is a hyphen"),
+            ("\u{7f}\0", "%7F%00", "control bytes"),
+            ("%20", "%20", "what is encoded stays so"),
+        ];
+        for (text, expected, why) in cases {
+            let mut out = Vec::new();
+            push_word(&mut out, text, 100);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{why}");
+        }
+        let mut out = Vec::new();
+        push_value(&mut out, "x\r\nWARC-Type: warcinfo\0");
+        assert_eq!(out, b"x  WARC-Type: warcinfo ");
+    }
+
+    #[test]
+    fn media_types_without_parameters() {
+        let cases = [
+            ("text/html; charset=utf-8", "text/html"),
+            (" text/plain ", "text/plain"),
+            (";", ""),
+            ("", ""),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(media_type(value), expected, "{value}");
+        }
+        assert_eq!(media_type(&"é".repeat(200)).len(), 254, "cut between characters");
+    }
+
+    #[test]
+    fn stamps_follow_the_second() {
+        let mut stamps = Stamps::default();
+        for second in [0, 0, 1_795_167_529, 1_795_167_530, 1_795_167_529] {
+            let time = UnixTime::from_micros(second * 1_000_000 + 999_999);
+            assert_eq!(stamps.iso(time), time.civil().to_seconds());
+            assert_eq!(stamps.digits(time), time.civil().to_digits());
+        }
+    }
+}
