@@ -1,0 +1,248 @@
+//! Which addresses a crawl may connect to (design D13): global ones, and what the config lists.
+//!
+//! The check is made on the resolved address of every hop, right before the connection is asked
+//! for, so that neither a redirect nor a name that changes its mind can reach inside. IPv6 forms
+//! that carry an IPv4 address are judged by it. Source: the special-purpose registries of
+//! RFC 6890 and their updates.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A range of addresses that share their first bits, as in `10.0.0.0/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The first address: all bits beyond the prefix are zero.
+    address: IpAddr,
+    /// How many bits are shared: 0 to 32, or 0 to 128.
+    prefix_bits: u32,
+}
+
+impl Block {
+    /// The block of the first `prefix_bits` bits of `address`; `None` if it hasn't as many.
+    pub fn new(address: IpAddr, prefix_bits: u32) -> Option<Self> {
+        let width = width_bits(address);
+        (prefix_bits <= width).then(|| Self { address: cut(address, prefix_bits), prefix_bits })
+    }
+
+    /// Whether the address belongs to it. An IPv4 address never belongs to an IPv6 block:
+    /// unmap mapped addresses first.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        width_bits(address) == width_bits(self.address)
+            && cut(address, self.prefix_bits) == self.address
+    }
+
+    /// The first address of the block.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many bits the addresses share.
+    pub fn prefix_bits(&self) -> u32 {
+        self.prefix_bits
+    }
+
+    /// Reads `10.0.0.0/8`, `fd00::/8`, or a single address; what is wrong is told with the mend.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().map_err(|_| {
+            format!("{text:?} is no address range; write it like \"10.0.0.0/8\" or \"::1\"")
+        })?;
+        let width = width_bits(address);
+        let bits = bits.map_or(Ok(width), |bits| {
+            let plain = bits.bytes().all(|byte| byte.is_ascii_digit());
+            bits.parse().ok().filter(|&bits| plain && bits <= width).ok_or_else(|| {
+                format!("{text:?}: what follows the slash is a number of bits from 0 to {width}")
+            })
+        })?;
+        let block = Self { address: cut(address, bits), prefix_bits: bits };
+        if block.address != address {
+            return Err(format!("{text:?} has bits set beyond its prefix; write \"{block}\""));
+        }
+        Ok(block)
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix_bits)
+    }
+}
+
+fn width_bits(address: IpAddr) -> u32 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// The address with all but its first `bits` bits cleared.
+fn cut(address: IpAddr, bits: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+            IpAddr::V4((v4.to_bits() & mask).into())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+            IpAddr::V6((v6.to_bits() & mask).into())
+        }
+    }
+}
+
+/// Whether the crawl may connect to `address`, given what the config lists.
+pub fn is_allowed(address: IpAddr, listed: &[Block]) -> bool {
+    let carried = carried_ipv4(address);
+    let judged = carried.map_or(address, IpAddr::V4);
+    let is_listed = |candidate| listed.iter().any(|block: &Block| block.contains(candidate));
+    is_global(judged) || is_listed(address) || is_listed(judged)
+}
+
+/// The IPv4 address that an IPv6 form carries: mapped, compatible, NAT64, 6to4, Teredo's client.
+fn carried_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(v6) = address else { return None };
+    let [a, b, c, d, e, f, g, h] = v6.segments();
+    let join = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match (a, b, c, d, e, f) {
+        (0, 0, 0, 0, 0, 0xffff) | (0, 0, 0, 0, 0xffff, 0) => Some(join(g, h)),
+        (0, 0, 0, 0, 0, 0) if (g, h) != (0, 0) && (g, h) != (0, 1) => Some(join(g, h)),
+        (0x64, 0xff9b, 0, 0, 0, 0) => Some(join(g, h)),
+        (0x2002, ..) => Some(join(b, c)),
+        (0x2001, 0, ..) => Some(join(!g, !h)),
+        _ => None,
+    }
+}
+
+fn is_global(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => is_global_v4(v4),
+        IpAddr::V6(v6) => is_global_v6(v6),
+    }
+}
+
+fn is_global_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    !matches!(
+        (a, b, c),
+        (0 | 10 | 127, ..)
+            | (100, 64..=127, _)
+            | (169, 254, _)
+            | (172, 16..=31, _)
+            | (192, 0, 0 | 2)
+            | (192, 88, 99)
+            | (192, 168, _)
+            | (198, 18..=19, _)
+            | (198, 51, 100)
+            | (203, 0, 113)
+            | (224..=255, ..)
+    )
+}
+
+/// Global unicast is 2000::/3 less its special blocks; all else is special.
+fn is_global_v6(address: Ipv6Addr) -> bool {
+    let [a, b, ..] = address.segments();
+    let unicast = a & 0xe000 == 0x2000;
+    let special = matches!((a, b), (0x2001, 0..=0x01ff | 0x0db8) | (0x3fff, 0..=0x0fff));
+    unicast && !special
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_global_is_refused() {
+        let refused = [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.255.0.9",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.8",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.51.100.7",
+            "203.0.113.9",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "fc00::1",
+            "fd12::9",
+            "ff02::1",
+            "2001:db8::1",
+            "3fff::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "2001:0:1:2:3:4:80ff:fffe",
+            "64:ff9b:1::1",
+            "100::1",
+            "::ffff:0:7f00:1",
+        ];
+        for text in refused {
+            assert!(!is_allowed(text.parse().unwrap(), &[]), "{text}");
+        }
+        let allowed = [
+            "1.1.1.1",
+            "93.184.216.34",
+            "172.32.0.1",
+            "100.128.0.1",
+            "192.0.1.1",
+            "2606:4700::1111",
+            "2a00:1450::1",
+            "::ffff:1.1.1.1",
+            "64:ff9b::101:101",
+        ];
+        for text in allowed {
+            assert!(is_allowed(text.parse().unwrap(), &[]), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_config_opens_what_it_lists_and_no_more() {
+        let listed = ["127.0.0.0/8", "fd00::/8"].map(|text| Block::read(text).unwrap());
+        for text in ["127.9.9.9", "::ffff:127.0.0.1", "fd12::9"] {
+            assert!(is_allowed(text.parse().unwrap(), &listed), "{text}");
+        }
+        for text in ["10.0.0.1", "fc00::1", "::1"] {
+            assert!(!is_allowed(text.parse().unwrap(), &listed), "{text}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_read_and_contain() {
+        let inside = |block: &str, address: &str| {
+            let address = address.parse().expect("test address");
+            Block::read(block).expect("test block").contains(address)
+        };
+        assert!(inside("10.0.0.0/8", "10.255.255.255"));
+        assert!(!inside("10.0.0.0/8", "11.0.0.0"));
+        assert!(inside("0.0.0.0/0", "203.0.113.9"), "a prefix of no bits holds everything");
+        assert!(!inside("0.0.0.0/0", "::1"), "of its own family");
+        assert!(inside("127.0.0.1", "127.0.0.1") && !inside("127.0.0.1", "127.0.0.2"));
+        assert!(inside("fd00::/8", "fdff::1") && !inside("fd00::/8", "fe80::1"));
+        assert!(inside("::/0", "::1"));
+        for (text, expected) in [
+            ("10.1.2.3/8", "write \"10.0.0.0/8\""),
+            ("10.0.0.0/33", "0 to 32"),
+            ("::1/129", "0 to 128"),
+            ("10.0.0.0/+8", "0 to 32"),
+            ("10.0.0.0/", "0 to 32"),
+            ("localhost", "no address range"),
+            ("10.0.0/8", "no address range"),
+        ] {
+            let error = Block::read(text).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        let text = Block::read("10.0.0.0/8").expect("valid").to_string();
+        assert_eq!(text, "10.0.0.0/8");
+        assert_eq!(Block::new(IpAddr::from([10, 1, 2, 3]), 8), Block::read(&text).ok());
+        assert_eq!(Block::new(IpAddr::from([10, 1, 2, 3]), 33), None);
+    }
+}

@@ -1,0 +1,306 @@
+//! Names to addresses: the cache in front of the world's resolver, and who waits for whom.
+//!
+//! Promises: one look-up under way for a name however many wait for it; no more look-ups at once
+//! than the cap; answers, negative ones included, are kept for their clamped time to live.
+//! It asks nobody itself: names to look up come out of [`Names::next_lookup`].
+//! Cost: a map probe an ask; memory for `names_max` names.
+
+pub mod address;
+
+use crate::map::Map;
+use crate::time::Instant;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Settings of the station.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Shortest time an answer is kept, whatever its time to live says.
+    pub ttl_min: Duration,
+    /// Longest time an answer is kept.
+    pub ttl_max: Duration,
+    /// How long "no such name" and "no address" are kept.
+    pub negative_ttl: Duration,
+    /// How long a time-out or a dead name server is kept before the name is asked for again.
+    pub failure_ttl: Duration,
+    /// Look-ups under way at once.
+    pub in_flight_max: usize,
+    /// Names kept; the oldest answer goes first.
+    pub names_max: usize,
+    /// Which addresses to ask for, and which come first.
+    pub families: Families,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ttl_min: Duration::from_secs(60),
+            ttl_max: Duration::from_secs(24 * 3_600),
+            negative_ttl: Duration::from_secs(600),
+            failure_ttl: Duration::from_secs(30),
+            in_flight_max: 1_000,
+            names_max: 1_000_000,
+            families: Families::Ipv4ThenIpv6,
+        }
+    }
+}
+
+/// Which families of addresses are asked for and tried, in which order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Families {
+    /// IPv4 first, IPv6 if none works.
+    #[default]
+    Ipv4ThenIpv6,
+    /// IPv6 first, IPv4 if none works.
+    Ipv6ThenIpv4,
+    /// A records only.
+    Ipv4,
+    /// AAAA records only.
+    Ipv6,
+}
+
+/// Addresses of a name, in the order in which they are to be tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Never empty.
+    pub addresses: SmallVec<[IpAddr; 4]>,
+    /// The least time to live of the records.
+    pub ttl: Duration,
+}
+
+/// Why a name has no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NameFailure {
+    /// NXDOMAIN: the name does not exist.
+    NoSuchName,
+    /// The name exists and has no address.
+    NoAddress,
+    /// No answer in time.
+    TimedOut,
+    /// The name server refused, failed (SERVFAIL), or can't be reached.
+    ServerFailed,
+    /// The answer made no sense, or the name can't be asked for.
+    Malformed,
+}
+
+/// The cache and the names being asked for. Whoever waits is a number of the engine's.
+#[derive(Debug)]
+pub struct Names {
+    settings: Settings,
+    entries: Map<Box<str>, Entry>,
+    /// Names with an answer, by age of the answer: which goes first when the cache is full.
+    ages: VecDeque<(Box<str>, u64)>,
+    waiting: Map<u32, (Box<str>, Vec<u32>)>,
+    next_lookup: u32,
+    sequence: u64,
+    /// Names that wait for a free look-up, with who waits for them.
+    line: VecDeque<Box<str>>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Known { answer: Result<Answer, NameFailure>, until: Instant, sequence: u64 },
+    Asked { lookup: u32 },
+    InLine { waiters: Vec<u32> },
+}
+
+/// What is known of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// The addresses, or why there are none.
+    Now(Result<Answer, NameFailure>),
+    /// The waiter will be named by [`Names::answered`].
+    Later,
+}
+
+impl Names {
+    /// An empty cache.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            entries: Map::default(),
+            ages: VecDeque::new(),
+            waiting: Map::default(),
+            next_lookup: 0,
+            sequence: 0,
+            line: VecDeque::new(),
+        }
+    }
+
+    /// The families that every look-up asks for.
+    pub fn families(&self) -> Families {
+        self.settings.families
+    }
+
+    /// Asks for `name` on behalf of `waiter`. An address literal is its own answer.
+    pub fn ask(&mut self, name: &str, waiter: u32, now: Instant) -> Known {
+        if let Some(address) = literal(name) {
+            let addresses = smallvec::smallvec![address];
+            return Known::Now(Ok(Answer { addresses, ttl: self.settings.ttl_max }));
+        }
+        match self.entries.get_mut(name) {
+            Some(Entry::Known { answer, until, .. }) if *until > now => Known::Now(answer.clone()),
+            Some(Entry::Asked { lookup }) => {
+                let (_, waiters) = self.waiting.get_mut(lookup).expect("asked names have waiters");
+                waiters.push(waiter);
+                Known::Later
+            }
+            Some(Entry::InLine { waiters }) => {
+                waiters.push(waiter);
+                Known::Later
+            }
+            Some(Entry::Known { .. }) | None => {
+                self.entries.insert(name.into(), Entry::InLine { waiters: vec![waiter] });
+                self.line.push_back(name.into());
+                Known::Later
+            }
+        }
+    }
+
+    /// The next name to look up, as long as fewer than the cap are under way.
+    pub fn next_lookup(&mut self) -> Option<(u32, Box<str>)> {
+        if self.waiting.len() >= self.settings.in_flight_max {
+            return None;
+        }
+        let name = self.line.pop_front()?;
+        let lookup = self.next_lookup;
+        self.next_lookup = self.next_lookup.wrapping_add(1);
+        let entry = self.entries.insert(name.clone(), Entry::Asked { lookup });
+        let Some(Entry::InLine { waiters }) = entry else {
+            unreachable!("names in line are entered as such");
+        };
+        self.waiting.insert(lookup, (name.clone(), waiters));
+        Some((lookup, name))
+    }
+
+    /// Takes the world's answer; returns who waited. An answer nobody asked for is dropped.
+    pub fn answered(
+        &mut self,
+        lookup: u32,
+        answer: &Result<Answer, NameFailure>,
+        now: Instant,
+    ) -> Vec<u32> {
+        let Some((name, waiters)) = self.waiting.remove(&lookup) else {
+            return Vec::new();
+        };
+        self.sequence += 1;
+        let until = now + self.keep_for(answer);
+        let known = Entry::Known { answer: answer.clone(), until, sequence: self.sequence };
+        self.entries.insert(name.clone(), known);
+        self.ages.push_back((name, self.sequence));
+        self.trim();
+        waiters
+    }
+
+    /// Look-ups under way.
+    pub fn in_flight(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn keep_for(&self, answer: &Result<Answer, NameFailure>) -> Duration {
+        let Settings { ttl_min, ttl_max, negative_ttl, failure_ttl, .. } = self.settings;
+        match answer {
+            Ok(answer) => answer.ttl.max(ttl_min).min(ttl_max),
+            Err(NameFailure::NoSuchName | NameFailure::NoAddress) => negative_ttl,
+            Err(_) => failure_ttl,
+        }
+    }
+
+    /// Forgets the oldest answers beyond the cap; those asked again since are not the oldest.
+    fn trim(&mut self) {
+        while self.ages.len() > self.settings.names_max {
+            let Some((name, aged)) = self.ages.pop_front() else { break };
+            if let Some(Entry::Known { sequence, .. }) = self.entries.get(&name)
+                && *sequence == aged
+            {
+                self.entries.remove(&name);
+            }
+        }
+    }
+}
+
+/// The address that a host name spells out, if it does (IPv6 in brackets, as in URLs).
+fn literal(name: &str) -> Option<IpAddr> {
+    let inner = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.unwrap_or(name).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(last: u8, ttl_s: u64) -> Result<Answer, NameFailure> {
+        let addresses = smallvec::smallvec![IpAddr::from([192, 0, 2, last])];
+        Ok(Answer { addresses, ttl: Duration::from_secs(ttl_s) })
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_micros(seconds * 1_000_000)
+    }
+
+    #[test]
+    fn many_wait_for_one_lookup() {
+        let mut names = Names::new(Settings::default());
+        assert_eq!(names.ask("a.test", 1, at(0)), Known::Later);
+        let (lookup, name) = names.next_lookup().expect("one name in line");
+        assert_eq!(&*name, "a.test");
+        assert_eq!(names.ask("a.test", 2, at(0)), Known::Later);
+        assert_eq!(names.next_lookup(), None, "asked once");
+        assert_eq!(names.answered(lookup, &answer(1, 300), at(1)), [1, 2]);
+        assert_eq!(names.ask("a.test", 3, at(2)), Known::Now(answer(1, 300)));
+        assert!(names.answered(lookup, &answer(2, 300), at(3)).is_empty(), "a late answer");
+        assert_eq!(names.ask("a.test", 3, at(302)), Known::Later, "its time to live is over");
+    }
+
+    #[test]
+    fn times_to_live_are_clamped_and_failures_expire() {
+        let mut names = Names::new(Settings::default());
+        let cases = [
+            (answer(1, 0), 59, 61, "at least ttl_min"),
+            (answer(1, 1_000_000), 86_399, 86_401, "at most ttl_max"),
+            (Err(NameFailure::NoSuchName), 599, 601, "negative answers"),
+            (Err(NameFailure::TimedOut), 29, 31, "failures: soon again"),
+        ];
+        for (place, (given, known_s, gone_s, why)) in cases.into_iter().enumerate() {
+            let name = format!("{place}.test");
+            assert_eq!(names.ask(&name, 0, at(0)), Known::Later);
+            let (lookup, _) = names.next_lookup().expect("in line");
+            names.answered(lookup, &given, at(0));
+            assert_eq!(names.ask(&name, 0, at(known_s)), Known::Now(given), "{why}");
+            assert_eq!(names.ask(&name, 0, at(gone_s)), Known::Later, "{why}");
+            let (lookup, _) = names.next_lookup().expect("in line");
+            names.answered(lookup, &answer(9, 60), at(gone_s));
+        }
+    }
+
+    #[test]
+    fn lookups_and_names_are_capped() {
+        let settings = Settings { in_flight_max: 2, names_max: 3, ..Settings::default() };
+        let mut names = Names::new(settings);
+        for waiter in 0..5 {
+            names.ask(&format!("{waiter}.test"), waiter, at(0));
+        }
+        for _ in 0..5 {
+            let (lookup, _) = names.next_lookup().expect("fewer than two under way");
+            assert!(names.in_flight() <= 2);
+            names.answered(lookup, &answer(1, 300), at(0));
+        }
+        assert_eq!(names.entries.len(), 3, "the oldest answers are gone");
+        assert_eq!(names.ask("0.test", 0, at(1)), Known::Later);
+        assert!(matches!(names.ask("4.test", 0, at(1)), Known::Now(_)));
+    }
+
+    #[test]
+    fn address_literals_need_no_lookup() {
+        let mut names = Names::new(Settings::default());
+        for (name, address) in [("192.0.2.7", "192.0.2.7"), ("[2001:db8::1]", "2001:db8::1")] {
+            let Known::Now(Ok(answer)) = names.ask(name, 0, at(0)) else {
+                panic!("{name} is an address");
+            };
+            assert_eq!(answer.addresses[0], address.parse::<IpAddr>().unwrap());
+        }
+        assert_eq!(names.next_lookup(), None);
+    }
+}

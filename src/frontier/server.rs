@@ -1,0 +1,113 @@
+//! One server: what politeness is owed to, and its URL queue.
+
+use super::group::GroupId;
+use super::queue::UrlQueue;
+use crate::time::Instant;
+use crate::url::UrlRef;
+use std::time::Duration;
+
+/// Number of a server, dense from 0 in order of discovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerId(pub u32);
+
+impl ServerId {
+    /// Place in tables by server.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The server at `index`.
+    pub fn from_index(index: usize) -> Self {
+        Self(u32::try_from(index).expect("fewer than 2^32 servers"))
+    }
+}
+
+/// Where a server stands. The words are those of Heritrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    /// No URLs.
+    Idle,
+    /// Has URLs, stands in line; a group may still hold it back.
+    Ready,
+    /// Is being visited.
+    Busy,
+    /// Has URLs, rests until then.
+    Snoozed(Instant),
+    /// Given up.
+    Retired(Retirement),
+}
+
+/// Why a server was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retirement {
+    /// Its name has no address, or can't be resolved.
+    Name,
+    /// Its address may not be connected to.
+    ForbiddenAddress,
+    /// Its certificate was not accepted.
+    Certificate,
+    /// It failed too often in a row.
+    Failures,
+    /// It asks for a longer delay than the config accepts.
+    CrawlDelay,
+}
+
+impl Retirement {
+    /// Its name in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::ForbiddenAddress => "forbidden-address",
+            Self::Certificate => "certificate",
+            Self::Failures => "failures",
+            Self::CrawlDelay => "crawl-delay",
+        }
+    }
+}
+
+/// The record of a server.
+#[derive(Debug)]
+pub struct Server {
+    /// `scheme://host[:port]`.
+    pub origin: Box<str>,
+    /// Where it stands.
+    pub state: ServerState,
+    /// Its pending URLs.
+    pub queue: UrlQueue,
+    /// Not to be visited before this.
+    pub due: Instant,
+    /// Visits ended.
+    pub visits: u32,
+    /// Delay that its robots.txt asks for.
+    pub crawl_delay: Option<Duration>,
+    /// Host and domain, then the address once it is known.
+    pub(super) groups: [Option<GroupId>; 3],
+    /// An address group that did not admit it, to be asked before the next visit.
+    pub(super) later: Option<GroupId>,
+    /// Groups count it as being visited.
+    pub(super) admitted: bool,
+}
+
+impl Server {
+    pub(super) fn new(url: UrlRef<'_>, [host, domain]: [GroupId; 2]) -> Self {
+        Self {
+            origin: url.origin().into(),
+            state: ServerState::Idle,
+            queue: UrlQueue::default(),
+            due: Instant::ZERO,
+            visits: 0,
+            crawl_delay: None,
+            groups: [Some(host), Some(domain), None],
+            later: None,
+            admitted: false,
+        }
+    }
+
+    /// The full URL of a target on this server.
+    pub fn url_of(&self, target: &str) -> String {
+        let mut url = String::with_capacity(self.origin.len() + target.len());
+        url.push_str(&self.origin);
+        url.push_str(target);
+        url
+    }
+}
