@@ -1,0 +1,158 @@
+//! The lab's log: who came when, seen from the server; one JSON object a line.
+//!
+//! Every line has `at`, microseconds since the lab's start, monotonic, and `event`:
+//! - `start`: `unix_us` ties the times to the calendar;
+//! - `accept`: `connection` (counted from 1), `host` (the first of its address), `from`;
+//! - `request`, if asked for: `connection`, `host`, `path`; `at` is when its head was whole;
+//! - `close`: `connection`, `host` (the last one asked for), `requests` answered or begun, `why`.
+//!
+//! Lines are buffered and written about every tenth of a second.
+
+use super::Error;
+use crate::time::Instant;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const FLUSH_EVERY: Duration = Duration::from_millis(100);
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The client closed.
+    Client,
+    /// The host's limit of requests, or its HTTP/1.0.
+    Limit,
+    /// It was idle for too long.
+    Idle,
+    /// The client asked for the close.
+    Asked,
+    /// What came was no request.
+    Refused,
+    /// A play closed it.
+    Play,
+    /// A play reset it.
+    Reset,
+    /// The socket or TLS failed.
+    Failed,
+    /// The lab stopped.
+    Stop,
+}
+
+impl End {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Limit => "limit",
+            Self::Idle => "idle",
+            Self::Asked => "asked",
+            Self::Refused => "refused",
+            Self::Play => "play",
+            Self::Reset => "reset",
+            Self::Failed => "failed",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// The open log, or none.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    out: Option<(PathBuf, BufWriter<File>)>,
+    requests: bool,
+    flushed: Instant,
+}
+
+impl Log {
+    /// A log into this file, or one that forgets.
+    pub(super) fn open(path: Option<&Path>, requests: bool) -> Result<Self, Error> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let begin = || {
+            let mut out = BufWriter::with_capacity(1 << 16, File::create(path)?);
+            writeln!(out, "{{\"at\":0,\"event\":\"start\",\"unix_us\":{}}}", unix.as_micros())?;
+            Ok(out)
+        };
+        let out = begin().map_err(|source| Error::File(path.to_owned(), source))?;
+        Ok(Self { out: Some((path.to_owned(), out)), requests, flushed: Instant::ZERO })
+    }
+
+    pub(super) fn accepted(
+        &mut self,
+        now: Instant,
+        connection: u64,
+        host: &str,
+        from: SocketAddr,
+    ) -> Result<(), Error> {
+        let at = now.as_micros();
+        self.write(|out| {
+            writeln!(
+                out,
+                "{{\"at\":{at},\"event\":\"accept\",\"connection\":{connection},\
+                 \"host\":\"{host}\",\"from\":\"{from}\"}}"
+            )
+        })
+    }
+
+    pub(super) fn requested(
+        &mut self,
+        now: Instant,
+        connection: u64,
+        host: &str,
+        path: &[u8],
+    ) -> Result<(), Error> {
+        if !self.requests {
+            return Ok(());
+        }
+        let at = now.as_micros();
+        self.write(|out| {
+            write!(
+                out,
+                "{{\"at\":{at},\"event\":\"request\",\"connection\":{connection},\
+                 \"host\":\"{host}\",\"path\":"
+            )?;
+            // Clients send what they like: this one string needs its escapes.
+            serde_json::to_writer(&mut *out, &String::from_utf8_lossy(path))?;
+            out.write_all(b"}\n")
+        })
+    }
+
+    pub(super) fn closed(
+        &mut self,
+        now: Instant,
+        connection: u64,
+        host: &str,
+        requests: u32,
+        why: End,
+    ) -> Result<(), Error> {
+        let (at, why) = (now.as_micros(), why.name());
+        self.write(|out| {
+            writeln!(
+                out,
+                "{{\"at\":{at},\"event\":\"close\",\"connection\":{connection},\
+                 \"host\":\"{host}\",\"requests\":{requests},\"why\":\"{why}\"}}"
+            )
+        })
+    }
+
+    /// Writes out what has been kept back for long enough.
+    pub(super) fn turn(&mut self, now: Instant) -> Result<(), Error> {
+        if now.since(self.flushed) < FLUSH_EVERY {
+            return Ok(());
+        }
+        self.flushed = now;
+        self.write(Write::flush)
+    }
+
+    fn write(
+        &mut self,
+        line: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        match &mut self.out {
+            Some((path, out)) => line(out).map_err(|source| Error::File(path.clone(), source)),
+            None => Ok(()),
+        }
+    }
+}

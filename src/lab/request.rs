@@ -1,0 +1,203 @@
+//! Requests of anyone's client: GET and HEAD, pipelined or not, with the few fields that matter.
+//!
+//! Lenient where clients differ, strict where guessing would lose the border between two requests
+//! (a body makes a request refused). Source: RFC 9112 sections 2 and 3.
+
+use memchr::{memchr, memmem};
+
+/// Longest head taken, bytes.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// One request's head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Request<'a> {
+    pub(super) head: bool,
+    /// Path and query; an absolute target has lost its origin.
+    pub(super) path: &'a [u8],
+    /// The Host field or the target's authority, with its port; empty if there is neither.
+    pub(super) host: &'a [u8],
+    pub(super) http10: bool,
+    /// The client closes after the reply, or an HTTP/1.0 client didn't ask to go on.
+    pub(super) close: bool,
+    pub(super) accept_encoding: &'a [u8],
+}
+
+/// What the front of a buffer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parsed<'a> {
+    /// A request, and the bytes it takes.
+    Whole(Request<'a>, usize),
+    /// The beginning of one.
+    Partial,
+    /// Nothing that can be answered: the status to refuse it with.
+    Bad(u16),
+}
+
+/// Looks at the front of `bytes`.
+pub(super) fn parse(bytes: &[u8]) -> Parsed<'_> {
+    // Some clients send an empty line too many between requests (RFC 9112 2.2).
+    let blank = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+    if blank > 4 {
+        return Parsed::Bad(400);
+    }
+    let rest = &bytes[blank..];
+    // Not waited for: another protocol's greeting may be all that comes.
+    if rest.first().is_some_and(|byte| !byte.is_ascii_uppercase()) {
+        return Parsed::Bad(400);
+    }
+    let Some(end) = memmem::find(rest, b"\r\n\r\n") else {
+        let long = rest.len() >= HEAD_BYTES_MAX;
+        return if long { Parsed::Bad(431) } else { Parsed::Partial };
+    };
+    if end > HEAD_BYTES_MAX {
+        return Parsed::Bad(431);
+    }
+    match parse_head(&rest[..end + 2]) {
+        Ok(request) => Parsed::Whole(request, blank + end + 4),
+        Err(status) => Parsed::Bad(status),
+    }
+}
+
+/// `head` ends with the line end of its last line.
+fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
+    let (line, mut fields) = split_line(head);
+    let mut request = parse_line(line)?;
+    let mut keep_alive = false;
+    while !fields.is_empty() {
+        let (line, rest) = split_line(fields);
+        fields = rest;
+        // Most fields don't matter: one look at the first letter is enough for them.
+        let wanted =
+            matches!(line.first().map(u8::to_ascii_lowercase), Some(b'h' | b'c' | b'a' | b't'));
+        let Some(colon) = memchr(b':', line).filter(|_| wanted) else { continue };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        if name.eq_ignore_ascii_case(b"host") {
+            if request.host.is_empty() {
+                request.host = value;
+            }
+        } else if name.eq_ignore_ascii_case(b"connection") {
+            request.close |= has_token(value, b"close");
+            keep_alive |= has_token(value, b"keep-alive");
+        } else if name.eq_ignore_ascii_case(b"accept-encoding") {
+            request.accept_encoding = value;
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding")
+            || (name.eq_ignore_ascii_case(b"content-length") && value != b"0")
+        {
+            return Err(400);
+        }
+    }
+    request.close |= request.http10 && !keep_alive;
+    Ok(request)
+}
+
+fn parse_line(line: &[u8]) -> Result<Request<'_>, u16> {
+    let mut parts = line.split(|byte| *byte == b' ');
+    let (method, target, version, more) = (parts.next(), parts.next(), parts.next(), parts.next());
+    let http10 = match (version, more) {
+        (Some(b"HTTP/1.1"), None) => false,
+        (Some(b"HTTP/1.0"), None) => true,
+        _ => return Err(400),
+    };
+    let head = match method {
+        Some(b"GET") => false,
+        Some(b"HEAD") => true,
+        _ => return Err(405),
+    };
+    let target = target.unwrap_or_default();
+    let (host, path) = split_target(target).ok_or(400_u16)?;
+    Ok(Request { head, path, host, http10, ..Request::default() })
+}
+
+/// Authority (empty in origin form) and path of a target.
+fn split_target(target: &[u8]) -> Option<(&[u8], &[u8])> {
+    if target.starts_with(b"/") {
+        return Some((b"", target));
+    }
+    let rest = target.strip_prefix(b"http://").or_else(|| target.strip_prefix(b"https://"))?;
+    let slash = memchr(b'/', rest).unwrap_or(rest.len());
+    let path = if slash == rest.len() { b"/" } else { &rest[slash..] };
+    Some((&rest[..slash], path))
+}
+
+fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
+    match memchr(b'\n', bytes) {
+        Some(end) => (bytes[..end].trim_ascii_end(), &bytes[end + 1..]),
+        None => (bytes, &[]),
+    }
+}
+
+/// Whether a comma-separated list has this token; parameters after it don't matter.
+pub(super) fn has_token(list: &[u8], token: &[u8]) -> bool {
+    list.split(|byte| *byte == b',').any(|item| {
+        let name = item.split(|byte| *byte == b';').next().unwrap_or_default();
+        name.trim_ascii().eq_ignore_ascii_case(token)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(bytes: &[u8]) -> Request<'_> {
+        match parse(bytes) {
+            Parsed::Whole(request, used) => {
+                assert_eq!(used, bytes.len());
+                request
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn requests_of_common_clients() {
+        let plain = whole(b"GET /p?q=1 HTTP/1.1\r\nHost: h0001.test:8080\r\nUser-Agent: x\r\n\r\n");
+        assert_eq!((plain.path, plain.host), (&b"/p?q=1"[..], &b"h0001.test:8080"[..]));
+        assert!(!plain.close && !plain.head && !plain.http10);
+        let coded = whole(b"HEAD / HTTP/1.1\r\nhost:a\r\naccept-encoding: br;q=1, gzip\r\n\r\n");
+        assert!(coded.head && has_token(coded.accept_encoding, b"br"));
+        assert!(!has_token(coded.accept_encoding, b"zip"));
+        assert!(whole(b"GET / HTTP/1.0\r\n\r\n").close, "RFC 9112 9.3: 1.0 closes");
+        assert!(!whole(b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").close);
+        assert!(whole(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").close);
+        let absolute = whole(b"\r\nGET http://a.test/x HTTP/1.1\r\nHost: b.test\r\n\r\n");
+        assert_eq!((absolute.host, absolute.path), (&b"a.test"[..], &b"/x"[..]));
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let cases: [(&[u8], u16, &str); 6] = [
+            (b"POST / HTTP/1.1\r\n\r\n", 405, "not a method of ours"),
+            (b"GET / HTTP/2.0\r\n\r\n", 400, "not a version of ours"),
+            (b"GET /a b HTTP/1.1\r\n\r\n", 400, "RFC 9112 3: no blanks in a target"),
+            (b"GET * HTTP/1.1\r\n\r\n", 400, "no origin or absolute form"),
+            (b"GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\n", 400, "a body would be misread"),
+            (b"\x16\x03\x01\x02\x00", 400, "TLS on a plain port, at once"),
+        ];
+        for (bytes, status, why) in cases {
+            assert_eq!(parse(bytes), Parsed::Bad(status), "{why}");
+        }
+        assert_eq!(parse(&[b'X'; HEAD_BYTES_MAX]), Parsed::Bad(431));
+    }
+
+    #[test]
+    fn cuts_give_partial_and_changes_never_panic() {
+        let stream = b"GET /a HTTP/1.1\r\nHost: a.test\r\nAccept-Encoding: gzip\r\n\r\n";
+        for cut in 0..stream.len() {
+            assert_eq!(parse(&stream[..cut]), Parsed::Partial, "cut at {cut}");
+        }
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        for _ in 0..20_000 {
+            let mut bytes = stream.to_vec();
+            for _ in 0..3 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let at = random as usize % bytes.len();
+                bytes[at] = b"\r\n :,/\0\xffGH"[(random >> 32) as usize % 10];
+            }
+            if let Parsed::Whole(request, used) = parse(&bytes) {
+                assert!(used <= bytes.len() && request.path.starts_with(b"/"));
+            }
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Hosts: names, addresses, and the traits drawn for each.
+//!
+//! Nothing is kept per host but its number of pages: all else is drawn again when asked for.
+//! Host 0 never closes itself by robots.txt, so that every other host has a way in.
+
+use super::draw::{Draw, Purpose};
+use super::hostile::{Hostile, Manner};
+use super::settings::{Settings, Spread, TimeSpread};
+use super::{Ports, Web};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// Plain or over TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// `http`
+    Http,
+    /// `https`
+    Https,
+}
+
+impl Scheme {
+    /// As in a URL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    fn port_default(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    pub(super) fn port(self, ports: Ports) -> u16 {
+        match self {
+            Self::Http => ports.http,
+            Self::Https => ports.https,
+        }
+    }
+}
+
+/// Content coding of a host's bodies, applied if the client accepts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// As they are.
+    Identity,
+    /// `gzip`
+    Gzip,
+    /// `deflate` with the zlib frame, as the standard says.
+    Deflate,
+    /// `deflate` without the frame, as some servers do.
+    RawDeflate,
+    /// `br`
+    Brotli,
+    /// `zstd`
+    Zstd,
+}
+
+impl Coding {
+    /// As in Accept-Encoding and Content-Encoding.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Gzip => "gzip",
+            Self::Deflate | Self::RawDeflate => "deflate",
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// What a host's robots.txt says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Robots {
+    /// There is none: 404.
+    None,
+    /// All allowed, in words.
+    Allow,
+    /// Some paths closed.
+    Part,
+    /// A Crawl-delay.
+    Delay,
+    /// All closed.
+    Deny,
+}
+
+/// One host: who it is and how it serves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    /// Its number: behaving hosts first, then the hostile ones.
+    pub number: u32,
+    /// Its name, lower case.
+    pub name: String,
+    /// What is wrong with it, if anything.
+    pub hostile: Option<Hostile>,
+    /// The one scheme it serves.
+    pub scheme: Scheme,
+    /// Where its name points to.
+    pub address: Ipv4Addr,
+    /// Pages, its root included; 0 for hostile hosts, whose resources are listed by kind.
+    pub pages: u32,
+    /// Speaks HTTP/1.0 and closes after each reply.
+    pub http10: bool,
+    /// Requests it answers on one connection.
+    pub requests_max: u32,
+    /// Closes at that limit without a word.
+    pub closes_silently: bool,
+    /// Sends bodies in chunks.
+    pub chunked: bool,
+    /// Codes bodies for who accepts it.
+    pub coding: Coding,
+    /// Its robots.txt.
+    pub robots: Robots,
+    /// Median time to the first byte of a reply.
+    pub think_time: Duration,
+    /// Time to connect.
+    pub connect_time: Duration,
+    /// Time to look its name up.
+    pub dns_time: Duration,
+    /// Bytes per second; 0 is unlimited.
+    pub rate: u64,
+}
+
+/// A time drawn from too wide a spread is cut to a day.
+const SECONDS_MAX: f64 = 86_400.0;
+/// First address handed out; the lab's own services are at 127.0.0.1.
+const ADDRESS_FIRST: u32 = 0x7f01_0001;
+
+impl Web {
+    /// Hosts there are, hostile ones included.
+    pub fn hosts(&self) -> u32 {
+        self.settings.hosts + self.hostile_count()
+    }
+
+    fn hostile_count(&self) -> u32 {
+        u32::try_from(self.settings.hostile.len()).expect("a short list")
+    }
+
+    /// The host of this number, below [`Web::hosts`].
+    pub fn host(&self, number: u32) -> Host {
+        match self.hostile_of(number) {
+            Some(kind) => self.hostile_host(number, kind),
+            None => self.drawn_host(number),
+        }
+    }
+
+    /// What is wrong with a host, if anything.
+    pub fn hostile_of(&self, number: u32) -> Option<Hostile> {
+        let index = number.checked_sub(self.settings.hosts)?;
+        self.settings.hostile.get(index as usize).copied()
+    }
+
+    /// The host of this name, in any case, with or without the dot of the root.
+    pub fn host_named(&self, name: &str) -> Option<u32> {
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        if let Some(kind) = name.strip_suffix(".test").and_then(Hostile::named) {
+            let index = self.settings.hostile.iter().position(|listed| *listed == kind)?;
+            return Some(self.settings.hosts + u32::try_from(index).expect("a short list"));
+        }
+        let digits: String =
+            name.strip_prefix('h')?.chars().take_while(char::is_ascii_digit).collect();
+        let number = digits.parse().ok().filter(|number| *number < self.settings.hosts)?;
+        (self.name_of(number) == name).then_some(number)
+    }
+
+    pub(super) fn name_of(&self, number: u32) -> String {
+        if let Some(kind) = self.hostile_of(number) {
+            return format!("{}.test", kind.name());
+        }
+        match self.settings.hosts_per_domain {
+            0 | 1 => format!("h{number:04}.test"),
+            shared => format!("h{number:04}.d{:04}.test", number / shared),
+        }
+    }
+
+    /// `http://h0001.test:8080`, without the port where it is the scheme's own.
+    pub fn origin(&self, number: u32) -> String {
+        let scheme = self.scheme_of(number);
+        let port = scheme.port(self.ports);
+        let name = self.name_of(number);
+        if port == scheme.port_default() {
+            format!("{}://{name}", scheme.name())
+        } else {
+            format!("{}://{name}:{port}", scheme.name())
+        }
+    }
+
+    pub(super) fn scheme_of(&self, number: u32) -> Scheme {
+        if let Some(kind) = self.hostile_of(number) {
+            return kind.scheme();
+        }
+        let mut draw = self.draw(Purpose::Host, number, 1);
+        if draw.chance(self.settings.tls) { Scheme::Https } else { Scheme::Http }
+    }
+
+    pub(super) fn robots_of(&self, number: u32) -> Robots {
+        if number == 0 || self.hostile_of(number).is_some() {
+            return Robots::Allow;
+        }
+        let of = &self.settings;
+        let mut draw = self.draw(Purpose::Host, number, 2);
+        let shares = [
+            (of.robots_allow, Robots::Allow),
+            (of.robots_part, Robots::Part),
+            (of.robots_delay, Robots::Delay),
+            (of.robots_deny, Robots::Deny),
+        ];
+        by_share(&mut draw, &shares, Robots::None)
+    }
+
+    fn address_of(&self, number: u32) -> Ipv4Addr {
+        let shared = self.settings.hosts_per_address.max(1);
+        let index = match number.checked_sub(self.settings.hosts) {
+            None => number / shared,
+            Some(hostile) => self.settings.hosts.div_ceil(shared) + hostile,
+        };
+        Ipv4Addr::from_bits(ADDRESS_FIRST + index)
+    }
+
+    fn drawn_host(&self, number: u32) -> Host {
+        let of = &self.settings;
+        let mut draw = self.draw(Purpose::Host, number, 3);
+        let deflate = of.deflate / 2.0;
+        let codings = [
+            (of.gzip, Coding::Gzip),
+            (of.brotli, Coding::Brotli),
+            (of.zstd, Coding::Zstd),
+            (deflate, Coding::Deflate),
+            (deflate, Coding::RawDeflate),
+        ];
+        let http10 = draw.chance(of.http10);
+        let limit = by_share(&mut draw, &of.requests_per_connection, u32::MAX);
+        let silently = draw.chance(of.close_silently);
+        Host {
+            number,
+            name: self.name_of(number),
+            hostile: None,
+            scheme: self.scheme_of(number),
+            address: self.address_of(number),
+            pages: self.pages_of(number),
+            http10,
+            requests_max: if http10 { 1 } else { limit.max(1) },
+            closes_silently: silently && !http10,
+            chunked: draw.chance(of.chunked) && !http10,
+            coding: by_share(&mut draw, &codings, Coding::Identity),
+            robots: self.robots_of(number),
+            think_time: duration(&mut draw, of.think_time),
+            connect_time: duration(&mut draw, of.connect_time),
+            dns_time: duration(&mut draw, of.dns_time),
+            rate: draw.lognormal(of.rate) as u64,
+        }
+    }
+
+    fn hostile_host(&self, number: u32, kind: Hostile) -> Host {
+        let requests_max = match kind.manner() {
+            Manner::Limit(requests) => requests,
+            _ => u32::MAX,
+        };
+        Host {
+            number,
+            name: self.name_of(number),
+            hostile: Some(kind),
+            scheme: kind.scheme(),
+            address: self.address_of(number),
+            pages: 0,
+            http10: false,
+            requests_max,
+            closes_silently: true,
+            chunked: false,
+            coding: Coding::Identity,
+            robots: Robots::Allow,
+            think_time: Duration::ZERO,
+            connect_time: Duration::ZERO,
+            dns_time: Duration::ZERO,
+            rate: 0,
+        }
+    }
+
+    /// Time to the first byte of one reply: the host's median, varied per request.
+    pub fn think_time(&self, host: &Host, request: u32) -> Duration {
+        let jitter = Spread { median: 1.0, sigma: self.settings.think_jitter };
+        if host.think_time.is_zero() || jitter.sigma == 0.0 {
+            return host.think_time;
+        }
+        let factor = self.draw(Purpose::Think, host.number, request).lognormal(jitter);
+        host.think_time.mul_f64(factor.min(1e3))
+    }
+}
+
+/// Pages of each host: lognormal weights scaled to the total, one page at least.
+pub(super) fn spread_pages(settings: &Settings) -> Vec<u32> {
+    let spread = Spread { median: 1.0, sigma: settings.pages_sigma };
+    let weigh = |host| Draw::new(settings.seed, Purpose::Weight, host, 0).lognormal(spread);
+    let weights: Vec<f64> = (0..settings.hosts).map(weigh).collect();
+    let whole: f64 = weights.iter().sum();
+    let rest = settings.pages.saturating_sub(settings.hosts);
+    // Cutting the running sum gives shares that add up to the total exactly.
+    let (mut passed, mut given) = (0.0, 0);
+    let cut = |weight: &f64| {
+        passed += weight;
+        let until = ((passed / whole * f64::from(rest)) as u32).min(rest);
+        let pages = 1 + (until - given);
+        given = until;
+        pages
+    };
+    let mut pages: Vec<u32> = weights.iter().map(cut).collect();
+    if let Some(last) = pages.last_mut() {
+        *last += rest - given;
+    }
+    pages
+}
+
+/// The value whose share the draw falls into.
+fn by_share<T: Copy>(draw: &mut Draw, shares: &[(f64, T)], otherwise: T) -> T {
+    let mut at = draw.unit();
+    for &(share, value) in shares {
+        if at < share {
+            return value;
+        }
+        at -= share;
+    }
+    otherwise
+}
+
+fn duration(draw: &mut Draw, spread: TimeSpread) -> Duration {
+    let seconds = Spread { median: spread.median.as_secs_f64(), sigma: spread.sigma };
+    Duration::from_secs_f64(draw.lognormal(seconds).min(SECONDS_MAX))
+}

@@ -1,0 +1,285 @@
+//! Hostile hosts: each does one thing wrong, is named by it, and says what a crawler makes of it.
+//!
+//! A kind has a way to be found (names), a way to be reached (sockets, certificates) and a list of
+//! resources, each with the [`Play`] the server gives and the outcomes that are right answers to
+//! it. All of it is one table: [`Hostile::spec`].
+//! What is named here is carried out by [`super::wire`] and by the server itself.
+
+mod table;
+
+use super::host::{Coding, Scheme};
+use super::manifest::Outcome;
+
+/// One way to be hostile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is its host's name; the table says what it does")]
+pub enum Hostile {
+    EndlessHead,
+    EndlessBody,
+    Drip,
+    EarlyClose,
+    MidPipelineClose,
+    Reset,
+    Swapped,
+    WrongLength,
+    BrokenChunk,
+    BombGzip,
+    BombBrotli,
+    BombZstd,
+    BombDeflate,
+    RedirectLoop,
+    EndlessLinks,
+    RetryAfter,
+    Mute,
+    StallHead,
+    StallBody,
+    CutBody,
+    MalformedHead,
+    Informational,
+    RobotsError,
+    RobotsLoop,
+    RobotsHuge,
+    NoSuchName,
+    NoAddress,
+    NamesFail,
+    NamesMute,
+    NamesGarbled,
+    NamesOverTcp,
+    Forbidden,
+    Refused,
+    Full,
+    Expired,
+    WrongName,
+    UnknownIssuer,
+    NotTls,
+    MuteTls,
+}
+
+/// How a kind's name is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// Its address.
+    Address,
+    /// NXDOMAIN.
+    NoSuchName,
+    /// The name exists, without an address.
+    NoAddress,
+    /// SERVFAIL.
+    Fails,
+    /// Nothing, ever.
+    Mute,
+    /// A packet that isn't an answer.
+    Garbled,
+    /// Truncated over UDP; its address over TCP.
+    OverTcp,
+    /// An address no crawler should go to (169.254.169.254).
+    Forbidden,
+}
+
+/// How a kind's sockets behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// As a server does.
+    Serve,
+    /// Nobody listens.
+    Refuse,
+    /// Somebody listens, with no room left for a connection.
+    Full,
+    /// Accepts, never says a word.
+    Mute,
+    /// Answers requests that come together in reversed order.
+    Swap,
+    /// Closes in silence after so many replies, whatever else was asked.
+    Limit(u32),
+    /// Speaks plain HTTP where TLS is expected.
+    NotTls,
+}
+
+/// Which certificate a kind shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    /// Its own, signed by the lab's authority.
+    Good,
+    /// Past its date.
+    Expired,
+    /// Another host's.
+    WrongName,
+    /// Signed by itself.
+    UnknownIssuer,
+}
+
+/// What the server does when a resource is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Play {
+    /// A page with links to all other resources of the host.
+    Index,
+    /// A small page.
+    Plain,
+    /// A page with links to two more, for ever.
+    TwoMore,
+    /// A redirect to this path.
+    RedirectTo(&'static str),
+    /// A redirect to the next of the row, for ever.
+    RedirectOn,
+    /// 503 with Retry-After: so many seconds, for the first times of asking; then a page.
+    RetryAfter {
+        /// What Retry-After says.
+        seconds: u32,
+        /// Refusals before the page comes.
+        times: u32,
+    },
+    /// 500.
+    Error,
+    /// Robots rules closing `/closed`, then 600 KiB of others.
+    HugeRobots,
+    /// Header lines without end.
+    EndlessHead,
+    /// A page without end, in chunks.
+    EndlessBody,
+    /// A head at one byte a second.
+    DripHead,
+    /// A body at one byte a second.
+    DripBody,
+    /// Closes without a byte.
+    CloseAtOnce,
+    /// Resets without a byte.
+    ResetAtOnce,
+    /// Resets in the middle of the body.
+    ResetLater,
+    /// Never answers.
+    StallHead,
+    /// Stops for ever in the middle of the body.
+    StallBody,
+    /// Closes in the middle of the body.
+    CutBody,
+    /// Sends more bytes than Content-Length says.
+    TooLong,
+    /// These header lines, then a small body, then close.
+    Framing(&'static str),
+    /// This body under `Transfer-Encoding: chunked`, then close.
+    Chunks(&'static str),
+    /// This head, then a small body, then close.
+    Head(&'static str),
+    /// 103 and 100 before the reply proper.
+    Informational,
+    /// Much from little.
+    Bomb(Coding),
+    /// A gzip bomb in a gzip.
+    BombTwice,
+}
+
+/// How often the server sees a resource asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Never: it can't be reached.
+    Never,
+    /// Once.
+    Once,
+    /// Once, or again as often as the crawler retries.
+    Tries,
+    /// Until this many refusals have passed, if the crawler tries that often.
+    Past(u32),
+}
+
+/// Resources of one row: `path` alone, or `path` followed by 0, 1, 2 if there are more.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Path, or its beginning.
+    pub path: &'static str,
+    /// How many.
+    pub count: u32,
+    /// What the server does.
+    pub play: Play,
+    /// Any of these is right.
+    pub outcomes: &'static [Outcome],
+    /// Requests the server sees.
+    pub asked: Asked,
+}
+
+/// A kind in full.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// Its host's name without `.test`.
+    pub name: &'static str,
+    /// How its name is answered.
+    pub naming: Naming,
+    /// How its sockets behave.
+    pub manner: Manner,
+    /// Set for hosts over TLS.
+    pub certificate: Option<Certificate>,
+    /// A crawler is done with it within five seconds at default time-outs.
+    pub quick: bool,
+    /// Its resources; `/robots.txt` is allowed to all unless listed.
+    pub rows: &'static [Row],
+}
+
+/// Rows without end: deeper ones exist, no crawler should get there.
+pub(super) const ENDLESS: u32 = u32::MAX;
+
+impl Hostile {
+    /// All of them.
+    pub const ALL: [Self; 39] = [
+        Self::EndlessHead,
+        Self::EndlessBody,
+        Self::Drip,
+        Self::EarlyClose,
+        Self::MidPipelineClose,
+        Self::Reset,
+        Self::Swapped,
+        Self::WrongLength,
+        Self::BrokenChunk,
+        Self::BombGzip,
+        Self::BombBrotli,
+        Self::BombZstd,
+        Self::BombDeflate,
+        Self::RedirectLoop,
+        Self::EndlessLinks,
+        Self::RetryAfter,
+        Self::Mute,
+        Self::StallHead,
+        Self::StallBody,
+        Self::CutBody,
+        Self::MalformedHead,
+        Self::Informational,
+        Self::RobotsError,
+        Self::RobotsLoop,
+        Self::RobotsHuge,
+        Self::NoSuchName,
+        Self::NoAddress,
+        Self::NamesFail,
+        Self::NamesMute,
+        Self::NamesGarbled,
+        Self::NamesOverTcp,
+        Self::Forbidden,
+        Self::Refused,
+        Self::Full,
+        Self::Expired,
+        Self::WrongName,
+        Self::UnknownIssuer,
+        Self::NotTls,
+        Self::MuteTls,
+    ];
+
+    /// Its host's name without `.test`; the word for it in a configuration.
+    pub fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether a crawler is done with it within five seconds at default time-outs.
+    pub fn is_quick(self) -> bool {
+        self.spec().quick
+    }
+
+    pub(super) fn manner(self) -> Manner {
+        self.spec().manner
+    }
+
+    pub(super) fn scheme(self) -> Scheme {
+        if self.spec().certificate.is_some() { Scheme::Https } else { Scheme::Http }
+    }
+}

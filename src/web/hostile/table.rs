@@ -1,0 +1,371 @@
+//! The table of hostile kinds: names, manners, resources, and the outcomes that are right.
+
+use super::{Asked, Certificate, ENDLESS, Hostile, Manner, Naming, Play, Row, Spec};
+use crate::web::host::Coding;
+use crate::web::manifest::Outcome::{self, Certificate as OfCertificate, *};
+
+const PLAIN: Spec = Spec {
+    name: "",
+    naming: Naming::Address,
+    manner: Manner::Serve,
+    certificate: None,
+    quick: true,
+    rows: &[],
+};
+
+const fn row(path: &'static str, play: Play, outcomes: &'static [Outcome]) -> Row {
+    Row { path, count: 1, play, outcomes, asked: Asked::Tries }
+}
+
+const fn once(path: &'static str, play: Play, outcomes: &'static [Outcome]) -> Row {
+    Row { path, count: 1, play, outcomes, asked: Asked::Once }
+}
+
+const fn never(outcomes: &'static [Outcome]) -> Row {
+    Row { path: "/", count: 1, play: Play::Plain, outcomes, asked: Asked::Never }
+}
+
+const INDEX: Row = once("/", Play::Index, &[Ok]);
+
+impl Hostile {
+    /// The kind in full.
+    pub fn spec(self) -> Spec {
+        match self {
+            Self::EndlessHead | Self::EndlessBody | Self::Drip => self.spec_of_endless(),
+            Self::EarlyClose | Self::MidPipelineClose | Self::Reset | Self::Swapped => {
+                self.spec_of_closing()
+            }
+            Self::WrongLength | Self::BrokenChunk | Self::MalformedHead => self.spec_of_malformed(),
+            Self::BombGzip | Self::BombBrotli | Self::BombZstd | Self::BombDeflate => {
+                self.spec_of_bombs()
+            }
+            Self::RedirectLoop | Self::EndlessLinks | Self::RetryAfter | Self::Informational => {
+                self.spec_of_turning()
+            }
+            Self::Mute | Self::StallHead | Self::StallBody | Self::CutBody => self.spec_of_stalls(),
+            Self::RobotsError | Self::RobotsLoop | Self::RobotsHuge => self.spec_of_robots(),
+            Self::NoSuchName
+            | Self::NoAddress
+            | Self::NamesFail
+            | Self::NamesMute
+            | Self::NamesGarbled
+            | Self::NamesOverTcp
+            | Self::Forbidden => self.spec_of_names(),
+            Self::Refused | Self::Full => self.spec_of_unreachable(),
+            _ => self.spec_of_tls(),
+        }
+    }
+
+    fn spec_of_endless(self) -> Spec {
+        let (name, quick, rows): (_, _, &'static [Row]) = match self {
+            Self::EndlessHead => {
+                const ROWS: &[Row] = &[row("/", Play::EndlessHead, &[HeadTooLarge])];
+                ("endless-head", true, ROWS)
+            }
+            Self::EndlessBody => {
+                const ROWS: &[Row] = &[row("/", Play::EndlessBody, &[BodyTooLarge])];
+                ("endless-body", true, ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/head", Play::DripHead, &[HeadTimedOut]),
+                    row("/body", Play::DripBody, &[FetchTimedOut]),
+                ];
+                ("drip", false, ROWS)
+            }
+        };
+        Spec { name, quick, rows, ..PLAIN }
+    }
+
+    fn spec_of_closing(self) -> Spec {
+        const PAGES: &[Row] = &[
+            INDEX,
+            Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Once },
+        ];
+        // Requests behind replies out of order are asked again.
+        const AGAIN: &[Row] = &[
+            INDEX,
+            Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Tries },
+        ];
+        match self {
+            Self::EarlyClose => {
+                const ROWS: &[Row] = &[row("/", Play::CloseAtOnce, &[ClosedEarly])];
+                Spec { name: "early-close", rows: ROWS, ..PLAIN }
+            }
+            Self::MidPipelineClose => {
+                Spec { name: "mid-pipeline-close", manner: Manner::Limit(3), rows: PAGES, ..PLAIN }
+            }
+            Self::Reset => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/at-once", Play::ResetAtOnce, &[Reset]),
+                    row("/later", Play::ResetLater, &[Reset]),
+                ];
+                Spec { name: "reset", rows: ROWS, ..PLAIN }
+            }
+            _ => Spec { name: "swapped", manner: Manner::Swap, rows: AGAIN, ..PLAIN },
+        }
+    }
+
+    fn spec_of_malformed(self) -> Spec {
+        let (name, rows): (_, &'static [Row]) = match self {
+            Self::WrongLength => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/more", Play::Framing("Content-Length: 4000\r\n"), &[CutShort]),
+                    row("/fewer", Play::TooLong, &[Ok]),
+                    row(
+                        "/two",
+                        Play::Framing("Content-Length: 10\r\nContent-Length: 20\r\n"),
+                        &[MalformedFraming],
+                    ),
+                    row(
+                        "/below-zero",
+                        Play::Framing("Content-Length: -5\r\n"),
+                        &[MalformedFraming],
+                    ),
+                    row(
+                        "/overflow",
+                        Play::Framing("Content-Length: 18446744073709551620\r\n"),
+                        &[MalformedFraming, BodyTooLarge],
+                    ),
+                    row("/word", Play::Framing("Content-Length: ten\r\n"), &[MalformedFraming]),
+                ];
+                ("wrong-length", ROWS)
+            }
+            Self::BrokenChunk => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/size", Play::Chunks("5\r\nabcde\r\nxyz\r\n"), &[MalformedFraming]),
+                    row(
+                        "/huge",
+                        Play::Chunks("fffffffffffffffff\r\nabc"),
+                        &[MalformedFraming, BodyTooLarge],
+                    ),
+                    row("/cut", Play::Chunks("1000\r\nabcde"), &[CutShort]),
+                    row("/no-end", Play::Chunks("5\r\nabcde\r\n"), &[CutShort]),
+                    row(
+                        "/joined",
+                        Play::Chunks("5\r\nabcde5\r\nabcde\r\n0\r\n\r\n"),
+                        &[MalformedFraming],
+                    ),
+                ];
+                ("broken-chunk", ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/words", Play::Head("this is not http\r\n\r\n"), &[MalformedHead]),
+                    row("/status", Play::Head("HTTP/1.1 2x0 OK\r\n\r\n"), &[MalformedHead]),
+                    row(
+                        "/name",
+                        Play::Head("HTTP/1.1 200 OK\r\nna me: value\r\n\r\n"),
+                        &[MalformedHead, Ok],
+                    ),
+                    row("/zeros", Play::Head("\0\0\0\0\0\0\0\0\r\n\r\n"), &[MalformedHead]),
+                    row("/version", Play::Head("HTTP/7.3 200 OK\r\n\r\n"), &[MalformedHead]),
+                ];
+                ("malformed-head", ROWS)
+            }
+        };
+        Spec { name, rows, ..PLAIN }
+    }
+
+    /// A bomb is a whole reply; how much of it is unpacked is between a crawler and its memory.
+    fn spec_of_bombs(self) -> Spec {
+        let (name, rows): (_, &'static [Row]) = match self {
+            Self::BombGzip => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/once", Play::Bomb(Coding::Gzip), &[Ok, DecodedTooLarge]),
+                    row("/twice", Play::BombTwice, &[Ok, DecodedTooLarge]),
+                ];
+                ("bomb-gzip", ROWS)
+            }
+            Self::BombBrotli => {
+                const ROWS: &[Row] =
+                    &[row("/", Play::Bomb(Coding::Brotli), &[Ok, DecodedTooLarge])];
+                ("bomb-br", ROWS)
+            }
+            Self::BombZstd => {
+                const ROWS: &[Row] = &[row("/", Play::Bomb(Coding::Zstd), &[Ok, DecodedTooLarge])];
+                ("bomb-zstd", ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/zlib", Play::Bomb(Coding::Deflate), &[Ok, DecodedTooLarge]),
+                    row("/raw", Play::Bomb(Coding::RawDeflate), &[Ok, DecodedTooLarge]),
+                ];
+                ("bomb-deflate", ROWS)
+            }
+        };
+        Spec { name, rows, ..PLAIN }
+    }
+
+    fn spec_of_turning(self) -> Spec {
+        let (name, rows): (_, &'static [Row]) = match self {
+            Self::RedirectLoop => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    once("/here", Play::RedirectTo("/there"), &[Redirect]),
+                    once("/there", Play::RedirectTo("/here"), &[Redirect]),
+                    once("/itself", Play::RedirectTo("/itself"), &[Redirect, RedirectLimit]),
+                    Row {
+                        path: "/on/",
+                        count: ENDLESS,
+                        play: Play::RedirectOn,
+                        outcomes: &[Redirect],
+                        asked: Asked::Once,
+                    },
+                ];
+                ("redirect-loop", ROWS)
+            }
+            Self::EndlessLinks => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    Row {
+                        path: "/more/",
+                        count: ENDLESS,
+                        play: Play::TwoMore,
+                        outcomes: &[Ok],
+                        asked: Asked::Once,
+                    },
+                ];
+                ("endless-links", ROWS)
+            }
+            Self::RetryAfter => {
+                const TWICE: Play = Play::RetryAfter { seconds: 1, times: 2 };
+                const ALWAYS: Play = Play::RetryAfter { seconds: 1, times: u32::MAX };
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    Row { asked: Asked::Past(2), ..once("/twice", TWICE, &[Ok]) },
+                    row("/always", ALWAYS, &[HttpError]),
+                ];
+                ("retry-after", ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[once("/", Play::Informational, &[Ok])];
+                ("informational", ROWS)
+            }
+        };
+        Spec { name, quick: self != Self::EndlessLinks, rows, ..PLAIN }
+    }
+
+    fn spec_of_stalls(self) -> Spec {
+        match self {
+            Self::Mute => {
+                const ROWS: &[Row] =
+                    &[Row { play: Play::StallHead, ..never(&[RobotsUnreachable]) }];
+                Spec { name: "mute", quick: false, manner: Manner::Mute, rows: ROWS, ..PLAIN }
+            }
+            Self::StallHead => {
+                const ROWS: &[Row] = &[row("/", Play::StallHead, &[HeadTimedOut])];
+                Spec { name: "stall-head", quick: false, rows: ROWS, ..PLAIN }
+            }
+            Self::StallBody => {
+                const ROWS: &[Row] = &[row("/", Play::StallBody, &[BodyTimedOut])];
+                Spec { name: "stall-body", quick: false, rows: ROWS, ..PLAIN }
+            }
+            _ => {
+                const ROWS: &[Row] = &[row("/", Play::CutBody, &[CutShort])];
+                Spec { name: "cut-body", rows: ROWS, ..PLAIN }
+            }
+        }
+    }
+
+    fn spec_of_robots(self) -> Spec {
+        const ROBOTS: &str = "/robots.txt";
+        match self {
+            Self::RobotsError => {
+                const ROWS: &[Row] =
+                    &[row(ROBOTS, Play::Error, &[HttpError]), never(&[RobotsUnreachable])];
+                Spec { name: "robots-error", rows: ROWS, ..PLAIN }
+            }
+            Self::RobotsLoop => {
+                // Beyond the redirects a crawler follows, it may take the file as unavailable
+                // (RFC 9309 2.3.1.2) and so the host as open.
+                const ROWS: &[Row] = &[
+                    row(ROBOTS, Play::RedirectTo("/robots.txt"), &[Redirect, RedirectLimit]),
+                    row("/", Play::Plain, &[Ok, RobotsUnreachable]),
+                ];
+                Spec { name: "robots-loop", rows: ROWS, ..PLAIN }
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    row(ROBOTS, Play::HugeRobots, &[Ok, BodyTooLarge]),
+                    INDEX,
+                    Row { asked: Asked::Never, ..once("/closed", Play::Plain, &[RobotsDenied]) },
+                    once("/open", Play::Plain, &[Ok]),
+                ];
+                Spec { name: "robots-huge", rows: ROWS, ..PLAIN }
+            }
+        }
+    }
+
+    fn spec_of_names(self) -> Spec {
+        let (name, naming, rows): (_, _, &'static [Row]) = match self {
+            Self::NoSuchName => {
+                const ROWS: &[Row] = &[never(&[DnsNoSuchName])];
+                ("nx", Naming::NoSuchName, ROWS)
+            }
+            Self::NoAddress => {
+                const ROWS: &[Row] = &[never(&[DnsNoAddress])];
+                ("empty", Naming::NoAddress, ROWS)
+            }
+            Self::NamesFail => {
+                const ROWS: &[Row] = &[never(&[DnsFailed])];
+                ("servfail", Naming::Fails, ROWS)
+            }
+            Self::NamesMute => {
+                const ROWS: &[Row] = &[never(&[DnsTimedOut])];
+                ("slow-dns", Naming::Mute, ROWS)
+            }
+            Self::NamesGarbled => {
+                // A resolver may wait for a better packet until its time is up.
+                const ROWS: &[Row] = &[never(&[DnsFailed, DnsTimedOut])];
+                ("garbled-dns", Naming::Garbled, ROWS)
+            }
+            Self::NamesOverTcp => {
+                const ROWS: &[Row] = &[once("/", Play::Plain, &[Ok])];
+                ("tcp-dns", Naming::OverTcp, ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[never(&[ForbiddenAddress])];
+                ("forbidden", Naming::Forbidden, ROWS)
+            }
+        };
+        let quick = !matches!(naming, Naming::Mute | Naming::Garbled);
+        Spec { name, naming, quick, rows, ..PLAIN }
+    }
+
+    fn spec_of_unreachable(self) -> Spec {
+        if self == Self::Refused {
+            const ROWS: &[Row] = &[never(&[ConnectRefused])];
+            return Spec { name: "refused", manner: Manner::Refuse, rows: ROWS, ..PLAIN };
+        }
+        const ROWS: &[Row] = &[never(&[ConnectTimedOut])];
+        Spec { name: "full", quick: false, manner: Manner::Full, rows: ROWS, ..PLAIN }
+    }
+
+    fn spec_of_tls(self) -> Spec {
+        const REFUSED: &[Row] = &[never(&[OfCertificate])];
+        const FAILED: &[Row] = &[never(&[TlsFailed])];
+        const STALLED: &[Row] = &[never(&[TlsTimedOut])];
+        let (name, certificate, rows) = match self {
+            Self::Expired => ("expired", Certificate::Expired, REFUSED),
+            Self::WrongName => ("wrong-name", Certificate::WrongName, REFUSED),
+            Self::UnknownIssuer => ("unknown-issuer", Certificate::UnknownIssuer, REFUSED),
+            Self::NotTls => ("not-tls", Certificate::Good, FAILED),
+            _ => ("mute-tls", Certificate::Good, STALLED),
+        };
+        let manner = match self {
+            Self::NotTls => Manner::NotTls,
+            Self::MuteTls => Manner::Mute,
+            _ => Manner::Serve,
+        };
+        let quick = self != Self::MuteTls;
+        Spec { name, manner, certificate: Some(certificate), quick, rows, ..PLAIN }
+    }
+}

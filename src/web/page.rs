@@ -1,0 +1,331 @@
+//! Pages: where they are, of which kind, what they link to, and the reply that carries them.
+
+use super::draw::Purpose;
+use super::hostile::{ENDLESS, Play};
+use super::{Place, ROBOTS_PATH, Resource, Robots, Web};
+use std::fmt::Write;
+
+/// What a page of a behaving host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// HTML with links of its own.
+    Html,
+    /// HTML whose body is the same as other pages' of the host, with one link, to the root.
+    Duplicate,
+    /// Not HTML, though it looks like it in places.
+    Binary,
+    /// A redirect.
+    Redirect,
+    /// 404.
+    NotFound,
+    /// 500.
+    ServerError,
+    /// Closed by the host's robots.txt.
+    Closed,
+}
+
+/// A link that a crawler is meant to follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where it leads.
+    pub to: Place,
+    /// Maybe the only way to `to` (its parent's, or one to a host that is closed): never written
+    /// as something that a crawler may be told not to follow.
+    pub sure: bool,
+}
+
+/// A reply before framing and coding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// Of the body.
+    pub content_type: &'static str,
+    /// Further header fields, each with its line end.
+    pub fields: String,
+    /// The body, uncoded.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub(super) fn html(status: u16, body: String) -> Self {
+        let content_type = "text/html; charset=utf-8";
+        Self { status, content_type, fields: String::new(), body: body.into_bytes() }
+    }
+
+    pub(super) fn text(body: String) -> Self {
+        Self { content_type: "text/plain; charset=utf-8", ..Self::html(200, body) }
+    }
+
+    pub(super) fn not_found() -> Self {
+        let body = "<!DOCTYPE html><title>404</title><p>Nothing here. <a href=\"/\">Home</a>";
+        Self::html(404, body.to_owned())
+    }
+
+    pub(super) fn redirect(status: u16, location: &str) -> Self {
+        let mut reply = Self::html(status, "<!DOCTYPE html><title>Elsewhere</title>".to_owned());
+        reply.fields = format!("Location: {location}\r\n");
+        reply
+    }
+}
+
+/// Pages to a folder.
+const FOLDER_PAGES: u32 = 16;
+const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+/// Bodies that the duplicates of a host share.
+const DUPLICATES: u32 = 4;
+
+impl Web {
+    /// Pages of a host; 0 for hostile ones.
+    pub fn pages_of(&self, host: u32) -> u32 {
+        self.pages.get(host as usize).copied().unwrap_or(0)
+    }
+
+    /// What a page is.
+    pub fn kind(&self, host: u32, page: u32) -> Kind {
+        let of = &self.settings;
+        if page == 0 {
+            return Kind::Html;
+        }
+        let mut at = self.draw(Purpose::Kind, host, page).unit();
+        let closed = if self.robots_of(host) == Robots::Part { 0.15 } else { 0.0 };
+        let shares = [
+            (closed, Kind::Closed),
+            (of.not_found, Kind::NotFound),
+            (of.server_error, Kind::ServerError),
+            (of.redirect, Kind::Redirect),
+            (of.duplicate, Kind::Duplicate),
+            (of.binary, Kind::Binary),
+        ];
+        for (share, kind) in shares {
+            if at < share {
+                return kind;
+            }
+            at -= share;
+        }
+        Kind::Html
+    }
+
+    /// Length of an HTML page's body before coding, bytes, unless its links need more.
+    pub fn page_bytes(&self, host: u32, page: u32) -> usize {
+        let mut draw = self.draw(Purpose::Size, host, page);
+        draw.lognormal(self.settings.page_bytes).min(64e6) as usize
+    }
+
+    /// Links of a place, in the order of the page: children first, then others at random.
+    pub fn links(&self, place: Place) -> Vec<Link> {
+        let host = place.host;
+        match place.resource {
+            Resource::Robots => Vec::new(),
+            Resource::Row { row, index } => self.row_links(host, row, index),
+            Resource::Page(page) => match self.kind(host, page) {
+                Kind::Html => self.html_links(host, page),
+                Kind::Duplicate => {
+                    vec![Link { to: Place { host, resource: Resource::Page(0) }, sure: false }]
+                }
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// Where a redirecting page leads.
+    pub fn redirect_of(&self, host: u32, page: u32) -> Place {
+        let mut draw = self.draw(Purpose::Redirect, host, page);
+        if draw.chance(0.2) {
+            let other = draw.below(self.settings.hosts);
+            return Place { host: other, resource: Resource::Page(0) };
+        }
+        // A third of the redirects may lead to a redirect that leads to a page: chains stay at
+        // two. Numbers go down, so that nothing turns in circles.
+        let relays = |page| self.draw(Purpose::Redirect, host, page).next().is_multiple_of(3);
+        let mut to = draw.below(page);
+        while self.kind(host, to) == Kind::Redirect && (relays(to) || !relays(page)) {
+            to -= 1;
+        }
+        Place { host, resource: Resource::Page(to) }
+    }
+
+    fn html_links(&self, host: u32, page: u32) -> Vec<Link> {
+        let mut draw = self.draw(Purpose::Links, host, page);
+        let wanted = draw.lognormal(self.settings.links).min(10_000.0) as usize;
+        let mut links = Vec::with_capacity(wanted.max(16));
+        let first = |to| Link { to, sure: true };
+        self.child_pages(host, page, &mut |child| {
+            links.push(first(Place { host, resource: Resource::Page(child) }));
+        });
+        self.child_hosts(host, page, &mut |child| {
+            links.push(first(Place { host: child, resource: Resource::Page(0) }));
+        });
+        let skew = self.settings.link_skew;
+        while links.len() < wanted {
+            let stays = draw.chance(self.settings.locality);
+            let host = if stays { host } else { draw.skewed(self.settings.hosts, skew) };
+            let page = draw.skewed(self.pages_of(host), skew);
+            let to = Place { host, resource: Resource::Page(page) };
+            // Nobody reads the pages of a closed host: this may be the only way there is.
+            let sure = !stays && self.robots_of(host) == Robots::Deny;
+            links.push(Link { to, sure });
+        }
+        links
+    }
+
+    /// Pages whose first link is on this one: its own by number, and those of the pages above it
+    /// that can't have any.
+    fn child_pages(&self, host: u32, page: u32, found: &mut dyn FnMut(u32)) {
+        let pages = u64::from(self.pages_of(host));
+        let fanout = u64::from(self.settings.fanout);
+        let mut parent = page;
+        loop {
+            let first = u64::from(parent) * fanout + 1;
+            if first >= pages {
+                return;
+            }
+            for child in first..(first + fanout).min(pages) {
+                found(u32::try_from(child).expect("below the number of pages"));
+            }
+            parent += 1;
+            if self.kind(host, parent) == Kind::Html {
+                return;
+            }
+        }
+    }
+
+    /// Hosts whose root's first link is on this page.
+    fn child_hosts(&self, host: u32, page: u32, found: &mut dyn FnMut(u32)) {
+        let hosts = u64::from(self.settings.hosts);
+        let fanout = u64::from(self.settings.host_fanout);
+        let seeds = u64::from(self.settings.seeds);
+        let mut parent = host;
+        loop {
+            let first = u64::from(parent) * fanout + seeds;
+            if first >= hosts {
+                return;
+            }
+            for child in first..(first + fanout).min(hosts) {
+                let child = u32::try_from(child).expect("below the number of hosts");
+                if self.hung_on(host, child) == page {
+                    found(child);
+                }
+            }
+            parent += 1;
+            if self.robots_of(parent) != Robots::Deny {
+                return;
+            }
+        }
+    }
+
+    /// The page of `host` that links to the root of `child`.
+    fn hung_on(&self, host: u32, child: u32) -> u32 {
+        let mut page = self.draw(Purpose::Hang, host, child).below(self.pages_of(host));
+        while self.kind(host, page) != Kind::Html {
+            page -= 1;
+        }
+        page
+    }
+
+    fn row_links(&self, host: u32, row: u32, index: u32) -> Vec<Link> {
+        let kind = self.hostile_of(host).expect("only hostile hosts have rows");
+        let rows = kind.spec().rows;
+        let link = |row, index| {
+            let to = Place { host, resource: Resource::Row { row, index } };
+            Link { to, sure: true }
+        };
+        match rows[row as usize].play {
+            Play::Index => {
+                let others = rows
+                    .iter()
+                    .zip(0..)
+                    .filter(|(other, _)| other.path != ROBOTS_PATH && other.play != Play::Index);
+                let heads = |(row, place): (&super::Row, u32)| {
+                    let count = if row.count == ENDLESS { 1 } else { row.count };
+                    (0..count).map(move |index| link(place, index))
+                };
+                others.flat_map(heads).collect()
+            }
+            Play::TwoMore => {
+                let next = index.saturating_mul(2).min(ENDLESS - 3);
+                vec![link(row, next + 1), link(row, next + 2)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Path of a page: folders of sixteen, in several fashions of naming.
+    pub(super) fn page_path(&self, host: u32, page: u32) -> String {
+        if page == 0 {
+            return "/".to_owned();
+        }
+        let folder = page / FOLDER_PAGES;
+        let fashion = self.draw(Purpose::Path, host, page).below(10);
+        let part = self.robots_of(host) == Robots::Part;
+        if part && self.kind(host, page) == Kind::Closed {
+            return if fashion < 6 {
+                format!("/private/s{folder}/p{page}.html")
+            } else {
+                format!("/s{folder}/p{page}.bak")
+            };
+        }
+        match fashion {
+            0 if part => format!("/private/open/p{page}.html"),
+            0..=3 => format!("/s{folder}/p{page}.html"),
+            4 => format!("/s{folder}/p{page}"),
+            5 => format!("/s{folder}/view?sort=up&id=p{page}"),
+            6 => format!("/s{folder}/deep/er/p{page}/"),
+            7 => format!("/~u{folder}/p{page}.htm"),
+            8 => format!("/s{folder}/caf%C3%A9/p{page}.html"),
+            _ => format!("/s{folder}/a%20b/p{page}.html"),
+        }
+    }
+
+    /// The page at a path: every path but the root names its page after its last `p`.
+    pub(super) fn page_at(&self, host: u32, path: &str) -> Option<u32> {
+        if path == "/" {
+            return Some(0);
+        }
+        let numbers = path.split('p').rev().filter_map(|rest| {
+            let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            rest[..digits].parse::<u32>().ok()
+        });
+        let pages = self.pages_of(host);
+        let mut fitting = numbers.take(3).filter(|page| *page != 0 && *page < pages);
+        fitting.find(|page| self.page_path(host, *page) == path)
+    }
+
+    pub(super) fn page_reply(&self, host: u32, page: u32) -> Reply {
+        let mut draw = self.draw(Purpose::Body, host, page);
+        match self.kind(host, page) {
+            Kind::Html | Kind::Closed => Reply::html(200, self.body(host, page)),
+            Kind::Duplicate => Reply::html(200, self.shared_body(host, draw.below(DUPLICATES))),
+            Kind::Binary => self.binary_reply(host, page),
+            Kind::NotFound => Reply::not_found(),
+            Kind::ServerError => {
+                Reply::html(500, "<!DOCTYPE html><title>500</title><p>Out of order.".to_owned())
+            }
+            Kind::Redirect => {
+                let to = self.redirect_of(host, page);
+                let whole = to.host != host || draw.chance(0.5);
+                let location = if whole { self.url(to) } else { self.path(to) };
+                Reply::redirect(*draw.pick(&REDIRECTS), &location)
+            }
+        }
+    }
+
+    pub(super) fn robots_reply(&self, host: u32) -> Reply {
+        let mut rules = String::from("# Rules of a synthetic host.\nUser-agent: *\n");
+        match self.robots_of(host) {
+            Robots::None => return Reply::not_found(),
+            Robots::Allow => rules.push_str("Disallow:\n"),
+            // The group of another crawler comes first; the longest rule wins, not the first.
+            Robots::Part => {
+                rules.insert_str(0, "User-agent: some-other-crawler\nDisallow: /\n\n");
+                rules.push_str("Disallow: /private/\nAllow: /private/open/\nDisallow: /*.bak$\n");
+            }
+            Robots::Delay => {
+                let seconds = self.settings.crawl_delay.as_secs_f64();
+                let _ = writeln!(rules, "Crawl-delay: {seconds}\nDisallow: /decoy/");
+            }
+            Robots::Deny => rules.push_str("Disallow: /\n"),
+        }
+        Reply::text(rules)
+    }
+}

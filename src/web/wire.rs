@@ -1,0 +1,291 @@
+//! Replies as bytes: framing, content codings, and the scripts of hostile plays.
+//!
+//! What is sent is a list of [`Step`]s; a world (or the lab) only has to carry them out: send,
+//! repeat, drip, stall, close, reset. A behaving reply is one step.
+//! Source: RFC 9112 (framing), RFC 9110 8.4 (codings), RFC 1950 to 1952, 7932, 8878.
+
+use super::hostile::{Hostile, Play};
+use super::page::Reply;
+use super::{Coding, Host, Place, Resource, Web};
+use flate2::Compression;
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::Duration;
+
+/// One thing a server does on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Sends these bytes.
+    Send(Vec<u8>),
+    /// Sends these bytes again and again until the client goes away.
+    Repeat(Vec<u8>),
+    /// Sends these bytes one at a time, [`DRIP_EVERY`] apart.
+    Drip(Vec<u8>),
+    /// Does nothing until the client goes away.
+    Stall,
+    /// Closes in order.
+    Close,
+    /// Resets.
+    Reset,
+}
+
+/// Time between two bytes of a [`Step::Drip`].
+pub const DRIP_EVERY: Duration = Duration::from_secs(1);
+
+/// What of a request decides about the reply's form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// The client speaks HTTP/1.0: no chunks.
+    pub http10: bool,
+    /// HEAD: no body.
+    pub head: bool,
+    /// The client accepts the host's content coding.
+    pub coded: bool,
+}
+
+/// A reply ready to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// Head and body.
+    pub bytes: Vec<u8>,
+    /// Where further header fields may be put in.
+    pub fields_at: usize,
+    /// The end of the body is the end of the connection.
+    pub closes: bool,
+}
+
+/// Bodies below it aren't worth coding.
+const CODED_BYTES_MIN: usize = 200;
+/// Decoded length of a bomb: twice the usual cap on decoded bodies.
+pub const BOMB_BYTES: usize = 128 << 20;
+
+/// Frames and codes a reply the way the host does.
+pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
+    let coded = terms.coded
+        && host.coding != Coding::Identity
+        && reply.content_type.starts_with("text/html")
+        && reply.body.len() >= CODED_BYTES_MIN;
+    let coding = if coded { host.coding } else { Coding::Identity };
+    let packed = coded.then(|| compress(coding, &reply.body));
+    let body = packed.as_ref().unwrap_or(&reply.body);
+    let mut head = format!(
+        "HTTP/1.{} {} {}\r\nServer: synthetic\r\nContent-Type: {}\r\n{}",
+        u8::from(!host.http10),
+        reply.status,
+        reason(reply.status),
+        reply.content_type,
+        reply.fields
+    );
+    if coded {
+        let _ = write!(head, "Content-Encoding: {}\r\nVary: Accept-Encoding\r\n", coding.name());
+    }
+    let chunked = host.chunked && !terms.http10;
+    // Half of the HTTP/1.0 hosts leave it to the close to end the body.
+    let closes = host.http10 && host.number % 2 == 1;
+    if chunked {
+        head.push_str("Transfer-Encoding: chunked\r\n");
+    } else if !closes {
+        let _ = write!(head, "Content-Length: {}\r\n", body.len());
+    }
+    let fields_at = head.len();
+    head.push_str("\r\n");
+    let mut bytes = head.into_bytes();
+    if !terms.head {
+        if chunked { push_chunks(&mut bytes, body) } else { bytes.extend(body) }
+    }
+    Wire { bytes, fields_at, closes }
+}
+
+/// Chunks of uneven sizes; the first has an extension, the last a trailer (RFC 9112 7.1).
+fn push_chunks(bytes: &mut Vec<u8>, mut body: &[u8]) {
+    let sizes = [7, 1_000, 4_096, 333, 8_000];
+    let mut sizes = sizes.iter().cycle();
+    let mut extension = ";part=first";
+    while !body.is_empty() {
+        let size = sizes.next().map_or(1, |size| body.len().min(*size));
+        let (chunk, rest) = body.split_at(size);
+        bytes.extend(format!("{size:X}{extension}\r\n").bytes());
+        bytes.extend(chunk);
+        bytes.extend(b"\r\n");
+        (body, extension) = (rest, "");
+    }
+    bytes.extend(b"0\r\nX-Trailer: done\r\n\r\n");
+}
+
+/// The body in this coding.
+pub fn compress(coding: Coding, body: &[u8]) -> Vec<u8> {
+    pack(coding, |out| out.write_all(body))
+}
+
+/// Much from little: [`BOMB_BYTES`] of blanks in this coding.
+pub fn bomb(coding: Coding) -> Vec<u8> {
+    let block = [b' '; 1 << 16];
+    pack(coding, |out| (0..BOMB_BYTES / block.len()).try_for_each(|_| out.write_all(&block)))
+}
+
+fn pack(coding: Coding, fill: impl Fn(&mut dyn Write) -> std::io::Result<()>) -> Vec<u8> {
+    const MEMORY: &str = "writing to memory doesn't fail";
+    let level = Compression::new(5);
+    match coding {
+        Coding::Identity => {
+            let mut out = Vec::new();
+            fill(&mut out).expect(MEMORY);
+            out
+        }
+        Coding::Gzip => {
+            let mut out = GzEncoder::new(Vec::new(), level);
+            fill(&mut out).expect(MEMORY);
+            out.finish().expect(MEMORY)
+        }
+        Coding::Deflate => {
+            let mut out = ZlibEncoder::new(Vec::new(), level);
+            fill(&mut out).expect(MEMORY);
+            out.finish().expect(MEMORY)
+        }
+        Coding::RawDeflate => {
+            let mut out = DeflateEncoder::new(Vec::new(), level);
+            fill(&mut out).expect(MEMORY);
+            out.finish().expect(MEMORY)
+        }
+        Coding::Brotli => {
+            let mut out = brotli::CompressorWriter::new(Vec::new(), 1 << 16, 5, 20);
+            fill(&mut out).expect(MEMORY);
+            out.into_inner()
+        }
+        Coding::Zstd => {
+            let mut out = zstd::stream::Encoder::new(Vec::new(), 3).expect(MEMORY);
+            fill(&mut out).expect(MEMORY);
+            out.finish().expect(MEMORY)
+        }
+    }
+}
+
+/// Carries a play out: what is done on the connection when `place` is asked for. `asked` is how
+/// often it has been before.
+pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> Vec<Step> {
+    let host = web.host(place.host);
+    let send = |reply: &Reply| vec![Step::Send(encode(reply, &host, terms).bytes)];
+    let found = |to: &str| Reply::redirect(302, to);
+    match play {
+        Play::Index | Play::Plain | Play::TwoMore => send(&web.play_reply(place, play)),
+        Play::RedirectTo(path) => send(&found(path)),
+        Play::RedirectOn => {
+            let Resource::Row { row, index } = place.resource else { return vec![Step::Close] };
+            let resource = Resource::Row { row, index: index.saturating_add(1) };
+            send(&found(&web.path(Place { resource, ..place })))
+        }
+        Play::RetryAfter { seconds, times } if asked < times => {
+            let mut reply = Reply::html(503, "<!DOCTYPE html><title>Later</title>".to_owned());
+            reply.fields = format!("Retry-After: {seconds}\r\n");
+            send(&reply)
+        }
+        Play::RetryAfter { .. } => send(&web.play_reply(place, Play::Plain)),
+        Play::Error => send(&Reply::html(500, "<!DOCTYPE html><title>500</title>".to_owned())),
+        Play::HugeRobots => send(&huge_robots()),
+        Play::Informational => informational(&send(&web.play_reply(place, Play::Plain))),
+        Play::Bomb(coding) => vec![Step::Send(under(coding.name(), &bomb(coding)))],
+        Play::BombTwice => {
+            let twice = compress(Coding::Gzip, &bomb(Coding::Gzip));
+            vec![Step::Send(under("gzip, gzip", &twice))]
+        }
+        _ => misbehave(play),
+    }
+}
+
+/// Plays that don't depend on the page.
+fn misbehave(play: Play) -> Vec<Step> {
+    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
+    const SMALL: &str = "<!DOCTYPE html><title>Small</title><p>A body of little weight.";
+    let send = |text: String| Step::Send(text.into_bytes());
+    let half = || send(format!("{OK}Content-Length: 4000\r\n\r\n{}", "half ".repeat(400)));
+    match play {
+        Play::EndlessHead => {
+            vec![send(OK.to_owned()), Step::Repeat(b"X-More: and more of it\r\n".repeat(100))]
+        }
+        Play::EndlessBody => {
+            let chunk = format!("4000\r\n{}\r\n", "endless ".repeat(2_048));
+            vec![
+                send(format!("{OK}Transfer-Encoding: chunked\r\n\r\n")),
+                Step::Repeat(chunk.into_bytes()),
+            ]
+        }
+        Play::DripHead => {
+            vec![Step::Drip((OK.to_owned() + &"X: y\r\n".repeat(1_000)).into_bytes())]
+        }
+        Play::DripBody => vec![
+            send(format!("{OK}Content-Length: 10000\r\n\r\n")),
+            Step::Drip(b"drip ".repeat(2_000)),
+        ],
+        Play::CloseAtOnce => vec![Step::Close],
+        Play::ResetAtOnce => vec![Step::Reset],
+        Play::ResetLater => vec![half(), Step::Reset],
+        Play::StallBody => vec![half(), Step::Stall],
+        Play::CutBody => vec![half(), Step::Close],
+        Play::TooLong => {
+            let length = SMALL.len();
+            vec![send(format!("{OK}Content-Length: {length}\r\n\r\n{SMALL}{}", "more ".repeat(20)))]
+        }
+        Play::Framing(fields) => vec![send(format!("{OK}{fields}\r\n{SMALL}")), Step::Close],
+        Play::Chunks(body) => {
+            vec![send(format!("{OK}Transfer-Encoding: chunked\r\n\r\n{body}")), Step::Close]
+        }
+        Play::Head(head) => vec![send(format!("{head}{SMALL}")), Step::Close],
+        _ => vec![Step::Stall],
+    }
+}
+
+fn informational(reply: &[Step]) -> Vec<Step> {
+    let mut bytes = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n\
+                      HTTP/1.1 100 Continue\r\n\r\n"
+        .to_vec();
+    if let [Step::Send(proper)] = reply {
+        bytes.extend(proper);
+    }
+    vec![Step::Send(bytes)]
+}
+
+fn under(coding: &str, body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: {coding}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    bytes.extend(body);
+    bytes
+}
+
+/// The rule that counts stands first: parsers may stop at 500 KiB (RFC 9309 2.5).
+fn huge_robots() -> Reply {
+    let mut rules = "User-agent: *\nDisallow: /closed\n".to_owned();
+    let mut number = 0;
+    while rules.len() < 600 << 10 {
+        let _ = writeln!(rules, "Disallow: /nothing/of/interest/{number}");
+        number += 1;
+    }
+    Reply::text(rules)
+}
+
+/// Whether a host's plays include a reset, for which its server must leave bytes unread.
+pub fn resets(kind: Hostile) -> bool {
+    kind.spec().rows.iter().any(|row| matches!(row.play, Play::ResetAtOnce | Play::ResetLater))
+}
+
+/// The reason phrase of a status.
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        _ => "Status",
+    }
+}
