@@ -3,7 +3,7 @@
 //! A world knows the engine by this file and by the verbs of [`super::Engine`]; it sees no station.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 pub use crate::dns::{Answer, Families, NameFailure};
 pub use crate::store::job::{StoreDone, StoreJob};
@@ -136,7 +136,19 @@ pub enum Space<'a> {
     Gone,
 }
 
-/// Address of a peer as logs print it.
-pub fn ip_of(address: SocketAddr) -> IpAddr {
-    address.ip()
+/// Why a crawl ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// Every URL in scope has been settled.
+    Finished,
+    /// The budget of pages.
+    Pages,
+    /// The budget of bytes.
+    Bytes,
+    /// The budget of time.
+    Time,
+    /// The operator.
+    Interrupted,
+    /// Our own trouble: disk full, say.
+    Trouble,
 }

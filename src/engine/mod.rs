@@ -1,2 +1,481 @@
-//! The road: wiring.
+//! The road: joins the stations into a crawl. Wiring only; what is decided, the stations decide.
+//!
+//! # The contract
+//!
+//! The engine does no network I/O, starts no thread and reads no clock. A *world* drives it:
+//! `os` with sockets, `sim` with a virtual clock. One turn of a world is
+//!
+//! 1. sleep until [`Engine::deadline`], or until something happens; take the time once;
+//! 2. feed any number of inputs, each with that same `now`: [`Engine::seed`],
+//!    [`Engine::resolved`], [`Engine::opened`], [`Engine::connected`], [`Engine::space`] then
+//!    [`Engine::received`], [`Engine::sent`], [`Engine::closed`], [`Engine::worked`],
+//!    [`Engine::stop`];
+//! 3. call [`Engine::expired`], once;
+//! 4. drain [`Engine::next_action`] to `None`, carrying each action out. Carrying one out may
+//!    produce inputs (a refused connection, say): they are fed in the next turn. Only `sent` is
+//!    told at once.
+//!
+//! Laws: receive buffers are the engine's (the world writes into [`Space::Room`] and says how
+//! much); an idle connection holds none; past the budget of held bytes connections are paused; a
+//! turn does a bounded amount of work, and unfinished work makes the deadline *now*; a world that
+//! could still feed bytes looks at [`Engine::is_sated`] first; a late event of a connection that is
+//! gone is counted and dropped; a server has at most one connection.
+
 pub mod contract;
+pub mod counts;
+pub mod outcome;
+pub mod settings;
+
+mod conn;
+mod ending;
+mod fetch;
+mod page;
+mod pool;
+mod receive;
+mod record;
+mod robots;
+mod settle;
+mod site;
+mod visit;
+
+use crate::disk::Disk;
+use crate::dns::Names;
+use crate::frontier::{Frontier, ServerId};
+use crate::http::request::Fixed;
+use crate::seeds::Seed;
+use crate::seen::Seen;
+use crate::stats::{Meter, Stage};
+use crate::store::{self, Store};
+use crate::time::{Instant, Now};
+use crate::url::key::KeyRules;
+use crate::url::scope::Scope;
+use crate::url::{Fingerprinter, UrlRef};
+use conn::{Conns, Phase};
+use contract::{
+    Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Space, StopReason,
+};
+use counts::Counts;
+use ending::Ending;
+use page::{Bench, Discovery, Page};
+use pool::Pool;
+use settings::Settings;
+use site::Site;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// A crawl, driven by a world.
+pub struct Engine {
+    settings: Settings,
+    now: Now,
+    began: Now,
+    meter: Meter,
+    disk: Box<dyn Disk>,
+    actions: VecDeque<Action>,
+    conns: Conns,
+    sites: Vec<Site>,
+    frontier: Frontier,
+    names: Names,
+    /// Servers whose rules are known, oldest first, with the number of these rules, and the bytes
+    /// that all rules take.
+    rules: VecDeque<(ServerId, u32)>,
+    rules_bytes: usize,
+    /// Servers under visit whose name is being looked up.
+    resolving: usize,
+    seen: Seen,
+    keys: KeyRules,
+    fingerprinter: Fingerprinter,
+    scope: Scope,
+    request: Fixed,
+    request_bytes: Vec<u8>,
+    store: Store,
+    /// Whether anybody wants the framing of bodies: the archive does.
+    framing_wanted: bool,
+    pool: Pool,
+    paused: Vec<u32>,
+    /// The one connection that may read past the budget.
+    privileged: Option<u32>,
+    /// The world has closed the connection under hand by itself.
+    peer_closed: bool,
+    pages: VecDeque<Page>,
+    bench: Bench,
+    /// Bytes of pages that may still be worked on in this turn.
+    work_bytes: usize,
+    /// Bytes that may still be received in this turn.
+    read_bytes: usize,
+    /// Bytes held by the pages that wait for work.
+    backlog_bytes: usize,
+    counts: Counts,
+    ending: Ending,
+    /// A job of the archive is under way.
+    syncing: bool,
+    trouble: Option<store::Error>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("now", &self.now)
+            .field("connections", &self.conns.len())
+            .field("urls", &self.frontier.urls())
+            .field("ending", &self.ending)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a crawl could not begin.
+#[derive(Debug)]
+pub enum Error {
+    /// The scope makes no sense.
+    Scope(crate::url::scope::Error),
+    /// A request field may not be sent.
+    Request(crate::http::request::BadField),
+    /// The archive can't be written.
+    Store(store::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scope(error) => error.fmt(f),
+            Self::Request(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Room that a receive buffer has beyond the longest head.
+const BUFFER_SLACK_BYTES: usize = 32 << 10;
+
+impl Engine {
+    /// A crawl that begins now, with these seeds, writing to this disk.
+    pub fn new(
+        settings: Settings,
+        seeds: &[Seed],
+        mut disk: Box<dyn Disk>,
+        meter: Meter,
+        now: Now,
+    ) -> Result<Self, Error> {
+        let urls: Vec<_> = seeds.iter().map(|seed| seed.url.clone()).collect();
+        let scope = Scope::new(settings.scope.clone(), &urls).map_err(Error::Scope)?;
+        let request = settings.request().map_err(Error::Request)?;
+        let identity = settings.archive_identity();
+        let store = Store::open(
+            settings.store.clone(),
+            identity,
+            settings.store_seed(),
+            disk.as_mut(),
+            now.unix,
+        )
+        .map_err(Error::Store)?;
+        let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
+        let mut engine = Self {
+            conns: Conns::new(settings.connections.clone()),
+            frontier: Frontier::new(settings.frontier.clone()),
+            names: Names::new(settings.names.clone()),
+            seen: Seen::new(settings.seen.clone()),
+            keys: KeyRules::new(settings.key.clone()),
+            fingerprinter: Fingerprinter::new(settings.fingerprint_key),
+            pool: Pool::new(buffer_bytes, settings.held_bytes_max),
+            bench: Bench::new(&settings),
+            framing_wanted: settings.store.format == store::Format::Warc,
+            work_bytes: settings.turn_bytes_max,
+            read_bytes: settings.turn_bytes_max,
+            backlog_bytes: 0,
+            ending: Ending::new(&settings, now),
+            now,
+            began: now,
+            meter,
+            disk,
+            actions: VecDeque::new(),
+            sites: Vec::new(),
+            rules: VecDeque::new(),
+            rules_bytes: 0,
+            resolving: 0,
+            scope,
+            request,
+            request_bytes: Vec::new(),
+            store,
+            paused: Vec::new(),
+            privileged: None,
+            peer_closed: false,
+            pages: VecDeque::new(),
+            counts: Counts::default(),
+            syncing: false,
+            trouble: None,
+            settings,
+        };
+        seeds.iter().for_each(|seed| engine.seed(now, seed));
+        Ok(engine)
+    }
+
+    // Inputs.
+
+    /// A URL that the operator gives. Known ones are passed over.
+    pub fn seed(&mut self, now: Now, seed: &Seed) {
+        self.now = now;
+        let url = seed.url.view();
+        let mut key = Vec::new();
+        let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut key));
+        let mut entry = Vec::new();
+        Discovery { letter: b'-', hops: 0, depth: 0 }.encode(url.as_str(), "", &mut entry);
+        self.seen.offer(fingerprint, &entry);
+        self.admit_fresh();
+    }
+
+    /// The answer to [`Action::Resolve`].
+    pub fn resolved(&mut self, now: Now, lookup: LookupId, answer: Result<Answer, NameFailure>) {
+        self.now = now;
+        let stage = self.meter.enter(Stage::Dns);
+        for waiter in self.names.answered(lookup.0, &answer, now.at) {
+            self.resolving -= 1;
+            self.named(ServerId(waiter), answer.clone());
+        }
+        self.meter.enter(stage);
+    }
+
+    /// TCP stands on a connection that is to speak TLS.
+    pub fn opened(&mut self, now: Now, conn: ConnId) {
+        self.now = now;
+        if !self.is_current(conn) {
+            return;
+        }
+        let record = self.conns.at(conn.slot);
+        assert_eq!(record.phase, Phase::Connecting, "a connection opens once");
+        record.phase = Phase::Securing;
+        record.since = now.at;
+        self.conns.arm(conn.slot);
+    }
+
+    /// The connection stands, TLS included.
+    pub fn connected(&mut self, now: Now, conn: ConnId, facts: ConnFacts) {
+        self.now = now;
+        if !self.is_current(conn) {
+            return;
+        }
+        match &facts.tls {
+            Some(tls) if tls.resumed => self.counts.handshakes_resumed += 1,
+            Some(_) => self.counts.handshakes_full += 1,
+            None => {}
+        }
+        let record = self.conns.at(conn.slot);
+        assert!(
+            matches!(record.phase, Phase::Connecting | Phase::Securing),
+            "a connection comes to stand once"
+        );
+        record.phase = Phase::Active;
+        record.facts = facts;
+        self.fill(conn.slot);
+    }
+
+    /// Room for the bytes of a connection: at least 16 KiB, or why there is none.
+    pub fn space(&mut self, now: Now, conn: ConnId) -> Space<'_> {
+        self.now = now;
+        self.room_for(conn)
+    }
+
+    /// So many bytes are in the room that [`Engine::space`] gave; none, if nothing came after all.
+    pub fn received(&mut self, now: Now, conn: ConnId, bytes: usize) {
+        self.now = now;
+        if self.is_current(conn) {
+            self.take_received(conn.slot, bytes);
+        }
+    }
+
+    /// So many bytes of [`Engine::outgoing`] have been sent.
+    pub fn sent(&mut self, now: Now, conn: ConnId, bytes: usize) {
+        self.now = now;
+        if !self.is_current(conn) {
+            return;
+        }
+        let record = self.conns.at(conn.slot);
+        record.out_sent += bytes;
+        assert!(record.out_sent <= record.out.len(), "no more is sent than there was");
+        if record.out_sent == record.out.len() {
+            record.out.clear();
+            record.out_sent = 0;
+        }
+    }
+
+    /// The connection has ended, or never stood.
+    pub fn closed(&mut self, now: Now, conn: ConnId, reason: &CloseReason) {
+        self.now = now;
+        if self.is_current(conn) {
+            self.take_closed(conn.slot, reason);
+        }
+    }
+
+    /// A job is done.
+    pub fn worked(&mut self, now: Now, done: Done) {
+        self.now = now;
+        match done {
+            Done::Store(done) => {
+                self.syncing = false;
+                if let Err(error) = self.store.synced(done) {
+                    self.trouble = self.trouble.take().or(Some(error));
+                }
+            }
+        }
+    }
+
+    /// All events of this turn are in. To be called once a turn, after them.
+    pub fn expired(&mut self, now: Now) {
+        self.now = now;
+        while let Some(slot) = self.conns.expire(now.at) {
+            self.timed_out(slot);
+        }
+        self.expire_ending();
+        self.sync_store();
+    }
+
+    /// Ends the crawl: open replies may finish, nothing new is asked for.
+    pub fn stop(&mut self, now: Now, reason: StopReason) {
+        self.now = now;
+        self.begin_stop(reason);
+    }
+
+    // Outputs.
+
+    /// The next thing the world is asked to do; `None` ends the turn.
+    pub fn next_action(&mut self) -> Option<Action> {
+        if self.actions.is_empty() {
+            self.pump();
+        }
+        let action = self.actions.pop_front();
+        if action.is_none() {
+            self.work_bytes = self.settings.turn_bytes_max;
+            self.read_bytes = self.settings.turn_bytes_max;
+        }
+        action
+    }
+
+    /// Whether this turn has had its share of bytes, or the pages that wait are a turn's work
+    /// already: what is still unread is better left for the next.
+    pub fn is_sated(&self) -> bool {
+        self.read_bytes == 0 || self.backlog_bytes > self.settings.turn_bytes_max
+    }
+
+    /// Whether the engine has done with a connection.
+    pub fn is_gone(&self, conn: ConnId) -> bool {
+        !self.conns.knows(conn)
+    }
+
+    /// Requests of a connection that are not yet sent.
+    pub fn outgoing(&self, conn: ConnId) -> &[u8] {
+        if !self.conns.knows(conn) {
+            return &[];
+        }
+        let record = self.conns.look(conn.slot);
+        &record.out[record.out_sent..]
+    }
+
+    /// When the engine wants to be called again, whatever happens; `None` if only events can
+    /// bring it on.
+    pub fn deadline(&self) -> Option<Instant> {
+        if !self.actions.is_empty() || !self.pages.is_empty() {
+            return Some(self.now.at);
+        }
+        let candidates = [
+            self.conns.nearest(),
+            // While no visit may begin, a server that is due changes nothing.
+            self.frontier.deadline().filter(|_| self.may_begin()),
+            (!self.paused.is_empty()).then(|| self.now.at + receive::SILENCE_MAX),
+            self.store.next_sync().filter(|_| !self.syncing && self.trouble.is_none()),
+            self.ending.deadline(),
+        ];
+        candidates.into_iter().flatten().min()
+    }
+
+    /// Whether all is done and durable.
+    pub fn is_finished(&self) -> bool {
+        self.ending.is_finished()
+    }
+
+    /// Why the crawl ended, or is ending.
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.ending.reason()
+    }
+
+    /// Our own trouble, if there was any: the crawl ends because of it.
+    pub fn trouble(&self) -> Option<&store::Error> {
+        self.trouble.as_ref()
+    }
+
+    // To look at.
+
+    /// What has been done so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The queues.
+    pub fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
+    /// What the archive holds.
+    pub fn archive(&self) -> store::Totals {
+        self.store.totals()
+    }
+
+    /// The meter of stages, for reports.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// The meter of stages, for the world to charge its own to.
+    pub fn meter_mut(&mut self) -> &mut Meter {
+        &mut self.meter
+    }
+
+    /// Connections open and on a visit, and parked.
+    pub fn connections(&self) -> (usize, usize) {
+        (self.conns.busy(), self.conns.parked())
+    }
+
+    /// Bytes of replies held.
+    pub fn held_bytes(&self) -> usize {
+        self.pool.held()
+    }
+
+    /// Time since the crawl began.
+    pub fn elapsed(&self) -> std::time::Duration {
+        self.now.at.since(self.began.at)
+    }
+
+    /// Deferred work of the turn: pages, look-ups, new visits, the end.
+    fn pump(&mut self) {
+        self.work_pages();
+        self.resume();
+        self.check_limits();
+        self.begin_visits();
+        self.ask_names();
+        self.end_if_done();
+    }
+
+    fn ask_names(&mut self) {
+        let stage = self.meter.enter(Stage::Dns);
+        while let Some((lookup, name)) = self.names.next_lookup() {
+            let families = self.names.families();
+            let lookup = LookupId(lookup);
+            self.actions.push_back(Action::Resolve { lookup, name, families });
+        }
+        self.meter.enter(stage);
+    }
+
+    /// The server of a URL, with its side table.
+    fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
+        let id = self.frontier.server_of(url);
+        if id.index() == self.sites.len() {
+            self.sites.push(Site::new(url));
+        }
+        id
+    }
+
+    fn is_current(&mut self, conn: ConnId) -> bool {
+        let known = self.conns.knows(conn);
+        self.counts.late_events += u64::from(!known);
+        known
+    }
+}

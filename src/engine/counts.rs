@@ -1,0 +1,90 @@
+//! What a crawl has done so far, as plain counters: for the progress line and the summary.
+
+use super::outcome::Outcome;
+use crate::stats::Histogram;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Counters since the start.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Counts {
+    /// Last replies of pages, whatever their status; redirects and robots.txt don't count.
+    pub pages: u64,
+    /// Requests sent, robots.txt, retries and redirects included.
+    pub requests: u64,
+    /// robots.txt files asked for.
+    pub robots: u64,
+    /// Bytes received, after TLS.
+    pub received_bytes: u64,
+    /// Bytes sent, before TLS.
+    pub sent_bytes: u64,
+    /// Bytes of page text after decoding.
+    pub text_bytes: u64,
+    /// Connections asked for.
+    pub connections: u64,
+    /// Visits that went on with a parked connection: handshakes saved.
+    pub parked_again: u64,
+    /// TLS handshakes in full.
+    pub handshakes_full: u64,
+    /// TLS handshakes that resumed an earlier session.
+    pub handshakes_resumed: u64,
+    /// Visits ended.
+    pub visits: u64,
+    /// Requests sent while another on the same connection was unanswered.
+    pub pipelined: u64,
+    /// Requests that a closing server left unanswered and that went back to their queue.
+    pub left_over: u64,
+    /// Replies that seemed to be another request's.
+    pub swaps: u64,
+    /// Second and later tries of a URL.
+    pub retries: u64,
+    /// Servers given up.
+    pub retired: u64,
+    /// References found in pages.
+    pub links: u64,
+    /// References that are no http(s) URL.
+    pub links_invalid: u64,
+    /// References out of scope.
+    pub links_out_of_scope: BTreeMap<&'static str, u64>,
+    /// References that would be one redirect too many.
+    pub redirects_cut: u64,
+    /// Pages whose content coding was broken, cut or too large; what could be read was used.
+    pub codings_broken: u64,
+    /// References not followed because a page or header says so.
+    pub links_nofollow: u64,
+    /// URLs not queued because no more servers may be known.
+    pub servers_cut: u64,
+    /// URLs new to the crawl.
+    pub urls_new: u64,
+    /// Times that a connection was paused for want of memory.
+    pub pauses: u64,
+    /// Late events of connections that were gone.
+    pub late_events: u64,
+    /// Fetches by what they came to.
+    pub outcomes: BTreeMap<&'static str, u64>,
+    /// Replies that could not be read, by what was wrong.
+    pub broken: BTreeMap<&'static str, u64>,
+    /// Replies by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Requests per connection that has ended.
+    pub requests_per_connection: Histogram,
+    /// Observed rest of servers as a share of the promised one, in thousandths.
+    pub rest_kept_milli: Histogram,
+}
+
+impl Counts {
+    pub(super) fn outcome(&mut self, outcome: Outcome) {
+        *self.outcomes.entry(outcome.name()).or_default() += 1;
+        if let Outcome::Status(status) = outcome {
+            *self.statuses.entry(status).or_default() += 1;
+        }
+    }
+
+    pub(super) fn broken(&mut self, name: &'static str) {
+        *self.broken.entry(name).or_default() += 1;
+    }
+
+    pub(super) fn out_of_scope(&mut self, name: &'static str) {
+        *self.links_out_of_scope.entry(name).or_default() += 1;
+    }
+}

@@ -1,0 +1,169 @@
+//! How a crawl ends: the frontier is empty, a budget is reached, or somebody says stop.
+//!
+//! Open replies may finish within a grace period; then the archive is closed and synced, and only
+//! when that is done is the crawl finished.
+
+use super::Engine;
+use super::conn::Phase;
+use super::contract::{Action, Job, StopReason};
+use super::settings::{Limits, Settings};
+use crate::http::pipeline::Close;
+use crate::time::{Instant, Now};
+use std::time::Duration;
+
+/// How far the end has come.
+#[derive(Debug)]
+pub(super) struct Ending {
+    limits: Limits,
+    grace: Duration,
+    /// When the budget of time is spent.
+    time_up: Option<Instant>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Crawling,
+    /// Open replies may finish until then.
+    Stopping(StopReason, Instant),
+    /// The archive is being closed.
+    Closing(StopReason),
+    Finished(StopReason),
+}
+
+impl Ending {
+    pub(super) fn new(settings: &Settings, now: Now) -> Self {
+        let limits = settings.limits;
+        let time_up = limits.time_max.map(|time_max| now.at + time_max);
+        let grace = settings.connections.stop_timeout;
+        Self { limits, grace, time_up, stage: Stage::Crawling }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Crawling => self.time_up,
+            Stage::Stopping(_, until) => Some(until),
+            Stage::Closing(_) | Stage::Finished(_) => None,
+        }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        matches!(self.stage, Stage::Finished(_))
+    }
+
+    pub(super) fn reason(&self) -> Option<StopReason> {
+        match self.stage {
+            Stage::Crawling => None,
+            Stage::Stopping(reason, _) | Stage::Closing(reason) | Stage::Finished(reason) => {
+                Some(reason)
+            }
+        }
+    }
+}
+
+impl Engine {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.ending.stage != Stage::Crawling
+    }
+
+    /// Nothing new from here on.
+    pub(super) fn begin_stop(&mut self, reason: StopReason) {
+        if self.is_stopping() {
+            return;
+        }
+        self.ending.stage = Stage::Stopping(reason, self.now.at + self.ending.grace);
+        for slot in self.conns.slots() {
+            match self.conns.look(slot).phase {
+                Phase::Parked { .. } => self.hang_up(slot),
+                Phase::Connecting | Phase::Securing => {
+                    let id = self.conns.look(slot).server;
+                    self.hang_up(slot);
+                    self.frontier.hand_back(id, self.now.at);
+                }
+                Phase::Active => {}
+            }
+        }
+    }
+
+    /// Whether a budget is spent.
+    pub(super) fn check_limits(&mut self) {
+        if self.is_stopping() {
+            return;
+        }
+        let Limits { pages_max, bytes_max, .. } = self.ending.limits;
+        if self.trouble.is_some() {
+            self.begin_stop(StopReason::Trouble);
+        } else if pages_max.is_some_and(|most| self.counts.pages >= most) {
+            self.begin_stop(StopReason::Pages);
+        } else if bytes_max.is_some_and(|most| self.counts.received_bytes >= most) {
+            self.begin_stop(StopReason::Bytes);
+        }
+    }
+
+    /// Time may be up, for the crawl or for the replies that were still open.
+    pub(super) fn expire_ending(&mut self) {
+        let now = self.now.at;
+        match self.ending.stage {
+            Stage::Crawling if self.ending.time_up.is_some_and(|up| up <= now) => {
+                self.begin_stop(StopReason::Time);
+            }
+            Stage::Stopping(_, until) if until <= now => {
+                for slot in self.conns.slots() {
+                    self.lost(slot, None, Close::Ours);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Moves on towards the end when what stands before it is done.
+    pub(super) fn end_if_done(&mut self) {
+        let busy = self.is_working() || self.resolving > 0;
+        match self.ending.stage {
+            Stage::Crawling if !busy && self.frontier.urls() == 0 => {
+                self.begin_stop(StopReason::Finished);
+                self.end_if_done();
+            }
+            // Look-ups are not waited for.
+            Stage::Stopping(reason, _) if !self.is_working() => {
+                self.ending.stage = Stage::Closing(reason);
+                self.end_if_done();
+            }
+            Stage::Closing(reason) if !self.syncing => {
+                self.finish_store();
+                let trouble = self.trouble.is_some();
+                let reason = if trouble { StopReason::Trouble } else { reason };
+                self.ending.stage = Stage::Finished(reason);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_working(&self) -> bool {
+        self.conns.busy() > 0 || !self.pages.is_empty()
+    }
+
+    /// Closes the archive, after trouble as well: what can still be made durable is. The first
+    /// trouble is the one that is told.
+    fn finish_store(&mut self) {
+        if let Err(error) = self.store.finish(self.disk.as_mut()) {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    /// Hands out the archive's next job if it is due.
+    pub(super) fn sync_store(&mut self) {
+        let crawls = matches!(self.ending.stage, Stage::Crawling | Stage::Stopping(..));
+        if !crawls || self.trouble.is_some() || !self.store.due(self.now.at) {
+            return;
+        }
+        match self.store.sync_job(self.now.at, self.disk.as_mut()) {
+            Ok(Some(job)) => {
+                self.syncing = true;
+                self.actions.push_back(Action::Work(Job::Store(job)));
+            }
+            Ok(None) => {}
+            Err(error) => self.trouble = self.trouble.take().or(Some(error)),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The life of one URL under way: sent, answered in order, whole or not.
+//!
+//! A fetch is born when its request is written, waits in its connection's flight, and becomes the
+//! head of it when all before it are answered. From then on its time-outs count and the bytes of
+//! its reply are collected.
+
+use super::pool::Pool;
+use crate::frontier::Item;
+use crate::time::{Instant, UnixTime};
+use std::ops::Range;
+
+/// One URL under way.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    pub(super) item: Item,
+    /// The whole URL.
+    pub(super) url: Box<str>,
+    pub(super) sent: Instant,
+    pub(super) sent_unix: UnixTime,
+    /// Number of the visit it belongs to, at its server.
+    pub(super) visit: u32,
+}
+
+/// The bytes of one reply, as far as they have come.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    /// Verbatim: head and body with its framing; head only where nobody wants the framing.
+    pub(super) raw: Vec<u8>,
+    /// Length of the head in `raw`; 0 until it is whole.
+    pub(super) head_bytes: usize,
+    /// The body without its framing, where that differs from the end of `raw`.
+    pub(super) unframed: Option<Vec<u8>>,
+}
+
+impl Reply {
+    /// Whether a byte has come.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.raw.is_empty()
+    }
+
+    /// Takes the head.
+    pub(super) fn take_head(&mut self, bytes: &[u8], chunked: bool, pool: &mut Pool) {
+        if self.raw.capacity() == 0 {
+            self.raw = pool.body();
+        }
+        self.raw.extend_from_slice(bytes);
+        self.head_bytes = self.raw.len();
+        self.unframed = chunked.then(|| pool.body());
+        pool.charge(bytes.len());
+    }
+
+    /// Takes a piece of the body: the bytes as they came, and which of them are payload.
+    pub(super) fn take_body(
+        &mut self,
+        bytes: &[u8],
+        payload: Range<usize>,
+        framing_wanted: bool,
+        pool: &mut Pool,
+    ) {
+        let before = self.bytes();
+        match &mut self.unframed {
+            Some(unframed) => {
+                unframed.extend_from_slice(&bytes[payload]);
+                if framing_wanted {
+                    self.raw.extend_from_slice(bytes);
+                }
+            }
+            None => self.raw.extend_from_slice(bytes),
+        }
+        pool.charge(self.bytes() - before);
+    }
+
+    /// The head, verbatim.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.raw[..self.head_bytes]
+    }
+
+    /// The body without its framing, content coding kept.
+    pub(super) fn payload(&self) -> &[u8] {
+        self.unframed.as_deref().unwrap_or(&self.raw[self.head_bytes..])
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.raw.len() + self.unframed.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Gives its memory back.
+    pub(super) fn release(self, pool: &mut Pool) {
+        pool.discharge(self.bytes());
+        pool.give_body(self.raw);
+        if let Some(unframed) = self.unframed {
+            pool.give_body(unframed);
+        }
+    }
+}

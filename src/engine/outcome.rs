@@ -1,0 +1,218 @@
+//! What a fetch came to, and the one table that says what follows from it.
+//!
+//! An outcome is what the web did to us: expected, counted, logged, never an error of ours. The
+//! table maps it to the fate of the URL, the fate of its server, and the code in the crawl log
+//! (the negative ones are Heritrix's, so that tools for its log read ours).
+
+use super::contract::{CloseReason, NameFailure};
+use crate::frontier::Retirement;
+
+/// What a fetch came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// A whole reply with this status.
+    Status(u16),
+    /// robots.txt forbids it.
+    RobotsDenied,
+    /// robots.txt can't be had, which forbids all (RFC 9309 2.3.1.4).
+    RobotsUnreachable,
+    /// The name has no address: why.
+    Name(NameFailure),
+    /// Its address is not one that may be connected to.
+    ForbiddenAddress,
+    /// Nothing listens there.
+    ConnectRefused,
+    /// No answer to the connection attempt in time.
+    ConnectTimedOut,
+    /// No route to it.
+    Unreachable,
+    /// TLS failed for another reason than the certificate.
+    TlsFailed,
+    /// The TLS handshake took too long.
+    TlsTimedOut,
+    /// The certificate was not accepted.
+    Certificate,
+    /// The connection was reset before or within the reply.
+    Reset,
+    /// The connection ended before a byte of the reply.
+    ClosedEarly,
+    /// No whole head in time.
+    HeadTimedOut,
+    /// No byte of the body for too long.
+    BodyTimedOut,
+    /// The whole fetch took too long.
+    FetchTimedOut,
+    /// The head is longer than the cap, or has too many fields.
+    HeadTooLarge,
+    /// The body is longer than the cap; what came is kept, truncated.
+    BodyTooLarge,
+    /// The head makes no sense.
+    MalformedHead,
+    /// Length or chunks make no sense.
+    MalformedFraming,
+    /// The reply ended before its announced end; what came is kept, truncated.
+    CutShort,
+    /// A reply that can't belong to its request: pipelining went wrong.
+    Swapped,
+    /// Too many redirects in a row.
+    RedirectLimit,
+    /// A cap on queued URLs was reached.
+    QueueFull,
+    /// Its server had been given up: why.
+    ServerRetired(Retirement),
+    /// We had no descriptor or port left.
+    Local,
+}
+
+/// What becomes of the URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UrlFate {
+    /// It is done.
+    Done,
+    /// It goes back to its queue, if it has tries left.
+    Retry,
+}
+
+/// What becomes of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerFate {
+    /// It works.
+    Fine,
+    /// It is not to blame, and not to be tried again at once.
+    Spared,
+    /// It asks for mercy: longer rest, doubling; its `Retry-After` is honoured.
+    Strained,
+    /// It failed: longer rest, doubling; given up after too many in a row.
+    Failed,
+    /// It is given up at once.
+    Retire(Retirement),
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What becomes of the URL.
+    pub url: UrlFate,
+    /// What becomes of the server.
+    pub server: ServerFate,
+    /// The code in the crawl log.
+    pub code: i32,
+}
+
+impl Outcome {
+    /// The row of this outcome.
+    pub fn verdict(self) -> Verdict {
+        use ServerFate::{Failed, Fine, Retire, Spared, Strained};
+        use UrlFate::{Done, Retry};
+        let (url, server, code) = match self {
+            Self::Status(status @ (429 | 503)) => (Retry, Strained, i32::from(status)),
+            Self::Status(status @ (408 | 425 | 502 | 504)) => (Retry, Fine, i32::from(status)),
+            Self::Status(status) => (Done, Fine, i32::from(status)),
+            Self::RobotsDenied => (Done, Fine, -9998),
+            Self::RobotsUnreachable => (Done, Fine, -61),
+            Self::Name(NameFailure::NoSuchName | NameFailure::NoAddress) => {
+                (Done, Retire(Retirement::Name), -1)
+            }
+            Self::Name(NameFailure::Malformed) => (Done, Retire(Retirement::Name), -1),
+            Self::Name(NameFailure::TimedOut | NameFailure::ServerFailed) => (Retry, Failed, -1),
+            Self::ForbiddenAddress => (Done, Retire(Retirement::ForbiddenAddress), -5001),
+            Self::ConnectRefused | Self::ConnectTimedOut | Self::Unreachable => (Retry, Failed, -2),
+            Self::TlsFailed | Self::TlsTimedOut => (Retry, Failed, -2),
+            Self::Certificate => (Done, Retire(Retirement::Certificate), -2),
+            Self::Reset | Self::ClosedEarly | Self::CutShort => (Retry, Failed, -3),
+            Self::HeadTimedOut | Self::BodyTimedOut | Self::FetchTimedOut => (Retry, Failed, -4),
+            Self::HeadTooLarge | Self::MalformedHead | Self::MalformedFraming => (Done, Fine, -3),
+            Self::BodyTooLarge => (Done, Fine, -3),
+            Self::Swapped => (Retry, Fine, -3),
+            Self::RedirectLimit => (Done, Fine, -4001),
+            Self::QueueFull => (Done, Fine, -5003),
+            Self::ServerRetired(_) => (Done, Fine, -5002),
+            Self::Local => (Retry, Spared, -5),
+        };
+        Verdict { url, server, code }
+    }
+
+    /// Its name in logs and counts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status(200..=299) => "ok",
+            Self::Status(300..=399) => "redirect",
+            Self::Status(_) => "http-error",
+            Self::RobotsDenied => "robots-denied",
+            Self::RobotsUnreachable => "robots-unreachable",
+            Self::Name(NameFailure::NoSuchName) => "dns-no-such-name",
+            Self::Name(NameFailure::NoAddress) => "dns-no-address",
+            Self::Name(NameFailure::TimedOut) => "dns-timed-out",
+            Self::Name(NameFailure::ServerFailed | NameFailure::Malformed) => "dns-failed",
+            Self::ForbiddenAddress => "forbidden-address",
+            Self::ConnectRefused => "connect-refused",
+            Self::ConnectTimedOut => "connect-timed-out",
+            Self::Unreachable => "unreachable",
+            Self::TlsFailed => "tls-failed",
+            Self::TlsTimedOut => "tls-timed-out",
+            Self::Certificate => "certificate",
+            Self::Reset => "reset",
+            Self::ClosedEarly => "closed-early",
+            Self::HeadTimedOut => "head-timed-out",
+            Self::BodyTimedOut => "body-timed-out",
+            Self::FetchTimedOut => "fetch-timed-out",
+            Self::HeadTooLarge => "head-too-large",
+            Self::BodyTooLarge => "body-too-large",
+            Self::MalformedHead => "malformed-head",
+            Self::MalformedFraming => "malformed-framing",
+            Self::CutShort => "cut-short",
+            Self::Swapped => "swapped",
+            Self::RedirectLimit => "redirect-limit",
+            Self::QueueFull => "queue-full",
+            Self::ServerRetired(_) => "server-retired",
+            Self::Local => "local",
+        }
+    }
+
+    /// What a close means for a connection that did not stand yet, or for the reply under way.
+    pub fn of_close(reason: &CloseReason, reply_begun: bool) -> Self {
+        match reason {
+            CloseReason::End | CloseReason::TlsCut if reply_begun => Self::CutShort,
+            CloseReason::End | CloseReason::TlsCut => Self::ClosedEarly,
+            CloseReason::Reset => Self::Reset,
+            CloseReason::Refused => Self::ConnectRefused,
+            CloseReason::Unreachable => Self::Unreachable,
+            CloseReason::Certificate(_) => Self::Certificate,
+            CloseReason::Tls(_) => Self::TlsFailed,
+            CloseReason::Local(_) => Self::Local,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_gives_up_only_what_is_hopeless() {
+        use ServerFate::{Failed, Fine, Retire, Strained};
+        use UrlFate::{Done, Retry};
+        let cases = [
+            (Outcome::Status(200), Done, Fine, "a page"),
+            (Outcome::Status(404), Done, Fine, "gone is an answer"),
+            (Outcome::Status(500), Done, Fine, "a broken page stays broken"),
+            (Outcome::Status(503), Retry, Strained, "RFC 9110 15.6.4: a delay is asked for"),
+            (Outcome::Status(429), Retry, Strained, "RFC 6585 4: too many requests"),
+            (Outcome::Status(502), Retry, Fine, "a gateway may recover"),
+            (
+                Outcome::Name(NameFailure::NoSuchName),
+                Done,
+                Retire(Retirement::Name),
+                "NXDOMAIN speaks for all URLs of the server",
+            ),
+            (Outcome::Name(NameFailure::TimedOut), Retry, Failed, "name servers come back"),
+            (Outcome::Certificate, Done, Retire(Retirement::Certificate), "won't change soon"),
+            (Outcome::Reset, Retry, Failed, "a reset may be load"),
+            (Outcome::MalformedFraming, Done, Fine, "the page is at fault, not the server"),
+        ];
+        for (outcome, url, server, why) in cases {
+            let verdict = outcome.verdict();
+            assert_eq!((verdict.url, verdict.server), (url, server), "{outcome:?}: {why}");
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! What a fetched page leads to: decoding, links, canonical URLs, the seen test, the frontier.
+//!
+//! A page goes through its stages batch-wise: all its links are found, then all are joined, then
+//! all are offered. Decoding and scanning stop at the turn's byte budget and go on in the next
+//! turn from where they were, so that one page, however large or hostile, never stalls the loop.
+//! Law: what comes out does not depend on the budget.
+
+use super::Engine;
+use super::fetch::{Fetch, Reply};
+use super::settings::Settings;
+use crate::frontier::{Added, Errand, Item};
+use crate::http::coding::{Coding, Codings, Decoder, State};
+use crate::http::response::Head;
+use crate::links::{self, Directives, Found, Progress, Scanner};
+use crate::stats::Stage;
+use crate::url::{Batch, UrlRef, canon::Joiner};
+use smallvec::SmallVec;
+use std::rc::Rc;
+
+/// A reply that waits for its links to be followed.
+#[derive(Debug)]
+pub(super) struct Page {
+    fetch: Fetch,
+    reply: Reply,
+    /// Where a redirect leads, from its `Location`.
+    location: Option<Box<[u8]>>,
+    /// Where a `Refresh` field leads.
+    refresh: Option<Box<[u8]>>,
+    /// References in `Link` fields.
+    head_links: Found,
+    directives: Directives,
+    /// What its Content-Type says, for the charset.
+    content_type: Option<Box<[u8]>>,
+    codings: SmallVec<[Coding; 3]>,
+    /// Whether the body is HTML that can be decoded.
+    scanned: bool,
+}
+
+impl Page {
+    /// What is to be followed of this reply; the reply itself if nothing is.
+    pub(super) fn of(
+        fetch: Fetch,
+        reply: Reply,
+        status: u16,
+        head: &Head,
+        settings: &Settings,
+    ) -> Result<Self, Reply> {
+        let bytes = reply.head();
+        let own = |value: &[u8]| Box::<[u8]>::from(value);
+        let location = head.field(bytes, "location").filter(|_| (300..400).contains(&status));
+        let content_type = head.field(bytes, "content-type");
+        let codings = match head.codings(bytes) {
+            Codings::Known(codings) => Some(codings),
+            Codings::Unknown => None,
+        };
+        let is_page = (200..300).contains(&status);
+        let scanned = is_page && codings.is_some() && is_html(content_type, reply.payload());
+        let (mut head_links, mut directives) = (Found::new(), Directives::default());
+        if is_page {
+            for (name, value) in head.fields(bytes) {
+                if name.eq_ignore_ascii_case(b"link") {
+                    links::header_links(value, &settings.links, &mut head_links);
+                } else if name.eq_ignore_ascii_case(b"x-robots-tag") {
+                    directives = directives | links::robots_tag(value, &settings.links.product);
+                }
+            }
+        }
+        let refresh = head.field(bytes, "refresh").filter(|_| is_page);
+        let refresh = refresh.and_then(links::refresh).and_then(|(_, target)| target);
+        let has_links = location.is_some() || refresh.is_some() || head_links.links().len() > 0;
+        if !has_links && !scanned {
+            return Err(reply);
+        }
+        let location = location.map(own);
+        let refresh = refresh.map(own);
+        let content_type = content_type.map(own);
+        let codings = codings.unwrap_or_default();
+        let page = Self {
+            fetch,
+            reply,
+            location,
+            refresh,
+            head_links,
+            directives,
+            content_type,
+            codings,
+            scanned,
+        };
+        Ok(page)
+    }
+}
+
+impl Page {
+    /// Bytes it holds while it waits.
+    pub(super) fn bytes(&self) -> usize {
+        self.reply.bytes()
+    }
+}
+
+/// Media types that are scanned for links; without one the body must look like HTML.
+fn is_html(content_type: Option<&[u8]>, payload: &[u8]) -> bool {
+    let Some(value) = content_type else {
+        let start = payload.trim_ascii_start();
+        return start.first() == Some(&b'<') && !start.starts_with(b"<?xml");
+    };
+    let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
+    let media_type = value[..end].trim_ascii();
+    media_type.eq_ignore_ascii_case(b"text/html")
+        || media_type.eq_ignore_ascii_case(b"application/xhtml+xml")
+}
+
+/// The page under work, and memory that goes round from page to page.
+pub(super) struct Bench {
+    stage: Step,
+    text: Vec<u8>,
+    decoder: Decoder,
+    /// Bytes of the payload that the decoder has used.
+    decoded: usize,
+    scanner: Scanner,
+    /// Bytes of the text that the scanner has gone over, or nearly so.
+    scanned: usize,
+    /// The page's, for the queries of its links.
+    charset: &'static encoding_rs::Encoding,
+    /// The text is that of `text`, not of the reply.
+    own_text: bool,
+    found: Found,
+    batch: Batch,
+    /// For each URL of the batch: how it was found.
+    letters: Vec<u8>,
+    key: Vec<u8>,
+    entry: Vec<u8>,
+}
+
+/// How far the page under work has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Begin,
+    Decode,
+    Charset,
+    Scan,
+    Follow,
+}
+
+/// Decoded text kept as a spare up to this size.
+const TEXT_SPARE_BYTES: usize = 1 << 20;
+
+impl Bench {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            stage: Step::Begin,
+            text: Vec::new(),
+            decoder: Decoder::new(settings.coding.clone()),
+            decoded: 0,
+            scanner: Scanner::new(settings.links.clone()),
+            scanned: 0,
+            charset: encoding_rs::UTF_8,
+            own_text: false,
+            found: Found::new(),
+            batch: Batch::new(),
+            letters: Vec::new(),
+            key: Vec::new(),
+            entry: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, page: &Page) {
+        self.found.clear();
+        self.charset = encoding_rs::UTF_8;
+        self.decoded = 0;
+        self.scanned = 0;
+        self.text.clear();
+        self.text.shrink_to(TEXT_SPARE_BYTES);
+        self.own_text = !page.codings.is_empty();
+        self.stage = match (page.scanned, self.own_text) {
+            (false, _) => Step::Follow,
+            (true, true) => {
+                self.decoder.begin(&page.codings);
+                Step::Decode
+            }
+            (true, false) => Step::Charset,
+        };
+    }
+
+    fn text<'a>(&'a self, page: &'a Page) -> &'a [u8] {
+        if self.own_text { &self.text } else { page.reply.payload() }
+    }
+
+    /// Finds the charset; what can't be scanned as it stands becomes UTF-8 first. Returns how many
+    /// bytes that took.
+    fn begin_scan(&mut self, page: &Page, text_bytes_max: usize) -> usize {
+        self.charset = links::charset(page.content_type.as_deref(), self.text(page));
+        let (mut scanned_as, mut converted) = (self.charset, 0);
+        if !links::is_scannable(self.charset) {
+            let mut utf8 = Vec::new();
+            links::to_utf8(self.charset, self.text(page), &mut utf8, text_bytes_max);
+            converted = utf8.len();
+            self.text = utf8;
+            self.own_text = true;
+            scanned_as = encoding_rs::UTF_8;
+        }
+        self.scanner.begin(scanned_as);
+        self.stage = Step::Scan;
+        converted
+    }
+}
+
+impl Engine {
+    /// Works on the pages that wait, up to the turn's budget.
+    pub(super) fn work_pages(&mut self) {
+        while self.work_bytes > 0 && !self.pages.is_empty() {
+            self.work_page();
+        }
+    }
+
+    /// One stage of the first page, or a part of it.
+    fn work_page(&mut self) {
+        let Some(page) = self.pages.front() else { return };
+        match self.bench.stage {
+            Step::Begin => self.bench.begin(page),
+            Step::Decode => self.decode_some(),
+            Step::Charset => {
+                let most = self.settings.text_bytes_max();
+                let converted = self.bench.begin_scan(&self.pages[0], most);
+                self.work_bytes = self.work_bytes.saturating_sub(converted);
+            }
+            Step::Scan => self.scan_some(),
+            Step::Follow => {
+                let page = self.pages.pop_front().expect("there is a first page");
+                self.backlog_bytes -= page.bytes();
+                self.follow(page);
+                self.bench.stage = Step::Begin;
+            }
+        }
+    }
+
+    fn decode_some(&mut self) {
+        let stage = self.meter.enter(Stage::Decode);
+        let (page, bench) = (&self.pages[0], &mut self.bench);
+        let before = bench.text.len();
+        let input = &page.reply.payload()[bench.decoded..];
+        let step = bench.decoder.decode(input, true, &mut bench.text, self.work_bytes);
+        bench.decoded += step.used;
+        let written = bench.text.len() - before;
+        self.counts.text_bytes += written as u64;
+        self.work_bytes = self.work_bytes.saturating_sub(written.max(1));
+        if step.state != State::More {
+            // A broken or cut coding leaves what could be read.
+            if !matches!(step.state, State::Done) {
+                self.counts.codings_broken += 1;
+            }
+            bench.stage = Step::Charset;
+        }
+        self.meter.enter(stage);
+    }
+
+    fn scan_some(&mut self) {
+        let stage = self.meter.enter(Stage::Links);
+        let (page, bench) = (&self.pages[0], &mut self.bench);
+        let text = if bench.own_text { &bench.text } else { page.reply.payload() };
+        let budget = self.work_bytes.max(1);
+        let spent = budget.min(text.len() - bench.scanned).max(1);
+        let progress = bench.scanner.scan(text, budget, &mut bench.found);
+        bench.scanned += spent.min(text.len() - bench.scanned);
+        self.work_bytes = self.work_bytes.saturating_sub(spent);
+        if progress == Progress::Done {
+            bench.stage = Step::Follow;
+        }
+        self.meter.enter(stage);
+    }
+
+    /// All is found: what the page allows is joined, tested, and queued.
+    fn follow(&mut self, page: Page) {
+        let stage = self.meter.enter(Stage::Url);
+        self.join_all(&page);
+        let joined: usize = self.bench.batch.iter().map(|url| url.as_str().len()).sum();
+        self.work_bytes = self.work_bytes.saturating_sub(joined + 1);
+        self.offer_all(&page.fetch);
+        page.reply.release(&mut self.pool);
+        self.admit_fresh();
+        self.meter.enter(stage);
+    }
+
+    fn join_all(&mut self, page: &Page) {
+        let bench = &mut self.bench;
+        let settings = &self.settings.links;
+        let base = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
+        bench.batch.clear();
+        bench.letters.clear();
+        let mut joiner = Joiner::new(base);
+        if let Some(location) = &page.location {
+            self.counts.links += 1;
+            match joiner.join(location, encoding_rs::UTF_8, &mut bench.batch) {
+                Ok(()) => bench.letters.push(REDIRECT),
+                Err(_) => self.counts.links_invalid += 1,
+            }
+        }
+        if let Some(target) = &page.refresh {
+            self.counts.links += 1;
+            match joiner.join(target, encoding_rs::UTF_8, &mut bench.batch) {
+                Ok(()) => bench.letters.push(links::Kind::Refresh.hop() as u8),
+                Err(_) => self.counts.links_invalid += 1,
+            }
+        }
+        let directives = page.directives | bench.found.directives();
+        let charset = bench.charset;
+        let heads = page.head_links.links();
+        if let Some(href) = bench.found.base() {
+            joiner.rebase(href);
+        }
+        let mut plain = Joiner::new(base);
+        for link in heads.chain(bench.found.links()) {
+            self.counts.links += 1;
+            if !settings.may_follow(&link, directives) {
+                self.counts.links_nofollow += 1;
+                continue;
+            }
+            let joiner = if link.kind == links::Kind::Header { &mut plain } else { &mut joiner };
+            match joiner.join(link.reference, charset, &mut bench.batch) {
+                Ok(()) => bench.letters.push(link.kind.hop() as u8),
+                Err(_) => self.counts.links_invalid += 1,
+            }
+        }
+    }
+
+    /// Offers the URLs of the batch, as far as they are wanted, to the seen test.
+    fn offer_all(&mut self, fetch: &Fetch) {
+        let stage = self.meter.enter(Stage::Seen);
+        let bench = &mut self.bench;
+        for (url, &letter) in bench.batch.iter().zip(&bench.letters) {
+            let redirect = letter == REDIRECT;
+            let hops = if redirect { fetch.item.hops + 1 } else { 0 };
+            let depth = fetch.item.depth.saturating_add(u16::from(!redirect));
+            if hops > self.settings.redirects_max {
+                self.counts.redirects_cut += 1;
+                continue;
+            }
+            if let Err(why) = self.scope.check(url, u32::from(depth)) {
+                self.counts.out_of_scope(why.name());
+                continue;
+            }
+            let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut bench.key));
+            let head = Discovery { letter, hops, depth };
+            head.encode(url.as_str(), &fetch.url, &mut bench.entry);
+            self.seen.offer(fingerprint, &bench.entry);
+        }
+        self.meter.enter(stage);
+    }
+
+    /// Queues the first-timers that the seen test lets out.
+    pub(super) fn admit_fresh(&mut self) {
+        let stage = self.meter.enter(Stage::Schedule);
+        let mut last_via: Option<Rc<str>> = None;
+        let mut entry = std::mem::take(&mut self.bench.entry);
+        while let Some(bytes) = self.seen.fresh() {
+            entry.clear();
+            entry.extend_from_slice(bytes);
+            let (found, url, via) = Discovery::decode(&entry);
+            if !via.is_empty() && last_via.as_deref() != Some(via) {
+                last_via = Some(via.into());
+            }
+            let via = if via.is_empty() { None } else { last_via.clone() };
+            self.admit(found, url, via);
+        }
+        self.bench.entry = entry;
+        self.meter.enter(stage);
+    }
+
+    fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
+        self.counts.urls_new += 1;
+        if !self.frontier.has_room_for(url) {
+            self.counts.servers_cut += 1;
+            return;
+        }
+        let item = Item {
+            target: url.target().into(),
+            depth: found.depth,
+            hops: found.hops,
+            tries: 0,
+            errand: Errand::Page,
+            found_as: found.letter,
+            via,
+        };
+        self.server_of(url);
+        match self.frontier.add(url, item.clone(), self.now.at) {
+            Added::Queued(_) => {}
+            Added::Retired(id, why) => {
+                let outcome = self.sites[id.index()].retired_as;
+                let outcome = outcome.unwrap_or(super::outcome::Outcome::ServerRetired(why));
+                self.note_unsent(id, &item, outcome);
+            }
+            Added::Full(id) => self.note_unsent(id, &item, super::outcome::Outcome::QueueFull),
+        }
+    }
+}
+
+/// Letter of a redirect in a hop path.
+pub(super) const REDIRECT: u8 = b'R';
+
+/// How a URL was found: what goes with it through the seen test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Discovery {
+    pub(super) letter: u8,
+    pub(super) hops: u8,
+    pub(super) depth: u16,
+}
+
+impl Discovery {
+    /// Letter, hops, depth, length of the URL, the URL, the page it was found on.
+    pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
+        let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
+        out.clear();
+        out.extend_from_slice(&[self.letter, self.hops]);
+        out.extend_from_slice(&self.depth.to_le_bytes());
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(url.as_bytes());
+        out.extend_from_slice(via.as_bytes());
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> (Self, UrlRef<'_>, &str) {
+        let whole = "what the seen test lets out is what was offered";
+        let (&[letter, hops, low, high, len_low, len_high], rest) =
+            bytes.split_first_chunk().expect(whole);
+        let len = usize::from(u16::from_le_bytes([len_low, len_high]));
+        let url = UrlRef::from_canonical(&rest[..len]).expect(whole);
+        let via = std::str::from_utf8(&rest[len..]).expect(whole);
+        (Self { letter, hops, depth: u16::from_le_bytes([low, high]) }, url, via)
+    }
+}

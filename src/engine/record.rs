@@ -1,0 +1,206 @@
+//! What is written down of a fetch: its record in the archive and its line in the crawl log.
+
+use super::Engine;
+use super::conn::Conn;
+use super::fetch::{Fetch, Reply};
+use super::outcome::Outcome;
+use crate::frontier::{Item, ServerId};
+use crate::http::coding::Codings;
+use crate::http::response::Head;
+use crate::stats::Stage;
+use crate::store::log::Line;
+use crate::store::{self, Capture, Receipt, Tls, Truncated};
+use smallvec::SmallVec;
+
+/// What a byte compressed costs, in bytes received or scanned.
+const GZIP_WEIGHT: usize = 6;
+
+/// What there is to say of an attempt beside its reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aside<'a> {
+    /// No other try follows, so that what came is kept.
+    pub(super) is_last: bool,
+    /// Sitemaps that a robots.txt names.
+    pub(super) sitemaps: &'a [&'a str],
+}
+
+/// An attempt as it is to be written down.
+struct Attempt<'a> {
+    fetch: &'a Fetch,
+    reply: &'a Reply,
+    /// The reply's head, if it came whole.
+    head: Option<&'a Head>,
+    outcome: Outcome,
+}
+
+impl<'a> Attempt<'a> {
+    /// A field of the reply's head, if it is text.
+    fn field(&self, name: &str) -> Option<&'a str> {
+        let value = self.head?.field(self.reply.head(), name)?;
+        std::str::from_utf8(value).ok()
+    }
+
+    fn has_field(&self, name: &str) -> bool {
+        self.head.is_some_and(|head| head.field(self.reply.head(), name).is_some())
+    }
+
+    /// Whether it goes to the archive: whole replies do, and cut ones that the standard can mark.
+    fn is_kept(&self) -> bool {
+        let whole = matches!(self.outcome, Outcome::Status(_));
+        self.head.is_some() && (whole || truncation(self.outcome).is_some())
+    }
+
+    fn capture(&self, conn: &'a Conn, request: &'a [u8]) -> Capture<'a> {
+        Capture {
+            url: &self.fetch.url,
+            ip: Some(conn.address.ip()),
+            started: self.fetch.sent_unix,
+            request,
+            response: &self.reply.raw,
+            head_bytes: self.reply.head_bytes,
+            payload: self.reply.payload(),
+            status: self.head.map_or(0, |head| head.status),
+            mime: self.field("content-type").unwrap_or(""),
+            coded: self.has_field("content-encoding"),
+            truncated: truncation(self.outcome),
+            tls: conn.facts.tls.as_ref().map(|tls| Tls {
+                version: tls.version,
+                suite: tls.suite,
+                verified: tls.verified,
+            }),
+            redirect: self.field("location"),
+            robots: self.fetch.item.is_prior(),
+        }
+    }
+
+    /// Heritrix's words for what was out of the ordinary.
+    fn annotations(&self, tries: &'a str) -> SmallVec<[&'a str; 4]> {
+        let mut words = SmallVec::new();
+        if self.fetch.item.tries > 0 {
+            words.push(tries);
+        }
+        words.extend(truncation(self.outcome).map(annotation));
+        let codings = self.head.map(|head| head.codings(self.reply.head()));
+        if codings == Some(Codings::Unknown) {
+            words.push("unknownCoding");
+        }
+        words
+    }
+}
+
+impl Engine {
+    /// Writes a fetch down.
+    pub(super) fn record(
+        &mut self,
+        slot: u32,
+        fetch: &Fetch,
+        reply: &Reply,
+        outcome: Outcome,
+        aside: Aside<'_>,
+    ) {
+        let stage = self.meter.enter(Stage::Store);
+        let conn = self.conns.look(slot);
+        let head = (reply.head_bytes > 0).then(|| conn.reader.head());
+        let attempt = Attempt { fetch, reply, head, outcome };
+        let mut receipt = None;
+        if aside.is_last && self.framing_wanted && attempt.is_kept() {
+            let authority = &self.sites[conn.server.index()].authority;
+            self.request_bytes.clear();
+            self.request.write_get(&mut self.request_bytes, &fetch.item.target, authority);
+            let capture = attempt.capture(conn, &self.request_bytes);
+            let kept = self.store.keep(&capture, self.disk.as_mut());
+            let weight = if self.settings.store.gzip_level > 0 { GZIP_WEIGHT } else { 1 };
+            self.read_bytes = self.read_bytes.saturating_sub(weight * reply.raw.len());
+            receipt = kept.unwrap_or_else(|error| note_trouble(&mut self.trouble, error));
+        }
+        let tries = match fetch.item.tries {
+            0 => String::new(),
+            tries => format!("{tries}t"),
+        };
+        let annotations = attempt.annotations(&tries);
+        let path = [fetch.item.found_as];
+        let line = Line {
+            time: self.now.unix,
+            status: outcome.verdict().code,
+            size: reply.has_begun().then_some(reply.raw.len() as u64),
+            url: &fetch.url,
+            path: hop_path(&path),
+            via: fetch.item.via.as_deref(),
+            mime: attempt.field("content-type"),
+            begun: Some((fetch.sent_unix, self.now.at.since(fetch.sent))),
+            digest: receipt.as_ref().map(|receipt: &Receipt| receipt.digest),
+            source: None,
+            annotations: &annotations,
+            stored: receipt.as_ref().map(|receipt| (&*receipt.file, receipt.offset)),
+            server: &self.frontier.server(conn.server).origin,
+            visit: u64::from(fetch.visit) + 1,
+            conn: Some(conn.number),
+            sent: Some(fetch.sent_unix),
+            reason: reason(outcome),
+            hops: u32::from(fetch.item.hops),
+            sitemaps: aside.sitemaps,
+        };
+        if let Err(error) = self.store.note(&line, self.disk.as_mut()) {
+            note_trouble::<()>(&mut self.trouble, error);
+        }
+        self.meter.enter(stage);
+    }
+
+    /// The line of a URL that came to its outcome without a request.
+    pub(super) fn log_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+        let stage = self.meter.enter(Stage::Store);
+        let server = self.frontier.server(id);
+        let url = server.url_of(&item.target);
+        let path = [item.found_as];
+        let line = Line {
+            time: self.now.unix,
+            status: outcome.verdict().code,
+            url: &url,
+            path: hop_path(&path),
+            via: item.via.as_deref(),
+            server: &server.origin,
+            visit: u64::from(server.visits) + 1,
+            reason: reason(outcome),
+            hops: u32::from(item.hops),
+            ..Line::default()
+        };
+        if let Err(error) = self.store.note(&line, self.disk.as_mut()) {
+            note_trouble::<()>(&mut self.trouble, error);
+        }
+        self.meter.enter(stage);
+    }
+}
+
+/// The first trouble is the one to be told: the crawl ends because of it.
+fn note_trouble<T>(trouble: &mut Option<store::Error>, error: store::Error) -> Option<T> {
+    trouble.get_or_insert(error);
+    None
+}
+
+/// Replies speak for themselves by their status.
+fn reason(outcome: Outcome) -> Option<&'static str> {
+    (!matches!(outcome, Outcome::Status(_))).then(|| outcome.name())
+}
+
+/// What WARC calls the way in which a reply was cut.
+fn truncation(outcome: Outcome) -> Option<Truncated> {
+    match outcome {
+        Outcome::BodyTooLarge => Some(Truncated::Length),
+        Outcome::BodyTimedOut | Outcome::FetchTimedOut => Some(Truncated::Time),
+        Outcome::CutShort | Outcome::Reset => Some(Truncated::Disconnect),
+        _ => None,
+    }
+}
+
+fn annotation(truncated: Truncated) -> &'static str {
+    match truncated {
+        Truncated::Length => "lenTrunc",
+        Truncated::Time => "timeTrunc",
+        Truncated::Disconnect => "disconnectTrunc",
+        Truncated::Unspecified => "trunc",
+    }
+}
+
+fn hop_path(letter: &[u8; 1]) -> &str {
+    if letter == b"-" { "" } else { std::str::from_utf8(letter).unwrap_or("") }
+}

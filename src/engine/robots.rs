@@ -1,0 +1,239 @@
+//! robots.txt on the road: when it is asked for, what a reply means, redirects to other servers.
+
+use super::Engine;
+use super::fetch::{Fetch, Reply};
+use super::outcome::Outcome;
+use super::record::Aside;
+use super::site::{ELSEWHERE_MAX, Known, Robots, Site};
+use crate::frontier::{Added, Errand, Item, Retirement, ServerId};
+use crate::http::coding::{Codings, DecodeLimits, Decoder, State};
+use crate::robots::{Meaning, Rules, SIZE_BYTES_MAX, meaning};
+use crate::url::{Batch, UrlRef, canon::Joiner};
+use std::rc::Rc;
+
+impl Site {
+    /// The request for robots.txt got no answer: it is to be asked again.
+    pub(super) fn robots_again(&mut self) {
+        if matches!(self.robots, Robots::Asked) {
+            self.robots = Robots::Unknown;
+        }
+    }
+}
+
+impl Engine {
+    /// Whether the rules of a server are known.
+    pub(super) fn robots_of(&mut self, id: ServerId) -> Known {
+        if !self.settings.robots.obey {
+            return Known::Rules;
+        }
+        let now = self.now.at;
+        if self.sites[id.index()].robots_elsewhere().is_some_and(|until| until <= now) {
+            self.still_elsewhere(id);
+        }
+        self.sites[id.index()].known(now)
+    }
+
+    /// The other server has not answered for long: its errand goes on, but not for ever.
+    fn still_elsewhere(&mut self, id: ServerId) {
+        let site = &mut self.sites[id.index()];
+        site.robots_tries = site.robots_tries.saturating_add(1);
+        site.robots = if site.robots_tries > self.settings.retries.url_retries_max {
+            Robots::Unreachable(self.now.at + self.settings.robots.ttl)
+        } else {
+            Robots::Elsewhere(self.now.at + ELSEWHERE_MAX)
+        };
+    }
+
+    /// The fetch of a robots.txt, for the server `of`, has its outcome.
+    pub(super) fn robots_settled(
+        &mut self,
+        slot: u32,
+        fetch: Fetch,
+        reply: Reply,
+        outcome: Outcome,
+        (of, hops): (ServerId, u8),
+    ) {
+        let means = match outcome {
+            Outcome::Status(status) => meaning(status),
+            Outcome::BodyTooLarge => Meaning::Parse,
+            _ => Meaning::Unreachable,
+        };
+        let rules = match means {
+            Meaning::Parse => self.parse_robots(slot, &reply),
+            _ => Some(Rules::allow_all()),
+        };
+        let means = if rules.is_some() { means } else { Meaning::Unreachable };
+        let rules = rules.unwrap_or_else(Rules::deny_all);
+        let sitemaps: Vec<&str> = rules.sitemaps().collect();
+        self.record(slot, &fetch, &reply, outcome, Aside { is_last: true, sitemaps: &sitemaps });
+        match means {
+            Meaning::Parse | Meaning::Unavailable => self.robots_known(of, rules),
+            Meaning::Follow => self.follow_robots(slot, &fetch, &reply, (of, hops)),
+            Meaning::Unreachable => {
+                let own = self.conns.look(slot).server == of;
+                if let Some(until) = self.robots_unreachable(of).filter(|_| own) {
+                    let turn = &mut self.conns.at(slot).turn;
+                    turn.not_before = turn.not_before.max(until);
+                    turn.over = true;
+                }
+            }
+        }
+        reply.release(&mut self.pool);
+    }
+
+    /// The rules of a reply; `None` if its content coding is broken. One that is not known is
+    /// taken for a slip: the text is read as it is.
+    fn parse_robots(&mut self, slot: u32, reply: &Reply) -> Option<Rules> {
+        let head = self.conns.look(slot).reader.head();
+        let product = &self.settings.identity.product;
+        let codings = match head.codings(reply.head()) {
+            Codings::Known(codings) if !codings.is_empty() => codings,
+            _ => return Some(Rules::parse(reply.payload(), product)),
+        };
+        let limits = DecodeLimits { decoded_bytes_max: SIZE_BYTES_MAX as u64 + 1 };
+        let mut text = self.pool.body();
+        let mut decoder = Decoder::new(limits);
+        decoder.begin(&codings);
+        let (mut input, mut state) = (reply.payload(), State::More);
+        while matches!(state, State::More) {
+            let step = decoder.decode(input, true, &mut text, SIZE_BYTES_MAX);
+            input = &input[step.used..];
+            state = step.state;
+        }
+        let whole = matches!(state, State::Done | State::TooLarge);
+        let rules = whole.then(|| Rules::parse(&text, product));
+        self.pool.give_body(text);
+        rules
+    }
+
+    fn robots_known(&mut self, of: ServerId, rules: Rules) {
+        let settings = self.settings.robots;
+        let delay = rules.crawl_delay();
+        let site = &mut self.sites[of.index()];
+        let waits = site.robots_elsewhere().is_some();
+        let bytes = rules.size_bytes();
+        site.robots = Robots::Rules(Rc::new(rules), self.now.at + settings.ttl);
+        site.robots_tries = 0;
+        site.robots_failing_since = None;
+        self.frontier.set_crawl_delay(of, delay);
+        self.keep_rules_within(of, bytes);
+        if delay.is_some_and(|delay| delay > settings.crawl_delay_max) {
+            let why = Retirement::CrawlDelay;
+            self.sites[of.index()].hopeless = Some((why, Outcome::ServerRetired(why)));
+            if !self.is_visited(of) {
+                self.retire_if_hopeless(of);
+            }
+        } else if waits {
+            let due = self.sites[of.index()].due();
+            self.frontier.rouse(of, due, self.now.at);
+        }
+    }
+
+    /// Rules are kept within their budget: the oldest go first, but not those of a server that is
+    /// being visited. A server's older entry in the line counts for nothing.
+    fn keep_rules_within(&mut self, of: ServerId, bytes: usize) {
+        let site = &mut self.sites[of.index()];
+        self.rules_bytes = self.rules_bytes - site.rules_bytes + bytes;
+        site.rules_bytes = bytes;
+        site.rules_number += 1;
+        self.rules.push_back((of, site.rules_number));
+        for _ in 0..self.rules.len() {
+            let over = self.rules_bytes > self.settings.robots_bytes_max;
+            let Some(&(id, number)) = self.rules.front() else { break };
+            let stale = self.sites[id.index()].rules_number != number;
+            if !over && !stale {
+                break;
+            }
+            self.rules.pop_front();
+            if stale {
+                continue;
+            }
+            if self.is_visited(id) {
+                self.rules.push_back((id, number));
+            } else {
+                let site = &mut self.sites[id.index()];
+                self.rules_bytes -= std::mem::take(&mut site.rules_bytes);
+                site.forget_rules();
+            }
+        }
+    }
+
+    /// robots.txt can't be had now, which forbids all. It is asked for again a few times, each
+    /// after a wait (until when is returned); then the URLs are given up, and so is what is found
+    /// until the next day's try. A server that has not answered for as long as the config
+    /// says counts as one without the file (RFC 9309 2.3.1.4).
+    pub(super) fn robots_unreachable(&mut self, of: ServerId) -> Option<crate::time::Instant> {
+        let now = self.now.at;
+        let settings = self.settings.robots;
+        let site = &mut self.sites[of.index()];
+        let since = *site.robots_failing_since.get_or_insert(now);
+        if now.since(since) >= settings.unreachable_max {
+            self.robots_known(of, Rules::allow_all());
+            return None;
+        }
+        site.robots_tries = site.robots_tries.saturating_add(1);
+        let waits = site.robots_elsewhere().is_some();
+        let again = site.robots_tries <= self.settings.retries.url_retries_max;
+        // Never before the rest that is owed.
+        let until = if again { (now + settings.retry_wait).max(site.due()) } else { site.due() };
+        if again {
+            site.robots = Robots::Unknown;
+        } else {
+            site.robots = Robots::Unreachable(now + settings.ttl);
+            site.robots_tries = 0;
+        }
+        if waits {
+            self.frontier.rouse(of, until, now);
+        }
+        again.then_some(until)
+    }
+
+    /// RFC 9309 2.3.1.2: redirects are followed, even to another authority; the rules found are
+    /// those of the first one. Past the cap the file counts as unavailable.
+    fn follow_robots(
+        &mut self,
+        slot: u32,
+        fetch: &Fetch,
+        reply: &Reply,
+        (of, hops): (ServerId, u8),
+    ) {
+        let head = self.conns.look(slot).reader.head();
+        let mut batch = Batch::default();
+        let base = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
+        let joined = head.field(reply.head(), "location").is_some_and(|location| {
+            Joiner::new(base).join(location, encoding_rs::UTF_8, &mut batch).is_ok()
+        });
+        if !joined
+            || hops >= self.settings.robots.redirects_max
+            || !self.frontier.has_room_for(batch.get(0))
+        {
+            return self.robots_known(of, Rules::allow_all());
+        }
+        let url = batch.get(0);
+        let item = Item {
+            target: url.target().into(),
+            depth: 0,
+            hops: hops + 1,
+            tries: 0,
+            errand: Errand::Robots(of, hops + 1),
+            found_as: b'P',
+            via: Some(fetch.url.as_ref().into()),
+        };
+        let until = self.now.at + ELSEWHERE_MAX;
+        let server = self.server_of(url);
+        self.sites[of.index()].robots =
+            if server == of { Robots::Asked } else { Robots::Elsewhere(until) };
+        let added = self.frontier.add(url, item, self.now.at);
+        if !matches!(added, Added::Queued(_)) {
+            self.robots_unreachable(of);
+        } else if self.sites[server.index()].robots_elsewhere().is_some() && server != of {
+            // It sleeps until its own file is told elsewhere: this errand need not wait for that.
+            let due = self.sites[server.index()].due();
+            self.frontier.rouse(server, due, self.now.at);
+        }
+    }
+
+    fn is_visited(&self, id: ServerId) -> bool {
+        self.frontier.server(id).state == crate::frontier::ServerState::Busy
+    }
+}

@@ -1,0 +1,371 @@
+//! Visits: which server's turn it is, what is asked of it, and what it is owed afterwards.
+
+use super::Engine;
+use super::conn::{Conn, Phase, Turn};
+use super::contract::{Action, Answer, ConnFacts, NameFailure};
+use super::fetch::{Fetch, Reply};
+use super::outcome::{Outcome, ServerFate};
+use super::site::Known;
+use crate::dns::{self, address};
+use crate::frontier::{Burst, Errand, Item, Retirement, ServerId, Visit};
+use crate::http::pipeline::Pipeline;
+use crate::http::response::Reader;
+use crate::stats::Stage;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+impl Engine {
+    /// Begins visits as long as there are servers ready and slots free.
+    pub(super) fn begin_visits(&mut self) {
+        let stage = self.meter.enter(Stage::Schedule);
+        while self.may_begin() {
+            let Some(id) = self.frontier.next(self.now.at) else { break };
+            self.begin_visit(id);
+        }
+        self.meter.enter(stage);
+    }
+
+    pub(super) fn may_begin(&self) -> bool {
+        !self.is_stopping()
+            && !self.pool.is_over()
+            && self.conns.busy() < self.settings.connections.open_max
+            && self.resolving < self.settings.names.in_flight_max
+    }
+
+    fn begin_visit(&mut self, id: ServerId) {
+        self.weed(id);
+        if self.frontier.peek(id).is_none() {
+            return self.frontier.hand_back(id, self.now.at);
+        }
+        if let Some(slot) = self.sites[id.index()].conn {
+            self.counts.parked_again += 1;
+            self.conns.unpark(slot, self.now.at);
+            return self.fill(slot);
+        }
+        match self.names.ask(&self.sites[id.index()].host, id.0, self.now.at) {
+            dns::Known::Now(answer) => self.named(id, answer),
+            dns::Known::Later => self.resolving += 1,
+        }
+    }
+
+    /// The name of a server under visit is known, or has no address.
+    pub(super) fn named(&mut self, id: ServerId, answer: Result<Answer, NameFailure>) {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(failure) => return self.visit_failed(id, Outcome::Name(failure)),
+        };
+        let listed = &self.settings.connections.allowed;
+        let mut addresses: SmallVec<[IpAddr; 4]> = answer.addresses;
+        addresses.retain(|address| address::is_allowed(*address, listed));
+        if addresses.is_empty() {
+            return self.visit_failed(id, Outcome::ForbiddenAddress);
+        }
+        let first = addresses.remove(0);
+        self.connect(id, first, addresses, None);
+    }
+
+    /// Asks for a connection; hands the visit back if its address or the slots don't admit it.
+    /// A visit that has `failed` at another address already ends as a failed one instead.
+    pub(super) fn connect(
+        &mut self,
+        id: ServerId,
+        ip: IpAddr,
+        untried: SmallVec<[IpAddr; 4]>,
+        failed: Option<Outcome>,
+    ) {
+        let now = self.now.at;
+        if self.is_stopping() || !self.frontier.bind(id, ip, now) || !self.make_room() {
+            return match failed {
+                Some(outcome) => self.visit_failed(id, outcome),
+                None => self.frontier.hand_back(id, now),
+            };
+        }
+        let site = &mut self.sites[id.index()];
+        let address = SocketAddr::new(ip, site.port);
+        let pipeline = Pipeline::new(&site.learnt);
+        let mut reader = Reader::new(self.settings.reply.clone());
+        reader.begin();
+        let conn = self.conns.insert(|generation, number| Conn {
+            generation,
+            number,
+            server: id,
+            phase: Phase::Connecting,
+            address,
+            untried,
+            facts: ConnFacts::default(),
+            turn: Turn::new(now, false),
+            pipeline,
+            requests: 0,
+            flight: VecDeque::new(),
+            reader,
+            reply: Reply::default(),
+            buffer: None,
+            start: 0,
+            end: 0,
+            out: Vec::new(),
+            out_sent: 0,
+            paused: false,
+            paused_at: now,
+            since: now,
+            heard: now,
+        });
+        site.conn = Some(conn.slot);
+        let name = site.host.trim_start_matches('[').trim_end_matches(']');
+        let tls = site.https.then(|| name.into());
+        self.counts.connections += 1;
+        self.actions.push_back(Action::Connect { conn, address, tls });
+    }
+
+    /// A free slot, if need be that of the parked connection wanted last.
+    fn make_room(&mut self) -> bool {
+        if self.conns.len() < self.settings.connections.open_max {
+            return true;
+        }
+        let Some(slot) = self.conns.least_wanted() else { return false };
+        self.hang_up(slot);
+        true
+    }
+
+    /// Writes as many requests as pipeline, burst and queue allow; ends the visit if there is
+    /// nothing to send and nothing to wait for.
+    pub(super) fn fill(&mut self, slot: u32) {
+        let stage = self.meter.enter(Stage::Http);
+        let before = self.conns.look(slot).out.len();
+        while self.may_send(slot) {
+            let id = self.conns.look(slot).server;
+            let Some(item) = self.next_item(id) else { break };
+            self.send(slot, item);
+        }
+        let conn = self.conns.look(slot);
+        let (idle, more) = (conn.flight.is_empty(), conn.out.len() > before);
+        if more {
+            self.actions.push_back(Action::Send(self.conns.id(slot)));
+        }
+        self.conns.arm(slot);
+        if idle {
+            self.end_visit(slot);
+        }
+        self.meter.enter(stage);
+    }
+
+    fn may_send(&self, slot: u32) -> bool {
+        let conn = self.conns.look(slot);
+        let site = &self.sites[conn.server.index()];
+        let within_burst = match self.frontier.burst(conn.server) {
+            Burst::Requests(most) => conn.turn.requests < most,
+            Burst::Server => true,
+        };
+        within_burst
+            && !conn.turn.over
+            && site.hopeless.is_none()
+            && !self.is_stopping()
+            && conn.pipeline.room(&site.learnt, &self.settings.pipeline) > 0
+    }
+
+    /// What is to be asked next: robots.txt if it isn't known, then what it allows.
+    fn next_item(&mut self, id: ServerId) -> Option<Item> {
+        if self.frontier.peek(id).is_none_or(Item::is_prior) {
+            return self.frontier.take(id);
+        }
+        match self.robots_of(id) {
+            Known::Unknown => {
+                self.sites[id.index()].robots_asked();
+                Some(robots_item(id))
+            }
+            Known::Pending => None,
+            Known::Rules => {
+                self.weed(id);
+                self.frontier.take(id)
+            }
+        }
+    }
+
+    /// Drops the URLs at the head of a queue that robots.txt forbids, each with its line in the
+    /// log.
+    fn weed(&mut self, id: ServerId) {
+        if !self.settings.robots.obey || !matches!(self.robots_of(id), Known::Rules) {
+            return;
+        }
+        while let Some(item) = self.frontier.peek(id)
+            && !item.is_prior()
+            && let Some(outcome) = self.sites[id.index()].forbids(&item.target)
+        {
+            let item = self.frontier.take(id).expect("it was looked at");
+            self.note_unsent(id, &item, outcome);
+        }
+    }
+
+    fn send(&mut self, slot: u32, item: Item) {
+        let conn = self.conns.at(slot);
+        let site = &mut self.sites[conn.server.index()];
+        let server = self.frontier.server(conn.server);
+        if conn.flight.is_empty() {
+            conn.since = self.now.at;
+            conn.heard = self.now.at;
+        } else {
+            self.counts.pipelined += 1;
+            conn.turn.was_deep = true;
+        }
+        let before = conn.out.len();
+        self.request.write_get(&mut conn.out, &item.target, &site.authority);
+        self.counts.sent_bytes += (conn.out.len() - before) as u64;
+        conn.pipeline.sent(1);
+        conn.turn.requests += 1;
+        conn.requests += 1;
+        self.counts.requests += 1;
+        self.counts.robots += u64::from(item.is_prior());
+        self.counts.retries += u64::from(item.tries > 0);
+        if conn.turn.requests == 1 {
+            site.observe_rest(self.now.at, &mut self.counts.rest_kept_milli);
+        }
+        conn.flight.push_back(Fetch {
+            url: server.url_of(&item.target).into(),
+            item,
+            sent: self.now.at,
+            sent_unix: self.now.unix,
+            visit: server.visits,
+        });
+    }
+
+    /// Ends the visit on a connection and parks or closes it.
+    pub(super) fn end_visit(&mut self, slot: u32) {
+        let conn = self.conns.look(slot);
+        let (id, turn) = (conn.server, conn.turn);
+        let due = self.finish_visit(id, &turn);
+        let site = &self.sites[id.index()];
+        let idle = self.settings.connections.idle_timeout;
+        let conn = self.conns.look(slot);
+        let soon = due.since(self.now.at) < idle;
+        let usable = conn.pipeline.may_reuse(&site.learnt, &self.settings.pipeline)
+            && conn.start == conn.end
+            && conn.out.len() == conn.out_sent;
+        if soon && usable && !self.is_stopping() && site.retired_as.is_none() {
+            let wanted = self.frontier.peek(id).is_some();
+            let due = if wanted { due } else { crate::time::Instant::FAR };
+            self.conns.park(slot, due, self.now.at + idle);
+        } else {
+            self.hang_up(slot);
+        }
+    }
+
+    /// Tells the frontier that a visit has ended; returns when the server is due again.
+    pub(super) fn finish_visit(&mut self, id: ServerId, turn: &Turn) -> crate::time::Instant {
+        self.counts.visits += 1;
+        let visit = Visit {
+            requests: turn.requests,
+            began: turn.began,
+            ended: self.now.at,
+            not_before: turn.not_before,
+            strained: turn.strained,
+        };
+        let now = self.now.at;
+        if turn.requests == 0 && turn.reused && self.frontier.peek(id).is_none() {
+            // Nothing was asked: nothing is owed.
+            self.frontier.hand_back(id, now);
+            return self.frontier.server(id).due;
+        }
+        let due = self.frontier.finish(id, &visit, now);
+        let site = &mut self.sites[id.index()];
+        site.rests(now, due);
+        if let Some(until) = site.robots_elsewhere() {
+            self.frontier.snooze(id, until, now);
+        }
+        self.retire_if_hopeless(id);
+        due
+    }
+
+    /// A visit that came to nothing before a connection stood.
+    pub(super) fn visit_failed(&mut self, id: ServerId, outcome: Outcome) {
+        let mut turn = Turn::new(self.now.at, false);
+        let hopeless = matches!(outcome.verdict().server, ServerFate::Retire(_));
+        if !hopeless && let Some(item) = self.frontier.peek(id).cloned() {
+            self.note_unsent(id, &item, outcome);
+        }
+        self.judge(id, &mut turn, outcome);
+        self.finish_visit(id, &turn);
+    }
+
+    /// What an outcome means for the server: longer rest, or the end.
+    pub(super) fn judge(&mut self, id: ServerId, turn: &mut Turn, outcome: Outcome) {
+        let site = &mut self.sites[id.index()];
+        match outcome.verdict().server {
+            ServerFate::Fine => {}
+            fate @ (ServerFate::Strained | ServerFate::Failed) => {
+                // Once a visit, however many of its requests fail.
+                site.failures = site.failures.saturating_add(u8::from(!turn.over));
+                let wait = self.settings.retries.after(site.failures);
+                turn.not_before = turn.not_before.max(self.now.at + wait);
+                turn.strained |= fate == ServerFate::Strained;
+                turn.over = true;
+            }
+            ServerFate::Spared => {
+                turn.not_before = turn.not_before.max(self.now.at + self.settings.retries.wait);
+            }
+            ServerFate::Retire(why) => {
+                turn.over = true;
+                site.hopeless = Some((why, outcome));
+            }
+        }
+        if site.failures >= self.settings.retries.server_failures_max {
+            site.hopeless = Some((Retirement::Failures, outcome));
+        }
+    }
+
+    /// Gives a server up if it has turned out to be hopeless; its URLs share the outcome.
+    pub(super) fn retire_if_hopeless(&mut self, id: ServerId) {
+        if let Some((why, outcome)) = self.sites[id.index()].hopeless.take() {
+            self.retire(id, why, outcome);
+        }
+    }
+
+    /// Gives a server up. Each of its URLs gets its line in the log.
+    fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
+        self.sites[id.index()].retired_as = Some(outcome);
+        self.counts.retired += 1;
+        for item in self.frontier.retire(id, why) {
+            match item.errand {
+                Errand::Page => self.note_unsent(id, &item, outcome),
+                Errand::Robots(of, _) => {
+                    self.robots_unreachable(of);
+                }
+            }
+        }
+    }
+
+    /// Closes a connection that no visit needs, and frees its slot.
+    pub(super) fn hang_up(&mut self, slot: u32) {
+        let id = self.conns.id(slot);
+        self.actions.push_back(Action::Close(id));
+        self.forget(slot);
+    }
+
+    /// Frees the slot of a connection that is gone.
+    pub(super) fn forget(&mut self, slot: u32) -> Conn {
+        let mut conn = self.conns.remove(slot);
+        self.sites[conn.server.index()].conn = None;
+        self.counts.requests_per_connection.add(conn.requests);
+        if let Some(buffer) = conn.buffer.take() {
+            self.pool.give_buffer(buffer);
+        }
+        if conn.paused {
+            self.paused.retain(|paused| *paused != slot);
+        }
+        if self.privileged == Some(slot) {
+            self.privileged = None;
+        }
+        conn
+    }
+}
+
+fn robots_item(id: ServerId) -> Item {
+    Item {
+        target: "/robots.txt".into(),
+        depth: 0,
+        hops: 0,
+        tries: 0,
+        errand: Errand::Robots(id, 0),
+        found_as: b'P',
+        via: None,
+    }
+}
