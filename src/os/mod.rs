@@ -1,7 +1,261 @@
-//! (world)
+//! The real world: one mio loop, and side threads for names and jobs.
+//!
+//! One turn: take the nearest deadline, sleep at most so long, take the time once; then names,
+//! jobs and signals, sockets, [`Engine::expired`], and the engine's actions. The world never
+//! decides; it reports and obeys.
+//!
+//! Two things forbid sleep: a socket that was not read until it blocked, and a TLS stream that
+//! holds plaintext. Loop lag is what a readiness may have to wait: the time from one return of
+//! the poller to the next call of it. It is measured in every turn.
+
+#![expect(clippy::disallowed_methods, reason = "the world that reads the clocks")]
+
 pub mod disk;
 pub mod dns;
 pub mod net;
 pub mod signal;
 pub mod tls;
 pub mod work;
+
+use crate::engine::Engine;
+use crate::engine::contract::{Action, StopReason};
+use crate::stats::{Histogram, Stage};
+use crate::time::{Instant, Now, UnixTime};
+use mio::{Events, Poll, Token, Waker};
+use net::Net;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Settings of the loop.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Names.
+    pub names: dns::Settings,
+    /// TLS.
+    pub tls: tls::Settings,
+    /// Bytes read from one socket in one turn, so that a fast server can't starve the rest.
+    pub read_bytes_per_turn: usize,
+    /// How often the observer is called at least.
+    pub period: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            names: dns::Settings::default(),
+            tls: tls::Settings::default(),
+            read_bytes_per_turn: 256 << 10,
+            period: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why the loop could not begin or go on.
+#[derive(Debug)]
+pub enum Error {
+    /// The poller, or something else of the system's.
+    System(&'static str, io::Error),
+    /// The resolver.
+    Names(dns::Error),
+    /// The roots of trust.
+    Tls(tls::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(what, error) => write!(f, "{what}: {error}"),
+            Self::Names(error) => error.fmt(f),
+            Self::Tls(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The loop and all it watches.
+pub struct World {
+    poll: Poll,
+    clock: Clock,
+    net: Net,
+    client: tls::Client,
+    resolver: dns::Resolver,
+    worker: work::Worker,
+    signals: signal::Signals,
+    period: Duration,
+    lag_us: Histogram,
+    turns: u64,
+}
+
+/// What the observer is shown, once a period and at the end.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// The crawl.
+    pub engine: &'a mut Engine,
+    /// When.
+    pub now: Now,
+    /// Loop lag so far, in microseconds.
+    pub lag_us: &'a Histogram,
+    /// Turns so far.
+    pub turns: u64,
+}
+
+/// Tokens that are no connection's: the highest slot is never in use.
+const WAKER: Token = Token(usize::MAX);
+const SIGNALS: Token = Token(usize::MAX - 1);
+const EVENTS: usize = 1_024;
+
+impl World {
+    /// Sets the loop up; nothing moves yet.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        let system = |what| move |error| Error::System(what, error);
+        let poll = Poll::new().map_err(system("the poller"))?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(system("the waker"))?;
+        let waker = Arc::new(waker);
+        let signals = signal::Signals::new(poll.registry(), SIGNALS);
+        Ok(Self {
+            clock: Clock::start(),
+            net: Net::new(settings.read_bytes_per_turn),
+            client: tls::Client::new(&settings.tls).map_err(Error::Tls)?,
+            resolver: dns::Resolver::new(&settings.names, Arc::clone(&waker))
+                .map_err(Error::Names)?,
+            worker: work::Worker::new(waker).map_err(system("the side thread"))?,
+            signals: signals.map_err(system("signals"))?,
+            poll,
+            period: settings.period,
+            lag_us: Histogram::default(),
+            turns: 0,
+        })
+    }
+
+    /// The time, for what is done before the loop runs.
+    pub fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    /// Runs the crawl to its end. `observe` is called once a period and once at the end.
+    pub fn run(
+        &mut self,
+        engine: &mut Engine,
+        observe: &mut dyn FnMut(View<'_>),
+    ) -> Result<(), Error> {
+        let mut events = Events::with_capacity(EVENTS);
+        let mut now = self.clock.now();
+        let mut report = now.at + self.period;
+        self.obey(engine, now);
+        while !engine.is_finished() {
+            let wait = self.wait(engine, now, report);
+            let woken = now;
+            let stage = engine.meter_mut().enter(Stage::Wait);
+            self.lag_us.add_duration(self.clock.now().at.since(woken.at));
+            if let Err(error) = self.poll.poll(&mut events, Some(wait))
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                return Err(Error::System("waiting for events", error));
+            }
+            engine.meter_mut().enter(stage);
+            now = self.clock.now();
+            self.turns += 1;
+            if self.heed_signals(engine, now) {
+                break;
+            }
+            self.feed(engine, now, &events);
+            engine.expired(now);
+            self.obey(engine, now);
+            if now.at >= report {
+                report = now.at + self.period;
+                observe(View { engine, now, lag_us: &self.lag_us, turns: self.turns });
+            }
+        }
+        observe(View { engine, now, lag_us: &self.lag_us, turns: self.turns });
+        Ok(())
+    }
+
+    /// How long the loop may sleep.
+    fn wait(&self, engine: &Engine, now: Now, report: Instant) -> Duration {
+        if self.net.forbids_sleep() {
+            return Duration::ZERO;
+        }
+        let deadline = engine.deadline().unwrap_or(Instant::FAR).min(report);
+        if deadline <= now.at {
+            return Duration::ZERO;
+        }
+        // From the clock, not from the turn's time: the turn itself took a while.
+        deadline.since(self.clock.now().at)
+    }
+
+    /// Whether the loop is to end at once.
+    fn heed_signals(&self, engine: &mut Engine, now: Now) -> bool {
+        match self.signals.asked() {
+            signal::Asked::Nothing => false,
+            signal::Asked::Stop => {
+                engine.stop(now, StopReason::Interrupted);
+                false
+            }
+            signal::Asked::StopAtOnce => {
+                engine.stop(now, StopReason::Interrupted);
+                true
+            }
+        }
+    }
+
+    /// All events of the turn, with one time.
+    fn feed(&mut self, engine: &mut Engine, now: Now, events: &Events) {
+        let stage = engine.meter_mut().enter(Stage::Transfer);
+        self.resolver.drain(|lookup, answer| engine.resolved(now, lookup, answer));
+        self.worker.drain(|done| engine.worked(now, done));
+        self.net.tell_ends(engine, now);
+        self.net.read_ready(engine, now);
+        for event in events {
+            if event.token() != WAKER && event.token() != SIGNALS {
+                self.net.event(engine, now, event);
+            }
+        }
+        engine.meter_mut().enter(stage);
+    }
+
+    /// Carries the engine's actions out.
+    fn obey(&mut self, engine: &mut Engine, now: Now) {
+        while let Some(action) = engine.next_action() {
+            match action {
+                Action::Resolve { lookup, name, families } => {
+                    self.resolver.resolve(lookup, &name, families);
+                }
+                Action::Connect { conn, address, tls } => {
+                    let registry = self.poll.registry();
+                    self.net.connect(registry, &self.client, conn, address, tls.as_deref());
+                }
+                Action::Send(conn) => {
+                    let stage = engine.meter_mut().enter(Stage::Transfer);
+                    self.net.write(engine, now, conn);
+                    engine.meter_mut().enter(stage);
+                }
+                Action::Pause(conn) => self.net.pause(conn),
+                Action::Resume(conn) => self.net.resume(conn),
+                Action::Close(conn) => self.net.close(conn),
+                Action::Work(job) => self.worker.start(job),
+            }
+        }
+    }
+}
+
+/// The clocks, read here and nowhere below.
+#[derive(Debug)]
+struct Clock {
+    start: std::time::Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { start: std::time::Instant::now() }
+    }
+
+    fn now(&self) -> Now {
+        let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let at = Instant::from_micros(us(self.start.elapsed()));
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Now { at, unix: UnixTime::from_micros(us(unix)) }
+    }
+}

@@ -1,1 +1,301 @@
-//! (station)
+//! Sockets by slot: what the poller says of them, and what the engine makes of it.
+//!
+//! mio is edge-triggered: a change is told once. So a socket is read until it blocks, or goes on
+//! the *ready* list, which forbids sleep, if its byte budget ran out first; so does a TLS stream
+//! that holds plaintext. Nothing is decided here: bytes go into the engine's buffers, closes come
+//! with the reason that the system or TLS gave.
+
+use super::tls::{Client, Progress, Read, Stream, Write, reason_of};
+use crate::engine::Engine;
+use crate::engine::contract::{CloseReason, ConnFacts, ConnId, Space};
+use crate::time::Now;
+use mio::event::Event;
+use mio::{Interest, Registry, Token};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// All sockets of the loop.
+#[derive(Debug)]
+pub(super) struct Net {
+    sockets: Vec<Option<Socket>>,
+    /// To be read again without being told, the longest waiting first.
+    ready: VecDeque<ConnId>,
+    /// Ends that came while actions were carried out: told in the next turn.
+    ends: Vec<(ConnId, CloseReason)>,
+    /// Bytes read from one socket in one turn.
+    read_bytes_max: usize,
+}
+
+/// One socket.
+struct Socket {
+    generation: u32,
+    stream: Stream,
+    state: State,
+    tls: bool,
+    paused: bool,
+    /// It is on the ready list.
+    listed: bool,
+}
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Socket({}, {:?})", self.generation, self.state)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Connecting,
+    Handshaking,
+    Open,
+}
+
+impl Net {
+    pub(super) fn new(read_bytes_max: usize) -> Self {
+        Self { sockets: Vec::new(), ready: VecDeque::new(), ends: Vec::new(), read_bytes_max }
+    }
+
+    /// Whether sleep would lose something.
+    pub(super) fn forbids_sleep(&self) -> bool {
+        !self.ready.is_empty() || !self.ends.is_empty()
+    }
+
+    /// The token that events of a connection carry.
+    fn token_of(conn: ConnId) -> Token {
+        Token((conn.generation as usize) << 32 | conn.slot as usize)
+    }
+
+    fn conn_of(token: Token) -> ConnId {
+        let low = |value: usize| u32::try_from(value & 0xffff_ffff).expect("32 bits");
+        ConnId { slot: low(token.0), generation: low(token.0 >> 32) }
+    }
+
+    /// Asks the system for a connection.
+    pub(super) fn connect(
+        &mut self,
+        registry: &Registry,
+        client: &Client,
+        conn: ConnId,
+        address: SocketAddr,
+        tls: Option<&str>,
+    ) {
+        match open(registry, client, conn, address, tls) {
+            Ok(stream) => {
+                let slot = conn.slot as usize;
+                if slot >= self.sockets.len() {
+                    self.sockets.resize_with(slot + 1, || None);
+                }
+                let generation = conn.generation;
+                let state = State::Connecting;
+                let tls = tls.is_some();
+                let socket =
+                    Socket { generation, stream, state, tls, paused: false, listed: false };
+                self.sockets[slot] = Some(socket);
+            }
+            Err(reason) => self.ends.push((conn, reason)),
+        }
+    }
+
+    /// Tells the ends that came while actions were carried out. What was received before may still
+    /// be worth reading.
+    pub(super) fn tell_ends(&mut self, engine: &mut Engine, now: Now) {
+        for (conn, reason) in std::mem::take(&mut self.ends) {
+            if self.socket(conn).is_some_and(|socket| socket.state == State::Open) {
+                self.read(engine, now, conn, true);
+            }
+            if self.drop_socket(conn).is_some() || !engine.is_gone(conn) {
+                engine.closed(now, conn, &reason);
+            }
+        }
+    }
+
+    /// Reads on where a budget ended the turn before; who is served goes to the end of the line.
+    pub(super) fn read_ready(&mut self, engine: &mut Engine, now: Now) {
+        for _ in 0..self.ready.len() {
+            if engine.is_sated() {
+                return;
+            }
+            let Some(conn) = self.ready.pop_front() else { return };
+            if let Some(socket) = self.socket(conn) {
+                socket.listed = false;
+                self.read(engine, now, conn, true);
+            }
+        }
+    }
+
+    /// The poller has something to say about a socket.
+    pub(super) fn event(&mut self, engine: &mut Engine, now: Now, event: &Event) {
+        let conn = Self::conn_of(event.token());
+        let ended = event.is_error() || event.is_read_closed() || event.is_write_closed();
+        let Some(socket) = self.socket(conn) else { return };
+        match socket.state {
+            State::Connecting => self.connecting(engine, now, conn),
+            State::Handshaking => self.handshake(engine, now, conn),
+            State::Open => {
+                if event.is_writable() || ended {
+                    self.write(engine, now, conn);
+                }
+                if event.is_readable() || ended {
+                    self.read(engine, now, conn, ended);
+                }
+            }
+        }
+    }
+
+    /// TCP stands, or failed; or this was a spurious event.
+    fn connecting(&mut self, engine: &mut Engine, now: Now, conn: ConnId) {
+        let socket = self.socket(conn).expect("it was looked up");
+        let tcp = socket.stream.socket();
+        match (tcp.take_error(), tcp.peer_addr()) {
+            (Ok(Some(error)) | Err(error), _) => self.end(engine, now, conn, &reason_of(&error)),
+            (_, Err(error)) if error.kind() == std::io::ErrorKind::NotConnected => {}
+            (_, Err(error)) => self.end(engine, now, conn, &reason_of(&error)),
+            (Ok(None), Ok(_)) => {
+                // Requests are written whole: waiting for more would only delay them.
+                let _ = tcp.set_nodelay(true);
+                socket.state = State::Handshaking;
+                if socket.tls {
+                    engine.opened(now, conn);
+                }
+                self.handshake(engine, now, conn);
+            }
+        }
+    }
+
+    fn handshake(&mut self, engine: &mut Engine, now: Now, conn: ConnId) {
+        let socket = self.socket(conn).expect("it was looked up");
+        match socket.stream.handshake() {
+            Progress::Pending => {}
+            Progress::Failed(reason) => self.end(engine, now, conn, &reason),
+            Progress::Done(facts) => {
+                socket.state = State::Open;
+                self.stands(engine, now, conn, facts);
+            }
+        }
+    }
+
+    fn stands(&mut self, engine: &mut Engine, now: Now, conn: ConnId, facts: ConnFacts) {
+        engine.connected(now, conn, facts);
+        // Bytes may have come with the handshake's last.
+        self.list(conn);
+    }
+
+    /// Moves bytes into the engine until the socket blocks or a budget is spent. `to_the_end`:
+    /// there may be more to learn than bytes, so a short read doesn't show that it is empty.
+    fn read(&mut self, engine: &mut Engine, now: Now, conn: ConnId, to_the_end: bool) {
+        let mut left = self.read_bytes_max;
+        while let Some(socket) = self.socket(conn)
+            && !socket.paused
+        {
+            if left == 0 || engine.is_sated() {
+                return self.list(conn);
+            }
+            let room = match engine.space(now, conn) {
+                Space::Room(room) => room,
+                // The engine's Pause and Close follow as actions.
+                Space::Paused | Space::Gone => return,
+            };
+            let room_bytes = room.len();
+            match socket.stream.read(room) {
+                Read::Some(bytes) => {
+                    let short = bytes < room_bytes && !socket.tls && !to_the_end;
+                    engine.received(now, conn, bytes);
+                    left = left.saturating_sub(bytes);
+                    if short {
+                        return;
+                    }
+                }
+                Read::Blocked => {
+                    // Nothing came after all: the room is given back.
+                    let again = socket.stream.has_plaintext();
+                    engine.received(now, conn, 0);
+                    return if again {
+                        self.list(conn)
+                    };
+                }
+                Read::Closed(reason) => return self.end(engine, now, conn, &reason),
+            }
+        }
+    }
+
+    /// Sends what the engine has for a connection, as far as the socket takes it.
+    pub(super) fn write(&mut self, engine: &mut Engine, now: Now, conn: ConnId) {
+        loop {
+            let bytes = engine.outgoing(conn);
+            let Some(socket) = self.socket(conn).filter(|socket| socket.state == State::Open)
+            else {
+                return;
+            };
+            if bytes.is_empty() && !socket.stream.wants_write() {
+                return;
+            }
+            match socket.stream.write(bytes) {
+                Write::Some(0) | Write::Blocked => return,
+                Write::Some(sent) => engine.sent(now, conn, sent),
+                Write::Closed(reason) => return self.ends.push((conn, reason)),
+            }
+        }
+    }
+
+    pub(super) fn pause(&mut self, conn: ConnId) {
+        if let Some(socket) = self.socket(conn) {
+            socket.paused = true;
+        }
+    }
+
+    pub(super) fn resume(&mut self, conn: ConnId) {
+        if let Some(socket) = self.socket(conn) {
+            socket.paused = false;
+            self.list(conn);
+        }
+    }
+
+    /// Closes a socket because the engine says so.
+    pub(super) fn close(&mut self, conn: ConnId) {
+        if let Some(socket) = self.drop_socket(conn) {
+            socket.stream.close();
+        }
+    }
+
+    fn end(&mut self, engine: &mut Engine, now: Now, conn: ConnId, reason: &CloseReason) {
+        self.drop_socket(conn);
+        engine.closed(now, conn, reason);
+    }
+
+    /// Dropping a socket takes it out of the poller, too.
+    fn drop_socket(&mut self, conn: ConnId) -> Option<Socket> {
+        self.socket(conn)?;
+        self.sockets[conn.slot as usize].take()
+    }
+
+    fn list(&mut self, conn: ConnId) {
+        if let Some(socket) = self.socket(conn)
+            && !std::mem::replace(&mut socket.listed, true)
+        {
+            self.ready.push_back(conn);
+        }
+    }
+
+    fn socket(&mut self, conn: ConnId) -> Option<&mut Socket> {
+        let socket = self.sockets.get_mut(conn.slot as usize)?.as_mut()?;
+        (socket.generation == conn.generation).then_some(socket)
+    }
+}
+
+fn open(
+    registry: &Registry,
+    client: &Client,
+    conn: ConnId,
+    address: SocketAddr,
+    tls: Option<&str>,
+) -> Result<Stream, CloseReason> {
+    let tcp = mio::net::TcpStream::connect(address).map_err(|error| reason_of(&error))?;
+    let mut stream = match tls {
+        Some(name) => Stream::tls(tcp, client, name)?,
+        None => Stream::plain(tcp),
+    };
+    registry
+        .register(stream.socket(), Net::token_of(conn), Interest::READABLE | Interest::WRITABLE)
+        .map_err(|error| CloseReason::Local(error.to_string()))?;
+    Ok(stream)
+}

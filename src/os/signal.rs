@@ -1,1 +1,299 @@
-//! (station)
+//! What is asked of the process and what it may use: signals, limits, entropy, clocks.
+//!
+//! [`Signals`]: the first SIGINT or SIGTERM asks to stop in order, the second to stop at once; each
+//! wakes the loop through a pair of sockets, so that nothing but counting and one write happens in
+//! the handler. SIGPIPE is ignored: a closed connection is an error of the write. When `Signals` is
+//! dropped, the signals do again what they did before.
+//!
+//! The rest are the system's numbers that the standard library doesn't hand out. All unsafe code is
+//! in `system`, one function a call, each with its proof. Cost: [`tick`] is a read without a
+//! system call (vDSO), some 20 ns; the others are a system call each.
+
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+/// SIGINT and SIGTERM, counted.
+pub struct Signals {
+    /// Readable once a signal came. Held, not read, see [`Signals::new`]; closing it takes it out
+    /// of the poll.
+    _wakes: mio::net::UnixStream,
+    /// What the signals did before.
+    before: [(libc::c_int, libc::sigaction); 2],
+}
+
+/// What the signals so far ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Nothing: go on.
+    Nothing,
+    /// Finish open replies, write a checkpoint, exit.
+    Stop,
+    /// Exit now; what is on disk must do.
+    StopAtOnce,
+}
+
+/// Signals since [`Signals::new`].
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// Where the handler writes; negative if nobody listens.
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+impl Signals {
+    /// Listens to the signals from now on: an event with `token` tells of each. One loop of the
+    /// process listens at a time; that is asserted. Fails for want of descriptors.
+    ///
+    /// The sending end is never closed: a handler on another thread may be about to write to it,
+    /// and the number could be another file's by then. A byte a signal is never read either: the
+    /// poller tells of every byte anew, and a process gets few of them.
+    pub fn new(registry: &mio::Registry, token: mio::Token) -> io::Result<Self> {
+        let (mut wakes, sender) = mio::net::UnixStream::pair()?;
+        registry.register(&mut wakes, token, mio::Interest::READABLE)?;
+        let nobody =
+            PIPE.compare_exchange(-1, sender.as_raw_fd(), Ordering::SeqCst, Ordering::SeqCst);
+        assert!(nobody.is_ok(), "one loop of the process listens to signals");
+        let _never_closed = sender.into_raw_fd();
+        COUNT.store(0, Ordering::SeqCst);
+        system::ignore(libc::SIGPIPE);
+        let before = [libc::SIGINT, libc::SIGTERM].map(|signal| (signal, system::catch(signal)));
+        Ok(Self { _wakes: wakes, before })
+    }
+
+    /// What the signals so far ask for. Reads one number: may be called every turn.
+    pub fn asked(&self) -> Asked {
+        match COUNT.load(Ordering::SeqCst) {
+            0 => Asked::Nothing,
+            1 => Asked::Stop,
+            _ => Asked::StopAtOnce,
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for (signal, action) in &self.before {
+            system::restore(*signal, action);
+        }
+        PIPE.store(-1, Ordering::SeqCst);
+    }
+}
+
+/// Raises the limit of open descriptors as far as the process may, and tells what it is then.
+pub fn descriptor_limit() -> u64 {
+    system::raise_descriptor_limit()
+}
+
+/// Sixteen bytes nobody can foresee, for keys. Waits for the system's pool at boot, if need be.
+pub fn entropy() -> [u8; 16] {
+    system::entropy()
+}
+
+/// Monotonic time in nanoseconds since some fixed point: the meter's tick function.
+pub fn tick() -> u64 {
+    system::clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the calling thread, in microseconds.
+pub fn thread_cpu_us() -> u64 {
+    system::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) / 1_000
+}
+
+/// CPU time of the process, all its threads together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessCpu {
+    /// In user mode, in microseconds.
+    pub user_us: u64,
+    /// In the kernel on behalf of the process, in microseconds.
+    pub system_us: u64,
+}
+
+/// CPU time of the process so far.
+pub fn process_cpu() -> ProcessCpu {
+    let usage = system::usage();
+    let us = |time: libc::timeval| {
+        let whole = u64::try_from(time.tv_sec).expect("CPU time is not negative");
+        whole * 1_000_000 + u64::try_from(time.tv_usec).expect("CPU time is not negative")
+    };
+    ProcessCpu { user_us: us(usage.ru_utime), system_us: us(usage.ru_stime) }
+}
+
+/// Whether somebody watches stderr, where progress is shown.
+pub fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// The unsafe calls, each with its proof.
+mod system {
+    use super::{COUNT, PIPE};
+    use std::io;
+    use std::mem::MaybeUninit;
+    use std::ptr;
+    use std::sync::atomic::Ordering;
+
+    /// Counts, writes a byte, and leaves `errno` as it was.
+    extern "C" fn on_signal(_: libc::c_int) {
+        COUNT.fetch_add(1, Ordering::SeqCst);
+        let pipe = PIPE.load(Ordering::SeqCst);
+        if pipe < 0 {
+            return;
+        }
+        // SAFETY: write(2) may be called in a handler (signal-safety(7)); the byte outlives the
+        // call; `pipe` is a descriptor that is never closed (`Signals::new`). A full pipe is no
+        // trouble: the byte in it has not yet been told of. `errno` is this thread's own.
+        unsafe {
+            let errno = libc::__errno_location();
+            let kept = *errno;
+            libc::write(pipe, ptr::from_ref(&0_u8).cast(), 1);
+            *errno = kept;
+        }
+    }
+
+    /// Has `signal` handled by `on_signal` and returns what it did before.
+    pub(super) fn catch(signal: libc::c_int) -> libc::sigaction {
+        let handler: extern "C" fn(libc::c_int) = on_signal;
+        set(signal, handler as libc::sighandler_t)
+    }
+
+    /// Has `signal` ignored.
+    pub(super) fn ignore(signal: libc::c_int) {
+        set(signal, libc::SIG_IGN);
+    }
+
+    fn set(signal: libc::c_int, disposition: libc::sighandler_t) -> libc::sigaction {
+        // SAFETY: all zeroes are a valid `sigaction` (numbers, a bit set, an optional pointer).
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = disposition;
+        // Calls that a signal cuts short on other threads are begun again by the kernel.
+        action.sa_flags = libc::SA_RESTART;
+        let mut before = MaybeUninit::zeroed();
+        // SAFETY: both point to a `sigaction` of ours; the handler calls only what a handler may.
+        let code = unsafe { libc::sigaction(signal, &raw const action, before.as_mut_ptr()) };
+        assert_eq!(code, 0, "{}: the signal can be caught", io::Error::last_os_error());
+        // SAFETY: the call succeeded and has filled it.
+        unsafe { before.assume_init() }
+    }
+
+    /// Puts back what `catch` returned.
+    pub(super) fn restore(signal: libc::c_int, action: &libc::sigaction) {
+        // SAFETY: `action` came from the kernel; nothing is written through the null pointer.
+        let code = unsafe { libc::sigaction(signal, ptr::from_ref(action), ptr::null_mut()) };
+        assert_eq!(code, 0, "{}: the signal can be put back", io::Error::last_os_error());
+    }
+
+    pub(super) fn raise_descriptor_limit() -> u64 {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: writes one `rlimit`, which is ours.
+        let code = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+        assert_eq!(code, 0, "{}: the limit can be read", io::Error::last_os_error());
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        // SAFETY: reads one `rlimit`, which is ours.
+        let code = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) };
+        if code == 0 { raised.rlim_cur } else { limit.rlim_cur }
+    }
+
+    pub(super) fn entropy() -> [u8; 16] {
+        let mut bytes = [0; 16];
+        loop {
+            // SAFETY: the pointer and the length are those of `bytes`.
+            let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+            if usize::try_from(got) == Ok(bytes.len()) {
+                return bytes;
+            }
+            // Up to 256 bytes come whole or, interrupted while the pool fills, not at all.
+            let error = io::Error::last_os_error();
+            let again = error.kind() == io::ErrorKind::Interrupted;
+            assert!(again, "{error}: the system gives random bytes");
+        }
+    }
+
+    pub(super) fn clock_ns(clock: libc::clockid_t) -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: writes one `timespec`, which is ours.
+        let code = unsafe { libc::clock_gettime(clock, &raw mut time) };
+        assert_eq!(code, 0, "the clock exists");
+        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    }
+
+    pub(super) fn usage() -> libc::rusage {
+        let mut usage = MaybeUninit::zeroed();
+        // SAFETY: writes one `rusage`, which is ours.
+        let code = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+        assert_eq!(code, 0, "a process may ask for its own usage");
+        // SAFETY: the call succeeded and has filled it.
+        unsafe { usage.assume_init() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn raise(signal: libc::c_int) {
+        // SAFETY: sends this thread a signal; the tests have it caught.
+        assert_eq!(unsafe { libc::raise(signal) }, 0);
+    }
+
+    #[cfg(test)]
+    pub(super) fn disposition(signal: libc::c_int) -> libc::sighandler_t {
+        let mut action: MaybeUninit<libc::sigaction> = MaybeUninit::zeroed();
+        // SAFETY: a null pointer asks without setting; the other one is ours.
+        let code = unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) };
+        assert_eq!(code, 0);
+        // SAFETY: the call succeeded and has filled it.
+        unsafe { action.assume_init() }.sa_sigaction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// One test, because the signals are the whole process's.
+    #[test]
+    fn signals_wake_and_count_and_are_put_back() {
+        const TOKEN: mio::Token = mio::Token(3);
+        let before = [libc::SIGINT, libc::SIGTERM].map(system::disposition);
+        let mut poll = mio::Poll::new().unwrap();
+        let mut events = mio::Events::with_capacity(8);
+        let signals = Signals::new(poll.registry(), TOKEN).unwrap();
+        assert_eq!(signals.asked(), Asked::Nothing);
+        let told = [
+            (libc::SIGTERM, Asked::Stop),
+            (libc::SIGINT, Asked::StopAtOnce),
+            (libc::SIGINT, Asked::StopAtOnce),
+        ];
+        for (signal, asked) in told {
+            system::raise(signal);
+            assert_eq!(signals.asked(), asked);
+            // The poll itself may be what the signal interrupts.
+            while let Err(error) = poll.poll(&mut events, Some(Duration::from_secs(5))) {
+                assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+            }
+            let tokens: Vec<mio::Token> = events.iter().map(mio::event::Event::token).collect();
+            assert_eq!(tokens, [TOKEN], "each signal is told of anew");
+        }
+        drop(signals);
+        assert_eq!([libc::SIGINT, libc::SIGTERM].map(system::disposition), before);
+        assert_eq!(system::disposition(libc::SIGPIPE), libc::SIG_IGN);
+        let again = Signals::new(poll.registry(), TOKEN).unwrap();
+        assert_eq!(again.asked(), Asked::Nothing, "a new listener counts from nought");
+    }
+
+    #[test]
+    fn clocks_go_forward_and_agree_about_work() {
+        let (tick_at, thread_at, process_at) = (tick(), thread_cpu_us(), process_cpu());
+        let mut state = 1_u64;
+        while thread_cpu_us() < thread_at + 20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        }
+        std::hint::black_box(state);
+        assert!(tick() - tick_at >= 19_000_000, "CPU time took no longer than time");
+        let process = process_cpu();
+        let total = |cpu: ProcessCpu| cpu.user_us + cpu.system_us;
+        assert!(total(process) - total(process_at) >= 10_000, "the process's holds the thread's");
+    }
+
+    #[test]
+    fn the_limit_is_stable_and_entropy_is_not() {
+        let limit = descriptor_limit();
+        assert!(limit >= 64);
+        assert_eq!(descriptor_limit(), limit, "raised as far as it goes the first time");
+        assert_ne!(entropy(), entropy());
+    }
+}

@@ -1,1 +1,545 @@
-//! (station)
+//! One byte stream over TCP, plain or TLS, behind the same few verbs.
+//!
+//! Promises: plaintext goes straight into the caller's buffer; verbs never block; an end that TLS
+//! did not announce is told apart from one it did ([`CloseReason::TlsCut`]); what was decrypted
+//! before an end or an error is handed out before it. TLS 1.2 and 1.3 by rustls, ALPN `http/1.1`,
+//! certificates checked against the roots compiled in or those of one PEM file. Revocation is not
+//! checked. Sessions are resumed; early data is never sent.
+//!
+//! Duties of the caller, for the poller tells of each change once: read until [`Read::Blocked`] or
+//! [`Read::Closed`], or come back unasked; don't sleep while [`Stream::has_plaintext`] (unless the
+//! stream is paused); on writable, if [`Stream::wants_write`], call `write`, if only with nothing.
+//!
+//! Bounds: of received bytes a stream keeps at most the records that reach over the end of the
+//! caller's buffer, some 40 KiB; of bytes to send at most 16 KiB; of a handshake at most 64 KiB. An
+//! idle stream keeps none. One call of `read` takes at most `READS_MAX` reads from the socket, so
+//! that a peer sending records without content doesn't hold the loop.
+//!
+//! Cost: a system call a read for up to 64 KiB (rustls by itself would read 4 KiB at a time), a
+//! copy out of a shared buffer, and the decryption.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::mem;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::pki_types::{ServerName, pem};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion};
+
+use crate::engine::contract::{CloseReason, ConnFacts, TlsFacts};
+use trust::{Unverified, provider, reason_of_tls, roots};
+
+mod trust;
+
+/// Settings of TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether certificates are checked. If not, anybody in between can forge pages.
+    pub verify: bool,
+    /// Certificates to trust, in PEM, instead of the roots compiled in.
+    pub roots_file: Option<PathBuf>,
+    /// Sessions kept to resume, up to 8 of a server, some 4 KiB each; 0: none are resumed.
+    pub sessions_max: usize,
+    /// Which key exchange is offered with the first message.
+    pub key_exchange: KeyExchange,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            verify: true,
+            roots_file: None,
+            sessions_max: 8_192,
+            key_exchange: KeyExchange::Classic,
+        }
+    }
+}
+
+/// The key exchange tried first. Either way the server may ask for the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyExchange {
+    /// X25519: a third less work a handshake.
+    #[default]
+    Classic,
+    /// X25519 with ML-KEM-768: what is recorded today can't be read with a machine of tomorrow.
+    PostQuantum,
+}
+
+/// Why there is no TLS.
+#[derive(Debug)]
+pub enum Error {
+    /// The file of roots can't be read, or isn't PEM.
+    Roots {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong.
+        source: pem::Error,
+    },
+    /// The file holds no certificate that can be trusted.
+    NoRoots(PathBuf),
+    /// rustls refuses the configuration.
+    Config(rustls::Error),
+}
+
+/// Handshakes done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handshakes {
+    /// With certificates and all.
+    pub full: u64,
+    /// On the strength of an earlier session.
+    pub resumed: u64,
+}
+
+/// What all TLS streams share: configuration, sessions, counts, and a buffer.
+pub struct Client {
+    config: Arc<ClientConfig>,
+    verify: bool,
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    handshakes: Cell<Handshakes>,
+    /// What was read from a socket, until rustls has it; empty between calls.
+    received: RefCell<Box<[u8]>>,
+}
+
+/// One connection's bytes.
+pub struct Stream(Transport);
+
+enum Transport {
+    Plain(mio::net::TcpStream),
+    Tls(Box<Tls>),
+}
+
+/// What came of [`Stream::handshake`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The stream stands. Told once; more bytes may have come with it, so read.
+    Done(ConnFacts),
+    /// Call again when the socket is readable or writable.
+    Pending,
+    /// It will never stand.
+    Failed(CloseReason),
+}
+
+/// What came of [`Stream::read`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes, at least one.
+    Some(usize),
+    /// None now.
+    Blocked,
+    /// None any more.
+    Closed(CloseReason),
+}
+
+/// What came of [`Stream::write`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// So many bytes were taken, none only if none were given. They are sent, or kept encrypted
+    /// ([`Stream::wants_write`]).
+    Some(usize),
+    /// None now.
+    Blocked,
+    /// None any more.
+    Closed(CloseReason),
+}
+
+/// Bytes read from a socket at once at most.
+const RECEIVE_BYTES_MAX: usize = 64 << 10;
+/// Bytes read from a socket at once at least, however small the caller's buffer.
+const RECEIVE_BYTES_MIN: usize = 4 << 10;
+/// Reads from the socket in one call of [`Stream::read`].
+const READS_MAX: usize = 16;
+/// Bytes to send that rustls keeps.
+const SEND_BYTES_MAX: usize = 16 << 10;
+
+impl Client {
+    /// Reads the roots and makes the configuration. rustls' process-wide default plays no part.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        let provider = Arc::new(provider(settings.key_exchange));
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+            .map_err(Error::Config)?;
+        let config = if settings.verify {
+            config.with_root_certificates(roots(settings.roots_file.as_deref())?)
+        } else {
+            let verifier = Arc::new(Unverified(provider));
+            config.dangerous().with_custom_certificate_verifier(verifier)
+        };
+        let mut config = config.with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.resumption = match settings.sessions_max {
+            0 => Resumption::disabled(),
+            sessions => Resumption::in_memory_sessions(sessions),
+        };
+        let received = vec![0; RECEIVE_BYTES_MAX].into_boxed_slice();
+        let shared = Shared { handshakes: Cell::default(), received: RefCell::new(received) };
+        Ok(Self { config: Arc::new(config), verify: settings.verify, shared: Rc::new(shared) })
+    }
+
+    /// Handshakes done by all streams so far.
+    pub fn handshakes(&self) -> Handshakes {
+        self.shared.handshakes.get()
+    }
+}
+
+impl Stream {
+    /// A stream without TLS.
+    pub fn plain(socket: mio::net::TcpStream) -> Self {
+        Self(Transport::Plain(socket))
+    }
+
+    /// A stream with TLS to the server `name`, a host name or an address as in a URL. Fails only
+    /// if no certificate could be for such a name.
+    pub fn tls(
+        socket: mio::net::TcpStream,
+        client: &Client,
+        name: &str,
+    ) -> Result<Self, CloseReason> {
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        let name = ServerName::try_from(bare.unwrap_or(name).to_owned())
+            .map_err(|_| CloseReason::Certificate("not a name a certificate can be for".into()))?;
+        let session = ClientConnection::new(Arc::clone(&client.config), name)
+            .map_err(|error| reason_of_tls(&error))?;
+        Ok(Self(Transport::Tls(Box::new(Tls::new(socket, session, client)))))
+    }
+
+    /// The socket, to register it and to ask it for errors.
+    pub fn socket(&mut self) -> &mut mio::net::TcpStream {
+        match &mut self.0 {
+            Transport::Plain(socket) => socket,
+            Transport::Tls(tls) => &mut tls.socket,
+        }
+    }
+
+    /// Goes on with the handshake as far as it gets, in both directions. To be called when TCP
+    /// stands and then on every event until done.
+    pub fn handshake(&mut self) -> Progress {
+        match &mut self.0 {
+            Transport::Plain(_) => Progress::Done(ConnFacts::default()),
+            Transport::Tls(tls) => tls.handshake(),
+        }
+    }
+
+    /// Reads plaintext into `buffer`, which must not be empty.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Read {
+        assert!(!buffer.is_empty(), "an empty buffer would look like the end");
+        match &mut self.0 {
+            Transport::Plain(socket) => match receive(socket, buffer) {
+                Ok(Some(0)) => Read::Closed(CloseReason::End),
+                Ok(Some(count)) => Read::Some(count),
+                Ok(None) => Read::Blocked,
+                Err(reason) => Read::Closed(reason),
+            },
+            Transport::Tls(tls) => tls.read(buffer),
+        }
+    }
+
+    /// Whether `read` has something to tell though the socket may stay silent: plaintext, or an
+    /// end, or bytes not yet looked at.
+    pub fn has_plaintext(&self) -> bool {
+        match &self.0 {
+            Transport::Plain(_) => false,
+            Transport::Tls(tls) => {
+                tls.plaintext || !tls.leftover.is_empty() || tls.unread || tls.end.is_some()
+            }
+        }
+    }
+
+    /// Takes as many of `bytes` as there is room for and sends what it can.
+    pub fn write(&mut self, bytes: &[u8]) -> Write {
+        match &mut self.0 {
+            Transport::Plain(socket) => write_plain(socket, bytes),
+            Transport::Tls(tls) => tls.write(bytes),
+        }
+    }
+
+    /// Whether bytes taken are still to be sent.
+    pub fn wants_write(&self) -> bool {
+        match &self.0 {
+            Transport::Plain(_) => false,
+            Transport::Tls(tls) => tls.session.wants_write(),
+        }
+    }
+
+    /// Says goodbye as TLS wants it (RFC 8446, section 6.1), if there is room for it, and closes.
+    pub fn close(self) {
+        if let Transport::Tls(mut tls) = self.0 {
+            tls.session.send_close_notify();
+            // The peer may be gone: nobody is owed an answer.
+            let _ = tls.flush();
+        }
+    }
+}
+
+/// What an error of a socket means for its connection.
+pub fn reason_of(error: &io::Error) -> CloseReason {
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
+        NetworkDown, NetworkUnreachable, NotConnected, TimedOut,
+    };
+    match error.kind() {
+        ConnectionRefused => CloseReason::Refused,
+        ConnectionReset | ConnectionAborted | BrokenPipe | NotConnected => CloseReason::Reset,
+        HostUnreachable | NetworkUnreachable | NetworkDown | TimedOut => CloseReason::Unreachable,
+        _ => CloseReason::Local(error.to_string()),
+    }
+}
+
+struct Tls {
+    socket: mio::net::TcpStream,
+    session: ClientConnection,
+    shared: Rc<Shared>,
+    verified: bool,
+    /// The session holds decrypted bytes for which there was no room.
+    plaintext: bool,
+    /// Bytes from the socket that the session has not had, for the same want of room.
+    leftover: Vec<u8>,
+    /// The last call stopped before the socket had no more.
+    unread: bool,
+    /// How the stream ended, once it has. Plaintext goes first.
+    end: Option<CloseReason>,
+}
+
+impl Tls {
+    fn new(socket: mio::net::TcpStream, mut session: ClientConnection, client: &Client) -> Self {
+        session.set_buffer_limit(Some(SEND_BYTES_MAX));
+        Self {
+            socket,
+            session,
+            shared: Rc::clone(&client.shared),
+            verified: client.verify,
+            plaintext: false,
+            leftover: Vec::new(),
+            unread: false,
+            end: None,
+        }
+    }
+
+    fn handshake(&mut self) -> Progress {
+        loop {
+            let sent = self.flush();
+            // Even if the end came with the last message: data may stand before it.
+            if !self.session.is_handshaking() {
+                return match sent {
+                    Ok(()) => Progress::Done(self.facts()),
+                    Err(reason) => Progress::Failed(reason),
+                };
+            }
+            if let Some(reason) = self.end.take() {
+                return Progress::Failed(reason);
+            }
+            // Not through the shared buffer: data may follow the last message, and there is no
+            // room for it here. rustls by itself reads little more than a message at a time.
+            match self.session.read_tls(&mut self.socket) {
+                Ok(0) => self.end = Some(cut_handshake()),
+                Ok(_) => self.process(),
+                // A failed send waits until here: the peer may have said why before it closed.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return sent.map_or_else(Progress::Failed, |()| Progress::Pending);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Progress::Failed(reason_of(&error)),
+            }
+        }
+    }
+
+    fn facts(&mut self) -> ConnFacts {
+        // The socket may have more, of which the poller has told already.
+        self.unread = true;
+        let resumed = self.session.handshake_kind() == Some(HandshakeKind::Resumed);
+        let mut handshakes = self.shared.handshakes.get();
+        *(if resumed { &mut handshakes.resumed } else { &mut handshakes.full }) += 1;
+        self.shared.handshakes.set(handshakes);
+        let version = match self.session.protocol_version() {
+            Some(ProtocolVersion::TLSv1_2) => "tls/1.2",
+            Some(ProtocolVersion::TLSv1_3) => "tls/1.3",
+            other => unreachable!("{other:?} was not offered"),
+        };
+        let suite = self.session.negotiated_cipher_suite();
+        let suite = suite.and_then(|suite| suite.suite().as_str());
+        let suite = registered(suite.expect("a handshake that is done has chosen a known suite"));
+        ConnFacts { tls: Some(TlsFacts { version, suite, resumed, verified: self.verified }) }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Read {
+        self.unread = false;
+        let mut filled = self.take_plaintext(buffer);
+        if !self.plaintext && !self.leftover.is_empty() {
+            let leftover = mem::take(&mut self.leftover);
+            filled += self.decrypt(&leftover, &mut buffer[filled..]);
+        }
+        if filled > 0 {
+            return Read::Some(filled);
+        }
+        let shared = Rc::clone(&self.shared);
+        let mut received = shared.received.borrow_mut();
+        // About what the buffer has room for: all the rest would have to be kept.
+        let room = buffer.len().clamp(RECEIVE_BYTES_MIN, RECEIVE_BYTES_MAX);
+        for _ in 0..READS_MAX {
+            if let Some(reason) = &self.end {
+                return Read::Closed(reason.clone());
+            }
+            match receive(&mut self.socket, &mut received[..room]) {
+                Ok(Some(0)) => self.end = Some(CloseReason::TlsCut),
+                Ok(Some(count)) => filled = self.decrypt(&received[..count], buffer),
+                Ok(None) => return Read::Blocked,
+                Err(reason) => self.end = Some(reason),
+            }
+            if filled > 0 {
+                return Read::Some(filled);
+            }
+        }
+        self.unread = true;
+        Read::Blocked
+    }
+
+    /// Gives the session `bytes` as long as `buffer` has room for what becomes of them; keeps the
+    /// rest. Returns how much of `buffer` was filled.
+    fn decrypt(&mut self, bytes: &[u8], buffer: &mut [u8]) -> usize {
+        let (mut rest, mut filled) = (bytes, 0);
+        while !rest.is_empty() && self.end.is_none() {
+            if self.plaintext {
+                self.leftover.extend_from_slice(rest);
+                break;
+            }
+            if let Err(error) = self.session.read_tls(&mut rest) {
+                self.end = Some(CloseReason::Tls(error.to_string()));
+                break;
+            }
+            self.process();
+            filled += self.take_plaintext(&mut buffer[filled..]);
+        }
+        // An answer to what came, or an alert; if it can't be sent, reading will tell why.
+        let _ = self.flush();
+        filled
+    }
+
+    /// Has the session look at what it was given.
+    fn process(&mut self) {
+        match self.session.process_new_packets() {
+            // What follows the peer's goodbye is not looked at.
+            Ok(state) if state.peer_has_closed() => {
+                let early = self.session.is_handshaking();
+                self.end = Some(if early { cut_handshake() } else { CloseReason::End });
+            }
+            Ok(_) => {}
+            Err(error) => self.end = Some(reason_of_tls(&error)),
+        }
+        self.look_for_plaintext();
+    }
+
+    fn take_plaintext(&mut self, buffer: &mut [u8]) -> usize {
+        if !self.plaintext || buffer.is_empty() {
+            return 0;
+        }
+        let taken = self.session.reader().read(buffer);
+        self.look_for_plaintext();
+        taken.expect("the session holds plaintext")
+    }
+
+    fn look_for_plaintext(&mut self) {
+        self.plaintext = self.session.reader().fill_buf().is_ok_and(|bytes| !bytes.is_empty());
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Write {
+        if let Err(reason) = self.flush() {
+            return Write::Closed(reason);
+        }
+        let taken = self.session.writer().write(bytes).expect("the session's buffer takes or not");
+        if let Err(reason) = self.flush() {
+            return Write::Closed(reason);
+        }
+        if taken == 0 && !bytes.is_empty() { Write::Blocked } else { Write::Some(taken) }
+    }
+
+    /// Sends what the session has to send, as far as the socket takes it.
+    fn flush(&mut self) -> Result<(), CloseReason> {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut self.socket) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(reason_of(&error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads from the socket: how much, 0 at its end; `None` if there is nothing now.
+fn receive(
+    socket: &mut mio::net::TcpStream,
+    buffer: &mut [u8],
+) -> Result<Option<usize>, CloseReason> {
+    loop {
+        match socket.read(buffer) {
+            Ok(count) => return Ok(Some(count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(reason_of(&error)),
+        }
+    }
+}
+
+fn write_plain(socket: &mut mio::net::TcpStream, bytes: &[u8]) -> Write {
+    if bytes.is_empty() {
+        return Write::Some(0);
+    }
+    loop {
+        match socket.write(bytes) {
+            Ok(0) => return Write::Blocked,
+            Ok(count) => return Write::Some(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Write::Blocked,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Write::Closed(reason_of(&error)),
+        }
+    }
+}
+
+fn cut_handshake() -> CloseReason {
+    CloseReason::Tls("closed during the handshake".to_owned())
+}
+
+/// The suite's name in the IANA registry; rustls tells those of TLS 1.3 apart by a prefix.
+fn registered(suite: &'static str) -> &'static str {
+    match suite {
+        "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
+        "TLS13_AES_256_GCM_SHA384" => "TLS_AES_256_GCM_SHA384",
+        "TLS13_CHACHA20_POLY1305_SHA256" => "TLS_CHACHA20_POLY1305_SHA256",
+        other => other,
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Roots { path, source } => {
+                write!(f, "cannot read certificates from {}: {source}", path.display())
+            }
+            Self::NoRoots(path) => {
+                write!(f, "no certificate to trust in {}", path.display())
+            }
+            Self::Config(source) => write!(f, "cannot set up TLS: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Roots { source, .. } => Some(source),
+            Self::NoRoots(_) => None,
+            Self::Config(source) => Some(source),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

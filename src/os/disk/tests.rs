@@ -1,0 +1,223 @@
+//! Tests of the disk: names, the cache of open files, instances side by side, the lock.
+
+use super::*;
+use std::collections::BTreeMap;
+
+fn disk() -> (tempfile::TempDir, OsDisk) {
+    let root = tempfile::tempdir().unwrap();
+    let disk = OsDisk::open(root.path()).unwrap();
+    (root, disk)
+}
+
+fn whole(disk: &mut dyn Disk, name: &str) -> Vec<u8> {
+    let len = disk.len(name).unwrap().unwrap_or_else(|| panic!("{name} exists"));
+    let mut bytes = vec![0; usize::try_from(len).unwrap() + 10];
+    let count = disk.read_at(name, 0, &mut bytes).unwrap();
+    bytes.truncate(count);
+    bytes
+}
+
+#[test]
+fn names_outside_the_root_are_refused() {
+    let (root, mut disk) = disk();
+    let outside = root.path().parent().unwrap().join("sted-outside");
+    let names = [
+        ("", "the root itself"),
+        ("..", "above"),
+        ("../sted-outside", "above"),
+        ("a/../../sted-outside", "above by a detour"),
+        ("/sted-outside", "absolute"),
+        ("a//b", "two spellings of a/b"),
+        ("a/./b", "two spellings of a/b"),
+        ("a/", "a folder"),
+        ("a\0b", "the system would cut it"),
+    ];
+    for (name, why) in names {
+        let mut buffer = [0; 4];
+        let refused = [
+            disk.append(name, b"x").unwrap_err(),
+            disk.read_at(name, 0, &mut buffer).unwrap_err(),
+            disk.len(name).unwrap_err(),
+            disk.sync(name).unwrap_err(),
+            disk.truncate(name, 0).unwrap_err(),
+            disk.rename(name, "b").unwrap_err(),
+            disk.rename("b", name).unwrap_err(),
+            disk.remove(name).unwrap_err(),
+        ];
+        for error in refused {
+            assert_eq!(error.source.kind(), io::ErrorKind::InvalidInput, "{why}: {error}");
+        }
+    }
+    assert!(disk.list("..").is_err());
+    assert!(!outside.exists());
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "nothing came into being");
+}
+
+#[test]
+fn what_is_not_there_is_told_apart() {
+    let (_root, mut disk) = disk();
+    let not_found = |error: Error| assert_eq!(error.source.kind(), io::ErrorKind::NotFound);
+    assert_eq!(disk.len("a/b").unwrap(), None);
+    assert_eq!(disk.list("a").unwrap(), Vec::<String>::new());
+    not_found(disk.read_at("a/b", 0, &mut [0]).unwrap_err());
+    not_found(disk.sync("a/b").unwrap_err());
+    not_found(disk.truncate("a/b", 0).unwrap_err());
+    not_found(disk.remove("a/b").unwrap_err());
+    disk.append("a/b", b"x").unwrap();
+    assert_eq!(disk.len("a").unwrap_err().source.kind(), io::ErrorKind::IsADirectory);
+}
+
+#[test]
+fn lists_hold_files_only_in_order() {
+    let (root, mut disk) = disk();
+    for name in ["b", "a/z", "a/y", "a/deep/er", "B", "a0"] {
+        disk.append(name, b"").unwrap();
+    }
+    std::os::unix::fs::symlink(root.path().join("b"), root.path().join("link")).unwrap();
+    assert_eq!(disk.list("").unwrap(), ["B", "a0", "b", "link"]);
+    assert_eq!(disk.list("a").unwrap(), ["y", "z"]);
+}
+
+/// Law: whatever is done through any of several instances, each of them sees what a table of byte
+/// strings holds. Names are more than the open files kept, so that the cache turns over.
+#[test]
+fn instances_agree_with_a_table_of_bytes() {
+    let (_root, first) = disk();
+    let mut disks: Vec<Box<dyn Disk>> = vec![first.handle(), first.handle(), Box::new(first)];
+    let mut model: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        usize::try_from(random % below as u64).unwrap()
+    };
+    for step in 0..6_000 {
+        let disk = &mut disks[next(3)];
+        let name = format!("{}/{}", ["x", "y", "x/z"][next(3)], next(50));
+        match next(10) {
+            0..=4 => {
+                let bytes = vec![u8::try_from(next(256)).unwrap(); next(40)];
+                disk.append(&name, &bytes).unwrap();
+                model.entry(name).or_default().extend(bytes);
+            }
+            5 => {
+                let to = format!("x/{}", next(50));
+                let there = model.remove(&name);
+                assert_eq!(disk.rename(&name, &to).is_ok(), there.is_some(), "step {step}");
+                there.and_then(|bytes| model.insert(to, bytes));
+            }
+            6 => assert_eq!(disk.remove(&name).is_ok(), model.remove(&name).is_some()),
+            7 => {
+                let len = next(60) as u64;
+                let there = model.get_mut(&name);
+                assert_eq!(disk.truncate(&name, len).is_ok(), there.is_some());
+                if let Some(bytes) = there {
+                    bytes.resize(usize::try_from(len).unwrap(), 0);
+                }
+            }
+            8 if model.contains_key(&name) => {
+                assert_eq!(whole(&mut **disk, &name), model[&name], "step {step}: {name}");
+            }
+            _ => {
+                let len = model.get(&name).map(|bytes| bytes.len() as u64);
+                assert_eq!(disk.len(&name).unwrap(), len, "step {step}: {name}");
+            }
+        }
+    }
+    for disk in &mut disks {
+        for (name, bytes) in &model {
+            assert_eq!(&whole(&mut **disk, name), bytes);
+        }
+        let names: Vec<String> =
+            model.keys().filter_map(|name| name.strip_prefix("y/")).map(str::to_owned).collect();
+        assert_eq!(disk.list("y").unwrap(), names);
+    }
+}
+
+#[test]
+fn open_files_are_bounded() {
+    let (_root, mut disk) = disk();
+    for at in 0..3 * OPEN_MAX {
+        disk.append(&at.to_string(), b"x").unwrap();
+        disk.append("often", b"y").unwrap();
+        assert!(disk.open.len() <= OPEN_MAX);
+    }
+    assert!(disk.open.contains_key("often"), "the one used longest ago goes first");
+    assert_eq!(disk.len("often").unwrap(), Some(3 * OPEN_MAX as u64));
+}
+
+/// Law: after a sync no folder above the file is left unsynced, nor is one synced twice for
+/// nothing. (That the drive keeps its word is not for a test to see.)
+#[test]
+fn a_sync_makes_the_folders_above_durable() {
+    let (_root, mut disk) = disk();
+    let pending = |disk: &OsDisk| {
+        let folders = disk.shared.folders();
+        let mut names: Vec<String> = folders
+            .iter()
+            .filter(|(_, at)| at.synced < at.changed)
+            .map(|(name, _)| name.to_string())
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    disk.append("a/b/c", b"x").unwrap();
+    assert_eq!(pending(&disk), ["", "a", "a/b"]);
+    let mut other = disk.handle();
+    other.sync("a/b/c").unwrap();
+    assert_eq!(pending(&disk), [""; 0], "another instance's sync counts");
+    disk.append("a/b/c", b"x").unwrap();
+    assert_eq!(pending(&disk), [""; 0], "no name is new");
+    disk.append("a/d", b"x").unwrap();
+    assert_eq!(pending(&disk), ["a"]);
+    disk.rename("a/d", "e").unwrap();
+    assert_eq!(pending(&disk), ["", "a"]);
+    disk.sync("e").unwrap();
+    assert_eq!(pending(&disk), ["a"]);
+    disk.remove("a/b/c").unwrap();
+    assert_eq!(pending(&disk), ["a", "a/b"]);
+}
+
+/// A disk opened anew doesn't know what the run before it has synced.
+#[test]
+fn folders_of_an_earlier_run_count_as_unsynced() {
+    let (root, mut disk) = disk();
+    disk.append("a/b", b"x").unwrap();
+    let mut later = OsDisk::open(root.path()).unwrap();
+    later.sync("a/b").unwrap();
+    let folders = later.shared.folders();
+    assert_eq!(folders.len(), 2);
+    assert!(folders.values().all(|folder| folder.synced == 1));
+}
+
+/// `/dev/full` takes the place of a full drive.
+#[test]
+fn a_full_drive_is_told() {
+    let (root, mut disk) = disk();
+    std::os::unix::fs::symlink("/dev/full", root.path().join("full")).unwrap();
+    let error = disk.append("full", b"x").unwrap_err();
+    assert!(error.is_full(), "{error}");
+    assert_eq!(error.to_string().split(':').next(), Some("cannot append full"));
+}
+
+#[test]
+fn a_job_has_one_process() {
+    let root = tempfile::tempdir().unwrap();
+    let job = root.path().join("job");
+    let held = lock(&job).unwrap();
+    let error = lock(&job).unwrap_err();
+    let own = std::process::id();
+    assert!(matches!(error, LockError::Held { process: Some(process), .. } if process == own));
+    assert!(error.to_string().starts_with(&format!("process {own} is working")), "{error}");
+    drop(held);
+    let again = lock(&job).unwrap();
+    fs::write(job.join("lock"), b"no number").unwrap();
+    let error = lock(&job).unwrap_err();
+    assert!(matches!(error, LockError::Held { process: None, .. }), "{error}");
+    drop(again);
+    let blocked = root.path().join("file");
+    fs::write(&blocked, b"").unwrap();
+    let error = lock(&blocked).unwrap_err();
+    assert!(matches!(error, LockError::Failed { .. }), "{error}");
+}

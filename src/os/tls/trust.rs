@@ -1,0 +1,109 @@
+//! Whom a TLS stream trusts, and what is told of those it does not.
+//!
+//! The roots are those of Mozilla's programme, compiled in, or those of one PEM file; never both,
+//! so that the file says all there is to say. Words that reach the log are bounded.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use super::{Error, KeyExchange};
+use crate::engine::contract::CloseReason;
+
+/// The cryptography, with the key exchange to offer first.
+pub(super) fn provider(first: KeyExchange) -> CryptoProvider {
+    use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
+    let kx_groups = match first {
+        KeyExchange::Classic => vec![X25519, SECP256R1, SECP384R1, X25519MLKEM768],
+        KeyExchange::PostQuantum => vec![X25519MLKEM768, X25519, SECP256R1, SECP384R1],
+    };
+    CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() }
+}
+
+/// The certificates to start from.
+pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, Error> {
+    let Some(path) = file else {
+        return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
+    };
+    let failed = |source| Error::Roots { path: path.to_owned(), source };
+    let certificates = CertificateDer::pem_file_iter(path).map_err(failed)?;
+    let certificates: Vec<_> = certificates.collect::<Result<_, _>>().map_err(failed)?;
+    let mut roots = RootCertStore::empty();
+    let (added, ignored) = roots.add_parsable_certificates(certificates);
+    if ignored > 0 {
+        log::warn!("{ignored} certificates of {} make no sense as roots", path.display());
+    }
+    if added == 0 { Err(Error::NoRoots(path.to_owned())) } else { Ok(roots) }
+}
+
+/// Accepts every certificate: for those who would rather have a forged page than none.
+#[derive(Debug)]
+pub(super) struct Unverified(pub(super) Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// What an error of rustls means for the connection.
+pub(super) fn reason_of_tls(error: &rustls::Error) -> CloseReason {
+    use CertificateError as Bad;
+    let rustls::Error::InvalidCertificate(bad) = error else {
+        return CloseReason::Tls(shortened(error.to_string()));
+    };
+    // The words of rustls hold dates and names out of the certificate, of any length.
+    let words = match bad {
+        Bad::Expired | Bad::ExpiredContext { .. } => "expired",
+        Bad::NotValidYet | Bad::NotValidYetContext { .. } => "not valid yet",
+        Bad::NotValidForName | Bad::NotValidForNameContext { .. } => "not valid for this name",
+        Bad::UnknownIssuer => "unknown issuer",
+        Bad::BadEncoding => "malformed",
+        Bad::BadSignature => "bad signature",
+        Bad::UnhandledCriticalExtension => "unknown critical extension",
+        Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. } => "not meant for servers",
+        other => return CloseReason::Certificate(shortened(other.to_string())),
+    };
+    CloseReason::Certificate(words.to_owned())
+}
+
+/// At most 200 bytes of what the peer may have had a hand in.
+fn shortened(mut words: String) -> String {
+    let end = (0..=words.len().min(200)).rev().find(|&at| words.is_char_boundary(at));
+    words.truncate(end.expect("the beginning is a boundary"));
+    words
+}
