@@ -1,0 +1,142 @@
+//! What is wrong with a configuration file: where, which key, and the mend.
+//!
+//! All mistakes of a file are told at once, in the order of its lines.
+
+use std::fmt;
+
+/// Mistakes told of one file: who has more has another file in hand.
+pub(super) const MISTAKES_MAX: usize = 100;
+
+/// One mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Line of the file, counted from 1; `None` if what is wrong is that something is missing.
+    pub line: Option<usize>,
+    /// Section and key, as `politeness.delay`; empty where the text is no TOML.
+    pub key: String,
+    /// The value, why it can't be used, and what to write.
+    pub text: String,
+}
+
+/// All mistakes of one file; never none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistakes {
+    /// The file's name, as given.
+    pub file: String,
+    /// In order of line; what has no line comes last. The first hundred, if there are more.
+    pub list: Vec<Mistake>,
+}
+
+/// Whether enough mistakes are known to look for no more: each costs a look at the file.
+pub(super) fn suffice(mistakes: &[Mistake]) -> bool {
+    mistakes.len() > MISTAKES_MAX
+}
+
+impl Mistakes {
+    /// The mistakes of `file`, put in order.
+    pub(super) fn new(file: &str, mut list: Vec<Mistake>) -> Self {
+        assert!(!list.is_empty(), "mistakes without a mistake");
+        list.sort_by_key(|mistake| mistake.line.unwrap_or(usize::MAX));
+        if suffice(&list) {
+            list.truncate(MISTAKES_MAX);
+            let text = format!("there are more: only {MISTAKES_MAX} are told");
+            list.push(Mistake { line: None, key: String::new(), text });
+        }
+        Self { file: file.to_owned(), list }
+    }
+}
+
+/// One line per mistake: `conf/x.toml:12: politeness.delay: "1" has no unit; ...`.
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, mistake) in self.list.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            f.write_str(&self.file)?;
+            if let Some(line) = mistake.line {
+                write!(f, ":{line}")?;
+            }
+            if !mistake.key.is_empty() {
+                write!(f, ": {}", mistake.key)?;
+            }
+            write!(f, ": {}", mistake.text)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+/// The known name nearest to `typed`, if it is near enough to be what was meant: at most a third
+/// of its letters wrong, and two at least forgiven.
+pub(super) fn nearest<'a>(
+    typed: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (distance(typed, name), name))
+        .filter(|(distance, name)| *distance <= (name.len() / 3).max(2) && *distance < name.len())
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// How many letters must be put in, left out, replaced or swapped with their neighbour.
+fn distance(from: &str, to: &str) -> usize {
+    let (from, to): (Vec<char>, Vec<char>) =
+        (from.chars().take(100).collect(), to.chars().collect());
+    let mut above: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for i in 0..from.len() {
+        let mut next = vec![i + 1];
+        for j in 0..to.len() {
+            let replaced = row[j] + usize::from(from[i] != to[j]);
+            let mut least = replaced.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && from[i] == to[j - 1] && from[i - 1] == to[j] {
+                least = least.min(above[j - 1] + 1);
+            }
+            next.push(least);
+        }
+        above = std::mem::replace(&mut row, next);
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_names() {
+        let known = ["delay", "delay_max", "delay_factor", "robots"];
+        for (typed, expected, why) in [
+            ("dealy", Some("delay"), "two letters swapped"),
+            ("delya_max", Some("delay_max"), "the longer name is nearer"),
+            ("robot", Some("robots"), "a letter left out"),
+            ("Robots", Some("robots"), "a capital letter"),
+            ("max_delay_of_all", None, "too far from anything"),
+            ("x", None, "too short to be near anything"),
+            ("", None, "nothing typed"),
+        ] {
+            assert_eq!(nearest(typed, known), expected, "{typed}: {why}");
+        }
+    }
+
+    #[test]
+    fn distances() {
+        for (from, to, expected) in
+            [("", "abc", 3), ("abc", "", 3), ("abc", "acb", 1), ("ca", "abc", 3), ("a", "a", 0)]
+        {
+            assert_eq!(distance(from, to), expected, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn display_names_file_line_key() {
+        let mistake = |line, key: &str| Mistake { line, key: key.into(), text: "wrong".into() };
+        let list = vec![mistake(None, "a.b"), mistake(Some(7), ""), mistake(Some(3), "c.d")];
+        let text = Mistakes::new("x.toml", list).to_string();
+        assert_eq!(text, "x.toml:3: c.d: wrong\nx.toml:7: wrong\nx.toml: a.b: wrong");
+    }
+}

@@ -1,0 +1,291 @@
+//! Values with units, both ways: text of the file to a value, and a value to text that reads back.
+//!
+//! Promises: what [`show_time`], [`show_size`] and the `Display` of [`Decimal`]
+//! print is read back as the same value; nothing overflows silently. Text that can't be read is
+//! refused with the words that would have been right.
+//! Durations count in `us`, `ms`, `s`, `m`, `h`, `d`, down to the microsecond; sizes in `B`, in
+//! `KiB` to `TiB` (powers of 1,024) and in `KB` to `TB` (powers of 1,000), down to the byte.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Units of time in microseconds, the largest first.
+const TIME_UNITS: [(&str, u64); 6] = [
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("m", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+];
+
+/// Units of size in bytes, the largest first.
+const SIZE_UNITS: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("TB", 1_000_000_000_000),
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("KB", 1_000),
+    ("B", 1),
+];
+
+/// Reads `10s`, `500ms`, `1.5h`.
+pub(super) fn read_time(text: &str) -> Result<Duration, String> {
+    match read_with_unit(text, &TIME_UNITS) {
+        Ok(us) => Ok(Duration::from_micros(us)),
+        // What was meant is not known: most likely seconds.
+        Err(Bad::NoUnit(number)) => {
+            let us = read_with_unit(&format!("{number}s"), &TIME_UNITS).unwrap_or(0);
+            let ms = if us.is_multiple_of(1_000) { us / 1_000 } else { 0 };
+            let other = if ms > 0 { format!(" or \"{ms}ms\"") } else { String::new() };
+            Err(format!("{text:?} has no unit; write \"{number}s\"{other} (us, ms, s, m, h, d)"))
+        }
+        Err(Bad::Unit(unit)) => {
+            Err(format!("{text:?}: no unit {unit:?}; the units are us, ms, s, m, h and d"))
+        }
+        Err(Bad::Number) => Err(format!("{text:?} is no duration; write it like \"10s\"")),
+        Err(Bad::TooFine) => Err(format!("{text:?} is finer than a microsecond")),
+        Err(Bad::TooLarge) => Err(format!("{text:?} is longer than any duration")),
+    }
+}
+
+/// Reads `64KiB`, `1GB`, `1.5MiB`, `512B`.
+pub(super) fn read_size(text: &str) -> Result<u64, String> {
+    read_with_unit(text, &SIZE_UNITS).map_err(|bad| match bad {
+        Bad::NoUnit(number) => format!(
+            "{text:?} has no unit; write \"{number}B\" or \"{number}KiB\" \
+             (B, KiB, MiB, GiB, TiB, KB, MB, GB, TB)"
+        ),
+        Bad::Unit(unit) => format!(
+            "{text:?}: no unit {unit:?}; the units are B, KiB, MiB, GiB, TiB, KB, MB, GB and TB"
+        ),
+        Bad::Number => format!("{text:?} is no size; write it like \"2MiB\""),
+        Bad::TooFine => format!("{text:?} is no whole number of bytes"),
+        Bad::TooLarge => format!("{text:?} is larger than any size"),
+    })
+}
+
+/// The duration in the largest unit that holds it exactly; what is finer than a microsecond is
+/// dropped.
+pub(super) fn show_time(time: Duration) -> String {
+    let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    if us == 0 { "0s".to_owned() } else { show_with_unit(us, &TIME_UNITS) }
+}
+
+/// The size in the largest unit that holds it exactly.
+pub(super) fn show_size(bytes: u64) -> String {
+    if bytes == 0 { "0B".to_owned() } else { show_with_unit(bytes, &SIZE_UNITS) }
+}
+
+/// Why a number with a unit can't be read.
+enum Bad<'a> {
+    NoUnit(&'a str),
+    Unit(&'a str),
+    Number,
+    TooFine,
+    TooLarge,
+}
+
+fn read_with_unit<'a>(text: &'a str, units: &[(&str, u64)]) -> Result<u64, Bad<'a>> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
+        return Err(Bad::Number);
+    }
+    if unit.is_empty() {
+        return Err(Bad::NoUnit(number));
+    }
+    let unit = unit.strip_prefix(' ').unwrap_or(unit);
+    let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
+        return Err(Bad::Unit(unit));
+    };
+    let whole: u64 = whole.parse().map_err(|_| Bad::TooLarge)?;
+    let part = read_fraction(fraction.trim_end_matches('0'), scale)?;
+    whole.checked_mul(scale).and_then(|sum| sum.checked_add(part)).ok_or(Bad::TooLarge)
+}
+
+/// The decimal fraction `0.digits` of `scale`, if it is a whole number.
+fn read_fraction<'a>(digits: &str, scale: u64) -> Result<u64, Bad<'a>> {
+    if digits.is_empty() {
+        return Ok(0);
+    }
+    // Twelve digits suffice for any whole number of the finest unit and keep the product small.
+    let power = u32::try_from(digits.len()).ok().filter(|&n| n <= 12).ok_or(Bad::TooFine)?;
+    let value: u128 = digits.parse().map_err(|_| Bad::Number)?;
+    let (product, base) = (value * u128::from(scale), 10_u128.pow(power));
+    if product % base != 0 {
+        return Err(Bad::TooFine);
+    }
+    u64::try_from(product / base).map_err(|_| Bad::TooLarge)
+}
+
+fn show_with_unit(value: u64, units: &[(&str, u64)]) -> String {
+    let &(name, scale) = units
+        .iter()
+        .find(|(_, scale)| value.is_multiple_of(*scale))
+        .expect("the last unit is one and divides everything");
+    format!("{}{name}", value / scale)
+}
+
+/// A number with up to three decimals, exact: factors and shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Decimal {
+    thousandths: u32,
+}
+
+impl Decimal {
+    /// The number `thousandths / 1000`.
+    pub const fn from_thousandths(thousandths: u32) -> Self {
+        Self { thousandths }
+    }
+
+    /// The number times 1,000, exact.
+    pub const fn thousandths(self) -> u32 {
+        self.thousandths
+    }
+
+    /// The number for what is not decided by it: drawing of synthetic webs, printing.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.thousandths) / 1_000.0
+    }
+
+    /// Reads `10`, `0.25`.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || !digits(whole) || !digits(fraction) {
+            return Err(format!("{text} is no plain decimal number; write it like 2.5"));
+        }
+        if fraction.trim_end_matches('0').len() > 3 {
+            return Err(format!("{text} has more than three decimals"));
+        }
+        let fraction = format!("{fraction:0<3}");
+        let thousandths = whole
+            .parse::<u32>()
+            .ok()
+            .and_then(|whole| whole.checked_mul(1_000))
+            .zip(fraction[..3].parse::<u32>().ok())
+            .and_then(|(whole, part)| whole.checked_add(part));
+        thousandths.map(Self::from_thousandths).ok_or_else(|| format!("{text} is too large"))
+    }
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, part) = (self.thousandths / 1_000, self.thousandths % 1_000);
+        let text = format!("{whole}.{part:03}");
+        f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        let cases: &[(&str, Result<u64, &str>, &str)] = &[
+            ("10s", Ok(10_000_000), "whole seconds"),
+            ("500ms", Ok(500_000), "whole milliseconds"),
+            ("5m", Ok(300_000_000), "m is minutes"),
+            ("24h", Ok(86_400_000_000), "hours"),
+            ("30d", Ok(2_592_000_000_000), "days"),
+            ("7us", Ok(7), "the finest unit"),
+            ("0s", Ok(0), "zero needs a unit too"),
+            ("1.5s", Ok(1_500_000), "decimals"),
+            ("0.000001s", Ok(1), "decimals down to the microsecond"),
+            ("1.50000000000000000000s", Ok(1_500_000), "zeros at the end don't count"),
+            ("10 s", Ok(10_000_000), "one space is harmless"),
+            ("1", Err("write \"1s\" or \"1000ms\" ("), "no unit: say what to write"),
+            ("1.5", Err("write \"1.5s\" or \"1500ms\" ("), "the same in the other unit"),
+            ("0", Err("write \"0s\" ("), "zero in one unit is enough"),
+            ("0.00001", Err("write \"0.00001s\" ("), "no whole number of milliseconds"),
+            ("1x", Err("no unit \"x\""), "unknown unit"),
+            ("1M", Err("no unit \"M\""), "case matters"),
+            ("", Err("no duration"), "nothing"),
+            ("s", Err("no duration"), "no number"),
+            ("-1s", Err("no duration"), "negative"),
+            ("1.s", Err("no duration"), "no digit after the point"),
+            (".5s", Err("no duration"), "no digit before it"),
+            ("1.2.3s", Err("no duration"), "two points"),
+            ("0.0000001s", Err("finer"), "below a microsecond"),
+            ("213503983d", Err("longer"), "past 64 bits of microseconds"),
+            ("99999999999999999999s", Err("longer"), "past 64 bits"),
+        ];
+        for (text, expected, why) in cases {
+            let got = read_time(text).map(|time| time.as_micros() as u64);
+            check(text, got, expected, why);
+        }
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        let cases: &[(&str, Result<u64, &str>, &str)] = &[
+            ("512B", Ok(512), "bytes"),
+            ("64KiB", Ok(65_536), "powers of 1,024"),
+            ("2MiB", Ok(2 << 20), "powers of 1,024"),
+            ("1GB", Ok(1_000_000_000), "powers of 1,000"),
+            ("1.5KiB", Ok(1_536), "decimals that make whole bytes"),
+            ("16TiB", Ok(16 << 40), "the largest unit"),
+            ("1.0001KiB", Err("whole number"), "1,024.1024 bytes"),
+            ("65536", Err("\"65536B\" or \"65536KiB\""), "no unit"),
+            ("1kb", Err("no unit \"kb\""), "case matters: k and K differ elsewhere"),
+            ("1G", Err("no unit \"G\""), "G says neither 1,000 nor 1,024"),
+            ("16777216TiB", Err("larger"), "2^64 bytes"),
+        ];
+        for (text, expected, why) in cases {
+            check(text, read_size(text), expected, why);
+        }
+    }
+
+    #[test]
+    fn decimals_are_read() {
+        let cases: &[(&str, Result<u64, &str>, &str)] = &[
+            ("10", Ok(10_000), "a whole number"),
+            ("2.5", Ok(2_500), "one decimal"),
+            ("0.125", Ok(125), "three decimals"),
+            ("1.0000", Ok(1_000), "zeros at the end don't count"),
+            ("0.0001", Err("three decimals"), "finer than a thousandth"),
+            ("1e3", Err("plain decimal"), "no exponents"),
+            ("-1", Err("plain decimal"), "no signs"),
+            ("inf", Err("plain decimal"), "TOML has it, we don't"),
+            ("5000000", Err("too large"), "past 32 bits of thousandths"),
+        ];
+        for (text, expected, why) in cases {
+            let got = Decimal::read(text).map(|decimal| u64::from(decimal.thousandths()));
+            check(text, got, expected, why);
+        }
+    }
+
+    #[test]
+    fn law_what_is_shown_reads_back() {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> 11 >> (state >> 58 & 31)
+        };
+        for _ in 0..20_000 {
+            let (us, bytes, thousandths) = (next(), next(), next() as u32);
+            let time = Duration::from_micros(us);
+            assert_eq!(read_time(&show_time(time)), Ok(time));
+            assert_eq!(read_size(&show_size(bytes)), Ok(bytes));
+            let round = next() % 10_000 * TIME_UNITS[next() as usize % 6].1;
+            let time = Duration::from_micros(round);
+            assert_eq!(read_time(&show_time(time)), Ok(time));
+            let decimal = Decimal::from_thousandths(thousandths);
+            assert_eq!(Decimal::read(&decimal.to_string()), Ok(decimal));
+        }
+    }
+
+    fn check(text: &str, got: Result<u64, String>, expected: &Result<u64, &str>, why: &str) {
+        match (&got, expected) {
+            (Ok(value), Ok(right)) => assert_eq!(value, right, "{text}: {why}"),
+            (Err(error), Err(part)) => assert!(error.contains(part), "{text}: {why}: {error}"),
+            _ => panic!("{text}: {why}: got {got:?}, expected {expected:?}"),
+        }
+    }
+}
