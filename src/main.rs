@@ -1,2 +1,30 @@
-//! (top)
-fn main() {}
+//! From the command line to a command, and from how it ended to an exit code.
+
+use clap::Parser;
+use std::panic;
+use std::process::ExitCode;
+use sted::commands::{Cli, Exit};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log(&cli);
+    // A panic is a fault of the program; its message is printed by the panic itself.
+    let exit = match panic::catch_unwind(|| cli.run()) {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(failure)) => {
+            eprintln!("{failure}");
+            failure.exit
+        }
+        Err(_) => Exit::Internal,
+    };
+    exit.into()
+}
+
+fn start_log(cli: &Cli) {
+    let mut log =
+        env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"));
+    if let Some(level) = cli.log_level() {
+        log.filter_level(level);
+    }
+    log.format_target(false).init();
+}

@@ -1,1 +1,180 @@
-//! (station)
+//! The command line: what is asked for, and which command does it. One file per command.
+//!
+//! A command returns how it ended ([`Exit`]) or a [`Failure`], which `main` prints as one line per
+//! fault on stderr. Results go to stdout, everything else to stderr.
+
+#![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
+
+pub mod check;
+pub mod crawl;
+pub mod exit;
+mod lab;
+mod progress;
+mod summary;
+pub mod web;
+pub mod wire;
+
+pub use exit::Exit;
+
+use crate::conf::Conf;
+use clap::{ArgAction, Parser, Subcommand};
+use log::LevelFilter;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Longest configuration that is read, bytes: a larger file is something else.
+const CONF_BYTES_MAX: u64 = 4 << 20;
+
+/// A single-threaded, event-driven web crawler: polite, bounded, reproducible.
+///
+/// Everything a crawl does is decided by one configuration file; conf/reference.toml is its manual.
+#[derive(Debug, Parser)]
+#[command(name = "sted", version, arg_required_else_help = true, after_long_help = Exit::table())]
+#[command(max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    /// Say more on stderr: -v what happens, -vv to each server, -vvv to each URL
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub verbose: u8,
+    /// Say less on stderr: -q errors only, -qq nothing
+    #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "verbose")]
+    pub quiet: u8,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Crawl as a configuration says
+    ///
+    /// Runs the crawl until there is nothing left, a budget is reached, or SIGINT or SIGTERM comes:
+    /// then what is under way is finished and written. A second signal stops at once. Progress goes
+    /// to stderr; everything that was fetched goes to the job directory.
+    ///
+    /// Example: sted crawl conf/quickstart.toml
+    #[command(after_long_help = Exit::table())]
+    Crawl {
+        /// The configuration: a TOML file
+        conf: PathBuf,
+    },
+    /// Say whether a configuration is right, and what it comes to
+    ///
+    /// Names all mistakes at once, each with its line, or prints the effective configuration: every
+    /// key with its value, defaults included, as a file that can be used itself. Files that the
+    /// configuration names must be there.
+    ///
+    /// Example: sted check conf/polite.toml
+    #[command(after_long_help = check::EXITS)]
+    Check {
+        /// The configuration: a TOML file
+        conf: PathBuf,
+    },
+    /// Serve a synthetic web on this machine
+    ///
+    /// Serves the web that the file describes, with real sockets on 127.0.0.0/8 and its own
+    /// name server, for any crawler. Prints one line of JSON when it is ready: where its name
+    /// server is, where to start. Serves until SIGINT, SIGTERM, or the end of standard input.
+    ///
+    /// Example: sted web conf/lab.toml
+    #[command(after_long_help = Exit::table())]
+    Web {
+        /// The configuration: a TOML file with a lab section
+        conf: PathBuf,
+    },
+}
+
+impl Cli {
+    /// How much goes to stderr; `None`: as the environment (`RUST_LOG`) says, warnings at least.
+    pub fn log_level(&self) -> Option<LevelFilter> {
+        match (self.verbose, self.quiet) {
+            (0, 0) => None,
+            (0, 1) => Some(LevelFilter::Error),
+            (0, _) => Some(LevelFilter::Off),
+            (1, _) => Some(LevelFilter::Info),
+            (2, _) => Some(LevelFilter::Debug),
+            _ => Some(LevelFilter::Trace),
+        }
+    }
+
+    /// Does what is asked for.
+    ///
+    /// # Errors
+    /// Whatever kept the command from its end, with the exit code it means.
+    pub fn run(&self) -> Result<Exit, Failure> {
+        match &self.command {
+            Command::Check { conf } => check::run(conf),
+            Command::Crawl { conf } => crawl::run(conf),
+            Command::Web { conf } => web::run(conf),
+        }
+    }
+}
+
+/// Why a command did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The code to exit with.
+    pub exit: Exit,
+    /// What went wrong, for people: one line per fault.
+    pub text: String,
+}
+
+impl Failure {
+    /// A failure in one's own words.
+    pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
+        Self { exit, text: text.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Reads the configuration at `path`.
+///
+/// # Errors
+/// The file can't be read, or has mistakes: all of them.
+pub fn load(path: &Path) -> Result<Conf, Failure> {
+    let name = path.display().to_string();
+    let cannot = |why: &dyn fmt::Display| Failure::new(Exit::Usage, format!("{name}: {why}"));
+    let file = File::open(path).map_err(|error| cannot(&error))?;
+    let mut bytes = Vec::new();
+    file.take(CONF_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
+    if bytes.len() as u64 > CONF_BYTES_MAX {
+        return Err(cannot(&"too large to be a configuration"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| cannot(&"is not UTF-8 text"))?;
+    Conf::parse(&text, &name).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn log_levels() {
+        for (arguments, expected) in [
+            (&["sted", "check", "x"][..], None),
+            (&["sted", "-v", "check", "x"], Some(LevelFilter::Info)),
+            (&["sted", "check", "-vv", "x"], Some(LevelFilter::Debug)),
+            (&["sted", "-vvvv", "check", "x"], Some(LevelFilter::Trace)),
+            (&["sted", "-q", "check", "x"], Some(LevelFilter::Error)),
+            (&["sted", "-qq", "check", "x"], Some(LevelFilter::Off)),
+        ] {
+            let cli = Cli::try_parse_from(arguments).expect("valid arguments");
+            assert_eq!(cli.log_level(), expected, "{arguments:?}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+# sted: the commands of daily work. `make` lists them.
+
+CARGO ?= cargo
+CONF ?= conf/quickstart.toml
+PREFIX ?= /usr/local
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build crawl test check conformance bench golden doc install clean ci
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## get what the tests need and this machine lacks
+	@tests/deps
+
+build: ## build the program: target/release/sted
+	@tests/deps build
+	$(CARGO) build --release --locked
+
+crawl: build ## crawl as CONF=conf/quickstart.toml says
+	target/release/sted crawl $(CONF)
+
+test: deps ## run every test
+	$(CARGO) test --locked
+
+check: ## format, lints, documentation: all without a warning
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+
+conformance: ## run the conformance cases of DIR=folder
+	@test -n "$(DIR)" || { echo "usage: make conformance DIR=folder-of-cases" >&2; exit 2; }
+	STED_CONFORMANCE="$(abspath $(DIR))" $(CARGO) test --locked --test tests conformance:: -- --nocapture
+
+bench: build ## measure, with what else is there to compare with
+	bench/run
+
+golden: ## rewrite tests/golden from what the program says now: review it as a change
+	@tests/deps build
+	STED_GOLDEN=1 $(CARGO) test --locked --test tests
+	git --no-pager diff --stat -- tests/golden
+
+doc: ## build the documentation: target/doc/sted/index.html
+	$(CARGO) doc --locked --no-deps --document-private-items
+
+install: build ## install the program under PREFIX=/usr/local (and DESTDIR=)
+	install -D -m 755 target/release/sted "$(DESTDIR)$(PREFIX)/bin/sted"
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/sted" README.md conf/*.toml
+
+clean: ## remove what was built and fetched; crawls under jobs/ stay
+	$(CARGO) clean
+	rm -rf .venv
+
+ci: ## what must pass before a change is called done
+	@.ci/run

@@ -1,0 +1,69 @@
+//! `sted check`: is the configuration right, and what does it come to.
+//!
+//! Prints the effective configuration as TOML that reads back as the same; remarks are comments.
+//! The files it names are opened, not read: that they are there is checked, not what is in them.
+
+use super::{Exit, Failure, load};
+use crate::conf::Conf;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The exit codes of this command, for its help.
+pub(super) const EXITS: &str = "Exit codes:
+   0  the configuration is right
+   2  it is not, or a file is missing; the mistakes are on stderr
+   3  its effective form could not be written";
+
+/// Checks the configuration at `path` and prints what it comes to.
+///
+/// # Errors
+/// The mistakes of the file; a file it names that can't be opened; stdout that can't be written.
+pub fn run(path: &Path) -> Result<Exit, Failure> {
+    let conf = load(path)?;
+    let missing = missing_files(&conf, path);
+    if !missing.is_empty() {
+        return Err(Failure::new(Exit::Usage, missing.join("\n")));
+    }
+    let text = format!("{}\n{}", remarks(&conf, path), conf.render());
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        // Who has read enough has what was wanted: `sted check x.toml | head`.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Finished),
+        Err(error) => Err(Failure::new(Exit::Disk, format!("cannot write to stdout: {error}"))),
+        Ok(()) => Ok(Exit::Finished),
+    }
+}
+
+/// What the keys alone don't say.
+fn remarks(conf: &Conf, path: &Path) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let agent = conf.identity.user_agent();
+    let target = match &conf.lab {
+        Some(_) => "its own lab on this machine",
+        None if conf.scope.is_bounded() => "the hosts and domains named in [scope]",
+        None => "the open web",
+    };
+    format!(
+        "# Effective configuration of {} (sted {version}).\n\
+         # User-Agent: {agent}\n\
+         # Crawls: {target}\n",
+        path.display()
+    )
+}
+
+fn missing_files(conf: &Conf, path: &Path) -> Vec<String> {
+    let named = [
+        ("job.seeds_file", &conf.job.seeds_file),
+        ("names.hosts_file", &conf.names.hosts_file),
+        ("tls.roots_file", &conf.tls.roots_file),
+    ];
+    let opened = named.into_iter().filter_map(|(key, file)| {
+        let file = file.as_deref()?;
+        let error =
+            File::open(file).and_then(|file| file.metadata()).map_or_else(Some, |facts| {
+                facts.is_dir().then(|| io::Error::from(io::ErrorKind::IsADirectory))
+            })?;
+        Some(format!("{}: {key}: cannot open {}: {error}", path.display(), file.display()))
+    });
+    opened.collect()
+}

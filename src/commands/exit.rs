@@ -1,0 +1,112 @@
+//! Exit codes: what a script or a supervisor can tell from the end of the program.
+//!
+//! "Finished", "budget reached" and "interrupted" differ: only after the first is there nothing
+//! left to do. The numbers are part of the interface and never change their meaning.
+
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All there was to do is done.
+    Finished,
+    /// The command line or the configuration is wrong.
+    Usage,
+    /// A file could not be read or written, or the disk is full.
+    Disk,
+    /// The system refused what the crawl needs: descriptors, sockets, a resolver.
+    System,
+    /// The job directory is in use, or holds an earlier crawl.
+    Job,
+    /// Stopped by a signal; what was under way was finished and everything is on disk.
+    Interrupted,
+    /// Stopped at once by a second signal; what was not yet synced is lost.
+    Forced,
+    /// The budget of pages or bytes is reached; there is more to fetch.
+    Budget,
+    /// The budget of time is reached; there is more to fetch.
+    Time,
+    /// A fault of the program: please report it.
+    Internal,
+}
+
+impl Exit {
+    /// Every exit there is, by number.
+    pub const ALL: [Self; 10] = [
+        Self::Finished,
+        Self::Usage,
+        Self::Disk,
+        Self::System,
+        Self::Job,
+        Self::Interrupted,
+        Self::Forced,
+        Self::Budget,
+        Self::Time,
+        Self::Internal,
+    ];
+
+    /// The number the program exits with.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Finished => 0,
+            Self::Usage => 2,
+            Self::Disk => 3,
+            Self::System => 4,
+            Self::Job => 5,
+            Self::Interrupted => 11,
+            Self::Forced => 13,
+            Self::Budget => 14,
+            Self::Time => 15,
+            Self::Internal => 17,
+        }
+    }
+
+    /// What it means, in a line.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Finished => "finished: all there was to do is done",
+            Self::Usage => "the command line or the configuration is wrong",
+            Self::Disk => "a file could not be read or written, or the disk is full",
+            Self::System => "the system refused descriptors, sockets or a resolver",
+            Self::Job => "the job directory is in use, or holds an earlier crawl",
+            Self::Interrupted => "stopped by a signal; what was under way is finished and on disk",
+            Self::Forced => "stopped at once by a second signal; what was not synced is lost",
+            Self::Budget => "pages_max or bytes_max is reached; there is more to fetch",
+            Self::Time => "time_max is reached; there is more to fetch",
+            Self::Internal => "a fault of the program; please report it",
+        }
+    }
+
+    /// The table of all exits, as the help shows it.
+    pub fn table() -> String {
+        let mut table = String::from("Exit codes:\n");
+        for exit in Self::ALL {
+            table.push_str(&format!("  {:>2}  {}\n", exit.code(), exit.meaning()));
+        }
+        table
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_differ_and_rise() {
+        assert!(Exit::ALL.windows(2).all(|pair| pair[0].code() < pair[1].code()));
+    }
+
+    #[test]
+    fn table_names_each_code() {
+        let table = Exit::table();
+        for exit in Exit::ALL {
+            assert!(table.contains(&format!("{:>2}  {}", exit.code(), exit.meaning())));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What is said while a crawl runs: a line that moves on a terminal, a line a period otherwise.
+
+use crate::conf::Conf;
+use crate::os::{View, signal};
+use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use std::cell::Cell;
+use std::time::Duration;
+
+/// Shows progress on stderr.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// The moving line, if there is a terminal.
+    line: Option<ProgressBar>,
+    period: Duration,
+    /// Pages and seconds at the last look, for the rate.
+    last: Cell<(u64, f64)>,
+}
+
+/// Between two looks at a moving line.
+const LOOK: Duration = Duration::from_millis(200);
+
+impl Progress {
+    /// Progress as the configuration and the terminal want it.
+    pub(super) fn new(conf: &Conf) -> Self {
+        let line = signal::is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+            ProgressBar::new_spinner().with_style(style.expect("the template is right"))
+        });
+        let period = if line.is_some() { LOOK } else { conf.report.progress_period };
+        Self { line, period, last: Cell::new((0, 0.0)) }
+    }
+
+    /// How often it is to be called.
+    pub(super) fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// Shows how far the crawl is.
+    pub(super) fn show(&self, view: &View<'_>) {
+        let text = self.text(view);
+        match &self.line {
+            Some(line) => {
+                line.set_message(text);
+                line.tick();
+            }
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Takes the moving line away.
+    pub(super) fn clear(&self) {
+        if let Some(line) = &self.line {
+            line.finish_and_clear();
+        }
+    }
+
+    fn text(&self, view: &View<'_>) -> String {
+        let engine = &view.engine;
+        let counts = engine.counts();
+        let seconds = engine.elapsed().as_secs_f64();
+        let (pages_before, seconds_before) = self.last.replace((counts.pages, seconds));
+        let since = (seconds - seconds_before).max(1e-3);
+        let rate = (counts.pages - pages_before) as f64 / since;
+        let (busy, parked) = engine.connections();
+        format!(
+            "{} pages, {rate:.0}/s, {}; {} URLs wait on {} servers; {busy} connections, {parked} \
+             parked; {}",
+            HumanCount(counts.pages),
+            HumanBytes(counts.received_bytes),
+            HumanCount(engine.frontier().urls() as u64),
+            HumanCount(engine.frontier().servers() as u64),
+            HumanDuration(Duration::from_secs(engine.elapsed().as_secs())),
+        )
+    }
+}

@@ -1,0 +1,170 @@
+//! What a crawl came to: for people at its end, and as JSON in the job directory.
+
+use crate::engine::contract::StopReason;
+use crate::engine::counts::Counts;
+use crate::os::{View, signal};
+use crate::stats::Stage;
+use crate::store::Totals;
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// The figures of a crawl.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Summary {
+    reason: Option<StopReason>,
+    elapsed: Duration,
+    counts: Counts,
+    archive: Totals,
+    servers: usize,
+    urls_waiting: usize,
+    /// CPU time of all threads of the process, in microseconds.
+    user_us: u64,
+    system_us: u64,
+    /// Wall time of the loop by stage, in nanoseconds.
+    stages_ns: Vec<(&'static str, u64)>,
+    lag_p50_us: u64,
+    lag_p99_us: u64,
+    lag_max_us: u64,
+    turns: u64,
+}
+
+impl Summary {
+    /// The figures as they stand.
+    pub(super) fn of(view: &View<'_>) -> Self {
+        let cpu = signal::process_cpu();
+        let ticks = view.engine.meter().read();
+        let engine = &view.engine;
+        Self {
+            reason: engine.stop_reason(),
+            elapsed: engine.elapsed(),
+            counts: engine.counts().clone(),
+            archive: engine.archive(),
+            servers: engine.frontier().servers(),
+            urls_waiting: engine.frontier().urls(),
+            user_us: cpu.user_us,
+            system_us: cpu.system_us,
+            stages_ns: Stage::ALL.iter().map(|stage| stage.name()).zip(ticks).collect(),
+            lag_p50_us: view.lag_us.quantile(0.5),
+            lag_p99_us: view.lag_us.quantile(0.99),
+            lag_max_us: view.lag_us.max(),
+            turns: view.turns,
+        }
+    }
+
+    /// For people.
+    pub(super) fn text(&self, directory: &Path) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            writeln!(text, "{name:<22}{value}").expect("a string takes all");
+        };
+        let counts = &self.counts;
+        let seconds = self.elapsed.as_secs_f64().max(1e-3);
+        let cpu = (self.user_us + self.system_us) as f64 / 1e6;
+        let per_cpu = counts.pages as f64 / cpu.max(1e-6);
+        line("ended", self.reason_text().to_owned());
+        line("time", format!("{seconds:.1} s, of which {cpu:.1} s of CPU"));
+        line(
+            "pages",
+            format!("{} ({:.0}/s)", HumanCount(counts.pages), counts.pages as f64 / seconds),
+        );
+        line("pages per CPU-second", format!("{per_cpu:.0}"));
+        line("outcomes", pairs(counts.outcomes.iter()));
+        line("statuses", pairs(counts.statuses.iter()));
+        line("bytes received", HumanBytes(counts.received_bytes).to_string());
+        let requests = &counts.requests_per_connection;
+        line(
+            "requests",
+            format!(
+                "{}, on {} connections: {:.1} each, {} at most",
+                HumanCount(counts.requests),
+                HumanCount(counts.connections),
+                requests.mean(),
+                requests.max(),
+            ),
+        );
+        line("pipelined", format!("{}, {} sent again", counts.pipelined, counts.left_over));
+        line(
+            "handshakes",
+            format!(
+                "{} full, {} resumed; {} visits on kept connections",
+                counts.handshakes_full, counts.handshakes_resumed, counts.parked_again
+            ),
+        );
+        line("servers", format!("{}, {} given up", self.servers, counts.retired));
+        line(
+            "links",
+            format!("{}, {} new URLs", HumanCount(counts.links), HumanCount(counts.urls_new)),
+        );
+        line(
+            "loop lag",
+            format!(
+                "{} us median, {} us at 99%, {} us at most",
+                self.lag_p50_us, self.lag_p99_us, self.lag_max_us
+            ),
+        );
+        if self.urls_waiting > 0 {
+            line("URLs left", HumanCount(self.urls_waiting as u64).to_string());
+        }
+        let place = |name: &str| directory.join(name).display().to_string();
+        if self.archive.records > 0 {
+            let size = HumanBytes(self.archive.warc_bytes);
+            line(
+                "archive",
+                format!("{} ({} records, {size})", place("warc"), self.archive.records),
+            );
+            line("index", place("index"));
+        }
+        line("crawl log", place("crawl.log"));
+        line("figures", place("summary.json"));
+        text
+    }
+
+    /// For programs.
+    pub(super) fn json(&self) -> String {
+        let value = json!({
+            "ended": self.reason_text(),
+            "seconds": self.elapsed.as_secs_f64(),
+            "cpu_user_us": self.user_us,
+            "cpu_system_us": self.system_us,
+            "servers": self.servers,
+            "urls_left": self.urls_waiting,
+            "counts": self.counts,
+            "archive": self.archive,
+            "loop": {
+                "turns": self.turns,
+                "lag_us": {
+                    "p50": self.lag_p50_us,
+                    "p99": self.lag_p99_us,
+                    "max": self.lag_max_us,
+                },
+                "stages_ns": self.stages_ns.iter().copied().collect::<BTreeMap<_, _>>(),
+            },
+        });
+        let mut text = serde_json::to_string_pretty(&value).expect("plain values");
+        text.push('\n');
+        text
+    }
+
+    fn reason_text(&self) -> &'static str {
+        match self.reason {
+            Some(StopReason::Finished) => "finished",
+            Some(StopReason::Pages) => "budget of pages reached",
+            Some(StopReason::Bytes) => "budget of bytes reached",
+            Some(StopReason::Time) => "budget of time reached",
+            Some(StopReason::Interrupted) => "interrupted",
+            Some(StopReason::Trouble) => "stopped by trouble of our own",
+            None => "stopped at once",
+        }
+    }
+}
+
+fn pairs<K: std::fmt::Display, V: std::fmt::Display>(
+    pairs: impl Iterator<Item = (K, V)>,
+) -> String {
+    let words: Vec<String> = pairs.map(|(key, value)| format!("{key} {value}")).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}

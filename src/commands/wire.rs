@@ -1,0 +1,255 @@
+//! From the configuration to each part's own settings: the one place that knows both sides.
+//!
+//! Every key of the configuration ends here in a setting of a station, the engine or the world;
+//! nothing below knows the file.
+
+use crate::conf::{Conf, Events, Lab, sections};
+use crate::engine::settings::{Connections, Identity, Limits, Retries, Robots, Settings};
+use crate::http::coding::{Coding, DecodeLimits};
+use crate::store::digest::Algorithm;
+use crate::url::scope::{FromSeeds, Schemes};
+use crate::web::Budget;
+use crate::{dns, frontier, http, lab, links, os, seen, store, url};
+
+/// The engine's settings. `key` is the crawl's own, for its fingerprints.
+pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
+    Settings {
+        identity: identity(conf),
+        limits: Limits {
+            pages_max: conf.limits.pages_max,
+            bytes_max: conf.limits.bytes_max,
+            time_max: conf.limits.time_max,
+        },
+        connections: connections(&conf.connections),
+        retries: retries(&conf.retries),
+        robots: robots(&conf.politeness),
+        redirects_max: u8::try_from(conf.fetch.redirects_max).unwrap_or(u8::MAX - 1),
+        reply: http::response::Limits {
+            head_bytes_max: conf.fetch.head_bytes_max,
+            fields_max: conf.fetch.fields_max,
+            body_bytes_max: conf.fetch.body_bytes_max as u64,
+            ..http::response::Limits::default()
+        },
+        coding: DecodeLimits { decoded_bytes_max: conf.fetch.decoded_bytes_max as u64 },
+        pipeline: http::pipeline::Settings {
+            enabled: conf.pipeline.enabled,
+            depth_max: u8::try_from(conf.pipeline.depth_max).unwrap_or(u8::MAX),
+            requests_new: conf.pipeline.allowance_new,
+            ..http::pipeline::Settings::default()
+        },
+        frontier: frontier(conf),
+        names: names(&conf.names),
+        seen: seen::Settings { urls_max: conf.memory.seen_max },
+        key: conf.url.settings(),
+        scope: scope(&conf.scope),
+        links: links(conf),
+        store: store(&conf.store),
+        fingerprint_key: key,
+        held_bytes_max: conf.memory.buffers,
+        robots_bytes_max: conf.memory.robots,
+        turn_bytes_max: conf.fetch.work_bytes_per_turn,
+    }
+}
+
+/// The real world's settings.
+pub fn world(conf: &Conf, period: std::time::Duration) -> os::Settings {
+    let names = &conf.names;
+    let tls = &conf.tls;
+    os::Settings {
+        names: os::dns::Settings {
+            servers: names.servers.clone(),
+            timeout: names.timeout,
+            tries: names.tries,
+            hosts_file: names.hosts_file.clone(),
+        },
+        tls: os::tls::Settings {
+            verify: tls.verify,
+            roots_file: tls.roots_file.clone(),
+            sessions_max: tls.sessions_max,
+            key_exchange: match tls.post_quantum {
+                true => os::tls::KeyExchange::PostQuantum,
+                false => os::tls::KeyExchange::Classic,
+            },
+        },
+        read_bytes_per_turn: conf.connections.read_bytes_per_turn,
+        period,
+    }
+}
+
+/// The lab's settings; `follow_stdin` ends it with its parent.
+pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
+    let file = |name: &str| section.directory.join(name);
+    let tries = conf.retries.retries_max + 1;
+    let redirects = conf.fetch.redirects_max;
+    lab::Settings {
+        web: section.web.settings(),
+        budget: Budget { redirects, tries, robots: conf.politeness.robots },
+        log: (section.events != Events::None).then(|| file("events.jsonl")),
+        requests_logged: section.events == Events::Requests,
+        manifest: section.manifest.then(|| file("manifest.jsonl")),
+        ca: Some(file("ca.pem")),
+        follow_stdin: true,
+        ..lab::Settings::default()
+    }
+}
+
+fn identity(conf: &Conf) -> Identity {
+    let mut fields = vec![("Accept".to_owned(), conf.fetch.accept.clone())];
+    fields.extend(conf.fetch.headers.iter().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    }));
+    Identity {
+        software: format!("sted/{}", env!("CARGO_PKG_VERSION")),
+        product: conf.identity.product.clone(),
+        user_agent: conf.identity.user_agent(),
+        from: conf.identity.from.clone(),
+        operator: conf.identity.contact.clone(),
+        job: conf.job.name.clone(),
+        fields,
+        config: Algorithm::Sha256Hex.of(conf.render().as_bytes()).to_string(),
+        codings: conf.fetch.codings.iter().map(|coding| coding_of(*coding)).collect(),
+    }
+}
+
+fn coding_of(coding: sections::Coding) -> Coding {
+    match coding {
+        sections::Coding::Gzip => Coding::Gzip,
+        sections::Coding::Deflate => Coding::Deflate,
+        sections::Coding::Brotli => Coding::Brotli,
+        sections::Coding::Zstd => Coding::Zstd,
+    }
+}
+
+fn connections(conf: &sections::Connections) -> Connections {
+    Connections {
+        open_max: conf.open_max,
+        idle_timeout: conf.idle_timeout,
+        connect_timeout: conf.connect_timeout,
+        tls_timeout: conf.tls_timeout,
+        head_timeout: conf.head_timeout,
+        body_timeout: conf.body_timeout,
+        fetch_timeout: conf.fetch_timeout,
+        stop_timeout: conf.stop_timeout,
+        allowed: conf.addresses_allowed.clone(),
+    }
+}
+
+fn retries(conf: &sections::Retries) -> Retries {
+    let narrow = |count: u32| u8::try_from(count).unwrap_or(u8::MAX);
+    Retries {
+        url_retries_max: narrow(conf.retries_max),
+        server_failures_max: narrow(conf.server_failures_max),
+        wait: conf.retry_wait,
+        factor_milli: conf.retry_factor.thousandths(),
+        wait_max: conf.retry_wait_max,
+        retry_after_max: conf.retry_after_max,
+    }
+}
+
+fn robots(conf: &sections::Politeness) -> Robots {
+    Robots {
+        obey: conf.robots,
+        ttl: conf.robots_ttl,
+        retry_wait: conf.robots_retry_wait,
+        unreachable_max: conf.robots_unreachable_max,
+        crawl_delay_max: conf.crawl_delay_max,
+        ..Robots::default()
+    }
+}
+
+fn frontier(conf: &Conf) -> frontier::Settings {
+    let politeness = &conf.politeness;
+    frontier::Settings {
+        burst: match politeness.burst {
+            sections::Burst::Requests(count) => frontier::Burst::Requests(count),
+            sections::Burst::Server => frontier::Burst::Server,
+        },
+        delay: politeness.delay,
+        delay_factor_milli: politeness.delay_factor.thousandths(),
+        delay_max: politeness.delay_max,
+        address_visits_max: politeness.address_visits_max,
+        address_delay: politeness.address_delay,
+        domain_visits_max: politeness.domain_visits_max,
+        domain_delay: politeness.domain_delay,
+        urls_max: conf.memory.urls_max,
+        urls_per_server_max: conf.memory.urls_per_server_max,
+        servers_max: conf.memory.servers_max,
+    }
+}
+
+fn names(conf: &sections::Names) -> dns::Settings {
+    dns::Settings {
+        ttl_min: conf.ttl_min,
+        ttl_max: conf.ttl_max,
+        negative_ttl: conf.negative_ttl,
+        failure_ttl: conf.failure_ttl,
+        in_flight_max: conf.in_flight_max,
+        names_max: conf.names_max,
+        families: conf.families,
+    }
+}
+
+fn scope(conf: &sections::Scope) -> url::scope::Settings {
+    let http = conf.schemes.contains(&sections::Scheme::Http);
+    let https = conf.schemes.contains(&sections::Scheme::Https);
+    let usize_of = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    url::scope::Settings {
+        schemes: match (http, https) {
+            (true, false) => Schemes::Http,
+            (false, true) => Schemes::Https,
+            _ => Schemes::Any,
+        },
+        from_seeds: match conf.span {
+            sections::Span::Any => FromSeeds::Any,
+            sections::Span::Host => FromSeeds::Host,
+            sections::Span::Domain => FromSeeds::Domain,
+            sections::Span::Prefix => FromSeeds::Prefix,
+        },
+        hosts: conf.hosts.clone(),
+        domains: conf.domains.clone(),
+        prefixes: conf.prefixes.clone(),
+        include: conf.include.clone(),
+        exclude: conf.exclude.clone(),
+        depth_max: conf.depth_max.unwrap_or(u32::MAX),
+        url_bytes_max: conf.url_bytes_max,
+        path_depth_max: usize_of(conf.path_depth_max),
+        segment_repeats_max: usize_of(conf.segment_repeats_max),
+        query_params_max: usize_of(conf.query_params_max),
+        ..url::scope::Settings::default()
+    }
+}
+
+fn links(conf: &Conf) -> links::Settings {
+    links::Settings {
+        embedded: conf.links.embedded,
+        forms: conf.links.forms,
+        obey_nofollow: conf.links.nofollow == sections::Marks::Obey,
+        obey_meta: conf.links.robots_meta == sections::Marks::Obey,
+        product: conf.identity.product.clone(),
+        links_max: conf.links.links_max,
+        ..links::Settings::default()
+    }
+}
+
+fn store(conf: &sections::Store) -> store::Settings {
+    store::Settings {
+        format: match conf.format {
+            sections::Format::None => store::Format::None,
+            sections::Format::Warc => store::Format::Warc,
+        },
+        gzip_level: conf.gzip_level,
+        file_bytes_max: conf.file_bytes_max,
+        prefix: conf.prefix.clone(),
+        digest: match conf.digest {
+            sections::Digest::Sha1 => Algorithm::Sha1Base32,
+            sections::Digest::Sha256 => Algorithm::Sha256Base32,
+        },
+        requests: conf.requests,
+        robots: conf.robots,
+        buffer_bytes: conf.buffer_bytes,
+        sync_period: conf.sync_period,
+        revisit_names_max: conf.revisits_max,
+        ..store::Settings::default()
+    }
+}
