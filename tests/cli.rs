@@ -1,0 +1,143 @@
+//! The program from outside: what it prints, on which stream, and its exit code.
+
+use super::util::{Run, golden, read, run, sted};
+use std::fs;
+use std::process::Stdio;
+use sted::commands::Exit;
+use sted::conf::Conf;
+
+#[test]
+fn help_is_as_reviewed() {
+    for (name, arguments) in [
+        ("help.txt", &["--help"][..]),
+        ("help-short.txt", &["-h"]),
+        ("help-crawl.txt", &["crawl", "--help"]),
+        ("help-check.txt", &["check", "--help"]),
+        ("help-web.txt", &["web", "--help"]),
+    ] {
+        let run = run(arguments);
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{arguments:?}");
+        golden(name, &run.out);
+    }
+}
+
+#[test]
+fn version_is_the_package_s() {
+    let run = run(&["--version"]);
+    assert_eq!(run.code, Some(0));
+    assert_eq!(run.out, format!("sted {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_says_why() {
+    for (arguments, says) in [
+        (&["chekc", "x"][..], "'check'"),
+        (&["check"], "<CONF>"),
+        (&["check", "a", "b"], "unexpected argument 'b'"),
+        (&["-v", "-q", "check", "a"], "cannot be used with"),
+        (&[], "Usage: sted"),
+    ] {
+        let run = run(arguments);
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{arguments:?}: {run:?}");
+        assert!(run.err.contains(says), "{arguments:?}: {}", run.err);
+    }
+}
+
+#[test]
+fn check_prints_what_a_file_comes_to() {
+    for name in ["reference", "quickstart", "lab"] {
+        let path = format!("conf/{name}.toml");
+        let run = run(&["check", &path]);
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{path}");
+        let printed = Conf::parse(&run.out, "printed").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(Ok(printed), Conf::parse(&read(&path), &path), "{path}");
+    }
+}
+
+#[test]
+fn check_of_what_it_printed_prints_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("effective.toml");
+    let first = run(&["check", "conf/quickstart.toml"]).out;
+    fs::write(&path, &first).expect("written");
+    let again = run(&["check", path.to_str().expect("a UTF-8 path")]).out;
+    let body = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(body(&again), body(&first), "all but the line that names the file");
+    assert!(body(&first).len() > 100);
+}
+
+#[test]
+fn check_names_every_mistake_on_stderr() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(
+        folder.path().join("bad.toml"),
+        "[lab]\n[politeness]\ndelay = \"1\"\ndealy_max = \"1s\"\n[store]\ngzip_level = 99\n",
+    )
+    .expect("written");
+    let output = sted(&["check", "bad.toml"]).current_dir(folder.path()).output();
+    let run = Run::of(output.expect("the program starts"));
+    assert_eq!((run.code, run.out.as_str()), (Some(2), ""));
+    golden("check-bad.txt", &run.err);
+}
+
+#[test]
+fn check_of_files_that_can_not_be_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(folder.path().join(name), bytes).expect("written");
+    };
+    write("latin.toml", b"[job]\nname = \"\xfc\"\n");
+    write("huge.toml", &vec![b'#'; (4 << 20) + 1]);
+    write("seeds.toml", b"[lab]\n[job]\nseeds_file = \"none-such\"\n");
+    write("folder.toml", b"[lab]\n[tls]\nroots_file = \".\"\n");
+    for (name, says) in [
+        ("missing.toml", "missing.toml: No such file"),
+        (".", ".: Is a directory"),
+        ("latin.toml", "latin.toml: is not UTF-8"),
+        ("huge.toml", "huge.toml: too large"),
+        ("seeds.toml", "seeds.toml: job.seeds_file: cannot open none-such: No such file"),
+        ("folder.toml", "folder.toml: tls.roots_file: cannot open .: is a directory"),
+    ] {
+        let output = sted(&["check", name]).current_dir(folder.path()).output();
+        let run = Run::of(output.expect("the program starts"));
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{name}: {}", run.err);
+        assert!(run.err.contains(says), "{name}: {}", run.err);
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_fault() {
+    let mut child = sted(&["check", "conf/reference.toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let run = Run::of(child.wait_with_output().expect("it ends"));
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_full_disk_is_said() {
+    // Writing to this device fails as on a full disk.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+    let output = sted(&["check", "conf/reference.toml"]).stdout(full).output();
+    let run = Run::of(output.expect("the program starts"));
+    assert_eq!(run.code, Some(3));
+    assert!(run.err.contains("cannot write to stdout"), "{}", run.err);
+}
+
+#[test]
+fn readme_tells_the_exit_codes() {
+    let readme = read("README.md");
+    let told: Vec<&str> = readme
+        .lines()
+        .skip_while(|line| *line != "### Exit codes")
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    let known: Vec<String> =
+        Exit::ALL.iter().map(|exit| format!("| {} | {} |", exit.code(), exit.meaning())).collect();
+    assert_eq!(told, known);
+}

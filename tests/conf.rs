@@ -1,0 +1,142 @@
+//! The files under `conf/`: the manual equals the code, and what is shipped is right.
+
+use super::util::{read, root};
+use std::collections::BTreeSet;
+use sted::conf::{Conf, Key, Lab};
+
+/// The configuration that the manual describes: every default, the lab included.
+fn manual() -> Conf {
+    Conf { lab: Some(Lab::default()), ..Conf::default() }
+}
+
+/// A key as it stands in the manual: the comment above it, and the line.
+struct Entry {
+    section: String,
+    name: String,
+    value: String,
+    comment: String,
+}
+
+/// The keys of the manual, read line by line: not by the parser that is tested with it.
+fn entries(text: &str) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut section = String::new();
+    let mut comment = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(words) = line.strip_prefix('#') {
+            comment.push_str(words);
+        } else if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']').to_owned();
+            comment.clear();
+        } else if let Some((name, value)) = line.split_once(" = ") {
+            let mut value = value.to_owned();
+            while value.starts_with('[') && !value.ends_with(']') {
+                value.push('\n');
+                value.push_str(lines.next().expect("a list has an end"));
+            }
+            let comment = std::mem::take(&mut comment);
+            entries.push(Entry { section: section.clone(), name: name.to_owned(), value, comment });
+        } else {
+            assert!(line.is_empty(), "neither comment nor key: {line}");
+            comment.clear();
+        }
+    }
+    entries
+}
+
+#[test]
+fn manual_holds_the_defaults() {
+    let text = read("conf/reference.toml");
+    let conf = Conf::parse(&text, "conf/reference.toml").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(conf, manual());
+}
+
+#[test]
+fn manual_has_every_key_and_no_other_in_order() {
+    let in_file: Vec<_> = entries(&read("conf/reference.toml"))
+        .into_iter()
+        .map(|entry| (entry.section, entry.name, entry.value))
+        .collect();
+    let in_code: Vec<_> = manual()
+        .keys()
+        .into_iter()
+        .map(|key| (key.section.to_owned(), key.name.to_owned(), key.value))
+        .collect();
+    let set = |keys: &[(String, String, String)]| keys.iter().cloned().collect::<BTreeSet<_>>();
+    let (file, code) = (set(&in_file), set(&in_code));
+    let only_file: Vec<_> = file.difference(&code).collect();
+    let only_code: Vec<_> = code.difference(&file).collect();
+    assert!(
+        only_file.is_empty() && only_code.is_empty(),
+        "only in the manual: {only_file:?}; only in the code: {only_code:?}"
+    );
+    assert_eq!(in_file, in_code, "the order differs");
+}
+
+#[test]
+fn manual_says_what_each_key_allows() {
+    let keys = manual().keys();
+    for entry in entries(&read("conf/reference.toml")) {
+        let same = |key: &&Key| key.section == entry.section && key.name == entry.name;
+        let key = keys.iter().find(same).expect("a key of the code");
+        let allowed = format!(" Allowed: {}.", key.allowed);
+        assert!(entry.comment.contains(&allowed), "{}.{}:{allowed}", key.section, key.name);
+        let words = entry.comment.replace(&allowed, "");
+        assert!(words.trim().len() > 15, "{}.{} is not explained", key.section, key.name);
+    }
+}
+
+/// The manual speaks of other keys by name: they must exist.
+#[test]
+fn manual_names_only_keys_that_are() {
+    let keys = manual().keys();
+    let sections: BTreeSet<&str> = keys.iter().map(|key| key.section).collect();
+    let mut named = 0;
+    for entry in entries(&read("conf/reference.toml")) {
+        let word_ends = |c: char| !(c.is_ascii_alphanumeric() || "._".contains(c));
+        for word in entry.comment.split(word_ends).map(|word| word.trim_end_matches('.')) {
+            let is_key = match word.split_once('.') {
+                Some((_, "txt" | "toml" | "pem")) => continue,
+                Some((section, name)) if sections.contains(section) => {
+                    keys.iter().any(|key| (key.section, key.name) == (section, name))
+                }
+                // Only names of keys have an underscore; numbers may.
+                None if word.contains('_')
+                    && word.starts_with(|c: char| c.is_ascii_lowercase()) =>
+                {
+                    keys.iter().any(|key| key.name == word)
+                }
+                _ => continue,
+            };
+            named += 1;
+            assert!(is_key, "{}.{} speaks of {word}", entry.section, entry.name);
+        }
+    }
+    assert!(named > 6, "the manual names {named} other keys: is it still read right?");
+}
+
+#[test]
+fn what_is_shipped_is_right() {
+    let mut files = 0;
+    for entry in std::fs::read_dir(root().join("conf")).expect("conf is there") {
+        let name = entry.expect("an entry").file_name().into_string().expect("a UTF-8 name");
+        let path = format!("conf/{name}");
+        let result = Conf::parse(&read(&path), &path);
+        files += 1;
+        if name == "polite.toml" {
+            // What only the operator knows is left to fill in, and nothing else is wrong.
+            let mistakes = result.expect_err("contact and seeds are the operator's").list;
+            let keys: Vec<&str> = mistakes.iter().map(|mistake| mistake.key.as_str()).collect();
+            assert_eq!(keys, ["job.seeds", "identity.contact"]);
+            let filled = read(&path)
+                .replace("contact = \"\"", "contact = \"me@a.org\"")
+                .replace("seeds = []", "seeds = [\"https://a.org/\"]");
+            Conf::parse(&filled, &path).unwrap_or_else(|error| panic!("{error}"));
+        } else {
+            let conf = result.unwrap_or_else(|error| panic!("{error}"));
+            assert!(conf.lab.is_some(), "{path} would crawl strangers as it stands");
+        }
+    }
+    assert!(files >= 4, "only {files} files in conf");
+}

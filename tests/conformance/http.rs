@@ -1,0 +1,100 @@
+//! Replies of llhttp, h11, curl, Go and the web-platform tests, with what six real clients made of
+//! them.
+//!
+//! Tier A, on which they agree, must pass whole: read alike, or refused by us as by them. Tier B
+//! (most of them agree) passes whole as well. Every case, also of tier C (no agreement),
+//! must end, and end alike however its bytes are cut.
+
+use super::{Report, base64, folder, lines};
+use sha1::{Digest, Sha1};
+use std::path::Path;
+use sted::http::response::{Event, Limits, Reader};
+
+/// What a client made of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    Reply { status: u16, body: Vec<u8> },
+    Refused(String),
+}
+
+/// Runs the cases that must pass.
+pub fn run(folder: &Path) -> Report {
+    run_tiers(folder, "A-")
+}
+
+fn run_tiers(folder: &Path, tiers: &str) -> Report {
+    let mut report = Report::default();
+    for case in lines(&folder.join("http.jsonl")) {
+        let text = |key: &str| case[key].as_str().unwrap_or_else(|| panic!("{key} of {case}"));
+        if !text("tier").starts_with(tiers) {
+            continue;
+        }
+        let raw = base64(text("raw_b64")).expect("base64 of a case");
+        let found = read(&raw, text("method"), raw.len());
+        for cut in [1, 2, 7] {
+            assert_eq!(read(&raw, text("method"), cut), found, "{}: cut by {cut}", text("id"));
+        }
+        let expected = &case["consensus"];
+        let agrees = match &found {
+            Outcome::Refused(_) => text("tier").ends_with("-err"),
+            Outcome::Reply { status, body } => {
+                let sum: String = Sha1::digest(body).iter().map(|b| format!("{b:02x}")).collect();
+                expected["status"].as_u64() == Some(u64::from(*status))
+                    && expected["body_sha1"].as_str() == Some(sum.as_str())
+            }
+        };
+        report.add((!agrees).then(|| {
+            let found = match &found {
+                Outcome::Reply { status, body } => format!("{status}, {} bytes", body.len()),
+                Outcome::Refused(reason) => reason.clone(),
+            };
+            let (id, name, tier) = (text("id"), text("name"), text("tier"));
+            format!("{id}: {name}: {tier}, found {found}; votes {}", case["votes"])
+        }));
+    }
+    report
+}
+
+/// Reads the reply a case holds, `cut` bytes at a time.
+fn read(raw: &[u8], method: &str, cut: usize) -> Outcome {
+    let mut reader = Reader::new(Limits::default());
+    if method == "HEAD" {
+        reader.begin_bodiless()
+    } else {
+        reader.begin()
+    }
+    let (mut at, mut come, mut status, mut body) = (0, cut.min(raw.len()), 0, Vec::new());
+    loop {
+        let step = match reader.read(&raw[at..come], come == raw.len()) {
+            Ok(step) => step,
+            Err(broken) => return Outcome::Refused(format!("{broken:?}")),
+        };
+        match step.event {
+            Event::Head => status = reader.head().status,
+            Event::Payload(range) => body.extend_from_slice(&raw[at..][range]),
+            Event::End(_) => return Outcome::Reply { status, body },
+            Event::More => {
+                assert!(come < raw.len(), "more than there is");
+                come = (come + cut).min(raw.len());
+            }
+            Event::Blank | Event::Interim => {}
+        }
+        at += step.used;
+    }
+}
+
+#[test]
+fn all_of_tier_a() {
+    let Some(folder) = folder() else { return };
+    let report = run(&folder);
+    assert!(report.total > 0 && report.differences.is_empty(), "{report}");
+}
+
+/// Tier B whole, too. Of tier C all that is asked is in `run_tiers`: an end, and the same one.
+#[test]
+fn the_other_tiers() {
+    let Some(folder) = folder() else { return };
+    let report = run_tiers(&folder, "B-");
+    assert!(report.total > 0 && report.differences.is_empty(), "{report}");
+    assert!(run_tiers(&folder, "C").total > 0, "cases of tier C");
+}

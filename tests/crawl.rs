@@ -1,0 +1,122 @@
+//! The crawl command as a process: how it ends, what it refuses, what it leaves behind.
+
+use crate::util::{Run, sted};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use sted::store::log;
+
+/// A lab that takes its time: long enough to be stopped in the middle.
+const SLOW: &str = r#"
+[job]
+directory = "DIR/job"
+[politeness]
+burst = "server"
+delay = "0s"
+delay_factor = 0
+address_delay = "0s"
+domain_delay = "0s"
+[report]
+progress_period = "1s"
+[lab]
+directory = "DIR/lab"
+[web]
+preset = "plain"
+hosts = 20
+seeds = 20
+pages = 4000
+think_time = "40ms"
+"#;
+
+fn write_conf(folder: &Path, more: &str) -> String {
+    let text = SLOW.replace("DIR", folder.to_str().expect("UTF-8")) + more;
+    let path = folder.join("crawl.toml");
+    fs::write(&path, text).expect("writable");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// Starts a crawl and waits until it has fetched something.
+fn start(conf: &str) -> (Child, BufReader<std::process::ChildStderr>) {
+    let mut command = sted(&["crawl", conf]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped"));
+    let start = Instant::now();
+    let mut line = String::new();
+    while line.is_empty() || line.starts_with("0 pages") {
+        line.clear();
+        assert!(lines.read_line(&mut line).expect("UTF-8") > 0, "the crawl ended by itself");
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing is fetched: {line}");
+    }
+    (child, lines)
+}
+
+fn signal(child: &Child, signal: i32) {
+    let id = i32::try_from(child.id()).expect("a process id");
+    // SAFETY: the process is a child of ours that has not been waited for: the id is its own.
+    assert_eq!(unsafe { libc::kill(id, signal) }, 0, "the child runs");
+}
+
+/// What a job directory holds is whole: every file has its final name, every log line parses.
+fn check_whole(job: &Path) -> usize {
+    let names = |folder: &str| -> Vec<String> {
+        let entries = fs::read_dir(job.join(folder)).expect("a folder");
+        entries.map(|entry| entry.expect("readable").file_name().into_string().unwrap()).collect()
+    };
+    for name in names("warc").into_iter().chain(names("index")) {
+        assert!(!name.ends_with(".open"), "{name} was not settled");
+    }
+    let text = fs::read_to_string(job.join("crawl.log")).expect("the log");
+    text.lines().for_each(|line| {
+        log::parse(line).unwrap_or_else(|bad| panic!("{bad}: {line}"));
+    });
+    text.lines().count()
+}
+
+#[test]
+fn a_signal_finishes_what_is_under_way() {
+    for which in [libc::SIGINT, libc::SIGTERM] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (child, _lines) = start(&write_conf(folder.path(), ""));
+        signal(&child, which);
+        let run = Run::of(child.wait_with_output().expect("it ends"));
+        assert_eq!(run.code, Some(11), "{}", run.out);
+        assert!(run.out.contains("interrupted"), "{}", run.out);
+        assert!(check_whole(&folder.path().join("job")) > 0);
+    }
+}
+
+#[test]
+fn a_job_is_one_process_and_is_not_begun_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conf = write_conf(folder.path(), "");
+    let (child, _lines) = start(&conf);
+    let second = Run::of(sted(&["crawl", &conf]).output().expect("starts"));
+    assert_eq!(second.code, Some(5), "{}", second.err);
+    assert!(second.err.contains(&child.id().to_string()), "names the process: {}", second.err);
+    signal(&child, libc::SIGINT);
+    assert_eq!(child.wait_with_output().expect("it ends").status.code(), Some(11));
+    let before = fs::read(folder.path().join("job/crawl.log")).expect("the log");
+    let again = Run::of(sted(&["crawl", &conf]).output().expect("starts"));
+    assert_eq!(again.code, Some(5), "{}", again.err);
+    assert!(again.err.contains("earlier crawl"), "{}", again.err);
+    let after = fs::read(folder.path().join("job/crawl.log")).expect("the log");
+    assert_eq!(before, after, "an earlier crawl is not touched");
+}
+
+#[test]
+fn budgets_have_their_exit_codes() {
+    for (limit, code, why) in [
+        ("[limits]\npages_max = 50", 14, "pages"),
+        ("[limits]\nbytes_max = \"200KiB\"", 14, "bytes"),
+        ("[limits]\ntime_max = \"1s\"", 15, "time"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let conf = write_conf(folder.path(), limit);
+        let run = Run::of(sted(&["crawl", &conf]).output().expect("starts"));
+        assert_eq!(run.code, Some(code), "{why}: {}{}", run.out, run.err);
+        assert!(run.out.contains("URLs left"), "{why}: there is more to fetch: {}", run.out);
+        check_whole(&folder.path().join("job"));
+    }
+}

@@ -1,0 +1,165 @@
+//! What a crawl did, URL by URL, against what the lab expects.
+
+use super::crawl::{Crawl, Event, Expected, Logged, What};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Both sides, by URL.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The lab's.
+    pub expected: BTreeMap<String, Expected>,
+    /// The crawl's.
+    pub got: BTreeMap<String, Got>,
+}
+
+/// What was seen of one URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Got {
+    /// The last word of the crawl log, if it has one.
+    pub outcome: Option<String>,
+    /// Requests in the lab's log.
+    pub requests: u64,
+    /// Lines of the index: file and offset of each.
+    pub indexed: BTreeSet<(String, u64)>,
+    /// Records that the crawl log speaks of.
+    pub logged: BTreeSet<(String, u64)>,
+}
+
+impl Facts {
+    /// Those of a crawl.
+    pub fn of(crawl: &Crawl) -> Self {
+        let expected = crawl.manifest();
+        let mut got: BTreeMap<String, Got> = BTreeMap::new();
+        for Logged { url, outcome, stored } in crawl.log() {
+            let url = got.entry(url).or_default();
+            url.outcome = Some(outcome);
+            url.logged.extend(stored);
+        }
+        for (url, file, offset) in crawl.index() {
+            let new = got.entry(url.clone()).or_default().indexed.insert((file, offset));
+            assert!(new, "{url}: two lines for one record");
+        }
+        let origins: BTreeMap<&str, &str> = expected.keys().map(|url| split(url)).collect();
+        for Event { host, what, .. } in crawl.events() {
+            if let What::Request(path) = what {
+                let origin = origins.get(&*host).copied().unwrap_or("nowhere://");
+                got.entry(format!("{origin}{path}")).or_default().requests += 1;
+            }
+        }
+        Self { expected, got }
+    }
+
+    /// What the hosts that behave came to, without their ports, which differ from run to run.
+    pub fn of_behaving(&self) -> BTreeSet<(String, Option<String>)> {
+        let behaves = |url: &str| {
+            split(url).0.starts_with('h')
+                && split(url).0[1..].starts_with(|digit: char| digit.is_ascii_digit())
+        };
+        let all = self.got.iter().filter(|(url, _)| behaves(url));
+        let portless = |url: &str| {
+            let (host, origin) = split(url);
+            format!("{host}{}", &url[origin.len()..])
+        };
+        all.map(|(url, got)| (portless(url), got.outcome.clone())).collect()
+    }
+
+    /// All that is not as it should be, a line each.
+    pub fn mistakes(&self) -> Vec<String> {
+        let open = self.expected.iter().filter(|(_, expected)| expected.open);
+        let endless: BTreeSet<&str> = open.map(|(url, _)| split(url).0).collect();
+        let none = Got::default();
+        let mut mistakes = Vec::new();
+        let urls: BTreeSet<&String> = self.expected.keys().chain(self.got.keys()).collect();
+        for url in urls {
+            let got = self.got.get(url).unwrap_or(&none);
+            let mut wrong = |what: String| mistakes.push(format!("{url}: {what}"));
+            if got.indexed != got.logged {
+                wrong(format!("index {:?}, log {:?}", got.indexed, got.logged));
+            }
+            match self.expected.get(url) {
+                Some(expected) => judge(expected, got, &mut wrong),
+                None if endless.contains(split(url).0) => judge_endless(got, &mut wrong),
+                None => wrong(format!("nobody could know it: {got:?}")),
+            }
+        }
+        mistakes
+    }
+}
+
+fn judge(expected: &Expected, got: &Got, wrong: &mut impl FnMut(String)) {
+    match &got.outcome {
+        Some(outcome) if expected.outcomes.contains(outcome) => {}
+        other => wrong(format!("outcome {other:?}, not {:?}", expected.outcomes)),
+    }
+    let (requests, records) = (expected.requests, expected.records);
+    if !(requests.0..=requests.1).contains(&got.requests) {
+        wrong(format!("{} requests, not {requests:?}", got.requests));
+    }
+    let indexed = got.indexed.len() as u64;
+    if !(records.0..=records.1).contains(&indexed) {
+        wrong(format!("{indexed} records, not {records:?}"));
+    }
+}
+
+/// Of a site without end: fetched once, or dropped by a cap.
+fn judge_endless(got: &Got, wrong: &mut impl FnMut(String)) {
+    let count = match got.outcome.as_deref() {
+        Some("ok") => 1,
+        Some("queue-full") => 0,
+        other => return wrong(format!("outcome {other:?} deep in a site without end")),
+    };
+    if (got.requests, got.indexed.len()) != (count, count as usize) {
+        wrong(format!("{} requests, {} records", got.requests, got.indexed.len()));
+    }
+}
+
+/// The host's name and the origin of a URL.
+fn split(url: &str) -> (&str, &str) {
+    let begin = url.find("://").expect("a URL") + 3;
+    let end = url[begin..].find('/').expect("a path") + begin;
+    let authority = &url[begin..end];
+    (authority.split(':').next().unwrap_or(authority), &url[..end])
+}
+
+/// The comparison sees each kind of difference.
+#[test]
+fn differences_are_seen() {
+    let expected = Expected {
+        outcomes: vec!["ok".to_owned()],
+        requests: (1, 1),
+        records: (1, 1),
+        open: false,
+    };
+    let place = ("file".to_owned(), 7);
+    let got = Got {
+        outcome: Some("ok".to_owned()),
+        requests: 1,
+        indexed: [place.clone()].into(),
+        logged: [place].into(),
+    };
+    let url = "http://a.test:81/";
+    let facts = Facts {
+        expected: [(url.to_owned(), expected)].into(),
+        got: [(url.to_owned(), got.clone())].into(),
+    };
+    assert_eq!(facts.mistakes(), Vec::<String>::new());
+    let with = |url: &str, got: Got| {
+        let mut facts = facts.clone();
+        facts.got.insert(url.to_owned(), got);
+        facts.mistakes()
+    };
+    let cases = [
+        (Got { outcome: Some("reset".to_owned()), ..got.clone() }, "outcome"),
+        (Got { outcome: None, ..got.clone() }, "outcome"),
+        (Got { requests: 0, ..got.clone() }, "0 requests"),
+        (Got { requests: 2, ..got.clone() }, "2 requests"),
+        (Got { indexed: BTreeSet::new(), ..got.clone() }, "0 records"),
+        (Got { logged: BTreeSet::new(), ..got.clone() }, "log {}"),
+    ];
+    for (changed, says) in cases {
+        let mistakes = with(url, changed.clone());
+        assert!(mistakes.iter().any(|line| line.contains(says)), "{changed:?}: {mistakes:?}");
+    }
+    let unknown = with("http://a.test:81/other", got);
+    assert!(unknown.len() == 1 && unknown[0].contains("nobody"), "{unknown:?}");
+}

@@ -1,0 +1,239 @@
+//! A crawl of the lab by the program, in a folder of its own, and what it left behind.
+
+use crate::util::{Run, read, sted};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+use sted::conf::Conf;
+use sted::store::{cdxj, log};
+use tempfile::TempDir;
+
+/// A crawl that takes longer than this hangs.
+const TIME_MAX: Duration = Duration::from_secs(120);
+/// Between two looks at the memory of the crawler.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A crawl that has ended by itself.
+pub struct Crawl {
+    folder: TempDir,
+    /// What it was told.
+    pub conf: Conf,
+    /// Most memory the crawler had resident, the lab excluded, in bytes.
+    pub peak_bytes: u64,
+    /// From start to end.
+    pub took: Duration,
+    /// What it printed.
+    pub run: Run,
+}
+
+impl Crawl {
+    /// Runs the program on a configuration whose directories are relative.
+    pub fn of(text: &str) -> Self {
+        let conf = Conf::parse(text, "crawl.toml").unwrap_or_else(|error| panic!("{error}"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("crawl.toml"), text).expect("written");
+        let create = |name: &str| File::create(path(name)).expect("created");
+        let started = Instant::now();
+        let mut child = sted(&["crawl", "crawl.toml"])
+            .current_dir(folder.path())
+            .stdout(create("out"))
+            .stderr(create("err"))
+            .spawn()
+            .expect("the program starts");
+        let (status, peak_bytes) = watch(&mut child, started);
+        let text = |name: &str| fs::read_to_string(path(name)).expect("the program writes UTF-8");
+        let run = Run { code: status.code(), out: text("out"), err: text("err") };
+        Self { folder, conf, peak_bytes, took: started.elapsed(), run }
+    }
+
+    /// Runs a configuration that is shipped, with the lab writing down each request.
+    pub fn of_shipped(name: &str) -> Self {
+        Self::of(&shipped(name))
+    }
+
+    /// The job's directory.
+    pub fn job(&self) -> PathBuf {
+        self.folder.path().join(&self.conf.job.directory)
+    }
+
+    /// What the lab expects: by URL.
+    pub fn manifest(&self) -> BTreeMap<String, Expected> {
+        let text = self.lab_file("manifest.jsonl");
+        let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let head = lines.next().expect("a head");
+        let all: BTreeMap<_, _> = lines.map(|line| Expected::of(&line)).collect();
+        assert_eq!(head["urls"], all.len(), "each URL has one line");
+        all
+    }
+
+    /// What happened at the lab, in order.
+    pub fn events(&self) -> Vec<Event> {
+        self.lab_file("events.jsonl").lines().skip(1).map(Event::of).collect()
+    }
+
+    /// The lines of the crawl log, in order.
+    pub fn log(&self) -> Vec<Logged> {
+        let text = fs::read_to_string(self.job().join("crawl.log")).expect("a crawl log");
+        text.lines().map(Logged::of).collect()
+    }
+
+    /// The lines of the index: URL, file, offset.
+    pub fn index(&self) -> Vec<(String, String, u64)> {
+        let mut all = Vec::new();
+        for file in fs::read_dir(self.job().join("index")).expect("an index") {
+            let text = fs::read_to_string(file.expect("a file").path()).expect("text");
+            for line in text.lines() {
+                let entry = cdxj::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+                all.push((entry.url.into_owned(), entry.file.into_owned(), entry.offset));
+            }
+        }
+        all
+    }
+
+    /// The figures of the crawl.
+    pub fn summary(&self) -> Value {
+        let text = fs::read_to_string(self.job().join("summary.json")).expect("a summary");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    fn lab_file(&self, name: &str) -> String {
+        let lab = self.conf.lab.as_ref().expect("a crawl of the lab");
+        let path = self.folder.path().join(&lab.directory).join(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+}
+
+/// The text of a shipped configuration, changed in nothing but what the lab writes down.
+pub fn shipped(name: &str) -> String {
+    let text = read(&format!("conf/{name}.toml"));
+    if text.contains("events = \"requests\"") {
+        return text;
+    }
+    assert!(!text.contains("events ="), "{name}: a lab that writes down something else");
+    text.replacen("\n[lab]\n", "\n[lab]\nevents = \"requests\"\n", 1)
+}
+
+/// Waits for the end; the peak is the kernel's own mark, read until there is nothing to read.
+fn watch(child: &mut Child, started: Instant) -> (ExitStatus, u64) {
+    let status_file = format!("/proc/{}/status", child.id());
+    let mut peak_bytes = 0;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child of ours") {
+            return (status, peak_bytes);
+        }
+        let text = fs::read_to_string(&status_file).unwrap_or_default();
+        let mark = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        if let Some(kib) = mark.and_then(|text| text.split_whitespace().next()?.parse().ok()) {
+            let kib: u64 = kib;
+            peak_bytes = peak_bytes.max(kib << 10);
+        }
+        if started.elapsed() > TIME_MAX {
+            child.kill().expect("a child of ours");
+            child.wait().expect("a child of ours");
+            panic!("the crawl did not end within {TIME_MAX:?}");
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// What the lab expects of one URL.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    /// Any of these is right.
+    pub outcomes: Vec<String>,
+    /// Requests at the server, from and up to.
+    pub requests: (u64, u64),
+    /// Responses in the archive, from and up to.
+    pub records: (u64, u64),
+    /// There is more behind it without end.
+    pub open: bool,
+}
+
+impl Expected {
+    fn of(line: &Value) -> (String, Self) {
+        let text = |value: &Value| value.as_str().expect("a string").to_owned();
+        let range = |value: &Value| {
+            let end = |at: usize| value[at].as_u64().expect("a number");
+            (end(0), end(1))
+        };
+        let outcomes = line["outcomes"].as_array().expect("a list").iter().map(text).collect();
+        let expected = Self {
+            outcomes,
+            requests: range(&line["requests"]),
+            records: range(&line["records"]),
+            open: line["open"] == true,
+        };
+        (text(&line["url"]), expected)
+    }
+}
+
+/// Something that happened at the lab.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Microseconds since its start.
+    pub at_us: u64,
+    /// Number of the connection.
+    pub connection: u64,
+    /// The host asked for; for a connection's begin the first of its address.
+    pub host: String,
+    /// What.
+    pub what: What,
+}
+
+/// What happened at the lab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A connection was accepted.
+    Accept,
+    /// A request had come in whole: its path.
+    Request(String),
+    /// A connection was over.
+    Close,
+}
+
+impl Event {
+    fn of(line: &str) -> Self {
+        let value: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("JSON: {line}"));
+        let number = |name: &str| value[name].as_u64().unwrap_or_else(|| panic!("{name}: {line}"));
+        let text = |name: &str| value[name].as_str().unwrap_or_else(|| panic!("{name}: {line}"));
+        let what = match text("event") {
+            "accept" => What::Accept,
+            "request" => What::Request(text("path").to_owned()),
+            "close" => What::Close,
+            other => panic!("no such event: {other}"),
+        };
+        let host = text("host").to_owned();
+        Self { at_us: number("at"), connection: number("connection"), host, what }
+    }
+}
+
+/// A line of the crawl log, as far as it is looked at here.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    /// The URL.
+    pub url: String,
+    /// What it came to, this time.
+    pub outcome: String,
+    /// File and offset of its record.
+    pub stored: Option<(String, u64)>,
+}
+
+impl Logged {
+    fn of(line: &str) -> Self {
+        let entry = log::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let by_status = match entry.status {
+            200..=299 => "ok",
+            300..=399 => "redirect",
+            400..=599 => "http-error",
+            _ => "none",
+        };
+        let outcome = entry.extra.reason.as_deref().unwrap_or(by_status).to_owned();
+        let file = entry.extra.file.map(|file| file.into_owned());
+        Self { url: entry.url.to_owned(), outcome, stored: file.zip(entry.extra.offset) }
+    }
+}

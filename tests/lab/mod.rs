@@ -1,0 +1,220 @@
+//! The lab crawled by the program as users run it, and held to its manifest; the crawler's manners
+//! held to the lab's log.
+//!
+//! What is tested are the shipped configurations themselves. The archive is read back by Python,
+//! with a reader of archives that isn't ours.
+
+mod compare;
+mod crawl;
+mod polite;
+
+use crate::util::{Run, root};
+use compare::Facts;
+use crawl::{Crawl, shipped};
+use polite::Watch;
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use sted::conf::Conf;
+use sted::web::{Robots, Scheme};
+
+/// The set fetched is the lab's manifest, all of it is in the archive, and the archive is sound.
+#[test]
+fn the_quickstart_comes_to_its_manifest() {
+    let crawl = Crawl::of_shipped("quickstart");
+    assert_eq!(crawl.run.code, Some(0), "{}", crawl.run.err);
+    let facts = Facts::of(&crawl);
+    assert!(facts.expected.len() > 3_000, "{} URLs", facts.expected.len());
+    none(&facts.mistakes());
+    let read = read_back(&crawl);
+    assert_eq!(read["lines"], crawl.index().len(), "each line leads to its record");
+    for kind in ["revisits", "chunked", "truncated", "robots"] {
+        assert!(read[kind].as_u64() > Some(0), "the archive holds some {kind}: {read}");
+    }
+    let watch = Watch::of(&crawl);
+    none(&watch.double_connections());
+    none(&watch.disallowed());
+    // Nothing but Crawl-delay is promised here.
+    none(&watch.short_rests().0);
+    eprintln!("quickstart: {} URLs in {:.1?}; {read}", facts.expected.len(), crawl.took);
+}
+
+/// Whatever a server does, its URLs come to what they should, all others are fetched as if it
+/// weren't there, and memory stays within the caps.
+#[test]
+fn hostile_hosts_harm_nobody() {
+    let control = Crawl::of(&format!("{}hostile = []\n", shipped("lab")));
+    assert_eq!(control.run.code, Some(0), "{}", control.run.err);
+    let alone = Facts::of(&control);
+    none(&alone.mistakes());
+    let crawl = Crawl::of_shipped("lab");
+    assert_eq!(crawl.run.code, Some(0), "{}", crawl.run.err);
+    let facts = Facts::of(&crawl);
+    none(&facts.mistakes());
+    assert!(alone.of_behaving().len() > 150, "{} URLs", alone.of_behaving().len());
+    assert_eq!(facts.of_behaving(), alone.of_behaving(), "as if the others weren't there");
+    read_back(&crawl);
+    let watch = Watch::of(&crawl);
+    none(&watch.double_connections());
+    none(&watch.disallowed());
+    let (hasty, retries) = watch.hasty_retries();
+    none(&hasty);
+    assert!(retries >= 3, "two pages and a robots.txt are asked for again");
+    bombs_are_defused(&crawl);
+    memory_is_bounded(&control, &crawl);
+}
+
+/// Each of the six bombs was cut at the cap, or the count of what was unpacked would show it.
+fn bombs_are_defused(crawl: &Crawl) {
+    let counts = &crawl.summary()["counts"];
+    let (broken, text) = (counts["codings_broken"].as_u64(), counts["text_bytes"].as_u64());
+    assert!(broken >= Some(6), "{counts}");
+    let cap = crawl.conf.fetch.decoded_bytes_max as u64;
+    assert!(text < Some(cap * 7), "{counts}");
+}
+
+/// Hostile hosts may cost what the configuration allows to be held, and nothing beyond.
+fn memory_is_bounded(control: &Crawl, crawl: &Crawl) {
+    let caps = caps_bytes(&crawl.conf);
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let (alone, hostile) = (control.peak_bytes, crawl.peak_bytes);
+    eprintln!(
+        "lab: peak {:.1} MiB with hostile hosts, {:.1} without, caps {:.1}; {:.1?}",
+        mib(hostile),
+        mib(alone),
+        mib(caps),
+        crawl.took
+    );
+    assert!(alone > 1 << 20, "the memory of a program was seen");
+    assert!(hostile <= alone + caps, "{hostile} bytes, control {alone}, caps {caps}");
+}
+
+/// What may be held: replies, one body more and one decoded that are in hand, and the tables at
+/// the cost of an entry that `conf/reference.toml` names.
+fn caps_bytes(conf: &Conf) -> u64 {
+    let memory = &conf.memory;
+    let tables = [
+        (memory.urls_max, 100),
+        (memory.seen_max, 10),
+        (memory.servers_max, 200),
+        (conf.store.revisits_max, 100),
+    ];
+    let replies = memory.buffers + conf.fetch.body_bytes_max + conf.fetch.decoded_bytes_max;
+    let tables: usize = tables.iter().map(|(entries, bytes)| entries * bytes).sum();
+    (replies + memory.robots + tables) as u64
+}
+
+/// A small web of hosts that share addresses and domains, some over TLS, some slow, some that close
+/// after each reply, some that ask for a delay.
+const POLITE: &str = r#"
+[job]
+name = "polite"
+directory = "job"
+
+[politeness]
+burst = 1
+delay = "150ms"
+delay_factor = 3
+address_visits_max = 1
+address_delay = "60ms"
+domain_visits_max = 1
+domain_delay = "40ms"
+
+[lab]
+directory = "lab"
+events = "requests"
+
+[web]
+preset = "plain"
+seed = 2
+hosts = 12
+seeds = 12
+pages = 84
+hosts_per_domain = 3
+hosts_per_address = 2
+page_bytes = "2KB"
+think_time = "40ms"
+think_time_sigma = 0.8
+think_jitter = 0
+tls_share = 0.4
+requests_per_connection = ["1 for 0.3", "3 for 0.3"]
+silent_close_share = 0.5
+redirect_share = 0.1
+not_found_share = 0.1
+robots_allow_share = 0.2
+robots_part_share = 0.3
+robots_delay_share = 0.3
+robots_deny_share = 0.1
+crawl_delay = "400ms"
+"#;
+
+/// One connection a server and the promised rests, robots.txt counted, by the lab's log alone.
+#[test]
+fn manners_are_seen_from_outside() {
+    let crawl = Crawl::of(POLITE);
+    assert_eq!(crawl.run.code, Some(0), "{}", crawl.run.err);
+    none(&Facts::of(&crawl).mistakes());
+    let watch = Watch::of(&crawl);
+    none(&watch.double_connections());
+    none(&watch.disallowed());
+    for rules in [Robots::None, Robots::Part, Robots::Delay, Robots::Deny] {
+        assert!(watch.hosts().any(|host| host.robots == rules), "a host with {rules:?}");
+    }
+    for scheme in [Scheme::Http, Scheme::Https] {
+        assert!(watch.hosts().filter(|host| host.scheme == scheme).count() > 2, "{scheme:?}");
+    }
+    assert_eq!(watch.hosts_asked(), watch.hosts().count());
+    let (short, servers) = watch.short_rests();
+    none(&short);
+    let (short, addresses) = watch.short_rests_of_addresses();
+    none(&short);
+    let (short, domains) = watch.short_rests_of_domains();
+    none(&short);
+    assert!(servers > 40 && addresses > servers && domains > addresses, "rests were looked at");
+    eprintln!("polite: {servers} rests of servers in {:.1?}", crawl.took);
+    watch_sees_bad_manners(watch);
+}
+
+/// The same log with what was promised doubled, or with a connection that never closed: told.
+fn watch_sees_bad_manners(mut watch: Watch) {
+    let politeness = &mut watch.conf.politeness;
+    politeness.delay *= 2;
+    politeness.address_delay *= 20;
+    politeness.domain_delay *= 20;
+    assert!(!watch.short_rests().0.is_empty());
+    assert!(!watch.short_rests_of_addresses().0.is_empty());
+    assert!(!watch.short_rests_of_domains().0.is_empty());
+    watch.events.retain(|event| event.what != crawl::What::Close);
+    assert!(!watch.double_connections().is_empty());
+    let first = watch.events.iter().position(|event| matches!(event.what, crawl::What::Request(_)));
+    watch.events.remove(first.expect("a request"));
+    assert_eq!(watch.disallowed().len(), 1, "robots.txt did not come first");
+}
+
+/// Reads the archive of a crawl with readers of others; what it holds, as counts.
+fn read_back(crawl: &Crawl) -> Value {
+    let python = root().join(".venv/bin/python");
+    assert!(python.exists(), "no reader of archives; `make deps` gets it");
+    let mut archives: Vec<PathBuf> = fs::read_dir(crawl.job().join("warc"))
+        .expect("an archive")
+        .map(|file| file.expect("a file").path())
+        .collect();
+    archives.sort();
+    assert!(!archives.is_empty());
+    let mut check = Command::new(&python);
+    check.args(["-m", "warcio.cli", "check"]).args(&archives);
+    let run = Run::of(check.output().expect("python starts"));
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""), "{}", run.err);
+    let mut script = Command::new(&python);
+    script.arg(root().join("tests/lab/read_back.py")).arg(crawl.job());
+    let run = Run::of(script.output().expect("python starts"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    serde_json::from_str(&run.out).expect("counts as JSON")
+}
+
+/// No mistakes; the first of them are told.
+fn none(mistakes: &[String]) {
+    let first = &mistakes[..mistakes.len().min(20)];
+    assert!(mistakes.is_empty(), "{} mistakes:\n{}", mistakes.len(), first.join("\n"));
+}

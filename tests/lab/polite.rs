@@ -1,0 +1,212 @@
+//! Politeness as seen from outside: the lab's log against what configuration and rules promise.
+//!
+//! Nothing of the crawler's own books is used. The end of a reply is not in the lab's log; it is
+//! no earlier than the request and the time the host thinks, so that is what rests are counted
+//! from.
+
+use super::crawl::{Crawl, Event, What};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use sted::conf::Conf;
+use sted::web::{Host, Ports, Robots, Web};
+
+/// How much less than promised a gap may be: clocks and wake-ups of two processes.
+const SLACK: Duration = Duration::from_millis(5);
+
+/// The lab's log, and what it is measured by.
+pub struct Watch {
+    /// What the crawl was told.
+    pub conf: Conf,
+    /// By name.
+    hosts: BTreeMap<String, Host>,
+    /// A host thinks as long each time.
+    is_steady: bool,
+    /// What happened, in order.
+    pub events: Vec<Event>,
+}
+
+impl Watch {
+    /// That of a crawl.
+    pub fn of(crawl: &Crawl) -> Self {
+        let conf = crawl.conf.clone();
+        let settings = conf.lab.as_ref().expect("a crawl of the lab").web.settings();
+        let is_steady = settings.think_jitter == 0.0;
+        let web = Web::new(settings, Ports::default());
+        let hosts = (0..web.hosts()).map(|number| web.host(number));
+        let hosts = hosts.map(|host| (host.name.clone(), host)).collect();
+        Self { conf, hosts, is_steady, events: crawl.events() }
+    }
+
+    /// The hosts there are.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.values()
+    }
+
+    /// Hosts that were asked for something.
+    pub fn hosts_asked(&self) -> usize {
+        self.requests_by(|host| host.name.clone()).len()
+    }
+
+    /// Two connections of one server at the same time, a line each. Connections that ended without
+    /// a request are their address's first host's, which is right unless hosts share addresses.
+    pub fn double_connections(&self) -> Vec<String> {
+        let mut servers: BTreeMap<u64, &str> = BTreeMap::new();
+        let mut mistakes = Vec::new();
+        for event in self.events.iter().filter(|event| matches!(event.what, What::Request(_))) {
+            let server = *servers.entry(event.connection).or_insert(&event.host);
+            if server != event.host {
+                mistakes.push(format!("one connection for {server} and {}", event.host));
+            }
+        }
+        let mut open: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        for event in &self.events {
+            let server = servers.get(&event.connection).copied().unwrap_or(&event.host);
+            let mine = open.entry(server).or_default();
+            match event.what {
+                What::Accept => {
+                    if !mine.is_empty() {
+                        let at = event.at_us;
+                        mistakes.push(format!("{server}: two connections at {at} us"));
+                    }
+                    mine.push(event.connection);
+                }
+                What::Close => mine.retain(|number| *number != event.connection),
+                What::Request(_) => {}
+            }
+        }
+        mistakes
+    }
+
+    /// Requests that robots.txt forbids, and such as went before it, a line each.
+    pub fn disallowed(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        for (name, requests) in self.requests_by(|host| host.name.clone()) {
+            if requests[0].1 != "/robots.txt" {
+                mistakes.push(format!("{name}: {} before robots.txt", requests[0].1));
+            }
+            let robots = self.hosts[&name].robots;
+            let wrong = requests.iter().filter(|(_, path)| is_closed(robots, path));
+            mistakes.extend(wrong.map(|(_, path)| format!("{name}: {path} is closed")));
+        }
+        mistakes
+    }
+
+    /// Requests to one server that came before its rest was over, a line each; and how many rests
+    /// there were to look at.
+    pub fn short_rests(&self) -> (Vec<String>, usize) {
+        let politeness = &self.conf.politeness;
+        self.gaps(
+            |host| host.name.clone(),
+            |host| {
+                let think = self.think_time(host);
+                let factor = politeness.delay_factor.thousandths();
+                let own = (think * factor / 1_000).max(politeness.delay).min(politeness.delay_max);
+                match host.robots {
+                    Robots::Delay => own.max(self.crawl_delay()),
+                    _ => own,
+                }
+            },
+        )
+    }
+
+    /// The same for the servers of one address, of which one is visited at a time.
+    pub fn short_rests_of_addresses(&self) -> (Vec<String>, usize) {
+        assert_eq!(self.conf.politeness.address_visits_max, 1, "gaps show it only so");
+        let delay = self.conf.politeness.address_delay;
+        self.gaps(|host| host.address.to_string(), |_| delay)
+    }
+
+    /// The same for the servers of one registrable domain, the last two labels of their names.
+    pub fn short_rests_of_domains(&self) -> (Vec<String>, usize) {
+        assert_eq!(self.conf.politeness.domain_visits_max, 1, "gaps show it only so");
+        let delay = self.conf.politeness.domain_delay;
+        let domain = |host: &Host| {
+            let labels: Vec<&str> = host.name.rsplit('.').take(2).collect();
+            labels.join(".")
+        };
+        self.gaps(domain, |_| delay)
+    }
+
+    /// Requests that were to come again later (after `Retry-After: 1`, after a robots.txt that
+    /// could not be had) and came earlier, a line each; and how many there were.
+    pub fn hasty_retries(&self) -> (Vec<String>, usize) {
+        let (mut mistakes, mut count) = (Vec::new(), 0);
+        let of_robots = self.conf.politeness.robots_retry_wait;
+        let waits =
+            [("retry-after.test", Duration::from_secs(1)), ("robots-error.test", of_robots)];
+        let asked = self.requests_by(|host| host.name.clone());
+        for (host, wait) in waits {
+            let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+            for (event, path) in asked.get(host).into_iter().flatten() {
+                if let Some(before_us) = last.insert(path, event.at_us) {
+                    let gap = Duration::from_micros(event.at_us - before_us);
+                    count += 1;
+                    if gap + SLACK < wait {
+                        mistakes.push(format!("{host}{path} again after {gap:?}"));
+                    }
+                }
+            }
+        }
+        (mistakes, count)
+    }
+
+    /// Looks at each two requests of a group that follow one another: the second is to come after
+    /// the first has been thought about and rested from.
+    fn gaps(
+        &self,
+        group: impl Fn(&Host) -> String,
+        rest: impl Fn(&Host) -> Duration,
+    ) -> (Vec<String>, usize) {
+        let (mut mistakes, mut count) = (Vec::new(), 0);
+        for (name, requests) in self.requests_by(group) {
+            for pair in requests.windows(2) {
+                let ((before, _), (after, path)) = (&pair[0], &pair[1]);
+                let host = &self.hosts[&before.host];
+                let promised = self.think_time(host) + rest(host);
+                let gap = Duration::from_micros(after.at_us - before.at_us);
+                count += 1;
+                if gap + SLACK < promised {
+                    mistakes.push(format!("{name}: {path} after {gap:?}, not {promised:?}"));
+                }
+            }
+        }
+        (mistakes, count)
+    }
+
+    fn requests_by(
+        &self,
+        group: impl Fn(&Host) -> String,
+    ) -> BTreeMap<String, Vec<(&Event, &str)>> {
+        let mut all: BTreeMap<String, Vec<(&Event, &str)>> = BTreeMap::new();
+        for event in &self.events {
+            if let What::Request(path) = &event.what {
+                let host = self.hosts.get(&event.host).expect("a host of this web");
+                all.entry(group(host)).or_default().push((event, path));
+            }
+        }
+        all
+    }
+
+    /// What a host takes at least to answer.
+    fn think_time(&self, host: &Host) -> Duration {
+        if self.is_steady { host.think_time } else { Duration::ZERO }
+    }
+
+    fn crawl_delay(&self) -> Duration {
+        self.conf.lab.as_ref().expect("a crawl of the lab").web.settings().crawl_delay
+    }
+}
+
+/// Whether the rules that such a host gives close a path to all crawlers.
+fn is_closed(robots: Robots, path: &str) -> bool {
+    let closed = match robots {
+        Robots::None | Robots::Allow => false,
+        Robots::Part => {
+            path.starts_with("/private/") && !path.starts_with("/private/open/")
+                || path.ends_with(".bak")
+        }
+        Robots::Delay => path.starts_with("/decoy/"),
+        Robots::Deny => true,
+    };
+    closed && path != "/robots.txt"
+}

@@ -1,0 +1,183 @@
+//! The architecture as a failing test: who may know whom, what the core may name, and the sizes
+//! that keep a file readable.
+//!
+//! Exceptions are listed here by name and may only shrink: one that nothing needs any more fails
+//! the test too.
+
+mod checks;
+mod source;
+
+use checks::{File, Offence};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+/// Prefixes of paths, or names of modules.
+type Names = &'static [&'static str];
+
+/// What each top-level module may use of this crate besides itself: prefixes of paths, `*` for
+/// all. A module that isn't here fails the test.
+const EDGES: &[(Names, &[Names])] = &[
+    // Ground: plain values.
+    (&["time", "disk", "map", "stats"], &[]),
+    (&["url"], &[BASE]),
+    // Stations are strangers to one another, and so is the description of a web.
+    (STATIONS, &[GROUND]),
+    (&["web"], &[GROUND]),
+    // The road.
+    (&["engine"], &[GROUND, STATIONS]),
+    (&["conf"], &[GROUND, STATIONS, &["web"]]),
+    // Worlds know the engine by its verbs and its contract only; the lab is a server.
+    (&["os"], &[GROUND, ENGINE, &["conf"]]),
+    (&["sim", "lab"], &[GROUND, ENGINE, &["conf", "web"]]),
+    // The top; nothing depends on it.
+    (&["commands", "main", "lib"], &[&["*"]]),
+];
+const BASE: Names = &["time", "disk", "map", "stats"];
+const GROUND: Names = &["time", "disk", "map", "stats", "url"];
+const STATIONS: Names = &["seeds", "seen", "frontier", "dns", "http", "robots", "links", "store"];
+const ENGINE: Names = &["engine::contract", "engine::Engine"];
+
+/// Where the world outside may be named: worlds, the lab and the top. All else is the core.
+const OUTSIDE: Names = &["os", "lab", "commands", "main"];
+
+/// Where the meter may be read: worlds and commands, and where it is made.
+const METERED: Names = &["os", "sim", "commands", "main", "stats"];
+
+/// Paths and names excused from their layer's rules: `file: path`.
+const STRAYS: Names = &[];
+
+/// What is excused from its size: `file: lines`, `file: columns`, `file: function`.
+// The table of the entity names is as long as the standard's.
+const OVERSIZED: Names = &["src/links/names.rs: lines"];
+
+/// Modules that ARCHITECTURE.md doesn't name yet, with all their files.
+const UNMAPPED: Names = &[];
+
+#[test]
+fn every_module_keeps_to_its_layer() {
+    let sources = sources("src");
+    let mut offences = Vec::new();
+    for file in sources.iter().map(Source::file) {
+        match allowed(file.top()) {
+            Some(allowed) => offences.extend(checks::edges(file, &allowed)),
+            None => panic!("{}: {} has no place in the table of layers", file.name, file.top()),
+        }
+        if !OUTSIDE.contains(&file.top()) {
+            offences.extend(checks::silence(file));
+        }
+        if !METERED.contains(&file.top()) {
+            offences.extend(checks::meter(file));
+        }
+    }
+    judge(&offences, Offence::place, STRAYS).unwrap_or_else(|verdict| panic!("{verdict}"));
+}
+
+#[test]
+fn every_file_opens_well_and_is_of_readable_size() {
+    let mut offences = Vec::new();
+    let sources = [sources("src"), sources("tests")].concat();
+    for file in sources.iter().map(Source::file) {
+        offences.extend(checks::opening(file));
+        offences.extend(checks::sizes(file));
+    }
+    judge(&offences, Offence::place, OVERSIZED).unwrap_or_else(|verdict| panic!("{verdict}"));
+}
+
+#[test]
+fn every_module_is_on_the_map() {
+    let map = fs::read_to_string("src/ARCHITECTURE.md").expect("the map is part of the source");
+    let sources = sources("src");
+    let files = sources.iter().map(Source::file);
+    let offences: Vec<Offence> = files.flat_map(|file| checks::mapped(file, &map)).collect();
+    let module = |offence: &Offence| offence.what.clone();
+    judge(&offences, module, UNMAPPED).unwrap_or_else(|verdict| panic!("{verdict}"));
+}
+
+/// The table has each module once, and every module of the crate is in it.
+#[test]
+fn the_table_names_each_module_once() {
+    let named: Vec<&str> = EDGES.iter().flat_map(|(modules, _)| *modules).copied().collect();
+    let once: BTreeSet<&str> = named.iter().copied().collect();
+    assert_eq!(named.len(), once.len(), "a module is named twice in {named:?}");
+    let sources = sources("src");
+    let found: BTreeSet<&str> = sources.iter().map(|source| source.file().top()).collect();
+    assert!(!sources.is_empty() && found == once, "of the table and of src: {once:?}\n{found:?}");
+}
+
+/// What `top` may use; `None` if the table doesn't know it.
+fn allowed(top: &str) -> Option<Vec<&'static str>> {
+    let (_, allowed) = EDGES.iter().find(|(modules, _)| modules.contains(&top))?;
+    Some(allowed.concat())
+}
+
+/// Every offence must be excused, and every excuse needed. `key` is what excuses name.
+fn judge(
+    offences: &[Offence],
+    key: impl Fn(&Offence) -> String,
+    excused: &[&str],
+) -> Result<(), String> {
+    let mut needless: BTreeSet<&str> = excused.iter().copied().collect();
+    let mut verdict = String::new();
+    for offence in offences {
+        if excused.contains(&key(offence).as_str()) {
+            needless.remove(key(offence).as_str());
+        } else {
+            let Offence { file, line, what, why } = offence;
+            verdict.push_str(&format!("\n{file}:{line}: {what}: {why}"));
+        }
+    }
+    for excuse in needless {
+        verdict.push_str(&format!("\nexcused but no longer so, strike it: {excuse}"));
+    }
+    if verdict.is_empty() { Ok(()) } else { Err(verdict) }
+}
+
+#[test]
+fn the_judge_can_fail() {
+    let offence = |file: &str, what: &str| Offence {
+        file: file.to_owned(),
+        line: 7,
+        what: what.to_owned(),
+        why: "too long".to_owned(),
+    };
+    let offences = [offence("a.rs", "lines"), offence("a.rs", "lines"), offence("b.rs", "lines")];
+    let judged = |excused: &[&str]| judge(&offences, Offence::place, excused);
+    assert_eq!(judged(&["a.rs: lines", "b.rs: lines"]), Ok(()));
+    let verdict = judged(&["a.rs: lines", "b.rs: columns"]).unwrap_err();
+    assert!(verdict.contains("b.rs:7: lines: too long"), "{verdict}");
+    assert!(verdict.contains("strike it: b.rs: columns"), "{verdict}");
+    assert!(!verdict.contains("a.rs"), "{verdict}");
+}
+
+/// A file with its name relative to the package.
+#[derive(Clone)]
+struct Source {
+    name: String,
+    text: String,
+}
+
+impl Source {
+    fn file(&self) -> File<'_> {
+        File { name: &self.name, text: &self.text }
+    }
+}
+
+/// All Rust files below `folder`, by name.
+fn sources(folder: &str) -> Vec<Source> {
+    let mut sources = Vec::new();
+    let mut folders = vec![PathBuf::from(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of the package") {
+            let path = entry.expect("an entry of a folder").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("source is UTF-8");
+                sources.push(Source { name: path.display().to_string(), text });
+            }
+        }
+    }
+    sources.sort_by(|one, other| one.name.cmp(&other.name));
+    sources
+}

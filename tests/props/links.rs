@@ -1,0 +1,118 @@
+//! Pages and header fields to references.
+//!
+//! Laws: how often a scan stops for its budget changes nothing of what is found; caps hold; no
+//! reference has white space around it or line ends in it; header fields are read to their end.
+
+use super::{Random, Target};
+use encoding_rs::{SHIFT_JIS, UTF_8, WINDOWS_1252};
+use sted::links::{
+    Found, Kind, Progress, Scanner, Settings, charset, header_links, is_scannable, refresh,
+    robots_tag, to_utf8,
+};
+
+pub const TARGET: Target = Target {
+    samples: &[
+        b"<!doctype html><html><head><base href=/b/><meta name=robots content='noindex,follow'>\
+          <link rel=next href=\"/n?a=1&amp;b\"><title>a <a href=no></title></head><body>\
+          <a href='x' rel=\"nofollow ugc\">x</a><A HREF = y >y</a><img srcset='a 1x, b 2x' src=c>",
+        b"<script>var a = '<a href=no>'; <!-- <script> --></script><!-- <a href=no> --><noscript>\
+          <a href=yes></noscript><style><a href=no></style><textarea><a href=no></textarea>",
+        b"<meta charset=shift_jis><svg><a xlink:href=s></a><![CDATA[<a href=no>]]></svg>\
+          <iframe src=&#x2F;f&#47;></iframe><form action=q><area href=\"\ttab\n\">",
+        b"<https://a.test/>; rel=\"next\"; title=\"a, b\", </c>; rel=canonical nofollow",
+        b"5; url='/later', sted: noindex, nofollow, unavailable_after: 25 Jun",
+    ],
+    words: &[
+        "<",
+        ">",
+        "</",
+        "<!--",
+        "-->",
+        "<script>",
+        "</script",
+        "<a href=",
+        "href='",
+        "\"",
+        "'",
+        "=",
+        "&amp;",
+        "&#x41;",
+        "&notit;",
+        "<base href=",
+        "<svg>",
+        "</svg>",
+        "<![CDATA[",
+        "]]>",
+        "<meta http-equiv=refresh content='0;url=",
+        "<plaintext>",
+        "srcset=",
+        " rel=nofollow ",
+        "<template>",
+        "<math>",
+        "/>",
+        "\0",
+        "<title>",
+    ],
+    check,
+};
+
+pub fn check(bytes: &[u8]) {
+    let settings = Settings {
+        embedded: true,
+        forms: true,
+        links_max: 40,
+        reference_bytes_max: 100,
+        found_bytes_max: 1_000,
+        ..Settings::default()
+    };
+    let mut random = Random::of(bytes);
+    let charset_of_page = [UTF_8, WINDOWS_1252, SHIFT_JIS][random.below(3)];
+    let mut scanner = Scanner::new(settings.clone());
+    let whole = scan(&mut scanner, charset_of_page, bytes, || usize::MAX / 2);
+    let cut = scan(&mut scanner, charset_of_page, bytes, || 1 + random.below(60));
+    assert_eq!(whole.links().collect::<Vec<_>>(), cut.links().collect::<Vec<_>>());
+    assert_eq!(
+        (whole.base(), whole.directives(), whole.charset(), whole.dropped()),
+        (cut.base(), cut.directives(), cut.charset(), cut.dropped())
+    );
+
+    let mut found = Found::new();
+    header_links(bytes, &settings, &mut found);
+    for found in [&whole, &found] {
+        assert_tame(found, &settings);
+    }
+    let _ = refresh(bytes);
+    let _ = robots_tag(bytes, "sted");
+
+    let named = charset(Some(bytes), bytes);
+    let mut text = Vec::new();
+    let all = to_utf8(named, bytes, &mut text, 64);
+    assert!(text.len() <= 64 && std::str::from_utf8(&text).is_ok());
+    assert!(all || !text.is_empty() || !bytes.is_empty());
+    assert!(is_scannable(UTF_8));
+}
+
+fn scan(
+    scanner: &mut Scanner,
+    charset: &'static encoding_rs::Encoding,
+    text: &[u8],
+    mut budget: impl FnMut() -> usize,
+) -> Found {
+    let mut found = Found::new();
+    scanner.begin(charset);
+    while let Progress::More = scanner.scan(text, budget(), &mut found) {}
+    found
+}
+
+fn assert_tame(found: &Found, settings: &Settings) {
+    assert!(found.links().len() <= settings.links_max);
+    let bytes: usize = found.links().map(|link| link.reference.len()).sum();
+    assert!(bytes <= settings.found_bytes_max, "{bytes}");
+    for link in found.links() {
+        let reference = link.reference;
+        assert!(std::str::from_utf8(reference).is_ok(), "{}", reference.escape_ascii());
+        let breaks = reference.iter().any(|byte| matches!(byte, b'\n' | b'\r' | b'\t'));
+        assert!(!breaks || link.kind == Kind::Header, "{}", reference.escape_ascii());
+        assert_eq!(reference.trim_ascii(), reference);
+    }
+}

@@ -1,0 +1,184 @@
+//! What the network, a page or an operator may hand over: every parser against mutated samples.
+//!
+//! One body, two drivers. A [`Target`] has samples and a `check` that takes any bytes and panics if
+//! a law of the parser is broken; it decides by the bytes alone, so that a fuzzer can drive it as
+//! it is. Here a seeded loop does: samples as they are, then mutated, spliced and cut. A failure
+//! prints the bytes that caused it. The canary is a target with a planted bug: a loop that doesn't
+//! find it is broken itself.
+
+mod coding;
+mod conf;
+mod links;
+mod log;
+mod response;
+mod robots;
+mod script;
+mod seeds;
+mod url;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// One parser and its laws.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// What mutation begins with.
+    pub samples: &'static [&'static [u8]],
+    /// What is dropped in here and there: pieces that mean something to this parser.
+    pub words: &'static [&'static str],
+    /// Panics if a law is broken.
+    pub check: fn(&[u8]),
+}
+
+/// Inputs made of the samples of one target.
+const ROUNDS: usize = 15_000;
+/// No input is longer.
+const BYTES_MAX: usize = 8 << 10;
+
+/// Runs `rounds` inputs; the first that breaks a law, if there is one.
+fn first_broken(target: &Target, seed: u64, rounds: usize) -> Option<Vec<u8>> {
+    let broken = |bytes: &[u8]| catch_unwind(AssertUnwindSafe(|| (target.check)(bytes))).is_err();
+    let whole = target.samples.iter().find(|sample| broken(sample));
+    if let Some(sample) = whole {
+        return Some(sample.to_vec());
+    }
+    let mut random = Random(seed);
+    let mut inputs = (0..rounds).map(|_| input(target, &mut random));
+    inputs.find(|bytes| broken(bytes))
+}
+
+fn hold(target: &Target) {
+    if let Some(bytes) = first_broken(target, 0x5EED, ROUNDS) {
+        panic!("a law is broken by these bytes: {}", bytes.escape_ascii());
+    }
+}
+
+/// A sample, mutated a few times.
+fn input(target: &Target, random: &mut Random) -> Vec<u8> {
+    let mut bytes = random.pick(target.samples).to_vec();
+    for _ in 0..=random.below(6) {
+        mutate(&mut bytes, target, random);
+    }
+    bytes.truncate(BYTES_MAX);
+    bytes
+}
+
+fn mutate(bytes: &mut Vec<u8>, target: &Target, random: &mut Random) {
+    let at = random.below(bytes.len() + 1);
+    let until = at + random.below(bytes.len() - at + 1).min(40);
+    match random.below(8) {
+        0 => bytes.insert(at, random.byte()),
+        1 if at < bytes.len() => bytes[at] = random.byte(),
+        2 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+        3 => drop(bytes.drain(at..until)),
+        4 => {
+            let copy = bytes[at..until].to_vec();
+            let to = random.below(bytes.len() + 1);
+            bytes.splice(to..to, copy);
+        }
+        5 => {
+            let other = random.pick(target.samples);
+            bytes.truncate(at);
+            bytes.extend_from_slice(&other[random.below(other.len() + 1)..]);
+        }
+        6 if random.below(4) == 0 => bytes.truncate(at),
+        _ => {
+            let word = random.pick(target.words).as_bytes();
+            let replaced = if random.below(2) == 0 { at..until } else { at..at };
+            bytes.splice(replaced, word.iter().copied());
+        }
+    }
+}
+
+/// Small numbers from a seed; the bodies draw their cuts from it too, seeded by the bytes.
+pub struct Random(u64);
+
+impl Random {
+    /// Numbers that depend on the bytes alone (FNV-1a).
+    pub fn of(bytes: &[u8]) -> Self {
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+        Self(bytes.iter().fold(0xCBF2_9CE4_8422_2325, mix) | 1)
+    }
+
+    /// Below `limit`, which is not zero.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).expect("below a usize")
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    /// Any byte; one in four is of those that parsers look for.
+    fn byte(&mut self) -> u8 {
+        const SPECIAL: &[u8] = b"\0\t\n\r \"#$%&'*+,-./0:;<=>?@[\\]^_`a{|}~\x7f\x80\xc3\xff";
+        if self.below(4) == 0 {
+            self.pick(SPECIAL)
+        } else {
+            u8::try_from(self.below(256)).expect("a byte")
+        }
+    }
+}
+
+#[test]
+fn coding_holds() {
+    hold(&coding::TARGET);
+}
+
+#[test]
+fn conf_holds() {
+    hold(&conf::TARGET);
+}
+
+#[test]
+fn links_hold() {
+    hold(&links::TARGET);
+}
+
+#[test]
+fn log_holds() {
+    hold(&log::TARGET);
+}
+
+#[test]
+fn response_holds() {
+    hold(&response::TARGET);
+}
+
+#[test]
+fn robots_hold() {
+    hold(&robots::TARGET);
+}
+
+#[test]
+fn script_holds() {
+    hold(&script::TARGET);
+}
+
+#[test]
+fn seeds_hold() {
+    hold(&seeds::TARGET);
+}
+
+#[test]
+fn url_holds() {
+    hold(&url::TARGET);
+}
+
+/// A parser with a bug: it trusts the number of bytes that its input announces.
+#[test]
+fn the_canary_is_found() {
+    let check = |bytes: &[u8]| {
+        let announced = bytes.strip_prefix(b"take ").and_then(|rest| rest.first());
+        if let Some(digit) = announced.filter(|byte| byte.is_ascii_digit()) {
+            assert!(!bytes[bytes.len() - usize::from(digit - b'0')..].contains(&b'!'));
+        }
+    };
+    let samples: &[&[u8]] = &[b"take 3 of these", b"take 2"];
+    let canary = Target { samples, words: &["!"], check };
+    let quiet = Target { check: |_| {}, ..canary };
+    assert!(first_broken(&canary, 0x5EED, ROUNDS).is_some(), "the planted bug is not found");
+    assert!(first_broken(&quiet, 0x5EED, ROUNDS).is_none(), "a bug where there is none");
+}

@@ -1,0 +1,72 @@
+//! robots.txt. The input is a file; its lines and pieces of it serve as targets, too.
+//!
+//! Laws: the deciding line stands in the file, and speaks as the verdict does; what ends the lines
+//! makes no difference, nor does a comment at the end; robots.txt itself may always be fetched;
+//! memory is bounded by the file.
+
+use super::{Random, Target};
+use sted::robots::{Rules, SITEMAPS_MAX};
+
+pub const TARGET: Target = Target {
+    samples: &[
+        b"User-agent: *\nDisallow: /private/\nAllow: /private/open\nCrawl-delay: 2.5\n",
+        b"user-agent: sted\nuser-agent: other\ndisallow: /*.php$\nallow: /a*b\n\nuser-agent: *\n\
+          disallow: /\n",
+        b"\xef\xbb\xbfUser-Agent: sted/1.0 # us\r\nDisallow: /%7Ea/\xe3\x83\x84\rAllow:/%62\r\n\
+          Sitemap: https://a.test/map.xml\r\n",
+    ],
+    words: &[
+        "User-agent: *\n",
+        "user-agent:sted\n",
+        "Disallow: ",
+        "Allow: ",
+        "\r\n",
+        "*",
+        "$",
+        "%2A",
+        "%62",
+        "%E3",
+        "ツ",
+        "Crawl-delay: 9",
+        "Sitemap: http://a.test/",
+        "#",
+        "/",
+        "\nDisallow: /\n",
+    ],
+    check,
+};
+
+pub fn check(bytes: &[u8]) {
+    let rules = Rules::parse(bytes, "sted");
+    assert!(rules.size_bytes() < 400 + 64 * bytes.len(), "{} bytes", rules.size_bytes());
+    assert!(rules.sitemaps().count() <= SITEMAPS_MAX);
+    assert!(rules.check("/robots.txt").allowed);
+
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = lines(&text);
+    let same = Rules::parse(&[&lines.join("\r\n"), "# :"].concat().into_bytes(), "sted");
+    let is_text = std::str::from_utf8(bytes).is_ok();
+    let mut random = Random::of(bytes);
+    for _ in 0..8 {
+        let line = lines[random.below(lines.len())];
+        let target = line.split_once(':').map_or(line, |(_, value)| value.trim());
+        let target = target.replace('*', "ab").replace('$', "");
+        let verdict = rules.check(&target);
+        if verdict.line == 0 {
+            assert!(verdict.allowed, "forbidden by nobody: {target}");
+            continue;
+        }
+        let line = lines[verdict.line as usize - 1].trim_start_matches('\u{feff}');
+        let key = line.trim().to_ascii_lowercase();
+        let expected = if verdict.allowed { "allow" } else { "disallow" };
+        assert!(key.starts_with(expected), "{target} by {line}");
+        if is_text {
+            assert_eq!(same.check(&target), verdict, "{target}");
+        }
+    }
+}
+
+/// Lines as CR, LF or both end them.
+fn lines(text: &str) -> Vec<&str> {
+    text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r')).collect()
+}

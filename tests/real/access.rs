@@ -1,0 +1,74 @@
+//! What the servers' own access logs say was asked of them.
+
+use super::servers::Server;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// A request as its server saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hit {
+    /// The crawler's port: one for each connection. Python's server doesn't tell.
+    pub(super) port: Option<u16>,
+    pub(super) status: u16,
+    /// Path and query.
+    pub(super) target: String,
+}
+
+/// Reads the access log of a server that has stopped.
+pub(super) fn read(server: Server, folder: &Path) -> Vec<Hit> {
+    let file = server.access_log(folder);
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let read = |line: &str| {
+        let hit = match server {
+            Server::Caddy => of_json(line),
+            Server::Simple => of_python(line),
+            _ => of_line(line),
+        };
+        hit.unwrap_or_else(|| panic!("{}: not a line of it: {line}", file.display()))
+    };
+    let is_hit = |line: &&str| server != Server::Simple || line.contains(" HTTP/1.");
+    text.lines().filter(is_hit).map(read).collect()
+}
+
+/// How many connections requests came on, as far as that is known.
+pub(super) fn connections(hits: &[Hit]) -> usize {
+    hits.iter().filter_map(|hit| hit.port).collect::<BTreeSet<u16>>().len()
+}
+
+/// `40312 200 "GET /path HTTP/1.1"`
+fn of_line(line: &str) -> Option<Hit> {
+    let (port, rest) = line.split_once(' ')?;
+    let (status, request) = rest.split_once(' ')?;
+    Some(Hit {
+        port: Some(port.parse().ok()?),
+        status: status.parse().ok()?,
+        target: target(request)?,
+    })
+}
+
+/// `127.0.0.1 - - [20/Nov/2026 10:00:00] "GET /path HTTP/1.1" 200 -`
+fn of_python(line: &str) -> Option<Hit> {
+    let (_, rest) = line.split_once("] ")?;
+    let (request, result) = rest.rsplit_once("\" ")?;
+    let status = result.split(' ').next()?.parse().ok()?;
+    Some(Hit { port: None, status, target: target(request)? })
+}
+
+fn of_json(line: &str) -> Option<Hit> {
+    let line: serde_json::Value = serde_json::from_str(line).ok()?;
+    let request = line.get("request")?;
+    Some(Hit {
+        port: Some(request.get("remote_port")?.as_str()?.parse().ok()?),
+        status: u16::try_from(line.get("status")?.as_u64()?).ok()?,
+        target: request.get("uri")?.as_str()?.to_owned(),
+    })
+}
+
+/// The middle of a request line, which may stand between quotes.
+fn target(request: &str) -> Option<String> {
+    let mut words = request.trim_matches('"').split(' ');
+    assert_eq!(words.next()?, "GET", "a crawler asks by GET: {request}");
+    let target = words.next()?.to_owned();
+    words.next().filter(|version| version.starts_with("HTTP/1.")).map(|_| target)
+}

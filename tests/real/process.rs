@@ -1,0 +1,106 @@
+//! Programs that run beside a test: started in the foreground, waited for, ended with it.
+
+use std::env;
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a server may take until it listens.
+const START_MAX: Duration = Duration::from_secs(20);
+/// How long it may take to end when it is asked to.
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// A program that runs until this is dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    program: String,
+    child: Child,
+    /// What it says, besides its logs.
+    output: PathBuf,
+}
+
+impl Running {
+    /// Starts a program with what it says in `output.log` of `folder`, and waits until it listens.
+    pub(super) fn start(
+        program: &str,
+        arguments: &[String],
+        folder: &Path,
+        listen: SocketAddr,
+    ) -> Self {
+        let output = folder.join("output.log");
+        let file = File::create(&output).expect("the folder is the test's");
+        let child = Command::new(find(program))
+            .args(arguments)
+            .current_dir(folder)
+            .env("HOME", folder)
+            .env("XDG_DATA_HOME", folder)
+            .env("XDG_CONFIG_HOME", folder)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().expect("a descriptor"))
+            .stderr(file)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{program}: {error}"));
+        let mut running = Self { program: program.to_owned(), child, output };
+        running.wait_until_listening(listen);
+        running
+    }
+
+    fn wait_until_listening(&mut self, listen: SocketAddr) {
+        let begun = Instant::now();
+        while TcpStream::connect_timeout(&listen, Duration::from_secs(1)).is_err() {
+            let ended = self.child.try_wait().expect("a child can be asked for");
+            let (program, said) = (&self.program, fs::read_to_string(&self.output));
+            let said = said.unwrap_or_default();
+            assert!(ended.is_none(), "{program} ended at its start, {ended:?}:\n{said}");
+            assert!(begun.elapsed() < START_MAX, "{program} doesn't listen on {listen}:\n{said}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Asks it to end, so that it ends its own children and writes its logs; then makes it.
+    pub(super) fn stop(&mut self) {
+        let ask = format!("kill -TERM {}", self.child.id());
+        let _ = Command::new("sh").args(["-c", &ask]).stderr(Stdio::null()).status();
+        let begun = Instant::now();
+        while begun.elapsed() < STOP_MAX {
+            if let Ok(Some(_)) = self.child.try_wait() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            self.stop();
+        }
+    }
+}
+
+/// A free port of an address: for TCP, and for UDP too.
+pub(super) fn free_port(ip: &str) -> SocketAddr {
+    for _ in 0..100 {
+        let probe = TcpListener::bind((ip, 0)).expect("loopback addresses can be bound");
+        let address = probe.local_addr().expect("it is bound");
+        if UdpSocket::bind(address).is_ok() {
+            return address;
+        }
+    }
+    panic!("no port of {ip} is free");
+}
+
+/// Where a program is. Servers may be where only root looks for programs.
+fn find(program: &str) -> PathBuf {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let more = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let found = env::split_paths(&path).chain(more).map(|folder| folder.join(program));
+    let mut found = found.filter(|file| file.is_file());
+    found.next().unwrap_or_else(|| panic!("{program} is missing: `make deps` installs it"))
+}

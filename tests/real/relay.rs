@@ -1,0 +1,297 @@
+//! Relays between the crawler and the servers, that write down who connected and asked when.
+//!
+//! One thread passes the bytes of all relays on. It reads all there is of a server's connections
+//! before it judges a new one, so that a connection that the crawler has closed counts as closed:
+//! on loopback the close arrives before the next connection does. A reply counts as ended just
+//! before its last bytes are passed on, and a request as asked when it was read here: the crawler
+//! can't have known or acted earlier, so that no gap is taken for shorter than it was.
+//!
+//! One request at a time is assumed (`burst = 1`): what comes after a reply is the next request.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Sleep of the thread when there was nothing to pass on.
+const NAP: Duration = Duration::from_micros(100);
+
+/// A relay that listens.
+#[derive(Debug)]
+pub(super) struct Relay {
+    listener: TcpListener,
+    server: SocketAddr,
+    think: Duration,
+}
+
+impl Relay {
+    /// Takes connections on an address of `ip`; the server's replies are held back for `think`.
+    pub(super) fn listen(ip: &str, server: SocketAddr, think: Duration) -> Self {
+        let listener = TcpListener::bind((ip, 0)).expect("loopback addresses can be bound");
+        listener.set_nonblocking(true).expect("a socket can be told");
+        Self { listener, server, think }
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.listener.local_addr().expect("it is bound")
+    }
+}
+
+/// What a relay saw.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// Connections of the crawler.
+    pub(super) connections: usize,
+    /// Those that came while another was open.
+    pub(super) overlapping: usize,
+    /// Requests with their replies, in order.
+    pub(super) exchanges: Vec<Exchange>,
+}
+
+/// A request and its reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchange {
+    /// When the request came.
+    pub(super) asked: Instant,
+    /// When the last of the reply went.
+    pub(super) answered: Instant,
+}
+
+/// The thread of the relays.
+#[derive(Debug)]
+pub(super) struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Seen>>>,
+}
+
+impl Watch {
+    /// Begins to relay.
+    pub(super) fn begin(relays: Vec<Relay>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let mut lines: Vec<Line> = relays.into_iter().map(Line::new).collect();
+            while !told.load(Ordering::Relaxed) {
+                let busy = lines.iter_mut().map(Line::turn).filter(|busy| *busy).count() > 0;
+                if !busy {
+                    thread::sleep(NAP);
+                }
+            }
+            lines.into_iter().map(|line| line.seen).collect()
+        });
+        Self { stop, thread: Some(thread) }
+    }
+
+    /// Ends it; says what each relay saw, in their order.
+    pub(super) fn end(mut self) -> Vec<Seen> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("it is ended once");
+        thread.join().expect("relays don't panic")
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A relay at work.
+struct Line {
+    relay: Relay,
+    open: Vec<Pair>,
+    seen: Seen,
+}
+
+impl Line {
+    fn new(relay: Relay) -> Self {
+        Self { relay, open: Vec::new(), seen: Seen::default() }
+    }
+
+    /// Passes on what there is; whether there was something.
+    fn turn(&mut self) -> bool {
+        let new = self.relay.listener.accept().ok();
+        let mut busy = new.is_some();
+        for pair in &mut self.open {
+            busy |= pair.turn(self.relay.think, &mut self.seen);
+        }
+        self.open.retain(|pair| !pair.is_over());
+        if let Some((crawler, _)) = new {
+            self.seen.connections += 1;
+            self.seen.overlapping += usize::from(self.open.iter().any(|pair| !pair.crawler.ended));
+            self.open.push(Pair::new(crawler, self.relay.server));
+        }
+        busy
+    }
+}
+
+/// A connection and its continuation to the server.
+struct Pair {
+    crawler: End,
+    server: End,
+    /// The reply under way is held back until then.
+    held_until: Option<Instant>,
+    /// The last bytes went to the server, not to the crawler.
+    asking: bool,
+}
+
+/// One end of a pair, with what was read from it and not yet passed on.
+struct End {
+    stream: TcpStream,
+    pending: Vec<u8>,
+    /// Nothing more comes from it.
+    ended: bool,
+    /// It was told that nothing more comes.
+    told: bool,
+}
+
+impl End {
+    fn new(stream: TcpStream) -> Self {
+        stream.set_nonblocking(true).expect("a socket can be told");
+        stream.set_nodelay(true).expect("a socket can be told");
+        Self { stream, pending: Vec::new(), ended: false, told: false }
+    }
+
+    /// Reads what there is, as long as little waits to be passed on; whether there was something.
+    fn read(&mut self) -> bool {
+        let mut buffer = [0; 64 << 10];
+        let before = self.pending.len();
+        while !self.ended && self.pending.len() < 1 << 20 {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.pending.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.ended = true,
+            }
+        }
+        self.pending.len() > before
+    }
+
+    /// Passes on to `other` what was read; whether something went.
+    fn pass(&mut self, other: &mut Self) -> bool {
+        match other.stream.write(&self.pending) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.pending.drain(..count);
+                true
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            Err(_) => {
+                self.pending.clear();
+                other.ended = true;
+                false
+            }
+        }
+    }
+
+    /// Tells `other` that nothing more comes, once all is passed on.
+    fn pass_end(&mut self, other: &mut Self) {
+        if self.ended && self.pending.is_empty() && !other.told {
+            other.told = true;
+            let _ = other.stream.shutdown(std::net::Shutdown::Write);
+        }
+    }
+}
+
+impl Pair {
+    fn new(crawler: TcpStream, server: SocketAddr) -> Self {
+        let server = TcpStream::connect(server).expect("the server runs");
+        Self {
+            crawler: End::new(crawler),
+            server: End::new(server),
+            held_until: None,
+            asking: false,
+        }
+    }
+
+    fn turn(&mut self, think: Duration, seen: &mut Seen) -> bool {
+        let asked = self.crawler.read();
+        let mut busy = asked;
+        if asked && !self.asking {
+            let now = Instant::now();
+            self.asking = true;
+            self.held_until = Some(now + think);
+            seen.exchanges.push(Exchange { asked: now, answered: now });
+        }
+        busy |= self.crawler.pass(&mut self.server);
+        busy |= self.server.read();
+        let now = Instant::now();
+        let held = self.held_until.is_some_and(|until| now < until);
+        if !self.server.pending.is_empty() && !held {
+            self.asking = false;
+            let last = seen.exchanges.last_mut().expect("servers speak when they are asked");
+            last.answered = now;
+            busy |= self.server.pass(&mut self.crawler);
+        }
+        self.crawler.pass_end(&mut self.server);
+        self.server.pass_end(&mut self.crawler);
+        busy
+    }
+
+    fn is_over(&self) -> bool {
+        self.crawler.ended && self.crawler.pending.is_empty() && self.server.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that answers each byte by itself, on as many connections as come.
+    fn echo() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback addresses can be bound");
+        let address = listener.local_addr().expect("it is bound");
+        thread::spawn(move || {
+            while let Ok((mut stream, _)) = listener.accept() {
+                thread::spawn(move || {
+                    let mut byte = [0];
+                    while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
+                });
+            }
+        });
+        address
+    }
+
+    fn ask(stream: &mut TcpStream) {
+        let mut byte = *b"x";
+        stream.write_all(&byte).and_then(|()| stream.read_exact(&mut byte)).expect("an echo");
+    }
+
+    #[test]
+    fn a_connection_counts_until_it_is_closed() {
+        let relay = Relay::listen("127.0.0.1", echo(), Duration::ZERO);
+        let address = relay.address();
+        let watch = Watch::begin(vec![relay]);
+        let connect = || TcpStream::connect(address).expect("it listens");
+        for _ in 0..200 {
+            // Closed by the time the next one comes: one at a time, however fast.
+            ask(&mut connect());
+        }
+        let mut first = connect();
+        ask(&mut first);
+        ask(&mut connect());
+        drop(first);
+        ask(&mut connect());
+        let seen = watch.end().remove(0);
+        assert_eq!((seen.connections, seen.overlapping), (203, 1));
+        assert_eq!(seen.exchanges.len(), 203);
+    }
+
+    #[test]
+    fn gaps_are_those_between_reply_and_request() {
+        let relay = Relay::listen("127.0.0.1", echo(), Duration::from_millis(20));
+        let mut stream = TcpStream::connect(relay.address()).expect("it listens");
+        let watch = Watch::begin(vec![relay]);
+        ask(&mut stream);
+        thread::sleep(Duration::from_millis(30));
+        ask(&mut stream);
+        drop(stream);
+        let seen = watch.end().remove(0);
+        let [first, second] = seen.exchanges[..] else { panic!("two were made: {seen:?}") };
+        assert!(first.answered - first.asked >= Duration::from_millis(20), "replies are held back");
+        assert!(second.asked - first.answered >= Duration::from_millis(30), "{seen:?}");
+    }
+}

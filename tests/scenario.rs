@@ -1,0 +1,245 @@
+//! Scripted conversations, in both worlds: what a server says is text (`tests/scenarios/*.txt`,
+//! see `sted::web::script`), what the crawl makes of it is checked, and both worlds must agree.
+
+use crate::player::Servers;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use sted::commands::wire;
+use sted::conf::Conf;
+use sted::disk::Disk;
+use sted::engine::Engine;
+use sted::engine::settings::Settings;
+use sted::os::disk::OsDisk;
+use sted::seeds;
+use sted::sim::{self, disk::MemoryDisk};
+use sted::stats::{Meter, still};
+use sted::store::log;
+use sted::web::script::Script;
+use sted::{os, time};
+
+/// What every script's crawl is like, unless the script says otherwise: quick, so that real time
+/// suffices, and open to loopback.
+const BASE: &[&str] = &[
+    "job.seeds = [\"http://a.test/\"]",
+    "identity.contact = \"crawler@sted.dev\"",
+    "scope.span = \"host\"",
+    "scope.domains = [\"test\"]",
+    "connections.addresses_allowed = [\"127.0.0.0/8\"]",
+    "connections.connect_timeout = \"2s\"",
+    "connections.tls_timeout = \"2s\"",
+    "connections.head_timeout = \"1s\"",
+    "connections.body_timeout = \"1s\"",
+    "connections.fetch_timeout = \"3s\"",
+    "connections.idle_timeout = \"2s\"",
+    "politeness.burst = \"server\"",
+    "politeness.delay = \"0s\"",
+    "politeness.delay_factor = 0",
+    "politeness.address_delay = \"0s\"",
+    "politeness.domain_delay = \"0s\"",
+    "retries.retry_after_max = \"1s\"",
+    "retries.retries_max = 2",
+    "retries.server_failures_max = 3",
+    "store.format = \"none\"",
+    "limits.time_max = \"60s\"",
+];
+
+/// What came of a script in one world.
+#[derive(Debug, PartialEq, Eq)]
+struct Result {
+    /// For each URL: its last outcome, and its lines in the log.
+    outcomes: BTreeMap<String, (String, usize)>,
+    /// For each host: targets asked for, in order, and connections.
+    seen: BTreeMap<String, (Vec<String>, usize)>,
+    faults: Vec<String>,
+}
+
+#[test]
+fn every_script_ends_as_it_says_in_both_worlds() {
+    let mut wrong = Vec::new();
+    for path in scripts() {
+        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).expect("readable");
+        let script = read(&text, SIMULATED_PORT);
+        let simulated = simulate(&script, 1);
+        wrong.extend(check(&script, &simulated).map(|text| format!("{name} (sim): {text}")));
+        let real = run_for_real(&text);
+        wrong.extend(check(&script, &real).map(|text| format!("{name} (os): {text}")));
+        if simulated.outcomes != real.outcomes {
+            wrong.push(format!(
+                "{name}: the worlds differ\n  sim {:?}\n  os  {:?}",
+                simulated.outcomes, real.outcomes
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn one_seed_gives_one_history_and_cuts_change_nothing() {
+    for path in scripts() {
+        let script = read(&fs::read_to_string(&path).expect("readable"), SIMULATED_PORT);
+        let (first, again) = (history(&script, 7), history(&script, 7));
+        assert_eq!(first, again, "{}: two runs of one seed", path.display());
+        for seed in 2..6 {
+            let cut = simulate(&script, seed).outcomes;
+            assert_eq!(cut, simulate(&script, 1).outcomes, "{}: seed {seed}", path.display());
+        }
+    }
+}
+
+fn scripts() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let entries = fs::read_dir(folder).expect("the scenarios are there");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 10, "there are scenarios: {paths:?}");
+    paths
+}
+
+/// `{port}` in a script stands for the port of all its servers.
+pub(crate) fn read(text: &str, port: u16) -> Script {
+    Script::parse(&text.replace("{port}", &port.to_string()))
+        .unwrap_or_else(|mistake| panic!("line {}: {}\n{text}", mistake.line, mistake.reason))
+}
+
+fn settings(script: &Script, extra: &[String]) -> (Conf, Settings) {
+    let mut sections: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+    let lines = BASE.iter().copied().chain(script.conf.iter().map(String::as_str));
+    let lines = lines.chain(extra.iter().map(String::as_str));
+    for line in lines {
+        let (key, value) = line.split_once('=').expect("a key and a value");
+        let (section, name) = key.trim().split_once('.').expect("section.key");
+        sections.entry(section).or_default().insert(name, value);
+    }
+    let mut text = String::new();
+    for (section, keys) in sections {
+        text += &format!("[{section}]\n");
+        keys.iter().for_each(|(name, value)| text += &format!("{name} = {value}\n"));
+    }
+    let conf = Conf::parse(&text, "script").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let mut settings = wire::engine(&conf, [7; 16]);
+    // Shorter than any crawl of strangers may have them: scripts are played in real time, too.
+    settings.retries.wait = Duration::from_millis(50);
+    settings.retries.wait_max = Duration::from_millis(100);
+    settings.names.failure_ttl = Duration::from_millis(10);
+    settings.robots.retry_wait = Duration::from_millis(100);
+    (conf, settings)
+}
+
+/// The port that URLs without one are crawled at: the same in both worlds.
+fn with_port(url: &str, port: u16) -> String {
+    let (scheme, rest) = url.split_once("://").expect("a URL");
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    format!("{scheme}://{host}:{port}/{path}")
+}
+
+fn seeds_of(script: &Script, port: u16) -> Vec<seeds::Seed> {
+    let text: Vec<String> = script.seeds.iter().map(|seed| with_port(seed, port)).collect();
+    let (seeds, mistakes) = seeds::parse(text.join("\n").as_bytes());
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+    seeds
+}
+
+fn quoted(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| format!("{name:?}")).collect()
+}
+
+const SIMULATED_PORT: u16 = 8_080;
+
+fn simulate(script: &Script, seed: u64) -> Result {
+    let (world, disk) = play(script, seed);
+    let log = disk.read("crawl.log").unwrap_or_default();
+    let mut seen = BTreeMap::new();
+    let mut faults = Vec::new();
+    for (host, what) in world.seen() {
+        seen.insert(host.clone(), (what.requests.clone(), what.connections));
+        faults.extend(what.faults.iter().map(|fault| format!("{host}: {fault}")));
+    }
+    Result { outcomes: outcomes(&log, SIMULATED_PORT), seen, faults }
+}
+
+fn history(script: &Script, seed: u64) -> (u64, Vec<u8>) {
+    let (world, disk) = play(script, seed);
+    (world.actions_hash(), disk.read("crawl.log").unwrap_or_default())
+}
+
+fn play(script: &Script, seed: u64) -> (sim::World, MemoryDisk) {
+    let (_, settings) = settings(script, &[]);
+    let disk = MemoryDisk::new();
+    let now = sim::now_at(time::Instant::ZERO);
+    let seeds = seeds_of(script, SIMULATED_PORT);
+    let mut engine = Engine::new(settings, &seeds, disk.handle(), Meter::new(still), now)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut world = sim::World::new(script, seed);
+    world.run(&mut engine).unwrap_or_else(|error| panic!("{error}"));
+    (world, disk)
+}
+
+fn run_for_real(text: &str) -> Result {
+    let folder = tempfile::tempdir().expect("a folder");
+    let servers = Servers::start(text);
+    let script = servers.script();
+    let extra = [
+        format!("names.servers = [{}]", quoted(&[servers.dns()]).join(", ")),
+        "names.timeout = \"1s\"".to_owned(),
+        "names.tries = 1".to_owned(),
+    ];
+    let (conf, settings) = settings(script, &extra);
+    let disk = Box::new(OsDisk::open(folder.path()).expect("a folder"));
+    let mut world = os::World::new(&wire::world(&conf, Duration::from_secs(1)))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let seeds = seeds_of(script, servers.port());
+    let now = world.now();
+    let mut engine = Engine::new(settings, &seeds, disk, Meter::new(still), now)
+        .unwrap_or_else(|error| panic!("{error}"));
+    world.run(&mut engine, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    drop(engine);
+    let log = fs::read(folder.path().join("crawl.log")).unwrap_or_default();
+    let outcomes = outcomes(&log, servers.port());
+    let (seen, faults) = servers.stop();
+    Result { outcomes, seen, faults }
+}
+
+/// The last outcome of each URL, port taken out, and how many lines it has.
+fn outcomes(log: &[u8], port: u16) -> BTreeMap<String, (String, usize)> {
+    let mut outcomes: BTreeMap<String, (String, usize)> = BTreeMap::new();
+    for line in std::str::from_utf8(log).expect("UTF-8").lines() {
+        let entry = log::parse(line).unwrap_or_else(|bad| panic!("{bad:?}: {line}"));
+        let url = entry.url.replacen(&format!(":{port}"), "", 1);
+        let name = match (entry.status, entry.extra.reason) {
+            (_, Some(reason)) => reason.into_owned(),
+            (200..300, None) => "ok".to_owned(),
+            (300..400, None) => "redirect".to_owned(),
+            (status, None) => status.to_string(),
+        };
+        let outcome = outcomes.entry(url).or_default();
+        *outcome = (name, outcome.1 + 1);
+    }
+    outcomes
+}
+
+/// What is not as the script says.
+fn check<'a>(script: &'a Script, result: &'a Result) -> impl Iterator<Item = String> + 'a {
+    let outcomes = script.outcomes.iter().filter_map(|(url, expected, lines)| {
+        match result.outcomes.get(url) {
+            None => Some(format!("{url}: not in the log; {:?}", result.outcomes)),
+            Some((name, count)) => {
+                let right = name == expected && lines.is_none_or(|lines| lines == *count);
+                (!right).then(|| format!("{url}: {name} after {count} lines, not {expected}"))
+            }
+        }
+    });
+    let seen = move |host: &String| result.seen.get(host).map(|(targets, _)| targets.clone());
+    let requests = script.requests.iter().filter_map(move |(host, count)| {
+        let targets = seen(host).unwrap_or_default();
+        (targets.len() != *count)
+            .then(|| format!("{host}: asked for {targets:?}, not {count} times"))
+    });
+    let connections = script.connections.iter().filter_map(|(host, count)| {
+        let connections = result.seen.get(host).map_or(0, |(_, connections)| *connections);
+        (connections != *count).then(|| format!("{host}: {connections} connections, not {count}"))
+    });
+    outcomes.chain(requests).chain(connections).chain(result.faults.iter().cloned())
+}

@@ -1,0 +1,68 @@
+//! What the integration tests share: the program, golden files, files of the repository.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The folder of the repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The text of a file of the repository.
+pub(crate) fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The program, to be run in the repository's folder: no variable of the caller changes what it
+/// says, and help is 100 columns wide as where there is no terminal.
+pub(crate) fn sted(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sted"));
+    command.args(arguments).current_dir(root());
+    command.env_remove("RUST_LOG").env_remove("RUST_BACKTRACE").env("COLUMNS", "100");
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(arguments: &[&str]) -> Run {
+    Run::of(sted(arguments).output().expect("the program starts"))
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The exit code; `None` after a signal.
+    pub(crate) code: Option<i32>,
+    /// Standard output.
+    pub(crate) out: String,
+    /// Standard error.
+    pub(crate) err: String,
+}
+
+impl Run {
+    /// From what the system says.
+    pub(crate) fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+/// Compares `text` with `tests/golden/NAME`; with `STED_GOLDEN=1` in the environment the file is
+/// written instead, to be reviewed as a change.
+pub(crate) fn golden(name: &str, text: &str) {
+    let path: PathBuf = root().join("tests/golden").join(name);
+    if env::var_os("STED_GOLDEN").is_some_and(|value| value == "1") {
+        fs::create_dir_all(path.parent().expect("a file in a folder")).expect("golden folder");
+        fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        return;
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_else(|error| {
+        panic!("{}: {error}; `make golden` writes it", path.display());
+    });
+    let line = 1 + text.lines().zip(expected.lines()).take_while(|(a, b)| a == b).count();
+    assert!(
+        text == expected,
+        "{name} differs from line {line} on; `make golden` rewrites it. Now:\n{text}"
+    );
+}
