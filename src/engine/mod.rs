@@ -49,7 +49,7 @@ use crate::store::{self, Store};
 use crate::time::{Instant, Now};
 use crate::url::key::KeyRules;
 use crate::url::scope::Scope;
-use crate::url::{Fingerprinter, UrlRef};
+use crate::url::{Fingerprinter, Url, UrlRef};
 use conn::{Conns, Phase};
 use contract::{
     Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Space, StopReason,
@@ -97,6 +97,8 @@ pub struct Engine {
     /// The world has closed the connection under hand by itself.
     peer_closed: bool,
     pages: VecDeque<Page>,
+    /// Redirects too many of the page under work.
+    redirects_cut: Vec<Url>,
     bench: Bench,
     /// Bytes of pages that may still be worked on in this turn.
     work_bytes: usize,
@@ -201,6 +203,7 @@ impl Engine {
             privileged: None,
             peer_closed: false,
             pages: VecDeque::new(),
+            redirects_cut: Vec::new(),
             counts: Counts::default(),
             syncing: false,
             trouble: None,

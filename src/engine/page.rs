@@ -331,7 +331,7 @@ impl Engine {
             let hops = if redirect { fetch.item.hops + 1 } else { 0 };
             let depth = fetch.item.depth.saturating_add(u16::from(!redirect));
             if hops > self.settings.redirects_max {
-                self.counts.redirects_cut += 1;
+                self.redirects_cut.push(url.to_owned());
                 continue;
             }
             if let Err(why) = self.scope.check(url, u32::from(depth)) {
@@ -339,11 +339,36 @@ impl Engine {
                 continue;
             }
             let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut bench.key));
+            if self.seen.knows(fingerprint) {
+                continue; // most links lead where others have led: nothing to write down
+            }
             let head = Discovery { letter, hops, depth };
             head.encode(url.as_str(), &fetch.url, &mut bench.entry);
             self.seen.offer(fingerprint, &bench.entry);
         }
         self.meter.enter(stage);
+        for url in std::mem::take(&mut self.redirects_cut) {
+            self.cut_redirect(url.view(), fetch);
+        }
+    }
+
+    /// A redirect too many has its line in the log. It is not seen for that: a shorter way may
+    /// lead there yet.
+    fn cut_redirect(&mut self, url: UrlRef<'_>, fetch: &Fetch) {
+        self.counts.redirects_cut += 1;
+        if !self.frontier.has_room_for(url) {
+            return;
+        }
+        let id = self.server_of(url);
+        let item = Item {
+            target: url.target().into(),
+            hops: fetch.item.hops + 1,
+            found_as: REDIRECT,
+            via: Some(fetch.url.as_ref().into()),
+            tries: 0,
+            ..fetch.item.clone()
+        };
+        self.note_unsent(id, &item, super::outcome::Outcome::RedirectLimit);
     }
 
     /// Queues the first-timers that the seen test lets out.
@@ -381,14 +406,16 @@ impl Engine {
             via,
         };
         self.server_of(url);
-        match self.frontier.add(url, item.clone(), self.now.at) {
+        match self.frontier.add(url, item, self.now.at) {
             Added::Queued(_) => {}
-            Added::Retired(id, why) => {
+            Added::Retired(id, why, item) => {
                 let outcome = self.sites[id.index()].retired_as;
                 let outcome = outcome.unwrap_or(super::outcome::Outcome::ServerRetired(why));
                 self.note_unsent(id, &item, outcome);
             }
-            Added::Full(id) => self.note_unsent(id, &item, super::outcome::Outcome::QueueFull),
+            Added::Full(id, item) => {
+                self.note_unsent(id, &item, super::outcome::Outcome::QueueFull)
+            }
         }
     }
 }

@@ -41,14 +41,14 @@ pub struct Frontier {
 }
 
 /// What became of a URL that was added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Added {
     /// It waits in the queue of its server.
     Queued(ServerId),
-    /// Its server is retired: why.
-    Retired(ServerId, Retirement),
-    /// A cap on queued URLs is reached; it is dropped.
-    Full(ServerId),
+    /// Its server is retired: why. The URL is handed back.
+    Retired(ServerId, Retirement, Item),
+    /// A cap on queued URLs is reached. The URL is handed back.
+    Full(ServerId, Item),
 }
 
 impl Frontier {
@@ -68,12 +68,12 @@ impl Frontier {
         let id = self.server_of(url);
         let server = &mut self.servers[id.index()];
         if let ServerState::Retired(why) = server.state {
-            return Added::Retired(id, why);
+            return Added::Retired(id, why, item);
         }
         let full = self.urls >= self.settings.urls_max
             || server.queue.len() >= self.settings.urls_per_server_max;
         if full && !item.is_prior() {
-            return Added::Full(id);
+            return Added::Full(id, item);
         }
         self.urls += 1;
         if item.is_prior() {

@@ -304,13 +304,18 @@ impl Walk<'_> {
             [Outcome::Ok] | [Outcome::Redirect] => Range { min: 1, max: requests.max },
             _ => Range::upto(requests.max),
         };
-        let over = row.play == Play::RedirectOn && redirects == self.budget.redirects;
+        // One redirect too many: it is known, and not asked for.
+        let over = redirects > self.budget.redirects;
+        let (requests, records) = match over {
+            true => (Range::exactly(0), Range::exactly(0)),
+            false => (requests, records),
+        };
         if over {
-            outcomes = &[Outcome::RedirectLimit, Outcome::Redirect];
+            outcomes = &[Outcome::RedirectLimit];
         }
         let open = row.play == Play::TwoMore && index >= ENDLESS_LISTED;
         self.entries.push(Entry { place, outcomes, requests, records, open });
-        if requests.max == 0 || over || open {
+        if requests.max == 0 || open {
             return;
         }
         self.follow_row(place, row, index, redirects);

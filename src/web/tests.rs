@@ -318,8 +318,8 @@ fn the_manifest_lists_every_hostile_host() {
         ("http://nx.test:8080/", Outcome::DnsNoSuchName, (0, 0)),
         ("https://expired.test:8443/", Outcome::Certificate, (0, 0)),
         ("http://retry-after.test:8080/twice", Outcome::Ok, (3, 3)),
-        ("http://redirect-loop.test:8080/on/9", Outcome::Redirect, (1, 1)),
-        ("http://redirect-loop.test:8080/on/10", Outcome::RedirectLimit, (1, 1)),
+        ("http://redirect-loop.test:8080/on/10", Outcome::Redirect, (1, 1)),
+        ("http://redirect-loop.test:8080/on/11", Outcome::RedirectLimit, (0, 0)),
         ("http://mid-pipeline-close.test:8080/p23", Outcome::Ok, (1, 1)),
         ("http://robots-huge.test:8080/closed", Outcome::RobotsDenied, (0, 0)),
         ("http://robots-error.test:8080/", Outcome::RobotsUnreachable, (0, 0)),
@@ -330,7 +330,7 @@ fn the_manifest_lists_every_hostile_host() {
         assert_eq!(entry.requests, Range { min, max }, "{url}");
     }
     let absent = [
-        ("http://redirect-loop.test:8080/on/11", "beyond the redirects that are followed"),
+        ("http://redirect-loop.test:8080/on/12", "beyond what a redirect too many names"),
         ("http://nx.test:8080/robots.txt", "there is nobody to ask for it"),
         ("https://expired.test:8443/robots.txt", "there is nobody to be asked"),
     ];

@@ -71,8 +71,9 @@ const ACCEPTED: [(&str, &str); 2] = [
 ];
 
 #[test]
+#[ignore = "needs the cases: make conformance DIR=folder"]
 fn all_but_templates() {
-    let Some(folder) = folder() else { return };
+    let folder = folder();
     let report = run(&folder);
     let ids = report.differences.iter().map(|line| line.split(':').next().unwrap_or(line));
     let accepted = ACCEPTED.map(|(id, _)| id);

@@ -52,8 +52,9 @@ fn start_of(text: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs the cases: make conformance DIR=folder"]
 fn all_of_tier_a() {
-    let Some(folder) = folder() else { return };
+    let folder = folder();
     let report = run(&folder);
     assert!(report.total > 0 && report.differences.is_empty(), "{report}");
 }
@@ -61,8 +62,9 @@ fn all_of_tier_a() {
 /// How many of the other tiers agree. More is welcome: then raise the number. Six of tier C turn
 /// on the inputs of google-0064, 0066 and 0067 in tier A with the opposite answer.
 #[test]
+#[ignore = "needs the cases: make conformance DIR=folder"]
 fn the_other_tiers_no_worse_than_known() {
-    let Some(folder) = folder() else { return };
+    let folder = folder();
     for (tier, known) in [(Tier::B, 218), (Tier::C, 24)] {
         let report = run_tier(&folder, tier);
         println!("tier {tier:?}: {report}");
