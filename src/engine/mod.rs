@@ -6,10 +6,10 @@
 //! `os` with sockets, `sim` with a virtual clock. One turn of a world is
 //!
 //! 1. sleep until [`Engine::deadline`], or until something happens; take the time once;
-//! 2. feed any number of inputs, each with that same `now`: [`Engine::seed`],
-//!    [`Engine::resolved`], [`Engine::opened`], [`Engine::connected`], [`Engine::space`] then
-//!    [`Engine::received`], [`Engine::sent`], [`Engine::closed`], [`Engine::worked`],
-//!    [`Engine::stop`];
+//! 2. feed any number of inputs with that `now`, bytes and ends with the time at which they were
+//!    read: [`Engine::seed`], [`Engine::resolved`], [`Engine::opened`], [`Engine::connected`],
+//!    [`Engine::space`] then [`Engine::received`], [`Engine::sent`], [`Engine::closed`],
+//!    [`Engine::worked`], [`Engine::stop`];
 //! 3. call [`Engine::expired`], once;
 //! 4. drain [`Engine::next_action`] to `None`, carrying each action out. Carrying one out may
 //!    produce inputs (a refused connection, say): they are fed in the next turn. Only `sent` is
@@ -217,7 +217,7 @@ impl Engine {
 
     /// A URL that the operator gives. Known ones are passed over.
     pub fn seed(&mut self, now: Now, seed: &Seed) {
-        self.now = now;
+        self.tell_time(now);
         let url = seed.url.view();
         let mut key = Vec::new();
         let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut key));
@@ -229,7 +229,7 @@ impl Engine {
 
     /// The answer to [`Action::Resolve`].
     pub fn resolved(&mut self, now: Now, lookup: LookupId, answer: Result<Answer, NameFailure>) {
-        self.now = now;
+        self.tell_time(now);
         let stage = self.meter.enter(Stage::Dns);
         for waiter in self.names.answered(lookup.0, &answer, now.at) {
             self.resolving -= 1;
@@ -240,7 +240,7 @@ impl Engine {
 
     /// TCP stands on a connection that is to speak TLS.
     pub fn opened(&mut self, now: Now, conn: ConnId) {
-        self.now = now;
+        self.tell_time(now);
         if !self.is_current(conn) {
             return;
         }
@@ -253,7 +253,7 @@ impl Engine {
 
     /// The connection stands, TLS included.
     pub fn connected(&mut self, now: Now, conn: ConnId, facts: ConnFacts) {
-        self.now = now;
+        self.tell_time(now);
         if !self.is_current(conn) {
             return;
         }
@@ -274,13 +274,13 @@ impl Engine {
 
     /// Room for the bytes of a connection: at least 16 KiB, or why there is none.
     pub fn space(&mut self, now: Now, conn: ConnId) -> Space<'_> {
-        self.now = now;
+        self.tell_time(now);
         self.room_for(conn)
     }
 
     /// So many bytes are in the room that [`Engine::space`] gave; none, if nothing came after all.
     pub fn received(&mut self, now: Now, conn: ConnId, bytes: usize) {
-        self.now = now;
+        self.tell_time(now);
         if self.is_current(conn) {
             self.take_received(conn.slot, bytes);
         }
@@ -288,7 +288,7 @@ impl Engine {
 
     /// So many bytes of [`Engine::outgoing`] have been sent.
     pub fn sent(&mut self, now: Now, conn: ConnId, bytes: usize) {
-        self.now = now;
+        self.tell_time(now);
         if !self.is_current(conn) {
             return;
         }
@@ -303,7 +303,7 @@ impl Engine {
 
     /// The connection has ended, or never stood.
     pub fn closed(&mut self, now: Now, conn: ConnId, reason: &CloseReason) {
-        self.now = now;
+        self.tell_time(now);
         if self.is_current(conn) {
             self.take_closed(conn.slot, reason);
         }
@@ -311,7 +311,7 @@ impl Engine {
 
     /// A job is done.
     pub fn worked(&mut self, now: Now, done: Done) {
-        self.now = now;
+        self.tell_time(now);
         match done {
             Done::Store(done) => {
                 self.syncing = false;
@@ -324,8 +324,8 @@ impl Engine {
 
     /// All events of this turn are in. To be called once a turn, after them.
     pub fn expired(&mut self, now: Now) {
-        self.now = now;
-        while let Some(slot) = self.conns.expire(now.at) {
+        self.tell_time(now);
+        while let Some(slot) = self.conns.expire(self.now.at) {
             self.timed_out(slot);
         }
         self.expire_ending();
@@ -334,7 +334,7 @@ impl Engine {
 
     /// Ends the crawl: open replies may finish, nothing new is asked for.
     pub fn stop(&mut self, now: Now, reason: StopReason) {
-        self.now = now;
+        self.tell_time(now);
         self.begin_stop(reason);
     }
 
@@ -474,6 +474,14 @@ impl Engine {
             self.sites.push(Site::new(url));
         }
         id
+    }
+
+    /// Time never goes back: an input told late in a turn may have been later than the next one's
+    /// turn.
+    fn tell_time(&mut self, now: Now) {
+        if now.at >= self.now.at {
+            self.now = now;
+        }
     }
 
     fn is_current(&mut self, conn: ConnId) -> bool {

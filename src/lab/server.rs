@@ -42,6 +42,10 @@ pub(super) struct Server {
     connections_max: usize,
     /// Listeners that had more to accept than there was room for.
     starved: Vec<usize>,
+    /// Listeners with connections to accept.
+    knocking: Vec<usize>,
+    /// Connections accepted and not yet begun.
+    accepted: Vec<(usize, TcpStream, SocketAddr)>,
     /// Connections that gave way to others, and those to be looked at in this turn.
     again: Vec<usize>,
     timers: Timers,
@@ -90,6 +94,8 @@ impl Server {
             connections: Slab::new(),
             connections_max: settings.connections_max.clamp(1, room),
             starved: Vec::new(),
+            knocking: Vec::new(),
+            accepted: Vec::new(),
             again: Vec::new(),
             timers: Timers::new(),
             names,
@@ -119,6 +125,7 @@ impl Server {
             for event in &events {
                 open &= self.dispatch(event)?;
             }
+            open &= self.welcome(&mut events)?;
             for slot in std::mem::take(&mut self.again) {
                 self.pump(slot)?;
             }
@@ -140,7 +147,7 @@ impl Server {
     }
 
     fn wait(&self) -> Duration {
-        if !self.again.is_empty() {
+        if !self.again.is_empty() || !self.knocking.is_empty() {
             return Duration::ZERO;
         }
         let timer = self.timers.nearest().map_or(STOP_EVERY, |at| at.since(self.clock()));
@@ -156,7 +163,7 @@ impl Server {
         if token.0 >= DNS_TOKENS {
             self.names.turn(&self.responder.web, self.poll.registry(), token);
         } else if token.0 < self.listeners.len() {
-            self.accept(token.0)?;
+            self.knocking.push(token.0);
         } else {
             let slot = token.0 - self.listeners.len();
             if let Some(connection) = self.connections.get_mut(slot) {
@@ -169,21 +176,36 @@ impl Server {
         Ok(true)
     }
 
-    fn accept(&mut self, listener: usize) -> Result<(), Error> {
+    /// Accepts who knocks. A client may close a connection and open the next one in a breath: what
+    /// has closed by the time of the accept is told before what has opened.
+    fn welcome(&mut self, events: &mut Events) -> Result<bool, Error> {
+        if self.knocking.is_empty() {
+            return Ok(true);
+        }
+        std::mem::take(&mut self.knocking).into_iter().for_each(|listener| self.accept(listener));
+        // An interrupted look is made up for by the next turn.
+        let _ = self.poll.poll(events, Some(Duration::ZERO));
+        let mut open = true;
+        for event in &*events {
+            open &= self.dispatch(event)?;
+        }
+        for (listener, socket, from) in std::mem::take(&mut self.accepted) {
+            self.begin(listener, socket, from)?;
+        }
+        Ok(open)
+    }
+
+    fn accept(&mut self, listener: usize) {
         loop {
-            if self.connections.len() >= self.connections_max {
-                self.starved.push(listener);
-                return Ok(());
+            if self.connections.len() + self.accepted.len() >= self.connections_max {
+                return self.starved.push(listener);
             }
             match self.listeners[listener].socket.accept() {
-                Ok((socket, from)) => self.begin(listener, socket, from)?,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Ok((socket, from)) => self.accepted.push((listener, socket, from)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_of_client(&error) => {}
                 // Out of descriptors or memory: later.
-                Err(_) => {
-                    self.starved.push(listener);
-                    return Ok(());
-                }
+                Err(_) => return self.starved.push(listener),
             }
         }
     }
@@ -271,10 +293,8 @@ impl Server {
         let (number, served) = (connection.number, connection.served);
         self.responder.log.closed(self.now, number, name, served, end)?;
         drop(connection);
-        match self.starved.pop() {
-            Some(listener) => self.accept(listener),
-            None => Ok(()),
-        }
+        self.knocking.extend(self.starved.pop());
+        Ok(())
     }
 }
 

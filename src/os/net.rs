@@ -5,6 +5,7 @@
 //! that holds plaintext. Nothing is decided here: bytes go into the engine's buffers, closes come
 //! with the reason that the system or TLS gave.
 
+use super::Clock;
 use super::tls::{Client, Progress, Read, Stream, Write, reason_of};
 use crate::engine::Engine;
 use crate::engine::contract::{CloseReason, ConnFacts, ConnId, Space};
@@ -24,6 +25,7 @@ pub(super) struct Net {
     ends: Vec<(ConnId, CloseReason)>,
     /// Bytes read from one socket in one turn.
     read_bytes_max: usize,
+    clock: Clock,
 }
 
 /// One socket.
@@ -51,8 +53,9 @@ enum State {
 }
 
 impl Net {
-    pub(super) fn new(read_bytes_max: usize) -> Self {
-        Self { sockets: Vec::new(), ready: VecDeque::new(), ends: Vec::new(), read_bytes_max }
+    pub(super) fn new(read_bytes_max: usize, clock: Clock) -> Self {
+        let (ready, ends) = (VecDeque::new(), Vec::new());
+        Self { sockets: Vec::new(), ready, ends, read_bytes_max, clock }
     }
 
     /// Whether sleep would lose something.
@@ -180,10 +183,12 @@ impl Net {
         self.list(conn);
     }
 
-    /// Moves bytes into the engine until the socket blocks or a budget is spent. `to_the_end`:
+    /// Moves bytes into the engine until the socket blocks or a budget is spent. What was read is
+    /// told with the time after the read: a rest that begins with it must not begin before the
+    /// bytes were sent, however long the loop was kept from the processor. `to_the_end`:
     /// there may be more to learn than bytes, so a short read doesn't show that it is empty.
     fn read(&mut self, engine: &mut Engine, now: Now, conn: ConnId, to_the_end: bool) {
-        let mut left = self.read_bytes_max;
+        let (mut left, clock) = (self.read_bytes_max, self.clock);
         while let Some(socket) = self.socket(conn)
             && !socket.paused
         {
@@ -199,7 +204,7 @@ impl Net {
             match socket.stream.read(room) {
                 Read::Some(bytes) => {
                     let short = bytes < room_bytes && !socket.tls && !to_the_end;
-                    engine.received(now, conn, bytes);
+                    engine.received(clock.after(now), conn, bytes);
                     left = left.saturating_sub(bytes);
                     if short {
                         return;
@@ -213,7 +218,9 @@ impl Net {
                         self.list(conn)
                     };
                 }
-                Read::Closed(reason) => return self.end(engine, now, conn, &reason),
+                Read::Closed(reason) => {
+                    return self.end(engine, clock.after(now), conn, &reason);
+                }
             }
         }
     }
