@@ -115,7 +115,7 @@ impl Capture<'_> {
 
     /// Whether compressing its response would cost time and save next to nothing: the payload is
     /// compressed already, and makes up nearly all of the record.
-    pub(super) fn is_packed(&self) -> bool {
+    fn is_packed(&self) -> bool {
         const BYTES_MIN: usize = 8 << 10;
         self.payload.len() >= BYTES_MIN && (self.coded || is_packed_media(media_type(self.mime)))
     }
@@ -188,18 +188,30 @@ pub(super) struct Ready<'a> {
 }
 
 impl Ready<'_> {
-    /// Appends the `request` record.
+    /// Appends the fields of the `request` record.
     pub(super) fn push_request(&self, out: &mut Vec<u8>, id: RecordId) {
-        let mut record = self.begin(out, Kind::Request, id, self.capture.request);
+        let block = self.capture.request;
+        let mut record = self.begin(out, Kind::Request, id, block);
         record.value("WARC-Concurrent-To", self.id);
-        record.block(self.capture.request);
+        record.end(block);
     }
 
-    /// Appends the `response` record, or `revisit` with the head alone if the payload is known.
+    /// The block of the response's record: the head alone if the payload is known.
+    pub(super) fn response_block(&self) -> &[u8] {
+        let Capture { response, head_bytes, .. } = self.capture;
+        if self.first.is_some() { &response[..*head_bytes] } else { response }
+    }
+
+    /// Whether compressing that block would save next to nothing.
+    pub(super) fn is_packed(&self) -> bool {
+        self.first.is_none() && self.capture.is_packed()
+    }
+
+    /// Appends the fields of the `response` record, or `revisit` if the payload is known.
     pub(super) fn push_response(&self, out: &mut Vec<u8>) {
-        let capture = self.capture;
+        let (capture, block) = (self.capture, self.response_block());
         let Some(first) = &self.first else {
-            let mut record = self.begin(out, Kind::Response, self.id, capture.response);
+            let mut record = self.begin(out, Kind::Response, self.id, block);
             if !capture.is_chunked() {
                 record.digest("WARC-Payload-Digest", &self.digest);
             }
@@ -207,11 +219,10 @@ impl Ready<'_> {
                 record.value("WARC-Truncated", truncated.name());
             }
             self.connection(&mut record);
-            return record.block(capture.response);
+            return record.end(block);
         };
         const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-        let head = &capture.response[..capture.head_bytes];
-        let mut record = self.begin(out, Kind::Revisit, self.id, head);
+        let mut record = self.begin(out, Kind::Revisit, self.id, block);
         record.digest("WARC-Payload-Digest", &self.digest);
         record.value("WARC-Profile", PROFILE);
         record.value("WARC-Refers-To", first.id);
@@ -219,7 +230,7 @@ impl Ready<'_> {
         record.value("WARC-Refers-To-Date", first.date);
         record.value("WARC-Truncated", Truncated::Length.name());
         self.connection(&mut record);
-        record.block(head);
+        record.end(block);
     }
 
     fn begin<'out>(

@@ -18,9 +18,11 @@
 //!   a job every `sync_period`, records before index before log. [`Totals::committed`] counts what
 //!   no crash can take back; what it can take is cut by the next [`Store::open`], see `recover`.
 //! - *An error changes nothing*: a capture that met a full disk was not kept, and can be offered
-//!   again; what waits stays bounded by `buffer_bytes` and one capture.
-//! - *Bounded*: two buffers that a capture may grow and that are given back, an index of at most
-//!   `index_bytes_max` a file, some 250 bytes a remembered payload.
+//!   again. A file whose only capture met one holds its opening record alone, and has no index.
+//! - *Bounded*: buffers of `buffer_bytes` a file, and two that a record which gets compressed may
+//!   grow to its length, at most `gzip_bytes_max`, and that are given back; a longer response is
+//!   never copied whole, it goes to the disk in pieces. An index of at most `index_bytes_max` a
+//!   file; some 250 bytes a remembered payload.
 //!
 //! Laws: no file is written over; file, offset and length in a [`Receipt`] and in the index are
 //! those of the record; a WARC file is at most `file_bytes_max` long unless one capture alone is
@@ -67,7 +69,7 @@ use segment::Segment;
 use serde::Serialize;
 use std::rc::Rc;
 use surt::Surt;
-use tail::Tail;
+use tail::{Outlet, Tail};
 use text::Stamps;
 use warc::{Ids, Kind, Packed, Packer, Record, RecordId};
 
@@ -185,7 +187,7 @@ impl Store {
         self.ready_segment(capture, disk)?;
         let digest = self.settings.digest.of(capture.payload);
         let first = self.find_first(capture, &digest);
-        Ok(Some(self.write(capture, digest, first)))
+        self.write(capture, digest, first, disk).map(Some)
     }
 
     /// Writes a line of the crawl log. On an error it was not written.
@@ -341,11 +343,11 @@ impl Store {
         let date = self.stamps.iso(capture.started);
         let block = self.identity.fields();
         let digest = self.settings.block_digests.then(|| self.settings.digest.of(&block));
-        let packed = self.packer.pack(&mut segment.warc.pending, |out| {
+        let packed = self.packer.pack(&mut segment.warc.pending, &block, |out| {
             let mut record = Record::begin(out, Kind::Info, info, date);
             record.text("WARC-Filename", &segment.file);
             digest.iter().for_each(|digest| _ = record.digest("WARC-Block-Digest", digest));
-            record.block(&block);
+            record.end(&block);
         });
         self.totals.add(packed);
         self.totals.files += 1;
@@ -364,10 +366,17 @@ impl Store {
         self.repeats.find(digest, &mut self.first_url)
     }
 
-    /// Builds the records and the line. Nothing here can fail.
-    fn write(&mut self, capture: &Capture<'_>, digest: Digest, first: Option<First>) -> Receipt {
+    /// Builds the records and the line.
+    fn write(
+        &mut self,
+        capture: &Capture<'_>,
+        digest: Digest,
+        first: Option<First>,
+        disk: &mut dyn Disk,
+    ) -> Result<Receipt, Error> {
         let id = self.ids.next();
-        let packed = self.push_records(capture, id, digest, first);
+        let packed = self.push_records(capture, id, digest, first, disk)?;
+        // From here on nothing can fail.
         if first.is_none() && capture.can_repeat() {
             self.repeats.add(digest, capture.url, First { id, date: capture.started });
         }
@@ -386,18 +395,21 @@ impl Store {
             revisit: first.is_some(),
         };
         self.push_line(capture, &receipt);
-        receipt
+        Ok(receipt)
     }
 
-    /// Appends the request, then the response or the reference; what it says is of the latter.
+    /// Appends the request, then the response or the reference, both or neither; what it says is
+    /// of the latter.
     fn push_records(
         &mut self,
         capture: &Capture<'_>,
         id: RecordId,
         digest: Digest,
         first: Option<First>,
-    ) -> Packed {
+        disk: &mut dyn Disk,
+    ) -> Result<Packed, Error> {
         let segment = self.segment.as_mut().expect("made ready before");
+        let start = segment.warc.len();
         let request_id = self.ids.next();
         let first_date = first.map(|first| first.date.civil().to_seconds());
         let url = std::str::from_utf8(&self.first_url).expect("a URL was put in");
@@ -412,17 +424,24 @@ impl Store {
             digests: self.settings.block_digests.then_some(self.settings.digest),
         };
         let pending = &mut segment.warc.pending;
-        if self.settings.requests && !capture.request.is_empty() {
-            let packed = self.packer.pack(pending, |out| ready.push_request(out, request_id));
-            self.totals.add(packed);
-        }
-        let packed = if capture.is_packed() && first.is_none() {
-            self.packer.wrap(pending, |out| ready.push_response(out))
+        let wanted = self.settings.requests && !capture.request.is_empty();
+        let request = wanted.then(|| {
+            let fields = |out: &mut _| ready.push_request(out, request_id);
+            self.packer.pack(pending, capture.request, fields)
+        });
+        let block = ready.response_block();
+        let fields = |out: &mut _| ready.push_response(out);
+        let response = if self.packer.compresses(block.len()) && !ready.is_packed() {
+            self.packer.pack(pending, block, fields)
         } else {
-            self.packer.pack(pending, |out| ready.push_response(out))
+            let buffer_bytes = self.settings.buffer_bytes;
+            let mut out = Outlet { tail: &mut segment.warc, disk, buffer_bytes };
+            let streamed = self.packer.stream(&mut out, block, fields);
+            streamed.inspect_err(|_| segment.warc.take_back(start))?
         };
-        self.totals.add(packed);
-        packed
+        request.into_iter().for_each(|packed| self.totals.add(packed));
+        self.totals.add(response);
+        Ok(response)
     }
 
     /// Appends the line of the index: from here on the capture counts.

@@ -2,7 +2,8 @@
 //!
 //! Laws: [`Tail::len`] counts what is on disk and what waits, so an offset taken from it stays
 //! true; after a failed append nothing is lost and nothing doubled: what waits still waits, and
-//! before the next try the file is cut back to what is known to be whole.
+//! before the next try the file is cut back to what is known to be whole. What was put through an
+//! [`Outlet`] can be taken back, wherever it has got to.
 //! Cost: an append to memory is a copy; the buffer is kept between flushes.
 
 use crate::disk::{Disk, Error};
@@ -16,9 +17,20 @@ pub(super) struct Tail {
     written: u64,
     /// Bytes not there yet.
     pub(super) pending: Vec<u8>,
-    /// An append failed: the disk may hold part of what still waits.
+    /// The disk may hold more than is known: part of an append that failed, or what was taken back.
     doubtful: bool,
 }
+
+/// A tail that brings bytes to the disk whenever enough of them wait.
+pub(super) struct Outlet<'a> {
+    pub(super) tail: &'a mut Tail,
+    pub(super) disk: &'a mut dyn Disk,
+    /// So many may wait, and one piece more.
+    pub(super) buffer_bytes: usize,
+}
+
+/// Longer ones are put in pieces of this size.
+const PIECE_BYTES: usize = 64 << 10;
 
 impl Tail {
     /// The end of `name`, which holds `written` bytes now.
@@ -38,11 +50,11 @@ impl Tail {
 
     /// Brings what waits to the disk. On an error all of it waits on.
     pub(super) fn flush(&mut self, disk: &mut dyn Disk, kept_bytes: usize) -> Result<(), Error> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
         if self.doubtful {
             self.cut_back(disk)?;
+        }
+        if self.pending.is_empty() {
+            return Ok(());
         }
         if let Err(error) = disk.append(&self.name, &self.pending) {
             self.doubtful = true;
@@ -52,6 +64,15 @@ impl Tail {
         self.pending.clear();
         self.pending.shrink_to(kept_bytes);
         Ok(())
+    }
+
+    /// Takes back all that is past `len`.
+    pub(super) fn take_back(&mut self, len: u64) {
+        assert!(len <= self.len(), "what is taken back was put");
+        let kept = len.saturating_sub(self.written);
+        self.pending.truncate(usize::try_from(kept).expect("no more than waits"));
+        self.doubtful |= len < self.written;
+        self.written = self.written.min(len);
     }
 
     fn cut_back(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
@@ -65,5 +86,72 @@ impl Tail {
         }
         self.doubtful = false;
         Ok(())
+    }
+}
+
+impl Outlet<'_> {
+    /// As [`Tail::len`].
+    pub(super) fn len(&self) -> u64 {
+        self.tail.len()
+    }
+
+    /// Adds bytes. On an error it isn't known how many of them.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        for piece in bytes.chunks(PIECE_BYTES) {
+            if self.tail.pending.len() >= self.buffer_bytes {
+                self.tail.flush(self.disk, 2 * self.buffer_bytes)?;
+            }
+            self.tail.pending.extend_from_slice(piece);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Memory;
+    use super::super::warc::Ids;
+    use super::*;
+
+    /// Law: whatever fails, the file and what waits are what was put and not taken back; and no
+    /// more waits than is said.
+    #[test]
+    fn a_tail_agrees_with_a_list_of_bytes() {
+        let (mut failed, mut taken_back) = (0, 0);
+        for seed in 0..200 {
+            let mut random = Ids::new(seed);
+            let mut disk = Memory::default();
+            let mut tail = Tail::new("x".to_owned(), 0);
+            let mut model = Vec::new();
+            for _ in 0..40 {
+                let room = disk.used() + random.word() % 200_000;
+                let is_full = random.word().is_multiple_of(3);
+                disk.limit(is_full.then_some(room), random.word().is_multiple_of(2));
+                let whole = model.len();
+                for _ in 0..random.word() % 4 {
+                    let size = random.word() % (1 << (random.word() % 18));
+                    let bytes: Vec<u8> = (0..size).map(|_| random.word() as u8).collect();
+                    let mut out = Outlet { tail: &mut tail, disk: &mut disk, buffer_bytes: 9_000 };
+                    let put = out.put(&bytes);
+                    assert!(tail.pending.len() < 9_000 + PIECE_BYTES);
+                    model.extend_from_slice(&bytes);
+                    if put.is_err() || random.word().is_multiple_of(20) {
+                        failed += usize::from(put.is_err());
+                        taken_back += usize::from((whole as u64) < tail.written);
+                        model.truncate(whole);
+                        tail.take_back(whole as u64);
+                        break;
+                    }
+                }
+                assert_eq!(tail.len(), model.len() as u64);
+                if random.word().is_multiple_of(4) && tail.flush(&mut disk, 0).is_ok() {
+                    assert!(model.is_empty() || disk.bytes("x") == model, "seed {seed}");
+                }
+            }
+            disk.limit(None, false);
+            tail.flush(&mut disk, 0).expect("room again");
+            assert!(disk.bytes("x") == model, "seed {seed}");
+        }
+        assert!(failed > 100 && taken_back > 50, "the faults were met: {failed}, {taken_back}");
     }
 }

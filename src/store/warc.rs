@@ -1,21 +1,27 @@
 //! Record to bytes: WARC 1.1 headers, ids, one gzip member a record.
 //!
 //! A record is a version line, named fields, an empty line, the block as it came, and two line
-//! ends. It is built in one piece and compressed in one piece, so that every member holds exactly
-//! one record and can be read alone, given its offset and length.
+//! ends. Every member holds exactly one record and can be read alone, given its offset and length.
+//! What gets compressed is put together first, since its compressor wants it in one piece; what
+//! does not is never in memory twice: it goes to the disk in pieces, as a member of stored blocks.
 //!
 //! Laws: a field's value never holds a line end; Content-Length is the block's length; the same
 //! seed gives the same ids. Cost: the block is copied once, then compressed; no allocation once
 //! the buffers have grown (past a megabyte they are given back).
-//! Source: WARC 1.1 (ISO 28500:2017), sections 4 to 6 and annex D.
+//! Source: WARC 1.1 (ISO 28500:2017), sections 4 to 6 and annex D; RFC 1951, section 3.2.4; RFC
+//! 1952, section 2.3.
 
 use super::digest::Digest;
+use super::tail::Outlet;
 use super::text::{push_value, put};
-use libdeflater::{CompressionLvl, Compressor, Decompressor};
+use crate::disk;
+use libdeflater::{CompressionLvl, Compressor, Crc, Decompressor};
 use std::fmt;
 
 /// Buffers larger than this are given back after use.
 const KEPT_BYTES: usize = 1 << 20;
+/// What follows a record's block.
+const END: &[u8] = b"\r\n\r\n";
 
 /// The type of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +95,7 @@ impl Ids {
     }
 }
 
-/// A record under construction at the end of a buffer: fields, then the block.
+/// The fields of a record under construction, at the end of a buffer.
 pub(super) struct Record<'a> {
     out: &'a mut Vec<u8>,
     kind: Kind,
@@ -124,12 +130,10 @@ impl<'a> Record<'a> {
         self.end_line()
     }
 
-    /// Ends the fields, adds the block and closes the record.
-    pub(super) fn block(&mut self, block: &[u8]) {
+    /// Ends the fields; the block follows.
+    pub(super) fn end(&mut self, block: &[u8]) {
         let (kind, bytes) = (self.kind.content_type(), block.len());
         put!(self.out, "Content-Type: {kind}\r\nContent-Length: {bytes}\r\n\r\n");
-        self.out.extend_from_slice(block);
-        self.out.extend_from_slice(b"\r\n\r\n");
     }
 
     fn name(&mut self, name: &str) {
@@ -146,19 +150,17 @@ impl<'a> Record<'a> {
 /// Builds records and appends them to a file's bytes, as members or as they are.
 pub(super) struct Packer {
     gzip: Option<Gzip>,
-    /// The record before compression.
+    /// The record before compression, or its fields alone.
     record: Vec<u8>,
 }
 
 struct Gzip {
     compressor: Compressor,
-    /// Level 0: for records so large that compressing them would hold up the loop, and for those
-    /// that are compressed already.
-    wrapper: Compressor,
+    /// Longest block that is compressed.
     bytes_max: usize,
 }
 
-/// What [`Packer::pack`] appended, in bytes.
+/// What a record came to, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packed {
     /// Of the record.
@@ -168,47 +170,44 @@ pub(super) struct Packed {
 }
 
 impl Packer {
-    /// A packer at gzip `level` 1 to 12, 0 for none; records over `bytes_max` are members too, but
-    /// of stored blocks.
+    /// A packer at gzip `level` 1 to 12, 0 for none; blocks over `bytes_max` are not to be
+    /// compressed: they would hold up the loop.
     pub(super) fn new(level: u8, bytes_max: usize) -> Self {
-        let compressor = |level: i32| {
-            Compressor::new(CompressionLvl::new(level).expect("settings hold level to 0..=12"))
-        };
-        let gzip = (level > 0).then(|| Gzip {
-            compressor: compressor(i32::from(level)),
-            wrapper: compressor(0),
-            bytes_max,
+        let gzip = (level > 0).then(|| {
+            let level = CompressionLvl::new(i32::from(level));
+            let level = level.expect("settings hold level to 0..=12");
+            Gzip { compressor: Compressor::new(level), bytes_max }
         });
         Self { gzip, record: Vec::new() }
     }
 
-    /// Lets `write` build a record and appends it to `out`.
-    pub(super) fn pack(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Packed {
-        self.add(out, write, false)
+    /// Whether a block of that length is to be compressed.
+    pub(super) fn compresses(&self, block_bytes: usize) -> bool {
+        self.gzip.as_ref().is_some_and(|gzip| block_bytes <= gzip.bytes_max)
     }
 
-    /// As [`Packer::pack`], for a record that compressing won't make smaller: a member of stored
-    /// blocks.
-    pub(super) fn wrap(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Packed {
-        self.add(out, write, true)
-    }
-
-    fn add(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>), packed: bool) -> Packed {
+    /// Appends a record to `out`, whole: compressed, if anything is. `fields` writes its fields.
+    pub(super) fn pack(
+        &mut self,
+        out: &mut Vec<u8>,
+        block: &[u8],
+        fields: impl FnOnce(&mut Vec<u8>),
+    ) -> Packed {
         let start = out.len();
         let Some(gzip) = &mut self.gzip else {
-            write(out);
+            fields(out);
+            out.extend_from_slice(block);
+            out.extend_from_slice(END);
             let bytes = (out.len() - start) as u64;
             return Packed { raw_bytes: bytes, bytes };
         };
         self.record.clear();
-        write(&mut self.record);
-        let compressor = if packed || self.record.len() > gzip.bytes_max {
-            &mut gzip.wrapper
-        } else {
-            &mut gzip.compressor
-        };
-        out.resize(start + compressor.gzip_compress_bound(self.record.len()), 0);
-        let bytes = compressor
+        fields(&mut self.record);
+        self.record.extend_from_slice(block);
+        self.record.extend_from_slice(END);
+        out.resize(start + gzip.compressor.gzip_compress_bound(self.record.len()), 0);
+        let bytes = gzip
+            .compressor
             .gzip_compress(&self.record, &mut out[start..])
             .expect("the bound leaves room for every input");
         out.truncate(start + bytes);
@@ -217,6 +216,49 @@ impl Packer {
         self.record.shrink_to(KEPT_BYTES);
         Packed { raw_bytes, bytes: bytes as u64 }
     }
+
+    /// As [`Packer::pack`], piece by piece and without compressing. On an error part of the record
+    /// is out: the caller takes it back.
+    pub(super) fn stream(
+        &mut self,
+        out: &mut Outlet<'_>,
+        block: &[u8],
+        fields: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Packed, disk::Error> {
+        self.record.clear();
+        fields(&mut self.record);
+        let start = out.len();
+        let parts = [&self.record, block, END];
+        if self.gzip.is_some() {
+            put_member(parts, out)?;
+        } else {
+            for part in parts {
+                out.put(part)?;
+            }
+        }
+        let raw_bytes = parts.iter().map(|part| part.len() as u64).sum();
+        Ok(Packed { raw_bytes, bytes: out.len() - start })
+    }
+}
+
+/// Puts a gzip member of stored blocks, the last of them empty.
+fn put_member(parts: [&[u8]; 3], out: &mut Outlet<'_>) -> Result<(), disk::Error> {
+    /// No name, no time, compressed by the fastest way, by whatever system.
+    const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
+    const LAST: [u8; 5] = [1, 0, 0, 0xff, 0xff];
+    let (mut crc, mut bytes) = (Crc::new(), 0_u32);
+    out.put(&HEAD)?;
+    for piece in parts.iter().flat_map(|part| part.chunks(usize::from(u16::MAX))) {
+        let length = piece.len() as u16;
+        let [[a, b], [c, d]] = [length.to_le_bytes(), (!length).to_le_bytes()];
+        out.put(&[0, a, b, c, d])?;
+        out.put(piece)?;
+        crc.update(piece);
+        bytes = bytes.wrapping_add(u32::from(length));
+    }
+    out.put(&LAST)?;
+    out.put(&crc.sum().to_le_bytes())?;
+    out.put(&bytes.to_le_bytes())
 }
 
 impl fmt::Debug for Packer {
@@ -266,7 +308,10 @@ fn content_length(head: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory::Memory;
+    use super::super::tail::Tail;
     use super::*;
+    use std::io::Read;
 
     #[test]
     fn ids_are_version_four_and_repeat_from_the_seed() {
@@ -282,16 +327,34 @@ mod tests {
         assert_ne!(Ids::new(1).next(), Ids::new(2).next());
     }
 
+    /// A record as [`Packer::stream`] writes it, on a disk that takes all.
+    fn streamed(level: u8, block: &[u8], fields: impl FnOnce(&mut Vec<u8>)) -> (Vec<u8>, Packed) {
+        let (mut disk, mut tail) = (Memory::default(), Tail::new("x".to_owned(), 0));
+        let mut packer = Packer::new(level, usize::MAX);
+        let mut out = Outlet { tail: &mut tail, disk: &mut disk, buffer_bytes: 70_000 };
+        let packed = packer.stream(&mut out, block, fields).expect("room");
+        assert!(packer.record.capacity() < 1_000, "the block isn't copied");
+        tail.flush(&mut disk, 0).expect("room");
+        (disk.bytes("x"), packed)
+    }
+
+    fn example(out: &mut Vec<u8>) {
+        let id = Ids::new(3).next();
+        Record::begin(out, Kind::Request, id, "2026-11-20T09:38:49Z").end(b"GET /");
+    }
+
     /// Cut or flip anything: what isn't a whole record is not taken for one.
     #[test]
     fn damaged_records_are_not_whole() {
+        let mut members = Vec::new();
         for level in [0, 1] {
             let mut bytes = Vec::new();
-            let mut packer = Packer::new(level, usize::MAX);
-            let id = Ids::new(3).next();
-            let packed = packer.pack(&mut bytes, |out| {
-                Record::begin(out, Kind::Request, id, "2026-11-20T09:38:49Z").block(b"GET /");
-            });
+            let packed = Packer::new(level, usize::MAX).pack(&mut bytes, b"GET /", example);
+            members.push((level, bytes, packed));
+            let (bytes, packed) = streamed(level, b"GET /", example);
+            members.push((level, bytes, packed));
+        }
+        for (level, bytes, packed) in members {
             assert_eq!(packed.bytes, bytes.len() as u64);
             let record = unpack(&bytes).expect("whole");
             assert_eq!(packed.raw_bytes, record.len() as u64);
@@ -301,11 +364,13 @@ mod tests {
             for place in 0..bytes.len() {
                 let mut flipped = bytes.clone();
                 flipped[place] ^= 0x55;
-                if level > 0 && place > 9 {
-                    assert_eq!(unpack(&flipped), None, "flipped at {place}");
-                } else {
+                if level == 0 || place <= 9 {
                     let _ = unpack(&flipped);
+                    continue;
                 }
+                // The padding of a stored block may be anything: RFC 1951, section 3.2.4.
+                let whole = unpack(&flipped);
+                assert!(whole.is_none_or(|whole| whole == record), "flipped at {place}");
             }
         }
     }
@@ -313,15 +378,40 @@ mod tests {
     #[test]
     fn members_never_pass_the_bound() {
         let mut ids = Ids::new(9);
-        for (level, bytes_max) in [(1, usize::MAX), (1, 0), (12, usize::MAX)] {
-            let mut packer = Packer::new(level, bytes_max);
-            for size in [0, 1, 100, 70_000, 300_000] {
-                let noise: Vec<u8> = (0..size).map(|_| ids.word() as u8).collect();
+        for size in [0, 1, 100, 65_535, 65_536, 70_000, 300_000] {
+            let noise: Vec<u8> = (0..size).map(|_| ids.word() as u8).collect();
+            let bound = bytes_max((size + END.len()) as u64);
+            for level in [1, 12] {
                 let mut out = vec![7; 5];
-                let packed = packer.pack(&mut out, |out| out.extend_from_slice(&noise));
+                let packed = Packer::new(level, usize::MAX).pack(&mut out, &noise, |_| ());
                 assert_eq!(out.len() as u64, 5 + packed.bytes);
-                assert!(packed.bytes <= super::bytes_max(size as u64), "{size}: {packed:?}");
+                assert!(packed.bytes <= bound, "{size}: {packed:?}");
             }
+            let (out, packed) = streamed(1, &noise, |_| ());
+            assert_eq!(out.len() as u64, packed.bytes);
+            assert!(packed.bytes <= bound, "{size}: {packed:?}");
+        }
+    }
+
+    /// Another inflater finds in a member what was put into it, to the byte.
+    #[test]
+    fn streamed_members_hold_what_was_put() {
+        let mut ids = Ids::new(11);
+        for size in [0, 1, 65_534, 65_535, 65_536, 200_000] {
+            let noise: Vec<u8> = (0..size).map(|_| ids.word() as u8).collect();
+            let mut expected = Vec::new();
+            example(&mut expected);
+            expected.extend_from_slice(&noise);
+            expected.extend_from_slice(END);
+            let (plain, packed) = streamed(0, &noise, example);
+            assert_eq!((plain.len() as u64, packed.raw_bytes), (packed.bytes, packed.bytes));
+            assert!(plain == expected, "{size}");
+            let (member, _) = streamed(1, &noise, example);
+            let mut decoder = flate2::bufread::GzDecoder::new(&member[..]);
+            let mut record = Vec::new();
+            decoder.read_to_end(&mut record).expect("a whole member");
+            assert!(record == expected, "{size}");
+            assert!(decoder.into_inner().is_empty(), "one member and nothing behind it");
         }
     }
 }

@@ -5,7 +5,12 @@ use super::*;
 /// Law: a full disk, met anywhere, torn or not, neither loses nor doubles nor damages.
 #[test]
 fn a_full_disk_loses_nothing_that_was_kept() {
-    let settings = Settings { buffer_bytes: 500, file_bytes_max: 24_000, ..Settings::default() };
+    let settings = Settings {
+        buffer_bytes: 500,
+        gzip_bytes_max: 1_400,
+        file_bytes_max: 24_000,
+        ..Settings::default()
+    };
     let (mut refused, mut unsorted) = (0, 0);
     for seed in 0..60 {
         let mut random = Ids::new(seed);
@@ -43,6 +48,7 @@ fn a_full_disk_loses_nothing_that_was_kept() {
         store.finish(&mut disk).expect("room again");
         let (urls, numbers): (Vec<String>, Vec<u64>) = kept.into_iter().unzip();
         assert_eq!(judge(&disk), urls, "seed {seed}");
+        assert_eq!(warc_bytes(&disk), store.totals().warc_bytes, "seed {seed}");
         assert!(numbers.into_iter().eq(1..=urls.len() as u64), "numbers without a gap");
         let log = String::from_utf8(disk.bytes("crawl.log")).expect("text");
         assert!(log.lines().all(|line| log::parse(line).is_ok()), "seed {seed}");
@@ -51,11 +57,64 @@ fn a_full_disk_loses_nothing_that_was_kept() {
     assert!(refused > 50 && unsorted > 5, "the faults were met: {refused}, {unsorted}");
 }
 
+/// Law: a response that goes to the disk in pieces and meets its end there leaves no trace, and
+/// never waits in memory as a whole.
+#[test]
+fn a_large_response_is_kept_whole_or_not_at_all() {
+    let (mut refused, mut halves) = (0, 0);
+    for seed in 0..60 {
+        let mut random = Ids::new(seed);
+        let settings = Settings {
+            gzip_level: random.word() as u8 % 2,
+            gzip_bytes_max: 100_000,
+            buffer_bytes: 30_000,
+            file_bytes_max: 1_000_000,
+            ..Settings::default()
+        };
+        let mut disk = Memory::default();
+        let mut store = open(&settings, &mut disk);
+        let mut kept = Vec::new();
+        for number in 0..12 {
+            let url = format!("http://example.com/{number}");
+            let size = if random.word().is_multiple_of(3) { 400_000 } else { 4_000 };
+            let noise: Vec<u8> = (0..size).map(|_| random.word() as u8).collect();
+            let response = [HEAD, &noise].concat();
+            let before = disk.used();
+            let room = before + random.word() % 500_000;
+            let is_full = random.word().is_multiple_of(2);
+            disk.limit(is_full.then_some(room), random.word().is_multiple_of(2));
+            let totals = store.totals();
+            match store.keep(&capture(&url, &response, HEAD.len()), &mut disk) {
+                Ok(_) => kept.push(url),
+                Err(error) => {
+                    assert!(error.is_full(), "{error}");
+                    assert_eq!(store.totals().captures, totals.captures);
+                    refused += 1;
+                    halves += usize::from(disk.used() > before + 100_000);
+                }
+            }
+            let segment = store.segment.as_ref().expect("a file");
+            assert!(segment.warc.pending.capacity() < 250_000, "pieces wait, not the whole");
+            lines_follow_records(&disk);
+        }
+        disk.limit(None, false);
+        store.finish(&mut disk).expect("room again");
+        assert_eq!(judge(&disk), kept, "seed {seed}");
+        assert_eq!(warc_bytes(&disk), store.totals().warc_bytes, "seed {seed}");
+    }
+    assert!(refused > 50 && halves > 30, "the fault was met: {refused}, {halves}");
+}
+
 /// Law: after a loss of power anywhere, all that was committed is there and all that is there is
 /// whole; the next run goes on behind it and writes nothing over.
 #[test]
 fn power_may_go_at_any_time() {
-    let settings = Settings { buffer_bytes: 700, file_bytes_max: 26_000, ..Settings::default() };
+    let settings = Settings {
+        buffer_bytes: 700,
+        gzip_bytes_max: 900,
+        file_bytes_max: 26_000,
+        ..Settings::default()
+    };
     let mut cuts = 0;
     for seed in 0..120 {
         let mut random = Ids::new(seed);
@@ -166,6 +225,12 @@ fn files_that_are_there_are_not_written_over() {
     assert_eq!(&*receipt.file, "sted-20261120093849-00001.warc", "numbering goes on");
     store.finish(&mut disk).expect("room");
     assert_eq!(disk.bytes("warc/notes.txt"), b"mine");
+}
+
+/// Bytes of all WARC files.
+fn warc_bytes(disk: &Memory) -> u64 {
+    let names = disk.names().into_iter().filter(|name| name.starts_with("warc/"));
+    names.map(|name| disk.bytes(&name).len() as u64).sum()
 }
 
 /// Law: at any time, what is in an index on disk leads to what is in a file on disk.
