@@ -192,7 +192,7 @@ impl Ready<'_> {
     pub(super) fn push_request(&self, out: &mut Vec<u8>, id: RecordId) {
         let block = self.capture.request;
         let mut record = self.begin(out, Kind::Request, id, block);
-        record.value("WARC-Concurrent-To", self.id);
+        record.id("WARC-Concurrent-To", self.id);
         record.end(block);
     }
 
@@ -225,7 +225,7 @@ impl Ready<'_> {
         let mut record = self.begin(out, Kind::Revisit, self.id, block);
         record.digest("WARC-Payload-Digest", &self.digest);
         record.value("WARC-Profile", PROFILE);
-        record.value("WARC-Refers-To", first.id);
+        record.id("WARC-Refers-To", first.id);
         record.text("WARC-Refers-To-Target-URI", first.url);
         record.value("WARC-Refers-To-Date", first.date);
         record.value("WARC-Truncated", Truncated::Length.name());
@@ -242,9 +242,9 @@ impl Ready<'_> {
     ) -> Record<'out> {
         let mut record = Record::begin(out, kind, id, self.date);
         record.text("WARC-Target-URI", self.capture.url);
-        record.value("WARC-Warcinfo-ID", self.info);
+        record.id("WARC-Warcinfo-ID", self.info);
         if let Some(ip) = self.capture.ip {
-            record.value("WARC-IP-Address", ip);
+            record.ip("WARC-IP-Address", ip);
         }
         if let Some(algorithm) = self.digests {
             record.digest("WARC-Block-Digest", &algorithm.of(block));

@@ -116,10 +116,11 @@ fn push_base32(out: &mut Vec<u8>, bytes: &[u8]) {
         bits[3..3 + group.len()].copy_from_slice(group);
         let bits = u64::from_be_bytes(bits);
         let characters = (group.len() * 8).div_ceil(5);
-        for place in 0..8 {
-            let value = (bits >> (35 - 5 * place)) & 31;
-            out.push(if place < characters { ALPHABET[value as usize] } else { b'=' });
+        let mut text = [b'='; 8];
+        for (place, character) in text.iter_mut().enumerate().take(characters) {
+            *character = ALPHABET[(bits >> (35 - 5 * place)) as usize & 31];
         }
+        out.extend_from_slice(&text);
     }
 }
 

@@ -13,8 +13,9 @@ pub struct Settings {
     pub format: Format,
     /// Level of gzip, 1 (fast) to 12 (small); 0 writes `.warc` without compression.
     pub gzip_level: u8,
-    /// Records longer than this are put into their member without compressing, in bytes: what is
-    /// so large seldom gets smaller, and would hold up the loop.
+    /// Responses longer than this are put into their member without compressing, in bytes: what
+    /// is so large seldom gets smaller, and would hold up the loop. Compressing one takes up to
+    /// twice its length of memory besides it.
     pub gzip_bytes_max: usize,
     /// A WARC file that a capture would take past this is full, in bytes.
     pub file_bytes_max: u64,

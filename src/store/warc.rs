@@ -17,6 +17,7 @@ use super::text::{push_value, put};
 use crate::disk;
 use libdeflater::{CompressionLvl, Compressor, Crc, Decompressor};
 use std::fmt;
+use std::net::IpAddr;
 
 /// Buffers larger than this are given back after use.
 const KEPT_BYTES: usize = 1 << 20;
@@ -51,17 +52,24 @@ impl Kind {
     }
 }
 
-/// A record's name, a version 4 UUID. Its `Display` is the form of WARC-Record-ID.
+/// A record's name, a version 4 UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RecordId([u8; 16]);
 
-impl fmt::Display for RecordId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = |from: usize, to: usize| {
-            self.0[from..to].iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))
-        };
-        let (a, b, c, d, e) = (part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 16));
-        write!(f, "<urn:uuid:{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}>")
+impl RecordId {
+    /// Appends the form of WARC-Record-ID: `<urn:uuid:...>`. Each record has three: digits come
+    /// from a table, at a tenth of what `format!` takes.
+    fn push(self, out: &mut Vec<u8>) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = *b"<urn:uuid:00000000-0000-0000-0000-000000000000>";
+        let mut place = 10;
+        for (index, byte) in self.0.into_iter().enumerate() {
+            place += usize::from(matches!(index, 4 | 6 | 8 | 10));
+            text[place] = DIGITS[usize::from(byte >> 4)];
+            text[place + 1] = DIGITS[usize::from(byte & 15)];
+            place += 2;
+        }
+        out.extend_from_slice(&text);
     }
 }
 
@@ -104,10 +112,10 @@ pub(super) struct Record<'a> {
 impl<'a> Record<'a> {
     /// Starts a record at the end of `out`. `date` is as [`super::text::Stamps::iso`] has it.
     pub(super) fn begin(out: &'a mut Vec<u8>, kind: Kind, id: RecordId, date: &str) -> Self {
-        let name = kind.name();
-        put!(out, "WARC/1.1\r\nWARC-Type: {name}\r\nWARC-Record-ID: {id}\r\n");
-        put!(out, "WARC-Date: {date}\r\n");
-        Self { out, kind }
+        out.extend_from_slice(b"WARC/1.1\r\n");
+        let mut record = Self { out, kind };
+        record.value("WARC-Type", kind.name()).id("WARC-Record-ID", id).value("WARC-Date", date);
+        record
     }
 
     /// Adds a field whose value may come from anywhere.
@@ -118,9 +126,24 @@ impl<'a> Record<'a> {
     }
 
     /// Adds a field whose value is our own.
-    pub(super) fn value(&mut self, name: &str, value: impl fmt::Display) -> &mut Self {
-        put!(self.out, "{name}: {value}\r\n");
-        self
+    pub(super) fn value(&mut self, name: &str, value: &str) -> &mut Self {
+        self.name(name);
+        self.out.extend_from_slice(value.as_bytes());
+        self.end_line()
+    }
+
+    /// Adds the name of a record.
+    pub(super) fn id(&mut self, name: &str, id: RecordId) -> &mut Self {
+        self.name(name);
+        id.push(self.out);
+        self.end_line()
+    }
+
+    /// Adds an address.
+    pub(super) fn ip(&mut self, name: &str, ip: IpAddr) -> &mut Self {
+        self.name(name);
+        put!(self.out, "{ip}");
+        self.end_line()
     }
 
     /// Adds a digest.
@@ -132,8 +155,8 @@ impl<'a> Record<'a> {
 
     /// Ends the fields; the block follows.
     pub(super) fn end(&mut self, block: &[u8]) {
-        let (kind, bytes) = (self.kind.content_type(), block.len());
-        put!(self.out, "Content-Type: {kind}\r\nContent-Length: {bytes}\r\n\r\n");
+        self.value("Content-Type", self.kind.content_type());
+        put!(self.out, "Content-Length: {}\r\n\r\n", block.len());
     }
 
     fn name(&mut self, name: &str) {
@@ -319,8 +342,14 @@ mod tests {
         for _ in 0..1_000 {
             let id = ids.next();
             assert_eq!(id, again.next());
-            let text = id.to_string();
-            assert_eq!((text.len(), &text[..10]), (47, "<urn:uuid:"));
+            let mut text = Vec::new();
+            id.push(&mut text);
+            let text = String::from_utf8(text).expect("digits");
+            let plain: String = id.0.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(text[10..46].replace('-', ""), plain);
+            let dashes: Vec<usize> = text.match_indices('-').map(|(place, _)| place).collect();
+            assert_eq!(dashes, [18, 23, 28, 33], "RFC 9562, section 4");
+            assert_eq!((&text[..10], &text[46..]), ("<urn:uuid:", ">"));
             assert_eq!(&text[24..25], "4", "version: {text}");
             assert!("89ab".contains(&text[29..30]), "variant: {text}");
         }
