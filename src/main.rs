@@ -24,7 +24,8 @@ fn start_log(cli: &Cli) {
     let mut log =
         env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"));
     if let Some(level) = cli.log_level() {
-        log.filter_level(level);
+        // What is asked for is the crawler's talk; of the libraries only what is wrong.
+        log.filter_level(level.min(log::LevelFilter::Warn)).filter_module("sted", level);
     }
     log.format_target(false).init();
 }

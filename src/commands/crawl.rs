@@ -40,6 +40,7 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
     let key = signal::entropy();
     let disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
     fs::write(directory.join("conf.toml"), effective).map_err(|error| cannot(&error))?;
+    log::info!("the crawl begins with {} seeds, in {}", seeds.len(), directory.display());
     let progress = Progress::new(&conf);
     let mut world = os::World::new(&wire::world(&conf, progress.period()))
         .map_err(|error| Failure::new(Exit::System, error))?;

@@ -72,6 +72,7 @@ impl Engine {
             return;
         }
         self.ending.stage = Stage::Stopping(reason, self.now.at + self.ending.grace);
+        log::info!("the crawl ends: {reason:?}");
         for slot in self.conns.slots() {
             match self.conns.look(slot).phase {
                 Phase::Parked { .. } => self.hang_up(slot),

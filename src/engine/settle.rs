@@ -23,6 +23,7 @@ impl Engine {
         let reply = std::mem::take(&mut self.conns.at(slot).reply);
         let id = self.conns.look(slot).server;
         self.counts.outcome(outcome);
+        log::trace!("{}: {}", fetch.url, outcome.name());
         if !connection_lost && outcome.verdict().server == ServerFate::Fine {
             self.sites[id.index()].recovers();
         }

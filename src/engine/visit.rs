@@ -266,6 +266,12 @@ impl Engine {
             return self.frontier.server(id).due;
         }
         let due = self.frontier.finish(id, &visit, now);
+        log::debug!(
+            "{}: {} requests in a visit; the next in {:?}",
+            self.frontier.server(id).origin,
+            turn.requests,
+            due.since(now)
+        );
         let site = &mut self.sites[id.index()];
         site.rests(now, due);
         if let Some(until) = site.robots_elsewhere() {
@@ -323,6 +329,8 @@ impl Engine {
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
         self.sites[id.index()].retired_as = Some(outcome);
         self.counts.retired += 1;
+        let origin = &self.frontier.server(id).origin;
+        log::info!("{origin}: given up: {}, {}", why.name(), outcome.name());
         for item in self.frontier.retire(id, why) {
             match item.errand {
                 Errand::Page => self.note_unsent(id, &item, outcome),
