@@ -3,6 +3,7 @@
 // Ground: plain values, known to all.
 pub mod disk;
 pub mod map;
+pub mod quality;
 pub mod stats;
 pub mod time;
 
@@ -12,6 +13,8 @@ pub mod url;
 pub mod seeds;
 
 pub mod seen;
+
+pub mod rating;
 
 pub mod frontier;
 
@@ -39,3 +42,4 @@ pub mod sim;
 
 // The top.
 pub mod commands;
+pub mod report;

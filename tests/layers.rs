@@ -19,7 +19,7 @@ type Names = &'static [&'static str];
 /// all. A module that isn't here fails the test.
 const EDGES: &[(Names, &[Names])] = &[
     // Ground: plain values.
-    (&["time", "disk", "map", "stats"], &[]),
+    (&["time", "disk", "map", "stats", "quality"], &[]),
     (&["url"], &[BASE]),
     // Stations are strangers to one another, and so is the description of a web.
     (STATIONS, &[GROUND]),
@@ -30,12 +30,15 @@ const EDGES: &[(Names, &[Names])] = &[
     // Worlds know the engine by its verbs and its contract only; the lab is a server.
     (&["os"], &[GROUND, ENGINE, &["conf"]]),
     (&["sim", "lab"], &[GROUND, ENGINE, &["conf", "web"]]),
+    // Results to text: plain values in, nothing else known.
+    (&["report"], &[&["map"]]),
     // The top; nothing depends on it.
     (&["commands", "main", "lib"], &[&["*"]]),
 ];
-const BASE: Names = &["time", "disk", "map", "stats"];
-const GROUND: Names = &["time", "disk", "map", "stats", "url"];
-const STATIONS: Names = &["seeds", "seen", "frontier", "dns", "http", "robots", "links", "store"];
+const BASE: Names = &["time", "disk", "map", "stats", "quality"];
+const GROUND: Names = &["time", "disk", "map", "stats", "quality", "url"];
+const STATIONS: Names =
+    &["seeds", "seen", "rating", "frontier", "dns", "http", "robots", "links", "store"];
 const ENGINE: Names = &["engine::contract", "engine::Engine"];
 
 /// Where the world outside may be named: worlds, the lab and the top. All else is the core.
