@@ -1,0 +1,298 @@
+//! Sites: what names one, which links leave a page's own, and a bounded table by site.
+//!
+//! Laws of the table: it never holds more than it was made for; of a full set the site that counts
+//! for least gives way to a newcomer, of several the one that came first; all others stay.
+//! Cost: a site is found in one or two cache lines; names are hashed only where a link leaves its
+//! page's site for one that isn't among the page's last few.
+
+use super::Site;
+use crate::url::{Fingerprinter, UrlRef, domain};
+
+/// What names a site: the fingerprint of its origin or registrable domain; never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key(u64);
+
+/// Names sites.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names {
+    site: Site,
+    fingerprinter: Fingerprinter,
+}
+
+impl Names {
+    /// Of sites of this kind, under this key.
+    pub(super) fn new(site: Site, key: [u8; 16]) -> Self {
+        Self { site, fingerprinter: Fingerprinter::new(key) }
+    }
+
+    /// The site of a URL.
+    pub(super) fn key(&self, url: UrlRef<'_>) -> Key {
+        self.key_of(self.name(url))
+    }
+
+    /// Appends where the links of a page lead to `others`, those within its site left out; says
+    /// how many links there are.
+    ///
+    /// Who then looks up one site after the other has the processor wait for several at a time;
+    /// with the naming in between it would wait for each.
+    pub(super) fn sort<'l>(
+        &self,
+        page: UrlRef<'_>,
+        links: &mut dyn Iterator<Item = UrlRef<'l>>,
+        others: &mut Vec<Key>,
+    ) -> usize {
+        let (origin, own) = (page.origin(), self.name(page));
+        let mut around = Around { names: *self, origin, own, last: [("", None); LAST], next: 0 };
+        let mut count = 0;
+        others.extend(links.inspect(|_| count += 1).filter_map(|link| around.other(link)));
+        count
+    }
+
+    fn name<'a>(&self, url: UrlRef<'a>) -> &'a str {
+        match self.site {
+            Site::Server => url.origin(),
+            Site::Domain => domain::registrable(url.host()),
+        }
+    }
+
+    fn key_of(&self, name: &str) -> Key {
+        Key(self.fingerprinter.of(name.as_bytes()).0.max(1))
+    }
+}
+
+/// Origins that are remembered while the links of a page are sorted: links cluster.
+const LAST: usize = 4;
+
+/// Tells where the links of one page lead.
+#[derive(Debug)]
+struct Around<'p, 'l> {
+    names: Names,
+    /// The page's.
+    origin: &'p str,
+    /// The name of the page's site.
+    own: &'p str,
+    /// The last origins that aren't the page's, with what was found out about them.
+    last: [(&'l str, Option<Key>); LAST],
+    next: usize,
+}
+
+impl<'l> Around<'_, 'l> {
+    /// The site that a link leads to; `None` if it is the page's own.
+    fn other(&mut self, link: UrlRef<'l>) -> Option<Key> {
+        let origin = link.origin();
+        if origin == self.origin {
+            return None;
+        }
+        if let Some((_, key)) = self.last.iter().find(|(known, _)| *known == origin) {
+            return *key;
+        }
+        let name = self.names.name(link);
+        let key = if name == self.own { None } else { Some(self.names.key_of(name)) };
+        self.last[self.next] = (origin, key);
+        self.next = (self.next + 1) % LAST;
+        key
+    }
+}
+
+/// Places of a set.
+const WAYS: usize = 8;
+
+/// A table by site, of fixed size: sets of eight places, the set given by the site's key.
+///
+/// A set may be full while others have room. With as many sites as places about one in seven is
+/// without a place, with half as many one in a hundred.
+#[derive(Debug)]
+pub(super) struct Sites<V> {
+    sets: Vec<Set<V>>,
+    held: usize,
+    forgotten: u64,
+}
+
+/// Sites in order of arrival; behind them, places with key 0.
+#[derive(Clone, Debug, Default)]
+struct Set<V> {
+    keys: [Key; WAYS],
+    values: [V; WAYS],
+}
+
+impl<V: Copy + Default> Sites<V> {
+    /// With places for `sites_max`, rounded down to whole sets; for one set at least.
+    pub(super) fn new(sites_max: usize) -> Self {
+        Self { sets: vec![Set::default(); (sites_max / WAYS).max(1)], held: 0, forgotten: 0 }
+    }
+
+    /// Sites held.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Sites that have had to give way.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// What is known of a site.
+    pub(super) fn find(&self, site: Key) -> Option<&V> {
+        let set = &self.sets[self.set(site)];
+        set.place(site).map(|place| &set.values[place])
+    }
+
+    /// What is known of a site.
+    pub(super) fn find_mut(&mut self, site: Key) -> Option<&mut V> {
+        let index = self.set(site);
+        let set = &mut self.sets[index];
+        set.place(site).map(|place| &mut set.values[place])
+    }
+
+    /// Enters a site that isn't held. Of a full set the one that is worth least gives way, and
+    /// what was known of it is returned.
+    pub(super) fn enter<W: Ord>(
+        &mut self,
+        site: Key,
+        value: V,
+        worth: impl Fn(&V) -> W,
+    ) -> Option<V> {
+        let index = self.set(site);
+        let set = &mut self.sets[index];
+        assert!(set.place(site).is_none(), "a site is entered once");
+        if let Some(free) = set.place(Key::default()) {
+            self.held += 1;
+            (set.keys[free], set.values[free]) = (site, value);
+            return None;
+        }
+        self.forgotten += 1;
+        let least = (0..WAYS).min_by_key(|place| worth(&set.values[*place]));
+        let least = least.expect("a set has places");
+        let gone = set.values[least];
+        // The younger ones move up, so that order of places stays order of arrival.
+        set.keys[least..].rotate_left(1);
+        set.values[least..].rotate_left(1);
+        (set.keys[WAYS - 1], set.values[WAYS - 1]) = (site, value);
+        Some(gone)
+    }
+
+    fn set(&self, site: Key) -> usize {
+        let set = (u128::from(site.0) * self.sets.len() as u128) >> 64;
+        usize::try_from(set).expect("below the number of sets")
+    }
+
+    /// All that is known, in no order that means anything.
+    #[cfg(test)]
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        let held = |set: &'_ Set<V>| set.place(Key::default()).unwrap_or(WAYS);
+        self.sets.iter().flat_map(move |set| &set.values[..held(set)])
+    }
+}
+
+impl<V> Set<V> {
+    fn place(&self, site: Key) -> Option<usize> {
+        // Eight comparisons without a branch: a search would end where nobody can predict.
+        let place = (0..WAYS)
+            .rev()
+            .fold(WAYS, |found, place| if self.keys[place] == site { place } else { found });
+        (place < WAYS).then_some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rating::tests::{Random, url};
+    use crate::url::Url;
+
+    /// Law: the table against a list for each set that is searched from end to end.
+    #[test]
+    fn the_least_and_oldest_gives_way() {
+        for sets in [1, 3, 16] {
+            let mut random = Random(0x5eed_0604);
+            let mut sites: Sites<u64> = Sites::new(sets * WAYS + 5);
+            let mut model: Vec<Vec<(Key, u64)>> = vec![Vec::new(); sets];
+            let mut forgotten = 0;
+            for _ in 0..20_000 {
+                let site = Key((random.below(sets as u64 * 12) + 1) << 50 | 1);
+                let list = &mut model[((u128::from(site.0) * sets as u128) >> 64) as usize];
+                let known = list.iter_mut().find(|(key, _)| *key == site);
+                assert_eq!(sites.find(site), known.as_ref().map(|(_, count)| count));
+                if let Some((_, count)) = known {
+                    let more = random.below(3);
+                    *count += more;
+                    *sites.find_mut(site).expect("just found") += more;
+                    continue;
+                }
+                let mut gone = None;
+                if list.len() == WAYS {
+                    let least = list.iter().map(|(_, count)| *count).min().expect("it is full");
+                    let at = list.iter().position(|(_, count)| *count == least);
+                    gone = Some(list.remove(at.expect("it has a least")).1);
+                    forgotten += 1;
+                }
+                let value = random.below(5);
+                list.push((site, value));
+                assert_eq!(sites.enter(site, value, |count| *count), gone);
+                assert_eq!(sites.held(), model.iter().map(Vec::len).sum::<usize>());
+                assert_eq!(sites.forgotten(), forgotten);
+            }
+            let all: Vec<u64> = model.iter().flatten().map(|(_, count)| *count).collect();
+            assert_eq!(sites.values().copied().collect::<Vec<_>>(), all);
+            assert!(forgotten > 100 || sets > 1, "{forgotten}");
+        }
+    }
+
+    #[test]
+    fn no_size_is_too_small() {
+        for sites_max in [0, 1, 8, 15] {
+            let mut sites: Sites<u32> = Sites::new(sites_max);
+            for site in 1..100 {
+                sites.enter(Key(site << 56), 1, |count| *count);
+            }
+            assert_eq!((sites.held(), sites.forgotten()), (8, 91));
+        }
+    }
+
+    /// What the head of the module states.
+    #[test]
+    fn how_full_it_gets() {
+        for (sites, most_forgotten) in [(8_000, 1_150), (4_000, 50)] {
+            let names = Names::new(Site::Server, [2; 16]);
+            let mut table: Sites<u32> = Sites::new(8_000);
+            for site in 0..sites {
+                let url = url(&format!("http://h{site}.test/"));
+                table.enter(names.key(url.view()), 0, |count| *count);
+            }
+            assert!(table.forgotten() <= most_forgotten, "{} of {sites}", table.forgotten());
+            assert_eq!(table.held() as u64 + table.forgotten(), sites);
+        }
+    }
+
+    /// Law: what is remembered of a page's links changes no answer.
+    #[test]
+    fn links_are_sorted_as_their_names_say() {
+        let hosts = ["a.test", "b.a.test", "b.test", "c.b.test", "a.co.uk", "b.co.uk", "10.0.0.1"];
+        let mut random = Random(0x5eed_0605);
+        let mut draw = || {
+            let scheme = ["http", "https"][random.below(2) as usize];
+            let host = hosts[random.below(7) as usize];
+            url(&format!("{scheme}://{host}{}/x", ["", ":81"][random.below(2) as usize]))
+        };
+        for site in Site::ALL {
+            let names = Names::new(site, [3; 16]);
+            for _ in 0..200 {
+                let page = draw();
+                let links: Vec<_> = (0..30).map(|_| draw()).collect();
+                let (mut found, mut expected) = (Vec::new(), Vec::new());
+                let count = names.sort(page.view(), &mut links.iter().map(Url::view), &mut found);
+                for link in &links {
+                    let is_own = match site {
+                        Site::Server => link.view().origin() == page.view().origin(),
+                        Site::Domain => {
+                            let of = |host| domain::registrable(host);
+                            of(link.view().host()) == of(page.view().host())
+                        }
+                    };
+                    expected.extend((!is_own).then(|| names.key(link.view())));
+                }
+                assert_eq!((found, count), (expected, 30), "{page} {links:?} {site:?}");
+            }
+        }
+    }
+}

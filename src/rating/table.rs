@@ -1,0 +1,316 @@
+//! Qualities that are known before the crawl: by URL, and by host.
+//!
+//! A URL's own entry comes before that of its host. The table is read-only once the crawl begins
+//! and may be shared; what a crawl found in it is counted apart, by [`Lookups`].
+//!
+//! Not texts are kept but their fingerprints, 64 bits under the table's key. So a URL that isn't
+//! listed passes for one that is with odds of entries / 2^64: with ten million entries, one of
+//! 1.8 * 10^12 look-ups; and of n entries two are taken for one with odds of n^2 / 2^65: of ten
+//! million, three in a million. Who doesn't know the key can't better the odds.
+//!
+//! Law: answers are those of a map of texts, the last insertion of a text counts.
+//! Cost: 16 bytes in a table at most three quarters full, so 21.3 bytes an entry when read from
+//! text (ten million: 213 MB), up to 33 when inserted one by one. A look-up is two hashes and two
+//! short walks along memory, one if the table has only URLs or only hosts.
+
+use crate::quality::Quality;
+use crate::url::{Fingerprinter, UrlRef};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// A table of qualities.
+#[derive(Clone, Debug)]
+pub struct Table {
+    fingerprinter: Fingerprinter,
+    /// Open addressing, linear probing. An entry's home is its fingerprint scaled to the length,
+    /// so that entries stand nearly in order of fingerprints.
+    slots: Vec<Slot>,
+    urls: usize,
+    hosts: usize,
+    repeats: u64,
+    zeroed: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// 0 where there is no entry.
+    fingerprint: u64,
+    quality: Quality,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self::new([0; 16])
+    }
+}
+
+impl Table {
+    /// An empty table. The key should be the crawl's own, unless its web is trusted.
+    pub fn new(key: [u8; 16]) -> Self {
+        let fingerprinter = Fingerprinter::new(key);
+        Self { fingerprinter, slots: Vec::new(), urls: 0, hosts: 0, repeats: 0, zeroed: 0 }
+    }
+
+    /// Sets the quality of a URL; the last word counts.
+    pub fn insert(&mut self, url: UrlRef<'_>, quality: Quality) {
+        if self.set(url.as_str(), quality) {
+            self.urls += 1;
+        }
+    }
+
+    /// Sets the quality of a host's URLs that have no entry of their own, whatever their scheme
+    /// and port; the last word counts. `host` is as in a canonical URL.
+    pub fn insert_host(&mut self, host: &str, quality: Quality) {
+        assert!(!host.contains('/'), "hosts and URLs are told apart by their slashes");
+        if self.set(host, quality) {
+            self.hosts += 1;
+        }
+    }
+
+    /// The quality of a URL, if the table has it or its host.
+    pub fn of(&self, url: UrlRef<'_>) -> Option<Quality> {
+        self.find(url).map(|slot| self.slots[slot].quality)
+    }
+
+    /// Entries, of URLs and of hosts.
+    pub fn len(&self) -> usize {
+        self.urls + self.hosts
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Insertions that took the place of an earlier one.
+    pub fn repeats(&self) -> u64 {
+        self.repeats
+    }
+
+    /// Lines of [`Table::parse`] whose score is above zero but below half a millionth, and so
+    /// became zero: scores are best scaled to a mean of one.
+    pub fn zeroed(&self) -> u64 {
+        self.zeroed
+    }
+
+    /// Notes a line as in [`Table::zeroed`].
+    pub(super) fn note_zeroed(&mut self) {
+        self.zeroed += 1;
+    }
+
+    /// Makes room for so many entries more, exactly.
+    pub(super) fn reserve(&mut self, entries: usize) {
+        let slots = slots_for(self.len() + entries);
+        if slots > self.slots.len() {
+            self.resize(slots);
+        }
+    }
+
+    /// Where the entry that counts for a URL stands.
+    fn find(&self, url: UrlRef<'_>) -> Option<usize> {
+        let own = if self.urls > 0 { self.slot(url.as_str()).ok() } else { None };
+        match own {
+            None if self.hosts > 0 => self.slot(url.host()).ok(),
+            _ => own,
+        }
+    }
+
+    /// Sets an entry; whether it is new.
+    fn set(&mut self, text: &str, quality: Quality) -> bool {
+        let fingerprint = self.fingerprint(text);
+        if let Ok(slot) = self.slot(text) {
+            self.slots[slot].quality = quality;
+            self.repeats += 1;
+            return false;
+        }
+        if slots_for(self.len() + 1) > self.slots.len() {
+            self.resize(self.slots.len() / 2 * 3 + 8);
+        }
+        let slot = self.slot(text).expect_err("it wasn't there a moment ago");
+        self.slots[slot] = Slot { fingerprint, quality };
+        true
+    }
+
+    /// The slot that holds a text's entry, or else the one that waits for it. There must be an
+    /// empty one, or none at all.
+    fn slot(&self, text: &str) -> Result<usize, usize> {
+        if self.slots.is_empty() {
+            return Err(0);
+        }
+        walk(&self.slots, self.fingerprint(text))
+    }
+
+    /// Never 0, which stands for no entry.
+    fn fingerprint(&self, text: &str) -> u64 {
+        self.fingerprinter.of(text.as_bytes()).0.max(1)
+    }
+
+    fn resize(&mut self, slots: usize) {
+        let mut larger = vec![Slot::default(); slots];
+        for entry in self.slots.iter().filter(|slot| slot.fingerprint != 0) {
+            let free = walk(&larger, entry.fingerprint).expect_err("each entry stands once");
+            larger[free] = *entry;
+        }
+        self.slots = larger;
+    }
+}
+
+/// Slots that hold so many entries: a quarter is left empty, and one slot at least, so that every
+/// walk ends.
+fn slots_for(entries: usize) -> usize {
+    entries + entries / 3 + 1
+}
+
+/// From a fingerprint's home on to its entry, or to the first empty slot.
+fn walk(slots: &[Slot], fingerprint: u64) -> Result<usize, usize> {
+    let home = (u128::from(fingerprint) * slots.len() as u128) >> 64;
+    let mut at = usize::try_from(home).expect("below the number of slots");
+    loop {
+        match slots[at].fingerprint {
+            0 => return Err(at),
+            there if there == fingerprint => return Ok(at),
+            _ => at = if at + 1 == slots.len() { 0 } else { at + 1 },
+        }
+    }
+}
+
+/// One crawl's view of a table: answers, and a count of what was asked. A bit a slot.
+#[derive(Debug)]
+pub(super) struct Lookups {
+    table: Arc<Table>,
+    default: Quality,
+    /// A bit for each slot: whether a URL got its quality from there.
+    met: Vec<Cell<u64>>,
+    unlisted: Cell<u64>,
+}
+
+impl Lookups {
+    /// Nothing asked yet; URLs that aren't listed will have the quality `default`.
+    pub(super) fn new(table: Arc<Table>, default: Quality) -> Self {
+        let met = vec![Cell::new(0); table.slots.len().div_ceil(64)];
+        Self { table, default, met, unlisted: Cell::new(0) }
+    }
+
+    /// The quality of a URL, or the default.
+    pub(super) fn of(&self, url: UrlRef<'_>) -> Quality {
+        let Some(slot) = self.table.find(url) else {
+            self.unlisted.set(self.unlisted.get() + 1);
+            return self.default;
+        };
+        let word = &self.met[slot / 64];
+        word.set(word.get() | 1 << (slot % 64));
+        self.table.slots[slot].quality
+    }
+
+    /// Entries that gave no quality yet.
+    pub(super) fn unused(&self) -> usize {
+        let met: u32 = self.met.iter().map(|word| word.get().count_ones()).sum();
+        self.table.len() - met as usize
+    }
+
+    /// Look-ups that got the default.
+    pub(super) fn unlisted(&self) -> u64 {
+        self.unlisted.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rating::tests::{Random, url};
+    use std::collections::BTreeMap;
+
+    /// Law: as a map of texts, with URLs before hosts, whatever the order of insertions.
+    #[test]
+    fn a_table_is_a_map_of_texts() {
+        let mut random = Random(0x5eed_0601);
+        for entries in [0, 1, 2, 3, 10, 100, 3_000] {
+            let mut table = Table::new([entries as u8; 16]);
+            let mut model: BTreeMap<String, Quality> = BTreeMap::new();
+            if entries == 100 {
+                table.reserve(100); // no room to spare
+            }
+            let mut repeats = 0;
+            for _ in 0..entries {
+                let quality = Quality::from_millionths(random.below(1 << 41));
+                let name = format!("h{}.test", random.below(entries));
+                let text = if random.below(3) == 0 {
+                    table.insert_host(&name, quality);
+                    name
+                } else {
+                    let url = url(&format!("http://{name}/{}", random.below(3)));
+                    table.insert(url.view(), quality);
+                    url.as_str().to_owned()
+                };
+                repeats += u64::from(model.insert(text, quality).is_some());
+            }
+            assert_eq!((table.len(), table.repeats()), (model.len(), repeats));
+            assert_eq!(table.is_empty(), model.is_empty());
+            for host in 0..=entries {
+                for path in 0..4 {
+                    let name = format!("h{host}.test");
+                    let url = url(&format!("http://{name}/{path}"));
+                    let expected = model.get(url.as_str()).or_else(|| model.get(&name));
+                    assert_eq!(table.of(url.view()), expected.copied(), "{url}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_host_stands_for_all_its_schemes_and_ports_and_for_no_other_host() {
+        let mut table = Table::default();
+        table.insert_host("a.test", Quality::MAX);
+        table.insert(url("http://b.test/").view(), Quality::ZERO);
+        for (text, expected) in [
+            ("http://a.test/", Some(Quality::MAX)),
+            ("https://a.test/x?y", Some(Quality::MAX)),
+            ("http://a.test:8080/", Some(Quality::MAX)),
+            ("http://www.a.test/", None),
+            ("http://test/", None),
+            ("http://b.test/", Some(Quality::ZERO)),
+            ("http://b.test/x", None),
+            ("https://b.test/", None),
+        ] {
+            assert_eq!(table.of(url(text).view()), expected, "{text}");
+        }
+    }
+
+    /// Law: every look-up is either unlisted or marks the entry it used; each entry counts once.
+    #[test]
+    fn what_was_asked_for_is_counted() {
+        let mut table = Table::default();
+        table.insert_host("a.test", Quality::ZERO);
+        table.insert_host("misspelt.test", Quality::ZERO);
+        for page in 0..200 {
+            table.insert(url(&format!("http://a.test/{page}")).view(), Quality::MAX);
+        }
+        let table = Arc::new(table);
+        let (lookups, other) =
+            (Lookups::new(table.clone(), Quality::ONE), Lookups::new(table, Quality::ONE));
+        assert_eq!((lookups.unused(), lookups.unlisted()), (202, 0));
+        for (text, quality, unused, unlisted) in [
+            ("http://a.test/1", Quality::MAX, 201, 0),
+            ("http://a.test/1", Quality::MAX, 201, 0),
+            ("http://a.test/x", Quality::ZERO, 200, 0),
+            ("http://a.test/y", Quality::ZERO, 200, 0),
+            ("http://mispelt.test/", Quality::ONE, 200, 1),
+            ("http://mispelt.test/", Quality::ONE, 200, 2),
+        ] {
+            assert_eq!(lookups.of(url(text).view()), quality, "{text}");
+            assert_eq!((lookups.unused(), lookups.unlisted()), (unused, unlisted), "{text}");
+        }
+        for page in 0..200 {
+            lookups.of(url(&format!("http://a.test/{page}")).view());
+        }
+        assert_eq!((lookups.unused(), lookups.unlisted()), (1, 2));
+        assert_eq!((other.unused(), other.unlisted()), (202, 0), "crawls count for themselves");
+    }
+
+    /// What the head of the file states, to the byte.
+    #[test]
+    fn ten_million_entries_fit() {
+        assert_eq!(size_of::<Slot>(), 16);
+        assert_eq!(slots_for(10_000_000) * size_of::<Slot>(), 213_333_344);
+    }
+}

@@ -1,0 +1,175 @@
+//! The ratings from outside: each source's promise, and what the tests of its parts share.
+
+use super::*;
+use crate::url::Url;
+
+/// A seeded generator: xorshift, as good as any for choosing.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    pub(super) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for at in (1..list.len()).rev() {
+            list.swap(at, self.below(at as u64 + 1) as usize);
+        }
+    }
+}
+
+pub(super) fn url(text: &str) -> Url {
+    Url::parse(text).expect(text)
+}
+
+/// A web of so many hosts, three to a domain, low numbers linked to more often.
+pub(super) struct World {
+    pub(super) site: Site,
+    pub(super) sites: u64,
+}
+
+impl World {
+    /// A page and its links: most within its host, some of them repeats.
+    pub(super) fn page(&self, random: &mut Random) -> (Url, Vec<Url>) {
+        let own = random.below(self.sites);
+        let count = random.below(30);
+        let links = (0..count).map(|_| {
+            let host = match random.below(4) {
+                0 => random.below(self.sites) * random.below(self.sites) / self.sites,
+                _ => own,
+            };
+            self.url(host, random.below(5))
+        });
+        let links = links.collect();
+        (self.url(own, 0), links)
+    }
+
+    /// The name of a URL's site, cut out of its text.
+    pub(super) fn name(&self, url: &Url) -> String {
+        let host = url.as_str().split('/').nth(2).expect("a host behind the scheme");
+        match self.site {
+            Site::Server => host.to_owned(),
+            Site::Domain => host.split_once('.').expect("hosts have three labels").1.to_owned(),
+        }
+    }
+
+    /// For each host its site's name and a URL.
+    pub(super) fn all(&self) -> Vec<(String, Url)> {
+        let urls = (0..self.sites).map(|host| self.url(host, 9));
+        urls.map(|url| (self.name(&url), url)).collect()
+    }
+
+    fn url(&self, host: u64, page: u64) -> Url {
+        url(&format!("http://h{host}.d{}.test/{page}", host / 3))
+    }
+}
+
+fn rating(source: Source) -> Rating {
+    Rating::new(Settings { source, sites_max: 1_024, ..Settings::default() })
+}
+
+/// Each source by its name, and what it says before any page.
+#[test]
+fn sources_before_any_page() {
+    let url = url("http://a.test/");
+    for (source, name, counts) in [
+        (Source::Uniform, "uniform", false),
+        (Source::Zipf, "zipf", false),
+        (Source::Table, "file", false),
+        (Source::Inlinks, "inlinks", true),
+        (Source::Opic, "opic", true),
+    ] {
+        let rating = rating(source);
+        assert_eq!((source.name(), rating.counts_links()), (name, counts));
+        assert_eq!(rating.of(url.view()) == Quality::ONE, source != Source::Zipf, "{name}");
+        let numbers = (rating.unused(), rating.sites(), rating.forgotten());
+        assert_eq!((numbers, rating.unlisted()), ((0, 0, 0), u64::from(source == Source::Table)));
+    }
+    assert_eq!(Source::ALL.map(Source::name).len(), 5);
+    assert_eq!(Site::ALL.map(Site::name), ["server", "domain"]);
+}
+
+/// Law: pages make a difference where `counts_links` says so, and nowhere else; asking makes none.
+#[test]
+fn pages_count_where_they_are_said_to() {
+    let world = World { site: Site::Server, sites: 30 };
+    for source in Source::ALL {
+        let (mut rating, before) = (rating(source), rating(source));
+        let mut random = Random(0x5eed_060d);
+        for _ in 0..100 {
+            let (page, links) = world.page(&mut random);
+            rating.page(page.view(), &mut links.iter().map(Url::view));
+        }
+        let all = world.all();
+        let changed = |(_, url): &&(String, Url)| rating.of(url.view()) != before.of(url.view());
+        let found = all.iter().filter(changed).count();
+        assert_eq!(found > 20, rating.counts_links(), "{source:?}: {found}");
+        assert_eq!(found > 0, rating.counts_links(), "{source:?}: {found}");
+        assert_eq!(all.iter().filter(changed).count(), found, "asked twice");
+    }
+}
+
+/// Law: the same pages give the same qualities, whatever else a key decides, as long as nothing is
+/// forgotten.
+#[test]
+fn equal_histories_give_equal_qualities() {
+    for source in [Source::Inlinks, Source::Opic] {
+        for site in Site::ALL {
+            let world = World { site, sites: 50 };
+            let qualities = |key| -> Vec<Quality> {
+                let settings =
+                    Settings { source, site, key, sites_max: 2_048, ..Settings::default() };
+                let mut rating = Rating::new(settings);
+                let mut random = Random(0x5eed_060e);
+                for _ in 0..500 {
+                    let (page, links) = world.page(&mut random);
+                    rating.page(page.view(), &mut links.iter().map(Url::view));
+                }
+                assert_eq!(rating.forgotten(), 0);
+                assert!(rating.sites() > 10);
+                world.all().iter().map(|(_, url)| rating.of(url.view())).collect()
+            };
+            assert_eq!(qualities([1; 16]), qualities([1; 16]));
+            assert_eq!(qualities([1; 16]), qualities([2; 16]));
+        }
+    }
+}
+
+#[test]
+fn a_table_and_its_default() {
+    let mut table = Table::default();
+    table.insert_host("a.test", Quality::MAX);
+    table.insert_host("misspelt.test", Quality::MAX);
+    let settings = Settings {
+        source: Source::Table,
+        table: Some(Arc::new(table)),
+        unlisted: Quality::ZERO,
+        ..Settings::default()
+    };
+    let rating = Rating::new(settings);
+    for (text, quality) in [("http://a.test/", Quality::MAX), ("http://b.test/", Quality::ZERO)] {
+        assert_eq!(rating.of(url(text).view()), quality, "{text}");
+    }
+    assert_eq!((rating.unused(), rating.unlisted()), (1, 1));
+}
+
+/// A page of more links than are counted: those behind the limit might not be there.
+#[test]
+fn lists_are_cut() {
+    let page = url("http://a.test/");
+    let (b, c) = (url("http://b.test/"), url("http://c.test/"));
+    for source in [Source::Inlinks, Source::Opic] {
+        let read = |links: &mut dyn Iterator<Item = UrlRef<'_>>| {
+            let mut rating = rating(source);
+            rating.page(page.view(), links);
+            [&b, &c].map(|url| rating.of(url.view()))
+        };
+        let counted = || std::iter::repeat_n(b.view(), LINKS_MAX);
+        let whole = read(&mut counted());
+        assert_eq!(read(&mut counted().chain([c.view()])), whole);
+        assert_ne!(read(&mut counted().skip(1).chain([c.view()])), whole);
+    }
+}
