@@ -3,10 +3,13 @@
 //! A group has a clock and a cap on simultaneous visits. A server that its group holds back waits
 //! in the group, and is woken by the clock or by the end of a visit, never found by a scan.
 
+use super::policy::Rank;
 use super::rest::Settings;
+#[cfg(test)]
+use super::sabotage::{self, Sabotage};
 use super::server::ServerId;
 use crate::time::Instant;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Number of a group, dense from 0.
@@ -42,8 +45,8 @@ pub(super) struct Group {
     delay: Duration,
     /// No visit before this.
     pub(super) next: Instant,
-    /// Servers held back, in order of arrival.
-    pub(super) waiting: VecDeque<ServerId>,
+    /// Servers held back, by rank.
+    pub(super) waiting: BTreeMap<Rank, ServerId>,
 }
 
 impl Group {
@@ -54,13 +57,20 @@ impl Group {
             GroupKind::Domain => (settings.domain_visits_max, settings.domain_delay),
         };
         let cap = if cap == 0 { u32::MAX } else { cap };
-        let (next, waiting) = (Instant::ZERO, VecDeque::new());
+        #[cfg(test)]
+        let cap = if sabotage::is(Sabotage::CapsIgnored) { u32::MAX } else { cap };
+        let (next, waiting) = (Instant::ZERO, BTreeMap::new());
         Self { kind, active: 0, cap, delay, next, waiting }
     }
 
     /// Whether one more visit may begin.
     pub(super) fn admits(&self, now: Instant) -> bool {
         self.active < self.cap && self.next <= now
+    }
+
+    /// Whether the cap allows for one more visit.
+    pub(super) fn has_room(&self) -> bool {
+        self.active < self.cap
     }
 
     /// Whether only the clock holds it back.

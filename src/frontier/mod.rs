@@ -6,15 +6,21 @@
 //! domain) is at its cap or at rest.
 //!
 //! Promises: a server is handed out by [`Frontier::next`] only if it has a URL, its rest is over
-//! and all its groups admit it; it stays busy until [`Frontier::finish`]. URLs of one server come
-//! out first in, first out, those given back before all others.
-//! Laws (held to a naive model in `tests.rs`): no URL is lost or duplicated; no two visits to a
-//! server or a group are closer than its rest; caps of groups hold; nothing scans all servers.
-//! Cost: add O(1) after one map look-up; next, finish O(log servers).
+//! and all its groups admit it, and of these it is the best by the [`policy`]; it stays busy until
+//! [`Frontier::finish`]. URLs of one server come out in the order of the policy.
+//! Laws (held to a naive model in `tests.rs`, for each policy): no URL is lost or duplicated; no
+//! two visits to a server or a group are closer than its rest; caps of groups hold; who is handed
+//! out is who a model finds that computes all ranks anew; nothing scans all servers.
+//! Cost: one map look-up to add; all else O(log servers) and O(log URLs of the server).
 
+mod audit;
 pub mod group;
+pub mod policy;
 pub mod queue;
+mod ranking;
 pub mod rest;
+#[cfg(test)]
+pub(crate) mod sabotage;
 pub mod server;
 #[cfg(test)]
 mod tests;
@@ -38,6 +44,8 @@ pub struct Frontier {
     ids: Map<Box<str>, ServerId>,
     workbench: Workbench,
     urls: usize,
+    /// URLs queued so far: their order of arrival.
+    arrivals: u64,
 }
 
 /// What became of a URL that was added.
@@ -55,7 +63,7 @@ impl Frontier {
     /// An empty frontier.
     pub fn new(settings: Settings) -> Self {
         let workbench = Workbench::new();
-        Self { settings, servers: Vec::new(), ids: Map::default(), workbench, urls: 0 }
+        Self { settings, servers: Vec::new(), ids: Map::default(), workbench, urls: 0, arrivals: 0 }
     }
 
     /// Whether the server of `url` is known, or may become known.
@@ -64,7 +72,7 @@ impl Frontier {
     }
 
     /// Files `item` under the server of `url`, which comes to be if it is new.
-    pub fn add(&mut self, url: UrlRef<'_>, item: Item, now: Instant) -> Added {
+    pub fn add(&mut self, url: UrlRef<'_>, mut item: Item, now: Instant) -> Added {
         let id = self.server_of(url);
         let server = &mut self.servers[id.index()];
         if let ServerState::Retired(why) = server.state {
@@ -75,13 +83,19 @@ impl Frontier {
         if full && !item.is_prior() {
             return Added::Full(id, item);
         }
-        self.urls += 1;
-        if item.is_prior() {
-            server.queue.push_front(item);
-        } else {
-            server.queue.push_back(item);
+        self.arrivals += 1;
+        #[cfg(test)]
+        if sabotage::is(sabotage::Sabotage::UrlsDropped) && self.arrivals.is_multiple_of(50) {
+            return Added::Queued(id);
         }
-        self.offer(id, now);
+        self.urls += 1;
+        item.arrival = self.arrivals;
+        server.queue.push(item);
+        if server.state == ServerState::Ready {
+            self.workbench.rerank(&mut self.servers, id, &self.settings, now);
+        } else {
+            self.offer(id, now);
+        }
         Added::Queued(id)
     }
 
@@ -94,7 +108,9 @@ impl Frontier {
         let host = self.workbench.group(GroupKind::Host, url.host(), &self.settings);
         let name = domain::registrable(url.host());
         let domain = self.workbench.group(GroupKind::Domain, name, &self.settings);
-        self.servers.push(Server::new(url, [host, domain]));
+        let mut server = Server::new(url, [host, domain], self.settings.schedule.policy);
+        server.retarget(&self.settings);
+        self.servers.push(server);
         self.ids.insert(url.origin().into(), id);
         id
     }
@@ -102,7 +118,7 @@ impl Frontier {
     /// Takes the server to be visited next, which is busy from here on; `None` if none may be
     /// visited now.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
-        self.workbench.expire(&mut self.servers, now);
+        self.expire(now);
         let id = self.workbench.take(&mut self.servers, now)?;
         debug_assert!(!self.servers[id.index()].queue.is_empty(), "a ready server has a URL");
         Some(id)
@@ -112,7 +128,7 @@ impl Frontier {
     pub fn take(&mut self, id: ServerId) -> Option<Item> {
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are taken during a visit only");
-        let item = server.queue.pop_front();
+        let item = server.queue.pop();
         self.urls -= usize::from(item.is_some());
         item
     }
@@ -122,21 +138,24 @@ impl Frontier {
         self.servers[id.index()].queue.front()
     }
 
-    /// Puts a URL back before the visit ends, in front of all others of its server. Several are
-    /// given back last one first.
+    /// Puts a URL back to where it was before the visit ends: in order of arrival that is before
+    /// all others of its server. Several are given back last one first.
     pub fn give_back(&mut self, id: ServerId, item: Item) {
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are given back during a visit only");
         self.urls += 1;
-        server.queue.push_front(item);
+        server.queue.put_back(item);
     }
 
-    /// Puts a URL back before the visit ends, behind all others of its server: a later try.
-    pub fn put_off(&mut self, id: ServerId, item: Item) {
+    /// Puts a URL back before the visit ends, behind all others (by quality: all equal ones) of its
+    /// server: a later try.
+    pub fn put_off(&mut self, id: ServerId, mut item: Item) {
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are put off during a visit only");
         self.urls += 1;
-        server.queue.push_back(item);
+        self.arrivals += 1;
+        item.arrival = self.arrivals;
+        server.queue.push(item);
     }
 
     /// Binds a server to the group of the address it is reached at. `false` if that group does
@@ -144,19 +163,20 @@ impl Frontier {
     pub fn bind(&mut self, id: ServerId, address: IpAddr, now: Instant) -> bool {
         let name = address.to_string();
         let group = self.workbench.group(GroupKind::Address, &name, &self.settings);
-        self.workbench.bind(&mut self.servers[id.index()], group, now)
+        self.workbench.bind(&mut self.servers, id, group, now)
     }
 
-    /// Ends a visit that never began (no slot, or its address group is busy): no rest is owed.
+    /// Ends a visit that never began (no slot, or its address group is busy): no rest is owed, and
+    /// it keeps its place among servers of equal rank.
     pub fn hand_back(&mut self, id: ServerId, now: Instant) {
         let server = &self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "only a visit under way can end");
+        self.expire(now);
         self.workbench.release(&mut self.servers, id, None, now);
         let server = &mut self.servers[id.index()];
         server.state = ServerState::Idle;
-        let due = server.due;
         if !server.queue.is_empty() {
-            self.workbench.hand_back(&mut self.servers, id, due, now);
+            self.workbench.readmit(server, id, &self.settings, now);
         }
     }
 
@@ -164,10 +184,13 @@ impl Frontier {
     /// host rests as long as is owed, since another of its servers may be in better health.
     /// Returns the instant from which the server may be visited again.
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
+        self.expire(now);
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "only a visit under way can end");
         let rest = self.settings.rest(visit, server.crawl_delay);
         server.visits += 1;
+        server.estimates.observe(visit, &self.settings.schedule);
+        server.retarget(&self.settings);
         let owed = visit.ended + rest;
         server.due = owed.max(visit.not_before);
         let due = server.due;
@@ -178,49 +201,56 @@ impl Frontier {
         due
     }
 
+    /// Whether a connection to a server stands between two visits: the next one is the cheaper
+    /// for it.
+    pub fn set_parked(&mut self, id: ServerId, is_parked: bool, now: Instant) {
+        self.servers[id.index()].estimates.is_parked = is_parked;
+        self.workbench.rerank(&mut self.servers, id, &self.settings, now);
+    }
+
     /// Keeps a server from being visited before `until`, busy ones excepted.
     pub fn snooze(&mut self, id: ServerId, until: Instant, now: Instant) {
+        self.expire(now);
         let server = &mut self.servers[id.index()];
         assert_ne!(server.state, ServerState::Busy, "a visit is ended before a server is snoozed");
         server.due = server.due.max(until);
-        if matches!(server.state, ServerState::Snoozed(_)) {
-            server.state = ServerState::Idle;
-        }
-        self.offer(id, now);
+        self.reconsider(id, now);
     }
 
     /// Takes back what [`Frontier::snooze`] said: the server is owed no more than `due`.
     pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
-        let server = &mut self.servers[id.index()];
-        server.due = due;
-        if matches!(server.state, ServerState::Snoozed(_)) {
-            server.state = ServerState::Idle;
-            self.offer(id, now);
-        }
+        self.expire(now);
+        self.servers[id.index()].due = due;
+        self.reconsider(id, now);
     }
 
     /// Gives a server up; returns its URLs, so that each gets its line in the log.
-    pub fn retire(&mut self, id: ServerId, why: Retirement) -> Vec<Item> {
-        self.workbench.forget(id);
+    pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) -> Vec<Item> {
+        self.workbench.withdraw(&mut self.servers, id, now);
         let server = &mut self.servers[id.index()];
         assert_ne!(server.state, ServerState::Busy, "a visit is ended before a server is retired");
         server.state = ServerState::Retired(why);
-        let items: Vec<Item> = server.queue.drain().collect();
+        let items = server.queue.drain();
         self.urls -= items.len();
         items
     }
 
     /// Sets the delay that the server's robots.txt asks for.
-    pub fn set_crawl_delay(&mut self, id: ServerId, delay: Option<std::time::Duration>) {
-        self.servers[id.index()].crawl_delay = delay;
+    pub fn set_crawl_delay(
+        &mut self,
+        id: ServerId,
+        delay: Option<std::time::Duration>,
+        now: Instant,
+    ) {
+        let server = &mut self.servers[id.index()];
+        server.crawl_delay = delay;
+        server.retarget(&self.settings);
+        self.workbench.rerank(&mut self.servers, id, &self.settings, now);
     }
 
     /// How many requests one visit to this server may make.
     pub fn burst(&self, id: ServerId) -> Burst {
-        match self.servers[id.index()].crawl_delay {
-            Some(_) => Burst::Requests(1),
-            None => self.settings.burst,
-        }
+        self.servers[id.index()].burst(&self.settings)
     }
 
     /// The record of a server.
@@ -233,9 +263,9 @@ impl Frontier {
         self.workbench.deadline()
     }
 
-    /// Whether a server may be ready to be visited now.
-    pub fn has_ready(&self) -> bool {
-        self.workbench.has_ready()
+    /// Servers that stand in line; a group may still hold one back.
+    pub fn ready(&self) -> usize {
+        self.workbench.ready()
     }
 
     /// URLs waiting in all queues.
@@ -248,19 +278,43 @@ impl Frontier {
         self.servers.len()
     }
 
-    /// Servers that are snoozed, those waiting in a group included. One that is retired while it
-    /// waits counts until its group passes it over.
+    /// Servers that are snoozed, those waiting in a group included.
     pub fn snoozed(&self) -> usize {
         self.workbench.snoozed()
     }
 
-    /// An idle server with URLs becomes ready, or snoozed if its rest is not over. One that
-    /// stands in line and is owed a longer rest is sent to sleep when its turn comes.
-    fn offer(&mut self, id: ServerId, now: Instant) {
+    /// Whoever is due stands in line before anybody who comes later.
+    fn expire(&mut self, now: Instant) {
+        self.workbench.expire(&mut self.servers, &self.settings, now);
+    }
+
+    /// A server whose rest has changed stands in line or sleeps accordingly.
+    fn reconsider(&mut self, id: ServerId, now: Instant) {
         let server = &mut self.servers[id.index()];
-        if server.state == ServerState::Idle && !server.queue.is_empty() {
-            let due = server.due;
-            self.workbench.admit(&mut self.servers, id, due, now);
+        let due = server.due;
+        match server.state {
+            ServerState::Ready if due > now => {
+                self.workbench.withdraw(&mut self.servers, id, now);
+                self.servers[id.index()].state = ServerState::Idle;
+            }
+            ServerState::Snoozed(_) => {
+                self.workbench.withdraw(&mut self.servers, id, now);
+                self.servers[id.index()].state = ServerState::Idle;
+            }
+            _ => {}
+        }
+        self.offer(id, now);
+    }
+
+    /// An idle server with URLs becomes ready, or snoozed if its rest is not over.
+    fn offer(&mut self, id: ServerId, now: Instant) {
+        self.expire(now);
+        let server = &mut self.servers[id.index()];
+        if server.state != ServerState::Idle || server.queue.is_empty() {
+        } else if server.due > now {
+            self.workbench.sleep(server, id);
+        } else {
+            self.workbench.admit(server, id, &self.settings);
         }
     }
 }

@@ -1,11 +1,16 @@
 //! Politeness as arithmetic: how long a visit may be, and the rest that is owed after it.
 
+use super::policy;
+#[cfg(test)]
+use super::sabotage::{self, Sabotage};
 use crate::time::Instant;
 use std::time::Duration;
 
 /// Settings of the frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// Who comes first.
+    pub schedule: policy::Settings,
     /// Requests that one visit may make.
     pub burst: Burst,
     /// Rest owed for each request.
@@ -33,6 +38,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            schedule: policy::Settings::default(),
             burst: Burst::Requests(1),
             delay: Duration::from_secs(1),
             delay_factor_milli: 10_000,
@@ -71,17 +77,49 @@ pub struct Visit {
     pub not_before: Instant,
     /// That is what the server asked for, and holds for its whole host.
     pub strained: bool,
+    /// From asking for the connection to its standing, TLS included; `None` if it was kept from
+    /// the visit before, or never stood.
+    pub connect_time: Option<Duration>,
+    /// Whole replies.
+    pub replies: u32,
+    /// Time they took, each from its request, or from the end of the reply before it.
+    pub response_time: Duration,
+    /// Requests that the server is now thought to take on a connection; 0 is not known.
+    pub allowance: u32,
+}
+
+impl Visit {
+    /// A visit of so many requests of which nothing else is known.
+    pub fn new(requests: u32, began: Instant, ended: Instant) -> Self {
+        Self {
+            requests,
+            began,
+            ended,
+            not_before: Instant::ZERO,
+            strained: false,
+            connect_time: None,
+            replies: 0,
+            response_time: Duration::ZERO,
+            allowance: 0,
+        }
+    }
 }
 
 impl Settings {
     /// The rest owed after `visit`: `max(requests x delay, delay_factor x duration)`, at most
     /// `delay_max`, but never less than the server's own Crawl-delay for each request.
     pub fn rest(&self, visit: &Visit, crawl_delay: Option<Duration>) -> Duration {
+        #[cfg(test)]
+        if sabotage::is(Sabotage::DelayIgnored) {
+            return Duration::ZERO;
+        }
         let requests = visit.requests.max(1);
         let by_count = self.delay.saturating_mul(requests);
         let duration = visit.ended.since(visit.began);
         let by_duration = duration.saturating_mul(self.delay_factor_milli) / 1_000;
         let own = by_count.max(by_duration).min(self.delay_max);
+        #[cfg(test)]
+        let crawl_delay = crawl_delay.filter(|_| !sabotage::is(Sabotage::CrawlDelayIgnored));
         own.max(crawl_delay.unwrap_or_default().saturating_mul(requests))
     }
 }
@@ -106,8 +144,7 @@ mod tests {
         ];
         for (requests, duration, crawl_delay, expected, why) in cases {
             let began = Instant::from_micros(7);
-            let (not_before, strained) = (Instant::ZERO, false);
-            let visit = Visit { requests, began, ended: began + duration, not_before, strained };
+            let visit = Visit::new(requests, began, began + duration);
             assert_eq!(settings.rest(&visit, crawl_delay), expected, "{why}");
         }
     }

@@ -1,7 +1,9 @@
 //! One server: what politeness is owed to, and its URL queue.
 
 use super::group::GroupId;
+use super::policy::{Estimates, Policy, Rank, Waiting};
 use super::queue::UrlQueue;
+use super::rest::{Burst, Settings};
 use crate::time::Instant;
 use crate::url::UrlRef;
 use std::time::Duration;
@@ -84,23 +86,58 @@ pub struct Server {
     pub(super) groups: [Option<GroupId>; 3],
     /// An address group that did not admit it, to be asked before the next visit.
     pub(super) later: Option<GroupId>,
+    /// The group it waits in, and its rank there.
+    pub(super) held: Option<(GroupId, Rank)>,
+    /// Place in the order in which servers became ready.
+    pub(super) arrival: u64,
+    /// How it answers.
+    pub(super) estimates: Estimates,
     /// Groups count it as being visited.
     pub(super) admitted: bool,
 }
 
 impl Server {
-    pub(super) fn new(url: UrlRef<'_>, [host, domain]: [GroupId; 2]) -> Self {
+    pub(super) fn new(url: UrlRef<'_>, [host, domain]: [GroupId; 2], policy: Policy) -> Self {
         Self {
             origin: url.origin().into(),
             state: ServerState::Idle,
-            queue: UrlQueue::default(),
+            queue: UrlQueue::new(policy),
             due: Instant::ZERO,
             visits: 0,
             crawl_delay: None,
             groups: [Some(host), Some(domain), None],
             later: None,
+            held: None,
+            arrival: 0,
+            estimates: Estimates::default(),
             admitted: false,
         }
+    }
+
+    /// How many requests one visit to it may make.
+    pub(super) fn burst(&self, settings: &Settings) -> Burst {
+        match self.crawl_delay {
+            Some(_) => Burst::Requests(1),
+            None => settings.burst,
+        }
+    }
+
+    /// Its rank among ready servers, as it is now.
+    pub(super) fn rank(&self, settings: &Settings) -> Rank {
+        let waiting = Waiting { len: self.queue.len(), best_sum: self.queue.best_sum() };
+        let rank =
+            self.estimates.rank(waiting, self.burst(settings), &settings.schedule, self.arrival);
+        #[cfg(test)]
+        if super::sabotage::is(super::sabotage::Sabotage::RankInverted) {
+            return rank.inverted();
+        }
+        rank
+    }
+
+    /// Tells its queue how many URLs make its rank, after what may have changed that.
+    pub(super) fn retarget(&mut self, settings: &Settings) {
+        let visit_max = self.estimates.visit_max(self.burst(settings), &settings.schedule);
+        self.queue.set_visit_max(settings.schedule.counted(visit_max));
     }
 
     /// The full URL of a target on this server.

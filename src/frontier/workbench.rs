@@ -1,22 +1,27 @@
 //! The server queue: who may be visited, when, and who comes first.
 //!
-//! Ready servers stand in a line (first in, first out); snoozed ones sleep on a timer each; held
-//! back ones wait in the group that holds them. A woken server asks all its groups again.
+//! Ready servers are ranked; snoozed ones sleep on a timer each; held back ones wait, ranked
+//! alike, in the group that holds them. A woken server asks all its groups again.
 //!
-//! Law: if a group admits a visit and servers wait in it, one of them stands in the line (so a
-//! release is never lost). Cost: O(log n) for a snooze, O(1) amortised for the rest.
+//! Laws: who is taken is the best of all that may be visited now, and whoever takes its place in
+//! line because a group admits again is the best that waits there; so no release is lost (held to
+//! a model that looks at all servers). Cost: O(log n) for all verbs, amortised; nothing scans.
 
 use super::group::{Group, GroupId, GroupKind};
+use super::policy::{Policy, Rank};
+use super::ranking::Ranking;
 use super::rest::Settings;
+#[cfg(test)]
+use super::sabotage::{self, Sabotage};
 use super::server::{Server, ServerId, ServerState};
 use crate::map::Map;
 use crate::time::{Instant, Timers};
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 /// Servers in line, asleep, and held back.
 #[derive(Debug)]
 pub(super) struct Workbench {
-    line: VecDeque<ServerId>,
+    line: Ranking,
     sleepers: Timers,
     groups: Vec<Group>,
     ids: Map<(GroupKind, Box<str>), GroupId>,
@@ -24,17 +29,20 @@ pub(super) struct Workbench {
     resting: Timers,
     /// Servers waiting in groups.
     held: usize,
+    /// Servers that became ready so far: their order of arrival.
+    arrivals: u64,
 }
 
 impl Workbench {
     pub(super) fn new() -> Self {
         Self {
-            line: VecDeque::new(),
+            line: Ranking::default(),
             sleepers: Timers::new(),
             groups: Vec::new(),
             ids: Map::default(),
             resting: Timers::new(),
             held: 0,
+            arrivals: 0,
         }
     }
 
@@ -50,65 +58,62 @@ impl Workbench {
         id
     }
 
-    /// An idle server with URLs stands in line, or sleeps until `due`.
-    pub(super) fn admit(
+    /// An idle server with URLs stands in line, or sleeps until it is due.
+    pub(super) fn admit(&mut self, server: &mut Server, id: ServerId, settings: &Settings) {
+        self.arrivals += 1;
+        server.arrival = self.arrivals;
+        self.stand(server, id, settings);
+    }
+
+    /// Like [`Workbench::admit`], but it keeps its place among equal ones.
+    pub(super) fn readmit(
         &mut self,
-        servers: &mut [Server],
+        server: &mut Server,
         id: ServerId,
-        due: Instant,
+        settings: &Settings,
         now: Instant,
     ) {
-        if due > now {
-            servers[id.index()].state = ServerState::Snoozed(due);
-            self.sleepers.set(id.0, due);
+        if server.due > now {
+            self.sleep(server, id);
         } else {
-            self.sleepers.cancel(id.0);
-            servers[id.index()].state = ServerState::Ready;
-            self.line.push_back(id);
+            self.stand(server, id, settings);
         }
     }
 
-    /// Like [`Workbench::admit`], but it keeps its place at the head of the line.
-    pub(super) fn hand_back(
-        &mut self,
-        servers: &mut [Server],
-        id: ServerId,
-        due: Instant,
-        now: Instant,
-    ) {
-        self.admit(servers, id, due, now);
-        if self.line.back() == Some(&id) {
-            self.line.pop_back();
-            self.line.push_front(id);
-        }
+    pub(super) fn sleep(&mut self, server: &mut Server, id: ServerId) {
+        server.state = ServerState::Snoozed(server.due);
+        self.sleepers.set(id.0, server.due);
     }
 
-    /// Wakes what is due: sleepers stand in line, rested groups let their first in line.
-    pub(super) fn expire(&mut self, servers: &mut [Server], now: Instant) {
+    fn stand(&mut self, server: &mut Server, id: ServerId, settings: &Settings) {
+        server.state = ServerState::Ready;
+        self.line.set(id, server.rank(settings));
+    }
+
+    /// Wakes what is due: sleepers stand in line, rested groups let their best in line.
+    pub(super) fn expire(&mut self, servers: &mut [Server], settings: &Settings, now: Instant) {
         while let Some(key) = self.sleepers.expire(now) {
             let id = ServerId(key);
-            servers[id.index()].state = ServerState::Ready;
-            self.line.push_back(id);
+            self.admit(&mut servers[id.index()], id, settings);
         }
         while let Some(key) = self.resting.expire(now) {
-            self.wake(GroupId(key), now);
+            self.wake(servers, GroupId(key), now);
         }
     }
 
-    /// The first server in line that all its groups admit; the others go to the group that holds
-    /// them back, or back to sleep.
+    /// The first in line that all its groups admit; the others go to the group that holds them
+    /// back.
     pub(super) fn take(&mut self, servers: &mut [Server], now: Instant) -> Option<ServerId> {
-        while let Some(id) = self.line.pop_front() {
+        while let Some(id) = self.line.first() {
+            let rank = self.line.rank(id).expect("the first has a rank");
+            self.line.remove(id);
             let server = &mut servers[id.index()];
+            debug_assert_eq!(server.state, ServerState::Ready, "only ready servers are in line");
             let groups = server.groups;
             let holder = groups.into_iter().flatten().find(|group| !self.admits(*group, now));
-            if server.state != ServerState::Ready {
-                // Retired while it stood in line.
-            } else if server.due > now {
-                let due = server.due;
-                self.admit(servers, id, due, now);
-            } else if let Some(holder) = holder {
-                self.groups[holder.index()].waiting.push_back(id);
+            if let Some(holder) = holder {
+                server.held = Some((holder, rank));
+                self.groups[holder.index()].waiting.insert(rank, id);
                 self.held += 1;
             } else {
                 server.state = ServerState::Busy;
@@ -117,23 +122,76 @@ impl Workbench {
             }
             // It may have come from a group, in place of another: whatever became of it, whoever
             // waits there must not wait for it.
-            groups.into_iter().flatten().for_each(|group| self.wake(group, now));
-            if servers[id.index()].state == ServerState::Busy {
+            self.wake_all(servers, groups, now);
+            if holder.is_none() {
                 return Some(id);
             }
         }
         None
     }
 
+    /// Something that makes the rank of a server has changed.
+    pub(super) fn rerank(
+        &mut self,
+        servers: &mut [Server],
+        id: ServerId,
+        settings: &Settings,
+        now: Instant,
+    ) {
+        let server = &mut servers[id.index()];
+        if settings.schedule.policy == Policy::Bfs || server.state != ServerState::Ready {
+            return;
+        }
+        #[cfg(test)]
+        if sabotage::is(Sabotage::RanksStale) {
+            return;
+        }
+        let rank = server.rank(settings);
+        if let Some((holder, old)) = server.held {
+            if old == rank {
+                return;
+            }
+            let admits = self.admits(holder, now);
+            let waiting = &mut self.groups[holder.index()].waiting;
+            waiting.remove(&old);
+            if admits {
+                // Whoever stands in line for that group may be worse now.
+                server.held = None;
+                self.held -= 1;
+                self.line.set(id, rank);
+            } else {
+                server.held = Some((holder, rank));
+                waiting.insert(rank, id);
+            }
+            return;
+        }
+        let fell = self.line.rank(id).is_some_and(|old| old < rank);
+        let groups = server.groups;
+        self.line.set(id, rank);
+        if fell {
+            // It may have stood in line for a group in which somebody is better now.
+            for group in groups.into_iter().flatten() {
+                let first = self.groups[group.index()].waiting.first_key_value();
+                if first.is_some_and(|(best, _)| *best < rank) {
+                    self.wake(servers, group, now);
+                }
+            }
+        }
+    }
+
     /// Adds the address group to a server under visit; `false` if that group does not admit it.
-    pub(super) fn bind(&mut self, server: &mut Server, group: GroupId, now: Instant) -> bool {
+    pub(super) fn bind(
+        &mut self,
+        servers: &mut [Server],
+        id: ServerId,
+        group: GroupId,
+        now: Instant,
+    ) -> bool {
+        let server = &mut servers[id.index()];
         if server.groups[2] == Some(group) {
             return true;
         }
-        if let Some(old) = server.groups[2].replace(group) {
-            self.groups[old.index()].leave(None);
-            self.wake(old, now);
-        }
+        let old = server.groups[2].replace(group);
         let admitted = self.admits(group, now);
         if admitted {
             self.groups[group.index()].enter();
@@ -142,6 +200,10 @@ impl Workbench {
             // Not counted in yet: the hand-back that must follow makes it a group to be asked.
             server.groups[2] = None;
             server.later = Some(group);
+        }
+        if let Some(old) = old {
+            self.groups[old.index()].leave(None);
+            self.wake(servers, old, now);
         }
         admitted
     }
@@ -165,14 +227,21 @@ impl Workbench {
         for group in groups.into_iter().flatten() {
             self.groups[group.index()].leave(visit);
         }
-        for group in groups.into_iter().flatten() {
-            self.wake(group, now);
-        }
+        self.wake_all(servers, groups, now);
     }
 
-    /// A retired server sleeps no more; in line or in a group it is passed over.
-    pub(super) fn forget(&mut self, id: ServerId) {
+    /// A server that is snoozed or given up sleeps no more, stands in no line, waits in no group.
+    pub(super) fn withdraw(&mut self, servers: &mut [Server], id: ServerId, now: Instant) {
         self.sleepers.cancel(id.0);
+        let server = &mut servers[id.index()];
+        if let Some((holder, rank)) = server.held.take() {
+            self.groups[holder.index()].waiting.remove(&rank);
+            self.held -= 1;
+        } else if self.line.rank(id).is_some() {
+            self.line.remove(id);
+            let groups = server.groups;
+            self.wake_all(servers, groups, now);
+        }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -182,20 +251,47 @@ impl Workbench {
         }
     }
 
-    pub(super) fn has_ready(&self) -> bool {
-        !self.line.is_empty()
+    /// Servers in line.
+    pub(super) fn ready(&self) -> usize {
+        self.line.len()
+    }
+
+    pub(super) fn first(&self) -> Option<ServerId> {
+        self.line.first()
+    }
+
+    /// A server that waits in a group with room and no clock to wait for, and better than all in
+    /// line that might go in its place. There must be none. Looks at all groups.
+    pub(super) fn forgotten(&self, servers: &[Server]) -> Option<ServerId> {
+        let forgets = |(group, group_number): (&Group, u32)| {
+            let (best, id) = group.waiting.first_key_value()?;
+            if !group.has_room() || self.resting.at(group_number).is_some() {
+                return None;
+            }
+            let stands_for = |(server, number): (&Server, u32)| {
+                server.groups.contains(&Some(GroupId(group_number)))
+                    && self.line.rank(ServerId(number)).is_some_and(|rank| rank < *best)
+            };
+            let is_stood_for = servers.iter().zip(0..).any(stands_for);
+            (!is_stood_for).then_some(*id)
+        };
+        self.groups.iter().zip(0..).find_map(forgets)
     }
 
     pub(super) fn snoozed(&self) -> usize {
         self.sleepers.len() + self.held
     }
 
-    fn admits(&self, group: GroupId, now: Instant) -> bool {
+    pub(super) fn admits(&self, group: GroupId, now: Instant) -> bool {
         self.groups[group.index()].admits(now)
     }
 
-    /// Lets the first that waits in `id` stand in line, or sets the group's clock.
-    fn wake(&mut self, id: GroupId, now: Instant) {
+    fn wake_all(&mut self, servers: &mut [Server], groups: [Option<GroupId>; 3], now: Instant) {
+        groups.into_iter().flatten().for_each(|group| self.wake(servers, group, now));
+    }
+
+    /// Lets the best that waits in a group stand in line, or sets the group's clock.
+    fn wake(&mut self, servers: &mut [Server], id: GroupId, now: Instant) {
         let group = &mut self.groups[id.index()];
         if group.waiting.is_empty() {
             return;
@@ -203,10 +299,20 @@ impl Workbench {
         if group.rests(now) {
             self.resting.set(id.0, group.next);
         } else if group.admits(now)
-            && let Some(first) = group.waiting.pop_front()
+            && let Some((rank, first)) = next_of(&mut group.waiting)
         {
             self.held -= 1;
-            self.line.push_back(first);
+            servers[first.index()].held = None;
+            self.line.set(first, rank);
         }
     }
+}
+
+/// Whoever is the best of those that wait.
+fn next_of(waiting: &mut BTreeMap<Rank, ServerId>) -> Option<(Rank, ServerId)> {
+    #[cfg(test)]
+    if sabotage::is(Sabotage::WorstReleased) {
+        return waiting.pop_last();
+    }
+    waiting.pop_first()
 }
