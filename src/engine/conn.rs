@@ -14,6 +14,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,10 @@ pub(super) enum Phase {
 pub(super) struct Turn {
     pub(super) requests: u32,
     pub(super) replies: u32,
+    /// Time they took, each from the end of the one before.
+    pub(super) response_time: Duration,
+    /// From asking for the connection to its standing, if it was asked for in this turn.
+    pub(super) connect_time: Option<Duration>,
     pub(super) began: Instant,
     /// It goes on with a connection kept from the visit before.
     pub(super) reused: bool,
@@ -57,6 +62,8 @@ impl Turn {
         Self {
             requests: 0,
             replies: 0,
+            response_time: Duration::ZERO,
+            connect_time: None,
             began,
             reused,
             was_deep: false,

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 pub struct Counts {
     /// Last replies of pages, whatever their status; redirects and robots.txt don't count.
     pub pages: u64,
+    /// Qualities of these pages, as they were rated when they were found, in millionths.
+    pub quality_millionths: u64,
     /// Requests sent, robots.txt, retries and redirects included.
     pub requests: u64,
     /// robots.txt files asked for.

@@ -42,6 +42,7 @@ use crate::disk::Disk;
 use crate::dns::Names;
 use crate::frontier::{Frontier, ServerId};
 use crate::http::request::Fixed;
+use crate::rating::Rating;
 use crate::seeds::Seed;
 use crate::seen::Seen;
 use crate::stats::{Meter, Stage};
@@ -82,6 +83,7 @@ pub struct Engine {
     /// Servers under visit whose name is being looked up.
     resolving: usize,
     seen: Seen,
+    rating: Rating,
     keys: KeyRules,
     fingerprinter: Fingerprinter,
     scope: Scope,
@@ -177,6 +179,7 @@ impl Engine {
             frontier: Frontier::new(settings.frontier.clone()),
             names: Names::new(settings.names.clone()),
             seen: Seen::new(settings.seen.clone()),
+            rating: Rating::new(settings.rating.clone()),
             keys: KeyRules::new(settings.key.clone()),
             fingerprinter: Fingerprinter::new(settings.fingerprint_key),
             pool: Pool::new(buffer_bytes, settings.held_bytes_max),
@@ -268,6 +271,7 @@ impl Engine {
             "a connection comes to stand once"
         );
         record.phase = Phase::Active;
+        record.turn.connect_time = Some(now.at.since(record.turn.began));
         record.facts = facts;
         self.fill(conn.slot);
     }
@@ -415,6 +419,11 @@ impl Engine {
     /// The queues.
     pub fn frontier(&self) -> &Frontier {
         &self.frontier
+    }
+
+    /// What URLs are thought to be worth.
+    pub fn rating(&self) -> &Rating {
+        &self.rating
     }
 
     /// What the archive holds.

@@ -127,6 +127,8 @@ pub(super) struct Bench {
     batch: Batch,
     /// For each URL of the batch: how it was found.
     letters: Vec<u8>,
+    /// Places in the batch of the URLs in scope, and how they were found.
+    wanted: Vec<(usize, Discovery)>,
     key: Vec<u8>,
     entry: Vec<u8>,
 }
@@ -158,6 +160,7 @@ impl Bench {
             found: Found::new(),
             batch: Batch::new(),
             letters: Vec::new(),
+            wanted: Vec::new(),
             key: Vec::new(),
             entry: Vec::new(),
         }
@@ -325,30 +328,43 @@ impl Engine {
     /// Offers the URLs of the batch, as far as they are wanted, to the seen test.
     fn offer_all(&mut self, fetch: &Fetch) {
         let stage = self.meter.enter(Stage::Seen);
+        self.choose(fetch);
         let bench = &mut self.bench;
-        for (url, &letter) in bench.batch.iter().zip(&bench.letters) {
-            let redirect = letter == REDIRECT;
-            let hops = if redirect { fetch.item.hops + 1 } else { 0 };
-            let depth = fetch.item.depth.saturating_add(u16::from(!redirect));
-            if hops > self.settings.redirects_max {
-                self.redirects_cut.push(url.to_owned());
-                continue;
-            }
-            if let Err(why) = self.scope.check(url, u32::from(depth)) {
-                self.counts.out_of_scope(why.name());
-                continue;
-            }
+        if self.rating.counts_links() {
+            let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
+            let mut links = bench.wanted.iter().map(|(place, _)| bench.batch.get(*place));
+            self.rating.page(page, &mut links);
+        }
+        for &(place, found) in &bench.wanted {
+            let url = bench.batch.get(place);
             let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut bench.key));
             if self.seen.knows(fingerprint) {
                 continue; // most links lead where others have led: nothing to write down
             }
-            let head = Discovery { letter, hops, depth };
-            head.encode(url.as_str(), &fetch.url, &mut bench.entry);
+            found.encode(url.as_str(), &fetch.url, &mut bench.entry);
             self.seen.offer(fingerprint, &bench.entry);
         }
         self.meter.enter(stage);
         for url in std::mem::take(&mut self.redirects_cut) {
             self.cut_redirect(url.view(), fetch);
+        }
+    }
+
+    /// Picks from the batch what is in scope, repeats and known URLs included.
+    fn choose(&mut self, fetch: &Fetch) {
+        let bench = &mut self.bench;
+        bench.wanted.clear();
+        for (place, (url, &letter)) in bench.batch.iter().zip(&bench.letters).enumerate() {
+            let redirect = letter == REDIRECT;
+            let hops = if redirect { fetch.item.hops + 1 } else { 0 };
+            let depth = fetch.item.depth.saturating_add(u16::from(!redirect));
+            if hops > self.settings.redirects_max {
+                self.redirects_cut.push(url.to_owned());
+            } else if let Err(why) = self.scope.check(url, u32::from(depth)) {
+                self.counts.out_of_scope(why.name());
+            } else {
+                bench.wanted.push((place, Discovery { letter, hops, depth }));
+            }
         }
     }
 
@@ -398,6 +414,8 @@ impl Engine {
         }
         let item = Item {
             target: url.target().into(),
+            quality: self.rating.of(url),
+            arrival: 0,
             depth: found.depth,
             hops: found.hops,
             tries: 0,

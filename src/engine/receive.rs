@@ -231,6 +231,7 @@ impl Engine {
         let learnt = &mut self.sites[conn.server.index()].learnt;
         conn.pipeline.replied(learnt, &self.settings.pipeline, &reply);
         conn.turn.replies += 1;
+        conn.turn.response_time += now.since(conn.since);
         conn.since = now;
         conn.heard = now;
         let fetch = conn.flight.pop_front().expect("a reply has its request");
@@ -293,9 +294,11 @@ impl Engine {
 
     /// The body has reached the cap: what came is the reply, and the rest is not worth waiting for.
     fn cut_off(&mut self, slot: u32) {
+        let now = self.now.at;
         let conn = self.conns.at(slot);
         conn.pipeline.kept_partial();
         conn.turn.replies += 1;
+        conn.turn.response_time += now.since(conn.since);
         let fetch = conn.flight.pop_front().expect("a reply has its request");
         self.settle(slot, fetch, Outcome::BodyTooLarge, true);
         self.lost(slot, None, Close::Ours);

@@ -7,6 +7,7 @@ use super::record::Aside;
 use super::site::{ELSEWHERE_MAX, Known, Robots, Site};
 use crate::frontier::{Added, Errand, Item, Retirement, ServerId};
 use crate::http::coding::{Codings, DecodeLimits, Decoder, State};
+use crate::quality::Quality;
 use crate::robots::{Meaning, Rules, SIZE_BYTES_MAX, meaning};
 use crate::url::{Batch, UrlRef, canon::Joiner};
 use std::rc::Rc;
@@ -115,7 +116,7 @@ impl Engine {
         site.robots = Robots::Rules(Rc::new(rules), self.now.at + settings.ttl);
         site.robots_tries = 0;
         site.robots_failing_since = None;
-        self.frontier.set_crawl_delay(of, delay);
+        self.frontier.set_crawl_delay(of, delay, self.now.at);
         self.keep_rules_within(of, bytes);
         if delay.is_some_and(|delay| delay > settings.crawl_delay_max) {
             let why = Retirement::CrawlDelay;
@@ -212,6 +213,10 @@ impl Engine {
         let url = batch.get(0);
         let item = Item {
             target: url.target().into(),
+            // As much as the best of what waits for it: with none of its own it would go behind
+            // every page of every other server.
+            quality: self.frontier.peek(of).map_or(Quality::ZERO, |best| best.quality),
+            arrival: 0,
             depth: 0,
             hops: hops + 1,
             tries: 0,

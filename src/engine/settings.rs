@@ -2,7 +2,7 @@
 
 use crate::dns::address::Block;
 use crate::http::request::{BadField, Fixed};
-use crate::{dns, frontier, http, links, seen, store, url};
+use crate::{dns, frontier, http, links, rating, seen, store, url};
 use std::time::Duration;
 
 /// Settings of a crawl.
@@ -26,7 +26,9 @@ pub struct Settings {
     pub coding: http::coding::DecodeLimits,
     /// Pipelining.
     pub pipeline: http::pipeline::Settings,
-    /// Politeness and queues.
+    /// What URLs are thought to be worth.
+    pub rating: rating::Settings,
+    /// Politeness, queues, and who comes first.
     pub frontier: frontier::Settings,
     /// Names.
     pub names: dns::Settings,

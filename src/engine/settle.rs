@@ -75,7 +75,10 @@ impl Engine {
             Outcome::BodyTooLarge => conn.reader.head().status,
             _ => return reply.release(&mut self.pool),
         };
-        self.counts.pages += u64::from(!(300..400).contains(&status));
+        if !(300..400).contains(&status) {
+            self.counts.pages += 1;
+            self.counts.quality_millionths += fetch.item.quality.millionths();
+        }
         match Page::of(fetch, reply, status, conn.reader.head(), &self.settings) {
             Ok(page) => {
                 self.backlog_bytes += page.bytes();

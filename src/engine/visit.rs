@@ -10,6 +10,7 @@ use crate::dns::{self, address};
 use crate::frontier::{Burst, Errand, Item, Retirement, ServerId, Visit};
 use crate::http::pipeline::Pipeline;
 use crate::http::response::Reader;
+use crate::quality::Quality;
 use crate::stats::Stage;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -41,6 +42,7 @@ impl Engine {
         if let Some(slot) = self.sites[id.index()].conn {
             self.counts.parked_again += 1;
             self.conns.unpark(slot, self.now.at);
+            self.frontier.set_parked(id, false, self.now.at);
             return self.fill(slot);
         }
         match self.names.ask(&self.sites[id.index()].host, id.0, self.now.at) {
@@ -244,6 +246,7 @@ impl Engine {
             let wanted = self.frontier.peek(id).is_some();
             let due = if wanted { due } else { crate::time::Instant::FAR };
             self.conns.park(slot, due, self.now.at + idle);
+            self.frontier.set_parked(id, true, self.now.at);
         } else {
             self.hang_up(slot);
         }
@@ -258,6 +261,10 @@ impl Engine {
             ended: self.now.at,
             not_before: turn.not_before,
             strained: turn.strained,
+            connect_time: turn.connect_time,
+            replies: turn.replies,
+            response_time: turn.response_time,
+            allowance: self.sites[id.index()].learnt.allowance(&self.settings.pipeline),
         };
         let now = self.now.at;
         if turn.requests == 0 && turn.reused && self.frontier.peek(id).is_none() {
@@ -331,7 +338,7 @@ impl Engine {
         self.counts.retired += 1;
         let origin = &self.frontier.server(id).origin;
         log::info!("{origin}: given up: {}, {}", why.name(), outcome.name());
-        for item in self.frontier.retire(id, why) {
+        for item in self.frontier.retire(id, why, self.now.at) {
             match item.errand {
                 Errand::Page => self.note_unsent(id, &item, outcome),
                 Errand::Robots(of, _) => {
@@ -351,6 +358,9 @@ impl Engine {
     /// Frees the slot of a connection that is gone.
     pub(super) fn forget(&mut self, slot: u32) -> Conn {
         let mut conn = self.conns.remove(slot);
+        if matches!(conn.phase, Phase::Parked { .. }) {
+            self.frontier.set_parked(conn.server, false, self.now.at);
+        }
         self.sites[conn.server.index()].conn = None;
         self.counts.requests_per_connection.add(conn.requests);
         if let Some(buffer) = conn.buffer.take() {
@@ -369,6 +379,8 @@ impl Engine {
 fn robots_item(id: ServerId) -> Item {
     Item {
         target: "/robots.txt".into(),
+        quality: Quality::ZERO,
+        arrival: 0,
         depth: 0,
         hops: 0,
         tries: 0,
