@@ -1,12 +1,13 @@
 //! Hosts: names, addresses, and the traits drawn for each.
 //!
 //! Nothing is kept per host but its number of pages: all else is drawn again when asked for.
-//! Host 0 never closes itself by robots.txt, so that every other host has a way in.
+//! Host 0 (of a graph: its entry's host) never closes itself by robots.txt, so that every other
+//! host has a way in.
 
 use super::draw::{Draw, Purpose};
 use super::hostile::{Hostile, Manner};
 use super::settings::{Settings, Spread, TimeSpread};
-use super::{Ports, Web};
+use super::{Ports, Web, push_number};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -117,8 +118,10 @@ pub struct Host {
     pub robots: Robots,
     /// Median time to the first byte of a reply.
     pub think_time: Duration,
-    /// Time to connect.
-    pub connect_time: Duration,
+    /// Time there and back.
+    pub round_trip: Duration,
+    /// Time to accept a connection, beyond that.
+    pub accept_time: Duration,
     /// Time to look its name up.
     pub dns_time: Duration,
     /// Bytes per second; 0 is unlimited.
@@ -168,24 +171,42 @@ impl Web {
     }
 
     pub(super) fn name_of(&self, number: u32) -> String {
+        let mut name = String::new();
+        self.push_name(&mut name, number);
+        name
+    }
+
+    fn push_name(&self, out: &mut String, number: u32) {
         if let Some(kind) = self.hostile_of(number) {
-            return format!("{}.test", kind.name());
+            out.push_str(kind.name());
+        } else {
+            out.push('h');
+            push_number(out, number, 4);
+            let shared = self.settings.hosts_per_domain;
+            if shared > 1 {
+                out.push_str(".d");
+                push_number(out, number / shared, 4);
+            }
         }
-        match self.settings.hosts_per_domain {
-            0 | 1 => format!("h{number:04}.test"),
-            shared => format!("h{number:04}.d{:04}.test", number / shared),
-        }
+        out.push_str(".test");
     }
 
     /// `http://h0001.test:8080`, without the port where it is the scheme's own.
     pub fn origin(&self, number: u32) -> String {
+        let mut origin = String::new();
+        self.push_origin(&mut origin, number);
+        origin
+    }
+
+    pub(super) fn push_origin(&self, out: &mut String, number: u32) {
         let scheme = self.scheme_of(number);
         let port = scheme.port(self.ports);
-        let name = self.name_of(number);
-        if port == scheme.port_default() {
-            format!("{}://{name}", scheme.name())
-        } else {
-            format!("{}://{name}:{port}", scheme.name())
+        out.push_str(scheme.name());
+        out.push_str("://");
+        self.push_name(out, number);
+        if port != scheme.port_default() {
+            out.push(':');
+            push_number(out, u32::from(port), 1);
         }
     }
 
@@ -198,17 +219,21 @@ impl Web {
     }
 
     pub(super) fn robots_of(&self, number: u32) -> Robots {
-        if number == 0 || self.hostile_of(number).is_some() {
+        if number == self.first_host || self.hostile_of(number).is_some() {
             return Robots::Allow;
         }
         let of = &self.settings;
-        let mut draw = self.draw(Purpose::Host, number, 2);
         let shares = [
             (of.robots_allow, Robots::Allow),
             (of.robots_part, Robots::Part),
             (of.robots_delay, Robots::Delay),
             (of.robots_deny, Robots::Deny),
         ];
+        // Every link asks; most webs have none.
+        if shares.iter().all(|(share, _)| *share == 0.0) {
+            return Robots::None;
+        }
+        let mut draw = self.draw(Purpose::Host, number, 2);
         by_share(&mut draw, &shares, Robots::None)
     }
 
@@ -249,7 +274,8 @@ impl Web {
             coding: by_share(&mut draw, &codings, Coding::Identity),
             robots: self.robots_of(number),
             think_time: duration(&mut draw, of.think_time),
-            connect_time: duration(&mut draw, of.connect_time),
+            round_trip: duration(&mut draw, of.round_trip),
+            accept_time: duration(&mut draw, of.accept_time),
             dns_time: duration(&mut draw, of.dns_time),
             rate: draw.lognormal(of.rate) as u64,
         }
@@ -274,7 +300,8 @@ impl Web {
             coding: Coding::Identity,
             robots: Robots::Allow,
             think_time: Duration::ZERO,
-            connect_time: Duration::ZERO,
+            round_trip: Duration::ZERO,
+            accept_time: Duration::ZERO,
             dns_time: Duration::ZERO,
             rate: 0,
         }
@@ -289,9 +316,20 @@ impl Web {
         let factor = self.draw(Purpose::Think, host.number, request).lognormal(jitter);
         host.think_time.mul_f64(factor.min(1e3))
     }
+
+    /// Time there and back for one message: the host's own, varied per message.
+    pub fn round_trip(&self, host: &Host, message: u32) -> Duration {
+        let jitter = Spread { median: 1.0, sigma: self.settings.round_trip_jitter };
+        if host.round_trip.is_zero() || jitter.sigma == 0.0 {
+            return host.round_trip;
+        }
+        let factor = self.draw(Purpose::RoundTrip, host.number, message).lognormal(jitter);
+        host.round_trip.mul_f64(factor.min(1e3))
+    }
 }
 
-/// Pages of each host: lognormal weights scaled to the total, one page at least.
+/// Pages before each host's and, after the last host, all pages: lognormal weights scaled to the
+/// total, one page at least.
 pub(super) fn spread_pages(settings: &Settings) -> Vec<u32> {
     let spread = Spread { median: 1.0, sigma: settings.pages_sigma };
     let weigh = |host| Draw::new(settings.seed, Purpose::Weight, host, 0).lognormal(spread);
@@ -299,19 +337,17 @@ pub(super) fn spread_pages(settings: &Settings) -> Vec<u32> {
     let whole: f64 = weights.iter().sum();
     let rest = settings.pages.saturating_sub(settings.hosts);
     // Cutting the running sum gives shares that add up to the total exactly.
-    let (mut passed, mut given) = (0.0, 0);
-    let cut = |weight: &f64| {
+    let mut passed = 0.0;
+    let roots = 1..=settings.hosts;
+    let until = |(roots, weight): (u32, &f64)| {
         passed += weight;
-        let until = ((passed / whole * f64::from(rest)) as u32).min(rest);
-        let pages = 1 + (until - given);
-        given = until;
-        pages
+        roots + ((passed / whole * f64::from(rest)) as u32).min(rest)
     };
-    let mut pages: Vec<u32> = weights.iter().map(cut).collect();
-    if let Some(last) = pages.last_mut() {
-        *last += rest - given;
-    }
-    pages
+    let mut starts = vec![0];
+    starts.extend(roots.zip(&weights).map(until));
+    // The last sum need not be exactly the whole.
+    starts[settings.hosts as usize] = settings.hosts + rest;
+    starts
 }
 
 /// The value whose share the draw falls into.

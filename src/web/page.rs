@@ -1,8 +1,10 @@
 //! Pages: where they are, of which kind, what they link to, and the reply that carries them.
 
 use super::draw::Purpose;
+use super::graph::Graph;
 use super::hostile::{ENDLESS, Play};
-use super::{Place, ROBOTS_PATH, Resource, Robots, Web};
+use super::wire::CODED_BYTES_MIN;
+use super::{Coding, Host, Place, ROBOTS_PATH, Resource, Robots, Shape, Web, push_number};
 use std::fmt::Write;
 
 /// What a page of a behaving host is.
@@ -53,6 +55,10 @@ impl Reply {
         Self { status, content_type, fields: String::new(), body: body.into_bytes() }
     }
 
+    fn is_html(&self) -> bool {
+        self.content_type.starts_with("text/html")
+    }
+
     pub(super) fn text(body: String) -> Self {
         Self { content_type: "text/plain; charset=utf-8", ..Self::html(200, body) }
     }
@@ -69,6 +75,18 @@ impl Reply {
     }
 }
 
+/// A reply without its bulk: the same links, and what it would weigh. For worlds that charge a
+/// body at its length and don't move its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compact {
+    /// The reply; its body holds the links and little else.
+    pub reply: Reply,
+    /// Length of the whole body on the wire, coded as the host codes it, bytes.
+    pub wire_bytes: u64,
+    /// Length of the whole body's text, bytes.
+    pub text_bytes: u64,
+}
+
 /// Pages to a folder.
 const FOLDER_PAGES: u32 = 16;
 const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
@@ -78,13 +96,14 @@ const DUPLICATES: u32 = 4;
 impl Web {
     /// Pages of a host; 0 for hostile ones.
     pub fn pages_of(&self, host: u32) -> u32 {
-        self.pages.get(host as usize).copied().unwrap_or(0)
+        let host = host as usize;
+        self.starts.get(host + 1).map_or(0, |until| until - self.starts[host])
     }
 
     /// What a page is.
     pub fn kind(&self, host: u32, page: u32) -> Kind {
         let of = &self.settings;
-        if page == 0 {
+        if page == 0 || matches!(self.shape, Shape::Graph(_)) {
             return Kind::Html;
         }
         let mut at = self.draw(Purpose::Kind, host, page).unit();
@@ -112,12 +131,16 @@ impl Web {
         draw.lognormal(self.settings.page_bytes).min(64e6) as usize
     }
 
-    /// Links of a place, in the order of the page: children first, then others at random.
+    /// Links of a place, in the order of the page: a graph's as they are; drawn ones with children
+    /// first, then others at random.
     pub fn links(&self, place: Place) -> Vec<Link> {
         let host = place.host;
         match place.resource {
             Resource::Robots => Vec::new(),
             Resource::Row { row, index } => self.row_links(host, row, index),
+            Resource::Page(page) if let Shape::Graph(graph) = &self.shape => {
+                self.graph_links(graph, host, page)
+            }
             Resource::Page(page) => match self.kind(host, page) {
                 Kind::Html => self.html_links(host, page),
                 Kind::Duplicate => {
@@ -143,6 +166,12 @@ impl Web {
             to -= 1;
         }
         Place { host, resource: Resource::Page(to) }
+    }
+
+    /// Each of them may be the only way there is.
+    fn graph_links(&self, graph: &Graph, host: u32, page: u32) -> Vec<Link> {
+        let links = graph.links(self.starts[host as usize] + page).iter();
+        links.map(|to| Link { to: self.place_of(*to as usize), sure: true }).collect()
     }
 
     fn html_links(&self, host: u32, page: u32) -> Vec<Link> {
@@ -250,31 +279,35 @@ impl Web {
         }
     }
 
-    /// Path of a page: folders of sixteen, in several fashions of naming.
-    pub(super) fn page_path(&self, host: u32, page: u32) -> String {
+    /// Writes the path of a page: folders of sixteen, in several fashions of naming.
+    pub(super) fn push_page_path(&self, out: &mut String, host: u32, page: u32) {
         if page == 0 {
-            return "/".to_owned();
+            return out.push('/');
         }
-        let folder = page / FOLDER_PAGES;
         let fashion = self.draw(Purpose::Path, host, page).below(10);
         let part = self.robots_of(host) == Robots::Part;
-        if part && self.kind(host, page) == Kind::Closed {
-            return if fashion < 6 {
-                format!("/private/s{folder}/p{page}.html")
-            } else {
-                format!("/s{folder}/p{page}.bak")
-            };
-        }
-        match fashion {
-            0 if part => format!("/private/open/p{page}.html"),
-            0..=3 => format!("/s{folder}/p{page}.html"),
-            4 => format!("/s{folder}/p{page}"),
-            5 => format!("/s{folder}/view?sort=up&id=p{page}"),
-            6 => format!("/s{folder}/deep/er/p{page}/"),
-            7 => format!("/~u{folder}/p{page}.htm"),
-            8 => format!("/s{folder}/caf%C3%A9/p{page}.html"),
-            _ => format!("/s{folder}/a%20b/p{page}.html"),
-        }
+        // What stands before the number of the folder, between the numbers, and after the page's.
+        let (before, between, after) = match fashion {
+            0..6 if part && self.kind(host, page) == Kind::Closed => ("/private/s", "/p", ".html"),
+            _ if part && self.kind(host, page) == Kind::Closed => ("/s", "/p", ".bak"),
+            0 if part => {
+                out.push_str("/private/open/p");
+                push_number(out, page, 1);
+                return out.push_str(".html");
+            }
+            0..=3 => ("/s", "/p", ".html"),
+            4 => ("/s", "/p", ""),
+            5 => ("/s", "/view?sort=up&id=p", ""),
+            6 => ("/s", "/deep/er/p", "/"),
+            7 => ("/~u", "/p", ".htm"),
+            8 => ("/s", "/caf%C3%A9/p", ".html"),
+            _ => ("/s", "/a%20b/p", ".html"),
+        };
+        out.push_str(before);
+        push_number(out, page / FOLDER_PAGES, 1);
+        out.push_str(between);
+        push_number(out, page, 1);
+        out.push_str(after);
     }
 
     /// The page at a path: every path but the root names its page after its last `p`.
@@ -288,24 +321,54 @@ impl Web {
         });
         let pages = self.pages_of(host);
         let mut fitting = numbers.take(3).filter(|page| *page != 0 && *page < pages);
-        fitting.find(|page| self.page_path(host, *page) == path)
+        fitting.find(|page| {
+            let mut found = String::with_capacity(path.len());
+            self.push_page_path(&mut found, host, *page);
+            found == path
+        })
+    }
+
+    /// The reply to a request for a page of a behaving host, without its bulk. `coded`: the client
+    /// accepts the host's coding. What isn't HTML, or is a copy of another page, is cut short.
+    pub fn compact(&self, host: &Host, page: u32, coded: bool) -> Compact {
+        let (reply, text_bytes) = self.reply(host.number, page, true);
+        let coded = coded
+            && host.coding != Coding::Identity
+            && reply.is_html()
+            && text_bytes >= CODED_BYTES_MIN;
+        let text_bytes = text_bytes as u64;
+        let ratio = if coded { self.settings.coded_ratio.max(1.0) } else { 1.0 };
+        let wire_bytes = (text_bytes as f64 / ratio).ceil() as u64;
+        Compact { reply, wire_bytes, text_bytes }
     }
 
     pub(super) fn page_reply(&self, host: u32, page: u32) -> Reply {
+        self.reply(host, page, false).0
+    }
+
+    /// The reply to a request for a page, and the length of its body if that were whole.
+    fn reply(&self, host: u32, page: u32, compact: bool) -> (Reply, usize) {
         let mut draw = self.draw(Purpose::Body, host, page);
+        let html = |(body, bytes)| (Reply::html(200, body), bytes);
+        let whole = |reply: Reply| {
+            let bytes = reply.body.len();
+            (reply, bytes)
+        };
         match self.kind(host, page) {
-            Kind::Html | Kind::Closed => Reply::html(200, self.body(host, page)),
-            Kind::Duplicate => Reply::html(200, self.shared_body(host, draw.below(DUPLICATES))),
-            Kind::Binary => self.binary_reply(host, page),
-            Kind::NotFound => Reply::not_found(),
+            Kind::Html | Kind::Closed if compact => html(self.compact_body(host, page)),
+            Kind::Html | Kind::Closed => whole(Reply::html(200, self.body(host, page))),
+            Kind::Duplicate => html(self.shared_body(host, draw.below(DUPLICATES), compact)),
+            Kind::Binary => self.binary_reply(host, page, compact),
+            Kind::NotFound => whole(Reply::not_found()),
             Kind::ServerError => {
-                Reply::html(500, "<!DOCTYPE html><title>500</title><p>Out of order.".to_owned())
+                let body = "<!DOCTYPE html><title>500</title><p>Out of order.";
+                whole(Reply::html(500, body.to_owned()))
             }
             Kind::Redirect => {
                 let to = self.redirect_of(host, page);
-                let whole = to.host != host || draw.chance(0.5);
-                let location = if whole { self.url(to) } else { self.path(to) };
-                Reply::redirect(*draw.pick(&REDIRECTS), &location)
+                let whole_url = to.host != host || draw.chance(0.5);
+                let location = if whole_url { self.url(to) } else { self.path(to) };
+                whole(Reply::redirect(*draw.pick(&REDIRECTS), &location))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a synthetic web is like: shares, spreads, and three ready-made webs.
+//! What a synthetic web is like: shares, spreads, and ready-made webs.
 //!
 //! Shares are from 0 to 1 and are drawn per host or per page as their field says. Everything else
 //! follows from these settings and their seed.
@@ -75,12 +75,20 @@ pub struct Settings {
     pub think_time: TimeSpread,
     /// How much that time varies from reply to reply: sigma of a lognormal factor.
     pub think_jitter: f64,
-    /// Time to connect, drawn per host. In simulation only: loopback connects at once.
-    pub connect_time: TimeSpread,
-    /// Time of a look-up, drawn per host. In simulation only.
+    /// Time there and back through the network, drawn per host. In simulation only, as are all
+    /// further times and rates: loopback has none.
+    pub round_trip: TimeSpread,
+    /// How much that time varies from message to message: sigma of a lognormal factor.
+    pub round_trip_jitter: f64,
+    /// Time a host takes to accept a connection, beyond the round trip, drawn per host.
+    pub accept_time: TimeSpread,
+    /// Time of a look-up, drawn per host.
     pub dns_time: TimeSpread,
-    /// Bytes per second of a host, drawn per host; a median of 0 is unlimited. In simulation only.
+    /// Bytes per second of a host, drawn per host; a median of 0 is unlimited.
     pub rate: Spread,
+    /// How many times shorter a coded body is on the wire. Where bodies are really moved, they
+    /// are really coded.
+    pub coded_ratio: f64,
 
     /// Requests allowed per connection: (share of hosts, limit); hosts left over have no limit.
     pub requests_per_connection: Vec<(f64, u32)>,
@@ -145,9 +153,12 @@ impl Default for Settings {
             binary: 0.0,
             think_time: at_once,
             think_jitter: 0.0,
-            connect_time: at_once,
+            round_trip: at_once,
+            round_trip_jitter: 0.0,
+            accept_time: at_once,
             dns_time: at_once,
             rate: Spread { median: 0.0, sigma: 0.0 },
+            coded_ratio: 5.0,
             requests_per_connection: Vec::new(),
             close_silently: 0.0,
             idle_time: Duration::from_secs(15),
@@ -213,6 +224,90 @@ impl Settings {
         Self { hosts, seeds: hosts, pages: hosts.saturating_mul(300), ..Self::default() }
     }
 
+    /// The web of 2003 to compare policies on: 500 hosts, 30,000 pages, slow to connect to. Fixed
+    /// before the first run on it.
+    ///
+    /// Source, where not said otherwise below: Cao, Jiang, Singh: Scheduling Web Crawl for Better
+    /// Performance and Quality, TR-682-03, Princeton 2003.
+    pub fn scenario_2003() -> Self {
+        Self {
+            // As the paper's own crawl, of one university's domain; a few of its hosts are large.
+            hosts: 500,
+            pages: 30_000,
+            pages_sigma: 1.2,
+            fanout: 8,
+            host_fanout: 20,
+            // Near what a crawl of 2002 counted (Broder, Najork, Wiener: Efficient URL Caching,
+            // 2003): a median of 23 links, 81.5% of them on their host. The fourth power of a
+            // uniform draw gives in-links a power law.
+            links: Spread { median: 20.0, sigma: 0.6 },
+            locality: 0.8,
+            link_skew: 4,
+            // A mean of 10 kB, as measured at the time.
+            page_bytes: Spread { median: 6_000.0, sigma: 1.0 },
+            // 24% of hosts take one request on a connection. So do all that speak HTTP/1.0.
+            http10: 0.24,
+            // 66% of all hosts take 100, which is 0.868 of the other 76%. The last 10% take
+            // something between: set to 10 and to 50, half each.
+            requests_per_connection: vec![(0.868, 100), (0.066, 10), (0.066, 50)],
+            idle_time: Duration::from_secs(15),
+            // 20 hosts were found that answer within 100 ms and take 100 requests (figure 5). Of
+            // the 330 that take so many a tenth think for less: a few more, as they were picked.
+            think_time: spread_ms(400, 1.1),
+            think_jitter: 0.3,
+            // HTTP/1.1 was twice as fast as HTTP/1.0, though a quarter of the hosts can't speak it
+            // (figure 4): opening a connection takes 1.9 times as long as a reply, for (c + r) /
+            // (r + 0.24 c) = 2.
+            accept_time: spread_ms(800, 1.0),
+            // One continent by wire; little next to the rest.
+            round_trip: spread_ms(80, 0.2),
+            round_trip_jitter: 0.1,
+            // Set: a name server near the host, asked once a host.
+            dns_time: spread_ms(60, 0.8),
+            // Set: two thirds of the hosts send at 1.4 to 7 Mb/s, lines of the time, shared.
+            rate: Spread { median: 400e3, sigma: 0.8 },
+            ..Self::default()
+        }
+    }
+
+    /// A web of 2025 to compare policies on: 2,000 hosts, 60,000 pages, near, over TLS, coded.
+    /// Fixed before the first run on it.
+    pub fn scenario_2025() -> Self {
+        Self {
+            hosts: 2_000,
+            pages: 60_000,
+            // Sites differ more in size than they did.
+            pages_sigma: 1.5,
+            // As IRLbot counted (Lee and others, 2008): some 62 a page on average; more by now.
+            links: Spread { median: 60.0, sigma: 0.7 },
+            locality: 0.8,
+            link_skew: 4,
+            // HTML alone: a mean of 138,000 * e^(1.06^2 / 2) = 242,000.
+            page_bytes: Spread { median: 138_000.0, sigma: 1.06 },
+            // Set: dead links and moved pages, few among a site's own links.
+            not_found: 0.02,
+            redirect: 0.03,
+            // What nginx takes: 100 until 1.19.10, 1,000 since. Others have no limit.
+            requests_per_connection: vec![(0.25, 100), (0.60, 1_000)],
+            // Nearly all is under https, and nearly all of it coded; text shrinks to a fifth, as
+            // IRLbot found.
+            tls: 0.95,
+            gzip: 0.5,
+            brotli: 0.4,
+            coded_ratio: 5.0,
+            // Set: some pages are made when asked for, some come from a cache near by.
+            think_time: spread_ms(120, 1.0),
+            think_jitter: 0.4,
+            // Set: from the next data centre (a tenth below 22 ms) to the other side of the world.
+            round_trip: spread_ms(60, 0.8),
+            // Set: the resolver is near and knows many of the names.
+            dns_time: spread_ms(30, 0.8),
+            // Set: 40 Mb/s, what one connection gets of a server's line.
+            rate: Spread { median: 5e6, sigma: 1.0 },
+            ..Self::default()
+        }
+    }
+
     /// Every hostile host there is, and ten that behave.
     pub fn hostile() -> Self {
         Self {
@@ -225,4 +320,8 @@ impl Settings {
             ..Self::default()
         }
     }
+}
+
+const fn spread_ms(median_ms: u64, sigma: f64) -> TimeSpread {
+    TimeSpread { median: Duration::from_millis(median_ms), sigma }
 }

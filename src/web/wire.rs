@@ -56,7 +56,7 @@ pub struct Wire {
 }
 
 /// Bodies below it aren't worth coding.
-const CODED_BYTES_MIN: usize = 200;
+pub(super) const CODED_BYTES_MIN: usize = 200;
 /// Decoded length of a bomb: twice the usual cap on decoded bodies.
 pub const BOMB_BYTES: usize = 128 << 20;
 
