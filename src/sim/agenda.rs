@@ -1,0 +1,132 @@
+//! What is to happen, by time; at one instant in the order in which it was entered.
+//!
+//! Two kinds of events: those of the world outside happen at their own time, whatever the crawler
+//! is doing; those for the crawler wait until its core is free.
+//! Cost: O(log n) an event of 32 bytes; n is a few for each open connection.
+
+use crate::engine::contract::{Answer, CloseReason, ConnId, Job, LookupId, NameFailure};
+use crate::time::Instant;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// What happens at an instant.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// What the crawler has sent comes to the server.
+    Requests(ConnId),
+    /// A server, or the window of its connection, has something to do.
+    Serve(ConnId),
+    /// Bytes come to the crawler's gateway.
+    Gateway(ConnId),
+    /// The crawler learns of a name.
+    Named(Box<Named>),
+    /// TCP stands, and TLS begins.
+    Opened(ConnId),
+    /// The connection stands.
+    Stands(ConnId),
+    /// It has ended before it stood.
+    Fails(ConnId, Box<CloseReason>),
+    /// Bytes of a connection, or its end, come to the crawler.
+    Arrives(ConnId),
+    /// A job is done.
+    Works(Box<Job>),
+}
+
+impl Event {
+    pub(super) fn is_for_crawler(&self) -> bool {
+        !matches!(self, Self::Requests(_) | Self::Serve(_) | Self::Gateway(_))
+    }
+}
+
+/// What comes of a look-up.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) lookup: LookupId,
+    pub(super) name: Box<str>,
+    pub(super) answer: Result<Answer, NameFailure>,
+}
+
+/// All that is to happen.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    heap: BinaryHeap<Reverse<Entry>>,
+    sequence: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Instant,
+    sequence: u64,
+    event: Event,
+}
+
+impl Entry {
+    fn order(&self) -> (Instant, u64) {
+        (self.at, self.sequence)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl Agenda {
+    pub(super) fn at(&mut self, at: Instant, event: Event) {
+        self.sequence += 1;
+        self.heap.push(Reverse(Entry { at, sequence: self.sequence, event }));
+    }
+
+    /// The nearest event's time.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse(entry)| entry.at)
+    }
+
+    /// Takes the nearest event if it is due at `until`.
+    pub(super) fn take(&mut self, until: Instant) -> Option<(Instant, Event)> {
+        if self.next_at()? > until {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(entry)| (entry.at, entry.event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Law: events come by time, and at one instant in the order of entry.
+    #[test]
+    fn events_come_in_order() {
+        let mut agenda = Agenda::default();
+        let mut expected = Vec::new();
+        for generation in 0..200 {
+            let at = Instant::from_micros(u64::from(generation * 7919 % 13));
+            let conn = ConnId { slot: 0, generation };
+            agenda.at(at, Event::Serve(conn));
+            expected.push((at, generation));
+        }
+        expected.sort();
+        assert!(agenda.take(Instant::ZERO).is_some() && agenda.next_at() == Some(Instant::ZERO));
+        let mut came = vec![expected[0]];
+        while let Some((at, Event::Serve(conn))) = agenda.take(Instant::FAR) {
+            came.push((at, conn.generation));
+        }
+        assert_eq!(came, expected);
+    }
+}

@@ -1,0 +1,64 @@
+//! A model of the one core that crawls: what each thing it does takes, and when it is free again.
+//!
+//! Charged once a turn, by what has come and gone since the turn before. What becomes due while
+//! the core works waits for it; what the crawler sends in a turn leaves at its beginning.
+
+use super::settings;
+use crate::time::Instant;
+use std::time::Duration;
+
+/// The core.
+#[derive(Debug)]
+pub(super) struct Core {
+    costs: settings::Core,
+    free_ns: u64,
+    /// Work of less than a nanosecond that is still to be charged, picoseconds.
+    rest_ps: u64,
+    busy_ns: u64,
+    charged: Tally,
+}
+
+/// What has been done since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) connections: u64,
+    pub(super) handshakes: u64,
+    pub(super) replies: u64,
+    pub(super) received_bytes: u64,
+    pub(super) text_bytes: u64,
+    pub(super) links: u64,
+}
+
+impl Core {
+    pub(super) fn new(costs: settings::Core) -> Self {
+        Self { costs, free_ns: 0, rest_ps: 0, busy_ns: 0, charged: Tally::default() }
+    }
+
+    /// Charges a turn that began at `now` with `open` connections and brought it to `tally`.
+    pub(super) fn charge(&mut self, now: Instant, open: usize, tally: Tally) {
+        let (costs, before) = (&self.costs, std::mem::replace(&mut self.charged, tally));
+        let ns = costs.turn_ns
+            + costs.watch_ns * open as u64
+            + costs.connect_ns * (tally.connections - before.connections)
+            + costs.handshake_ns * (tally.handshakes - before.handshakes)
+            + costs.reply_ns * (tally.replies - before.replies)
+            + costs.link_ns * (tally.links - before.links);
+        let ps = costs.byte_ps * (tally.received_bytes - before.received_bytes)
+            + costs.text_byte_ps * (tally.text_bytes - before.text_bytes)
+            + self.rest_ps;
+        self.rest_ps = ps % 1_000;
+        let work_ns = ns + ps / 1_000;
+        self.free_ns = self.free_ns.max(now.as_micros() * 1_000) + work_ns;
+        self.busy_ns += work_ns;
+    }
+
+    /// From then on it can begin a turn.
+    pub(super) fn free(&self) -> Instant {
+        Instant::from_micros(self.free_ns.div_ceil(1_000))
+    }
+
+    /// Time it has worked.
+    pub(super) fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_ns)
+    }
+}

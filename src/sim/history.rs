@@ -1,0 +1,104 @@
+//! What the crawler has asked of its world, and when: a hash of it always, the text if wanted.
+//!
+//! Two runs with one seed have one history, byte for byte.
+
+use crate::engine::contract::{Action, Families, Job};
+use crate::time::Instant;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// All actions so far.
+#[derive(Debug)]
+pub(super) struct History {
+    hash: u64,
+    text: Option<String>,
+}
+
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl History {
+    pub(super) fn new() -> Self {
+        Self { hash: 0xcbf2_9ce4_8422_2325, text: None }
+    }
+
+    /// From now on the text is kept, too.
+    pub(super) fn record(&mut self) {
+        self.text.get_or_insert_default();
+    }
+
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or("")
+    }
+
+    /// An action, with the bytes that are to be sent, if it sends.
+    pub(super) fn note(&mut self, at: Instant, action: &Action, bytes: &[u8]) {
+        self.number(at.as_micros());
+        self.action(action);
+        self.bytes(bytes);
+        if let Some(text) = &mut self.text {
+            let _ = write!(text, "{at} {action:?}");
+            if !bytes.is_empty() {
+                let _ = write!(text, " {:?}", String::from_utf8_lossy(bytes));
+            }
+            text.push('\n');
+        }
+    }
+
+    fn action(&mut self, action: &Action) {
+        let kind = match action {
+            Action::Resolve { .. } => 1,
+            Action::Connect { .. } => 2,
+            Action::Send(_) => 3,
+            Action::Pause(_) => 4,
+            Action::Resume(_) => 5,
+            Action::Close(_) => 6,
+            Action::Work(_) => 7,
+        };
+        self.number(kind);
+        match action {
+            Action::Resolve { lookup, name, families } => {
+                self.number(u64::from(lookup.0));
+                self.bytes(name.as_bytes());
+                self.number(match families {
+                    Families::Ipv4ThenIpv6 => 0,
+                    Families::Ipv6ThenIpv4 => 1,
+                    Families::Ipv4 => 2,
+                    Families::Ipv6 => 3,
+                });
+            }
+            Action::Connect { conn, address, tls } => {
+                self.number(u64::from(conn.slot) << 32 | u64::from(conn.generation));
+                match address.ip() {
+                    IpAddr::V4(ip) => self.number(u64::from(ip.to_bits())),
+                    IpAddr::V6(ip) => self.bytes(&ip.octets()),
+                }
+                self.number(u64::from(address.port()));
+                self.bytes(tls.as_deref().unwrap_or("").as_bytes());
+            }
+            Action::Send(conn)
+            | Action::Pause(conn)
+            | Action::Resume(conn)
+            | Action::Close(conn) => {
+                self.number(u64::from(conn.slot) << 32 | u64::from(conn.generation));
+            }
+            Action::Work(Job::Store(job)) => self.number(job.ticket),
+        }
+    }
+
+    fn number(&mut self, number: u64) {
+        self.hash = (self.hash.rotate_left(23) ^ number).wrapping_mul(FACTOR);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.number(u64::from_le_bytes(*word)));
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        self.number(u64::from_le_bytes(last));
+    }
+}

@@ -1,0 +1,449 @@
+//! The judge: holds a simulated crawl to the laws it promised to keep.
+//!
+//! It sees what an observer at the servers sees ([`Sight`]) and the engine's counters, and knows
+//! the web; its numbers are its own ([`Laws`]), not the crawl's, so that a crawl that forgets a
+//! delay can't talk it into forgetting it, too. A law is a name in the verdict.
+//!
+//! | law | says |
+//! |---|---|
+//! | `one-connection` | a server has at most one connection that carries requests |
+//! | `connections` | no more connections are open than allowed |
+//! | `depth` | no more requests are unanswered on a connection than allowed |
+//! | `rest` | between two visits to a server lies the rest that is owed |
+//! | `crawl-delay` | between two requests lies what the server's robots.txt asks for |
+//! | `groups` | no more servers of an address or a domain are asked at once than allowed |
+//! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
+//! | `once` | what was answered for good is not asked for again |
+//! | `tries` | nothing is asked for more often than declared |
+//! | `robots` | nothing that robots.txt forbids is asked for |
+//! | `complete` | a finished crawl that gave nothing up has every page that can be reached |
+//! | `records` | each fetch has its line in the crawl log, each page answered its capture |
+//! | `memory` | replies take no more memory than allowed |
+//! | `order` | the best server in line goes first, by the formulas |
+//!
+//! Cost: a map look-up or two a sight; a look at the order costs a look at every waiting URL.
+
+use super::{Sight, View};
+use crate::engine::Engine;
+use crate::engine::contract::{ConnId, StopReason};
+use crate::map::{Map, Set};
+use crate::time::Instant;
+use crate::url::domain;
+use crate::web::{Budget, Manifest, Outcome, Place, Resource, Robots, Web};
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// What a crawl has promised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Laws {
+    /// Connections open at once.
+    pub connections_max: usize,
+    /// Requests unanswered on one connection.
+    pub depth_max: u32,
+    /// Requests of one visit; `None`: as many as the server takes, and no rest.
+    pub burst: Option<u32>,
+    /// Rest for each request of a visit.
+    pub delay: Duration,
+    /// Rest as a multiple of the visit's duration, in thousandths.
+    pub delay_factor_milli: u32,
+    /// Longest rest of the two.
+    pub delay_max: Duration,
+    /// Whether robots.txt is obeyed.
+    pub robots: bool,
+    /// Times a URL may be asked for, not counting those that a closing server never answered.
+    pub tries_max: u32,
+    /// Bytes of replies held at once: the budget, and what the one connection that may pass it
+    /// adds.
+    pub held_bytes_max: usize,
+    /// Whether an archive is kept.
+    pub archive: bool,
+    /// When a crawl that says it is finished must have all there is.
+    pub complete: Complete,
+    /// Servers at one address that are asked at once.
+    pub address_visits_max: u32,
+    /// Servers in one registrable domain that are asked at once.
+    pub domain_visits_max: u32,
+}
+
+/// When a finished crawl must have every page that can be reached from the web's own seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Complete {
+    /// Whatever happens.
+    Always,
+    /// Unless it says that it gave something up or left something out.
+    Unless,
+    /// Not at all: it begins elsewhere, or doesn't follow all links.
+    Never,
+}
+
+/// A law that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Its name.
+    pub law: &'static str,
+    /// When.
+    pub at: Instant,
+    /// How.
+    pub how: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "law `{}` broken at {}: {}", self.law, self.at, self.how)
+    }
+}
+
+/// The judge of one run.
+#[derive(Debug)]
+pub struct Judge {
+    laws: Laws,
+    forbidden: Set<Place>,
+    /// Pages of behaving hosts that a finished crawl must have an answer for.
+    wanted: Vec<Place>,
+    /// What is known of each host, by its number.
+    traits: Vec<Traits>,
+    /// Servers of each group that are being asked.
+    asking: Map<Group, u32>,
+    conns: Map<ConnId, Line>,
+    hosts: Map<u32, Watched>,
+    answered: Set<Place>,
+    asked: Map<Place, u32>,
+    broken: Vec<Broken>,
+}
+
+/// What is known of a host beforehand.
+#[derive(Debug, Default)]
+struct Traits {
+    /// Those that have a cap; hostile hosts belong to none.
+    groups: Vec<Group>,
+    /// What its robots.txt asks for.
+    crawl_delay: Option<Duration>,
+}
+
+/// Servers that share a cap.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Group {
+    Address(Ipv4Addr),
+    Domain(Box<str>),
+}
+
+/// A connection as it is seen.
+#[derive(Debug, Default)]
+struct Line {
+    asked: Instant,
+    host: u32,
+    /// When requests were sent that have not come to the server.
+    sent: VecDeque<Instant>,
+    /// Requests whose replies have not come.
+    open: Vec<Option<Place>>,
+    has_served: bool,
+}
+
+/// A server as it is seen.
+#[derive(Debug, Default)]
+struct Watched {
+    line: Option<ConnId>,
+    /// When the visit under way began and how many requests it has made, or the last one.
+    began: Instant,
+    requests: u32,
+    /// When the last reply, or the last connection, ended.
+    ended: Instant,
+    /// The earliest instant for the next request, were all requests one a delay.
+    paced: Instant,
+    /// The Crawl-delay that the crawler has been told.
+    crawl_delay: Option<Duration>,
+}
+
+/// Broken laws that are told of one run.
+const BROKEN_MAX: usize = 20;
+
+impl Judge {
+    /// A judge who knows the web and what was promised.
+    pub fn new(web: &Web, laws: Laws) -> Self {
+        let budget = Budget { robots: laws.robots, tries: laws.tries_max, ..Budget::default() };
+        let manifest = Manifest::new(web, budget);
+        let is_closed = |outcomes: &[Outcome]| outcomes == [Outcome::RobotsDenied];
+        let answers = [Outcome::Ok, Outcome::Redirect, Outcome::HttpError];
+        let entries = manifest.entries.iter();
+        let forbidden = entries.clone().filter(|entry| is_closed(entry.outcomes));
+        let wanted = entries.filter(|entry| {
+            let answered = entry.outcomes.iter().all(|outcome| answers.contains(outcome));
+            let behaves = matches!(entry.place.resource, Resource::Page(_));
+            answered && behaves && entry.requests.min > 0
+        });
+        Self {
+            forbidden: forbidden.map(|entry| entry.place).collect(),
+            wanted: wanted.map(|entry| entry.place).collect(),
+            traits: (0..web.hosts()).map(|number| Traits::of(web, number, &laws)).collect(),
+            asking: Map::default(),
+            laws,
+            conns: Map::default(),
+            hosts: Map::default(),
+            answered: Set::default(),
+            asked: Map::default(),
+            broken: Vec::new(),
+        }
+    }
+
+    /// Takes in something that was seen.
+    pub fn sees(&mut self, at: Instant, sight: &Sight) {
+        match sight {
+            Sight::Asked { conn, host } => {
+                self.conns.insert(*conn, Line { asked: at, host: *host, ..Line::default() });
+                let open = self.conns.len();
+                if open > self.laws.connections_max {
+                    self.breaks("connections", at, format!("{open} are open"));
+                }
+            }
+            Sight::Sent { conn } => {
+                if let Some(line) = self.conns.get_mut(conn) {
+                    line.sent.push_back(at);
+                }
+            }
+            Sight::Request { conn, host, place, path, unanswered } => {
+                let named = format!("host {host} {path}");
+                self.judge_line(at, *conn, *host);
+                self.judge_request(at, *place, *unanswered, &named);
+                self.judge_rest(at, *conn, *host, &named);
+                if let Some(line) = self.conns.get_mut(conn) {
+                    line.open.push(*place);
+                    if line.open.len() == 1 {
+                        self.asks(at, *host);
+                    }
+                }
+            }
+            Sight::Reply { conn, host, place, status, whole } => {
+                self.replied(at, *conn, *host, *place, *status, *whole);
+            }
+            Sight::Closed { conn, .. } => self.closed(at, *conn),
+            Sight::Stood { .. } | Sight::Resolved { .. } => {}
+        }
+    }
+
+    /// Looks at the crawl itself, at its memory and at the order of its servers.
+    pub fn looks(&mut self, view: &View<'_>) {
+        let held = view.engine.held_bytes();
+        if held > self.laws.held_bytes_max {
+            self.breaks("memory", view.at, format!("{held} bytes of replies are held"));
+        }
+        if let Err(how) = view.engine.frontier().audit() {
+            self.breaks("order", view.at, how);
+        }
+    }
+
+    /// The crawl is over: the verdict.
+    ///
+    /// # Errors
+    /// The laws that were broken, in order of time; not all of very many.
+    pub fn concludes(mut self, engine: &Engine, at: Instant) -> Result<(), Vec<Broken>> {
+        let is_finished = engine.stop_reason() == Some(StopReason::Finished);
+        let must_have_all = match self.laws.complete {
+            Complete::Always => true,
+            Complete::Unless => leaves_nothing(engine),
+            Complete::Never => false,
+        };
+        if is_finished && must_have_all {
+            let missing = self.wanted.iter().filter(|place| !self.answered.contains(place));
+            let missing: Vec<Place> = missing.copied().collect();
+            if let Some(first) = missing.first() {
+                let (count, of) = (missing.len(), self.wanted.len());
+                let how = format!("{count} of {of} pages were never answered, {first:?} first");
+                self.breaks("complete", at, how);
+            }
+        }
+        let (captures, lines) = (engine.archive().captures, engine.archive().log_lines);
+        let settled: u64 = engine.counts().outcomes.values().sum();
+        let answered = self.answered.len() as u64;
+        if lines != settled {
+            let how = format!("{settled} fetches were settled, {lines} are in the crawl log");
+            self.breaks("records", at, how);
+        }
+        if self.laws.archive && captures < answered {
+            let how = format!("{answered} pages were answered, {captures} captures");
+            self.breaks("records", at, how);
+        }
+        if self.broken.is_empty() { Ok(()) } else { Err(self.broken) }
+    }
+
+    fn breaks(&mut self, law: &'static str, at: Instant, how: String) {
+        if self.broken.len() < BROKEN_MAX {
+            self.broken.push(Broken { law, at, how });
+        }
+    }
+
+    /// A request has come on a connection: it must be its server's only one.
+    fn judge_line(&mut self, at: Instant, conn: ConnId, host: u32) {
+        let watched = self.hosts.entry(host).or_default();
+        let other = watched.line.replace(conn).filter(|other| *other != conn);
+        if let Some(other) = other.filter(|other| self.conns.contains_key(other)) {
+            let how = format!("host {host} has the connections {other} and {conn}");
+            self.breaks("one-connection", at, how);
+        }
+        if let Some(line) = self.conns.get_mut(&conn) {
+            line.host = host;
+        }
+    }
+
+    fn judge_request(&mut self, at: Instant, place: Option<Place>, unanswered: u32, named: &str) {
+        if unanswered >= self.laws.depth_max {
+            self.breaks("depth", at, format!("{named}: {unanswered} before it are unanswered"));
+        }
+        let Some(place) = place else { return };
+        if self.laws.robots && self.forbidden.contains(&place) {
+            self.breaks("robots", at, format!("{named} is closed"));
+        }
+        if self.answered.contains(&place) {
+            self.breaks("once", at, format!("{named} had been answered"));
+        }
+        let asked = self.asked.entry(place).or_default();
+        *asked += 1;
+        if *asked > self.laws.tries_max {
+            let how = format!("{named} is asked for the {asked}th time");
+            self.breaks("tries", at, how);
+        }
+    }
+
+    /// Rests, from the end of a visit to the sending of the next one's first request. Which
+    /// requests make a visit can be told only if there is one in each.
+    fn judge_rest(&mut self, at: Instant, conn: ConnId, host: u32, named: &str) {
+        let line = self.conns.entry(conn).or_default();
+        let sent = line.sent.pop_front().unwrap_or(at);
+        let began = if line.has_served { sent } else { line.asked };
+        line.has_served = true;
+        let watched = self.hosts.entry(host).or_default();
+        let kept = sent.since(watched.ended);
+        let mut owed = None;
+        if let Some(rest) = watched.crawl_delay.filter(|rest| kept < *rest) {
+            owed = Some(("crawl-delay", format!("{named} after {kept:?} of {rest:?}")));
+        }
+        if let Some(burst) = self.laws.burst {
+            if burst == 1 && watched.requests > 0 {
+                let length = watched.ended.since(watched.began);
+                let by_length = length.saturating_mul(self.laws.delay_factor_milli) / 1_000;
+                let rest = self.laws.delay.max(by_length).min(self.laws.delay_max);
+                let is_short = kept < rest;
+                let how = || ("rest", format!("{named} after {kept:?} of {rest:?}"));
+                owed = owed.or_else(|| is_short.then(how));
+            }
+            // A bucket of two bursts: one visit may end and the next begin within little time.
+            let ahead = self.laws.delay.saturating_mul(2 * burst);
+            if watched.paced > sent + ahead {
+                let early = watched.paced.since(sent + ahead);
+                owed = owed.or(Some(("pace", format!("{named} is {early:?} early"))));
+            }
+        }
+        watched.paced = watched.paced.max(sent) + self.laws.delay;
+        watched.began = began;
+        watched.requests += 1;
+        if let Some((law, how)) = owed {
+            self.breaks(law, at, how);
+        }
+    }
+
+    /// A server that had nothing to answer is asked something.
+    fn asks(&mut self, at: Instant, host: u32) {
+        let Some(Traits { groups, .. }) = self.traits.get(host as usize) else { return };
+        let mut full = Vec::new();
+        for group in groups {
+            let count = self.asking.entry(group.clone()).or_default();
+            *count += 1;
+            let most = match group {
+                Group::Address(_) => self.laws.address_visits_max,
+                Group::Domain(_) => self.laws.domain_visits_max,
+            };
+            if *count > most {
+                full.push(format!("{count} servers of {group:?} are asked at once, not {most}"));
+            }
+        }
+        full.into_iter().for_each(|how| self.breaks("groups", at, how));
+    }
+
+    /// A server has nothing to answer any more.
+    fn is_quiet(&mut self, host: u32) {
+        for group in self.traits.get(host as usize).map_or(&[][..], |traits| &traits.groups) {
+            *self.asking.get_mut(group).expect("it was asked") -= 1;
+        }
+    }
+
+    fn replied(
+        &mut self,
+        at: Instant,
+        conn: ConnId,
+        host: u32,
+        place: Option<Place>,
+        status: u16,
+        whole: bool,
+    ) {
+        self.hosts.entry(host).or_default().ended = at;
+        if let Some(line) = self.conns.get_mut(&conn)
+            && let Some(index) = line.open.iter().position(|open| *open == place)
+        {
+            line.open.remove(index);
+            if line.open.is_empty() {
+                self.is_quiet(host);
+            }
+        }
+        if let Some(Place { host, resource: Resource::Robots }) = place
+            && whole
+            && status == 200
+        {
+            let asked = self.traits.get(host as usize).and_then(|traits| traits.crawl_delay);
+            self.hosts.entry(host).or_default().crawl_delay = asked;
+        }
+        // Rules are asked for again when they are old, and hostile hosts may confuse anybody.
+        let Some(place) = place.filter(|place| matches!(place.resource, Resource::Page(_))) else {
+            return;
+        };
+        let is_plea = matches!(status, 408 | 425 | 429 | 502 | 503 | 504);
+        if whole && !is_plea {
+            self.answered.insert(place);
+        }
+    }
+
+    /// Requests that a connection took to its end without an answer don't count as tries: which
+    /// of them the crawler blames can't be seen.
+    fn closed(&mut self, at: Instant, conn: ConnId) {
+        let Some(line) = self.conns.remove(&conn) else { return };
+        let watched = self.hosts.entry(line.host).or_default();
+        if watched.line == Some(conn) {
+            watched.line = None;
+            if !line.open.is_empty() {
+                watched.ended = watched.ended.max(at);
+            }
+        }
+        if !line.open.is_empty() {
+            self.is_quiet(line.host);
+        }
+        for place in line.open.into_iter().flatten() {
+            if let Some(asked) = self.asked.get_mut(&place) {
+                *asked = asked.saturating_sub(1);
+            }
+        }
+    }
+}
+
+impl Traits {
+    fn of(web: &Web, number: u32, laws: &Laws) -> Self {
+        let host = web.host(number);
+        if host.hostile.is_some() {
+            return Self::default();
+        }
+        let asks = laws.robots && host.robots == Robots::Delay;
+        let domain = domain::registrable(&host.name).into();
+        Self {
+            groups: vec![Group::Address(host.address), Group::Domain(domain)],
+            crawl_delay: asks.then_some(web.settings().crawl_delay),
+        }
+    }
+}
+
+/// Whether the crawl says that it has an answer for all it came across.
+fn leaves_nothing(engine: &Engine) -> bool {
+    let counts = engine.counts();
+    let answers = ["ok", "redirect", "http-error", "robots-denied"];
+    counts.outcomes.keys().all(|outcome| answers.contains(outcome))
+        && counts.links_out_of_scope.is_empty()
+        && counts.servers_cut == 0
+}

@@ -1,0 +1,328 @@
+//! The way from a server to the crawler on one connection: replies queued, under way, come, read.
+//!
+//! Bytes have two lengths: what they weigh (nominal: windows, lines and figures count it) and what
+//! is moved (actual: what the crawler reads). Both run through a parcel in proportion, so that
+//! its first byte and its last are where they should be.
+//!
+//! Laws: order is kept; what is read is what was queued, byte for byte, however it is cut; under
+//! way and unread are at most [`UNREAD_WINDOWS`] windows.
+
+use super::flow::{Burst, Flow, Line, SEGMENT_BYTES, time_of};
+use super::gateway::Gateway;
+use crate::time::Instant;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Bytes a server sends, of one reply or a part of it.
+#[derive(Clone, Debug)]
+pub(super) struct Parcel {
+    pub(super) bytes: Vec<u8>,
+    /// What they weigh.
+    pub(super) nominal: u64,
+    /// The reply ends with them.
+    pub(super) ends_reply: bool,
+}
+
+/// How a connection ends from the server's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    InOrder,
+    Reset,
+}
+
+/// A part of a parcel: from and to are nominal places in it.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    actual: u64,
+    nominal: u64,
+    from: u64,
+    to: u64,
+    ends_reply: bool,
+}
+
+impl Part {
+    /// Actual bytes up to a nominal place.
+    fn actual_to(&self, place: u64) -> u64 {
+        if place == self.nominal {
+            return self.actual;
+        }
+        let share = u128::from(self.actual) * u128::from(place) / u128::from(self.nominal);
+        u64::try_from(share).expect("less than the whole")
+    }
+}
+
+/// What has left together and is on its way to the gateway.
+#[derive(Debug)]
+struct Flight {
+    /// Its first byte comes to the gateway.
+    first: Instant,
+    burst: Burst,
+    trip: Duration,
+    /// A lost segment comes so much later, and all behind it.
+    lost_by: Duration,
+    parts: SmallVec<[Part; 2]>,
+    end: Option<End>,
+}
+
+/// Something that comes to the crawler.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) at: Instant,
+    /// Bytes still to be read.
+    pub(super) actual: usize,
+    pub(super) nominal: u64,
+    /// A reply ends here.
+    pub(super) ends_reply: bool,
+    pub(super) end: Option<End>,
+}
+
+/// One connection's way to the crawler.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    flow: Flow,
+    /// To be sent: what is left of each parcel.
+    outbox: VecDeque<Part>,
+    backlog: u64,
+    flying: VecDeque<Flight>,
+    flown: Instant,
+    pub(super) arriving: VecDeque<Arrival>,
+    arrived: Instant,
+    /// Actual bytes, unread, of which the first `read` of the front are gone.
+    bytes: VecDeque<Vec<u8>>,
+    read: usize,
+    /// Nominal bytes under way or unread.
+    unread: u64,
+}
+
+/// Nominal bytes under way or unread, in windows of the largest size: a receive buffer.
+const UNREAD_WINDOWS: u64 = 2;
+/// Largest piece that arrives at once where a rate bounds it, bytes.
+const PIECE_BYTES_MAX: u64 = 64 << 10;
+/// Longest time of a piece at that rate, as a share of a second.
+const PIECES_A_SECOND: u64 = 10;
+/// Least time until a lost segment is sent again (as Linux has it; RFC 6298 2.4 says a second).
+const RETRANSMISSION_MIN: Duration = Duration::from_millis(200);
+
+impl Pipe {
+    pub(super) fn new(line: &Line) -> Self {
+        Self {
+            flow: Flow::new(line),
+            outbox: VecDeque::new(),
+            backlog: 0,
+            flying: VecDeque::new(),
+            flown: Instant::ZERO,
+            arriving: VecDeque::new(),
+            arrived: Instant::ZERO,
+            bytes: VecDeque::new(),
+            read: 0,
+            unread: 0,
+        }
+    }
+
+    /// Hands bytes to the server's system.
+    pub(super) fn push(&mut self, parcel: Parcel) {
+        let Parcel { bytes, nominal, ends_reply } = parcel;
+        assert!(nominal > 0 && !bytes.is_empty(), "a parcel holds something");
+        let actual = bytes.len() as u64;
+        self.backlog += nominal;
+        self.outbox.push_back(Part { actual, nominal, from: 0, to: nominal, ends_reply });
+        self.bytes.push_back(bytes);
+    }
+
+    /// Nominal bytes that have not left.
+    pub(super) fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    /// When more may leave; `None` if there is nothing, or the crawler has to read first.
+    pub(super) fn next(&self, now: Instant, line: &Line) -> Option<Instant> {
+        (self.backlog > 0 && !self.is_full(line)).then(|| self.flow.next(now))
+    }
+
+    /// Whether the crawler has to read before more may leave.
+    pub(super) fn is_full(&self, line: &Line) -> bool {
+        self.unread >= line.max_bytes.saturating_mul(UNREAD_WINDOWS)
+    }
+
+    /// When the last byte will have left.
+    pub(super) fn line_free(&self) -> Instant {
+        self.flow.line_free()
+    }
+
+    /// Lets a burst leave, if it may; returns when its first byte comes to the gateway.
+    /// `trip`: there and back; `is_lost`: a segment of it goes missing.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        trip: Duration,
+        is_lost: bool,
+        line: &Line,
+    ) -> Instant {
+        let burst = self.flow.send(now, self.backlog, line);
+        let mut parts = SmallVec::new();
+        let mut left = burst.bytes;
+        while left > 0 {
+            let part = self.outbox.front_mut().expect("the backlog is the outbox's sum");
+            let taken = left.min(part.to - part.from);
+            let to = part.from + taken;
+            let ends_reply = part.ends_reply && to == part.to;
+            parts.push(Part { to, ends_reply, ..*part });
+            part.from = to;
+            left -= taken;
+            if part.from == part.to {
+                self.outbox.pop_front();
+            }
+        }
+        self.backlog -= burst.bytes;
+        self.unread += burst.bytes;
+        let lost_by = if is_lost { RETRANSMISSION_MIN.max(trip * 2) } else { Duration::ZERO };
+        self.fly(Flight { first: burst.begins + trip / 2, burst, trip, lost_by, parts, end: None })
+    }
+
+    /// Sends the end behind all that was sent.
+    pub(super) fn send_end(&mut self, now: Instant, trip: Duration, end: End) -> Instant {
+        let left = now.max(self.flow.line_free());
+        let burst = Burst { bytes: 0, begins: left, ends: left, opens_round: false };
+        let lost_by = Duration::ZERO;
+        let (first, parts) = (left + trip / 2, SmallVec::new());
+        self.fly(Flight { first, burst, trip, lost_by, parts, end: Some(end) })
+    }
+
+    fn fly(&mut self, mut flight: Flight) -> Instant {
+        self.flown = self.flown.max(flight.first);
+        flight.first = self.flown;
+        self.flying.push_back(flight);
+        self.flown
+    }
+
+    /// The foremost flight goes through the gateway; its bytes will arrive.
+    pub(super) fn pass(&mut self, gateway: &mut Gateway, line: &Line) {
+        let flight = self.flying.pop_front().expect("a flight for each event at the gateway");
+        let burst = flight.burst;
+        let begins = gateway.pass(flight.first, burst.bytes);
+        let rate = match (line.rate, gateway.rate()) {
+            (0, rate) | (rate, 0) => rate,
+            (one, other) => one.min(other),
+        };
+        let piece_max = (rate / PIECES_A_SECOND).clamp(SEGMENT_BYTES, PIECE_BYTES_MAX);
+        let late = gateway.through(begins, 0).since(flight.first);
+        let mut passed = 0;
+        for part in &flight.parts {
+            let mut from = part.from;
+            while from < part.to {
+                let least = if rate == 0 { part.to - from } else { piece_max };
+                let to = (from + least).min(part.to);
+                passed += to - from;
+                let alone = flight.first + time_of(passed, line.rate);
+                let at = gateway.through(begins, passed).max(alone);
+                self.arrived = self.arrived.max(at + flight.lost_by);
+                self.arriving.push_back(Arrival {
+                    at: self.arrived,
+                    actual: usize::try_from(part.actual_to(to) - part.actual_to(from))
+                        .expect("bytes in memory"),
+                    nominal: to - from,
+                    ends_reply: part.ends_reply && to == part.to,
+                    end: None,
+                });
+                from = to;
+            }
+        }
+        if burst.opens_round {
+            self.flow.acknowledged(&burst, flight.trip, late + flight.lost_by);
+        }
+        if !flight.lost_by.is_zero() {
+            self.flow.lost();
+        }
+        if flight.end.is_some() {
+            self.arrived = self.arrived.max(flight.first);
+            let (at, end) = (self.arrived, flight.end);
+            let ends_reply = false;
+            self.arriving.push_back(Arrival { at, actual: 0, nominal: 0, ends_reply, end });
+        }
+    }
+
+    /// Copies bytes that have arrived into `room`; returns how many.
+    pub(super) fn read(&mut self, room: &mut [u8], most: usize) -> usize {
+        let most = most.min(room.len());
+        let mut count = 0;
+        while count < most {
+            let front = self.bytes.front().expect("what arrives was queued");
+            let taken = (most - count).min(front.len() - self.read);
+            room[count..count + taken].copy_from_slice(&front[self.read..self.read + taken]);
+            count += taken;
+            self.read += taken;
+            if self.read == front.len() {
+                self.bytes.pop_front();
+                self.read = 0;
+            }
+        }
+        count
+    }
+
+    /// An arrival has been read to its end.
+    pub(super) fn done(&mut self, arrival: &Arrival) {
+        self.unread -= arrival.nominal;
+    }
+
+    /// When the next arrival is due.
+    pub(super) fn arrives_at(&self) -> Option<Instant> {
+        self.arriving.front().map(|arrival| arrival.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draw::{Draw, Purpose};
+    use super::*;
+
+    /// Law: however it is weighed, cut, lost and held up, what is read is what was queued; its
+    /// weight comes in full; times don't go back.
+    #[test]
+    fn bytes_come_as_they_were_queued() {
+        for case in 0..300 {
+            let mut draw = Draw::new(case, Purpose::Cuts, 0, 0);
+            let rates = [0, 3_000, 200_000, 50_000_000];
+            let mut rate = || rates[draw.below(4) as usize];
+            let line = Line { first_bytes: 4_000, max_bytes: 30_000, rate: rate() };
+            let mut gateway = Gateway::new(rate());
+            let mut pipe = Pipe::new(&line);
+            let (mut queued, mut weight) = (Vec::new(), 0);
+            for _ in 0..1 + draw.below(5) {
+                let bytes: Vec<u8> =
+                    (0..1 + draw.below(5_000)).map(|_| draw.next() as u8).collect();
+                let nominal = 1 + draw.below(40_000);
+                queued.extend_from_slice(&bytes);
+                weight += nominal;
+                pipe.push(Parcel { bytes, nominal, ends_reply: true });
+            }
+            let replies = pipe.outbox.len();
+            let (mut read, mut weighed, mut ends, mut now) = (Vec::new(), 0, 0, Instant::ZERO);
+            let mut last = Instant::ZERO;
+            while pipe.backlog() > 0 || !pipe.arriving.is_empty() {
+                if let Some(at) = pipe.next(now, &line) {
+                    now = at;
+                    let trip = Duration::from_micros(draw.below(200_000));
+                    pipe.send(now, trip, draw.chance(0.2), &line);
+                    pipe.pass(&mut gateway, &line);
+                    continue;
+                }
+                let arrival = pipe.arriving.pop_front().expect("a full pipe has been sent");
+                assert!(arrival.at >= last, "case {case}: {arrival:?} after {last}");
+                (last, now) = (arrival.at, now.max(arrival.at));
+                let mut room = [0; 700];
+                let mut left = arrival.actual;
+                while left > 0 {
+                    let count = pipe.read(&mut room, left);
+                    read.extend_from_slice(&room[..count]);
+                    left -= count;
+                }
+                pipe.done(&arrival);
+                weighed += arrival.nominal;
+                ends += usize::from(arrival.ends_reply);
+            }
+            assert!(read == queued, "case {case}: other bytes");
+            assert_eq!((weighed, ends, pipe.unread), (weight, replies, 0), "case {case}");
+        }
+    }
+}

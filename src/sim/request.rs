@@ -1,0 +1,83 @@
+//! Requests as the crawler under test writes them: the few fields that matter to a server.
+//!
+//! The crawler's requests are GETs without a body; anything else is an offence of the engine's and
+//! is answered as one. Source: RFC 9112 sections 2 and 3.
+
+use memchr::{memchr, memmem};
+
+/// One request's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request<'a> {
+    /// Path and query.
+    pub(super) path: &'a str,
+    /// Host's name, without its port.
+    pub(super) host: &'a str,
+    pub(super) accept_encoding: &'a str,
+}
+
+/// The request at the front of `bytes` and its length; `None` if its end has not come. A head
+/// that makes no sense is one for the empty path.
+pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
+    let end = memmem::find(bytes, b"\r\n\r\n")? + 4;
+    let mut request = Request { path: "", host: "", accept_encoding: "" };
+    let head = std::str::from_utf8(&bytes[..end - 2]).unwrap_or("");
+    let mut lines = Lines(head);
+    if let Some(line) = lines.next()
+        && let Some(rest) = line.strip_prefix("GET ")
+        && let Some(path) = rest.strip_suffix(" HTTP/1.1")
+    {
+        request.path = path;
+    }
+    for line in lines {
+        if let Some(authority) = line.strip_prefix("Host: ") {
+            let name = memchr(b':', authority.as_bytes()).unwrap_or(authority.len());
+            request.host = &authority[..name];
+        } else if let Some(list) = line.strip_prefix("Accept-Encoding: ") {
+            request.accept_encoding = list;
+        }
+    }
+    Some((request, end))
+}
+
+/// Whether a list of codings has this one.
+pub(super) fn accepts(list: &str, coding: &str) -> bool {
+    list.split(',').any(|item| item.trim_ascii().eq_ignore_ascii_case(coding))
+}
+
+/// Lines ended by CR LF.
+struct Lines<'a>(&'a str);
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let end = memchr(b'\n', self.0.as_bytes())?;
+        let line = self.0[..end].trim_end_matches('\r');
+        self.0 = &self.0[end + 1..];
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_one_after_the_other() {
+        let one = "GET /a?b HTTP/1.1\r\nHost: h0001.test:8080\r\nUser-Agent: x\r\n\
+                   Accept-Encoding: br, gzip\r\n\r\n";
+        let stream = [one, "GET / HTTP/1.1\r\nHost: h\r\n\r\n", "POST /x HTTP/1.1\r\n\r\n"];
+        let text = stream.concat();
+        for cut in 0..one.len() {
+            assert_eq!(parse(&text.as_bytes()[..cut]), None, "cut at {cut}");
+        }
+        let (first, used) = parse(text.as_bytes()).unwrap();
+        assert_eq!((first.path, first.host, used), ("/a?b", "h0001.test", one.len()));
+        assert!(accepts(first.accept_encoding, "gzip") && !accepts(first.accept_encoding, "zip"));
+        let (second, more) = parse(&text.as_bytes()[used..]).unwrap();
+        assert_eq!((second.path, second.host, second.accept_encoding), ("/", "h", ""));
+        let (third, _) = parse(&text.as_bytes()[used + more..]).unwrap();
+        assert_eq!(third.path, "", "not a request of ours");
+        assert_eq!(parse(b"GET /\xff HTTP/1.1\r\n\r\n").unwrap().0.path, "");
+    }
+}

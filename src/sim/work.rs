@@ -1,0 +1,27 @@
+//! The side thread: jobs are done one after the other, each after its time.
+//!
+//! A job's effects come with its end: what a crash in between leaves is what was there before it.
+
+use super::agenda::Event;
+use super::scene::Scene;
+use crate::engine::contract::Job;
+use crate::time::Instant;
+use std::time::Duration;
+
+/// The side thread.
+#[derive(Debug)]
+pub(super) struct Worker {
+    job_time: Duration,
+    free: Instant,
+}
+
+impl Worker {
+    pub(super) fn new(job_time: Duration) -> Self {
+        Self { job_time, free: Instant::ZERO }
+    }
+
+    pub(super) fn start(&mut self, job: Job, scene: &mut Scene) {
+        self.free = self.free.max(scene.now) + self.job_time;
+        scene.agenda.at(self.free, Event::Works(Box::new(job)));
+    }
+}

@@ -1,0 +1,179 @@
+//! A simulated crawl from end to end: a web, a world, a configuration, and what came of it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use sted::commands::wire;
+use sted::conf::Conf;
+use sted::engine::Engine;
+use sted::engine::counts::Counts;
+use sted::engine::settings::Settings;
+use sted::seeds;
+use sted::sim::settings::DiskFaults;
+use sted::sim::{self, Figures, Sight, View, World, disk::MemoryDisk};
+use sted::stats::{Meter, still};
+use sted::store::log;
+use sted::time::Instant;
+use sted::web::{Ports, Web};
+
+/// What every crawl is like unless a test says otherwise: unhurried servers, a hasty crawler.
+const BASE: &[&str] = &[
+    "identity.contact = \"crawler@sted.dev\"",
+    "scope.span = \"host\"",
+    "scope.domains = [\"test\"]",
+    "connections.addresses_allowed = [\"127.0.0.0/8\"]",
+    "politeness.burst = \"server\"",
+    "politeness.delay = \"0s\"",
+    "politeness.delay_factor = 0",
+    "politeness.address_delay = \"0s\"",
+    "politeness.address_visits_max = 64",
+    "politeness.domain_delay = \"0s\"",
+    "politeness.domain_visits_max = 64",
+    "store.format = \"none\"",
+];
+
+/// What to crawl, in which world, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub web: sted::web::Settings,
+    pub world: sim::Settings,
+    pub disk: DiskFaults,
+    /// Lines `section.key = value`; the last one for a key counts.
+    pub conf: Vec<String>,
+    /// What no key of a configuration says.
+    pub change: fn(&mut Settings),
+    /// Keep sights and the text of actions.
+    pub record: bool,
+}
+
+/// Between two looks at a crawl.
+pub const PERIOD: Duration = Duration::from_millis(500);
+
+/// A crawl that has ended.
+#[derive(Debug)]
+pub struct Crawl {
+    pub web: Arc<Web>,
+    pub sights: Vec<(Instant, Sight)>,
+    pub hash: u64,
+    pub actions: String,
+    pub counts: Counts,
+    pub figures: Figures,
+    pub took: Duration,
+    pub trouble: Option<String>,
+    /// What was seen once a [`PERIOD`] and at the end.
+    pub looks: Vec<(Duration, Figures)>,
+    pub log: Vec<u8>,
+}
+
+impl Plan {
+    pub fn new(web: sted::web::Settings) -> Self {
+        Self {
+            web,
+            world: sim::Settings::default(),
+            disk: DiskFaults::default(),
+            conf: Vec::new(),
+            change: |_| {},
+            record: true,
+        }
+    }
+
+    pub fn with(mut self, lines: &[&str]) -> Self {
+        self.conf.extend(lines.iter().map(|line| (*line).to_owned()));
+        self
+    }
+
+    pub fn run(&self) -> Crawl {
+        let web = Arc::new(Web::new(self.web.clone(), Ports::default()));
+        let (found, mistakes) = seeds::parse(web.seeds().join("\n").as_bytes());
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let disk = MemoryDisk::with(self.disk);
+        let (meter, now) = (Meter::new(still), sim::now_at(Instant::ZERO));
+        let mut settings = wire::engine(&self.conf(), [7; 16]);
+        (self.change)(&mut settings);
+        let mut engine = Engine::new(settings, &found, Box::new(disk.clone()), meter, now)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let mut world = World::of_web(Arc::clone(&web), self.world.clone());
+        let sights = Rc::new(RefCell::new(Vec::new()));
+        if self.record {
+            let kept = Rc::clone(&sights);
+            let eye = move |at, sight: &Sight| kept.borrow_mut().push((at, sight.clone()));
+            world.watch_servers(Box::new(eye));
+            world.record_actions();
+        }
+        let mut looks = Vec::new();
+        let mut look = |view: &View<'_>| {
+            looks.push((view.at.since(Instant::ZERO), view.figures));
+            assert!(view.engine.counts().requests >= view.figures.replies);
+        };
+        let ended = world.run_watched(&mut engine, PERIOD, &mut look);
+        ended.unwrap_or_else(|error| panic!("{error}"));
+        let (hash, actions) = (world.actions_hash(), world.actions().to_owned());
+        let (counts, figures) = (engine.counts().clone(), world.figures());
+        let took = engine.elapsed();
+        let trouble = engine.trouble().map(ToString::to_string);
+        drop((engine, world));
+        let log = disk.read("crawl.log").unwrap_or_default();
+        let sights = Rc::into_inner(sights).expect("the world is gone").into_inner();
+        Crawl { web, sights, hash, actions, counts, figures, took, trouble, looks, log }
+    }
+
+    fn conf(&self) -> Conf {
+        let mut sections: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+        let seeds = "job.seeds = [\"http://h0000.test/\"]";
+        let lines = BASE.iter().copied().chain([seeds]);
+        for line in lines.chain(self.conf.iter().map(String::as_str)) {
+            let (key, value) = line.split_once('=').expect("a key and a value");
+            let (section, name) = key.trim().split_once('.').expect("section.key");
+            sections.entry(section).or_default().insert(name, value);
+        }
+        let mut text = String::new();
+        for (section, keys) in sections {
+            text += &format!("[{section}]\n");
+            keys.iter().for_each(|(name, value)| text += &format!("{name} = {value}\n"));
+        }
+        Conf::parse(&text, "plan").unwrap_or_else(|mistakes| panic!("{mistakes}"))
+    }
+}
+
+impl Crawl {
+    /// The last outcome of each URL.
+    pub fn outcomes(&self) -> BTreeMap<String, String> {
+        let mut outcomes = BTreeMap::new();
+        for line in std::str::from_utf8(&self.log).expect("UTF-8").lines() {
+            let entry = log::parse(line).unwrap_or_else(|bad| panic!("{bad:?}: {line}"));
+            let by_status = match entry.status {
+                200..=299 => "ok",
+                300..=399 => "redirect",
+                _ => "http-error",
+            };
+            let outcome = entry.extra.reason.as_deref().unwrap_or(by_status);
+            outcomes.insert(entry.url.to_owned(), outcome.to_owned());
+        }
+        outcomes
+    }
+
+    /// Requests for each URL that came to its server.
+    pub fn requests(&self) -> BTreeMap<String, u32> {
+        let mut requests = BTreeMap::new();
+        for (_, sight) in &self.sights {
+            if let Sight::Request { host, path, .. } = sight {
+                *requests.entry(format!("{}{path}", self.web.origin(*host))).or_default() += 1;
+            }
+        }
+        requests
+    }
+
+    /// When whole replies had come, in microseconds.
+    pub fn replies_us(&self) -> Vec<u64> {
+        let whole = |sight: &Sight| matches!(sight, Sight::Reply { whole: true, .. });
+        self.times_us(whole)
+    }
+
+    /// When such sights were seen, in microseconds.
+    pub fn times_us(&self, such: impl Fn(&Sight) -> bool) -> Vec<u64> {
+        let seen = self.sights.iter().filter(|(_, sight)| such(sight));
+        seen.map(|(at, _)| at.as_micros()).collect()
+    }
+}
