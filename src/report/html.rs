@@ -1,0 +1,163 @@
+//! Pages: headings, texts, tables and figures in one HTML file that names no other.
+//!
+//! Style, script and drawings lie in the file; nothing is loaded, from anywhere. It follows the
+//! reader's choice of light or dark, is set for telephones, wide screens and paper, and says all
+//! without its script, which only reads values off the curves under the pointer.
+
+use super::bars::Bars;
+use super::canvas::escaped;
+use super::chart::Chart;
+use super::frame::Frame;
+use super::table::Table;
+
+/// One HTML file.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// Its name.
+    pub title: String,
+    /// What it comes to, in a sentence or two; may be empty.
+    pub lead: String,
+    /// What follows.
+    pub blocks: Vec<Block>,
+}
+
+/// A piece of a page.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// Begins a section. A page of several has a list of them at its top.
+    Heading(String),
+    /// A paragraph; a blank line begins another.
+    Text(String),
+    /// A table.
+    Table(Table),
+    /// Curves.
+    Chart(Chart),
+    /// Bars.
+    Bars(Bars),
+    /// Figures side by side, as many in a row as have room.
+    Figures(Vec<Figure>),
+    /// Text as it is, such as a configuration or a command.
+    Code(String),
+    /// Folded away under a summary.
+    Details {
+        /// What is seen of it.
+        summary: String,
+        /// What is folded away.
+        blocks: Vec<Block>,
+    },
+}
+
+/// A drawing.
+#[derive(Clone, Debug)]
+pub enum Figure {
+    /// Curves.
+    Chart(Chart),
+    /// Bars.
+    Bars(Bars),
+}
+
+impl Page {
+    /// The file.
+    pub fn html(&self) -> String {
+        let mut writer = Writer::default();
+        for block in &self.blocks {
+            writer.block(block);
+        }
+        let title = escaped(&self.title);
+        let lead = paragraphs(&self.lead, " class=\"lead\"");
+        let contents = writer.contents();
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+             <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n\
+             {lead}</header>\n{contents}{}</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+            writer.out
+        )
+    }
+}
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Sections from which on a page has a list of them.
+const CONTENTS_FROM: usize = 3;
+
+/// The page as far as it is written.
+#[derive(Default)]
+struct Writer {
+    out: String,
+    headings: Vec<String>,
+    figures: usize,
+}
+
+impl Writer {
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Heading(text) => {
+                self.headings.push(escaped(text));
+                let (number, text) = (self.headings.len(), escaped(text));
+                self.out.push_str(&format!("<h2 id=\"section-{number}\">{text}</h2>\n"));
+            }
+            Block::Text(text) => self.out.push_str(&paragraphs(text, "")),
+            Block::Table(table) => self.out.push_str(&table.html()),
+            Block::Chart(chart) => {
+                self.figure(&chart.title, &chart.subtitle, &|frame| chart.drawn(frame))
+            }
+            Block::Bars(bars) => {
+                self.figure(&bars.title, &bars.subtitle, &|frame| bars.drawn(frame))
+            }
+            Block::Figures(figures) => {
+                self.out.push_str("<div class=\"row\">\n");
+                for figure in figures {
+                    match figure.clone() {
+                        Figure::Chart(chart) => self.block(&Block::Chart(chart)),
+                        Figure::Bars(bars) => self.block(&Block::Bars(bars)),
+                    }
+                }
+                self.out.push_str("</div>\n");
+            }
+            Block::Code(text) => {
+                self.out.push_str(&format!("<pre><code>{}</code></pre>\n", escaped(text)));
+            }
+            Block::Details { summary, blocks } => {
+                let summary = escaped(summary);
+                self.out.push_str(&format!("<details>\n<summary>{summary}</summary>\n"));
+                for block in blocks {
+                    self.block(block);
+                }
+                self.out.push_str("</details>\n");
+            }
+        }
+    }
+
+    fn figure(&mut self, title: &str, subtitle: &str, drawn: &dyn Fn(&Frame) -> String) {
+        self.figures += 1;
+        let drawings: String = Frame::of_page(self.figures).iter().map(drawn).collect();
+        let (title, subtitle) = (escaped(title), escaped(subtitle));
+        let subtitle =
+            if subtitle.is_empty() { subtitle } else { format!("<span>{subtitle}</span>") };
+        self.out.push_str(&format!(
+            "<figure>\n<figcaption><strong>{title}</strong>{subtitle}</figcaption>\n\
+             <div class=\"drawing\">\n{drawings}</div>\n</figure>\n"
+        ));
+    }
+
+    /// The list of sections, if there are several.
+    fn contents(&self) -> String {
+        if self.headings.len() < CONTENTS_FROM {
+            return String::new();
+        }
+        let entry = |(number, heading): (usize, &String)| {
+            format!("<li><a href=\"#section-{}\">{heading}</a></li>\n", number + 1)
+        };
+        let entries: String = self.headings.iter().enumerate().map(entry).collect();
+        format!("<nav aria-label=\"Sections\"><ol>\n{entries}</ol></nav>\n")
+    }
+}
+
+/// Text to paragraphs.
+fn paragraphs(text: &str, attributes: &str) -> String {
+    let texts = text.split("\n\n").map(str::trim).filter(|text| !text.is_empty());
+    texts.map(|text| format!("<p{attributes}>{}</p>\n", escaped(text))).collect()
+}

@@ -1,0 +1,101 @@
+//! Slots: what tells one series from the others: a colour, a dash pattern, a marker, a hatching.
+//!
+//! A series takes the slot of its position, so that figures with the same series in the same order
+//! agree. The colours are those of Okabe and Ito ("Color Universal Design", 2008), which remain
+//! apart for colour-blind readers; their yellow is darkened to be seen on white, and dark pages
+//! have lighter ones (`page.css`). After eight, colours repeat under other dashes.
+
+use super::canvas::px;
+use super::thin::Point;
+
+/// Colours there are.
+pub(super) const COLOURS: usize = 8;
+
+/// On white, in the order of slots.
+const COLOUR: [&str; COLOURS] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#3b3f46", "#a89c00"];
+
+/// Pixels of line and of gap.
+const DASH: [&str; COLOURS] =
+    ["", "8 3.5", "2.5 2.5", "10 3 2.5 3", "15 4", "5 2.5", "1.5 4", "12 3 2 3 2 3"];
+
+const PEN: &str = r#"class="line" fill="none" stroke="currentColor" stroke-linejoin="round""#;
+
+/// Attributes of the group of what stays in the background.
+pub(super) const FAINT_GROUP: &str = r##"class="faint" color="#8a9099""##;
+/// Attributes of its curve.
+pub(super) const FAINT_PEN: &str = concat!(
+    r#"class="line" fill="none" stroke="currentColor" stroke-linejoin="round""#,
+    r#" stroke-width="1.5" stroke-dasharray="3 3""#
+);
+
+/// The slot of the series at a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(pub(super) usize);
+
+impl Slot {
+    /// Attributes of the group that is drawn in its colour.
+    pub(super) fn group(self) -> String {
+        let colour = self.0 % COLOURS;
+        format!(r#"class="s{colour}" color="{}""#, COLOUR[colour])
+    }
+
+    /// Attributes of its curve: two pixels wide, with its dashes.
+    pub(super) fn pen(self) -> String {
+        // The second eight begin with the second dash, and so on.
+        let dashes = match DASH[(self.0 + self.0 / COLOURS) % COLOURS] {
+            "" => String::new(),
+            dash => format!(r#" stroke-dasharray="{dash}""#),
+        };
+        format!(r#"{PEN} stroke-width="2"{dashes}"#)
+    }
+
+    /// What is legible on its bars.
+    pub(super) fn ink_upon(self) -> &'static str {
+        if matches!(self.0 % COLOURS, 3 | 4 | 5 | 7) { "#000000" } else { "#ffffff" }
+    }
+
+    /// Whether its marker shows the page through it.
+    pub(super) fn is_hollow(self) -> bool {
+        self.0 % COLOURS >= 4
+    }
+
+    /// The outline of its marker, as a piece of a path.
+    pub(super) fn marker(self, (x, y): Point) -> String {
+        let (shape, left, up) = match self.0 % 4 {
+            0 => ("a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z", 3.2, 0.0),
+            1 => ("h5.8v5.8h-5.8z", 2.9, 2.9),
+            2 => ("l3.9 6.6h-7.8z", 0.0, 4.2),
+            _ => ("l4.1 4.1-4.1 4.1-4.1-4.1z", 0.0, 4.1),
+        };
+        format!("M{} {}{shape}", px(x - left), px(y - up))
+    }
+
+    /// Which of the hatchings lies over its bars; every second slot is plain.
+    pub(super) fn hatching(self) -> Option<usize> {
+        (self.0 % 2 == 1).then_some((self.0 / 2) % HATCHINGS.len())
+    }
+}
+
+/// Lines of a tile of 6 by 6 pixels.
+pub(super) const HATCHINGS: [&str; 3] =
+    ["M-1 1l2-2M0 6l6-6M5 7l2-2", "M5-1l2 2M0 0l6 6M-1 5l2 2", "M0 3h6"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_of_the_first_series_look_alike() {
+        let looks: BTreeSet<(String, String)> =
+            (0..64).map(|slot| (Slot(slot).group(), Slot(slot).pen())).collect();
+        assert_eq!(looks.len(), 64);
+        // Without colours: by dash alone, and by marker alone.
+        let dashes: BTreeSet<String> = (0..8).map(|slot| Slot(slot).pen()).collect();
+        assert_eq!(dashes.len(), 8);
+        let marker = |slot: usize| (Slot(slot).marker((0.0, 0.0)), Slot(slot).is_hollow());
+        let markers: BTreeSet<(String, bool)> = (0..8).map(marker).collect();
+        assert_eq!(markers.len(), 8);
+    }
+}
