@@ -3,9 +3,11 @@
 //! Each check of a text says what is wrong with it and what to write; [`clashes`] lists the
 //! contradictions of a whole configuration, each as a rule of its own with its reason.
 
-use super::sections::Burst;
+mod experiment;
+
+use super::Conf;
+use super::sections::{Burst, Source};
 use super::units::show_time;
-use super::{Conf, Lab};
 use crate::web::Hostile;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -204,6 +206,15 @@ pub(super) fn segment(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The name of a key with its section.
+pub(super) fn key(text: &str) -> Result<(), String> {
+    let whole = |(section, name): (&str, &str)| !section.is_empty() && !name.is_empty();
+    if text.split_once('.').is_some_and(whole) {
+        return Ok(());
+    }
+    Err(format!("{text:?} names no key; write it like \"connections.open_max\""))
+}
+
 /// A kind of hostile host, or a word for several.
 pub(super) fn hostile(text: &str) -> Result<(), String> {
     if text == "quick" || text == "all" || Hostile::named(text).is_some() {
@@ -224,19 +235,21 @@ pub(super) struct Clash {
     pub(super) text: String,
 }
 
-/// All contradictions of a configuration. `lone_web`: the file has `[web]` and no `[lab]`.
-pub(super) fn clashes(conf: &Conf, lone_web: bool) -> Vec<Clash> {
+/// All contradictions of a configuration. `named`: whether the file has `[web]`, and `[sim]`.
+pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     let mut clashes = Vec::new();
     let mut clash = |is: bool, keys: &'static [&'static str], text: &str| {
         if is {
             clashes.push(Clash { keys, text: text.to_owned() });
         }
     };
-    clash(lone_web, &["web"], "nothing serves this web; add [lab], or leave [web] out");
-    match &conf.lab {
-        Some(lab) => with_lab(conf, lab, &mut clash),
-        None => without_lab(conf, &mut clash),
+    experiment::unused(conf, named, &mut clash);
+    if conf.is_experiment() {
+        experiment::whole(conf, &mut clash);
+    } else {
+        open_web(conf, &mut clash);
     }
+    quality(conf, &mut clash);
     scope(conf, &mut clash);
     identity(conf, &mut clash);
     rests(conf, &mut clash);
@@ -245,83 +258,11 @@ pub(super) fn clashes(conf: &Conf, lone_web: bool) -> Vec<Clash> {
     clashes
 }
 
-/// How the rules below tell what they find.
+/// How rules tell what they find.
 type Tell<'a> = dyn FnMut(bool, &'static [&'static str], &str) + 'a;
 
-fn with_lab(conf: &Conf, lab: &Lab, clash: &mut Tell<'_>) {
-    let foreign = conf.job.seeds.iter().find(|seed| !is_lab_name(seed));
-    if let Some(seed) = foreign {
-        let text = format!(
-            "{seed:?} is not in the lab, which knows names under .test only; leave seeds empty to \
-             start at the lab's own, or leave [lab] out"
-        );
-        clash(true, &["job.seeds"], &text);
-    }
-    clash(
-        !conf.names.servers.is_empty(),
-        &["names.servers"],
-        "a crawl of the lab resolves through the lab; leave this out, or [lab]",
-    );
-    clash(
-        conf.names.hosts_file.is_some(),
-        &["names.hosts_file"],
-        "a crawl of the lab resolves through the lab; leave this out, or [lab]",
-    );
-    let web = &lab.web;
-    clash(
-        web.hosts == 0 && web.hostile.is_empty(),
-        &["web.hosts", "web.hostile"],
-        "a web without a host; give it hosts, or hostile ones",
-    );
-    let sum = |shares: &[super::Decimal]| shares.iter().map(|share| share.thousandths()).sum();
-    let over = |total: u32| total > 1_000;
-    let text = "the shares of one choice add up to more than 1";
-    let codings = [web.gzip_share, web.brotli_share, web.zstd_share, web.deflate_share];
-    clash(
-        over(sum(&codings)),
-        &["web.gzip_share", "web.brotli_share", "web.zstd_share", "web.deflate_share"],
-        text,
-    );
-    let robots = [
-        web.robots_allow_share,
-        web.robots_part_share,
-        web.robots_delay_share,
-        web.robots_deny_share,
-    ];
-    clash(
-        over(sum(&robots)),
-        &[
-            "web.robots_allow_share",
-            "web.robots_part_share",
-            "web.robots_delay_share",
-            "web.robots_deny_share",
-        ],
-        text,
-    );
-    let pages = [web.not_found_share, web.server_error_share, web.redirect_share, web.binary_share];
-    clash(
-        over(sum(&pages)),
-        &[
-            "web.not_found_share",
-            "web.server_error_share",
-            "web.redirect_share",
-            "web.binary_share",
-        ],
-        text,
-    );
-    let allowances = web.requests_per_connection.iter();
-    let total = allowances.fold(0_u32, |sum, each| sum.saturating_add(each.share.thousandths()));
-    clash(over(total), &["web.requests_per_connection"], text);
-}
-
-fn is_lab_name(seed: &str) -> bool {
-    let seed = if seed.contains("://") { seed.to_owned() } else { format!("http://{seed}") };
-    let host = url::Url::parse(&seed).ok().and_then(|url| url.host_str().map(str::to_owned));
-    host.is_some_and(|host| host.ends_with(".test"))
-}
-
 /// The rules of the open web: nobody crawls it unnamed, without rest, or deaf to robots.txt.
-fn without_lab(conf: &Conf, clash: &mut Tell<'_>) {
+fn open_web(conf: &Conf, clash: &mut Tell<'_>) {
     clash(
         conf.identity.contact.is_empty(),
         &["identity.contact"],
@@ -353,6 +294,21 @@ fn without_lab(conf: &Conf, clash: &mut Tell<'_>) {
         &["politeness.delay", "politeness.delay_factor", "scope.span"],
         "with span = \"any\" a server must have some rest; set delay or delay_factor, or bound \
          the scope to servers of your own (span = \"host\")",
+    );
+}
+
+fn quality(conf: &Conf, clash: &mut Tell<'_>) {
+    let quality = &conf.quality;
+    let is_table = quality.source == Source::Table;
+    clash(
+        is_table && quality.file.is_none(),
+        &["quality.file", "quality.source"],
+        "missing: source = \"file\" needs a table; name it, or write source = \"uniform\"",
+    );
+    clash(
+        !is_table && quality.file.is_some(),
+        &["quality.file", "quality.source"],
+        "nothing reads this table; write source = \"file\", or leave it out",
     );
 }
 

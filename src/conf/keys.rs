@@ -1,15 +1,16 @@
 //! Every key of the file, once: its name, its place, what it allows. The order is the URL's
 //! journey, as in `conf/reference.toml`.
 
+mod experiment;
+
 use super::Conf;
 use super::check;
 use super::sections::{
     Burst, Coding, Connections, Digest, Fetch, Format, Identity, Job, Limits, Links, Marks, Memory,
-    Names, Pipeline, Policy, Politeness, Report, Retries, Schedule, Scheme, Scope, Span, Store,
-    Tls, UrlKey,
+    Names, Pipeline, Policy, Politeness, Qualities, Report, Retries, Schedule, Scheme, Scope, Site,
+    Source, Span, Store, Tls, UrlKey,
 };
 use super::walk::Walk;
-use super::web::{Allowance, Events, Lab, Preset, Web};
 use crate::dns::Families;
 use crate::dns::address::Block;
 use std::ops::RangeInclusive;
@@ -31,6 +32,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     scope(&mut conf.scope, walk);
     url(&mut conf.url, walk);
     schedule(&mut conf.schedule, walk);
+    quality(&mut conf.quality, walk);
     politeness(&mut conf.politeness, walk);
     retries(&mut conf.retries, walk);
     names(&mut conf.names, walk);
@@ -42,11 +44,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     store(&mut conf.store, walk);
     memory(&mut conf.memory, walk);
     report(&mut conf.report, walk);
-    walk.optional_section("lab", &mut conf.lab);
-    if let Some(section) = &mut conf.lab {
-        lab(section, walk);
-        web(&mut section.web, walk);
-    }
+    experiment::walk(conf, walk);
 }
 
 fn seconds(range: RangeInclusive<u64>) -> RangeInclusive<Duration> {
@@ -122,7 +120,36 @@ fn url(url: &mut UrlKey, walk: &mut Walk<'_>) {
 
 fn schedule(schedule: &mut Schedule, walk: &mut Walk<'_>) {
     walk.section("schedule");
-    walk.choice("policy", &mut schedule.policy, &[("bfs", Policy::Bfs)]);
+    walk.choice("policy", &mut schedule.policy, &policies());
+    walk.decimal("smoothing", &mut schedule.smoothing, 0..=990);
+    walk.decimal("speedup", &mut schedule.speedup, 1_000..=100_000);
+    let times = Duration::from_millis(1)..=60 * SECOND;
+    walk.time("connect_time_new", &mut schedule.connect_time_new, times.clone());
+    walk.time("response_time_new", &mut schedule.response_time_new, times);
+}
+
+fn policies() -> [(&'static str, Policy); 4] {
+    Policy::ALL.map(|policy| (policy.name(), policy))
+}
+
+fn quality(quality: &mut Qualities, walk: &mut Walk<'_>) {
+    let sources = [
+        ("uniform", Source::Uniform),
+        ("zipf", Source::Zipf),
+        ("file", Source::Table),
+        ("inlinks", Source::Inlinks),
+        ("opic", Source::Opic),
+    ];
+    walk.section("quality");
+    walk.choice("source", &mut quality.source, &sources);
+    walk.optional_path("file", &mut quality.file, "none");
+    walk.decimal("unlisted", &mut quality.unlisted, 0..=1_000_000);
+    walk.count("zipf_seed", &mut quality.zipf_seed, 0..=i64::MAX as u64);
+    walk.count("zipf_pages", &mut quality.zipf_pages, 1..=1_000_000_000_000);
+    walk.decimal("zipf_exponent", &mut quality.zipf_exponent, 100..=2_000);
+    let sites = [("server", Site::Server), ("domain", Site::Domain)];
+    walk.choice("site", &mut quality.site, &sites);
+    walk.count("sites_max", &mut quality.sites_max, 1_000..=100_000_000);
 }
 
 fn politeness(politeness: &mut Politeness, walk: &mut Walk<'_>) {
@@ -270,92 +297,4 @@ fn memory(memory: &mut Memory, walk: &mut Walk<'_>) {
 fn report(report: &mut Report, walk: &mut Walk<'_>) {
     walk.section("report");
     walk.time("progress_period", &mut report.progress_period, SECOND..=HOUR);
-}
-
-fn lab(lab: &mut Lab, walk: &mut Walk<'_>) {
-    let events = [
-        ("none", Events::None),
-        ("connections", Events::Connections),
-        ("requests", Events::Requests),
-    ];
-    walk.path("directory", &mut lab.directory);
-    walk.flag("manifest", &mut lab.manifest);
-    walk.choice("events", &mut lab.events, &events);
-}
-
-fn web(web: &mut Web, walk: &mut Walk<'_>) {
-    let presets = [
-        ("plain", Preset::Plain),
-        ("quickstart", Preset::Quickstart),
-        ("bench", Preset::Bench),
-        ("hostile", Preset::Hostile),
-    ];
-    let before = web.preset;
-    walk.section("web");
-    walk.choice("preset", &mut web.preset, &presets);
-    if web.preset != before {
-        *web = Web::of(web.preset);
-    }
-    web_shape(web, walk);
-    web_pages(web, walk);
-    web_hosts(web, walk);
-}
-
-/// Largest sigma of a lognormal, in thousandths: beyond it draws are all or nothing.
-const SIGMA_MAX: u32 = 5_000;
-/// Shares are from 0 to 1, in thousandths.
-const SHARE: RangeInclusive<u32> = 0..=1_000;
-
-fn web_shape(web: &mut Web, walk: &mut Walk<'_>) {
-    walk.count("seed", &mut web.seed, 0..=i64::MAX as u64);
-    walk.count("hosts", &mut web.hosts, 0..=10_000_000);
-    walk.count("seeds", &mut web.seeds, 1..=10_000_000);
-    walk.count("pages", &mut web.pages, 1..=1_000_000_000);
-    walk.decimal("pages_sigma", &mut web.pages_sigma, 0..=SIGMA_MAX);
-    walk.count("hosts_per_domain", &mut web.hosts_per_domain, 1..=1_000_000);
-    walk.count("hosts_per_address", &mut web.hosts_per_address, 1..=1_000_000);
-    walk.count("fanout", &mut web.fanout, 1..=1_000);
-    walk.count("host_fanout", &mut web.host_fanout, 1..=1_000);
-    walk.count("links_per_page", &mut web.links_per_page, 0..=10_000);
-    walk.decimal("links_sigma", &mut web.links_sigma, 0..=SIGMA_MAX);
-    walk.decimal("locality", &mut web.locality, SHARE);
-    walk.count("link_skew", &mut web.link_skew, 1..=10);
-    walk.decimal("odd_links_share", &mut web.odd_links_share, SHARE);
-    walk.decimal("noise_share", &mut web.noise_share, SHARE);
-}
-
-fn web_pages(web: &mut Web, walk: &mut Walk<'_>) {
-    walk.size("page_bytes", &mut web.page_bytes, 0..=16 << 20);
-    walk.decimal("page_bytes_sigma", &mut web.page_bytes_sigma, 0..=SIGMA_MAX);
-    walk.decimal("not_found_share", &mut web.not_found_share, SHARE);
-    walk.decimal("server_error_share", &mut web.server_error_share, SHARE);
-    walk.decimal("redirect_share", &mut web.redirect_share, SHARE);
-    walk.decimal("duplicate_share", &mut web.duplicate_share, SHARE);
-    walk.decimal("binary_share", &mut web.binary_share, SHARE);
-}
-
-fn web_hosts(web: &mut Web, walk: &mut Walk<'_>) {
-    walk.time("think_time", &mut web.think_time, seconds(0..=60));
-    walk.decimal("think_time_sigma", &mut web.think_time_sigma, 0..=SIGMA_MAX);
-    walk.decimal("think_jitter", &mut web.think_jitter, 0..=SIGMA_MAX);
-    let allowances = "a list of \"REQUESTS for SHARE\"";
-    let place = &mut web.requests_per_connection;
-    walk.list("requests_per_connection", place, allowances, Allowance::read, Allowance::to_string);
-    walk.decimal("silent_close_share", &mut web.silent_close_share, SHARE);
-    walk.time("idle_time", &mut web.idle_time, SECOND..=HOUR);
-    walk.decimal("http10_share", &mut web.http10_share, SHARE);
-    walk.decimal("tls_share", &mut web.tls_share, SHARE);
-    walk.decimal("chunked_share", &mut web.chunked_share, SHARE);
-    walk.decimal("gzip_share", &mut web.gzip_share, SHARE);
-    walk.decimal("brotli_share", &mut web.brotli_share, SHARE);
-    walk.decimal("zstd_share", &mut web.zstd_share, SHARE);
-    walk.decimal("deflate_share", &mut web.deflate_share, SHARE);
-    walk.decimal("robots_allow_share", &mut web.robots_allow_share, SHARE);
-    walk.decimal("robots_part_share", &mut web.robots_part_share, SHARE);
-    walk.decimal("robots_delay_share", &mut web.robots_delay_share, SHARE);
-    walk.decimal("robots_deny_share", &mut web.robots_deny_share, SHARE);
-    walk.time("crawl_delay", &mut web.crawl_delay, Duration::ZERO..=HOUR);
-    let hostile = |text: &str| check::hostile(text).map(|()| text.to_owned());
-    let kinds = "a list of kinds, or \"quick\", \"all\"";
-    walk.list("hostile", &mut web.hostile, kinds, hostile, String::clone);
 }

@@ -12,10 +12,14 @@
 //! No file is opened here: the text comes in. Paths in it are relative to the directory the
 //! program is started in. Source of the format: TOML 1.0.
 
+mod change;
 mod check;
+pub mod compare;
 mod keys;
 mod mistake;
+mod schedule;
 pub mod sections;
+mod sim;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -23,16 +27,19 @@ mod units;
 mod walk;
 mod web;
 
+pub use compare::{Change, Compare, Over, Value, Variant, Worth};
 pub use mistake::{Mistake, Mistakes};
 pub use sections::{
     Burst, Coding, Connections, Digest, Fetch, Format, Identity, Job, Limits, Links, Marks, Memory,
-    Names, Pipeline, Policy, Politeness, Report, Retries, Schedule, Scheme, Scope, Span, Store,
-    Tls, UrlKey,
+    Names, Pipeline, Policy, Politeness, Qualities, Report, Retries, Schedule, Scheme, Scope, Site,
+    Source, Span, Store, Tls, UrlKey,
 };
-pub use units::Decimal;
+pub use sim::Sim;
+pub use units::{Cost, Decimal};
 pub use walk::Key;
 pub use web::{Allowance, Events, Lab, Preset, Web};
 
+use check::Clash;
 use mistake::{MISTAKES_MAX, suffice};
 use toml::de::{DeTable, DeValue};
 use walk::{Walk, line_of};
@@ -52,6 +59,8 @@ pub struct Conf {
     pub url: UrlKey,
     /// Who comes first.
     pub schedule: Schedule,
+    /// What URLs are thought to be worth.
+    pub quality: Qualities,
     /// How much, how often.
     pub politeness: Politeness,
     /// What is tried again.
@@ -76,6 +85,12 @@ pub struct Conf {
     pub report: Report,
     /// The lab that is crawled in place of the open web.
     pub lab: Option<Lab>,
+    /// The web that the lab serves, or that crawls are compared on.
+    pub web: Web,
+    /// The simulated world that crawls are compared in.
+    pub sim: Sim,
+    /// Which crawls are compared.
+    pub compare: Option<Compare>,
 }
 
 impl Conf {
@@ -84,6 +99,11 @@ impl Conf {
     /// # Errors
     /// All mistakes there are, of syntax first: a text that is no TOML is not looked at further.
     pub fn parse(text: &str, file: &str) -> Result<Self, Mistakes> {
+        Self::read(text, file, change::mistakes)
+    }
+
+    /// Reads a text; `more` finds what is wrong with a configuration that is right otherwise.
+    fn read(text: &str, file: &str, more: fn(&Self) -> Vec<Clash>) -> Result<Self, Mistakes> {
         let (root, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             let told = errors.iter().take(MISTAKES_MAX + 1);
@@ -96,12 +116,21 @@ impl Conf {
         keys::walk(&mut conf, &mut walk);
         let mut mistakes = walk.into_mistakes();
         unknown(text, root, &mut mistakes);
-        contradictions(text, root, &conf, &mut mistakes);
+        let alone = ["web", "sim"].map(|section| root.contains_key(section));
+        tell(check::clashes(&conf, alone), text, root, &mut mistakes);
+        if mistakes.is_empty() {
+            tell(more(&conf), text, root, &mut mistakes);
+        }
         if mistakes.is_empty() { Ok(conf) } else { Err(Mistakes::new(file, mistakes)) }
     }
 
-    /// Every key with its value and what it allows, in the order of the file; those of the lab
-    /// only if there is one.
+    /// Whether what is crawled is a web of its own, on this machine: the lab, or a simulated one.
+    pub fn is_experiment(&self) -> bool {
+        self.lab.is_some() || self.compare.is_some()
+    }
+
+    /// Every key with its value and what it allows, in the order of the file; those of webs of its
+    /// own only if it has one.
     pub fn keys(&self) -> Vec<Key> {
         let mut walk = Walk::listing();
         keys::walk(&mut self.clone(), &mut walk);
@@ -110,17 +139,7 @@ impl Conf {
 
     /// The text that reads back as this configuration: every key, every default.
     pub fn render(&self) -> String {
-        let mut text = String::new();
-        let mut section = "";
-        for key in self.keys() {
-            if key.section != section {
-                section = key.section;
-                let gap = if text.is_empty() { "" } else { "\n" };
-                text.push_str(&format!("{gap}[{section}]\n"));
-            }
-            text.push_str(&format!("{} = {}\n", key.name, key.value));
-        }
-        text
+        walk::render(&self.keys())
     }
 }
 
@@ -131,7 +150,8 @@ fn syntax(text: &str, error: &toml::de::Error) -> Mistake {
 
 /// Keys and sections of the file that the code does not know.
 fn unknown(text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
-    let known = Conf { lab: Some(Lab::default()), ..Conf::default() }.keys();
+    let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
+    let known = Conf { lab, compare, ..Conf::default() }.keys();
     let mut tell = |at: usize, key: String, fault: String| {
         mistakes.push(Mistake { line: Some(line_of(text, at)), key, text: fault });
         suffice(mistakes)
@@ -196,10 +216,9 @@ fn homes(name: &str, known: &[Key]) -> String {
     sections.join(" or ")
 }
 
-/// What contradicts what, unless one of the keys concerned is a mistake already.
-fn contradictions(text: &str, root: &DeTable<'_>, conf: &Conf, mistakes: &mut Vec<Mistake>) {
-    let lone_web = conf.lab.is_none() && root.contains_key("web");
-    for clash in check::clashes(conf, lone_web) {
+/// Tells what contradicts what, unless one of the keys concerned is a mistake already.
+fn tell(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
+    for clash in clashes {
         let is_wrong = |key: &str| mistakes.iter().any(|mistake| mistake.key == key);
         if !clash.keys.iter().copied().any(is_wrong) {
             let key = clash.keys[0].to_owned();

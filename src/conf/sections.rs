@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use super::schedule::{Policy, Qualities, Schedule, Site, Source};
 pub use super::target::{Identity, Job, Limits, Scheme, Scope, Span, UrlKey};
 
 const fn seconds(count: u64) -> Duration {
@@ -346,26 +347,6 @@ impl Default for Memory {
             robots: 64 << 20,
         }
     }
-}
-
-/// `[schedule]`: who comes first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schedule {
-    /// The order of servers and of URLs.
-    pub policy: Policy,
-}
-
-impl Default for Schedule {
-    fn default() -> Self {
-        Self { policy: Policy::Bfs }
-    }
-}
-
-/// The order of servers and of the URLs of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// Both first in, first out.
-    Bfs,
 }
 
 /// `[store]`: what is kept of what was fetched.

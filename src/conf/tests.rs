@@ -1,7 +1,8 @@
 //! Tables of mistakes and contradictions; laws of reading and printing.
 
+mod experiment;
+
 use super::*;
-use crate::web::{Hostile, Settings};
 use std::collections::BTreeMap;
 
 /// A configuration of the open web that is right, with `more` added to it.
@@ -22,7 +23,13 @@ fn mistakes(text: &str) -> Vec<String> {
 }
 
 fn every_key() -> Vec<Key> {
-    Conf { lab: Some(Lab::default()), ..Conf::default() }.keys()
+    experiments().keys()
+}
+
+/// Every section there is.
+fn experiments() -> Conf {
+    let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
+    Conf { lab, compare, ..Conf::default() }
 }
 
 #[test]
@@ -80,8 +87,9 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "not of the closed set",
     ),
     (
-        "[schedule]\npolicy = \"quality\"",
-        "x.toml:4: schedule.policy: \"quality\" is not known; allowed: \"bfs\"",
+        "[schedule]\npolicy = \"qualty\"",
+        "x.toml:4: schedule.policy: \"qualty\" is not known; allowed: \"bfs\", \"performance\", \
+             \"quality\" or \"capability\"; did you mean \"quality\"?",
         "only what exists is accepted",
     ),
     (
@@ -129,7 +137,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     ("scope = 1", "x.toml:3: scope: is a section; write it as [scope]", "no table"),
     ("[[scope]]", "x.toml:3: scope: is a section; write it as [scope]", "a table of tables"),
-    ("[web]", "x.toml:3: web: nothing serves this web; add [lab], or leave [web] out", "no lab"),
+    (
+        "[web]",
+        "x.toml:3: web: nothing serves this web; add [lab] or [compare], or leave [web] out",
+        "no lab",
+    ),
 ];
 
 #[test]
@@ -279,17 +291,6 @@ const CLASHES: &[Case] = &[
     (lab, "job.seeds = [\"https://a.org/\"]", Some("job.seeds"), "a seed outside the lab"),
     (lab, "names.servers = [\"9.9.9.9\"]", Some("names.servers"), "not the lab's resolver"),
     (lab, "names.hosts_file = \"h\"", Some("names.hosts_file"), "not the lab's resolver"),
-    (lab, "web = { hosts = 0, hostile = [] }", Some("web.hosts"), "a web of nothing"),
-    (lab, "web = { hosts = 0 }", None, "hostile hosts only"),
-    (lab, "web = { gzip_share = 0.9 }", Some("web.gzip_share"), "more than every host"),
-    (lab, "web = { robots_deny_share = 0.9 }", Some("web.robots_allow_share"), "as above"),
-    (lab, "web = { redirect_share = 1 }", Some("web.not_found_share"), "as above, of pages"),
-    (
-        lab,
-        "web.requests_per_connection = [\"1 for 0.6\", \"2 for 0.5\"]",
-        Some("web.requests_per_connection"),
-        "as above",
-    ),
     (lab, "politeness.robots = false", None, "the lab is our own"),
     (open, "politeness.robots = false", Some("politeness.robots"), "deaf on the open web"),
     (open, "politeness.robots = false\nscope.span = \"host\"", None, "on named hosts"),
@@ -358,7 +359,11 @@ const CLASHES: &[Case] = &[
 
 #[test]
 fn contradictions() {
-    for (whole, more, expected, why) in CLASHES {
+    hold(CLASHES);
+}
+
+fn hold(cases: &[Case]) {
+    for (whole, more, expected, why) in cases {
         let told = mistakes(&whole(more));
         match expected {
             Some(key) => {
@@ -391,37 +396,6 @@ fn many_mistakes_end_at_a_hundred() {
 fn a_mistake_is_not_told_twice() {
     let told = mistakes("job.seeds = 1\nidentity.contact = \"nobody\"");
     assert_eq!(told.len(), 2, "{told:#?}");
-}
-
-#[test]
-fn a_preset_is_where_others_start() {
-    let text = lab("[web]\nhosts = 7\npreset = \"hostile\"\n");
-    let web = Conf::parse(&text, "x.toml").expect("valid").lab.expect("a lab").web;
-    assert_eq!(web, Web { hosts: 7, ..Web::of(Preset::Hostile) });
-    for preset in [Preset::Plain, Preset::Quickstart, Preset::Bench, Preset::Hostile] {
-        assert_eq!(Web::of(preset).preset, preset);
-    }
-}
-
-#[test]
-fn presets_are_the_web_s_own() {
-    assert_eq!(Web::of(Preset::Plain).settings(), Settings::default());
-    assert_eq!(Web::of(Preset::Quickstart).settings(), Settings::quickstart());
-    assert_eq!(Web::of(Preset::Bench).settings(), Settings::bench(64));
-    assert_eq!(Web::of(Preset::Hostile).settings(), Settings::hostile());
-}
-
-#[test]
-fn hostile_hosts_are_named_or_grouped() {
-    let kinds = |names: &[&str]| {
-        let hostile = names.iter().map(ToString::to_string).collect();
-        Web { hostile, ..Web::of(Preset::Plain) }.settings().hostile
-    };
-    assert_eq!(kinds(&["reset", "drip"]), [Hostile::Drip, Hostile::Reset]);
-    assert_eq!(kinds(&["reset", "all", "reset"]), Hostile::ALL);
-    let quick = kinds(&["quick"]);
-    assert!(!quick.is_empty() && quick.len() < Hostile::ALL.len());
-    assert_eq!(kinds(&[]), []);
 }
 
 #[test]
@@ -470,7 +444,10 @@ fn ranges_hold_at_both_ends() {
         let Some((least, most)) = ends(&key.allowed) else { continue };
         ranges += 1;
         let refused = |value: &str| {
-            let told = mistakes(&lab(&format!("{}.{} = {value}", key.section, key.name)));
+            let line = format!("{}.{} = {value}", key.section, key.name);
+            // Without a comparison nothing reads the simulated world.
+            let study = if key.section == "compare" { "" } else { "compare = {}\n" };
+            let told = mistakes(&lab(&format!("{study}{line}")));
             told.iter().any(|line| line.contains("too little") || line.contains("too much"))
         };
         assert!(!refused(least) && !refused(most), "{key:?}");
@@ -497,6 +474,7 @@ fn law_what_is_printed_reads_back() {
     for _ in 0..1_200 {
         let mut sections: BTreeMap<&str, String> = BTreeMap::new();
         sections.insert("lab", String::new());
+        sections.insert("compare", String::new());
         let mut used = Vec::new();
         for _ in 0..random.below(6) {
             let key = &keys[random.below(keys.len())];
@@ -524,6 +502,7 @@ fn another_value(key: &Key, random: &mut Random) -> String {
     let quoted: Vec<&str> = key.allowed.split('"').skip(1).step_by(2).collect();
     match (key.allowed.as_str(), quoted.as_slice()) {
         ("true or false", _) => ["true", "false"][random.below(2)].to_owned(),
+        ("a list of values of that key" | "section.key, or \"none\"", _) => key.value.clone(),
         ("a list of URLs", _) => "[\"http://\\\"quoted\\\".test/\", \"h.test\"]".to_owned(),
         ("a path", _) => "\"a \\\\ \\\"b\\\" \\t ü\"".to_owned(),
         ("a list of regular expressions", _) => r#"["\\d+\"", 'a\.b']"#.to_owned(),
@@ -540,7 +519,7 @@ fn another_value(key: &Key, random: &mut Random) -> String {
 
 #[test]
 fn law_no_text_makes_it_panic() {
-    let text = Conf { lab: Some(Lab::default()), ..Conf::default() }.render();
+    let text = experiments().render();
     let pieces = ["\"", "[", "]", "=", "\n", "9", "-", ".", "\\", "\u{fffd}", "ü", "#", "{"];
     let mut random = Random(11);
     let (mut right, mut wrong) = (0, 0);

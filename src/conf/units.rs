@@ -4,7 +4,8 @@
 //! print is read back as the same value; nothing overflows silently. Text that can't be read is
 //! refused with the words that would have been right.
 //! Durations count in `us`, `ms`, `s`, `m`, `h`, `d`, down to the microsecond; sizes in `B`, in
-//! `KiB` to `TiB` (powers of 1,024) and in `KB` to `TB` (powers of 1,000), down to the byte.
+//! `KiB` to `TiB` (powers of 1,024) and in `KB` to `TB` (powers of 1,000), down to the byte; costs
+//! of a core in `ps`, `ns`, `us`, `ms`, `s`.
 
 use std::fmt;
 use std::time::Duration;
@@ -31,6 +32,10 @@ const SIZE_UNITS: [(&str, u64); 9] = [
     ("KB", 1_000),
     ("B", 1),
 ];
+
+/// Units of a core's work in picoseconds, the largest first.
+const COST_UNITS: [(&str, u64); 5] =
+    [("s", 1_000_000_000_000), ("ms", 1_000_000_000), ("us", 1_000_000), ("ns", 1_000), ("ps", 1)];
 
 /// Reads `10s`, `500ms`, `1.5h`.
 pub(super) fn read_time(text: &str) -> Result<Duration, String> {
@@ -129,6 +134,57 @@ fn show_with_unit(value: u64, units: &[(&str, u64)]) -> String {
         .find(|(_, scale)| value.is_multiple_of(*scale))
         .expect("the last unit is one and divides everything");
     format!("{}{name}", value / scale)
+}
+
+/// Time that a core takes for something small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost {
+    picoseconds: u64,
+}
+
+impl Cost {
+    /// One nanosecond.
+    pub(super) const NANOSECOND: Self = Self::from_picoseconds(1_000);
+
+    /// So many picoseconds.
+    pub const fn from_picoseconds(picoseconds: u64) -> Self {
+        Self { picoseconds }
+    }
+
+    /// In picoseconds.
+    pub const fn picoseconds(self) -> u64 {
+        self.picoseconds
+    }
+
+    /// In nanoseconds; a part of one counts as a whole.
+    pub const fn nanoseconds(self) -> u64 {
+        self.picoseconds.div_ceil(1_000)
+    }
+
+    /// Reads `3ms`, `350ns`.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let units = "ps, ns, us, ms and s";
+        let read = read_with_unit(text, &COST_UNITS).map_err(|bad| match bad {
+            Bad::NoUnit(number) => {
+                format!("{text:?} has no unit; write \"{number}us\" or \"{number}ns\" ({units})")
+            }
+            Bad::Unit(unit) => format!("{text:?}: no unit {unit:?}; the units are {units}"),
+            Bad::Number => format!("{text:?} is no duration; write it like \"350ns\""),
+            Bad::TooFine => format!("{text:?} is finer than a picosecond"),
+            Bad::TooLarge => format!("{text:?} is longer than any cost"),
+        });
+        read.map(Self::from_picoseconds)
+    }
+}
+
+/// In the largest unit that holds it exactly.
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.picoseconds {
+            0 => f.write_str("0ns"),
+            picoseconds => f.write_str(&show_with_unit(picoseconds, &COST_UNITS)),
+        }
+    }
 }
 
 /// A number with up to three decimals, exact: factors and shares.
@@ -262,6 +318,27 @@ mod tests {
     }
 
     #[test]
+    fn costs_are_read() {
+        let cases: &[(&str, Result<u64, &str>, &str)] = &[
+            ("3ms", Ok(3_000_000_000), "what a reply cost in 2003"),
+            ("350ns", Ok(350_000), "what a byte did"),
+            ("0.35us", Ok(350_000), "the same"),
+            ("1ps", Ok(1), "the finest unit"),
+            ("0ns", Ok(0), "zero needs a unit too"),
+            ("0.5ps", Err("finer"), "below it"),
+            ("3", Err("write \"3us\" or \"3ns\""), "no unit"),
+            ("1m", Err("no unit \"m\""), "minutes are no costs"),
+            ("x", Err("no duration"), "no number"),
+            ("99999999s", Err("longer"), "past 64 bits"),
+        ];
+        for (text, expected, why) in cases {
+            let got = Cost::read(text).map(Cost::picoseconds);
+            check(text, got, expected, why);
+        }
+        assert_eq!(Cost::from_picoseconds(1_001).nanoseconds(), 2, "a part counts as a whole");
+    }
+
+    #[test]
     fn law_what_is_shown_reads_back() {
         let mut state = 1_u64;
         let mut next = || {
@@ -276,6 +353,8 @@ mod tests {
             let round = next() % 10_000 * TIME_UNITS[next() as usize % 6].1;
             let time = Duration::from_micros(round);
             assert_eq!(read_time(&show_time(time)), Ok(time));
+            let cost = Cost::from_picoseconds(us);
+            assert_eq!(Cost::read(&cost.to_string()), Ok(cost));
             let decimal = Decimal::from_thousandths(thousandths);
             assert_eq!(Decimal::read(&decimal.to_string()), Ok(decimal));
         }

@@ -5,13 +5,21 @@
 //! Laws: a key that is absent leaves its default; a value that can't be used leaves it too, and
 //! a [`Mistake`]; the text a walk lists for a value reads back as that value.
 
+mod values;
+
+use super::compare::Value;
 use super::mistake::{Mistake, suffice};
-use super::units::{Decimal, read_size, read_time, show_size, show_time};
-use std::ops::{Range, RangeInclusive};
+use super::units::{Cost, Decimal, show_size, show_time};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use values::{
+    Refused, choice_names, count_range, in_range, narrow, offer, read_choice, read_count,
+    read_decimal, read_item, read_list, read_path, read_size_in, read_time_in, read_value,
+    show_choice, show_count, show_list, size_range, text_with_unit, time_range, wide, wrong_type,
+};
 
 /// The word for "no limit", "no file": what an optional value is when it is not given.
 const NONE: &str = "none";
@@ -45,16 +53,6 @@ struct Reader<'a> {
     text: &'a str,
     root: &'a DeTable<'a>,
     mistakes: Vec<Mistake>,
-}
-
-/// Why a value can't be used: what is wrong, and where in the file if not at the value's start.
-/// A list may have several faults.
-struct Refused(Vec<(String, Option<Range<usize>>)>);
-
-impl From<String> for Refused {
-    fn from(text: String) -> Self {
-        Self(vec![(text, None)])
-    }
 }
 
 impl<'a> Walk<'a> {
@@ -205,6 +203,26 @@ impl<'a> Walk<'a> {
         });
     }
 
+    /// What a core takes for something, in whole steps of `finest`.
+    pub(super) fn cost(
+        &mut self,
+        name: &'static str,
+        place: &mut Cost,
+        range: RangeInclusive<Cost>,
+        finest: Cost,
+    ) {
+        let allowed = format!("\"{}\" to \"{}\"", range.start(), range.end());
+        let read = |value: &DeValue<'_>| {
+            let text = text_with_unit(value, "a duration", "350ns")?;
+            let cost = Cost::read(&text)?;
+            if !cost.picoseconds().is_multiple_of(finest.picoseconds()) {
+                return Err(format!("{text:?} is finer than {finest}").into());
+            }
+            Ok(in_range(cost, *range.start(), *range.end(), &quote(&text), &allowed)?)
+        };
+        self.key(name, place, allowed.clone(), read, |cost| quote(&cost.to_string()));
+    }
+
     /// A number with up to three decimals; the range in thousandths.
     pub(super) fn decimal(
         &mut self,
@@ -296,7 +314,7 @@ impl<'a> Walk<'a> {
     ) {
         let allowed = format!("a list of {}", choice_names(names));
         let read = |value: &DeValue<'_>| {
-            let list = read_list(value, |text| read_choice(text, names))?;
+            let list = read_list(value, |item| read_item(item, |text| read_choice(text, names)))?;
             let twice = (1..list.len()).find(|&at| list[..at].contains(&list[at]));
             match twice {
                 Some(at) => {
@@ -305,7 +323,7 @@ impl<'a> Walk<'a> {
                 None => Ok(list),
             }
         };
-        let show = |list: &Vec<T>| show_list(list, |value| show_choice(*value, names).to_owned());
+        let show = |list: &Vec<T>| show_list(list, |value| quote(show_choice(*value, names)));
         self.key(name, place, allowed, read, show);
     }
 
@@ -334,8 +352,16 @@ impl<'a> Walk<'a> {
         read: impl Fn(&str) -> Result<T, String>,
         show: impl Fn(&T) -> String,
     ) {
-        let read_all = |value: &DeValue<'_>| read_list(value, &read);
-        self.key(name, place, allowed.to_owned(), read_all, |list| show_list(list, &show));
+        let read_all = |value: &DeValue<'_>| read_list(value, |item| read_item(item, &read));
+        let show_all = |list: &Vec<T>| show_list(list, |item| quote(&show(item)));
+        self.key(name, place, allowed.to_owned(), read_all, show_all);
+    }
+
+    /// A list of values for another key, kept as TOML.
+    pub(super) fn values(&mut self, name: &'static str, place: &mut Vec<Value>, allowed: &str) {
+        let read = |value: &DeValue<'_>| read_list(value, read_value);
+        let show = |list: &Vec<Value>| show_list(list, Value::to_string);
+        self.key(name, place, allowed.to_owned(), read, show);
     }
 
     /// What all kinds of keys come to: read it if the file has it, or list it.
@@ -380,6 +406,21 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The keys as a file.
+pub(super) fn render(keys: &[Key]) -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for key in keys {
+        if key.section != section {
+            section = key.section;
+            let gap = if text.is_empty() { "" } else { "\n" };
+            text.push_str(&format!("{gap}[{section}]\n"));
+        }
+        text.push_str(&format!("{} = {}\n", key.name, key.value));
+    }
+    text
+}
+
 /// Line of the byte at `offset`, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
@@ -404,188 +445,4 @@ pub(super) fn quote(text: &str) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-fn read_count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<u64, String> {
-    let allowed = count_range(range);
-    let Some(integer) = value.as_integer() else {
-        let example = range.start().to_string();
-        return Err(wrong_type(value, "a whole number", &example));
-    };
-    match u64::from_str_radix(integer.as_str().trim_start_matches('+'), integer.radix()) {
-        Ok(count) => in_range(count, *range.start(), *range.end(), &show_count(count), &allowed),
-        Err(_) => Err(format!("{integer} is out of range; allowed: {allowed}")),
-    }
-}
-
-fn read_time_in(value: &DeValue<'_>, range: &RangeInclusive<Duration>) -> Result<Duration, String> {
-    let text = text_with_unit(value, "a duration", "10s")?;
-    let time = read_time(&text)?;
-    in_range(time, *range.start(), *range.end(), &quote(&text), &time_range(range))
-}
-
-fn read_size_in(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<u64, String> {
-    let text = text_with_unit(value, "a size", "2MiB")?;
-    let size = read_size(&text)?;
-    in_range(size, *range.start(), *range.end(), &quote(&text), &size_range(range))
-}
-
-/// The text of a value that needs a unit; a bare number is let through, to be told its unit.
-fn text_with_unit(value: &DeValue<'_>, wanted: &str, example: &str) -> Result<String, String> {
-    match value {
-        DeValue::String(text) => Ok(text.to_string()),
-        DeValue::Integer(number) => Ok(number.to_string()),
-        DeValue::Float(number) => Ok(number.to_string()),
-        _ => Err(wrong_type(value, wanted, &quote(example))),
-    }
-}
-
-fn read_decimal(value: &DeValue<'_>) -> Result<Decimal, String> {
-    match value {
-        DeValue::Integer(number) if number.radix() == 10 => Decimal::read(number.as_str()),
-        DeValue::Float(number) => Decimal::read(number.as_str()),
-        _ => Err(wrong_type(value, "a number", "2.5")),
-    }
-}
-
-fn read_list<T>(
-    value: &DeValue<'_>,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, Refused> {
-    let Some(items) = value.as_array() else {
-        return Err(wrong_type(value, "a list", "[\"...\", \"...\"]").into());
-    };
-    let mut list = Vec::with_capacity(items.len());
-    let mut faults = Vec::new();
-    for item in items.iter() {
-        let value = item.get_ref();
-        let text = value.as_str().ok_or_else(|| wrong_type(value, "text in the list", "in quotes"));
-        match text.and_then(&read) {
-            Ok(read) => list.push(read),
-            Err(text) => faults.push((text, Some(item.span()))),
-        }
-    }
-    if faults.is_empty() { Ok(list) } else { Err(Refused(faults)) }
-}
-
-/// The list as TOML: on one line if it is short, else on several.
-fn show_list<T>(list: &[T], show: impl Fn(&T) -> String) -> String {
-    const COLUMNS: usize = 76;
-    let items: Vec<String> = list.iter().map(|item| quote(&show(item))).collect();
-    let line = items.join(", ");
-    if line.len() <= COLUMNS {
-        return format!("[{line}]");
-    }
-    let mut shown = "[".to_owned();
-    let mut column = COLUMNS;
-    for item in items {
-        if column + item.len() > COLUMNS {
-            shown.push_str("\n   ");
-            column = 0;
-        }
-        shown.push_str(&format!(" {item},"));
-        column += item.len() + 2;
-    }
-    shown.push_str("\n]");
-    shown
-}
-
-fn read_path(text: &str) -> Result<PathBuf, String> {
-    if text.is_empty() || text.contains('\0') {
-        return Err(format!("{text:?} names no file"));
-    }
-    Ok(PathBuf::from(text))
-}
-
-fn read_choice<T: Copy>(text: &str, names: &[(&str, T)]) -> Result<T, String> {
-    let found = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-    found.ok_or_else(|| {
-        let near = super::mistake::nearest(text, names.iter().map(|(name, _)| *name));
-        let near = near.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default();
-        format!("{text:?} is not known; allowed: {}{near}", choice_names(names))
-    })
-}
-
-fn show_choice<'n, T: Copy + PartialEq>(value: T, names: &[(&'n str, T)]) -> &'n str {
-    let found = names.iter().find(|(_, each)| *each == value);
-    found.map(|(name, _)| *name).expect("every value of a closed set has a name")
-}
-
-fn choice_names<T>(names: &[(&str, T)]) -> String {
-    let names: Vec<String> = names.iter().map(|(name, _)| quote(name)).collect();
-    match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => names.concat(),
-    }
-}
-
-fn in_range<T: PartialOrd>(
-    value: T,
-    least: T,
-    most: T,
-    shown: &str,
-    allowed: &str,
-) -> Result<T, String> {
-    if value < least {
-        Err(format!("{shown} is too little; allowed: {allowed}"))
-    } else if value > most {
-        Err(format!("{shown} is too much; allowed: {allowed}"))
-    } else {
-        Ok(value)
-    }
-}
-
-/// The number as TOML, its digits in groups of three.
-fn show_count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut shown = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            shown.push('_');
-        }
-        shown.push(digit);
-    }
-    shown
-}
-
-fn count_range(range: &RangeInclusive<u64>) -> String {
-    format!("{} to {}", show_count(*range.start()), show_count(*range.end()))
-}
-
-fn time_range(range: &RangeInclusive<Duration>) -> String {
-    format!("\"{}\" to \"{}\"", show_time(*range.start()), show_time(*range.end()))
-}
-
-fn size_range(range: &RangeInclusive<u64>) -> String {
-    format!("\"{}\" to \"{}\"", show_size(*range.start()), show_size(*range.end()))
-}
-
-fn wrong_type(value: &DeValue<'_>, wanted: &str, example: &str) -> String {
-    let found = match value {
-        DeValue::String(text) => format!("the text {text:?}"),
-        DeValue::Integer(number) => format!("the number {number}"),
-        DeValue::Float(number) => format!("the number {number}"),
-        DeValue::Boolean(flag) => format!("{flag}"),
-        DeValue::Datetime(date) => format!("the date {date}"),
-        DeValue::Array(_) => "a list".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
-    };
-    format!("{found} stands where {wanted} is wanted; write it {}", like(example))
-}
-
-/// `like 5`, but `in quotes` as it is.
-fn like(example: &str) -> String {
-    if example == "in quotes" { example.to_owned() } else { format!("like {example}") }
-}
-
-fn offer(word: &str, text: String) -> String {
-    format!("{text}, or write \"{word}\"")
-}
-
-fn wide<T: TryInto<u64>>(value: T) -> u64 {
-    value.try_into().ok().expect("counts and sizes are not negative and fit 64 bits")
-}
-
-fn narrow<T: TryFrom<u64>>(value: u64) -> T {
-    T::try_from(value).ok().expect("the range of a key fits the type of its place")
 }

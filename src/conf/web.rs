@@ -1,7 +1,10 @@
 //! `[lab]` and `[web]`: a synthetic web on loopback, and what it is like.
 //!
 //! A file with `[lab]` crawls that web and nothing else: names are resolved by the lab's own
-//! server, which knows no name outside `.test`. `[web]` describes it, starting from a preset.
+//! server, which knows no name outside `.test`. `[web]` describes it, starting from a preset, for
+//! the lab and for simulated crawls alike.
+
+mod presets;
 
 use super::units::Decimal;
 use crate::web::{Hostile, Settings, Spread, TimeSpread};
@@ -17,18 +20,11 @@ pub struct Lab {
     pub manifest: bool,
     /// What it writes down of what happened to it.
     pub events: Events,
-    /// `[web]`: the web it serves.
-    pub web: Web,
 }
 
 impl Default for Lab {
     fn default() -> Self {
-        Self {
-            directory: PathBuf::from("jobs/lab"),
-            manifest: true,
-            events: Events::None,
-            web: Web::default(),
-        }
+        Self { directory: PathBuf::from("jobs/lab"), manifest: true, events: Events::None }
     }
 }
 
@@ -54,6 +50,10 @@ pub enum Preset {
     Bench,
     /// Every hostile host there is, and ten that behave.
     Hostile,
+    /// A university's web of 2003, as the paper on crawl capability describes it.
+    Of2003,
+    /// Today's web, as archives of it measure it.
+    Of2025,
 }
 
 /// `[web]`: what the synthetic web is like. Shares are of hosts or of pages, from 0 to 1.
@@ -61,6 +61,8 @@ pub enum Preset {
 pub struct Web {
     /// What the other values are where the file is silent.
     pub preset: Preset,
+    /// Folder of a link graph that pages and links are taken from; `None`: they are drawn.
+    pub graph: Option<PathBuf>,
     /// Decides every draw.
     pub seed: u64,
     /// Hosts that behave.
@@ -111,6 +113,27 @@ pub struct Web {
     pub think_time_sigma: Decimal,
     /// Time to the first byte: sigma of the lognormal from reply to reply.
     pub think_jitter: Decimal,
+    /// Time there and back through the network: the median over hosts. In simulation only, as are
+    /// all further times and rates.
+    pub round_trip: Duration,
+    /// That time: sigma of the lognormal over hosts.
+    pub round_trip_sigma: Decimal,
+    /// That time: sigma of the lognormal from message to message.
+    pub round_trip_jitter: Decimal,
+    /// Time to accept a connection, beyond the round trip: the median over hosts.
+    pub accept_time: Duration,
+    /// Time to accept: sigma of the lognormal over hosts.
+    pub accept_time_sigma: Decimal,
+    /// Time of a look-up: the median over hosts.
+    pub name_time: Duration,
+    /// Time of a look-up: sigma of the lognormal over hosts.
+    pub name_time_sigma: Decimal,
+    /// Bytes per second of a host: the median; `None` is unlimited.
+    pub rate: Option<u64>,
+    /// Bytes per second: sigma of the lognormal over hosts.
+    pub rate_sigma: Decimal,
+    /// How many times shorter a coded body is.
+    pub coded_ratio: Decimal,
     /// Requests allowed on a connection.
     pub requests_per_connection: Vec<Allowance>,
     /// Hosts that close at their limit without a word.
@@ -154,10 +177,6 @@ pub struct Allowance {
     pub share: Decimal,
 }
 
-const fn decimal(thousandths: u32) -> Decimal {
-    Decimal::from_thousandths(thousandths)
-}
-
 impl Default for Web {
     fn default() -> Self {
         Self::of(Preset::Quickstart)
@@ -165,127 +184,13 @@ impl Default for Web {
 }
 
 impl Web {
-    /// The web of a preset.
-    pub fn of(preset: Preset) -> Self {
-        match preset {
-            Preset::Plain => Self::plain(),
-            Preset::Quickstart => Self::quickstart(),
-            Preset::Bench => Self { preset, seeds: 64, pages: 64 * 300, ..Self::plain() },
-            Preset::Hostile => Self::hostile(),
-        }
-    }
-
-    fn plain() -> Self {
-        let none = decimal(0);
-        Self {
-            preset: Preset::Plain,
-            seed: 1,
-            hosts: 64,
-            seeds: 1,
-            pages: 6_400,
-            pages_sigma: none,
-            hosts_per_domain: 1,
-            hosts_per_address: 1,
-            fanout: 8,
-            host_fanout: 8,
-            links_per_page: 25,
-            links_sigma: none,
-            locality: decimal(750),
-            link_skew: 2,
-            odd_links_share: none,
-            noise_share: none,
-            page_bytes: 16_700,
-            page_bytes_sigma: none,
-            not_found_share: none,
-            server_error_share: none,
-            redirect_share: none,
-            duplicate_share: none,
-            binary_share: none,
-            think_time: Duration::ZERO,
-            think_time_sigma: none,
-            think_jitter: none,
-            requests_per_connection: Vec::new(),
-            silent_close_share: none,
-            idle_time: Duration::from_secs(15),
-            http10_share: none,
-            tls_share: none,
-            chunked_share: none,
-            gzip_share: none,
-            brotli_share: none,
-            zstd_share: none,
-            deflate_share: none,
-            robots_allow_share: none,
-            robots_part_share: none,
-            robots_delay_share: none,
-            robots_deny_share: none,
-            crawl_delay: Duration::from_secs(2),
-            hostile: Vec::new(),
-        }
-    }
-
-    fn quickstart() -> Self {
-        let allow = |requests, thousandths| Allowance { requests, share: decimal(thousandths) };
-        Self {
-            preset: Preset::Quickstart,
-            hosts: 60,
-            seeds: 3,
-            pages: 3_000,
-            pages_sigma: decimal(800),
-            links_per_page: 18,
-            links_sigma: decimal(500),
-            odd_links_share: decimal(200),
-            noise_share: decimal(200),
-            page_bytes: 9_000,
-            page_bytes_sigma: decimal(900),
-            not_found_share: decimal(30),
-            server_error_share: decimal(10),
-            redirect_share: decimal(50),
-            duplicate_share: decimal(40),
-            binary_share: decimal(30),
-            think_time: Duration::from_millis(5),
-            think_time_sigma: decimal(1_000),
-            think_jitter: decimal(400),
-            requests_per_connection: vec![allow(1, 240), allow(10, 100), allow(100, 460)],
-            silent_close_share: decimal(200),
-            http10_share: decimal(100),
-            tls_share: decimal(150),
-            chunked_share: decimal(300),
-            gzip_share: decimal(400),
-            brotli_share: decimal(150),
-            zstd_share: decimal(100),
-            deflate_share: decimal(50),
-            robots_allow_share: decimal(300),
-            robots_part_share: decimal(250),
-            robots_delay_share: decimal(30),
-            robots_deny_share: decimal(40),
-            crawl_delay: Duration::from_secs(1),
-            hostile: vec!["quick".to_owned()],
-            ..Self::plain()
-        }
-    }
-
-    fn hostile() -> Self {
-        Self {
-            preset: Preset::Hostile,
-            hosts: 10,
-            pages: 200,
-            page_bytes: 4_000,
-            page_bytes_sigma: decimal(500),
-            odd_links_share: decimal(500),
-            noise_share: decimal(500),
-            hostile: vec!["all".to_owned()],
-            ..Self::plain()
-        }
-    }
-}
-
-impl Web {
-    /// As the web is made of them. What only a simulation needs has its defaults.
+    /// As the web is made of them.
     pub fn settings(&self) -> Settings {
         let spread = |median: u32, sigma: Decimal| Spread {
             median: f64::from(median),
             sigma: sigma.as_f64(),
         };
+        let times = |median: Duration, sigma: Decimal| TimeSpread { median, sigma: sigma.as_f64() };
         let allowances = self.requests_per_connection.iter();
         Settings {
             seed: self.seed,
@@ -308,11 +213,14 @@ impl Web {
             redirect: self.redirect_share.as_f64(),
             duplicate: self.duplicate_share.as_f64(),
             binary: self.binary_share.as_f64(),
-            think_time: TimeSpread {
-                median: self.think_time,
-                sigma: self.think_time_sigma.as_f64(),
-            },
+            think_time: times(self.think_time, self.think_time_sigma),
             think_jitter: self.think_jitter.as_f64(),
+            round_trip: times(self.round_trip, self.round_trip_sigma),
+            round_trip_jitter: self.round_trip_jitter.as_f64(),
+            accept_time: times(self.accept_time, self.accept_time_sigma),
+            dns_time: times(self.name_time, self.name_time_sigma),
+            rate: Spread { median: self.rate.unwrap_or(0) as f64, sigma: self.rate_sigma.as_f64() },
+            coded_ratio: self.coded_ratio.as_f64(),
             requests_per_connection: allowances
                 .map(|each| (each.share.as_f64(), each.requests))
                 .collect(),
@@ -331,7 +239,6 @@ impl Web {
             robots_deny: self.robots_deny_share.as_f64(),
             crawl_delay: self.crawl_delay,
             hostile: self.hostile_kinds(),
-            ..Settings::default()
         }
     }
 

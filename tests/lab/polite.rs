@@ -29,7 +29,7 @@ impl Watch {
     /// That of a crawl.
     pub fn of(crawl: &Crawl) -> Self {
         let conf = crawl.conf.clone();
-        let settings = conf.lab.as_ref().expect("a crawl of the lab").web.settings();
+        let settings = conf.web.settings();
         let is_steady = settings.think_jitter == 0.0;
         let web = Web::new(settings, Ports::default());
         let hosts = (0..web.hosts()).map(|number| web.host(number));
@@ -193,7 +193,7 @@ impl Watch {
     }
 
     fn crawl_delay(&self) -> Duration {
-        self.conf.lab.as_ref().expect("a crawl of the lab").web.settings().crawl_delay
+        self.conf.web.settings().crawl_delay
     }
 }
 

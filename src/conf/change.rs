@@ -1,0 +1,111 @@
+//! A configuration with other values for some keys: what variants and sweeps are made of.
+//!
+//! The configuration is printed, the lines of the keys concerned are replaced, and the text is read
+//! again: whatever holds for a file holds for a variant of it.
+
+use super::check::Clash;
+use super::compare::Change;
+use super::{Conf, Mistake, Mistakes, walk};
+
+/// Mistakes told of one variant: they come back in every other.
+const TOLD_MAX: usize = 5;
+
+impl Conf {
+    /// This configuration with other values for some keys; `name` stands for the file in what is
+    /// said of mistakes.
+    ///
+    /// # Errors
+    /// Keys that there are not, or that decide about the comparison itself; and all that the
+    /// changed configuration would be refused for.
+    pub fn with(&self, name: &str, changes: &[Change]) -> Result<Self, Mistakes> {
+        let mut mistakes = Vec::new();
+        let mut keys = self.keys();
+        for Change { key, value } in changes {
+            let place = keys.iter_mut().find(|known| is(known, key));
+            match (fixed(key), place) {
+                (Some(why), _) => mistakes.push(mistake(key, why)),
+                (None, Some(known)) => known.value = value.as_toml().to_owned(),
+                (None, None) => mistakes.push(mistake(key, self.stray(key))),
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(Mistakes::new(name, mistakes));
+        }
+        // Lines of a text that nobody has seen would tell nothing.
+        Self::read(&walk::render(&keys), name, |_| Vec::new()).map_err(|mut mistakes| {
+            mistakes.list.iter_mut().for_each(|mistake| mistake.line = None);
+            mistakes
+        })
+    }
+
+    /// What to say of a key that isn't there.
+    fn stray(&self, key: &str) -> String {
+        let known = self.keys();
+        let names: Vec<String> =
+            known.iter().map(|key| format!("{}.{}", key.section, key.name)).collect();
+        match super::mistake::nearest(key, names.iter().map(String::as_str)) {
+            Some(near) => format!("no such key; did you mean {near}?"),
+            None => "no such key; conf/reference.toml lists them all".to_owned(),
+        }
+    }
+}
+
+/// What is wrong with the variants and the values of a comparison, each tried alone.
+pub(super) fn mistakes(conf: &Conf) -> Vec<Clash> {
+    let Some(compare) = &conf.compare else { return Vec::new() };
+    let mut faults = Vec::new();
+    for variant in &compare.variants {
+        let name = format!("variant {:?}", variant.name);
+        faults.extend(fault(conf, &["compare.variants"], &name, &variant.changes));
+    }
+    if let Some(key) = &compare.across {
+        for value in &compare.values {
+            let change = Change { key: key.clone(), value: value.clone() };
+            let name = format!("across {key} = {value}");
+            // A key that isn't there is the same fault at each value.
+            let found = fault(conf, &["compare.across", "compare.values"], &name, &[change]);
+            let is_fatal = found.is_some();
+            faults.extend(found);
+            if is_fatal {
+                break;
+            }
+        }
+    }
+    faults
+}
+
+fn fault(
+    conf: &Conf,
+    keys: &'static [&'static str],
+    name: &str,
+    changes: &[Change],
+) -> Option<Clash> {
+    let Mistakes { list, .. } = conf.with(name, changes).err()?;
+    let told = list.iter().take(TOLD_MAX);
+    let texts: Vec<String> =
+        told.map(|mistake| format!("{}: {}", mistake.key, mistake.text)).collect();
+    Some(Clash { keys, text: format!("{name}: {}", texts.join("; ")) })
+}
+
+/// Why a key can't differ within a comparison.
+fn fixed(key: &str) -> Option<String> {
+    let (section, name) = key.split_once('.').unwrap_or((key, ""));
+    let why = match (section, name) {
+        ("schedule", "policy") => "the policies that are compared are those of compare.policies",
+        ("web", "preset") => {
+            "every other key of [web] has its value already; change those that differ"
+        }
+        ("compare", "quality" | "damping") => return None,
+        ("compare" | "job" | "lab" | "report", _) => "is the same for the whole comparison",
+        _ => return None,
+    };
+    Some(why.to_owned())
+}
+
+fn is(known: &super::Key, key: &str) -> bool {
+    key.split_once('.') == Some((known.section, known.name))
+}
+
+fn mistake(key: &str, text: String) -> Mistake {
+    Mistake { line: None, key: key.to_owned(), text }
+}

@@ -1,0 +1,182 @@
+//! What contradicts what in the sections of webs of one's own.
+
+use super::Tell;
+use crate::conf::compare::{Compare, Over, Worth};
+use crate::conf::sections::Source;
+use crate::conf::units::show_size;
+use crate::conf::{Conf, Decimal, Web};
+
+/// Sections that nothing reads. `named`: whether the file has `[web]`, and `[sim]`.
+pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Tell<'_>) {
+    let [web, sim] = named;
+    clash(
+        web && !conf.is_experiment(),
+        &["web"],
+        "nothing serves this web; add [lab] or [compare], or leave [web] out",
+    );
+    clash(
+        sim && conf.compare.is_none(),
+        &["sim"],
+        "nothing is simulated; add [compare], or leave [sim] out",
+    );
+}
+
+/// The rules of a crawl that reaches nobody else.
+pub(super) fn whole(conf: &Conf, clash: &mut Tell<'_>) {
+    places(conf, clash);
+    graph(conf, clash);
+    shape(&conf.web, clash);
+    shares(&conf.web, clash);
+    if let Some(section) = &conf.compare {
+        sim(conf, clash);
+        compare(conf, section, clash);
+    }
+}
+
+fn places(conf: &Conf, clash: &mut Tell<'_>) {
+    let foreign = conf.job.seeds.iter().find(|seed| !is_lab_name(seed));
+    if let Some(seed) = foreign {
+        let text = format!(
+            "{seed:?} is not in this web, which knows names under .test only; leave seeds empty \
+             to start at its own, or leave [lab] and [compare] out"
+        );
+        clash(true, &["job.seeds"], &text);
+    }
+    let text = "names of this web are resolved by itself; leave this out, or [lab] and [compare]";
+    clash(!conf.names.servers.is_empty(), &["names.servers"], text);
+    clash(conf.names.hosts_file.is_some(), &["names.hosts_file"], text);
+}
+
+fn is_lab_name(seed: &str) -> bool {
+    let seed = if seed.contains("://") { seed.to_owned() } else { format!("http://{seed}") };
+    let host = url::Url::parse(&seed).ok().and_then(|url| url.host_str().map(str::to_owned));
+    host.is_some_and(|host| host.ends_with(".test"))
+}
+
+fn graph(conf: &Conf, clash: &mut Tell<'_>) {
+    let over_sockets = conf.compare.as_ref().is_none_or(|compare| compare.over == Over::Sockets);
+    clash(
+        conf.web.graph.is_some() && over_sockets,
+        &["web.graph", "compare.over"],
+        "the lab serves drawn webs only; write graph = \"none\", or compare in simulation",
+    );
+    clash(
+        conf.web.graph.is_some() && !conf.web.hostile.is_empty(),
+        &["web.hostile", "web.graph"],
+        "a web of a graph has no hostile hosts; write hostile = []",
+    );
+}
+
+fn shape(web: &Web, clash: &mut Tell<'_>) {
+    clash(
+        web.hosts == 0 && web.hostile.is_empty(),
+        &["web.hosts", "web.hostile"],
+        "a web without a host; give it hosts, or hostile ones",
+    );
+    let text =
+        format!("{} are fewer than hosts, {}: each host has one at least", web.pages, web.hosts);
+    clash(web.graph.is_none() && web.pages < web.hosts, &["web.pages", "web.hosts"], &text);
+}
+
+/// Shares of one choice add up to one at most.
+fn shares(web: &Web, clash: &mut Tell<'_>) {
+    let mut choice = |keys: &'static [&'static str], shares: &[Decimal]| {
+        let total = shares.iter().fold(0_u32, |sum, each| sum.saturating_add(each.thousandths()));
+        let text = format!(
+            "the shares of one choice add up to {}, more than 1",
+            Decimal::from_thousandths(total)
+        );
+        clash(total > 1_000, keys, &text);
+    };
+    choice(
+        &["web.gzip_share", "web.brotli_share", "web.zstd_share", "web.deflate_share"],
+        &[web.gzip_share, web.brotli_share, web.zstd_share, web.deflate_share],
+    );
+    choice(
+        &[
+            "web.robots_allow_share",
+            "web.robots_part_share",
+            "web.robots_delay_share",
+            "web.robots_deny_share",
+        ],
+        &[
+            web.robots_allow_share,
+            web.robots_part_share,
+            web.robots_delay_share,
+            web.robots_deny_share,
+        ],
+    );
+    choice(
+        &[
+            "web.not_found_share",
+            "web.server_error_share",
+            "web.redirect_share",
+            "web.binary_share",
+        ],
+        &[web.not_found_share, web.server_error_share, web.redirect_share, web.binary_share],
+    );
+    let allowances: Vec<Decimal> =
+        web.requests_per_connection.iter().map(|each| each.share).collect();
+    choice(&["web.requests_per_connection"], &allowances);
+}
+
+fn sim(conf: &Conf, clash: &mut Tell<'_>) {
+    let sim = &conf.sim;
+    let text = format!(
+        "{} is less than window_first, {}",
+        show_size(sim.window_max.into()),
+        show_size(sim.window_first.into())
+    );
+    clash(sim.window_max < sim.window_first, &["sim.window_max", "sim.window_first"], &text);
+    let faults: [(&'static [&'static str], Decimal); 5] = [
+        (&["sim.loss_share", "sim.faults_until"], sim.loss_share),
+        (&["sim.reset_share", "sim.faults_until"], sim.reset_share),
+        (&["sim.refusal_share", "sim.faults_until"], sim.refusal_share),
+        (&["sim.dns_failure_share", "sim.faults_until"], sim.dns_failure_share),
+        (&["sim.silence_share", "sim.faults_until"], sim.silence_share),
+    ];
+    for (keys, share) in faults {
+        let is_endless = share.thousandths() >= 1_000 && sim.faults_until.is_none();
+        let text = "nothing would ever come through; write less than 1, or set faults_until";
+        clash(is_endless, keys, text);
+    }
+}
+
+fn compare(conf: &Conf, compare: &Compare, clash: &mut Tell<'_>) {
+    let text = "nothing to compare; write policies = [\"bfs\", \"capability\"]";
+    clash(compare.policies.is_empty(), &["compare.policies"], text);
+    clash(
+        compare.across.is_some() && compare.values.is_empty(),
+        &["compare.values", "compare.across"],
+        "missing: the values that across is to take; write them, or across = \"none\"",
+    );
+    clash(
+        compare.across.is_none() && !compare.values.is_empty(),
+        &["compare.values", "compare.across"],
+        "no key takes these values; name it in across, or leave them out",
+    );
+    let twice = repeated(compare.values.iter().map(|value| value.name()));
+    let text = format!("{:?} stands here twice", twice.unwrap_or_default());
+    clash(twice.is_some(), &["compare.values"], &text);
+    let twice = repeated(compare.variants.iter().map(|variant| variant.name.as_str()));
+    let text = format!("two variants have the name {:?}", twice.unwrap_or_default());
+    clash(twice.is_some(), &["compare.variants"], &text);
+    let is_over_sockets = compare.over == Over::Sockets;
+    let is_estimate = conf.quality.source != Source::Uniform && compare.quality != Worth::Crawl;
+    clash(
+        is_over_sockets && is_estimate,
+        &["quality.source", "compare.quality", "compare.over"],
+        "over sockets nobody sees what such a crawl's pages are worth; compare in simulation, \
+         write compare.quality = \"crawl\" to go by the crawl's own estimates, or leave source out",
+    );
+    clash(
+        is_over_sockets && compare.threads.is_some_and(|threads| threads > 1),
+        &["compare.threads", "compare.over"],
+        "crawls over sockets run one at a time, for their times count; leave this out",
+    );
+}
+
+fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let names: Vec<&str> = names.collect();
+    (1..names.len()).find(|&at| names[..at].contains(&names[at])).map(|at| names[at])
+}

@@ -1,0 +1,276 @@
+//! `[compare]`: which crawls of one web are put side by side.
+//!
+//! A study is the product of its repeats, its variants, the values of one key, and its policies.
+//! Variants and values change other keys of the same file: as text, through [`super::Conf::with`],
+//! so that a crawl in a study is held to the same rules as any other.
+
+use super::units::Decimal;
+use super::walk::quote;
+use crate::frontier::policy::Policy;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `[compare]`: what is compared, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compare {
+    /// Folder of the results.
+    pub directory: PathBuf,
+    /// The policies, in the order in which they are shown.
+    pub policies: Vec<Policy>,
+    /// In which world.
+    pub over: Over,
+    /// How often, each time with other seeds.
+    pub repeats: u32,
+    /// What the first repeat adds to `web.seed` and `sim.seed`; each further one adds one more.
+    pub seed: u64,
+    /// What pages are worth.
+    pub quality: Worth,
+    /// Share of PageRank that follows links.
+    pub damping: Decimal,
+    /// Time from one sample to the next.
+    pub sample_period: Duration,
+    /// Changes of other keys that are compared, too.
+    pub variants: Vec<Variant>,
+    /// Key that takes each of `values`.
+    pub across: Option<String>,
+    /// Values of the key `across`.
+    pub values: Vec<Value>,
+    /// Crawls at once; `None`: as many as there are cores.
+    pub threads: Option<usize>,
+}
+
+impl Default for Compare {
+    fn default() -> Self {
+        Self {
+            directory: PathBuf::from("jobs/compare"),
+            policies: Policy::ALL.to_vec(),
+            over: Over::Simulation,
+            repeats: 1,
+            seed: 0,
+            quality: Worth::PageRank,
+            damping: Decimal::from_thousandths(850),
+            sample_period: Duration::from_secs(1),
+            variants: Vec::new(),
+            across: None,
+            values: Vec::new(),
+            threads: None,
+        }
+    }
+}
+
+/// The world in which crawls are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The simulated one, in virtual time.
+    Simulation,
+    /// The lab web over loopback, in wall time.
+    Sockets,
+}
+
+/// What pages are worth in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worth {
+    /// The PageRank of the whole web, known before the crawl.
+    PageRank,
+    /// Zipf's law, dealt out to the pages at random.
+    Zipf,
+    /// What `[quality]` says.
+    Crawl,
+}
+
+/// A named set of changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Its name in tables and curves.
+    pub name: String,
+    /// What it changes; nothing is the file as it stands.
+    pub changes: Vec<Change>,
+}
+
+/// Another value for one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// `section.key`.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+}
+
+/// A value as TOML on one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value(String);
+
+/// Longest name of a variant, bytes.
+const NAME_BYTES_MAX: usize = 40;
+
+impl Variant {
+    /// Reads `NAME: section.key=value, section.key=value`; a name alone changes nothing.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let name = name.trim();
+        let prints = |c: char| !c.is_control() && !"\"=,".contains(c);
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(prints) {
+            return Err(format!(
+                "{text:?} has no name; write it like \"NAME: section.key=value\", the name at \
+                 most {NAME_BYTES_MAX} bytes without '=', ',' and quotes"
+            ));
+        }
+        let changes = pieces(rest).into_iter().map(Change::read).collect::<Result<_, _>>()?;
+        Ok(Self { name: name.to_owned(), changes })
+    }
+}
+
+/// As it is written.
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (index, change) in self.changes.iter().enumerate() {
+            let before = if index == 0 { ": " } else { ", " };
+            write!(f, "{before}{}={}", change.key, change.value)?;
+        }
+        Ok(())
+    }
+}
+
+impl Change {
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no change; write it like politeness.burst=1");
+        let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+        let (key, value) = (key.trim(), value.trim());
+        let whole = |(section, name): (&str, &str)| !section.is_empty() && !name.is_empty();
+        if value.is_empty() || !key.split_once('.').is_some_and(whole) {
+            return Err(wrong());
+        }
+        Ok(Self { key: key.to_owned(), value: Value::of_word(value)? })
+    }
+}
+
+impl Value {
+    /// TOML that stands on one line.
+    pub(super) fn of_toml(text: String) -> Self {
+        Self(text)
+    }
+
+    /// A text.
+    pub(super) fn of_text(text: &str) -> Self {
+        Self(quote(text))
+    }
+
+    /// TOML, or a text without its quotes: `burst=server`, `delay=1s`.
+    fn of_word(text: &str) -> Result<Self, String> {
+        let is_toml = |value: &str| {
+            let line = format!("x = {value}");
+            toml::de::DeTable::parse(&line).is_ok_and(|table| table.get_ref().len() == 1)
+        };
+        let is_line = !text.chars().any(|c| c.is_control() || c == '#');
+        if is_line && is_toml(text) {
+            return Ok(Self(text.to_owned()));
+        }
+        let is_word = is_line && !text.chars().any(|c| "\"'[]{}\\".contains(c));
+        if is_word { Ok(Self::of_text(text)) } else { Err(format!("{text:?} is no value")) }
+    }
+
+    /// As TOML.
+    pub fn as_toml(&self) -> &str {
+        &self.0
+    }
+
+    /// As people call it: a text goes without its quotes.
+    pub fn name(&self) -> &str {
+        let inner = self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        inner.unwrap_or(&self.0)
+    }
+
+    /// Its place on an axis, if it has one: the number, seconds of a duration, bytes of a size.
+    pub fn number(&self) -> Option<f64> {
+        let text = self.name();
+        let time = || super::units::read_time(text).ok().map(|time| time.as_secs_f64());
+        let size = || super::units::read_size(text).ok().map(|bytes| bytes as f64);
+        let plain = || text.replace('_', "").parse().ok().filter(|value: &f64| value.is_finite());
+        plain().or_else(time).or_else(size)
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The parts between commas that stand in no quotes and no brackets; blank ones don't count.
+fn pieces(text: &str) -> Vec<&str> {
+    let (mut quoted, mut depth, mut from) = (None, 0_u32, 0);
+    let mut pieces = Vec::new();
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match (quoted, byte) {
+            (Some(b'"'), b'\\') if !escaped => {
+                escaped = true;
+                continue;
+            }
+            (Some(quote), byte) if quote == byte && !escaped => quoted = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quoted = Some(byte),
+            (None, b'[' | b'{') => depth += 1,
+            (None, b']' | b'}') => depth = depth.saturating_sub(1),
+            (None, b',') if depth == 0 => {
+                pieces.push(&text[from..at]);
+                from = at + 1;
+            }
+            (None, _) => {}
+        }
+        escaped = false;
+    }
+    pieces.push(&text[from..]);
+    pieces.retain(|piece| !piece.trim().is_empty());
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_are_read_as_they_are_shown() {
+        for (text, expected, why) in [
+            ("plain", Some("plain"), "no change: the file as it stands"),
+            ("HTTP/1.1: a.b=1,c.d=0s", Some("HTTP/1.1: a.b=1, c.d=\"0s\""), "a bare duration"),
+            ("x: a.b = server ", Some("x: a.b=\"server\""), "a bare word"),
+            ("x: a.b=\"1, 2\", c.d=3", Some("x: a.b=\"1, 2\", c.d=3"), "a comma in quotes"),
+            ("x: a.b=[\"p\", 'q,r'],", Some("x: a.b=[\"p\", 'q,r']"), "a comma in a list"),
+            ("x: a.b=\"\\\",\", c.d=1", Some("x: a.b=\"\\\",\", c.d=1"), "an escaped quote"),
+            ("x: a.b=0.5", Some("x: a.b=0.5"), "a decimal"),
+            ("", None, "no name"),
+            (": a.b=1", None, "no name"),
+            ("a.b=1", None, "no name but a change"),
+            ("x: ab=1", None, "a key without its section"),
+            ("x: a.b", None, "no value"),
+            ("x: a.b=", None, "no value"),
+            ("x: a.b=[1", None, "a list without its end"),
+            ("x: a.b=1 # c", None, "a remark would hide what follows"),
+        ] {
+            let read = Variant::read(text);
+            assert_eq!(read.as_ref().ok().map(ToString::to_string).as_deref(), expected, "{why}");
+            if let Ok(variant) = read {
+                assert_eq!(Variant::read(&variant.to_string()), Ok(variant), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_have_places_on_an_axis() {
+        for (text, name, number) in [
+            ("1_000", "1_000", Some(1_000.0)),
+            ("1.5", "1.5", Some(1.5)),
+            ("500ms", "500ms", Some(0.5)),
+            ("4KiB", "4KiB", Some(4_096.0)),
+            ("server", "server", None),
+            ("true", "true", None),
+            ("inf", "inf", None),
+        ] {
+            let value = Value::of_word(text).expect("a value");
+            assert_eq!((value.name(), value.number()), (name, number), "{text}");
+        }
+    }
+}
