@@ -1,11 +1,13 @@
 # sted: the commands of daily work. `make` lists them.
 
 CARGO ?= cargo
-CONF ?= conf/quickstart.toml
+crawl: CONF ?= conf/quickstart.toml
+compare: CONF ?= conf/compare-2003.toml
 PREFIX ?= /usr/local
+STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl test check conformance bench golden doc install clean ci
+.PHONY: help deps build crawl compare study test sim check conformance bench golden doc install clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,10 +20,17 @@ build: ## build the program: target/release/sted
 	$(CARGO) build --release --locked
 
 crawl: build ## crawl as CONF=conf/quickstart.toml says
-	target/release/sted crawl $(CONF)
+	$(STED) crawl $(CONF)
+
+compare: build ## compare policies as CONF=conf/compare-2003.toml says: report in its directory
+	$(STED) compare $(CONF)
 
 test: deps ## run every test
 	$(CARGO) test --locked
+
+sim: ## judge simulated crawls of N=1000 seeds, or of SEED=
+	@tests/deps build
+	STED_SIM_N="$(N)" STED_SIM_SEED="$(SEED)" $(CARGO) test --locked --test tests sweep::sweep -- --ignored --nocapture
 
 check: ## format, lints, documentation: all without a warning
 	$(CARGO) fmt --check
@@ -31,6 +40,9 @@ check: ## format, lints, documentation: all without a warning
 conformance: ## run the conformance cases of DIR=folder
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=folder-of-cases" >&2; exit 2; }
 	STED_CONFORMANCE="$(abspath $(DIR))" $(CARGO) test --locked --test tests conformance:: -- --ignored --nocapture
+
+study: build ## run the shipped experiments on scheduling: reports to bench/runs (GRAPH=folder of cnr-2000)
+	bench/study $(GRAPH)
 
 bench: build ## measure, with what else is there to compare with
 	bench/run
@@ -44,7 +56,7 @@ doc: ## build the documentation: target/doc/sted/index.html
 	$(CARGO) doc --locked --no-deps --document-private-items
 
 install: build ## install the program under PREFIX=/usr/local (and DESTDIR=)
-	install -D -m 755 target/release/sted "$(DESTDIR)$(PREFIX)/bin/sted"
+	install -D -m 755 $(STED) "$(DESTDIR)$(PREFIX)/bin/sted"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/sted" README.md conf/*.toml
 
 clean: ## remove what was built and fetched; crawls under jobs/ stay

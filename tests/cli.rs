@@ -11,6 +11,7 @@ fn help_is_as_reviewed() {
     for (name, arguments) in [
         ("help.txt", &["--help"][..]),
         ("help-short.txt", &["-h"]),
+        ("help-compare.txt", &["compare", "--help"]),
         ("help-crawl.txt", &["crawl", "--help"]),
         ("help-check.txt", &["check", "--help"]),
         ("help-web.txt", &["web", "--help"]),
@@ -45,7 +46,7 @@ fn wrong_usage_exits_with_2_and_says_why() {
 
 #[test]
 fn check_prints_what_a_file_comes_to() {
-    for name in ["reference", "quickstart", "lab"] {
+    for name in ["reference", "quickstart", "lab", "compare-2003", "figure-4"] {
         let path = format!("conf/{name}.toml");
         let run = run(&["check", &path]);
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{path}");
@@ -90,6 +91,8 @@ fn check_of_files_that_can_not_be_read() {
     write("huge.toml", &vec![b'#'; (4 << 20) + 1]);
     write("seeds.toml", b"[lab]\n[job]\nseeds_file = \"none-such\"\n");
     write("folder.toml", b"[lab]\n[tls]\nroots_file = \".\"\n");
+    write("table.toml", b"[lab]\n[quality]\nsource = \"file\"\nfile = \"q\"\n");
+    write("graph.toml", b"[compare]\n[web]\npreset = \"2003\"\ngraph = \"g\"\n");
     for (name, says) in [
         ("missing.toml", "missing.toml: No such file"),
         (".", ".: Is a directory"),
@@ -97,12 +100,28 @@ fn check_of_files_that_can_not_be_read() {
         ("huge.toml", "huge.toml: too large"),
         ("seeds.toml", "seeds.toml: job.seeds_file: cannot open none-such: No such file"),
         ("folder.toml", "folder.toml: tls.roots_file: cannot open .: is a directory"),
+        ("table.toml", "table.toml: quality.file: cannot open q: No such file"),
+        ("graph.toml", "graph.toml: web.graph: cannot open g/dst.u32: No such file"),
     ] {
         let output = sted(&["check", name]).current_dir(folder.path()).output();
         let run = Run::of(output.expect("the program starts"));
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{name}: {}", run.err);
         assert!(run.err.contains(says), "{name}: {}", run.err);
     }
+}
+
+/// A comparison obeys nobody's robots.txt, for there is nobody: it must never reach the open web.
+#[test]
+fn a_comparison_is_not_crawled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("study.toml"), "[compare]\n").expect("written");
+    for command in ["crawl", "web"] {
+        let output = sted(&[command, "study.toml"]).current_dir(folder.path()).output();
+        let run = Run::of(output.expect("the program starts"));
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{command}");
+        assert!(run.err.contains("no [lab]"), "{command}: {}", run.err);
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing was begun");
 }
 
 #[test]

@@ -160,6 +160,12 @@ fn simulate(script: &Script, seed: u64) -> Result {
     Result { outcomes: outcomes(&log, SIMULATED_PORT), seen, faults }
 }
 
+/// The crawl log of a script's crawl in the simulated world.
+pub(crate) fn log_of(text: &str) -> Vec<u8> {
+    let (_, disk) = play(&read(text, SIMULATED_PORT), 1);
+    disk.read("crawl.log").unwrap_or_default()
+}
+
 fn history(script: &Script, seed: u64) -> (u64, Vec<u8>) {
     let (world, disk) = play(script, seed);
     (world.actions_hash(), disk.read("crawl.log").unwrap_or_default())

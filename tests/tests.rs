@@ -4,13 +4,19 @@
 #![allow(unreachable_pub, reason = "in a test binary nothing is reachable from outside")]
 
 mod cli;
+mod compare;
 mod conf;
 mod conformance;
 mod crawl;
 mod lab;
 mod layers;
+mod order;
 mod player;
 mod props;
+mod rating;
 mod real;
+mod report;
 mod scenario;
+mod sim;
+mod sweep;
 mod util;

@@ -3,7 +3,7 @@
 //! Prints the effective configuration as TOML that reads back as the same; remarks are comments.
 //! The files it names are opened, not read: that they are there is checked, not what is in them.
 
-use super::{Exit, Failure, load};
+use super::{Exit, Failure, inputs, load};
 use crate::conf::Conf;
 use std::fs::File;
 use std::io::{self, Write};
@@ -40,6 +40,7 @@ fn remarks(conf: &Conf, path: &Path) -> String {
     let agent = conf.identity.user_agent();
     let target = match &conf.lab {
         Some(_) => "its own lab on this machine",
+        None if conf.compare.is_some() => "nothing: it compares policies on a web of its own",
         None if conf.scope.is_bounded() => "the hosts and domains named in [scope]",
         None => "the open web",
     };
@@ -56,14 +57,22 @@ fn missing_files(conf: &Conf, path: &Path) -> Vec<String> {
         ("job.seeds_file", &conf.job.seeds_file),
         ("names.hosts_file", &conf.names.hosts_file),
         ("tls.roots_file", &conf.tls.roots_file),
+        ("quality.file", &conf.quality.file),
     ];
-    let opened = named.into_iter().filter_map(|(key, file)| {
-        let file = file.as_deref()?;
-        let error =
-            File::open(file).and_then(|file| file.metadata()).map_or_else(Some, |facts| {
-                facts.is_dir().then(|| io::Error::from(io::ErrorKind::IsADirectory))
-            })?;
+    let named = named.into_iter().filter_map(|(key, file)| Some((key, file.clone()?)));
+    let graph = conf.web.graph.iter().flat_map(|folder| inputs::graph_files(folder));
+    let files = named.chain(graph.map(|file| ("web.graph", file)));
+    let told = files.filter_map(|(key, file)| {
+        let error = fault(&file)?;
         Some(format!("{}: {key}: cannot open {}: {error}", path.display(), file.display()))
     });
-    opened.collect()
+    told.collect()
+}
+
+/// Why a file can't be read, if it can't.
+fn fault(file: &Path) -> Option<io::Error> {
+    let facts = File::open(file).and_then(|file| file.metadata());
+    facts.map_or_else(Some, |facts| {
+        facts.is_dir().then(|| io::Error::from(io::ErrorKind::IsADirectory))
+    })
 }

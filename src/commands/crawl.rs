@@ -6,12 +6,11 @@
 use super::lab::Lab;
 use super::progress::Progress;
 use super::summary::Summary;
-use super::{Exit, Failure, load, wire};
+use super::{Exit, Failure, inputs, load, wire};
 use crate::conf::Conf;
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
 use crate::os::{self, disk::OsDisk, signal};
-use crate::seeds::{self, Seed};
 use crate::stats::Meter;
 use std::fs;
 use std::io::{self, Write};
@@ -23,6 +22,16 @@ use std::path::Path;
 /// Whatever kept the crawl from its end, with the exit code it means.
 pub fn run(path: &Path) -> Result<Exit, Failure> {
     let mut conf = load(path)?;
+    if conf.lab.is_none() && conf.compare.is_some() {
+        let text = format!(
+            "{}: has [compare] and no [lab]: compare with `sted compare`, or add [lab] to crawl \
+             this web",
+            path.display()
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let key = signal::entropy();
+    let table = inputs::qualities(&conf, key)?;
     let directory = conf.job.directory.clone();
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
@@ -36,8 +45,9 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
     if let Some(lab) = &lab {
         lab.adapt(&mut conf)?;
     }
-    let seeds = seeds_of(&conf)?;
-    let key = signal::entropy();
+    let seeds = inputs::seeds(&conf)?;
+    let mut settings = wire::engine(&conf, key);
+    settings.rating.table = table;
     let disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
     fs::write(directory.join("conf.toml"), effective).map_err(|error| cannot(&error))?;
     log::info!("the crawl begins with {} seeds, in {}", seeds.len(), directory.display());
@@ -46,7 +56,7 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(Exit::System, error))?;
     let now = world.now();
     let meter = Meter::new(signal::tick);
-    let mut engine = Engine::new(wire::engine(&conf, key), &seeds, Box::new(disk), meter, now)
+    let mut engine = Engine::new(settings, &seeds, Box::new(disk), meter, now)
         .map_err(|error| Failure::new(Exit::Usage, error))?;
     let mut summary = Summary::default();
     world
@@ -56,6 +66,7 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
         })
         .map_err(|error| Failure::new(Exit::System, error))?;
     progress.clear();
+    inputs::warn_of_table(&conf, engine.rating());
     drop(lab);
     fs::write(directory.join("summary.json"), summary.json()).map_err(|error| cannot(&error))?;
     // Who has closed stdout does not want to read it.
@@ -95,7 +106,8 @@ fn refuse_earlier(directory: &Path) -> Result<(), Failure> {
 /// Descriptors that the loop needs beside its connections: files, poller, resolver, and spares.
 const DESCRIPTORS_BESIDE: u64 = 96;
 
-fn check_descriptors(conf: &Conf) -> Result<(), Failure> {
+/// Whether the system allows as many descriptors as the crawl needs.
+pub(super) fn check_descriptors(conf: &Conf) -> Result<(), Failure> {
     let limit = signal::descriptor_limit();
     let wanted = conf.connections.open_max as u64 + DESCRIPTORS_BESIDE;
     if wanted <= limit {
@@ -107,29 +119,4 @@ fn check_descriptors(conf: &Conf) -> Result<(), Failure> {
         conf.connections.open_max
     );
     Err(Failure::new(Exit::System, text))
-}
-
-/// The seeds of the configuration and of the file it names, each mistake told.
-fn seeds_of(conf: &Conf) -> Result<Vec<Seed>, Failure> {
-    let (mut all, mistakes) = seeds::parse(conf.job.seeds.join("\n").as_bytes());
-    let mut wrong: Vec<String> =
-        mistakes.iter().map(|mistake| format!("job.seeds: {mistake}")).collect();
-    if let Some(file) = &conf.job.seeds_file {
-        let name = file.display();
-        let text = fs::read(file).map_err(|error| {
-            Failure::new(Exit::Usage, format!("job.seeds_file: {name}: {error}"))
-        })?;
-        let (seeds, mistakes) = seeds::parse(&text);
-        wrong.extend(mistakes.iter().map(|mistake| format!("{name}: {mistake}")));
-        all.extend(seeds);
-    }
-    // A seed file of millions may have its blemishes; a crawl without a seed makes no sense.
-    for mistake in &wrong {
-        log::warn!("{mistake}");
-    }
-    if all.is_empty() {
-        wrong.push("job.seeds: no URL to start from".to_owned());
-        return Err(Failure::new(Exit::Usage, wrong.join("\n")));
-    }
-    Ok(all)
 }

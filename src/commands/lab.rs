@@ -6,6 +6,7 @@
 use super::{Exit, Failure};
 use crate::conf::Conf;
 use crate::dns::address::Block;
+use crate::web::Ports;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
@@ -71,6 +72,21 @@ impl Lab {
             conf.job.seeds = seeds.filter_map(|seed| seed.as_str().map(str::to_owned)).collect();
         }
         Ok(())
+    }
+
+    /// The ports that its URLs name.
+    ///
+    /// # Errors
+    /// It didn't say.
+    pub(super) fn ports(&self) -> Result<Ports, Failure> {
+        let port = |name: &str| self.ready[name].as_u64().and_then(|port| port.try_into().ok());
+        match (port("http_port"), port("https_port")) {
+            (Some(http), Some(https)) => Ok(Ports { http, https }),
+            _ => {
+                let text = format!("the lab: no ports in {}", self.ready);
+                Err(Failure::new(Exit::System, text))
+            }
+        }
     }
 }
 

@@ -6,8 +6,10 @@
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
 pub mod check;
+pub mod compare;
 pub mod crawl;
 pub mod exit;
+mod inputs;
 mod lab;
 mod progress;
 mod summary;
@@ -72,6 +74,19 @@ pub enum Command {
         /// The configuration: a TOML file
         conf: PathBuf,
     },
+    /// Compare policies on the same web
+    ///
+    /// Crawls the synthetic web that the file describes under each policy, and where it asks for
+    /// them under several variants, values and seeds: in simulation, on a virtual clock, or over
+    /// real sockets. Prints a summary; writes a report (HTML), curves (SVG) and all samples (CSV)
+    /// to the comparison's directory. Nobody else is asked for anything.
+    ///
+    /// Example: sted compare conf/compare-2003.toml
+    #[command(after_long_help = compare::EXITS)]
+    Compare {
+        /// The configuration: a TOML file with a compare section
+        conf: PathBuf,
+    },
     /// Serve a synthetic web on this machine
     ///
     /// Serves the web that the file describes, with real sockets on 127.0.0.0/8 and its own
@@ -106,6 +121,7 @@ impl Cli {
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
             Command::Check { conf } => check::run(conf),
+            Command::Compare { conf } => compare::run(conf),
             Command::Crawl { conf } => crawl::run(conf),
             Command::Web { conf } => web::run(conf),
         }

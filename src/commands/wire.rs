@@ -3,13 +3,14 @@
 //! Every key of the configuration ends here in a setting of a station, the engine or the world;
 //! nothing below knows the file.
 
-use crate::conf::{Conf, Events, Lab, sections};
+use crate::conf::{Conf, Decimal, Events, Lab, Sim, sections};
 use crate::engine::settings::{Connections, Identity, Limits, Retries, Robots, Settings};
 use crate::http::coding::{Coding, DecodeLimits};
+use crate::quality::Quality;
 use crate::store::digest::Algorithm;
 use crate::url::scope::{FromSeeds, Schemes};
 use crate::web::Budget;
-use crate::{dns, frontier, http, lab, links, os, seen, store, url};
+use crate::{dns, frontier, http, lab, links, os, rating, seen, sim, store, url};
 
 /// The engine's settings. `key` is the crawl's own, for its fingerprints.
 pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
@@ -37,6 +38,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             requests_new: conf.pipeline.allowance_new,
             ..http::pipeline::Settings::default()
         },
+        rating: rating(&conf.quality, key),
         frontier: frontier(conf),
         names: names(&conf.names),
         seen: seen::Settings { urls_max: conf.memory.seen_max },
@@ -82,7 +84,7 @@ pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
     let tries = conf.retries.retries_max + 1;
     let redirects = conf.fetch.redirects_max;
     lab::Settings {
-        web: section.web.settings(),
+        web: conf.web.settings(),
         budget: Budget { redirects, tries, robots: conf.politeness.robots },
         log: (section.events != Events::None).then(|| file("events.jsonl")),
         requests_logged: section.events == Events::Requests,
@@ -90,6 +92,36 @@ pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
         ca: Some(file("ca.pem")),
         follow_stdin: true,
         ..lab::Settings::default()
+    }
+}
+
+/// The simulated world's settings.
+pub fn sim(conf: &Sim) -> sim::Settings {
+    sim::Settings {
+        seed: conf.seed,
+        gateway_bytes_per_second: conf.gateway.unwrap_or(0),
+        window_first_bytes: conf.window_first,
+        window_max_bytes: conf.window_max,
+        faults: sim::settings::Faults {
+            losses: conf.loss_share.as_f64(),
+            resets: conf.reset_share.as_f64(),
+            refusals: conf.refusal_share.as_f64(),
+            dns_failures: conf.dns_failure_share.as_f64(),
+            silences: conf.silence_share.as_f64(),
+            until: conf.faults_until,
+        },
+        core: sim::settings::Core {
+            turn_ns: conf.core_turn.nanoseconds(),
+            watch_ns: conf.core_watch.nanoseconds(),
+            connect_ns: conf.core_connect.nanoseconds(),
+            handshake_ns: conf.core_handshake.nanoseconds(),
+            reply_ns: conf.core_reply.nanoseconds(),
+            byte_ps: conf.core_byte.picoseconds(),
+            text_byte_ps: conf.core_text_byte.picoseconds(),
+            link_ns: conf.core_link.nanoseconds(),
+        },
+        job_time: conf.job_time,
+        time_max: conf.time_max,
     }
 }
 
@@ -161,6 +193,7 @@ fn robots(conf: &sections::Politeness) -> Robots {
 fn frontier(conf: &Conf) -> frontier::Settings {
     let politeness = &conf.politeness;
     frontier::Settings {
+        schedule: schedule(conf),
         burst: match politeness.burst {
             sections::Burst::Requests(count) => frontier::Burst::Requests(count),
             sections::Burst::Server => frontier::Burst::Server,
@@ -176,6 +209,37 @@ fn frontier(conf: &Conf) -> frontier::Settings {
         urls_per_server_max: conf.memory.urls_per_server_max,
         servers_max: conf.memory.servers_max,
     }
+}
+
+fn schedule(conf: &Conf) -> frontier::policy::Settings {
+    let schedule = &conf.schedule;
+    frontier::policy::Settings {
+        policy: schedule.policy,
+        speedup_milli: schedule.speedup.thousandths(),
+        smoothing_milli: schedule.smoothing.thousandths(),
+        connect_time_new: schedule.connect_time_new,
+        response_time_new: schedule.response_time_new,
+        allowance_new: conf.pipeline.allowance_new,
+    }
+}
+
+/// All but the table, which is a file: [`super::inputs`] reads it.
+fn rating(conf: &sections::Qualities, key: [u8; 16]) -> rating::Settings {
+    rating::Settings {
+        key,
+        source: conf.source,
+        zipf_seed: conf.zipf_seed,
+        zipf_pages: conf.zipf_pages,
+        zipf_exponent_milli: conf.zipf_exponent.thousandths(),
+        table: None,
+        unlisted: quality_of(conf.unlisted),
+        site: conf.site,
+        sites_max: conf.sites_max,
+    }
+}
+
+fn quality_of(decimal: Decimal) -> Quality {
+    Quality::from_millionths(u64::from(decimal.thousandths()) * 1_000)
 }
 
 fn names(conf: &sections::Names) -> dns::Settings {
@@ -251,5 +315,20 @@ fn store(conf: &sections::Store) -> store::Settings {
         sync_period: conf.sync_period,
         revisit_names_max: conf.revisits_max,
         ..store::Settings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the file is silent about is what each part has by itself.
+    #[test]
+    fn defaults_are_the_parts_own() {
+        let conf = Conf::default();
+        assert_eq!(sim(&conf.sim), sim::Settings::default());
+        assert_eq!(schedule(&conf), frontier::policy::Settings::default());
+        let told = format!("{:?}", rating(&conf.quality, [0; 16]));
+        assert_eq!(told, format!("{:?}", rating::Settings::default()));
     }
 }

@@ -1,0 +1,254 @@
+//! What a crawl came to, in numbers, beside the crawl of the reference policy on the same web.
+//!
+//! Time is counted from the start to the instant at which the reference has fetched 95% of all
+//! pages: the last few pages hang on the slowest servers, whatever the policy. All pages and all
+//! quality are what the crawl that fetched most of them came to, among those of the same web and
+//! repeat. Between two samples everything is taken to grow evenly.
+
+use super::plan::Plan;
+use super::series::{Run, Sample, Series};
+
+/// Share of the pages at which the reference's time is counted to.
+pub(super) const COUNTED_SHARE: f64 = 0.95;
+/// Shares of all quality whose times are told.
+pub(super) const QUALITY_SHARES: [f64; 4] = [0.5, 0.6, 0.8, 0.9];
+
+/// What makes crawls comparable: how much there is, and how long it is counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Measure {
+    /// All pages.
+    pub(super) pages: f64,
+    /// All quality, in millionths.
+    pub(super) quality: f64,
+    /// Time that is counted, seconds.
+    pub(super) seconds: f64,
+}
+
+/// The figures of one crawl.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Figures {
+    /// Pages fetched.
+    pub(super) pages: f64,
+    /// What they are worth, the mean page being worth one.
+    pub(super) quality: f64,
+    /// Time to its end, seconds.
+    pub(super) seconds: f64,
+    /// Time that is counted, seconds: the same for all policies.
+    pub(super) counted_seconds: f64,
+    /// Area under quality over time, 1 being all quality at once.
+    pub(super) area: f64,
+    /// The same against the reference's.
+    pub(super) area_ratio: f64,
+    /// When it has each of [`QUALITY_SHARES`], as a share of the time that is counted.
+    pub(super) times: [Option<f64>; 4],
+    /// Pages when half of the time is over, as a share of all.
+    pub(super) half_pages: f64,
+    /// The same against the reference's.
+    pub(super) half_pages_ratio: f64,
+    /// Pages per second, up to its own half of all pages: what it does with all servers in play.
+    pub(super) pages_per_second: f64,
+    /// Bits per second up to there.
+    pub(super) bits_per_second: f64,
+    /// Share of that time in which the core worked.
+    pub(super) busy_share: f64,
+}
+
+pub(super) fn pages(sample: &Sample) -> f64 {
+    sample.pages as f64
+}
+
+pub(super) fn quality(sample: &Sample) -> f64 {
+    sample.quality_millionths as f64
+}
+
+fn bytes(sample: &Sample) -> f64 {
+    sample.bytes as f64
+}
+
+fn busy(sample: &Sample) -> f64 {
+    sample.busy_seconds
+}
+
+impl Measure {
+    /// That of the crawls of one web and repeat.
+    pub(super) fn of(runs: &[&Run], plan: &Plan) -> Self {
+        let most = |of: fn(&Sample) -> f64| {
+            runs.iter().map(|run| of(&run.series.last())).fold(0.0, f64::max)
+        };
+        let reference = reference(runs, plan);
+        let all = most(pages);
+        // A reference that gives up before takes its whole time.
+        let whole = reference.last().seconds;
+        let seconds = reference.when(COUNTED_SHARE * all, pages).unwrap_or(whole);
+        Self { pages: all, quality: most(quality), seconds }
+    }
+
+    /// The figures of a crawl by itself; against the reference's all is one.
+    fn alone(&self, series: &Series) -> Figures {
+        let end = series.last();
+        let half = series.when(self.pages / 2.0, pages).unwrap_or(end.seconds);
+        let rate = |of: fn(&Sample) -> f64| ratio(series.at(half, of), half);
+        let share = |part: f64| {
+            let at = series.when(part * self.quality, quality).filter(|_| self.quality > 0.0)?;
+            Some(ratio(at, self.seconds))
+        };
+        // Of no time there is no half.
+        let half_pages =
+            (self.seconds > 0.0).then(|| ratio(series.at(self.seconds / 2.0, pages), self.pages));
+        Figures {
+            pages: pages(&end),
+            quality: quality(&end) / 1e6,
+            seconds: end.seconds,
+            counted_seconds: self.seconds,
+            area: ratio(series.area(self.seconds, quality), self.seconds * self.quality),
+            area_ratio: 1.0,
+            times: QUALITY_SHARES.map(share),
+            half_pages: half_pages.unwrap_or(f64::NAN),
+            half_pages_ratio: 1.0,
+            pages_per_second: rate(pages),
+            bits_per_second: 8.0 * rate(bytes),
+            // Work that has begun is charged whole, so it may be ahead of the time.
+            busy_share: rate(busy).clamp(0.0, 1.0),
+        }
+    }
+}
+
+/// The figures of the crawls of one web and repeat, in their order.
+pub(super) fn figures(runs: &[&Run], plan: &Plan) -> Vec<Figures> {
+    let measure = Measure::of(runs, plan);
+    let base = measure.alone(reference(runs, plan));
+    let told = runs.iter().map(|run| {
+        let own = measure.alone(&run.series);
+        Figures {
+            area_ratio: ratio(own.area, base.area),
+            half_pages_ratio: ratio(own.half_pages, base.half_pages),
+            ..own
+        }
+    });
+    told.collect()
+}
+
+fn reference<'a>(runs: &[&'a Run], plan: &Plan) -> &'a Series {
+    let found = runs.iter().find(|run| run.spec.policy == plan.reference);
+    &found.expect("every web is crawled by the reference").series
+}
+
+/// Of nothing to nothing there is no ratio: it is told as missing.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { f64::NAN }
+}
+
+/// Middle, least and most of the repeats of a figure; of those that have it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    /// The median; between two the mean of them.
+    pub(super) median: f64,
+    /// The least.
+    pub(super) least: f64,
+    /// The most.
+    pub(super) most: f64,
+}
+
+impl Spread {
+    /// That of some values; not a number, of none.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (Some(&least), Some(&most)) = (sorted.first(), sorted.last()) else {
+            return Self { median: f64::NAN, least: f64::NAN, most: f64::NAN };
+        };
+        let middle = sorted.len() / 2;
+        let median = if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            f64::midpoint(sorted[middle - 1], sorted[middle])
+        };
+        Self { median, least, most }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Spec;
+    use super::*;
+    use crate::conf::Conf;
+    use crate::frontier::policy::Policy;
+
+    fn run(policy: Policy, points: &[(f64, u64, u64)]) -> Run {
+        let spec =
+            Spec { variant: 0, value: 0, repeat: 0, policy, ground: 0, conf: Conf::default() };
+        let mut series = Series::new();
+        for &(seconds, pages, quality) in points {
+            series.push(Sample {
+                seconds,
+                pages,
+                quality_millionths: quality * 1_000_000,
+                bytes: 1_000 * pages,
+                busy_seconds: seconds / 4.0,
+                ..Sample::default()
+            });
+        }
+        Run { spec, series }
+    }
+
+    fn plan() -> Plan {
+        let conf = Conf::parse("[compare]", "x.toml").expect("valid");
+        let compare = conf.compare.clone().expect("a comparison");
+        Plan::new(&conf, &compare, "x.toml").expect("a plan")
+    }
+
+    /// Two crawls of 100 pages worth 200: one evenly in 100 s, one with all quality in the first
+    /// half of its 80 s.
+    #[test]
+    fn figures_are_as_computed_by_hand() {
+        let bfs = run(Policy::Bfs, &[(100.0, 100, 200)]);
+        let other = run(Policy::Capability, &[(40.0, 60, 200), (80.0, 100, 200)]);
+        let told = figures(&[&other, &bfs], &plan());
+        let (other, bfs) = (&told[0], &told[1]);
+        assert_eq!(bfs.counted_seconds, 95.0, "95 of 100 pages");
+        assert_eq!(bfs.area, 0.95 / 2.0, "a triangle up to 95% of all quality");
+        assert_eq!(bfs.times, [0.5, 0.6, 0.8, 0.9].map(|share| Some(100.0 * share / 95.0)));
+        assert_eq!(bfs.half_pages, 0.475);
+        assert_eq!((bfs.area_ratio, bfs.half_pages_ratio), (1.0, 1.0));
+        assert_eq!((bfs.pages_per_second, bfs.bits_per_second), (1.0, 8_000.0));
+        assert_eq!(bfs.busy_share, 0.25);
+        let close = |one: f64, other: f64| assert!((one - other).abs() < 1e-12, "{one} {other}");
+        close(other.area, (20.0 + 55.0) / 95.0);
+        close(other.area_ratio, (75.0 / 95.0) / 0.475);
+        close(other.times[0].expect("half of it"), 20.0 / 95.0);
+        close(other.times[3].expect("most of it"), 36.0 / 95.0);
+        close(other.half_pages, 0.675);
+        close(other.half_pages_ratio, 0.675 / 0.475);
+        close(other.pages_per_second, 1.5);
+        assert_eq!(other.seconds, 80.0);
+    }
+
+    #[test]
+    fn what_never_comes_is_missing() {
+        let bfs = run(Policy::Bfs, &[(10.0, 10, 10)]);
+        let cut = run(Policy::Quality, &[(5.0, 4, 7)]);
+        let told = figures(&[&bfs, &cut], &plan());
+        assert_eq!(told[1].times.map(|time| time.is_some()), [true, true, false, false]);
+        let nothing = run(Policy::Bfs, &[(10.0, 0, 0)]);
+        let told = figures(&[&nothing], &plan());
+        assert!(told[0].area.is_nan() && told[0].times == [None; 4], "{told:?}");
+        let at_once = run(Policy::Bfs, &[(0.0, 10, 10)]);
+        let told = figures(&[&at_once], &plan()).remove(0);
+        let rates = [told.area, told.half_pages, told.pages_per_second, told.busy_share];
+        assert!(rates.iter().all(|rate| rate.is_nan()), "of no time: {rates:?}");
+    }
+
+    #[test]
+    fn spreads() {
+        for (values, expected) in [
+            (&[3.0][..], (3.0, 3.0, 3.0)),
+            (&[3.0, 1.0, 2.0], (2.0, 1.0, 3.0)),
+            (&[4.0, 1.0, 2.0, 3.0], (2.5, 1.0, 4.0)),
+            (&[f64::NAN, 1.0], (1.0, 1.0, 1.0)),
+        ] {
+            let spread = Spread::of(values.iter().copied());
+            assert_eq!((spread.median, spread.least, spread.most), expected, "{values:?}");
+        }
+        assert!(Spread::of(std::iter::empty()).median.is_nan());
+    }
+}

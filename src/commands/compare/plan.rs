@@ -1,0 +1,221 @@
+//! What runs there are: the product of repeats, variants, values and policies, each with the
+//! configuration it has.
+
+use crate::commands::{Exit, Failure};
+use crate::conf::{Change, Compare, Conf, Decimal, Value, Web, Worth};
+use crate::frontier::policy::Policy;
+
+/// Most crawls of one comparison.
+const RUNS_MAX: usize = 20_000;
+
+/// All runs of a comparison.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// In the order in which they are begun and shown: by variant, value, repeat and policy.
+    pub(super) runs: Vec<Spec>,
+    /// Names of the variants; one without a name if there are none.
+    pub(super) variants: Vec<String>,
+    /// The key that is swept over, and its values.
+    pub(super) sweep: Option<(String, Vec<Value>)>,
+    /// The policies, as they are shown.
+    pub(super) policies: Vec<Policy>,
+    /// The policy that times and gains are told against.
+    pub(super) reference: Policy,
+    /// How many times each crawl is repeated.
+    pub(super) repeats: u32,
+    /// The webs that the runs crawl, each once.
+    pub(super) grounds: Vec<Ground>,
+}
+
+/// One crawl.
+#[derive(Clone, Debug)]
+pub(super) struct Spec {
+    /// Index of its variant.
+    pub(super) variant: usize,
+    /// Index of its value; 0 if there is no sweep.
+    pub(super) value: usize,
+    /// Which repeat, counted from 0.
+    pub(super) repeat: u32,
+    /// Its policy, set in its configuration, too.
+    pub(super) policy: Policy,
+    /// Index of its web.
+    pub(super) ground: usize,
+    /// Its configuration.
+    pub(super) conf: Conf,
+}
+
+/// What a web and the worth of its pages are made of: equal grounds are made once.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ground {
+    /// The web, with the seed of its repeat.
+    pub(super) web: Web,
+    /// What its pages are worth.
+    pub(super) worth: Worth,
+    /// Share of PageRank that follows links.
+    pub(super) damping: Decimal,
+    /// Exponent of Zipf's law.
+    pub(super) exponent: Decimal,
+}
+
+impl Plan {
+    /// The runs that a configuration asks for.
+    ///
+    /// # Errors
+    /// Variants and values that are right each for itself and wrong together; more runs than anyone
+    /// can look at.
+    pub(super) fn new(conf: &Conf, compare: &Compare, file: &str) -> Result<Self, Failure> {
+        let policies = compare.policies.clone();
+        let reference = if policies.contains(&Policy::Bfs) { Policy::Bfs } else { policies[0] };
+        let sweep = compare.across.clone().map(|key| (key, compare.values.clone()));
+        let mut plan = Self {
+            runs: Vec::new(),
+            variants: compare.variants.iter().map(|variant| variant.name.clone()).collect(),
+            sweep,
+            policies,
+            reference,
+            repeats: compare.repeats,
+            grounds: Vec::new(),
+        };
+        if plan.variants.is_empty() {
+            plan.variants.push(String::new());
+        }
+        let repeats = usize::try_from(compare.repeats).unwrap_or(usize::MAX);
+        let crawls = [plan.variants.len(), plan.values(), plan.policies.len(), repeats]
+            .into_iter()
+            .fold(1_usize, usize::saturating_mul);
+        if crawls > RUNS_MAX {
+            let text = format!(
+                "{file}: compare: {crawls} crawls are more than {RUNS_MAX}; take fewer repeats, \
+                 variants or values"
+            );
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        for variant in 0..plan.variants.len() {
+            for value in 0..plan.values() {
+                let changed = plan.changed(conf, compare, file, variant, value)?;
+                plan.add(&changed, compare, variant, value);
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Values of the sweep; 1 if there is none.
+    pub(super) fn values(&self) -> usize {
+        self.sweep.as_ref().map_or(1, |(_, values)| values.len())
+    }
+
+    /// The value of this index, as people call it; empty if there is no sweep.
+    pub(super) fn value_name(&self, value: usize) -> &str {
+        self.sweep.as_ref().map_or("", |(_, values)| values[value].name())
+    }
+
+    /// The configuration with a variant's changes and a value of the sweep.
+    fn changed(
+        &self,
+        conf: &Conf,
+        compare: &Compare,
+        file: &str,
+        variant: usize,
+        value: usize,
+    ) -> Result<Conf, Failure> {
+        let mut changes = Vec::new();
+        let mut name = file.to_owned();
+        if let Some(variant) = compare.variants.get(variant) {
+            changes.extend(variant.changes.iter().cloned());
+            name.push_str(&format!(": variant {:?}", variant.name));
+        }
+        if let Some((key, values)) = &self.sweep {
+            let value = values[value].clone();
+            name.push_str(&format!(": {key} = {value}"));
+            changes.push(Change { key: key.clone(), value });
+        }
+        conf.with(&name, &changes).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
+    }
+
+    /// Adds the repeats of a configuration under each policy.
+    fn add(&mut self, conf: &Conf, compare: &Compare, variant: usize, value: usize) {
+        // What a variant says of worth is its own.
+        let own = conf.compare.as_ref().unwrap_or(compare);
+        for repeat in 0..self.repeats {
+            let mut conf = conf.clone();
+            let added = compare.seed + u64::from(repeat);
+            conf.web.seed += added;
+            conf.sim.seed += added;
+            let ground = self.ground(Ground {
+                web: conf.web.clone(),
+                worth: own.quality,
+                damping: own.damping,
+                exponent: conf.quality.zipf_exponent,
+            });
+            for policy in self.policies.clone() {
+                conf.schedule.policy = policy;
+                let conf = conf.clone();
+                self.runs.push(Spec { variant, value, repeat, policy, ground, conf });
+            }
+        }
+    }
+
+    fn ground(&mut self, ground: Ground) -> usize {
+        let known = self.grounds.iter().position(|known| *known == ground);
+        known.unwrap_or_else(|| {
+            self.grounds.push(ground);
+            self.grounds.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Result<Plan, String> {
+        let conf = Conf::parse(text, "x.toml").unwrap_or_else(|error| panic!("{error}"));
+        let compare = conf.compare.clone().expect("a comparison");
+        Plan::new(&conf, &compare, "x.toml").map_err(|failure| failure.text)
+    }
+
+    #[test]
+    fn runs_are_the_product() {
+        let plan = plan(
+            "[compare]\nrepeats = 3\nseed = 10\nvariants = [\"a\", \"b: web.hosts=50\"]\n\
+             across = \"connections.open_max\"\nvalues = [1, 2]\n[web]\nseed = 5",
+        )
+        .expect("a plan");
+        assert_eq!(plan.runs.len(), 2 * 2 * 3 * 4);
+        assert_eq!(plan.grounds.len(), 2 * 3, "open_max makes no other web, a policy neither");
+        let last = plan.runs.last().expect("some");
+        assert_eq!((last.conf.web.seed, last.conf.web.hosts), (5 + 10 + 2, 50));
+        assert_eq!((last.conf.sim.seed, last.conf.connections.open_max), (1 + 10 + 2, 2));
+        assert_eq!((last.policy, last.conf.schedule.policy), (Policy::ALL[3], Policy::ALL[3]));
+        assert_eq!((plan.value_name(1), plan.variants[1].as_str()), ("2", "b"));
+    }
+
+    #[test]
+    fn the_reference_is_bfs_or_the_first() {
+        for (policies, expected) in [
+            ("[\"quality\", \"bfs\"]", Policy::Bfs),
+            ("[\"quality\", \"capability\"]", Policy::Quality),
+        ] {
+            let plan = plan(&format!("[compare]\npolicies = {policies}")).expect("a plan");
+            assert_eq!(plan.reference, expected, "{policies}");
+        }
+    }
+
+    #[test]
+    fn what_contradicts_together_is_told() {
+        let text = plan(
+            "[compare]\nvariants = [\"a: politeness.delay=1m\"]\n\
+             across = \"politeness.burst\"\nvalues = [1, 10]",
+        )
+        .expect_err("burst x delay is longer than delay_max");
+        assert!(
+            text.starts_with("x.toml: variant \"a\": politeness.burst = 10: politeness."),
+            "{text}"
+        );
+        let text = plan(
+            "[compare]\nrepeats = 1000\nvariants = [\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]",
+        )
+        .expect_err("too many");
+        assert!(text.contains("24000 crawls"), "{text}");
+    }
+}

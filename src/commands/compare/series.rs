@@ -1,0 +1,185 @@
+//! What is seen of a crawl while it runs: samples by time, and what lies between them.
+
+use super::plan::Spec;
+
+/// What had been done at an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Sample {
+    /// Time since the start.
+    pub(super) seconds: f64,
+    /// Pages fetched.
+    pub(super) pages: u64,
+    /// What they are worth together, in millionths of the mean page.
+    pub(super) quality_millionths: u64,
+    /// Bytes received.
+    pub(super) bytes: u64,
+    /// Connections open.
+    pub(super) connections: usize,
+    /// Time that the core has worked.
+    pub(super) busy_seconds: f64,
+}
+
+/// A crawl as it went.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// Which crawl.
+    pub(super) spec: Spec,
+    /// By time, the start first; the end last.
+    pub(super) series: Series,
+}
+
+/// Samples by time.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    samples: Vec<Sample>,
+    /// Each so many is kept.
+    stride: usize,
+    /// Samples passed over since the last one kept.
+    skipped: usize,
+}
+
+/// Samples kept of one crawl: beyond, every other one is dropped.
+const SAMPLES_MAX: usize = 16_384;
+
+impl Series {
+    /// A crawl that begins.
+    pub(super) fn new() -> Self {
+        Self { samples: vec![Sample::default()], stride: 1, skipped: 0 }
+    }
+
+    /// Takes the next sample in; times don't go back.
+    pub(super) fn push(&mut self, sample: Sample) {
+        self.skipped += 1;
+        if self.skipped < self.stride {
+            return;
+        }
+        self.skipped = 0;
+        self.samples.push(sample);
+        if self.samples.len() > SAMPLES_MAX {
+            let mut index = 0;
+            self.samples.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.stride *= 2;
+        }
+    }
+
+    /// Takes the last sample in, which is always kept.
+    pub(super) fn end(&mut self, sample: Sample) {
+        if self.last().seconds == sample.seconds && self.samples.len() > 1 {
+            self.samples.pop();
+        }
+        self.samples.push(sample);
+    }
+
+    /// All samples kept.
+    pub(super) fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// The end.
+    pub(super) fn last(&self) -> Sample {
+        *self.samples.last().expect("the start at least")
+    }
+
+    /// The value of `of` at a time: on the straight line between two samples; after the end, as at
+    /// the end.
+    pub(super) fn at(&self, seconds: f64, of: fn(&Sample) -> f64) -> f64 {
+        let after = self.samples.partition_point(|sample| sample.seconds <= seconds);
+        let Some(before) = after.checked_sub(1) else { return of(&self.samples[0]) };
+        let from = &self.samples[before];
+        let Some(to) = self.samples.get(after) else { return of(from) };
+        let share = (seconds - from.seconds) / (to.seconds - from.seconds);
+        of(from) + share * (of(to) - of(from))
+    }
+
+    /// The first time at which `of`, which never falls, is at least `value`.
+    pub(super) fn when(&self, value: f64, of: fn(&Sample) -> f64) -> Option<f64> {
+        let at = self.samples.partition_point(|sample| of(sample) < value);
+        let to = self.samples.get(at)?;
+        let Some(from) = at.checked_sub(1).map(|before| &self.samples[before]) else {
+            return Some(to.seconds);
+        };
+        let share = (value - of(from)) / (of(to) - of(from));
+        Some(from.seconds + share * (to.seconds - from.seconds))
+    }
+
+    /// The area under `of` up to a time.
+    pub(super) fn area(&self, until: f64, of: fn(&Sample) -> f64) -> f64 {
+        let (mut area, mut from) = (0.0, (0.0, of(&self.samples[0])));
+        for sample in &self.samples[1..] {
+            let to = (sample.seconds.min(until), self.at(sample.seconds.min(until), of));
+            area += (to.0 - from.0) * (from.1 + to.1) / 2.0;
+            from = to;
+            if sample.seconds >= until {
+                return area;
+            }
+        }
+        // After the end all stays as it is.
+        area + (until - from.0).max(0.0) * from.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(sample: &Sample) -> f64 {
+        sample.pages as f64
+    }
+
+    fn series(points: &[(f64, u64)]) -> Series {
+        let mut series = Series::new();
+        for &(seconds, pages) in points {
+            series.push(Sample { seconds, pages, ..Sample::default() });
+        }
+        series
+    }
+
+    #[test]
+    fn between_samples_the_line_is_straight() {
+        let series = series(&[(1.0, 10), (3.0, 10), (4.0, 40)]);
+        for (seconds, expected) in [
+            (0.0, 0.0),
+            (0.5, 5.0),
+            (1.0, 10.0),
+            (2.0, 10.0),
+            (3.5, 25.0),
+            (4.0, 40.0),
+            (9.0, 40.0),
+        ] {
+            assert_eq!(series.at(seconds, pages), expected, "at {seconds}");
+        }
+        for (value, expected) in [
+            (0.0, Some(0.0)),
+            (5.0, Some(0.5)),
+            (10.0, Some(1.0)),
+            (25.0, Some(3.5)),
+            (40.0, Some(4.0)),
+            (40.5, None),
+        ] {
+            assert_eq!(series.when(value, pages), expected, "{value} pages");
+        }
+        for (until, expected) in
+            [(0.0, 0.0), (1.0, 5.0), (3.0, 25.0), (3.5, 33.75), (4.0, 50.0), (5.0, 90.0)]
+        {
+            assert_eq!(series.area(until, pages), expected, "until {until}");
+        }
+    }
+
+    /// However long a crawl, its samples are bounded, in order, and on the curve.
+    #[test]
+    fn law_long_crawls_are_thinned() {
+        let mut series = Series::new();
+        for second in 1..=100_000_u64 {
+            series.push(Sample { seconds: second as f64, pages: 3 * second, ..Sample::default() });
+        }
+        series.end(Sample { seconds: 100_001.0, pages: 300_003, ..Sample::default() });
+        let samples = series.samples();
+        assert!((SAMPLES_MAX / 2..=SAMPLES_MAX + 2).contains(&samples.len()));
+        assert!(samples.windows(2).all(|pair| pair[0].seconds < pair[1].seconds));
+        assert!(samples.iter().all(|sample| sample.pages as f64 == 3.0 * sample.seconds));
+        assert_eq!(series.last().pages, 300_003);
+    }
+}

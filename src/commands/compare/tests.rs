@@ -1,0 +1,116 @@
+//! Every simulated crawl is judged: schedulers that are broken on purpose are caught, each by its
+//! law, and the sound one is not.
+
+use super::plan::Plan;
+use super::scene::Scene;
+use super::simulate;
+use crate::conf::Conf;
+use crate::frontier::sabotage::{Sabotage, commit};
+
+const STUDY: &str = "
+[compare]
+policies = [\"capability\"]
+quality = \"zipf\"
+sample_period = \"10ms\"
+
+[web]
+preset = \"plain\"
+hosts = 20
+seeds = 20
+pages = 1_000
+pages_sigma = 1
+think_time = \"30ms\"
+think_time_sigma = 1
+round_trip = \"20ms\"
+
+[politeness]
+burst = 1
+delay = \"500ms\"
+delay_factor = 0
+address_delay = \"0s\"
+domain_delay = \"0s\"
+robots = false
+
+[connections]
+open_max = 4
+";
+
+/// The same, of servers that wait for each other, and of more domains than there are slots.
+fn crowded() -> String {
+    hasty()
+        .replace("hosts = 20", "hosts = 20\nhosts_per_domain = 5")
+        .replace("robots = false", "robots = false\ndomain_visits_max = 1")
+        .replace("open_max = 4", "open_max = 2")
+}
+
+/// A study of servers that share domains and ask for delays of their own.
+fn shared() -> String {
+    STUDY
+        .replace("hosts = 20", "hosts = 20\nhosts_per_domain = 5\nrobots_delay_share = 0.3")
+        .replace("robots = false", "robots = true\ndomain_visits_max = 1")
+        .replace("burst = 1", "burst = \"server\"")
+        .replace("delay = \"500ms\"", "delay = \"0s\"")
+}
+
+/// A study of servers that needn't rest: most of them stand in line.
+fn hasty() -> String {
+    STUDY.replace("delay = \"500ms\"", "delay = \"0s\"")
+}
+
+/// Runs the last crawl of a study; its fault, if it has one.
+fn judged(study: &str) -> Result<u64, String> {
+    let conf = Conf::parse(study, "study.toml").expect("a study");
+    let compare = conf.compare.clone().expect("a comparison");
+    let plan = Plan::new(&conf, &compare, "study.toml").expect("a plan");
+    let spec = plan.runs.last().expect("a crawl");
+    assert_eq!(spec.policy.name(), "capability");
+    let scene = Scene::new(&plan.grounds[spec.ground]).expect("a web");
+    let run = simulate::run(spec, &scene, &|_| {});
+    run.map(|run| run.series.last().pages).map_err(|failure| failure.text)
+}
+
+#[test]
+fn a_sound_scheduler_breaks_no_law() {
+    assert_eq!(judged(STUDY), Ok(1_000));
+    assert_eq!(judged(&hasty()), Ok(1_000));
+    assert_eq!(judged(&crowded()), Ok(1_000));
+    assert_eq!(judged(&shared()), Ok(1_000));
+}
+
+/// What a crawl was told to leave out is not missing.
+#[test]
+fn a_crawl_of_less_breaks_no_law() {
+    let page = judged(&format!("{STUDY}\n[job]\nseeds = [\"http://h0003.test/no-page\"]"));
+    assert_eq!(page, Ok(1), "its seed leads nowhere");
+    let links =
+        judged(&format!("{STUDY}\n[links]\nlinks_max = 1").replace("seeds = 20", "seeds = 1"));
+    assert!(links.as_ref().is_ok_and(|pages| (1..500).contains(pages)), "{links:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("seeds.txt");
+    std::fs::write(&file, "http://h0003.test/no-page\nhttp://h0004.test/none\n").expect("written");
+    let file = judged(&format!("{STUDY}\n[job]\nseeds_file = {file:?}"));
+    assert_eq!(file, Ok(2), "as many as its file names");
+}
+
+#[test]
+fn broken_schedulers_are_caught_each_by_its_law() {
+    let cases = [
+        (Sabotage::RankInverted, STUDY.to_owned(), "order"),
+        (Sabotage::RanksStale, hasty(), "order"),
+        (Sabotage::WorstReleased, crowded(), "order"),
+        (Sabotage::DelayIgnored, STUDY.to_owned(), "rest"),
+        (Sabotage::UrlsDropped, STUDY.to_owned(), "complete"),
+        (Sabotage::CapsIgnored, shared(), "groups"),
+        (Sabotage::CrawlDelayIgnored, shared(), "crawl-delay"),
+    ];
+    for (sabotage, study, law) in cases {
+        commit(Some(sabotage));
+        // The order is looked at now and then only: not every crawl shows that it is wrong.
+        let webs = (1..=10).map(|seed| study.replace("[web]", &format!("[web]\nseed = {seed}")));
+        let verdict = webs.map(|study| judged(&study)).find(Result::is_err);
+        commit(None);
+        let told =
+            verdict.unwrap_or_else(|| panic!("{sabotage:?} is noticed")).expect_err("a fault");
+        assert!(told.contains(&format!("law `{law}` broken")), "{sabotage:?}: {told}");
+    }
+}

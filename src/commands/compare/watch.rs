@@ -1,0 +1,93 @@
+//! What is said while crawls are compared, and what ends it: a line of progress, a signal.
+
+use crate::commands::Exit;
+use crate::conf::Conf;
+use crate::os::signal::{self, Asked, Signals};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use std::io;
+use std::process;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Between two looks at the crawls, and at the signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How far the crawls are, counted by themselves.
+#[derive(Debug)]
+pub(super) struct Watch {
+    all: usize,
+    done: AtomicUsize,
+    pages: AtomicU64,
+    line: Option<ProgressBar>,
+    /// Looks between two lines where there is no terminal.
+    period_looks: u128,
+}
+
+impl Watch {
+    /// So many crawls, of which none is done.
+    pub(super) fn new(all: usize, conf: &Conf) -> Self {
+        let line = signal::is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+            ProgressBar::new_spinner().with_style(style.expect("the template is right"))
+        });
+        let period_looks = conf.report.progress_period.as_millis() / LOOK.as_millis();
+        let (done, pages) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Self { all, done, pages, line, period_looks: period_looks.max(1) }
+    }
+
+    /// More pages were fetched.
+    pub(super) fn more_pages(&self, pages: u64) {
+        self.pages.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// One more crawl is over.
+    pub(super) fn one_done(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Shows how far it is until `is_over`. A signal ends the program at once: simulated crawls
+    /// leave nothing behind that is worth keeping.
+    pub(super) fn until(&self, is_over: impl Fn() -> bool) -> io::Result<()> {
+        let poll = mio::Poll::new()?;
+        let signals = Signals::new(poll.registry(), mio::Token(0))?;
+        let mut looks = 0_u128;
+        while !is_over() {
+            if signals.asked() != Asked::Nothing {
+                self.clear();
+                eprintln!("stopped by a signal: {}; no results were written", self.text());
+                process::exit(Exit::Interrupted.code().into());
+            }
+            looks += 1;
+            if self.line.is_some() || looks.is_multiple_of(self.period_looks) {
+                self.show();
+            }
+            thread::sleep(LOOK);
+        }
+        self.clear();
+        Ok(())
+    }
+
+    /// Shows how far it is, now.
+    pub(super) fn show(&self) {
+        match &self.line {
+            Some(line) => {
+                line.set_message(self.text());
+                line.tick();
+            }
+            None => eprintln!("{}", self.text()),
+        }
+    }
+
+    /// Takes the moving line away.
+    pub(super) fn clear(&self) {
+        if let Some(line) = &self.line {
+            line.finish_and_clear();
+        }
+    }
+
+    fn text(&self) -> String {
+        let (done, pages) = (self.done.load(Ordering::Relaxed), self.pages.load(Ordering::Relaxed));
+        format!("{done} of {} crawls done; {} pages fetched", self.all, HumanCount(pages))
+    }
+}

@@ -1,0 +1,252 @@
+//! Comparisons from outside: what they print, what they write, how they end.
+
+use super::util::{Run, sted};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A small web with all the patience of one's own servers, under `more`.
+const SMALL: &str = "\
+[politeness]
+burst = \"server\"
+delay = \"0s\"
+delay_factor = 0
+address_delay = \"0s\"
+domain_delay = \"0s\"
+robots = false
+[connections]
+open_max = 8
+[web]
+preset = \"2003\"
+hosts = 20
+pages = 400
+";
+
+/// A folder with `study.toml` in it.
+fn folder(text: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("study.toml"), text).expect("written");
+    folder
+}
+
+fn compare(folder: &Path) -> Run {
+    let output = sted(&["compare", "study.toml"]).current_dir(folder).output();
+    Run::of(output.expect("the program starts"))
+}
+
+fn study(compare: &str) -> String {
+    format!("[compare]\ndirectory = \"out\"\n{compare}\n{SMALL}")
+}
+
+/// One line of series.csv.
+struct Line {
+    run: String,
+    seconds: f64,
+    pages: u64,
+    quality: f64,
+}
+
+fn series(folder: &Path) -> Vec<Line> {
+    let text = fs::read_to_string(folder.join("out/series.csv")).expect("the samples");
+    let mut lines = text.lines();
+    assert_eq!(
+        lines.next(),
+        Some(
+            "variant,value,repeat,policy,seconds,pages,quality,bytes,connections,\
+             core_busy_seconds"
+        )
+    );
+    let line = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        assert_eq!(cells.len(), 10, "{line}");
+        Line {
+            run: cells[..4].join(","),
+            seconds: cells[4].parse().expect("seconds"),
+            pages: cells[5].parse().expect("pages"),
+            quality: cells[6].parse().expect("a quality"),
+        }
+    };
+    lines.map(line).collect()
+}
+
+/// The last line of each run, by name.
+fn ends(lines: Vec<Line>) -> BTreeMap<String, Line> {
+    lines.into_iter().map(|line| (line.run.clone(), line)).collect()
+}
+
+#[test]
+fn the_same_web_under_each_policy() {
+    let study = |threads: u32| study(&format!("repeats = 2\nthreads = {threads}"));
+    let (one, two) = (folder(&study(1)), folder(&study(2)));
+    let run = compare(one.path());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    for name in ["bfs", "performance", "quality", "capability", "8 crawls; report: out/report"] {
+        assert!(run.out.contains(name), "{}", run.out);
+    }
+    for name in [
+        "report.html",
+        "conf.toml",
+        "summary.csv",
+        "quality-over-time.svg",
+        "quality-over-pages.svg",
+        "pages-over-time.svg",
+    ] {
+        assert!(one.path().join("out").join(name).exists(), "{name}");
+    }
+    let lines = series(one.path());
+    for pair in lines.windows(2).filter(|pair| pair[0].run == pair[1].run) {
+        assert!(pair[0].seconds < pair[1].seconds && pair[0].pages <= pair[1].pages);
+        assert!(pair[0].quality <= pair[1].quality);
+    }
+    let ends = ends(lines);
+    assert_eq!(ends.len(), 8);
+    for repeat in 1..=2 {
+        let of = |policy: &str| &ends[&format!(",,{repeat},{policy}")];
+        for policy in ["bfs", "performance", "quality", "capability"] {
+            let line = of(policy);
+            assert_eq!(line.pages, 400, "{policy} fetches the whole web");
+            assert!((line.quality - of("bfs").quality).abs() < 1e-9, "worth the same in the end");
+            assert!((line.quality - 400.0).abs() < 0.01, "the mean page is worth one");
+        }
+    }
+    assert!(ends[",,1,bfs"].seconds != ends[",,2,bfs"].seconds, "repeats have other seeds");
+    // What a crawl does is its configuration's alone, on however many threads.
+    assert_eq!(compare(two.path()).code, Some(0));
+    for name in ["series.csv", "summary.csv", "quality-over-time.svg"] {
+        let read = |folder: &TempDir| fs::read(folder.path().join("out").join(name));
+        assert_eq!(read(&one).expect("written"), read(&two).expect("written"), "{name}");
+    }
+}
+
+/// A crawl that estimates is judged by the truth: quality is the same in the end whatever it
+/// thought on its way.
+#[test]
+fn estimates_are_judged_by_the_truth() {
+    let folder = folder(&study(
+        "policies = [\"bfs\", \"quality\"]\nvariants = [\"known\", \"opic: quality.source=opic\", \
+         \"inlinks: quality.source=inlinks\"]",
+    ));
+    let run = compare(folder.path());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let lines = series(folder.path());
+    let half = |name: &str| {
+        let of = |line: &&Line| line.run == name && line.pages <= 200;
+        lines.iter().rfind(of).expect("samples").quality
+    };
+    assert!(half("known,,1,quality") > half("known,,1,bfs"), "the best go first");
+    let ends = ends(series(folder.path()));
+    for (name, line) in &ends {
+        assert_eq!((line.pages, line.quality.round()), (400, 400.0), "{name}");
+    }
+    // Who doesn't know what pages are worth treats them as others do under bfs.
+    assert_eq!(ends["known,,1,bfs"].seconds, ends["opic,,1,bfs"].seconds);
+}
+
+#[test]
+fn a_sweep_has_a_curve_over_its_values() {
+    let folder = folder(&study(
+        "policies = [\"bfs\"]\nacross = \"connections.open_max\"\nvalues = [1, 2, 4]\n\
+         variants = [\"plain\", \"one a connection: politeness.burst=1, \
+         connections.idle_timeout=0s\"]",
+    ));
+    let run = compare(folder.path());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let ends = ends(series(folder.path()));
+    let seconds = |variant: &str, value: u32| ends[&format!("{variant},{value},1,bfs")].seconds;
+    assert!(seconds("plain", 1) > seconds("plain", 4), "more connections are faster");
+    assert!(seconds("one a connection", 4) > seconds("plain", 4), "and so are kept ones");
+    let out = folder.path().join("out");
+    assert!(out.join("pages-per-second.svg").exists() && !out.join("area.svg").exists());
+    assert_eq!(fs::read_to_string(out.join("summary.csv")).expect("a table").lines().count(), 7);
+}
+
+#[test]
+fn over_sockets_the_lab_is_crawled() {
+    let folder = folder(
+        &study("policies = [\"bfs\", \"capability\"]\nover = \"sockets\"\nsample_period = \"5ms\"")
+            .replace("preset = \"2003\"", "preset = \"plain\""),
+    );
+    let run = compare(folder.path());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let ends = ends(series(folder.path()));
+    assert_eq!(ends.len(), 2);
+    for (name, line) in ends {
+        assert_eq!((line.pages, line.quality.round()), (400, 400.0), "{name}");
+    }
+    let again = compare(folder.path());
+    assert_eq!(again.code, Some(5), "crawls are not written over: {}", again.err);
+}
+
+#[test]
+fn what_can_not_be_compared_is_said() {
+    let graph = |degrees: &[u32], targets: usize| {
+        let folder = folder(&study("").replace("hosts = 20", "graph = \"g\""));
+        fs::create_dir(folder.path().join("g")).expect("a folder");
+        let bytes: Vec<u8> = degrees.iter().flat_map(|degree| degree.to_le_bytes()).collect();
+        fs::write(folder.path().join("g/outdeg.u32"), bytes).expect("written");
+        fs::write(folder.path().join("g/dst.u32"), vec![0; targets]).expect("written");
+        folder
+    };
+    let table = |text: &str| {
+        let quality = "quality = \"crawl\"\n[quality]\nsource = \"file\"\nfile = \"q\"";
+        let folder = folder(&study(quality));
+        fs::write(folder.path().join("q"), text).expect("written");
+        folder
+    };
+    for (folder, says, why) in [
+        (folder(SMALL), "nothing serves this web", "no comparison"),
+        (folder("[lab]"), "has no [compare]", "no comparison"),
+        (graph(&[1, 2], 8), "web.graph: g: 1 link targets are missing", "a graph cut short"),
+        (graph(&[1, 1], 7), "no multiple of 4 bytes", "a graph cut within a number"),
+        (table("# c\nhttp://h1.test/ NaN\n"), "q:2: \"NaN\": not a finite number", "no number"),
+        (table("h1.test 1\nh2.test x y\n"), "q:2: ", "a line with too much"),
+        (table("\n# nothing\n"), "quality.file: q: has no entry", "an empty table"),
+    ] {
+        let run = compare(folder.path());
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{why}: {}", run.err);
+        assert!(run.err.contains(says), "{why}: {}", run.err);
+    }
+}
+
+/// What a table says of URLs that there are not, and not of those that there are, is counted.
+#[test]
+fn a_table_that_fits_badly_is_warned_of() {
+    let quality = "quality = \"crawl\"\npolicies = [\"bfs\"]\n[quality]\nsource = \"file\"\n\
+                   file = \"q\"";
+    let folder = folder(&study(quality));
+    fs::write(folder.path().join("q"), "nobody.test 2\nhttp://nobody.test/x 3\n").expect("written");
+    let run = compare(folder.path());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(
+        run.err.contains("q: 2 entries stand for no URL that the crawl has met"),
+        "{}",
+        run.err
+    );
+    assert!(run.err.contains("q: 400 URLs are not in it"), "{}", run.err);
+}
+
+#[test]
+fn a_signal_ends_it_at_once() {
+    let folder = folder(&study("repeats = 1000"));
+    let child = sted(&["compare", "study.toml"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // Its lock is there when it listens, or soon after.
+    while !folder.path().join("out/lock").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let id = child.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-INT", &id]).status();
+    assert!(sent.expect("kill is there").success());
+    let run = Run::of(child.wait_with_output().expect("it ends"));
+    assert_eq!((run.code, run.out.as_str()), (Some(11), ""), "{}", run.err);
+    assert!(run.err.contains("no results were written"), "{}", run.err);
+    assert!(!folder.path().join("out/series.csv").exists());
+}
