@@ -1,0 +1,160 @@
+//! What one decision of the scheduler costs, and what a server costs in memory, by their number.
+//!
+//! Question: does the cost stay flat from ten thousand to ten million servers? A *decision* takes
+//! the best server and its URL, and ends the visit with new measurements, which ranks it anew. To
+//! *file* a URL is to find its server by name, drawn at random, to queue it, and to rank that
+//! server anew. All servers are ready all the time: the hardest case for an order.
+//!
+//! `scheduler POLICY SERVERS DECISIONS` prints one line of JSON; without arguments it runs small,
+//! as a test. `bench/scheduler.sh` runs all sizes and counts instructions.
+
+#![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant as Clock};
+use sted::frontier::policy::{self, Policy};
+use sted::frontier::{Burst, Errand, Frontier, Item, Settings, Visit};
+use sted::quality::Quality;
+use sted::time::Instant;
+use sted::url::UrlRef;
+
+/// URLs that wait at each server from the start.
+const URLS: u32 = 2;
+/// Decisions made before URLs are filed in their place.
+const BATCH: u32 = 500;
+const BYTES_PER_PAGE: usize = 4_096;
+
+fn main() {
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if let [policy, servers, decisions] = &arguments[..] {
+        let named = |policy_: &Policy| policy_.name() == policy;
+        let policy =
+            Policy::ALL.into_iter().find(named).expect("bfs, performance, quality, capability");
+        let number = |text: &str| text.parse().expect("a number");
+        println!("{}", run(policy, number(servers), number(decisions)));
+    } else {
+        Policy::ALL.into_iter().for_each(|policy| println!("{}", run(policy, 1_000, 5_000)));
+    }
+}
+
+fn run(policy: Policy, servers: u32, decisions: u32) -> String {
+    let schedule = policy::Settings { policy, ..policy::Settings::default() };
+    let mut frontier = Frontier::new(Settings {
+        schedule,
+        burst: Burst::Requests(1),
+        delay: Duration::ZERO,
+        delay_factor_milli: 0,
+        domain_visits_max: 0,
+        urls_max: usize::MAX,
+        servers_max: usize::MAX,
+        ..Settings::default()
+    });
+    let before = resident();
+    for server in 0..servers {
+        with_url(server, |url| frontier.server_of(url));
+    }
+    let idle = resident();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let now = Instant::from_micros(1);
+    for number in 0..servers * URLS {
+        add(&mut frontier, number % servers, &mut random, now);
+    }
+    let queued = resident();
+    if std::env::var_os("BENCH_WAIT").is_some() {
+        // For a counter of instructions, which begins here.
+        eprintln!("ready");
+        let _ = std::io::stdin().read_line(&mut String::new());
+    }
+    let (mut deciding, mut filing, mut checksum) = (Duration::ZERO, Duration::ZERO, 0);
+    for batch in 0..decisions / BATCH {
+        let began = Clock::now();
+        checksum ^= decide(&mut frontier, batch, &mut random);
+        deciding += began.elapsed();
+        let began = Clock::now();
+        file(&mut frontier, servers, batch, &mut random);
+        filing += began.elapsed();
+    }
+    let ns = |time: Duration| time.as_nanos() as f64 / f64::from(decisions);
+    let per_server = |to: usize| to.saturating_sub(before) as f64 / f64::from(servers);
+    format!(
+        "{{\"policy\":\"{}\",\"servers\":{servers},\"decisions\":{decisions},\
+         \"decide_ns\":{:.0},\"file_ns\":{:.0},\"idle_server_bytes\":{:.0},\
+         \"server_with_{URLS}_urls_bytes\":{:.0},\"checksum\":{checksum}}}",
+        policy.name(),
+        ns(deciding),
+        ns(filing),
+        per_server(idle),
+        per_server(queued),
+    )
+}
+
+/// Decisions, counted by themselves.
+#[inline(never)]
+fn decide(frontier: &mut Frontier, batch: u32, random: &mut Random) -> u64 {
+    let mut checksum = 0_u64;
+    for turn in 0..BATCH {
+        let now = Instant::from_micros(u64::from(batch * BATCH + turn) + 2);
+        let id = frontier.next(now).expect("a server is ready");
+        let item = frontier.take(id).expect("it has a URL");
+        checksum = checksum.rotate_left(5) ^ u64::from(id.0) ^ item.quality.millionths();
+        let visit = Visit {
+            connect_time: Some(Duration::from_micros(20_000 + random.below(200_000))),
+            replies: 1,
+            response_time: Duration::from_micros(5_000 + random.below(500_000)),
+            allowance: 100,
+            ..Visit::new(1, now, now)
+        };
+        frontier.finish(id, &visit, now);
+    }
+    black_box(checksum)
+}
+
+/// URLs in place of those that were taken, counted by themselves.
+#[inline(never)]
+fn file(frontier: &mut Frontier, servers: u32, batch: u32, random: &mut Random) {
+    let now = Instant::from_micros(u64::from(batch * BATCH + BATCH) + 1);
+    for _ in 0..BATCH {
+        let server = u32::try_from(random.below(u64::from(servers))).expect("below a u32");
+        add(frontier, server, random, now);
+    }
+}
+
+fn add(frontier: &mut Frontier, server: u32, random: &mut Random, now: Instant) {
+    let item = Item {
+        target: "/page/12345".into(),
+        quality: Quality::from_millionths(random.below(5_000_000)),
+        arrival: 0,
+        depth: 1,
+        hops: 0,
+        tries: 0,
+        errand: Errand::Page,
+        found_as: b'L',
+        via: None,
+    };
+    with_url(server, |url| frontier.add(url, item, now));
+}
+
+/// A server with a name of twenty bytes.
+fn with_url<T>(server: u32, act: impl FnOnce(UrlRef<'_>) -> T) -> T {
+    let url = format!("http://host{server:010}.test1/page/12345");
+    act(UrlRef::from_canonical(url.as_bytes()).expect("canonical"))
+}
+
+/// Bytes of memory in use.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    pages.unwrap_or(0) * BYTES_PER_PAGE
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
