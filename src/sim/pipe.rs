@@ -1,8 +1,8 @@
 //! The way from a server to the crawler on one connection: replies queued, under way, come, read.
 //!
 //! Bytes have two lengths: what they weigh (nominal: windows, lines and figures count it) and what
-//! is moved (actual: what the crawler reads). Both run through a parcel in proportion, so that
-//! its first byte and its last are where they should be.
+//! is moved (actual: what the crawler reads). A head weighs what it is; behind it both run through
+//! a parcel in proportion, so that its head, and its last byte, come when they should.
 //!
 //! Laws: order is kept; what is read is what was queued, byte for byte, however it is cut; under
 //! way and unread are at most [`UNREAD_WINDOWS`] windows.
@@ -20,6 +20,8 @@ pub(super) struct Parcel {
     pub(super) bytes: Vec<u8>,
     /// What they weigh.
     pub(super) nominal: u64,
+    /// So many of the first weigh what they are: a reply's head.
+    pub(super) head: u64,
     /// The reply ends with them.
     pub(super) ends_reply: bool,
 }
@@ -36,6 +38,7 @@ pub(super) enum End {
 struct Part {
     actual: u64,
     nominal: u64,
+    head: u64,
     from: u64,
     to: u64,
     ends_reply: bool,
@@ -47,8 +50,12 @@ impl Part {
         if place == self.nominal {
             return self.actual;
         }
-        let share = u128::from(self.actual) * u128::from(place) / u128::from(self.nominal);
-        u64::try_from(share).expect("less than the whole")
+        if place <= self.head {
+            return place;
+        }
+        let (actual, nominal) = (self.actual - self.head, self.nominal - self.head);
+        let share = u128::from(actual) * u128::from(place - self.head) / u128::from(nominal);
+        self.head + u64::try_from(share).expect("less than the whole")
     }
 }
 
@@ -104,6 +111,21 @@ const PIECES_A_SECOND: u64 = 10;
 /// Least time until a lost segment is sent again (as Linux has it; RFC 6298 2.4 says a second).
 const RETRANSMISSION_MIN: Duration = Duration::from_millis(200);
 
+impl Parcel {
+    /// Leaves the first `count` bytes of it, at least one, and not its end.
+    pub(super) fn cut(&mut self, count: usize) {
+        let (actual, nominal) = (self.bytes.len() as u64, self.nominal);
+        let count = (count as u64).clamp(1, actual - 1);
+        let behind = count.saturating_sub(self.head);
+        let weight = u128::from(nominal - self.head) * u128::from(behind);
+        let share = weight / u128::from((actual - self.head).max(1));
+        self.head = self.head.min(count);
+        self.nominal = (self.head + u64::try_from(share).expect("less than the whole")).max(1);
+        self.bytes.truncate(usize::try_from(count).expect("bytes in memory"));
+        self.ends_reply = false;
+    }
+}
+
 impl Pipe {
     pub(super) fn new(line: &Line) -> Self {
         Self {
@@ -122,11 +144,12 @@ impl Pipe {
 
     /// Hands bytes to the server's system.
     pub(super) fn push(&mut self, parcel: Parcel) {
-        let Parcel { bytes, nominal, ends_reply } = parcel;
+        let Parcel { bytes, nominal, head, ends_reply } = parcel;
         assert!(nominal > 0 && !bytes.is_empty(), "a parcel holds something");
         let actual = bytes.len() as u64;
+        assert!(head <= actual.min(nominal), "a head is a part");
         self.backlog += nominal;
-        self.outbox.push_back(Part { actual, nominal, from: 0, to: nominal, ends_reply });
+        self.outbox.push_back(Part { actual, nominal, head, from: 0, to: nominal, ends_reply });
         self.bytes.push_back(bytes);
     }
 
@@ -276,6 +299,41 @@ mod tests {
     use super::super::draw::{Draw, Purpose};
     use super::*;
 
+    /// A head is there with as many bytes as it has, however heavy the body; what is cut weighs
+    /// as much as it did.
+    #[test]
+    fn a_head_weighs_what_it_is() {
+        let part = |nominal| Part {
+            actual: 400,
+            nominal,
+            head: 100,
+            from: 0,
+            to: nominal,
+            ends_reply: true,
+        };
+        for (nominal, place, expected) in [
+            (30_100, 99, 99),
+            (30_100, 100, 100),
+            (30_100, 199, 100),
+            (30_100, 200, 101),
+            (30_100, 30_099, 399),
+            (30_100, 30_100, 400),
+            (100, 100, 400),
+            (250, 175, 250),
+        ] {
+            assert_eq!(part(nominal).actual_to(place), expected, "{place} of {nominal}");
+        }
+        for (count, nominal, head) in
+            [(1, 1, 1), (100, 100, 100), (101, 200, 100), (399, 30_000, 100), (900, 30_000, 100)]
+        {
+            let bytes = vec![0; 400];
+            let mut parcel = Parcel { bytes, nominal: 30_100, head: 100, ends_reply: true };
+            parcel.cut(count);
+            assert_eq!((parcel.nominal, parcel.head), (nominal, head), "{count} of 400");
+            assert_eq!((parcel.bytes.len(), parcel.ends_reply), (count.min(399), false));
+        }
+    }
+
     /// Law: however it is weighed, cut, lost and held up, what is read is what was queued; its
     /// weight comes in full; times don't go back.
     #[test]
@@ -294,7 +352,8 @@ mod tests {
                 let nominal = 1 + draw.below(40_000);
                 queued.extend_from_slice(&bytes);
                 weight += nominal;
-                pipe.push(Parcel { bytes, nominal, ends_reply: true });
+                let head = draw.below(1 + nominal.min(bytes.len() as u64));
+                pipe.push(Parcel { bytes, nominal, head, ends_reply: true });
             }
             let replies = pipe.outbox.len();
             let (mut read, mut weighed, mut ends, mut now) = (Vec::new(), 0, 0, Instant::ZERO);

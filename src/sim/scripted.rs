@@ -113,7 +113,7 @@ impl Scripted {
         loop {
             if let Some(bytes) = self.pieces.pop_front() {
                 let nominal = bytes.len() as u64;
-                return Doing::Send(Parcel { bytes, nominal, ends_reply: false });
+                return Doing::Send(Parcel { bytes, nominal, head: nominal, ends_reply: false });
             }
             match self.player.play(now) {
                 Play::Send(bytes) => scripts.cut(&bytes, &mut self.pieces),

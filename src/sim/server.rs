@@ -238,7 +238,8 @@ impl Server {
             Step::Reset => return Some(Doing::Ends(End::Reset)),
         };
         let nominal = bytes.len() as u64;
-        Some(Doing::Send(Parcel { bytes, nominal, ends_reply: last && steps.end.is_none() }))
+        let ends_reply = last && steps.end.is_none();
+        Some(Doing::Send(Parcel { bytes, nominal, head: nominal, ends_reply }))
     }
 
     /// Closes what has been idle for the host's time.
@@ -370,9 +371,11 @@ fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
         wire.bytes.splice(at..at, *b"Connection: close\r\n");
     }
     let nominal = (wire.bytes.len() - reply.body.len()) as u64 + wire_bytes;
+    let end = wire.bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    let head = (end.expect("a reply has a head") as u64 + 4).min(nominal);
     let text_bytes = if wire_bytes == text_bytes { 0 } else { text_bytes };
     Made {
-        parcel: Parcel { bytes: wire.bytes, nominal, ends_reply: true },
+        parcel: Parcel { bytes: wire.bytes, nominal, head, ends_reply: true },
         said: Said { place: asked.place, status: reply.status, text_bytes, begun: false },
     }
 }
@@ -380,8 +383,5 @@ fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
 /// Leaves a drawn part of a reply, at least a byte of it, and not its end.
 fn cut(parcel: &mut Parcel, draw: &mut Draw) {
     let left = 1 + draw.below(parcel.bytes.len() as u64 - 1);
-    let share = u128::from(parcel.nominal) * u128::from(left) / parcel.bytes.len() as u128;
-    parcel.nominal = u64::try_from(share).expect("less than the whole").max(1);
-    parcel.bytes.truncate(usize::try_from(left).expect("less than the whole"));
-    parcel.ends_reply = false;
+    parcel.cut(usize::try_from(left).expect("less than the whole"));
 }
