@@ -5,7 +5,7 @@
 //!
 //! Law: the first is the best of all that are in it (held to a sorted list). Cost: setting, moving
 //! and removing O(log n), the first O(1); for n servers known, ready or not, 24 bytes each and a
-//! sixth for the nodes; about three cache misses a change at ten million.
+//! sixth for the nodes.
 
 use super::policy::Rank;
 use super::server::ServerId;
