@@ -9,6 +9,9 @@
 //! any prefix of what was not yet synced; `sync` makes the file's bytes and its name durable;
 //! `rename` replaces its target at once.
 
+#[cfg(test)]
+pub(crate) mod memory;
+
 use std::fmt;
 use std::io;
 

@@ -1,10 +1,13 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
 // Ground: plain values, known to all.
+pub mod codec;
 pub mod disk;
+pub mod frame;
 pub mod map;
 pub mod quality;
 pub mod stats;
+pub mod tail;
 pub mod time;
 
 // Stations, in the order a URL meets them.

@@ -163,6 +163,24 @@ pub struct Now {
     pub unix: UnixTime,
 }
 
+impl Now {
+    /// The calendar time of an instant near now: how it is written down for a later run.
+    pub fn unix_of(self, at: Instant) -> UnixTime {
+        let ahead = at.as_micros().saturating_sub(self.at.as_micros());
+        let behind = self.at.as_micros().saturating_sub(at.as_micros());
+        let unix = self.unix.as_micros().saturating_add(ahead).saturating_sub(behind);
+        UnixTime::from_micros(unix)
+    }
+
+    /// The instant at which it will be `unix`, as an earlier run wrote it down; now, if that is
+    /// over. Never further ahead than `most`: calendars jump, and a wait that was never owed is
+    /// not waited for.
+    pub fn instant_of(self, unix: UnixTime, most: Duration) -> Instant {
+        let ahead_us = unix.as_micros().saturating_sub(self.unix.as_micros());
+        self.at + Duration::from_micros(ahead_us).min(most)
+    }
+}
+
 /// Deadlines by small dense keys (slots, server numbers): an indexed four-ary heap.
 #[derive(Debug, Default)]
 pub struct Timers {
@@ -369,5 +387,22 @@ mod tests {
             assert_eq!(timers.len(), model.len());
             assert_eq!(timers.nearest(), model.keys().next().map(|(at, _)| *at));
         }
+    }
+
+    /// An instant that is written down and read again, before and after the calendar jumped.
+    #[test]
+    fn instants_survive_a_run_by_the_calendar() {
+        let second = Duration::from_secs(1);
+        let unix = |us: u64| UnixTime::from_micros(1_000_000_000 + us);
+        let old = Now { at: Instant::from_micros(5_000_000), unix: unix(0) };
+        let written = old.unix_of(old.at + 10 * second);
+        assert_eq!(written, unix(10_000_000));
+        assert_eq!(old.unix_of(Instant::ZERO), UnixTime::from_micros(1_000_000_000 - 5_000_000));
+        for (passed_us, left) in [(0, 10), (4_000_000, 6), (11_000_000, 0), (1 << 50, 0)] {
+            let new = Now { at: Instant::ZERO, unix: unix(passed_us) };
+            assert_eq!(new.instant_of(written, 60 * second), new.at + left * second);
+        }
+        let jumped_back = Now { at: Instant::ZERO, unix: UnixTime::from_micros(0) };
+        assert_eq!(jumped_back.instant_of(written, 60 * second), Instant::ZERO + 60 * second);
     }
 }

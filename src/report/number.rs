@@ -16,6 +16,8 @@ pub enum Format {
     Seconds,
     /// Bytes by powers of 1024: `1.5 MiB`.
     Bytes,
+    /// As a power of two: 16,384 is `2^14`, 10,000 is `2^13.3`. For values above zero.
+    Power,
     /// So many digits after the point: `0.25`.
     Decimal(usize),
 }
@@ -30,6 +32,7 @@ impl Format {
             Self::Share => grouped(value, 0),
             Self::Seconds => duration(value),
             Self::Bytes => bytes(value),
+            Self::Power => power(value),
             Self::Decimal(decimals) => grouped(value, decimals),
         }
     }
@@ -43,7 +46,7 @@ impl Format {
             Self::Seconds if (1.0..60.0).contains(&far) => {
                 format!("{} s", grouped(value, decimals(step)))
             }
-            Self::Short | Self::Seconds | Self::Bytes => self.text(value),
+            Self::Short | Self::Seconds | Self::Bytes | Self::Power => self.text(value),
         }
     }
 
@@ -55,6 +58,7 @@ impl Format {
             Self::Share => "share".to_owned(),
             Self::Seconds => "seconds".to_owned(),
             Self::Bytes => "bytes".to_owned(),
+            Self::Power => "power".to_owned(),
             Self::Decimal(decimals) => format!("decimal{decimals}"),
         }
     }
@@ -99,6 +103,16 @@ pub fn short(value: f64) -> String {
 /// By powers of 1024, with three significant digits: `512 B`, `1.5 MiB`.
 pub fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB"])
+}
+
+/// As a power of two, to a tenth.
+fn power(value: f64) -> String {
+    if !(value > 0.0 && value.is_finite()) {
+        return grouped(value, 0);
+    }
+    // What rounds to a whole power has no decimal: -0.04 is no "-0".
+    let tenths = (value.log2() * 10.0).round() + 0.0;
+    format!("2^{}", tenths / 10.0)
 }
 
 /// A fraction of 1 as per cent: `percent(0.4567, 1)` is `45.7%`.
@@ -234,6 +248,10 @@ mod tests {
             (Format::Share.text(0.45), "45%"),
             (Format::Share.text(0.000_12), "0.012%"),
             (Format::Decimal(2).text(0.256), "0.26"),
+            (Format::Power.text(16_384.0), "2^14"),
+            (Format::Power.text(10_000.0), "2^13.3"),
+            (Format::Power.text(0.99), "2^0"),
+            (Format::Power.text(0.0), "0"),
         ] {
             assert_eq!(text, expected);
         }

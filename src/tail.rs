@@ -11,22 +11,24 @@ use std::io;
 
 /// The end of one file.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub struct Tail {
     name: String,
     /// Bytes known to be on disk.
     written: u64,
     /// Bytes not there yet.
-    pub(super) pending: Vec<u8>,
+    pub pending: Vec<u8>,
     /// The disk may hold more than is known: part of an append that failed, or what was taken back.
     doubtful: bool,
 }
 
 /// A tail that brings bytes to the disk whenever enough of them wait.
-pub(super) struct Outlet<'a> {
-    pub(super) tail: &'a mut Tail,
-    pub(super) disk: &'a mut dyn Disk,
+pub struct Outlet<'a> {
+    /// Where the bytes go.
+    pub tail: &'a mut Tail,
+    /// What they go to when enough of them wait.
+    pub disk: &'a mut dyn Disk,
     /// So many may wait, and one piece more.
-    pub(super) buffer_bytes: usize,
+    pub buffer_bytes: usize,
 }
 
 /// Longer ones are put in pieces of this size.
@@ -34,22 +36,27 @@ const PIECE_BYTES: usize = 64 << 10;
 
 impl Tail {
     /// The end of `name`, which holds `written` bytes now.
-    pub(super) fn new(name: String, written: u64) -> Self {
+    pub fn new(name: String, written: u64) -> Self {
         Self { name, written, pending: Vec::new(), doubtful: false }
     }
 
     /// The file's name.
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Bytes on disk and waiting.
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.written + self.pending.len() as u64
     }
 
+    /// Whether nothing is in it or waits to be.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Brings what waits to the disk. On an error all of it waits on.
-    pub(super) fn flush(&mut self, disk: &mut dyn Disk, kept_bytes: usize) -> Result<(), Error> {
+    pub fn flush(&mut self, disk: &mut dyn Disk, kept_bytes: usize) -> Result<(), Error> {
         if self.doubtful {
             self.cut_back(disk)?;
         }
@@ -67,7 +74,7 @@ impl Tail {
     }
 
     /// Takes back all that is past `len`.
-    pub(super) fn take_back(&mut self, len: u64) {
+    pub fn take_back(&mut self, len: u64) {
         assert!(len <= self.len(), "what is taken back was put");
         let kept = len.saturating_sub(self.written);
         self.pending.truncate(usize::try_from(kept).expect("no more than waits"));
@@ -90,13 +97,18 @@ impl Tail {
 }
 
 impl Outlet<'_> {
+    /// As [`Tail::is_empty`].
+    pub fn is_empty(&self) -> bool {
+        self.tail.is_empty()
+    }
+
     /// As [`Tail::len`].
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.tail.len()
     }
 
     /// Adds bytes. On an error it isn't known how many of them.
-    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for piece in bytes.chunks(PIECE_BYTES) {
             if self.tail.pending.len() >= self.buffer_bytes {
                 self.tail.flush(self.disk, 2 * self.buffer_bytes)?;
@@ -109,9 +121,20 @@ impl Outlet<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::Memory;
-    use super::super::warc::Ids;
     use super::*;
+    use crate::disk::memory::Memory;
+
+    /// SplitMix64.
+    struct Random(u64);
+
+    impl Random {
+        fn word(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ mixed >> 31
+        }
+    }
 
     /// Law: whatever fails, the file and what waits are what was put and not taken back; and no
     /// more waits than is said.
@@ -119,7 +142,7 @@ mod tests {
     fn a_tail_agrees_with_a_list_of_bytes() {
         let (mut failed, mut taken_back) = (0, 0);
         for seed in 0..200 {
-            let mut random = Ids::new(seed);
+            let mut random = Random(seed);
             let mut disk = Memory::default();
             let mut tail = Tail::new("x".to_owned(), 0);
             let mut model = Vec::new();

@@ -1,14 +1,14 @@
-//! A disk in memory for the archive's tests, with the faults the archive has to bear: it is full,
+//! A disk in memory for the tests of stations, with the faults they have to bear: it is full,
 //! an append is torn, a sync fails, the machine loses power.
 
-use crate::disk::{Disk, Error};
+use super::{Disk, Error};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A handle on the files; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Memory(Arc<Mutex<State>>);
+pub(crate) struct Memory(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -35,19 +35,19 @@ impl Memory {
     }
 
     /// From now on only so many bytes fit; a torn append leaves its beginning.
-    pub(super) fn limit(&self, room: Option<u64>, torn: bool) {
+    pub(crate) fn limit(&self, room: Option<u64>, torn: bool) {
         let mut state = self.state();
         (state.room, state.torn) = (room, torn);
     }
 
     /// From now on syncs fail, or work again.
-    pub(super) fn fail_syncs(&self, fails: bool) {
+    pub(crate) fn fail_syncs(&self, fails: bool) {
         self.state().sync_fails = fails;
     }
 
     /// What a loss of power leaves: of each file what was synced and a share of the rest, drawn by
     /// `draw(bytes)`, which answers with 0 to `bytes`. Files whose name wasn't synced may go.
-    pub(super) fn lose_power(&self, mut draw: impl FnMut(u64) -> u64) {
+    pub(crate) fn lose_power(&self, mut draw: impl FnMut(u64) -> u64) {
         let mut state = self.state();
         state.files.retain(|_, file| {
             let spared = draw((file.bytes.len() - file.synced) as u64) as usize;
@@ -58,17 +58,17 @@ impl Memory {
     }
 
     /// All of a file.
-    pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
         self.state().files.get(name).unwrap_or_else(|| panic!("no file {name}")).bytes.clone()
     }
 
     /// Names of all files.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.state().files.keys().cloned().collect()
     }
 
     /// Bytes of all files.
-    pub(super) fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.state().used()
     }
 }

@@ -1,0 +1,227 @@
+//! Values to bytes and back: the one spelling of everything that a job keeps on disk.
+//!
+//! Numbers are little-endian and of fixed length, or variable (seven bits a byte, low ones first)
+//! where most are small; bytes and texts go behind their length. What is read was written by this
+//! program, but the disk may have changed it: reading never panics and takes no length on trust.
+//!
+//! Law: what was put is taken again, value by value; from a text that was cut, [`Short`] is taken.
+//! Cost: a copy; nothing is allocated by [`Take`].
+
+use std::fmt;
+
+/// Appends values to bytes.
+pub trait Put {
+    /// A byte.
+    fn put_u8(&mut self, value: u8);
+    /// Two bytes.
+    fn put_u16(&mut self, value: u16);
+    /// Four bytes.
+    fn put_u32(&mut self, value: u32);
+    /// Eight bytes.
+    fn put_u64(&mut self, value: u64);
+    /// One to ten bytes, few for small numbers.
+    fn put_varint(&mut self, value: u64);
+    /// Bytes behind their length.
+    fn put_bytes(&mut self, value: &[u8]);
+    /// A text behind its length.
+    fn put_str(&mut self, value: &str) {
+        self.put_bytes(value.as_bytes());
+    }
+    /// A truth value.
+    fn put_bool(&mut self, value: bool) {
+        self.put_u8(u8::from(value));
+    }
+}
+
+impl Put for Vec<u8> {
+    fn put_u8(&mut self, value: u8) {
+        self.push(value);
+    }
+
+    fn put_u16(&mut self, value: u16) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn put_u32(&mut self, value: u32) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn put_u64(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn put_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.push(value as u8);
+    }
+
+    fn put_bytes(&mut self, value: &[u8]) {
+        self.put_varint(value.len() as u64);
+        self.extend_from_slice(value);
+    }
+}
+
+/// The bytes ended before their end, or said something that can't be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short;
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what is written here makes no sense")
+    }
+}
+
+impl std::error::Error for Short {}
+
+/// Takes values from the front of bytes, in the order in which they were put.
+#[derive(Clone, Copy, Debug)]
+pub struct Take<'a>(&'a [u8]);
+
+impl<'a> Take<'a> {
+    /// From the front of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Whether all is taken.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is left.
+    pub fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// So many bytes as they are.
+    pub fn raw(&mut self, bytes: usize) -> Result<&'a [u8], Short> {
+        let (taken, rest) = self.0.split_at_checked(bytes).ok_or(Short)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(Short)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    /// A byte.
+    pub fn u8(&mut self) -> Result<u8, Short> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// Two bytes.
+    pub fn u16(&mut self) -> Result<u16, Short> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes.
+    pub fn u32(&mut self) -> Result<u32, Short> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Eight bytes.
+    pub fn u64(&mut self) -> Result<u64, Short> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A truth value.
+    pub fn bool(&mut self) -> Result<bool, Short> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Short),
+        }
+    }
+
+    /// A number of variable length.
+    pub fn varint(&mut self) -> Result<u64, Short> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                return Err(Short);
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Short)
+    }
+
+    /// A number of variable length that fits the type wanted.
+    pub fn number<T: TryFrom<u64>>(&mut self) -> Result<T, Short> {
+        T::try_from(self.varint()?).map_err(|_| Short)
+    }
+
+    /// Bytes behind their length.
+    pub fn bytes(&mut self) -> Result<&'a [u8], Short> {
+        let len = self.number()?;
+        self.raw(len)
+    }
+
+    /// A text behind its length.
+    pub fn str(&mut self) -> Result<&'a str, Short> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Short)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_u8(7);
+        out.put_u16(0x1234);
+        out.put_u32(u32::MAX - 1);
+        out.put_u64(1 << 40);
+        [0, 127, 128, 300, u64::MAX].into_iter().for_each(|value| out.put_varint(value));
+        out.put_bytes(b"\0\xff");
+        out.put_str("straße");
+        out.put_bool(true);
+        out
+    }
+
+    fn take_all(bytes: &[u8]) -> Result<(), Short> {
+        let mut take = Take::new(bytes);
+        assert_eq!(take.u8()?, 7);
+        assert_eq!(take.u16()?, 0x1234);
+        assert_eq!(take.u32()?, u32::MAX - 1);
+        assert_eq!(take.u64()?, 1 << 40);
+        for value in [0, 127, 128, 300, u64::MAX] {
+            assert_eq!(take.varint()?, value);
+        }
+        assert_eq!(take.bytes()?, b"\0\xff");
+        assert_eq!(take.str()?, "straße");
+        assert!(take.bool()?);
+        assert!(take.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_put_is_taken_and_a_cut_is_noticed() {
+        let bytes = sample();
+        assert_eq!(take_all(&bytes), Ok(()));
+        for end in 0..bytes.len() {
+            assert_eq!(take_all(&bytes[..end]), Err(Short), "cut to {end}");
+        }
+    }
+
+    #[test]
+    fn impossible_values_are_no_values() {
+        assert_eq!(Take::new(&[0xff; 11]).varint(), Err(Short), "a number without end");
+        let beyond = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
+        assert_eq!(Take::new(&beyond).varint(), Err(Short), "a number past 64 bits");
+        assert_eq!(Take::new(&[0x80, 2]).number::<u8>(), Err(Short), "256 in a byte");
+        assert_eq!(Take::new(&[2]).bool(), Err(Short));
+        assert_eq!(Take::new(&[200, 1, 0]).bytes(), Err(Short), "a length past the end");
+        assert_eq!(Take::new(&[1, 0xff]).str(), Err(Short), "no UTF-8");
+    }
+}

@@ -1,0 +1,447 @@
+//! Frames: the form of every file in which a job keeps its state.
+//!
+//! A file is a sequence of frames: a kind, a payload, a checksum. The first says whose file it is
+//! and what is in it, so that no file is taken for another. Files only grow, or are written once;
+//! how long a growing one counts is written down elsewhere (in the checkpoint), so what a crash
+//! left behind that is passed over.
+//!
+//! ```text
+//! frame    payload length u32 | kind u8 | CRC-32 of kind and payload u32 | payload
+//! opening  kind 0: "sted" | role u8 | format u16 | number of the crawl u64
+//! ```
+//!
+//! Laws: a file with a changed bit, a missing end, or bytes of another file is told with its name
+//! and the offset, never read as if it were whole; no length in a file is believed past
+//! [`PAYLOAD_BYTES_MAX`]. Cost: nine bytes and a checksum (some GB/s) a frame; a reader holds one
+//! piece of a file, or the longest payload.
+
+use crate::codec::{Put, Short, Take};
+use crate::disk::{self, Disk};
+use std::fmt;
+
+/// Longest payload; a length beyond it is damage.
+pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
+/// What a frame takes beside its payload.
+pub const OVERHEAD_BYTES: usize = 9;
+/// Version of all formats below `state/`: an older program refuses a newer one's files.
+pub const FORMAT: u16 = 1;
+/// Kind of the frame that opens a file.
+const OPENING: u8 = 0;
+const MAGIC: &[u8] = b"sted";
+/// A reader takes so much of a file at a time.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// What a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Role {
+    /// Servers, queues in memory, counters: one checkpoint.
+    Snapshot = 1,
+    /// Fingerprints in order of arrival.
+    Keys = 2,
+    /// URLs whose seen test waits for a merge.
+    Pending = 3,
+    /// Sorted fingerprints.
+    Bucket = 4,
+    /// URLs that wait, by server.
+    Segment = 5,
+    /// The stream of discovered URLs, for studies.
+    Trace = 6,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Snapshot => "a snapshot",
+            Self::Keys => "a list of fingerprints",
+            Self::Pending => "a list of URLs to be tested",
+            Self::Bucket => "a bucket of fingerprints",
+            Self::Segment => "a segment of queues",
+            Self::Trace => "a trace",
+        }
+    }
+}
+
+/// One frame, read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// What the payload is, by the file's own table; never 0.
+    pub kind: u8,
+    /// What was put in.
+    pub payload: &'a [u8],
+    /// Where the frame begins in its file.
+    pub offset: u64,
+}
+
+/// Appends a frame.
+pub fn push(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
+    push_with(kind, out, |out| out.extend_from_slice(payload));
+}
+
+/// Appends a frame whose payload `write` appends: no copy.
+pub fn push_with(kind: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; OVERHEAD_BYTES]);
+    write(out);
+    let payload = start + OVERHEAD_BYTES;
+    let len = out.len() - payload;
+    assert!(len <= PAYLOAD_BYTES_MAX, "a payload of {len} bytes is too long for a frame");
+    let sum = checksum(kind, &out[payload..]);
+    out[start..start + 4].copy_from_slice(&u32::try_from(len).expect("capped").to_le_bytes());
+    out[start + 4] = kind;
+    out[start + 5..payload].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Appends the frame that opens a file.
+pub fn push_opening(role: Role, crawl: u64, out: &mut Vec<u8>) {
+    push_with(OPENING, out, |out| {
+        out.extend_from_slice(MAGIC);
+        out.put_u8(role as u8);
+        out.put_u16(FORMAT);
+        out.put_u64(crawl);
+    });
+}
+
+/// Length of the frame that opens a file.
+pub const OPENING_BYTES: usize = OVERHEAD_BYTES + 15;
+
+/// The frame at the front of `bytes`, and how many it takes. `offset` is where it lies in its file.
+pub fn parse(bytes: &[u8], offset: u64) -> Result<(Frame<'_>, usize), Flaw> {
+    let mut take = Take::new(bytes);
+    let len = take.u32().map_err(|Short| Flaw::Cut)? as usize;
+    if len > PAYLOAD_BYTES_MAX {
+        return Err(Flaw::Changed);
+    }
+    let kind = take.u8().map_err(|Short| Flaw::Cut)?;
+    let sum = take.u32().map_err(|Short| Flaw::Cut)?;
+    let payload = take.raw(len).map_err(|Short| Flaw::Cut)?;
+    if checksum(kind, payload) != sum {
+        return Err(Flaw::Changed);
+    }
+    Ok((Frame { kind, payload, offset }, OVERHEAD_BYTES + len))
+}
+
+fn checksum(kind: u8, payload: &[u8]) -> u32 {
+    let mut crc = libdeflater::Crc::new();
+    crc.update(&[kind]);
+    crc.update(payload);
+    crc.sum()
+}
+
+/// What is wrong with a frame or with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// It ends before its end.
+    Cut,
+    /// Its checksum is wrong.
+    Changed,
+    /// Its checksum is right, but what it says can't be.
+    Senseless,
+    /// It isn't the file that was looked for, or is another crawl's.
+    Foreign(Role),
+    /// A newer program wrote it, in this format.
+    Newer(u16),
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut => f.write_str("ends too early"),
+            Self::Changed => f.write_str("has changed since it was written (wrong checksum)"),
+            Self::Senseless => f.write_str("says what can't be"),
+            Self::Foreign(role) => write!(f, "is not {} of this crawl", role.name()),
+            Self::Newer(format) => {
+                write!(f, "was written by a newer sted (format {format}; this one knows {FORMAT})")
+            }
+        }
+    }
+}
+
+impl From<Short> for Flaw {
+    fn from(Short: Short) -> Self {
+        Self::Senseless
+    }
+}
+
+/// A file of the state that can't be used: which, where, why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Its name, relative to the job directory.
+    pub name: String,
+    /// Where in it, in bytes.
+    pub offset: u64,
+    /// What is wrong there.
+    pub flaw: Flaw,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: at byte {}: {}", self.name, self.offset, self.flaw)
+    }
+}
+
+/// Why a file of the state could not be read.
+#[derive(Debug)]
+pub enum Error {
+    /// The disk.
+    Disk(disk::Error),
+    /// The file.
+    Damaged(Damage),
+}
+
+impl From<disk::Error> for Error {
+    fn from(error: disk::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<Damage> for Error {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(error) => error.fmt(f),
+            Self::Damaged(damage) => damage.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a station's state at one moment consists of: bytes for the snapshot, and files of its own.
+///
+/// The files are not to be changed but by appending until a later moment's state is durable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// To be handed to the station when the crawl goes on.
+    pub state: Vec<u8>,
+    /// What must be synced for that: names relative to the job directory, and how many bytes of
+    /// each count.
+    pub files: Vec<(String, u64)>,
+}
+
+/// Reads a file frame by frame.
+#[derive(Debug)]
+pub struct Reader {
+    name: String,
+    /// Where the file ends, as far as it counts.
+    end: u64,
+    /// Where `buffer` begins in the file.
+    base: u64,
+    buffer: Vec<u8>,
+    /// Where the next frame begins in `buffer`.
+    next: usize,
+}
+
+impl Reader {
+    /// Opens a file, of which the first `end` bytes count (`None`: all), and looks whose it is.
+    pub fn open(
+        name: &str,
+        role: Role,
+        crawl: u64,
+        end: Option<u64>,
+        disk: &mut dyn Disk,
+    ) -> Result<Self, Error> {
+        let cut = |offset| Damage { name: name.to_owned(), offset, flaw: Flaw::Cut };
+        let len = disk.len(name)?.ok_or_else(|| cut(0))?;
+        let end = end.unwrap_or(len);
+        if len < end {
+            return Err(cut(len).into());
+        }
+        let (name, buffer) = (name.to_owned(), Vec::new());
+        let mut reader = Self { name, end, base: 0, buffer, next: 0 };
+        let opening = reader.next(disk)?.map(|frame| said_by(frame, role, crawl));
+        match opening {
+            Some(Ok(())) => Ok(reader),
+            Some(Err(flaw)) => Err(reader.damage(0, flaw).into()),
+            None => Err(reader.damage(0, Flaw::Cut).into()),
+        }
+    }
+
+    /// The next frame; `None` at the end.
+    pub fn next(&mut self, disk: &mut dyn Disk) -> Result<Option<Frame<'_>>, Error> {
+        let at = self.offset();
+        if at >= self.end {
+            return Ok(None);
+        }
+        let mut wanted = OVERHEAD_BYTES;
+        self.fill(wanted, disk)?;
+        if let Some(head) = self.buffer.get(self.next..self.next + 4) {
+            let len = u32::from_le_bytes(head.try_into().expect("four bytes")) as usize;
+            wanted += len.min(PAYLOAD_BYTES_MAX);
+            self.fill(wanted, disk)?;
+        }
+        let parsed = parse(&self.buffer[self.next..], at);
+        let used = match parsed {
+            Ok((_, used)) => used,
+            Err(flaw) => return Err(self.damage(at, flaw).into()),
+        };
+        let from = self.next;
+        self.next += used;
+        let (frame, _) = parse_again(&self.buffer[from..self.next], at);
+        Ok(Some(frame))
+    }
+
+    /// Where the next frame begins.
+    pub fn offset(&self) -> u64 {
+        self.base + self.next as u64
+    }
+
+    /// That something is wrong at `offset` of this file.
+    pub fn damage(&self, offset: u64, flaw: Flaw) -> Damage {
+        Damage { name: self.name.clone(), offset, flaw }
+    }
+
+    /// Sees to it that `wanted` bytes from the next frame on are in the buffer, if there are any.
+    fn fill(&mut self, wanted: usize, disk: &mut dyn Disk) -> Result<(), Error> {
+        if self.buffer.len() - self.next >= wanted {
+            return Ok(());
+        }
+        self.buffer.drain(..self.next);
+        self.base += self.next as u64;
+        self.next = 0;
+        let mut have = self.buffer.len();
+        let left = self.end - self.base;
+        let most = wanted.max(PIECE_BYTES).min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.buffer.resize(most.max(have), 0);
+        while have < self.buffer.len() {
+            match disk.read_at(&self.name, self.base + have as u64, &mut self.buffer[have..])? {
+                0 => break,
+                more => have += more,
+            }
+        }
+        self.buffer.truncate(have);
+        Ok(())
+    }
+}
+
+/// A frame that was found whole before, without its checksum.
+fn parse_again(bytes: &[u8], offset: u64) -> (Frame<'_>, usize) {
+    let payload = &bytes[OVERHEAD_BYTES..];
+    (Frame { kind: bytes[4], payload, offset }, bytes.len())
+}
+
+/// Whether an opening is that of a file of this role and crawl.
+fn said_by(frame: Frame<'_>, role: Role, crawl: u64) -> Result<(), Flaw> {
+    let of = crawl_of(frame, role)?;
+    if of == crawl { Ok(()) } else { Err(Flaw::Foreign(role)) }
+}
+
+/// The number of the crawl in an opening, which must be that of a file of this role.
+pub fn crawl_of(frame: Frame<'_>, role: Role) -> Result<u64, Flaw> {
+    let mut take = Take::new(frame.payload);
+    let magic = take.raw(MAGIC.len());
+    if frame.kind != OPENING || magic != Ok(MAGIC) {
+        return Err(Flaw::Foreign(role));
+    }
+    let mut read =
+        || -> Result<(u8, u16, u64), Short> { Ok((take.u8()?, take.u16()?, take.u64()?)) };
+    match read() {
+        Ok((_, format, _)) if format > FORMAT => Err(Flaw::Newer(format)),
+        Ok((found, FORMAT, of)) if found == role as u8 => Ok(of),
+        Ok(_) => Err(Flaw::Foreign(role)),
+        Err(Short) => Err(Flaw::Cut),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::memory::Memory;
+
+    const CRAWL: u64 = 0x5eed;
+
+    fn file(payloads: &[(u8, Vec<u8>)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        push_opening(Role::Keys, CRAWL, &mut out);
+        payloads.iter().for_each(|(kind, payload)| push(*kind, payload, &mut out));
+        out
+    }
+
+    fn disk_with(bytes: &[u8]) -> Memory {
+        let mut disk = Memory::default();
+        disk.append("x", bytes).expect("there is room");
+        disk
+    }
+
+    fn read_all(bytes: &[u8], end: Option<u64>) -> Result<Vec<(u8, Vec<u8>)>, Error> {
+        let mut disk = disk_with(bytes);
+        let mut reader = Reader::open("x", Role::Keys, CRAWL, end, &mut disk)?;
+        let mut found = Vec::new();
+        while let Some(frame) = reader.next(&mut disk)? {
+            found.push((frame.kind, frame.payload.to_vec()));
+        }
+        Ok(found)
+    }
+
+    fn sample() -> Vec<(u8, Vec<u8>)> {
+        vec![(1, b"one".to_vec()), (2, Vec::new()), (9, vec![7; 600_000]), (1, vec![0; 40])]
+    }
+
+    fn flaw(error: Error) -> Damage {
+        match error {
+            Error::Damaged(damage) => damage,
+            Error::Disk(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn what_was_pushed_is_read() {
+        assert_eq!(read_all(&file(&sample()), None).unwrap(), sample());
+        let counted = file(&sample()[..2]).len() as u64;
+        let found = read_all(&file(&sample()), Some(counted)).unwrap();
+        assert_eq!(found, sample()[..2], "what does not count is passed over");
+    }
+
+    #[test]
+    fn every_changed_bit_and_every_cut_is_told() {
+        let whole = file(&[(1, b"one".to_vec()), (3, vec![5; 30])]);
+        for bit in 0..whole.len() * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let damage = flaw(read_all(&bytes, None).unwrap_err());
+            assert!(damage.offset <= (bit / 8) as u64, "{damage}: bit {bit}");
+        }
+        for end in 0..whole.len() {
+            let told = read_all(&whole[..end], Some(whole.len() as u64));
+            assert_eq!(flaw(told.unwrap_err()).flaw, Flaw::Cut, "cut to {end}");
+        }
+    }
+
+    #[test]
+    fn files_of_others_are_told_apart() {
+        let mut other = Vec::new();
+        push_opening(Role::Bucket, CRAWL, &mut other);
+        assert_eq!(
+            flaw(read_all(&other, None).unwrap_err()).flaw,
+            Flaw::Foreign(Role::Keys),
+            "another role"
+        );
+        other.clear();
+        push_opening(Role::Keys, CRAWL + 1, &mut other);
+        assert_eq!(
+            flaw(read_all(&other, None).unwrap_err()).flaw,
+            Flaw::Foreign(Role::Keys),
+            "another crawl"
+        );
+        let mut newer = Vec::new();
+        push_with(OPENING, &mut newer, |out| {
+            out.extend_from_slice(b"sted\x02");
+            out.put_u16(FORMAT + 1);
+            out.put_u64(CRAWL);
+        });
+        let told = flaw(read_all(&newer, None).unwrap_err());
+        assert_eq!(told.flaw, Flaw::Newer(FORMAT + 1));
+        assert!(told.to_string().contains("newer sted"), "{told}");
+        assert_eq!(flaw(read_all(b"", None).unwrap_err()).flaw, Flaw::Cut, "an empty file");
+    }
+
+    #[test]
+    fn opening_has_its_length() {
+        assert_eq!(file(&[]).len(), OPENING_BYTES);
+    }
+}
