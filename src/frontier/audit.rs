@@ -1,6 +1,6 @@
 //! The order of ready servers, computed from nothing: for whoever judges a simulated crawl.
 //!
-//! The formulas of design D5 written out once more, over the URLs themselves, with no sum or order
+//! The formulas of design D5 written out once more, over the URLs in memory, with no sum or order
 //! that is kept: an inverted or forgotten rank can't agree with it by chance.
 //! Cost: looks at every URL of every ready server; never on the road of a crawl.
 
@@ -54,7 +54,7 @@ impl Frontier {
             Burst::Requests(most) => most,
             Burst::Server => u32::MAX,
         };
-        let pages = items.len().min(burst.min(allowance).max(1) as usize);
+        let pages = server.queue.len().min(burst.min(allowance).max(1) as usize);
         let speedup = if allowance > 1 { u128::from(schedule.speedup_milli.max(1)) } else { 1_000 };
         let opening = if server.estimates.is_parked { 0 } else { 2 * u128::from(connect_us) };
         let hold = opening + pages as u128 * u128::from(response_us) * 1_000 / speedup;

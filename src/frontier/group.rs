@@ -42,7 +42,7 @@ pub(super) struct Group {
     /// Visits at the same time; `u32::MAX` is no cap.
     cap: u32,
     /// Rest of the group after a visit; a host rests as long as the server that was visited.
-    delay: Duration,
+    pub(super) delay: Duration,
     /// No visit before this.
     pub(super) next: Instant,
     /// Servers held back, by rank.

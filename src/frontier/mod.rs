@@ -3,7 +3,7 @@
 //! Two levels. A [`Server`] (scheme, host, port) owns one URL queue and is idle (no URLs), ready,
 //! busy (being visited), snoozed (until an instant) or retired. The [`workbench`] decides which
 //! ready server is visited next and holds back those whose group (host, address, registrable
-//! domain) is at its cap or at rest.
+//! domain) is at its cap or at rest. Queues that are too long for memory wait on disk (`spill`).
 //!
 //! Promises: a server is handed out by [`Frontier::next`] only if it has a URL, its rest is over
 //! and all its groups admit it, and of these it is the best by the [`policy`]; it stays busy until
@@ -15,13 +15,19 @@
 
 mod audit;
 pub mod group;
+mod items;
+mod log;
+mod place;
 pub mod policy;
 pub mod queue;
 mod ranking;
 pub mod rest;
+mod restore;
 #[cfg(test)]
 pub(crate) mod sabotage;
 pub mod server;
+mod snapshot;
+mod spill;
 #[cfg(test)]
 mod tests;
 pub mod workbench;
@@ -32,7 +38,11 @@ use crate::url::{UrlRef, domain};
 pub use group::GroupKind;
 pub use queue::{Errand, Item};
 pub use rest::{Burst, Settings, Visit};
+use restore::Restoring;
 pub use server::{Retirement, Server, ServerId, ServerState};
+use snapshot::Snapshot;
+use spill::Spill;
+pub use spill::job::{FrontierDone, FrontierJob};
 use std::net::IpAddr;
 use workbench::Workbench;
 
@@ -46,6 +56,14 @@ pub struct Frontier {
     urls: usize,
     /// URLs queued so far: their order of arrival.
     arrivals: u64,
+    /// Nobody who comes to be known is visited before this.
+    quiet_until: Instant,
+    /// The moment that is being written down.
+    snapshot: Option<Box<Snapshot>>,
+    /// Ends of queues on disk; `None` if nothing goes there.
+    spill: Option<Box<Spill>>,
+    /// What is still missing of a frontier that was written down.
+    restoring: Option<Box<Restoring>>,
 }
 
 /// What became of a URL that was added.
@@ -62,8 +80,18 @@ pub enum Added {
 impl Frontier {
     /// An empty frontier.
     pub fn new(settings: Settings) -> Self {
-        let workbench = Workbench::new();
-        Self { settings, servers: Vec::new(), ids: Map::default(), workbench, urls: 0, arrivals: 0 }
+        Self {
+            spill: Spill::new(&settings),
+            settings,
+            servers: Vec::new(),
+            ids: Map::default(),
+            workbench: Workbench::new(),
+            urls: 0,
+            arrivals: 0,
+            quiet_until: Instant::ZERO,
+            snapshot: None,
+            restoring: None,
+        }
     }
 
     /// Whether the server of `url` is known, or may become known.
@@ -74,7 +102,7 @@ impl Frontier {
     /// Files `item` under the server of `url`, which comes to be if it is new.
     pub fn add(&mut self, url: UrlRef<'_>, mut item: Item, now: Instant) -> Added {
         let id = self.server_of(url);
-        let server = &mut self.servers[id.index()];
+        let server = &self.servers[id.index()];
         if let ServerState::Retired(why) = server.state {
             return Added::Retired(id, why, item);
         }
@@ -83,6 +111,7 @@ impl Frontier {
         if full && !item.is_prior() {
             return Added::Full(id, item);
         }
+        self.write_ahead(id);
         self.arrivals += 1;
         #[cfg(test)]
         if sabotage::is(sabotage::Sabotage::UrlsDropped) && self.arrivals.is_multiple_of(50) {
@@ -90,11 +119,13 @@ impl Frontier {
         }
         self.urls += 1;
         item.arrival = self.arrivals;
-        server.queue.push(item);
-        if server.state == ServerState::Ready {
-            self.workbench.rerank(&mut self.servers, id, &self.settings, now);
-        } else {
-            self.offer(id, now);
+        self.put(id, item);
+        match self.servers[id.index()].state {
+            ServerState::Ready => {
+                self.workbench.rerank(&mut self.servers, id, &self.settings, now);
+            }
+            ServerState::Reading => self.line_up(id, now),
+            _ => self.offer(id, now),
         }
         Added::Queued(id)
     }
@@ -105,11 +136,8 @@ impl Frontier {
             return id;
         }
         let id = ServerId::from_index(self.servers.len());
-        let host = self.workbench.group(GroupKind::Host, url.host(), &self.settings);
-        let name = domain::registrable(url.host());
-        let domain = self.workbench.group(GroupKind::Domain, name, &self.settings);
-        let mut server = Server::new(url, [host, domain], self.settings.schedule.policy);
-        server.retarget(&self.settings);
+        let mut server = self.new_server(url);
+        server.due = self.quiet_until;
         self.servers.push(server);
         self.ids.insert(url.origin().into(), id);
         id
@@ -120,20 +148,27 @@ impl Frontier {
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         self.expire(now);
         let id = self.workbench.take(&mut self.servers, now)?;
-        debug_assert!(!self.servers[id.index()].queue.is_empty(), "a ready server has a URL");
+        debug_assert!(self.peek(id).is_some(), "a ready server has a URL");
         Some(id)
     }
 
-    /// Takes the next URL of a server that is being visited.
+    /// Takes the next URL of a server that is being visited; `None` as well if it is still on disk:
+    /// then the visit ends, and the server comes back when it has been read.
     pub fn take(&mut self, id: ServerId) -> Option<Item> {
+        self.write_ahead(id);
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are taken during a visit only");
+        let before = server.queue.bytes();
         let item = server.queue.pop();
         self.urls -= usize::from(item.is_some());
+        if self.spill.is_some() {
+            self.weigh(id, before);
+            self.restock(id);
+        }
         item
     }
 
-    /// Looks at the next URL of a server.
+    /// Looks at the next URL of a server; `None` as well if it is still on disk.
     pub fn peek(&self, id: ServerId) -> Option<&Item> {
         self.servers[id.index()].queue.front()
     }
@@ -141,21 +176,25 @@ impl Frontier {
     /// Puts a URL back to where it was before the visit ends: in order of arrival that is before
     /// all others of its server. Several are given back last one first.
     pub fn give_back(&mut self, id: ServerId, item: Item) {
+        self.write_ahead(id);
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are given back during a visit only");
         self.urls += 1;
+        let before = server.queue.bytes();
         server.queue.put_back(item);
+        self.weigh(id, before);
     }
 
     /// Puts a URL back before the visit ends, behind all others (by quality: all equal ones) of its
     /// server: a later try.
     pub fn put_off(&mut self, id: ServerId, mut item: Item) {
-        let server = &mut self.servers[id.index()];
+        self.write_ahead(id);
+        let server = &self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are put off during a visit only");
         self.urls += 1;
         self.arrivals += 1;
         item.arrival = self.arrivals;
-        server.queue.push(item);
+        self.put(id, item);
     }
 
     /// Binds a server to the group of the address it is reached at. `false` if that group does
@@ -169,6 +208,7 @@ impl Frontier {
     /// Ends a visit that never began (no slot, or its address group is busy): no rest is owed, and
     /// it keeps its place among servers of equal rank.
     pub fn hand_back(&mut self, id: ServerId, now: Instant) {
+        self.write_ahead(id);
         let server = &self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "only a visit under way can end");
         self.expire(now);
@@ -184,6 +224,8 @@ impl Frontier {
     /// host rests as long as is owed, since another of its servers may be in better health.
     /// Returns the instant from which the server may be visited again.
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
+        self.write_ahead(id);
+        self.keep_clock(id);
         self.expire(now);
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "only a visit under way can end");
@@ -210,6 +252,7 @@ impl Frontier {
 
     /// Keeps a server from being visited before `until`, busy ones excepted.
     pub fn snooze(&mut self, id: ServerId, until: Instant, now: Instant) {
+        self.write_ahead(id);
         self.expire(now);
         let server = &mut self.servers[id.index()];
         assert_ne!(server.state, ServerState::Busy, "a visit is ended before a server is snoozed");
@@ -219,19 +262,28 @@ impl Frontier {
 
     /// Takes back what [`Frontier::snooze`] said: the server is owed no more than `due`.
     pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
+        self.write_ahead(id);
         self.expire(now);
         self.servers[id.index()].due = due;
         self.reconsider(id, now);
     }
 
-    /// Gives a server up; returns its URLs, so that each gets its line in the log.
+    /// Gives a server up; returns its URLs, so that each gets its line in the log. Those on disk
+    /// come later, by [`Frontier::given_up`].
     pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) -> Vec<Item> {
+        self.write_ahead(id);
         self.workbench.withdraw(&mut self.servers, id, now);
         let server = &mut self.servers[id.index()];
         assert_ne!(server.state, ServerState::Busy, "a visit is ended before a server is retired");
         server.state = ServerState::Retired(why);
-        let items = server.queue.drain();
+        let before = server.queue.bytes();
+        let (items, spent) = server.queue.drain();
         self.urls -= items.len();
+        if let (Some(spill), Some(place)) = (&mut self.spill, spent) {
+            spill.log.release(place);
+        }
+        self.weigh(id, before);
+        self.restock(id);
         items
     }
 
@@ -242,6 +294,7 @@ impl Frontier {
         delay: Option<std::time::Duration>,
         now: Instant,
     ) {
+        self.write_ahead(id);
         let server = &mut self.servers[id.index()];
         server.crawl_delay = delay;
         server.retarget(&self.settings);
@@ -255,7 +308,10 @@ impl Frontier {
 
     /// The record of a server.
     pub fn server(&self, id: ServerId) -> &Server {
-        &self.servers[id.index()]
+        match self.servers.get(id.index()) {
+            Some(server) => server,
+            None => self.restoring.as_ref().and_then(|some| some.early(id)).expect("it is known"),
+        }
     }
 
     /// The nearest instant at which a server or a group wakes.
@@ -273,6 +329,16 @@ impl Frontier {
         self.urls
     }
 
+    /// Bytes of URLs in memory, as far as they are counted: 0 if nothing goes to the disk.
+    pub fn memory_bytes(&self) -> usize {
+        self.spill.as_ref().map_or(0, |spill| spill.bytes())
+    }
+
+    /// Bytes of all segments on disk, and of the chunks in them that are needed still.
+    pub fn disk_bytes(&self) -> (u64, u64) {
+        self.spill.as_ref().map_or((0, 0), |spill| spill.log.bytes())
+    }
+
     /// Servers known.
     pub fn servers(&self) -> usize {
         self.servers.len()
@@ -281,6 +347,34 @@ impl Frontier {
     /// Servers that are snoozed, those waiting in a group included.
     pub fn snoozed(&self) -> usize {
         self.workbench.snoozed()
+    }
+
+    /// A URL goes into a queue; the disk may have to take others.
+    fn put(&mut self, id: ServerId, item: Item) {
+        let queue = &mut self.servers[id.index()].queue;
+        let before = queue.bytes();
+        queue.push(item);
+        if self.spill.is_some() {
+            self.make_room(id, before);
+        }
+    }
+
+    /// A server whose URLs had to be read stands in line, if they are there.
+    fn line_up(&mut self, id: ServerId, now: Instant) {
+        let server = &mut self.servers[id.index()];
+        match server.state {
+            ServerState::Reading => self.workbench.stand(server, id, &self.settings),
+            _ => self.workbench.rerank(&mut self.servers, id, &self.settings, now),
+        }
+    }
+
+    fn new_server(&mut self, url: UrlRef<'_>) -> Server {
+        let host = self.workbench.group(GroupKind::Host, url.host(), &self.settings);
+        let name = domain::registrable(url.host());
+        let domain = self.workbench.group(GroupKind::Domain, name, &self.settings);
+        let mut server = Server::new(url, [host, domain], self.settings.schedule.policy);
+        server.retarget(&self.settings);
+        server
     }
 
     /// Whoever is due stands in line before anybody who comes later.
@@ -297,6 +391,7 @@ impl Frontier {
                 self.workbench.withdraw(&mut self.servers, id, now);
                 self.servers[id.index()].state = ServerState::Idle;
             }
+            ServerState::Reading if due > now => server.state = ServerState::Idle,
             ServerState::Snoozed(_) => {
                 self.workbench.withdraw(&mut self.servers, id, now);
                 self.servers[id.index()].state = ServerState::Idle;

@@ -146,6 +146,17 @@ pub(super) struct Waiting {
 }
 
 impl Estimates {
+    /// What was measured, 0 if it was not: connection time and response time in microseconds, and
+    /// requests on a connection.
+    pub(super) fn measured(&self) -> [u32; 3] {
+        [self.connect_us, self.response_us, self.allowance]
+    }
+
+    /// As [`Estimates::measured`] told it; no connection stands.
+    pub(super) fn from_measured([connect_us, response_us, allowance]: [u32; 3]) -> Self {
+        Self { connect_us, response_us, allowance, is_parked: false }
+    }
+
     /// Takes in what a visit has shown.
     pub(super) fn observe(&mut self, visit: &Visit, settings: &Settings) {
         if let Some(time) = visit.connect_time {

@@ -33,6 +33,10 @@ pub struct Settings {
     pub urls_per_server_max: usize,
     /// Servers known.
     pub servers_max: usize,
+    /// Bytes of URLs in memory; past it the ends of queues wait on disk.
+    pub memory_bytes: usize,
+    /// Number of the crawl whose files are kept under `state/`; `None`: nothing goes to the disk.
+    pub crawl: Option<u64>,
 }
 
 impl Default for Settings {
@@ -50,6 +54,8 @@ impl Default for Settings {
             urls_max: 10_000_000,
             urls_per_server_max: 1_000_000,
             servers_max: 1_000_000,
+            memory_bytes: 512 << 20,
+            crawl: None,
         }
     }
 }
@@ -122,6 +128,20 @@ impl Settings {
         let crawl_delay = crawl_delay.filter(|_| !sabotage::is(Sabotage::CrawlDelayIgnored));
         own.max(crawl_delay.unwrap_or_default().saturating_mul(requests))
     }
+
+    /// The longest rest that one visit can come to: what is owed if nothing is known of the last
+    /// one. A server with a Crawl-delay is visited for one request.
+    pub fn full_rest(&self, crawl_delay: Option<Duration>) -> Duration {
+        let requests = match self.burst {
+            _ if crawl_delay.is_some() => 1,
+            Burst::Requests(most) => most.max(1),
+            Burst::Server => u32::MAX,
+        };
+        let by_count = self.delay.saturating_mul(requests);
+        let by_duration = if self.delay_factor_milli > 0 { Duration::MAX } else { Duration::ZERO };
+        let own = by_count.max(by_duration).min(self.delay_max);
+        own.max(crawl_delay.unwrap_or_default())
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +166,38 @@ mod tests {
             let began = Instant::from_micros(7);
             let visit = Visit::new(requests, began, began + duration);
             assert_eq!(settings.rest(&visit, crawl_delay), expected, "{why}");
+        }
+    }
+
+    /// Law: no visit comes to more than the full rest, and some visit comes to it.
+    #[test]
+    fn the_full_rest_is_the_longest_there_is() {
+        let seconds = Duration::from_secs;
+        for burst in [Burst::Requests(1), Burst::Requests(7), Burst::Server] {
+            for (delay, factor) in [(0, 0), (1, 0), (0, 10_000), (2, 500)] {
+                let settings = Settings {
+                    burst,
+                    delay: seconds(delay),
+                    delay_factor_milli: factor,
+                    ..Settings::default()
+                };
+                for crawl_delay in [None, Some(seconds(3)), Some(seconds(400))] {
+                    let most = match (crawl_delay, burst) {
+                        (None, Burst::Requests(most)) => most,
+                        (None, Burst::Server) => 10_000,
+                        (Some(_), _) => 1,
+                    };
+                    let rest = |requests, lasted| {
+                        let began = Instant::ZERO;
+                        let visit = Visit::new(requests, began, began + lasted);
+                        settings.rest(&visit, crawl_delay)
+                    };
+                    let lengths = [0, 1, 20, 1_000_000].map(seconds);
+                    let rests = lengths.map(|lasted| rest(1, lasted).max(rest(most, lasted)));
+                    let longest = rests.into_iter().max().expect("four");
+                    assert_eq!(settings.full_rest(crawl_delay), longest, "{settings:?}");
+                }
+            }
         }
     }
 }

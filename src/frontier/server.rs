@@ -6,6 +6,7 @@ use super::queue::UrlQueue;
 use super::rest::{Burst, Settings};
 use crate::time::Instant;
 use crate::url::UrlRef;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Number of a server, dense from 0 in order of discovery.
@@ -31,6 +32,8 @@ pub enum ServerState {
     Idle,
     /// Has URLs, stands in line; a group may still hold it back.
     Ready,
+    /// Would be ready, but its next URLs are on disk, and being read.
+    Reading,
     /// Is being visited.
     Busy,
     /// Has URLs, rests until then.
@@ -40,7 +43,7 @@ pub enum ServerState {
 }
 
 /// Why a server was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Retirement {
     /// Its name has no address, or can't be resolved.
     Name,
@@ -55,6 +58,10 @@ pub enum Retirement {
 }
 
 impl Retirement {
+    /// All there are; files know them by their place.
+    pub(super) const ALL: [Self; 5] =
+        [Self::Name, Self::ForbiddenAddress, Self::Certificate, Self::Failures, Self::CrawlDelay];
+
     /// Its name in logs.
     pub fn name(self) -> &'static str {
         match self {
@@ -94,6 +101,8 @@ pub struct Server {
     pub(super) estimates: Estimates,
     /// Groups count it as being visited.
     pub(super) admitted: bool,
+    /// The class of its queue among those that could go to the disk.
+    pub(super) filed: u8,
 }
 
 impl Server {
@@ -111,7 +120,13 @@ impl Server {
             arrival: 0,
             estimates: Estimates::default(),
             admitted: false,
+            filed: 0,
         }
+    }
+
+    /// The group of its host.
+    pub(super) fn host(&self) -> Option<GroupId> {
+        self.groups[0]
     }
 
     /// How many requests one visit to it may make.
@@ -134,9 +149,14 @@ impl Server {
         rank
     }
 
+    /// Requests of its next visit, if its queue holds as many.
+    pub(super) fn visit_max(&self, settings: &Settings) -> usize {
+        self.estimates.visit_max(self.burst(settings), &settings.schedule)
+    }
+
     /// Tells its queue how many URLs make its rank, after what may have changed that.
     pub(super) fn retarget(&mut self, settings: &Settings) {
-        let visit_max = self.estimates.visit_max(self.burst(settings), &settings.schedule);
+        let visit_max = self.visit_max(settings);
         self.queue.set_visit_max(settings.schedule.counted(visit_max));
     }
 

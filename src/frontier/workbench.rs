@@ -31,6 +31,8 @@ pub(super) struct Workbench {
     held: usize,
     /// Servers that became ready so far: their order of arrival.
     arrivals: u64,
+    /// No visit at an address that was not met in this run before this.
+    addresses_rest_until: Instant,
 }
 
 impl Workbench {
@@ -43,19 +45,45 @@ impl Workbench {
             resting: Timers::new(),
             held: 0,
             arrivals: 0,
+            addresses_rest_until: Instant::ZERO,
         }
     }
 
-    /// The group of that kind and name; a new one admits at once.
+    /// The group of that kind and name; a new one admits at once, unless it is an address and the
+    /// crawl has just been taken up again.
     pub(super) fn group(&mut self, kind: GroupKind, name: &str, settings: &Settings) -> GroupId {
         let key = (kind, name.into());
         if let Some(&id) = self.ids.get(&key) {
             return id;
         }
         let id = GroupId(u32::try_from(self.groups.len()).expect("fewer than 2^32 groups"));
-        self.groups.push(Group::new(kind, settings));
+        let mut group = Group::new(kind, settings);
+        if kind == GroupKind::Address {
+            group.next = self.addresses_rest_until;
+        }
+        self.groups.push(group);
         self.ids.insert(key, id);
         id
+    }
+
+    /// No visit in that group before this.
+    pub(super) fn clock(&self, id: GroupId) -> Instant {
+        self.groups[id.index()].next
+    }
+
+    /// Sets the clock of a group forward.
+    pub(super) fn set_clock(&mut self, id: GroupId, next: Instant) {
+        let group = &mut self.groups[id.index()];
+        group.next = group.next.max(next);
+    }
+
+    /// A crawl goes on: what groups other than hosts still owed is not known. Each rests from now
+    /// on as long as it would after a visit.
+    pub(super) fn begin_again(&mut self, settings: &Settings, now: Instant) {
+        for group in &mut self.groups {
+            group.next = group.next.max(now + group.delay);
+        }
+        self.addresses_rest_until = now + settings.address_delay;
     }
 
     /// An idle server with URLs stands in line, or sleeps until it is due.
@@ -85,9 +113,14 @@ impl Workbench {
         self.sleepers.set(id.0, server.due);
     }
 
-    fn stand(&mut self, server: &mut Server, id: ServerId, settings: &Settings) {
-        server.state = ServerState::Ready;
-        self.line.set(id, server.rank(settings));
+    /// Stands in line; not if the next URL is still on disk.
+    pub(super) fn stand(&mut self, server: &mut Server, id: ServerId, settings: &Settings) {
+        if server.queue.is_behind() {
+            server.state = ServerState::Reading;
+        } else {
+            server.state = ServerState::Ready;
+            self.line.set(id, server.rank(settings));
+        }
     }
 
     /// Wakes what is due: sleepers stand in line, rested groups let their best in line.

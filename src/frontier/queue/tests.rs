@@ -63,7 +63,7 @@ fn by_quality_it_is_a_sorted_list_with_a_sum() {
             assert_eq!(queue.best_sum(), sum, "seed {seed}, step {arrival}");
         }
         let rest: Vec<Item> = sorted.into_iter().map(|entry| entry.0).collect();
-        assert_eq!(queue.drain(), rest);
+        assert_eq!(queue.drain(), (rest, None));
         assert_eq!(queue.best_sum(), 0);
     }
 }
@@ -77,6 +77,6 @@ fn in_order_of_arrival_what_is_given_back_comes_first() {
     assert!(robots.is_prior());
     let first = queue.pop().expect("three wait");
     queue.put_back(first);
-    let order: Vec<u64> = queue.drain().iter().map(|item| item.arrival).collect();
+    let order: Vec<u64> = queue.drain().0.iter().map(|item| item.arrival).collect();
     assert_eq!(order, [1, 2, 3]);
 }

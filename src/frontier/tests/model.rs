@@ -9,6 +9,8 @@ use std::time::Duration;
 
 pub(super) const SERVERS: usize = 30;
 pub(super) const DOMAINS: usize = 8;
+/// Servers known from the start; the others come later.
+pub(super) const MET: usize = 22;
 pub(super) const ADDRESSES: usize = 5;
 
 /// What shares a clock and a cap.
@@ -42,6 +44,10 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) queue: VecDeque<Url>,
+    /// Of these the ones in memory, and whether others have to be read before any comes out: this
+    /// the frontier is believed.
+    pub(super) memory: Vec<u32>,
+    pub(super) behind: bool,
     pub(super) due: Instant,
     pub(super) place: Place,
     pub(super) crawl_delay: Option<Duration>,
@@ -66,7 +72,7 @@ pub(super) struct Turn {
     pub(super) arrival: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) settings: Settings,
     pub(super) servers: Vec<Known>,
@@ -79,6 +85,8 @@ impl Known {
     pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
+            memory: Vec::new(),
+            behind: false,
             due: Instant::ZERO,
             place: Place::Nowhere,
             crawl_delay: None,
@@ -96,10 +104,11 @@ impl Known {
         !self.queue.is_empty() && self.visit.is_none() && !self.retired
     }
 
-    /// Its URLs in the order in which they are to come.
+    /// Its URLs in the order in which they are to come: by quality those in memory.
     pub(super) fn in_order(&self, policy: Policy) -> Vec<Url> {
         let mut urls: Vec<Url> = self.queue.iter().copied().collect();
         if matches!(policy, Policy::Quality | Policy::Capability) {
+            urls.retain(|url| self.memory.contains(&url.number));
             urls.sort_by_key(|url| Reverse((url.prior, url.quality, Reverse(url.arrival))));
         }
         urls
@@ -200,7 +209,7 @@ impl Model {
     /// When a server may be visited if nothing else happens; `None` if something else must.
     pub(super) fn possible(&self, server: usize) -> Option<Instant> {
         let known = &self.servers[server];
-        if !known.waits() {
+        if !known.waits() || known.behind {
             return None;
         }
         let mut at = known.due;
@@ -258,7 +267,7 @@ impl Model {
             (None, Burst::Requests(most)) => u64::from(most),
             (None, Burst::Server) => u64::MAX,
         };
-        let pages = burst.min(allowance).min(urls.len() as u64);
+        let pages = burst.min(allowance).min(known.queue.len() as u64);
         let us = |time: Duration| u64::try_from(time.as_micros()).expect("short");
         let connect = known.connect_us.unwrap_or(us(schedule.connect_time_new));
         let response = known.response_us.unwrap_or(us(schedule.response_time_new));

@@ -1,0 +1,261 @@
+//! What a URL costs the frontier when queues don't fit into memory: time, memory, disk.
+//!
+//! Question: does the cost of a URL stay flat from one million to a hundred million, with the same
+//! bytes of memory? URLs of 40 bytes, found 20 on a page, come to servers drawn at random; then all
+//! are visited, one URL a visit, the best server first, until none is left. Jobs run where they
+//! are handed out, and their time counts. Half-way a checkpoint is written.
+//!
+//! `frontier POLICY SERVERS URLS MEMORY_MIB [VISITS]` prints one line of JSON and leaves nothing
+//! behind; without arguments it runs small, as a test. Files go below the folder for temporary
+//! ones: 10 GB for a hundred million URLs.
+
+#![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
+
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant as Clock};
+use sted::disk::Disk;
+use sted::frontier::policy::{self, Policy};
+use sted::frontier::{Added, Errand, Frontier, Item, Settings, Visit};
+use sted::os::disk::OsDisk;
+use sted::quality::Quality;
+use sted::time::{Instant, Now};
+use sted::url::UrlRef;
+
+/// Links of one page.
+const PAGE: u64 = 20;
+/// URLs between two looks at memory, and two writes.
+const TURN: u64 = 1_000;
+const BYTES_PER_PAGE: usize = 4_096;
+
+fn main() {
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let number = |text: &String| text.parse::<u64>().expect("a number");
+    if let [policy, servers, urls, memory_mib, rest @ ..] = &arguments[..] {
+        let named = |policy_: &Policy| policy_.name() == policy;
+        let policy =
+            Policy::ALL.into_iter().find(named).expect("bfs, performance, quality, capability");
+        let urls = number(urls);
+        let visits = rest.first().map_or(urls, number);
+        let memory_bytes = usize::try_from(number(memory_mib) << 20).expect("it fits");
+        println!("{}", run(policy, number(servers), urls, memory_bytes, visits));
+    } else {
+        for policy in Policy::ALL {
+            println!("{}", run(policy, 300, 20_000, 200_000, 20_000));
+        }
+    }
+}
+
+fn run(policy: Policy, servers: u64, urls: u64, memory_bytes: usize, visits: u64) -> String {
+    let root = std::env::temp_dir().join(format!("sted-frontier-{}", std::process::id()));
+    let report = within(&root, policy, servers, urls, memory_bytes, visits);
+    std::fs::remove_dir_all(&root).expect("it was made here");
+    report
+}
+
+fn within(
+    root: &Path,
+    policy: Policy,
+    servers: u64,
+    urls: u64,
+    memory_bytes: usize,
+    visits: u64,
+) -> String {
+    let mut disk = OsDisk::open(root).expect("a folder for temporary files");
+    let mut bench = Bench::new(policy, memory_bytes);
+    let known = resident();
+    bench.meet(servers);
+    let idle = resident();
+    let began = Clock::now();
+    bench.turn_began = began;
+    for turn in 0..urls.div_ceil(TURN) {
+        for number in turn * TURN..((turn + 1) * TURN).min(urls) {
+            bench.add(number, servers);
+        }
+        bench.turn(&mut disk);
+    }
+    let pushing = began.elapsed();
+    let full = resident();
+    let (disk_bytes, memory) = (bench.frontier.disk_bytes().0, bench.frontier.memory_bytes());
+    let checkpoint = bench.checkpoint(&mut disk);
+    let began = Clock::now();
+    for _ in 0..visits.div_ceil(TURN) {
+        bench.visit(TURN, &mut disk);
+        bench.turn(&mut disk);
+    }
+    let popping = began.elapsed();
+    let left = bench.frontier.urls() as u64;
+    assert_eq!(left, urls.saturating_sub(visits.next_multiple_of(TURN)), "none is lost");
+    let ns = |time: Duration, count: u64| time.as_nanos() as f64 / count as f64;
+    format!(
+        "{{\"policy\":\"{}\",\"servers\":{servers},\"urls\":{urls},\"visits\":{visits},\
+         \"push_ns\":{:.0},\"pop_ns\":{:.0},\"jobs_ns\":{:.0},\"jobs\":{},\
+         \"disk_bytes_per_url\":{:.1},\"rss_mib\":{},\"rss_most_mib\":{},\
+         \"counted_mib\":{},\"idle_server_bytes\":{},\
+         \"checkpoint_ms\":{},\"longest_turn_us\":{},\"checksum\":{}}}",
+        policy.name(),
+        ns(pushing, urls),
+        ns(popping, visits),
+        ns(bench.working, urls + visits),
+        bench.jobs,
+        disk_bytes as f64 / urls as f64,
+        (full - known) >> 20,
+        (bench.rss_most - known) >> 20,
+        memory >> 20,
+        (idle - known) as u64 / servers,
+        checkpoint.as_millis(),
+        bench.longest_turn.as_micros(),
+        bench.checksum,
+    )
+}
+
+struct Bench {
+    frontier: Frontier,
+    random: Random,
+    now: Instant,
+    via: Rc<str>,
+    jobs: u64,
+    working: Duration,
+    turn_began: Clock,
+    longest_turn: Duration,
+    rss_most: usize,
+    checksum: u64,
+}
+
+impl Bench {
+    fn new(policy: Policy, memory_bytes: usize) -> Self {
+        let frontier = Frontier::new(Settings {
+            schedule: policy::Settings { policy, ..policy::Settings::default() },
+            delay: Duration::ZERO,
+            delay_factor_milli: 0,
+            domain_visits_max: 0,
+            urls_max: usize::MAX,
+            urls_per_server_max: usize::MAX,
+            servers_max: usize::MAX,
+            memory_bytes,
+            crawl: Some(1),
+            ..Settings::default()
+        });
+        Self {
+            frontier,
+            random: Random(0x9e37_79b9_7f4a_7c15),
+            now: Instant::from_micros(1),
+            via: "".into(),
+            jobs: 0,
+            working: Duration::ZERO,
+            turn_began: Clock::now(),
+            longest_turn: Duration::ZERO,
+            rss_most: 0,
+            checksum: 0,
+        }
+    }
+
+    /// All servers, with names of 20 bytes.
+    fn meet(&mut self, servers: u64) {
+        for server in 0..servers {
+            let url = format!("http://host{server:010}.test1/");
+            let url = UrlRef::from_canonical(url.as_bytes()).expect("canonical");
+            self.frontier.server_of(url);
+        }
+    }
+
+    fn add(&mut self, number: u64, servers: u64) {
+        if number.is_multiple_of(PAGE) {
+            self.via = format!("http://host{number:010}.test1/the/page/they/were/on").into();
+        }
+        let server = self.random.below(servers);
+        let url =
+            format!("http://host{server:010}.test1/archive/2026/11/article-{number:012}.html");
+        let url = UrlRef::from_canonical(url.as_bytes()).expect("canonical");
+        let item = Item {
+            target: url.target().into(),
+            quality: Quality::from_millionths(self.random.below(5_000_000)),
+            arrival: 0,
+            depth: 3,
+            hops: 0,
+            tries: 0,
+            errand: Errand::Page,
+            found_as: b'L',
+            via: Some(self.via.clone()),
+        };
+        let added = self.frontier.add(url, item, self.now);
+        assert!(matches!(added, Added::Queued(_)), "there is room");
+    }
+
+    /// What the engine does once a turn.
+    fn turn(&mut self, disk: &mut OsDisk) {
+        self.frontier.write(false, disk).expect("there is room");
+        self.longest_turn = self.longest_turn.max(self.turn_began.elapsed());
+        self.work(disk);
+        self.rss_most = self.rss_most.max(resident());
+        self.turn_began = Clock::now();
+    }
+
+    fn work(&mut self, disk: &OsDisk) -> bool {
+        let Some(job) = self.frontier.job(disk) else { return false };
+        let began = Clock::now();
+        let done = job.run();
+        self.working += began.elapsed();
+        self.jobs += 1;
+        self.frontier.worked(done, self.now).expect("the disk is whole");
+        true
+    }
+
+    fn visit(&mut self, mut visits: u64, disk: &OsDisk) {
+        while visits > 0 && self.frontier.urls() > 0 {
+            self.now = self.now + Duration::from_micros(1);
+            let Some(id) = self.frontier.next(self.now) else {
+                assert!(self.work(disk), "whoever has URLs is ready or waits for the disk");
+                continue;
+            };
+            let item = self.frontier.take(id).expect("it has a URL");
+            let checksum = self.checksum.rotate_left(5) ^ u64::from(id.0);
+            self.checksum = checksum ^ item.quality.millionths();
+            let visit = Visit {
+                connect_time: Some(Duration::from_micros(20_000 + self.random.below(200_000))),
+                replies: 1,
+                response_time: Duration::from_micros(5_000 + self.random.below(500_000)),
+                allowance: 100,
+                ..Visit::new(1, self.now, self.now)
+            };
+            self.frontier.finish(id, &visit, self.now);
+            visits -= 1;
+        }
+    }
+
+    /// Writes a checkpoint as the engine would, and removes what is of no use after it.
+    fn checkpoint(&mut self, disk: &mut OsDisk) -> Duration {
+        let began = Clock::now();
+        let now = Now { at: self.now, ..Now::default() };
+        self.frontier.begin_snapshot(Vec::new(), now);
+        self.frontier.mark(disk).expect("there is room");
+        let mut out = Vec::new();
+        while !self.frontier.snapshot_some(1 << 20, &mut out) {
+            disk.append("snapshot", &out).expect("there is room");
+            out.clear();
+        }
+        self.frontier.settled().iter().for_each(|name| disk.remove(name).expect("it was written"));
+        let took = began.elapsed();
+        self.turn_began = Clock::now();
+        took
+    }
+}
+
+/// Bytes of memory in use.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    pages.unwrap_or(0) * BYTES_PER_PAGE
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}

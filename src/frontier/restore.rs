@@ -1,0 +1,378 @@
+//! A frontier made again from what [`super::snapshot`] wrote.
+//!
+//! Servers get the numbers they had, in whatever order their frames come. When all are in, those
+//! with URLs stand in line in the order in which they did, or sleep on.
+//!
+//! Laws: bytes that make no sense are a [`Flaw`], never a panic, and take no more memory than they
+//! have themselves; no wait is longer than what was left of it when it was written, however the
+//! calendar has jumped, but after an unclean stop none is shorter than the longest rest a visit
+//! can come to (decision 31). Cost: a look-up a server, and one sort of those with URLs.
+
+use super::items::Run;
+use super::log;
+use super::place::{BAND_MAX, Place};
+use super::policy::Estimates;
+use super::queue::Errand;
+use super::server::{Retirement, Server, ServerId, ServerState};
+use super::snapshot::{BUFFER, CHUNKS, MORE, SERVER};
+use super::{Frontier, Settings};
+use crate::codec::{Short, Take};
+use crate::disk::Disk;
+use crate::frame::{self, Damage, Flaw, Frame};
+use crate::map::Map;
+use crate::time::{Instant, Now, UnixTime};
+use crate::url::UrlRef;
+use std::time::Duration;
+
+/// Where the state of stations is told; what is wrong with ours is told of that file.
+const STATE_NAME: &str = "state/checkpoint";
+
+/// More than any disk holds.
+const URLS_MAX: usize = 1 << 40;
+
+/// What is still missing.
+#[derive(Debug)]
+pub(super) struct Restoring {
+    /// Servers there were.
+    servers: usize,
+    /// Those that came before others of lower number.
+    early: Map<ServerId, Server>,
+    /// What of servers is to come.
+    missing: Map<ServerId, Missing>,
+    /// Servers that something waits for.
+    waits: Vec<(ServerId, Wait, Wait)>,
+    /// The highest number of a server whose robots.txt a URL is.
+    errand_max: Option<ServerId>,
+    /// URLs on disk.
+    urls_in_chunks: usize,
+}
+
+/// What of a queue is to come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Missing {
+    urls: usize,
+    chunks: usize,
+    in_buffers: usize,
+}
+
+/// How long a server or a host was still to wait.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wait {
+    left_us: u64,
+    until: UnixTime,
+}
+
+impl Frontier {
+    /// A frontier to be filled by [`Frontier::restore_frame`], from the state of its mark.
+    ///
+    /// # Errors
+    /// A state that makes no sense, a segment that is too short, or the disk's.
+    pub fn restore(
+        settings: Settings,
+        state: &[u8],
+        disk: &mut dyn Disk,
+    ) -> Result<Self, frame::Error> {
+        let damage = |flaw| Damage { name: STATE_NAME.to_owned(), offset: 0, flaw };
+        let state = State::read(state).map_err(|Short| damage(Flaw::Senseless))?;
+        let mut frontier = Self::new(settings);
+        if let Some(spill) = &mut frontier.spill {
+            let names = disk.list(log::FOLDER)?;
+            names.iter().filter_map(|name| log::number_of(name)).for_each(|number| {
+                spill.log.skip_to(number);
+            });
+        }
+        for (number, bytes) in state.segments {
+            let name = log::name_of(number);
+            let len = disk.len(&name)?.unwrap_or(0);
+            if len < bytes {
+                return Err(Damage { name, offset: len, flaw: Flaw::Cut }.into());
+            }
+            let log = frontier.spill.as_mut().map(|spill| &mut spill.log);
+            if !log.is_some_and(|log| log.restore(number, bytes)) {
+                return Err(damage(Flaw::Senseless).into());
+            }
+        }
+        frontier.arrivals = state.arrivals;
+        frontier.restoring = Some(Box::new(Restoring {
+            servers: state.servers as usize,
+            early: Map::default(),
+            missing: Map::default(),
+            waits: Vec::new(),
+            errand_max: None,
+            urls_in_chunks: 0,
+        }));
+        Ok(frontier)
+    }
+
+    /// Takes one frame in; returns whose it is. Between a server's first frame and
+    /// [`Frontier::restored`] nothing but [`Frontier::server`] may be asked of it.
+    ///
+    /// # Errors
+    /// What makes no sense. The frontier is of no use then.
+    pub fn restore_frame(&mut self, frame: &Frame<'_>) -> Result<ServerId, Flaw> {
+        let mut take = Take::new(frame.payload);
+        let id = ServerId(take.number().map_err(senseless)?);
+        match frame.kind {
+            SERVER => self.restore_server(id, &mut take)?,
+            MORE => self.restore_urls(id, None, &mut take)?,
+            CHUNKS => self.restore_chunks(id, &mut take)?,
+            BUFFER => {
+                let band = take.u8().ok().filter(|band| *band <= BAND_MAX);
+                self.restore_urls(id, Some(band.ok_or(Flaw::Senseless)?), &mut take)?;
+            }
+            _ => return Err(Flaw::Senseless),
+        }
+        Ok(id)
+    }
+
+    /// All frames are in: servers stand in line or sleep. If the crawl was not stopped in order
+    /// (`was_clean`), every server waits its full rest first, and so does every server that comes
+    /// to be known until then: it may have been visited after the snapshot.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn restored(&mut self, was_clean: bool, now: Now) -> Result<(), Flaw> {
+        let mut restoring = self.restoring.take().expect("a frontier is being restored");
+        let servers = self.servers.len();
+        let is_whole = servers == restoring.servers
+            && restoring.missing.is_empty()
+            && restoring.errand_max.is_none_or(|id| id.index() < servers);
+        if !is_whole {
+            return Err(Flaw::Cut);
+        }
+        let mut order = self.order(&restoring);
+        for (id, own, host) in std::mem::take(&mut restoring.waits) {
+            self.wait(id, own.end(now), host.end(now));
+        }
+        if !was_clean {
+            let full = |delay| now.at + self.settings.full_rest(delay);
+            self.quiet_until = full(None);
+            let rests: Vec<Instant> =
+                self.servers.iter().map(|server| full(server.crawl_delay)).collect();
+            for (index, until) in rests.into_iter().enumerate() {
+                self.wait(ServerId::from_index(index), until, until);
+            }
+        }
+        self.urls = self.urls.saturating_add(restoring.urls_in_chunks);
+        self.workbench.begin_again(&self.settings, now.at);
+        order.sort_unstable();
+        for (_, id) in order {
+            let server = &mut self.servers[id.index()];
+            if server.due > now.at {
+                self.workbench.sleep(server, id);
+            } else {
+                self.workbench.admit(server, id, &self.settings);
+            }
+        }
+        self.take_stock();
+        Ok(())
+    }
+
+    /// Servers that come to be known from here on are not visited before this: they may have been
+    /// visited by a run that was not stopped in order.
+    pub fn keep_new_quiet(&mut self, until: Instant) {
+        self.quiet_until = self.quiet_until.max(until);
+    }
+
+    /// Servers with URLs, by what their order is to be made of: first those that stood in line,
+    /// as they stood, then the sleepers, as they would have woken.
+    fn order(&self, restoring: &Restoring) -> Vec<((bool, u64), ServerId)> {
+        let slept = |(id, own, _): &(ServerId, Wait, Wait)| {
+            (own.left_us > 0).then_some((*id, own.until.as_micros()))
+        };
+        let slept: Map<ServerId, u64> = restoring.waits.iter().filter_map(slept).collect();
+        let place = |(index, server): (usize, &Server)| {
+            let id = ServerId::from_index(index);
+            let waits = server.state == ServerState::Idle && !server.queue.is_empty();
+            let until = slept.get(&id);
+            let key = until.map_or((false, server.arrival), |until| (true, *until));
+            waits.then_some((key, id))
+        };
+        self.servers.iter().enumerate().filter_map(place).collect()
+    }
+
+    /// A server and its host are not visited before.
+    fn wait(&mut self, id: ServerId, own: Instant, host: Instant) {
+        let server = &mut self.servers[id.index()];
+        server.due = server.due.max(own);
+        if let Some(group) = server.host() {
+            self.workbench.set_clock(group, host);
+        }
+    }
+
+    fn restore_server(&mut self, id: ServerId, take: &mut Take<'_>) -> Result<(), Flaw> {
+        let restoring = self.restoring.as_ref().expect("a frontier is being restored");
+        let is_new = id.index() >= self.servers.len() && restoring.early(id).is_none();
+        if !is_new || id.index() >= restoring.servers {
+            return Err(Flaw::Senseless);
+        }
+        let origin = take.str().map_err(senseless)?;
+        let text = format!("{origin}/");
+        let url = UrlRef::from_canonical(text.as_bytes()).ok_or(Flaw::Senseless)?;
+        if url.origin() != origin || self.ids.contains_key(origin) {
+            return Err(Flaw::Senseless);
+        }
+        let mut server = self.new_server(url);
+        let mut restoring = self.restoring.take().expect("as above");
+        let missing = restoring.record(id, &mut server, take).map_err(senseless)?;
+        server.retarget(&self.settings);
+        self.ids.insert(origin.into(), id);
+        restoring.expect(id, missing);
+        restoring.early.insert(id, server);
+        while let Some(server) = restoring.early.remove(&ServerId::from_index(self.servers.len())) {
+            self.servers.push(server);
+        }
+        self.restoring = Some(restoring);
+        if missing.urls > 0 { self.restore_urls(id, None, take) } else { finished(take) }
+    }
+
+    /// URLs of a queue: in memory, or in the buffer of a band.
+    fn restore_urls(
+        &mut self,
+        id: ServerId,
+        band: Option<u8>,
+        take: &mut Take<'_>,
+    ) -> Result<(), Flaw> {
+        let restoring = self.restoring.as_mut().expect("a frontier is being restored");
+        let mut missing = restoring.missing.remove(&id).ok_or(Flaw::Senseless)?;
+        let server = restoring.server(id, &mut self.servers).ok_or(Flaw::Senseless)?;
+        let mut run = Run::default();
+        let mut errand_max = None;
+        while !take.is_empty() {
+            let item = run.take(&server.origin, take).map_err(senseless)?;
+            let left = if band.is_some() { &mut missing.in_buffers } else { &mut missing.urls };
+            *left = left.checked_sub(1).ok_or(Flaw::Senseless)?;
+            if item.arrival > self.arrivals {
+                return Err(Flaw::Senseless);
+            }
+            if let Errand::Robots(of, _) = item.errand {
+                errand_max = errand_max.max(Some(of));
+            }
+            match band {
+                Some(band) => server.queue.depot_or_new().put(band, &item),
+                None => server.queue.restore(item),
+            }
+            self.urls += 1;
+        }
+        restoring.errand_max = restoring.errand_max.max(errand_max);
+        restoring.expect(id, missing);
+        Ok(())
+    }
+
+    fn restore_chunks(&mut self, id: ServerId, take: &mut Take<'_>) -> Result<(), Flaw> {
+        let restoring = self.restoring.as_mut().expect("a frontier is being restored");
+        let mut missing = restoring.missing.remove(&id).ok_or(Flaw::Senseless)?;
+        let server = restoring.server(id, &mut self.servers).ok_or(Flaw::Senseless)?;
+        let depot = server.queue.depot_or_new();
+        let log = &mut self.spill.as_mut().ok_or(Flaw::Senseless)?.log;
+        while !take.is_empty() {
+            let place = Place::from_word(take.u64().map_err(senseless)?);
+            let used = take.number().map_err(senseless)?;
+            missing.chunks = missing.chunks.checked_sub(1).ok_or(Flaw::Senseless)?;
+            let is_in_order = depot.chunks().back().is_none_or(|last| last.band() >= place.band());
+            if !is_in_order || !log.retain(place) {
+                return Err(Flaw::Senseless);
+            }
+            depot.restore(place, used);
+        }
+        restoring.expect(id, missing);
+        Ok(())
+    }
+}
+
+/// What is not a server's.
+struct State {
+    servers: u32,
+    arrivals: u64,
+    segments: Vec<(u32, u64)>,
+}
+
+impl State {
+    fn read(bytes: &[u8]) -> Result<Self, Short> {
+        let mut take = Take::new(bytes);
+        let (servers, arrivals) = (take.number()?, take.varint()?);
+        let mut segments = Vec::new();
+        for _ in 0..take.varint()? {
+            segments.push((take.number()?, take.varint()?));
+        }
+        let state = Self { servers, arrivals, segments };
+        if take.is_empty() { Ok(state) } else { Err(Short) }
+    }
+}
+
+impl Restoring {
+    /// A server that came before others of lower number.
+    pub(super) fn early(&self, id: ServerId) -> Option<&Server> {
+        self.early.get(&id)
+    }
+
+    /// A server that has come, early or not.
+    fn server<'a>(&'a mut self, id: ServerId, servers: &'a mut [Server]) -> Option<&'a mut Server> {
+        match servers.get_mut(id.index()) {
+            Some(server) => Some(server),
+            None => self.early.get_mut(&id),
+        }
+    }
+
+    fn expect(&mut self, id: ServerId, missing: Missing) {
+        if missing != Missing::default() {
+            self.missing.insert(id, missing);
+        }
+    }
+
+    /// Reads what is kept of a server up to its URLs; returns how many are to come.
+    fn record(
+        &mut self,
+        id: ServerId,
+        server: &mut Server,
+        take: &mut Take<'_>,
+    ) -> Result<Missing, Short> {
+        if let Some(place) = take.u8()?.checked_sub(1) {
+            let why = Retirement::ALL.get(usize::from(place)).ok_or(Short)?;
+            server.state = ServerState::Retired(*why);
+        }
+        server.arrival = take.varint()?;
+        server.visits = take.number()?;
+        server.crawl_delay = take.varint()?.checked_sub(1).map(Duration::from_micros);
+        let measured = [take.number()?, take.number()?, take.number()?];
+        server.estimates = Estimates::from_measured(measured);
+        let (own, host) = (Wait::take(take)?, Wait::take(take)?);
+        if own.left_us > 0 || host.left_us > 0 {
+            self.waits.push((id, own, host));
+        }
+        let (urls, chunks) = (take.number()?, take.number()?);
+        let (in_chunks, in_buffers) = (take.number()?, take.number()?);
+        if chunks > 0 {
+            server.queue.depot_or_new().restore_urls(in_chunks);
+            self.urls_in_chunks = self.urls_in_chunks.saturating_add(in_chunks);
+        }
+        if chunks == 0 && in_chunks > 0 || in_chunks > URLS_MAX || in_buffers > URLS_MAX {
+            return Err(Short);
+        }
+        Ok(Missing { urls, chunks, in_buffers })
+    }
+}
+
+impl Wait {
+    fn take(take: &mut Take<'_>) -> Result<Self, Short> {
+        let left_us = take.varint()?;
+        let until = if left_us > 0 { take.varint()? } else { 0 };
+        Ok(Self { left_us, until: UnixTime::from_micros(until) })
+    }
+
+    /// When it is over.
+    fn end(self, now: Now) -> Instant {
+        match self.left_us {
+            0 => Instant::ZERO,
+            left_us => now.instant_of(self.until, Duration::from_micros(left_us)),
+        }
+    }
+}
+
+fn finished(take: &Take<'_>) -> Result<(), Flaw> {
+    if take.is_empty() { Ok(()) } else { Err(Flaw::Senseless) }
+}
+
+fn senseless(Short: Short) -> Flaw {
+    Flaw::Senseless
+}

@@ -1,0 +1,311 @@
+//! The state of one moment, written down while the crawl goes on.
+//!
+//! Some servers are written in each turn, by number; one that is about to change is written first
+//! (decision 29). URLs under way count as waiting, before what waits at their server. Servers that
+//! come to be later are not part of it.
+//!
+//! ```text
+//! kind 16, a server   number | origin | retired as u8 | place in line | visits
+//!                     crawl delay, 0 or 1 + us | connect us | response us | allowance
+//!                     wait of the server | wait of its host
+//!                     URLs in memory | chunks | URLs in chunks | URLs in buffers
+//!                     URLs in memory, to the end
+//! kind 17, more URLs  number of their server | URLs in memory, to the end
+//! kind 18, chunks     number of their server | for each, to the end: place u64, URLs used up
+//! kind 19, a buffer   number of its server | band | URLs, to the end
+//! wait                us left | unless none is left: end, us of Unix time
+//! state               servers | arrivals of URLs
+//!                     segments of the log | for each: number, bytes that count
+//! ```
+//! An open chunk is a chunk of which some URLs are used up.
+//!
+//! Law: what [`super::restore`] makes of it is the frontier as it was at the moment of
+//! [`Frontier::begin_snapshot`], whatever was done to it since (held to a naive model).
+//! Cost: a copy of each server; one bit of memory a server, and what was written ahead.
+
+use super::items::Run;
+use super::log;
+use super::queue::depot::Depot;
+use super::queue::{Errand, Item};
+use super::server::{Retirement, Server, ServerId, ServerState};
+use super::workbench::Workbench;
+use super::{Frontier, group::GroupId};
+use crate::codec::Put;
+use crate::disk::{self, Disk};
+use crate::frame::{self, Mark};
+use crate::map::Map;
+use crate::time::{Instant, Now};
+use std::collections::VecDeque;
+
+/// Kinds of frames.
+pub(super) const SERVER: u8 = 16;
+pub(super) const MORE: u8 = 17;
+pub(super) const CHUNKS: u8 = 18;
+pub(super) const BUFFER: u8 = 19;
+
+/// URLs go into a frame until it has so many bytes; in tests, only a few.
+const FRAME_BYTES: usize = if cfg!(test) { 90 } else { 64 << 10 };
+
+/// A moment that is being written down.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// The moment.
+    now: Now,
+    /// Servers known at that moment.
+    servers: usize,
+    /// URLs queued until then.
+    arrivals: u64,
+    /// Segments of the log that were alive, and how long they were.
+    segments: Vec<(u32, u64)>,
+    /// URLs under way then, in order.
+    flights: Map<ServerId, Vec<Item>>,
+    /// Clocks of hosts that were visited since, as they were.
+    clocks: Map<GroupId, Instant>,
+    /// A bit for each server that is written.
+    written: Vec<u64>,
+    /// The server to be written next, and how many of its URLs are.
+    next: usize,
+    next_urls: usize,
+    /// Frames of servers that were about to change.
+    ahead: Vec<u8>,
+}
+
+impl Frontier {
+    /// Begins to write the state of this moment down. What `flights` lists is under way; it counts
+    /// as waiting, before what waits at its server, in that order. A snapshot that has not come to
+    /// its end is given up.
+    pub fn begin_snapshot(&mut self, flights: Vec<(ServerId, Item)>, now: Now) {
+        // Who still sleeps from here on has a wait to be kept.
+        self.expire(now.at);
+        let mut by_server: Map<ServerId, Vec<Item>> = Map::default();
+        for (id, item) in flights {
+            // A server's own robots.txt is asked for again by whoever needs it.
+            if item.errand != Errand::Robots(id, 0) {
+                by_server.entry(id).or_default().push(item);
+            }
+        }
+        self.snapshot = Some(Box::new(Snapshot {
+            now,
+            servers: self.servers.len(),
+            arrivals: self.arrivals,
+            segments: self.spill.as_ref().map_or(Vec::new(), |spill| spill.log.alive()),
+            flights: by_server,
+            clocks: Map::default(),
+            written: vec![0; self.servers.len().div_ceil(64)],
+            next: 0,
+            next_urls: 0,
+            ahead: Vec::new(),
+        }));
+    }
+
+    /// Writes some more as frames, about `budget_bytes` beside what was written ahead; `true` when
+    /// all is written.
+    pub fn snapshot_some(&mut self, budget_bytes: usize, out: &mut Vec<u8>) -> bool {
+        let Some(snapshot) = &mut self.snapshot else { return true };
+        out.append(&mut snapshot.ahead);
+        let enough = out.len() + budget_bytes;
+        while out.len() < enough && snapshot.next < snapshot.servers {
+            let id = ServerId::from_index(snapshot.next);
+            if !snapshot.is_written(id) {
+                let server = &self.servers[id.index()];
+                snapshot.write_some(id, server, &self.workbench, enough, out);
+            }
+            snapshot.pass_written();
+        }
+        let done = snapshot.next == snapshot.servers;
+        if done {
+            self.snapshot = None;
+        }
+        done
+    }
+
+    /// Whether a moment is being written down.
+    pub fn is_snapshotting(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// What is not a server's, as of the moment of the snapshot that is being written; brings all
+    /// chunks to the disk.
+    ///
+    /// # Errors
+    /// The disk's; the mark may be asked for again.
+    pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
+        self.write(true, disk)?;
+        let snapshot = self.snapshot.as_ref().expect("a snapshot has begun");
+        if let Some(spill) = &mut self.spill {
+            spill.log.set_marked(snapshot.segments.iter().map(|(number, _)| *number));
+        }
+        let mut state = Vec::new();
+        state.put_varint(snapshot.servers as u64);
+        state.put_varint(snapshot.arrivals);
+        state.put_varint(snapshot.segments.len() as u64);
+        for (number, bytes) in &snapshot.segments {
+            state.put_varint(u64::from(*number));
+            state.put_varint(*bytes);
+        }
+        let file = |(number, bytes): &(u32, u64)| (log::name_of(*number), *bytes);
+        Ok(Mark { state, files: snapshot.segments.iter().map(file).collect() })
+    }
+
+    /// The last mark is durable: names of files that nothing needs any more, to be removed.
+    pub fn settled(&mut self) -> Vec<String> {
+        self.spill.as_mut().map_or(Vec::new(), |spill| spill.settled())
+    }
+
+    /// A server is about to change: what it was at the moment of the snapshot is written first.
+    pub(super) fn write_ahead(&mut self, id: ServerId) {
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.write_ahead(id, &self.servers[id.index()], &self.workbench);
+        }
+    }
+
+    /// A visit to a server is about to set the clock of its host.
+    pub(super) fn keep_clock(&mut self, id: ServerId) {
+        if let Some(snapshot) = &mut self.snapshot
+            && let Some(host) = self.servers[id.index()].host()
+        {
+            snapshot.clocks.entry(host).or_insert(self.workbench.clock(host));
+        }
+    }
+}
+
+impl Snapshot {
+    fn is_written(&self, id: ServerId) -> bool {
+        self.written[id.index() / 64] >> (id.index() % 64) & 1 == 1
+    }
+
+    #[cold]
+    fn write_ahead(&mut self, id: ServerId, server: &Server, workbench: &Workbench) {
+        if id.index() >= self.servers || self.is_written(id) {
+            return;
+        }
+        // The server whose turn it is may be half written, and only goes on.
+        let is_next = id.index() == self.next;
+        let from = if is_next { self.next_urls } else { 0 };
+        let half = std::mem::replace(&mut self.next_urls, from);
+        let mut ahead = std::mem::take(&mut self.ahead);
+        self.write_some(id, server, workbench, usize::MAX, &mut ahead);
+        self.ahead = ahead;
+        self.next_urls = if is_next { 0 } else { half };
+    }
+
+    /// Goes on to a server that is not written yet.
+    fn pass_written(&mut self) {
+        while self.next < self.servers && self.is_written(ServerId::from_index(self.next)) {
+            (self.next, self.next_urls) = (self.next + 1, 0);
+        }
+    }
+
+    /// Writes a server from URL `next_urls` on, frame by frame, until `out` has `enough` bytes.
+    fn write_some(
+        &mut self,
+        id: ServerId,
+        server: &Server,
+        workbench: &Workbench,
+        enough: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let under_way = self.flights.get(&id).map_or(&[][..], Vec::as_slice);
+        let mut items = under_way.iter().chain(server.queue.own()).skip(self.next_urls).peekable();
+        let mut is_first = self.next_urls == 0;
+        let mut written = 0;
+        while is_first || items.peek().is_some() && out.len() < enough {
+            let kind = if is_first { SERVER } else { MORE };
+            frame::push_with(kind, out, |out| {
+                let most = out.len() + FRAME_BYTES;
+                out.put_varint(id.index() as u64);
+                if is_first {
+                    self.put_record(server, workbench, out);
+                    out.put_varint((under_way.len() + server.queue.own().count()) as u64);
+                    put_outside(server.queue.depot(), out);
+                }
+                let mut run = Run::default();
+                while out.len() < most
+                    && let Some(item) = items.next()
+                {
+                    run.put(item, out);
+                    written += 1;
+                }
+            });
+            is_first = false;
+        }
+        let is_last = items.peek().is_none();
+        self.next_urls += written;
+        if is_last {
+            put_depot(id, server.queue.depot(), out);
+            self.written[id.index() / 64] |= 1 << (id.index() % 64);
+        }
+    }
+
+    fn put_record(&self, server: &Server, workbench: &Workbench, out: &mut Vec<u8>) {
+        out.put_str(&server.origin);
+        let retired_as = match server.state {
+            ServerState::Retired(why) => code_of(why),
+            _ => 0,
+        };
+        out.put_u8(retired_as);
+        out.put_varint(server.arrival);
+        out.put_varint(u64::from(server.visits));
+        out.put_varint(server.crawl_delay.map_or(0, |delay| 1 + narrow(delay.as_micros())));
+        for estimate in server.estimates.measured() {
+            out.put_varint(u64::from(estimate));
+        }
+        self.put_wait(server.due, out);
+        let host = server.host().map_or(Instant::ZERO, |host| {
+            self.clocks.get(&host).copied().unwrap_or_else(|| workbench.clock(host))
+        });
+        self.put_wait(host, out);
+    }
+
+    /// A wait as calendar time, and what is left of it, so that a calendar that jumps can't make
+    /// it longer.
+    fn put_wait(&self, until: Instant, out: &mut Vec<u8>) {
+        let left_us = until.as_micros().saturating_sub(self.now.at.as_micros());
+        out.put_varint(left_us);
+        if left_us > 0 {
+            out.put_varint(self.now.unix_of(until).as_micros());
+        }
+    }
+}
+
+/// How much of a queue waits outside: what to expect.
+fn put_outside(depot: Option<&Depot>, out: &mut Vec<u8>) {
+    let Some(depot) = depot else { return out.extend_from_slice(&[0; 3]) };
+    let in_buffers: usize = depot.buffers().iter().map(|buffer| buffer.urls as usize).sum();
+    let opened = depot.open().map_or(0, VecDeque::len);
+    out.put_varint(depot.places().count() as u64);
+    out.put_varint((depot.urls() - in_buffers + opened) as u64);
+    out.put_varint(in_buffers as u64);
+}
+
+/// What waits outside, in frames of its own.
+fn put_depot(id: ServerId, depot: Option<&Depot>, out: &mut Vec<u8>) {
+    let Some(depot) = depot else { return };
+    let mut places = depot.places().peekable();
+    while places.peek().is_some() {
+        frame::push_with(CHUNKS, out, |out| {
+            out.put_varint(id.index() as u64);
+            for (place, used) in places.by_ref().take(FRAME_BYTES / 9) {
+                out.put_u64(place.word());
+                out.put_varint(u64::from(used));
+            }
+        });
+    }
+    for buffer in depot.buffers() {
+        frame::push_with(BUFFER, out, |out| {
+            out.put_varint(id.index() as u64);
+            out.put_u8(buffer.band);
+            out.extend_from_slice(&buffer.bytes);
+        });
+    }
+}
+
+/// Room for one more.
+fn narrow(us: u128) -> u64 {
+    u64::try_from(us).unwrap_or(u64::MAX).min(u64::MAX - 1)
+}
+
+fn code_of(why: Retirement) -> u8 {
+    let place = Retirement::ALL.iter().position(|other| *other == why).expect("all are listed");
+    u8::try_from(place + 1).expect("few reasons")
+}

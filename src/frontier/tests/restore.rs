@@ -1,0 +1,324 @@
+//! A frontier written down in the middle of its history and made again: it is the model as that
+//! was at the moment, and goes on like it.
+
+use super::*;
+use crate::frame::{self, Flaw, Frame};
+use crate::time::{Now, UnixTime};
+
+/// A frame, owned.
+type Owned = (u8, Vec<u8>);
+
+/// What a history left: the frontier as it was written down, and the model as it was then.
+struct Left {
+    settings: Settings,
+    state: Vec<u8>,
+    frames: Vec<Owned>,
+    model: Model,
+    fates: Vec<Fate>,
+    ids: Vec<ServerId>,
+    began: Now,
+    disk: Memory,
+}
+
+/// The calendar beside the monotonic clock, so many microseconds ahead of it.
+fn calendar(at: Instant, ahead_us: u64) -> Now {
+    Now { at, unix: UnixTime::from_micros(ahead_us + at.as_micros()) }
+}
+
+const AHEAD_US: u64 = 1 << 50;
+
+impl Pair {
+    /// Writes the state down, in small pieces between which the history goes on.
+    fn write_down(&mut self) -> Left {
+        let began = calendar(self.now, AHEAD_US);
+        let mut flights = Vec::new();
+        for (id, known) in self.ids.iter().zip(&self.model.servers) {
+            let under_way = known.visit.iter().flat_map(|turn| &turn.taken);
+            flights.extend(under_way.map(|url| (*id, self.taken[&url.number].clone())));
+        }
+        self.frontier.begin_snapshot(flights, began);
+        // The frontier has woken those that were due.
+        self.model.rise(self.now);
+        let (model, fates, ids) = (self.model.clone(), self.fates.clone(), self.ids.clone());
+        let mark = loop {
+            let room = self.disk.used() + self.random.below(800) as u64;
+            let is_full = self.random.below(2) == 0;
+            self.disk.limit(is_full.then_some(room), self.random.below(2) == 0);
+            let marked = self.frontier.mark(&mut self.disk);
+            self.disk.limit(None, false);
+            if let Ok(mark) = marked {
+                break mark;
+            }
+        };
+        for (name, bytes) in &mark.files {
+            self.disk.sync(name).expect("it is there");
+            assert!(self.disk.len(name).expect("as above") >= Some(*bytes));
+        }
+        let state = mark.state;
+        let mut bytes = Vec::new();
+        loop {
+            for _ in 0..self.random.below(8) {
+                self.step();
+                self.check();
+            }
+            assert!(self.frontier.is_snapshotting());
+            let before = bytes.len();
+            let budget = self.random.below(400);
+            let is_done = self.frontier.snapshot_some(budget, &mut bytes);
+            if is_done {
+                break;
+            }
+            assert!(bytes.len() - before >= budget, "it makes headway");
+        }
+        assert!(!self.frontier.is_snapshotting());
+        for name in self.frontier.settled() {
+            assert!(mark.files.iter().all(|(needed, _)| *needed != name), "{name} is needed");
+            self.disk.remove(&name).expect("it is there");
+        }
+        let (settings, disk) = (self.model.settings.clone(), self.disk.clone());
+        Left { settings, state, frames: frames_of(&bytes), model, fates, ids, began, disk }
+    }
+
+    /// Makes a frontier of what is left, and goes on with it.
+    fn take_up(mut self, left: Left) -> Self {
+        let was_clean = self.random.below(2) == 0;
+        let passed_us = self.random.pick([0, 3_000, 700_000, 5_000_000, 1 << 45]);
+        let jump_us = if self.random.below(3) == 0 { 20_000_000 } else { 0 };
+        let at = Instant::from_micros(self.random.below(1_000) as u64);
+        let unix = left.began.unix.as_micros() + passed_us - jump_us;
+        let now = Now { at, unix: UnixTime::from_micros(unix) };
+        self.disk.lose_power(|bytes| self.random.below(bytes as usize + 1) as u64);
+        let mut frontier =
+            Frontier::restore(left.settings, &left.state, &mut self.disk).expect("just written");
+        for (kind, payload) in shuffled(left.frames, &mut self.random) {
+            let frame = Frame { kind, payload: &payload, offset: 0 };
+            let id = frontier.restore_frame(&frame).expect("just written");
+            let url = url(id.index(), 0);
+            assert!(url.starts_with(&*frontier.server(id).origin), "a server is known at once");
+        }
+        frontier.restored(was_clean, now).expect("all frames are there");
+        assert_eq!(frontier.servers(), left.ids.len());
+
+        (self.frontier, self.model, self.now) = (frontier, left.model, now.at);
+        (self.fates, self.ids) = (left.fates, left.ids);
+        self.taken.clear();
+        self.job = None;
+        self.model.take_up(left.began, now, was_clean, self.ids.len());
+        for (number, fate) in (0..).zip(&mut self.fates) {
+            let waits = self.model.servers.iter().any(|known| known.waits_with(number));
+            *fate = if waits { Fate::Waits } else { Fate::Done };
+        }
+        self
+    }
+
+    /// Every queue, URL by URL with all its fields as far as it is in memory, and every wait.
+    fn check_all(&mut self) {
+        self.look();
+        for (number, (id, known)) in self.ids.iter().zip(&self.model.servers).enumerate() {
+            let server = self.frontier.server(*id);
+            let mut found: Vec<Item> = server.queue.iter().cloned().collect();
+            let policy = self.model.settings.schedule.policy;
+            server.queue.sort(&mut found);
+            for (url, found) in known.in_order(policy).iter().zip(&found) {
+                let expected = made(url, self.errand(number, url.number));
+                assert_eq!(Item { arrival: 0, ..found.clone() }, expected);
+            }
+            assert_eq!(server.queue.len(), known.queue.len());
+            assert!(server.queue.depot().is_some() || found.len() == known.queue.len());
+            let left = |due: Instant| due.since(self.now);
+            assert_eq!(left(server.due), left(known.due), "{}", server.origin);
+            assert_eq!(server.crawl_delay, known.crawl_delay);
+        }
+    }
+}
+
+impl model::Known {
+    fn waits_with(&self, number: u32) -> bool {
+        self.queue.iter().any(|url| url.number == number)
+    }
+}
+
+impl Model {
+    /// What is left of it when a crawl that was written down at `began` is taken up again: nobody
+    /// is visited, URLs that were under way wait before all others, waits go on by the calendar
+    /// and never grow, and nothing is known of addresses. After an unclean stop everybody waits
+    /// the full rest.
+    fn take_up(&mut self, began: Now, now: Now, was_clean: bool, known: usize) {
+        let passed = now.unix.as_micros().saturating_sub(began.unix.as_micros());
+        let passed = Duration::from_micros(passed);
+        let end = |until: Instant| now.at + until.since(began.at).saturating_sub(passed);
+        let mut order = Vec::new();
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            let mut place = std::mem::replace(&mut server.place, Place::Nowhere);
+            if let Some(turn) = server.visit.take() {
+                place = Place::InLine(turn.arrival);
+                let of_others = |url: &model::Url| !url.prior || !is_own(url.number);
+                let under_way = turn.taken.into_iter().filter(of_others);
+                server.queue = under_way.chain(std::mem::take(&mut server.queue)).collect();
+            }
+            order.push(match place {
+                Place::InLine(event) if server.due <= began.at => (false, event, number),
+                _ => (true, server.due.as_micros(), number),
+            });
+            (server.parked, server.address, server.due) = (false, None, end(server.due));
+        }
+        self.next.retain(|group, _| matches!(group, Group::Host(..)));
+        self.next.values_mut().for_each(|next| *next = end(*next));
+        for number in 0..self.servers.len() {
+            self.next.insert(Group::Domain(number % DOMAINS), now.at + self.settings.domain_delay);
+            if was_clean {
+                continue;
+            }
+            let server = &mut self.servers[number];
+            server.due = server.due.max(now.at + self.settings.full_rest(server.crawl_delay));
+            if number < known {
+                let due = now.at + self.settings.full_rest(server.crawl_delay);
+                let clock = self.next.entry(Group::Host(number % DOMAINS, prefix(number)));
+                let clock = clock.or_default();
+                *clock = due.max(*clock);
+            }
+        }
+        for number in 0..ADDRESSES {
+            self.next.insert(Group::Address(address(number)), now.at + self.settings.address_delay);
+        }
+        order.sort_unstable();
+        order.into_iter().for_each(|(_, _, number)| self.settle_down(number, now.at));
+    }
+}
+
+fn frames_of(mut bytes: &[u8]) -> Vec<Owned> {
+    let mut frames = Vec::new();
+    while !bytes.is_empty() {
+        let (frame, used) = frame::parse(bytes, 0).expect("just written");
+        frames.push((frame.kind, frame.payload.to_vec()));
+        bytes = &bytes[used..];
+    }
+    frames
+}
+
+/// In another order, but for that within a server.
+fn shuffled(mut frames: Vec<Owned>, random: &mut Random) -> Vec<Owned> {
+    let of = |frame: &Owned| crate::codec::Take::new(&frame.1).varint().expect("a number");
+    let keys: Vec<usize> = (0..SERVERS).map(|_| random.below(5)).collect();
+    frames.sort_by_key(|frame| keys[of(frame) as usize]);
+    frames
+}
+
+fn comes_back(policy: Policy) {
+    for seed in 1..=30 {
+        println!("the history of seed {seed}, {policy:?}");
+        let mut pair = Pair::new(seed, policy);
+        for _ in 0..3 {
+            for _ in 0..pair.random.below(400) {
+                pair.step();
+            }
+            let left = pair.write_down();
+            // This is lost.
+            for _ in 0..pair.random.below(100) {
+                pair.step();
+            }
+            pair = pair.take_up(left);
+            pair.check_all();
+            pair.check();
+            for _ in 0..200 {
+                pair.step();
+                pair.check();
+            }
+        }
+        pair.drain();
+    }
+}
+
+#[test]
+fn breadth_first_it_comes_back_as_it_was() {
+    comes_back(Policy::Bfs);
+}
+
+#[test]
+fn by_performance_it_comes_back_as_it_was() {
+    comes_back(Policy::Performance);
+}
+
+#[test]
+fn by_quality_it_comes_back_as_it_was() {
+    comes_back(Policy::Quality);
+}
+
+#[test]
+fn by_capability_it_comes_back_as_it_was() {
+    comes_back(Policy::Capability);
+}
+
+fn restore(left: &Left, frames: &[Owned]) -> Result<Frontier, Flaw> {
+    let settings = left.settings.clone();
+    let mut frontier = Frontier::restore(settings, &left.state, &mut left.disk.clone())
+        .map_err(|_| Flaw::Senseless)?;
+    for (kind, payload) in frames {
+        frontier.restore_frame(&Frame { kind: *kind, payload, offset: 0 })?;
+    }
+    frontier.restored(true, left.began)?;
+    Ok(frontier)
+}
+
+#[test]
+fn what_is_missing_or_twice_is_told() {
+    let mut pair = Pair::new(5, Policy::Capability);
+    (0..600).for_each(|_| pair.step());
+    let left = pair.write_down();
+    assert!(left.frames.iter().any(|(kind, _)| *kind == 17), "some server takes two frames");
+    for index in 0..left.frames.len() {
+        let mut frames = left.frames.clone();
+        frames.remove(index);
+        assert!(restore(&left, &frames).is_err(), "without frame {index}");
+        let mut frames = left.frames.clone();
+        frames.push(frames[index].clone());
+        assert!(restore(&left, &frames).is_err(), "frame {index} twice");
+    }
+}
+
+/// Bytes behind a right checksum that no crawl wrote: told, or a frontier that can be driven.
+#[test]
+fn senseless_frames_are_told() {
+    let mut told = 0;
+    for seed in 1..=40 {
+        let mut pair = Pair::new(seed, Policy::ALL[seed as usize % 4]);
+        (0..300).for_each(|_| pair.step());
+        let left = pair.write_down();
+        for _ in 0..60 {
+            let mut frames = left.frames.clone();
+            for _ in 0..=pair.random.below(3) {
+                let number = pair.random.below(frames.len());
+                let (kind, payload) = &mut frames[number];
+                let at = pair.random.below(payload.len().max(1));
+                match pair.random.below(4) {
+                    0 => *kind = 15 + pair.random.below(6) as u8,
+                    1 => payload.truncate(at),
+                    2 => payload.insert(at, pair.random.below(256) as u8),
+                    _ => {
+                        if let Some(byte) = payload.get_mut(at) {
+                            *byte = pair.random.below(256) as u8;
+                        }
+                    }
+                }
+            }
+            let Ok(mut frontier) = restore(&left, &frames) else {
+                told += 1;
+                continue;
+            };
+            let mut now = left.began.at;
+            for _ in 0..50 {
+                let Some(id) = frontier.next(now) else {
+                    now = frontier.deadline().unwrap_or(now);
+                    continue;
+                };
+                frontier.take(id);
+                frontier.finish(id, &Visit::new(1, now, now), now);
+                let done = frontier.job(&left.disk).map(|job| frontier.worked(job.run(), now));
+                if done.is_some_and(|done| done.is_err()) {
+                    break; // that is told, too
+                }
+            }
+        }
+    }
+    assert!(told > 1_000, "{told}");
+}
