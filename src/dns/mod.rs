@@ -9,6 +9,7 @@ pub mod address;
 
 use crate::map::Map;
 use crate::time::Instant;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -71,7 +72,7 @@ pub struct Answer {
 }
 
 /// Why a name has no address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NameFailure {
     /// NXDOMAIN: the name does not exist.
     NoSuchName,

@@ -95,8 +95,13 @@ pub struct Learnt {
 }
 
 impl Learnt {
-    /// What is worth keeping across a restart: the allowance ([`Self::knows_allowance`]), or 0, and
-    /// whether pipelining is barred. The rest is soon learnt again.
+    /// What is worth keeping across a restart: the allowance, 0 if it isn't known, and whether
+    /// pipelining is barred. The rest is soon learnt again.
+    pub fn worth_keeping(&self) -> (u32, bool) {
+        (self.allowance, self.is_barred)
+    }
+
+    /// What an earlier run found [`Self::worth_keeping`].
     pub fn restored(allowance: u32, is_barred: bool) -> Self {
         Self { allowance, is_barred, ..Self::default() }
     }

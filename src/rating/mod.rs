@@ -31,6 +31,7 @@ mod zipf;
 pub use listing::{Mistake, Mistakes, Reason};
 pub use table::Table;
 
+use crate::codec::{Short, Take};
 use crate::quality::Quality;
 use crate::url::UrlRef;
 use inlinks::Inlinks;
@@ -147,6 +148,9 @@ pub struct Rating {
 }
 
 /// What is known, by source.
+/// Bytes of a piece of what was learnt, or a site more.
+const PIECE_BYTES: usize = 256 << 10;
+
 #[derive(Debug)]
 enum Estimate {
     Uniform,
@@ -221,6 +225,26 @@ impl Rating {
         match &self.estimate {
             Estimate::Table(lookups) => lookups.unlisted(),
             _ => 0,
+        }
+    }
+
+    /// Tells what was learnt, piece by piece, for a later run by the same settings; nothing if
+    /// qualities are known beforehand.
+    pub fn encode(&self, tell: &mut dyn FnMut(&[u8])) {
+        match &self.estimate {
+            Estimate::Uniform | Estimate::Zipf(_) | Estimate::Table(_) => {}
+            Estimate::Inlinks(inlinks) => inlinks.encode(tell),
+            Estimate::Opic(opic) => opic.encode(tell),
+        }
+    }
+
+    /// Takes in a piece that [`Rating::encode`] told. One of another source says nothing here.
+    pub fn decode(&mut self, piece: &[u8]) -> Result<(), Short> {
+        let mut take = Take::new(piece);
+        match (&mut self.estimate, take.u8()?) {
+            (Estimate::Inlinks(inlinks), inlinks::TAG) => inlinks.decode(take),
+            (Estimate::Opic(opic), opic::TAG) => opic.decode(take),
+            _ => Ok(()),
         }
     }
 

@@ -32,7 +32,9 @@
 //! how much a site had been paid when it last looked, and takes the difference when it looks again.
 //! Source: Abiteboul, Preda, Cobena: Adaptive On-Line Page Importance Computation, WWW 2003.
 
+use super::PIECE_BYTES;
 use super::sites::{Key, Names, Sites};
+use crate::codec::{Put, Short, Take};
 use crate::quality::Quality;
 use crate::url::UrlRef;
 
@@ -55,6 +57,9 @@ pub(super) struct Opic {
     /// Where the links of the page at hand lead. Kept for its memory.
     others: Vec<Key>,
 }
+
+/// Begins each piece that is written down.
+pub(super) const TAG: u8 = b'o';
 
 /// What is known of a site.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,6 +126,44 @@ impl Opic {
         }
         self.others = others;
         self.pay_out();
+    }
+
+    /// Tells all cash and history piece by piece, for a later run. Each piece begins with what is
+    /// no site's.
+    pub(super) fn encode(&self, tell: &mut dyn FnMut(&[u8])) {
+        let mut head = vec![TAG];
+        head.put_u64(self.paid);
+        head.put_u64(self.pot);
+        head.put_u64(self.history as u64);
+        head.put_u64((self.history >> 64) as u64);
+        let mut piece = head.clone();
+        for (site, account) in self.accounts.iter() {
+            piece.put_u64(site.0);
+            piece.put_u64(account.cash);
+            piece.put_u64(account.history);
+            piece.put_u64(account.paid);
+            if piece.len() >= PIECE_BYTES {
+                tell(&piece);
+                piece.clone_from(&head);
+            }
+        }
+        tell(&piece);
+    }
+
+    /// Takes in a piece that [`Opic::encode`] told.
+    pub(super) fn decode(&mut self, mut take: Take<'_>) -> Result<(), Short> {
+        (self.paid, self.pot) = (take.u64()?, take.u64()?);
+        self.history = u128::from(take.u64()?) | u128::from(take.u64()?) << 64;
+        while !take.is_empty() {
+            let site = Key(take.u64()?);
+            let account = Account { cash: take.u64()?, history: take.u64()?, paid: take.u64()? };
+            if site == Key::default() || self.accounts.find(site).is_some() {
+                return Err(Short);
+            }
+            let paid = self.paid;
+            self.accounts.enter(site, account, |account| account.worth(paid));
+        }
+        Ok(())
     }
 
     /// Sites counted.
@@ -196,11 +239,20 @@ mod tests {
 
     /// All cash in fact, by the books of each site.
     fn cash_of_all(opic: &Opic) -> u64 {
-        opic.accounts.values().map(|account| account.cash(opic.paid)).sum::<u64>() + opic.pot
+        opic.accounts
+            .iter()
+            .map(|(_, account)| account)
+            .map(|account| account.cash(opic.paid))
+            .sum::<u64>()
+            + opic.pot
     }
 
     fn worth_of_all(opic: &Opic) -> u128 {
-        opic.accounts.values().map(|account| account.worth(opic.paid)).sum()
+        opic.accounts
+            .iter()
+            .map(|(_, account)| account)
+            .map(|account| account.worth(opic.paid))
+            .sum()
     }
 
     /// The rules as the head of the file has them, word by word, without bound.

@@ -10,7 +10,7 @@ use crate::url::{Fingerprinter, UrlRef, domain};
 
 /// What names a site: the fingerprint of its origin or registrable domain; never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(u64);
+pub(super) struct Key(pub(super) u64);
 
 /// Names sites.
 #[derive(Clone, Copy, Debug)]
@@ -176,11 +176,13 @@ impl<V: Copy + Default> Sites<V> {
         usize::try_from(set).expect("below the number of sets")
     }
 
-    /// All that is known, in no order that means anything.
-    #[cfg(test)]
-    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
-        let held = |set: &'_ Set<V>| set.place(Key::default()).unwrap_or(WAYS);
-        self.sets.iter().flat_map(move |set| &set.values[..held(set)])
+    /// All sites held; entered in this order into an empty table of the same size they make the
+    /// same table.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Key, &V)> {
+        let places = |set: &'_ Set<V>| set.place(Key::default()).unwrap_or(WAYS);
+        self.sets
+            .iter()
+            .flat_map(move |set| set.keys.iter().copied().zip(&set.values).take(places(set)))
     }
 }
 
@@ -233,7 +235,7 @@ mod tests {
                 assert_eq!(sites.forgotten(), forgotten);
             }
             let all: Vec<u64> = model.iter().flatten().map(|(_, count)| *count).collect();
-            assert_eq!(sites.values().copied().collect::<Vec<_>>(), all);
+            assert_eq!(sites.iter().map(|(_, value)| *value).collect::<Vec<_>>(), all);
             assert!(forgotten > 100 || sets > 1, "{forgotten}");
         }
     }

@@ -173,3 +173,30 @@ fn lists_are_cut() {
         assert_ne!(read(&mut counted().skip(1).chain([c.view()])), whole);
     }
 }
+
+/// Law: what was learnt, written down and taken in by a new run, rates as before and goes on alike.
+#[test]
+fn what_was_learnt_survives_being_written_down() {
+    for source in [Source::Inlinks, Source::Opic] {
+        let world = World { site: Site::Server, sites: 300 };
+        let mut random = Random(0x5eed_0701);
+        let settings = Settings { source, sites_max: 200, ..Settings::default() };
+        let mut first = Rating::new(settings.clone());
+        let page = |rating: &mut Rating, (page, links): &(Url, Vec<Url>)| {
+            rating.page(page.view(), &mut links.iter().map(Url::view));
+        };
+        (0..500).for_each(|_| page(&mut first, &world.page(&mut random)));
+        let (mut second, mut pieces) = (Rating::new(settings.clone()), Vec::new());
+        first.encode(&mut |piece| pieces.push(piece.to_vec()));
+        pieces.iter().for_each(|piece| second.decode(piece).unwrap());
+        for _ in 0..200 {
+            let next = world.page(&mut random);
+            let rate = |rating: &Rating| rating.of(next.0.view());
+            assert_eq!(rate(&first), rate(&second));
+            [&mut first, &mut second].into_iter().for_each(|rating| page(rating, &next));
+        }
+        let cut = &pieces[0][..pieces[0].len() - 1];
+        assert_eq!(Rating::new(settings).decode(cut), Err(Short));
+        assert_eq!(rating(Source::Uniform).decode(&pieces[0]), Ok(()), "another source's");
+    }
+}

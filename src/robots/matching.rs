@@ -16,6 +16,7 @@
 
 use super::Verdict;
 use super::octets::{self, ANY, END, Target};
+use crate::codec::{Put, Short, Take};
 use memchr::memmem;
 use std::cmp::Reverse;
 
@@ -72,6 +73,23 @@ impl Draft {
         self.arena.extend_from_slice(&octets);
         let verdict = Verdict { allowed, line };
         self.rules.push(Rule::new(start..self.arena.len(), count, verdict));
+    }
+
+    /// The rules that [`Table::encode`] wrote.
+    fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
+        let mut draft = Self::default();
+        for _ in 0..take.varint()? {
+            let (count, line_allow) = (take.number()?, take.number()?);
+            let octets = take.bytes()?;
+            let start = draft.arena.len();
+            draft.arena.extend_from_slice(octets);
+            if draft.arena.len() > u32::MAX as usize {
+                return Err(Short);
+            }
+            let rule = Rule::new(start..draft.arena.len(), count, Verdict::NO_RULE);
+            draft.rules.push(Rule { line_allow, ..rule });
+        }
+        Ok(draft)
     }
 
     /// Sorts, drops repetitions, and links. A rule that allows and one that forbids the same octets
@@ -169,6 +187,23 @@ impl Table {
         let mut draft = Draft::default();
         draft.add(b"/", false, 0);
         draft.finish()
+    }
+
+    /// Writes all rules down; their order counts for nothing.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        let searched = self.starred.iter().chain(&self.marked).map(|searched| searched.rule);
+        let rules = self.plain.iter().map(|plain| plain.rule).chain(searched);
+        out.put_varint((self.plain.len() + self.starred.len() + self.marked.len()) as u64);
+        for rule in rules {
+            out.put_varint(u64::from(rule.count));
+            out.put_varint(u64::from(rule.line_allow));
+            out.put_bytes(rule.octets(&self.arena));
+        }
+    }
+
+    /// The rules that were written down.
+    pub(super) fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
+        Draft::decode(take).map(Draft::finish)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -33,6 +33,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+use crate::codec::{Put, Short, Take};
 use matching::Table;
 use std::time::Duration;
 
@@ -159,6 +160,21 @@ impl Rules {
     /// Sitemaps of the site, as absolute http or https URLs, not checked further.
     pub fn sitemaps(&self) -> impl Iterator<Item = &str> {
         self.sitemaps.lines()
+    }
+
+    /// Writes the rules down, for a later run. Sitemaps are left out: they have been told.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let delay_us = self.crawl_delay.map(|delay| delay.as_micros());
+        out.put_bool(delay_us.is_some());
+        out.put_varint(delay_us.and_then(|us| u64::try_from(us).ok()).unwrap_or(0));
+        self.table.encode(out);
+    }
+
+    /// The rules that [`Rules::encode`] wrote: the same verdicts, with the same lines.
+    pub fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
+        let (has_delay, delay_us) = (take.bool()?, take.varint()?);
+        let crawl_delay = has_delay.then(|| Duration::from_micros(delay_us));
+        Ok(Self { table: Table::decode(take)?, crawl_delay, sitemaps: Box::default() })
     }
 
     /// Memory held, in bytes.

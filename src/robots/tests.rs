@@ -505,6 +505,26 @@ fn agrees_with_the_oracle() {
     assert!(decided > 10_000 && starred > 500, "the cases are too tame: {decided}, {starred}");
 }
 
+/// Law: rules that were written down and read again say the same; what was cut says nothing.
+#[test]
+fn rules_survive_being_written_down() {
+    let mut random = Random(0x5eed_0005);
+    for round in 0..1_000 {
+        let file = random.file();
+        let rules = Rules::parse(file.as_bytes(), "sted");
+        let mut bytes = Vec::new();
+        rules.encode(&mut bytes);
+        let again = Rules::decode(&mut Take::new(&bytes)).unwrap();
+        assert_eq!(again.crawl_delay(), rules.crawl_delay());
+        for _ in 0..8 {
+            let target = random.path(&["*", "$", "'"]);
+            assert_eq!(again.check(&target), rules.check(&target), "{round}: {target}\n{file}");
+        }
+        let cut = random.below(bytes.len());
+        assert!(Rules::decode(&mut Take::new(&bytes[..cut])).is_err(), "cut at {cut}");
+    }
+}
+
 /// Law: the spelling of a spelling is itself, and leaves nothing to be told apart.
 #[test]
 fn spelling_twice_is_spelling_once() {

@@ -44,24 +44,24 @@ pub mod log;
 
 mod capture;
 mod recover;
+mod replay;
 mod segment;
 mod settings;
 mod surt;
-mod tail;
 mod text;
 mod warc;
 
-#[cfg(test)]
-mod memory;
 #[cfg(test)]
 mod tests;
 
 pub use capture::{Capture, Receipt, Tls, Truncated};
 pub use digest::{Algorithm, Digest};
 pub use recover::Cut;
+pub use replay::{Kept, Place, Position, Reply};
 pub use settings::{Error, Format, Identity, Settings};
 
 use crate::disk::Disk;
+use crate::tail::{Outlet, Tail};
 use crate::time::{Instant, UnixTime};
 use capture::{Known, Ready};
 use digest::{First, Repeats};
@@ -71,7 +71,7 @@ use segment::Segment;
 use serde::Serialize;
 use std::rc::Rc;
 use surt::Surt;
-use tail::{Outlet, Tail};
+
 use text::Stamps;
 use warc::{Ids, Kind, Packed, Packer, Record, RecordId};
 
@@ -109,6 +109,7 @@ struct Outstanding {
     ticket: u64,
     full: usize,
     captures: u64,
+    log_lines: u64,
 }
 
 /// Counters of one run.
@@ -136,6 +137,8 @@ pub struct Totals {
     pub log_lines: u64,
     /// Bytes of those lines.
     pub log_bytes: u64,
+    /// Lines that are durable: the first so many.
+    pub log_synced: u64,
     /// Jobs that synced what there was.
     pub syncs: u64,
 }
@@ -150,8 +153,20 @@ impl Store {
         disk: &mut dyn Disk,
         now: UnixTime,
     ) -> Result<Self, Error> {
+        Self::open_since(Position::default(), settings, identity, seed, disk, now)
+    }
+
+    /// The same where all before `durable` is known to be whole: only what is behind it is read.
+    pub fn open_since(
+        durable: Position,
+        settings: Settings,
+        identity: Identity,
+        seed: u64,
+        disk: &mut dyn Disk,
+        now: UnixTime,
+    ) -> Result<Self, Error> {
         settings.validate()?;
-        let found = recover::recover(&settings.prefix, disk)?;
+        let found = recover::recover(&settings.prefix, durable, disk)?;
         let start = Ids::new(seed).word() ^ now.as_micros();
         Ok(Self {
             identity,
@@ -192,18 +207,22 @@ impl Store {
         self.write(capture, digest, first, disk).map(Some)
     }
 
-    /// Writes a line of the crawl log. On an error it was not written.
+    /// Writes a line of the crawl log. On an error it waits in memory, and is not lost.
     pub fn note(&mut self, line: &log::Line<'_>, disk: &mut dyn Disk) -> Result<(), Error> {
         if !self.settings.log {
             return Ok(());
         }
-        self.flush_if_full(disk)?;
         let before = self.log.len();
         line.push(&mut self.log.pending);
         self.totals.log_lines += 1;
         self.totals.log_bytes += self.log.len() - before;
         self.dirty = true;
-        Ok(())
+        self.flush_if_full(disk)
+    }
+
+    /// Brings what waits in memory to the disk. On an error it waits on.
+    pub fn write_out(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+        self.flush(disk)
     }
 
     /// When the next job is due; `None` if there is nothing to sync or a job is under way.
@@ -235,6 +254,7 @@ impl Store {
             ticket: job.ticket,
             full: job.full.len(),
             captures: self.totals.captures,
+            log_lines: self.totals.log_lines,
         });
         self.dirty = false;
         Ok(Some(job))
@@ -251,6 +271,7 @@ impl Store {
         }
         self.full.drain(..outstanding.full);
         self.totals.committed = outstanding.captures;
+        self.totals.log_synced = outstanding.log_lines;
         self.totals.syncs += 1;
         Ok(())
     }
@@ -266,6 +287,7 @@ impl Store {
         self.full.clear();
         self.dirty = false;
         self.totals.committed = self.totals.captures;
+        self.totals.log_synced = self.totals.log_lines;
         self.totals.syncs += 1;
         Ok(())
     }

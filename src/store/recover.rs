@@ -1,20 +1,24 @@
 //! After a stop that was none: what an earlier run left open is cut to what is whole.
 //!
-//! A capture counts if its line is whole in the index and the record it points to is whole in the
-//! WARC file. Lines are in order of capture and are written after their records, so the files are
+//! A capture counts if its line is whole in the index and the records up to its end are whole in
+//! the WARC file: after a loss of power a page within may read as zeros though what is behind it
+//! was written. Lines are in order of capture and are written after their records, so the files are
 //! cut behind the last capture that counts. A file that lost something ends the archive: what lies
 //! in later ones was not yet durable, and may refer to what was lost, so they go. A file with no
 //! capture left goes, too. A torn line at the end of the crawl log is cut.
 //!
 //! Laws: nothing that was synced is cut; running it again changes nothing more.
-//! Cost: the lines of each open file are read once, of the records only the last.
+//! Cost: the lines of each open file are read once, and the records behind what is known to be
+//! durable.
 
 use super::Error;
 use super::cdxj;
 use super::job::{Full, OPEN, read};
+use super::replay::Position;
 use super::segment::{Name, full_of, name_of};
-use super::warc::unpack;
+use super::warc::{are_whole, unpack};
 use crate::disk::{self, Disk};
+use std::cmp::Ordering;
 use std::io;
 
 /// Name of the crawl log.
@@ -42,8 +46,12 @@ pub struct Cut {
     pub files: u64,
 }
 
-/// Looks at the files of `prefix` and cuts what is torn.
-pub(super) fn recover(prefix: &str, disk: &mut dyn Disk) -> Result<Found, Error> {
+/// Looks at the files of `prefix` and cuts what is torn; all before `durable` is known to be whole.
+pub(super) fn recover(
+    prefix: &str,
+    durable: Position,
+    disk: &mut dyn Disk,
+) -> Result<Found, Error> {
     let mut found = Found::default();
     let (warcs, indexes) = (list(disk, "warc")?, list(disk, "index")?);
     let names = || warcs.iter().chain(&indexes).filter_map(|name| name_of(name, prefix));
@@ -55,7 +63,12 @@ pub(super) fn recover(prefix: &str, disk: &mut dyn Disk) -> Result<Found, Error>
     for name in open {
         let full = full_of(name.stem, name.suffix == ".warc.gz");
         if name.open {
-            let kept = if torn { None } else { whole(&full, disk)? };
+            let durable_bytes = match name.serial.cmp(&durable.serial) {
+                Ordering::Less => u64::MAX,
+                Ordering::Equal => durable.offset,
+                Ordering::Greater => 0,
+            };
+            let kept = if torn { None } else { whole(&full, durable_bytes, disk)? };
             torn |= kept.as_ref().is_none_or(|kept| kept.torn);
             plan.push((full, kept));
         } else if disk.len(&full.index_open())?.is_some() {
@@ -81,14 +94,14 @@ struct Whole {
 }
 
 /// What of an open file is whole; `None` if no capture is.
-fn whole(full: &Full, disk: &mut dyn Disk) -> Result<Option<Whole>, Error> {
+fn whole(full: &Full, durable_bytes: u64, disk: &mut dyn Disk) -> Result<Option<Whole>, Error> {
     let (warc, index) = (full.warc_open(), full.index_open());
     let warc_bytes = disk.len(&warc)?.unwrap_or(0);
     let Some(index_bytes) = disk.len(&index)? else {
         return Ok(None);
     };
     let text = read(disk, &index, 0, index_bytes)?;
-    let mut ends = Vec::new();
+    let mut kept = None;
     let (mut index_end, mut warc_end) = (0, 0);
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         index_end += line.len() as u64;
@@ -101,17 +114,19 @@ fn whole(full: &Full, disk: &mut dyn Disk) -> Result<Option<Whole>, Error> {
         if offset < warc_end {
             break;
         }
+        if end > durable_bytes {
+            let bytes = read(disk, &warc, warc_end, end - warc_end)?;
+            // In front of a reply lie its request and perhaps what opens the file.
+            let at = usize::try_from(offset - warc_end).expect("within what was read");
+            if !are_whole(&bytes[..at]) || unpack(&bytes[at..]).is_none() {
+                break;
+            }
+        }
         warc_end = end;
         let torn = end < warc_bytes || index_end < index_bytes;
-        ends.push((offset, Whole { warc_bytes: end, index_bytes: index_end, torn }));
+        kept = Some(Whole { warc_bytes: end, index_bytes: index_end, torn });
     }
-    while let Some((offset, whole)) = ends.pop() {
-        let bytes = read(disk, &warc, offset, whole.warc_bytes - offset)?;
-        if unpack(&bytes).is_some() {
-            return Ok(Some(whole));
-        }
-    }
-    Ok(None)
+    Ok(kept)
 }
 
 /// Offset and length in a line with its end; `None` if it is torn.
@@ -174,7 +189,7 @@ fn trim_log(disk: &mut dyn Disk) -> Result<u64, Error> {
     let Some(bytes) = disk.len(LOG)? else {
         return Ok(0);
     };
-    let mut end = bytes;
+    let mut end = hole_in_log(bytes, disk)?.unwrap_or(bytes);
     let whole = loop {
         let start = end.saturating_sub(PIECE_BYTES);
         let piece = read(disk, LOG, start, end - start)?;
@@ -188,6 +203,23 @@ fn trim_log(disk: &mut dyn Disk) -> Result<u64, Error> {
         disk.truncate(LOG, whole)?;
     }
     Ok(whole)
+}
+
+/// Where zeros begin in the end of the crawl log: a page that a loss of power took. So much is not
+/// written between two syncs.
+fn hole_in_log(bytes: u64, disk: &mut dyn Disk) -> Result<Option<u64>, Error> {
+    const UNSYNCED_BYTES_MAX: u64 = 32 << 20;
+    const PIECE_BYTES: u64 = 1 << 20;
+    let mut at = bytes.saturating_sub(UNSYNCED_BYTES_MAX);
+    while at < bytes {
+        let count = PIECE_BYTES.min(bytes - at);
+        let piece = read(disk, LOG, at, count)?;
+        if let Some(place) = memchr::memchr(0, &piece) {
+            return Ok(Some(at + place as u64));
+        }
+        at += count;
+    }
+    Ok(None)
 }
 
 /// Files in a folder; a folder that doesn't exist has none.

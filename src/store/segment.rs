@@ -9,9 +9,9 @@
 
 use super::Error;
 use super::job::{Full, OPEN};
-use super::tail::Tail;
 use super::warc::RecordId;
 use crate::disk::{self, Disk};
+use crate::tail::Tail;
 use std::rc::Rc;
 
 /// A WARC file that grows.

@@ -1,10 +1,11 @@
 //! The archive as a whole, on a disk in memory: bytes, files, jobs. What goes wrong is in `faults`.
 
 mod faults;
+mod replay;
 
-use super::memory::Memory;
 use super::warc::{Ids, unpack};
 use super::*;
+use crate::disk::memory::Memory;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::Duration;

@@ -12,11 +12,12 @@
 //! 1952, section 2.3.
 
 use super::digest::Digest;
-use super::tail::Outlet;
 use super::text::{push_value, put};
 use crate::disk;
+use crate::tail::Outlet;
 use libdeflater::{CompressionLvl, Compressor, Crc, Decompressor};
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 
 /// Buffers larger than this are given back after use.
@@ -324,6 +325,24 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     whole.then_some(record)
 }
 
+/// Whether `bytes` are nothing but whole records.
+pub(super) fn are_whole(bytes: &[u8]) -> bool {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        // Each member ends with a checksum of its own.
+        let mut members = flate2::bufread::MultiGzDecoder::new(bytes);
+        return io::copy(&mut members, &mut io::sink()).is_ok();
+    }
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let head = memchr::memmem::find(rest, b"\r\n\r\n").map(|at| at + 4);
+        let block = head.and_then(|head| head.checked_add(content_length(&rest[..head])?));
+        let end = block.and_then(|block| block.checked_add(4)).filter(|end| *end <= rest.len());
+        let Some(end) = end.filter(|end| unpack(&rest[..*end]).is_some()) else { return false };
+        rest = &rest[end..];
+    }
+    true
+}
+
 fn content_length(head: &[u8]) -> Option<usize> {
     let head = std::str::from_utf8(head).ok()?;
     head.lines().find_map(|line| line.strip_prefix("Content-Length: "))?.parse().ok()
@@ -331,9 +350,9 @@ fn content_length(head: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory::Memory;
-    use super::super::tail::Tail;
     use super::*;
+    use crate::disk::memory::Memory;
+    use crate::tail::Tail;
     use std::io::Read;
 
     #[test]

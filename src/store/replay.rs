@@ -1,0 +1,248 @@
+//! What the archive holds since a moment, read back: a crawl that stopped without a word goes on
+//! from an older checkpoint, and need not ask again for what it has.
+//!
+//! Laws: every whole capture since then is told once; a reply read back is the reply that was
+//! kept, byte for byte.
+//! Cost: the index lines of the files since then are read once; if repeats are among them, those
+//! of all files, for the payload that a repeat only mentions.
+
+use super::cdxj;
+use super::job::{OPEN, read};
+use super::segment::{full_of, name_of};
+use super::warc::unpack;
+use super::{Error, Store, Truncated};
+use crate::codec::{Put, Short, Take};
+use crate::disk::{self, Disk};
+use crate::map::{Map, Set};
+use std::io;
+use std::rc::Rc;
+
+/// A moment of the archive: all captures before it lie before this place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// Serial number of a WARC file.
+    pub serial: u32,
+    /// Bytes of it.
+    pub offset: u64,
+}
+
+/// A record of a reply in the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Name of the WARC file, without its folder and without what its name ends in while it grows.
+    file: Rc<str>,
+    offset: u64,
+    length: u64,
+}
+
+/// A capture to be read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its own record.
+    own: Place,
+    /// The record with its payload, if its own only mentions it.
+    payload: Option<Place>,
+}
+
+/// A reply as it was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Head and body, verbatim; of a repeat the head.
+    pub own: Vec<u8>,
+    /// The reply that had the same payload first, if `own` has none.
+    pub first: Option<Vec<u8>>,
+    /// Why less was kept than the server had to give, in a word of the standard.
+    pub truncated: Option<Truncated>,
+}
+
+impl Store {
+    /// This moment.
+    pub fn position(&self) -> Position {
+        match &self.segment {
+            Some(segment) => {
+                Position { serial: self.serial.saturating_sub(1), offset: segment.warc.len() }
+            }
+            None => Position { serial: self.serial, offset: 0 },
+        }
+    }
+
+    /// Tells the URLs of all captures since a moment, and where they are.
+    pub fn since(
+        &self,
+        moment: Position,
+        disk: &mut dyn Disk,
+        tell: &mut dyn FnMut(&str, Kept),
+    ) -> Result<(), Error> {
+        let mut repeats = Vec::new();
+        let mut wanted = Set::default();
+        for (serial, index) in self.indexes(disk)? {
+            if serial < moment.serial {
+                continue;
+            }
+            each_line(&index, disk, &mut |entry| {
+                let is_since = serial > moment.serial || entry.offset >= moment.offset;
+                if !is_since {
+                } else if entry.mime == REPEAT {
+                    wanted.insert(entry.digest.to_string());
+                    let url = entry.url.to_string();
+                    repeats.push((url, entry.digest.to_string(), Place::of(entry)));
+                } else {
+                    tell(&entry.url, Kept { own: Place::of(entry), payload: None });
+                }
+            })?;
+        }
+        if repeats.is_empty() {
+            return Ok(());
+        }
+        let firsts = self.firsts(&wanted, disk)?;
+        for (url, digest, own) in repeats {
+            // A repeat whose first record is gone can't be read back: it is asked for again.
+            if let Some(first) = firsts.get(&digest) {
+                tell(&url, Kept { own, payload: Some(first.clone()) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a reply back; `None` if its record isn't whole.
+    pub fn reread(&self, kept: &Kept, disk: &mut dyn Disk) -> Result<Option<Reply>, Error> {
+        let Some((own, truncated)) = block(&kept.own, disk)? else { return Ok(None) };
+        let first = match &kept.payload {
+            None => None,
+            Some(place) => match block(place, disk)? {
+                Some((first, _)) => Some(first),
+                None => return Ok(None),
+            },
+        };
+        // A repeat is marked as truncated because its body is left out.
+        Ok(Some(Reply { own, truncated: truncated.filter(|_| first.is_none()), first }))
+    }
+
+    /// The first records with these payloads.
+    fn firsts(
+        &self,
+        digests: &Set<String>,
+        disk: &mut dyn Disk,
+    ) -> Result<Map<String, Place>, Error> {
+        let mut firsts = Map::default();
+        for (_, index) in self.indexes(disk)? {
+            each_line(&index, disk, &mut |entry| {
+                if entry.mime != REPEAT && digests.contains(&*entry.digest) {
+                    firsts.entry(entry.digest.to_string()).or_insert_with(|| Place::of(entry));
+                }
+            })?;
+        }
+        Ok(firsts)
+    }
+
+    /// Index files by serial number, each once.
+    fn indexes(&self, disk: &mut dyn Disk) -> Result<Vec<(u32, String)>, Error> {
+        let names = match disk.list("index") {
+            Err(error) if error.source.kind() == io::ErrorKind::NotFound => Vec::new(),
+            listed => listed?,
+        };
+        let ours = names.iter().filter_map(|name| name_of(name, &self.settings.prefix));
+        // A crash may have left both the sorted file and the one it was made of.
+        let mut found: Vec<(u32, bool, String)> = ours
+            .map(|name| {
+                let open = if name.open { OPEN } else { "" };
+                (name.serial, name.open, format!("{}{open}", full_of(name.stem, true).index))
+            })
+            .collect();
+        found.sort_unstable();
+        found.dedup_by_key(|(serial, _, _)| *serial);
+        Ok(found.into_iter().map(|(serial, _, name)| (serial, name)).collect())
+    }
+}
+
+const REPEAT: &str = "warc/revisit";
+
+impl Kept {
+    /// Writes it down, for a later run.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        self.own.encode(out);
+        out.put_bool(self.payload.is_some());
+        self.payload.iter().for_each(|place| place.encode(out));
+    }
+
+    /// What [`Kept::encode`] wrote.
+    pub fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
+        let own = Place::decode(take)?;
+        let payload = take.bool()?.then(|| Place::decode(take)).transpose()?;
+        Ok(Self { own, payload })
+    }
+}
+
+impl Place {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.put_str(&self.file);
+        out.put_varint(self.offset);
+        out.put_varint(self.length);
+    }
+
+    fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
+        Ok(Self { file: take.str()?.into(), offset: take.varint()?, length: take.varint()? })
+    }
+
+    fn of(entry: &cdxj::Entry<'_>) -> Self {
+        Self { file: entry.file.as_ref().into(), offset: entry.offset, length: entry.length }
+    }
+}
+
+/// Reads an index line by line. A line that isn't one is passed over: what was torn has been cut,
+/// and what somebody else wrote there is none of ours.
+fn each_line(
+    name: &str,
+    disk: &mut dyn Disk,
+    tell: &mut dyn FnMut(&cdxj::Entry<'_>),
+) -> Result<(), Error> {
+    const PIECE_BYTES: usize = 1 << 20;
+    let (mut text, mut offset) = (Vec::new(), 0);
+    loop {
+        let before = text.len();
+        text.resize(before + PIECE_BYTES, 0);
+        let more = disk.read_at(name, offset, &mut text[before..])?;
+        text.truncate(before + more);
+        offset += more as u64;
+        let end = memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1);
+        for line in text[..end].split(|&byte| byte == b'\n') {
+            let entry = std::str::from_utf8(line).ok().and_then(|line| cdxj::parse(line).ok());
+            entry.iter().for_each(&mut *tell);
+        }
+        text.drain(..end);
+        if more == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// The block of a record, and why it was cut if it says so.
+type Block = (Vec<u8>, Option<Truncated>);
+
+/// The block of a record; `None` if it isn't whole.
+fn block(place: &Place, disk: &mut dyn Disk) -> Result<Option<Block>, Error> {
+    let closed = format!("warc/{}", place.file);
+    let name = if disk.len(&closed)?.is_some() { closed } else { format!("{closed}{OPEN}") };
+    let is_cut = |error: &disk::Error| !error.is_full();
+    let bytes = match read(disk, &name, place.offset, place.length) {
+        Ok(bytes) => bytes,
+        Err(error) if is_cut(&error) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(record) = unpack(&bytes) else { return Ok(None) };
+    let head_bytes = memchr::memmem::find(&record, b"\r\n\r\n").expect("a whole record") + 4;
+    let truncated = truncation(&record[..head_bytes]);
+    let block = record[head_bytes..record.len() - END_BYTES].to_vec();
+    Ok(Some((block, truncated)))
+}
+
+/// Why the block of a record with this head was cut.
+fn truncation(head: &[u8]) -> Option<Truncated> {
+    const FIELD: &[u8] = b"\r\nWARC-Truncated: ";
+    let start = memchr::memmem::find(head, FIELD)? + FIELD.len();
+    let all = [Truncated::Length, Truncated::Time, Truncated::Disconnect, Truncated::Unspecified];
+    all.into_iter().find(|why| head[start..].starts_with(why.name().as_bytes()))
+}
+
+/// What follows the block of a record.
+const END_BYTES: usize = 4;

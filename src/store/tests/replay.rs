@@ -1,0 +1,113 @@
+//! Reading back what the archive holds since a moment.
+
+use super::*;
+use crate::codec::Take;
+
+/// Bodies of which some are alike, the last ones cut or too large to be compressed.
+fn body(number: usize) -> String {
+    match number % 7 {
+        3 => "the same again".repeat(20),
+        5 => "x".repeat(3_000),
+        _ => format!("<p>{number}</p>"),
+    }
+}
+
+/// Law: after a crash every capture since the moment that was durable is told once, none from
+/// before it, and each reads back as the reply that was kept; a repeat with its first payload.
+#[test]
+fn what_was_kept_since_a_moment_reads_back() {
+    let (mut told_in_all, mut repeats) = (0, 0);
+    for seed in 0..60 {
+        let mut random = Ids::new(seed);
+        let settings = Settings {
+            gzip_level: u8::from(seed % 3 > 0),
+            gzip_bytes_max: 2_000,
+            file_bytes_max: 6_000,
+            buffer_bytes: 300,
+            ..Settings::default()
+        };
+        let mut disk = Memory::default();
+        let mut store = open(&settings, &mut disk);
+        let (moment_at, count) = (random.word() as usize % 20, 40);
+        let mut moment = store.position();
+        for number in 0..count {
+            if number == moment_at {
+                moment = store.position();
+            }
+            let url = format!("http://example.com/{number}");
+            let response = page(&body(number));
+            let capture = Capture {
+                truncated: (number % 5 == 4).then_some(Truncated::Length),
+                ..capture(&url, &response, HEAD.len())
+            };
+            store.keep(&capture, &mut disk).expect("room").expect("wanted");
+            if random.word().is_multiple_of(5) {
+                sync(&mut store, &mut disk);
+            }
+        }
+        let durable = usize::try_from(store.totals().committed).expect("few");
+        drop(store);
+        disk.lose_power(|bytes| random.word() % (bytes + 1));
+        let mut store = open(&settings, &mut disk);
+        if random.word().is_multiple_of(2) {
+            // Recovered files are settled: their lines are sorted.
+            sync(&mut store, &mut disk);
+        }
+        let mut told = Vec::new();
+        let mut tell = |url: &str, kept: Kept| {
+            let number = url.rsplit('/').next().and_then(|number| number.parse().ok());
+            told.push((number.expect("a number"), kept));
+        };
+        store.since(moment, &mut disk, &mut tell).expect("readable");
+        told.sort_by_key(|(number, _)| *number);
+        let numbers: Vec<usize> = told.iter().map(|(number, _)| *number).collect();
+        let until = moment_at + numbers.len();
+        assert_eq!(numbers, (moment_at..until).collect::<Vec<_>>(), "seed {seed}");
+        assert!(until >= durable, "seed {seed}: {until} of {durable} durable ones");
+        told_in_all += told.len();
+        for (number, kept) in told {
+            let mut bytes = Vec::new();
+            kept.encode(&mut bytes);
+            assert_eq!(Kept::decode(&mut Take::new(&bytes)), Ok(kept.clone()));
+            let reply = store.reread(&kept, &mut disk).expect("readable").expect("whole");
+            let whole = page(&body(number));
+            if let Some(first) = reply.first {
+                assert_eq!((reply.own, first), (HEAD.to_vec(), whole), "seed {seed}: {number}");
+                repeats += 1;
+            } else {
+                assert_eq!(reply.own, whole, "seed {seed}: {number}");
+                let cut = (number % 5 == 4).then_some(Truncated::Length);
+                assert_eq!(reply.truncated, cut, "seed {seed}: {number}");
+            }
+        }
+    }
+    assert!(told_in_all > 500 && repeats > 50, "{told_in_all} told, {repeats} repeats");
+}
+
+/// A record that was damaged reads back as nothing, whatever was done to it.
+#[test]
+fn a_damaged_record_is_not_read_back() {
+    let mut disk = Memory::default();
+    let settings = Settings::default();
+    let mut store = open(&settings, &mut disk);
+    let receipt = keep(&mut store, &mut disk, "http://example.com/", "hello");
+    store.finish(&mut disk).expect("room");
+    let mut found = None;
+    let moment = Position::default();
+    store.since(moment, &mut disk, &mut |_, kept| found = Some(kept)).expect("readable");
+    let found = found.expect("one capture");
+    let name = disk.names().into_iter().find(|name| name.starts_with("warc/")).expect("a file");
+    let whole = disk.bytes(&name);
+    let (start, end) = (receipt.offset as usize, (receipt.offset + receipt.length) as usize);
+    for place in start..end {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x55;
+        disk.truncate(&name, 0).expect("there");
+        disk.append(&name, &bytes).expect("room");
+        let reply = store.reread(&found, &mut disk).expect("readable");
+        // Some bytes of a gzip head mean nothing.
+        assert!(reply.is_none_or(|reply| reply.own == page("hello")), "byte {place}");
+    }
+    disk.truncate(&name, end as u64 - 1).expect("there");
+    assert_eq!(store.reread(&found, &mut disk).expect("readable"), None, "cut");
+}
