@@ -1,26 +1,35 @@
-//! `sted crawl`: runs the job that a configuration describes.
+//! `sted crawl`: runs the job that a configuration describes, or goes on with it.
 //!
 //! Sets the job directory up (one process at a time), starts the lab if the configuration has one,
-//! runs the engine in the real world, and says at the end what was done and where it is.
+//! runs the engine in the real world, and says at the end what was done and where it is. A job
+//! that was stopped, however it was, goes on: its checkpoint has what it knew, and its archive what
+//! it did since.
 
 use super::lab::Lab;
 use super::progress::Progress;
 use super::summary::Summary;
 use super::{Exit, Failure, inputs, load, wire};
 use crate::conf::Conf;
-use crate::engine::Engine;
 use crate::engine::contract::StopReason;
+use crate::engine::{self, Earlier, Engine};
+use crate::frame;
 use crate::os::{self, disk::OsDisk, signal};
 use crate::stats::Meter;
+use crate::time::UnixTime;
+use crate::web::Ports;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
-/// Crawls as the configuration at `path` says.
+/// Crawls as the configuration at `path` says; with `rebuild` from the archive alone, whatever else
+/// the job knew.
 ///
 /// # Errors
 /// Whatever kept the crawl from its end, with the exit code it means.
-pub fn run(path: &Path) -> Result<Exit, Failure> {
+pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
+    let began = std::time::Instant::now();
     let mut conf = load(path)?;
     if conf.lab.is_none() && conf.compare.is_some() {
         let text = format!(
@@ -30,34 +39,37 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
         );
         return Err(Failure::new(Exit::Usage, text));
     }
-    let key = signal::entropy();
-    let table = inputs::qualities(&conf, key)?;
     let directory = conf.job.directory.clone();
-    let cannot = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
-    };
+    let cannot = |error: &dyn std::fmt::Display| cannot(&directory, error);
     fs::create_dir_all(&directory).map_err(|error| cannot(&error))?;
     let _lock = os::disk::lock(&directory).map_err(|error| Failure::new(Exit::Job, error))?;
-    refuse_earlier(&directory)?;
+    let mut disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
+    let earlier = match rebuild {
+        true => Some(rebuilt(&directory, &mut disk)?),
+        false => Earlier::find(&mut disk).map_err(|error| damaged(&directory, &error))?,
+    };
+    refuse_what_cannot_go_on(&conf, &directory, earlier.as_ref())?;
     check_descriptors(&conf)?;
+    let key = earlier.as_ref().map_or_else(signal::entropy, Earlier::key);
+    let table = inputs::qualities(&conf, key)?;
     let effective = conf.render();
-    let lab = conf.lab.is_some().then(|| Lab::start(path)).transpose()?;
+    let lab = conf.lab.is_some().then(|| start_lab(path, &directory)).transpose()?;
     if let Some(lab) = &lab {
         lab.adapt(&mut conf)?;
     }
     let seeds = inputs::seeds(&conf)?;
     let mut settings = wire::engine(&conf, key);
     settings.rating.table = table;
-    let disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
     fs::write(directory.join("conf.toml"), effective).map_err(|error| cannot(&error))?;
-    log::info!("the crawl begins with {} seeds, in {}", seeds.len(), directory.display());
     let progress = Progress::new(&conf);
     let mut world = os::World::new(&wire::world(&conf, progress.period()))
         .map_err(|error| Failure::new(Exit::System, error))?;
+    let before = began.elapsed();
     let now = world.now();
     let meter = Meter::new(signal::tick);
-    let mut engine = Engine::new(settings, &seeds, Box::new(disk), meter, now)
-        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    let mut engine = Engine::open(settings, &seeds, Box::new(disk), meter, now)
+        .map_err(|error| refused(&directory, error))?;
+    say_how_it_begins(&directory, earlier.as_ref(), &engine, seeds.len());
     let mut summary = Summary::default();
     world
         .run(&mut engine, &mut |view| {
@@ -66,12 +78,108 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
         })
         .map_err(|error| Failure::new(Exit::System, error))?;
     progress.clear();
+    summary.add_start(before);
     inputs::warn_of_table(&conf, engine.rating());
     drop(lab);
     fs::write(directory.join("summary.json"), summary.json()).map_err(|error| cannot(&error))?;
     // Who has closed stdout does not want to read it.
     let _ = io::stdout().write_all(summary.text(&directory).as_bytes());
     finish(&engine)
+}
+
+fn cannot(directory: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
+}
+
+/// A state that can't be read, and what can be done about it.
+fn damaged(directory: &Path, error: &frame::Error) -> Failure {
+    let job = directory.display();
+    match error {
+        frame::Error::Disk(error) => cannot(directory, error),
+        frame::Error::Damaged(damage) => {
+            let mend = match damage.flaw {
+                frame::Flaw::Newer(_) => "go on with it by that version".to_owned(),
+                _ => "put the file back from a copy, or let `sted crawl --rebuild` make the state \
+                      anew from the archive"
+                    .to_owned(),
+            };
+            Failure::new(Exit::Job, format!("{job}/{damage}; {mend}"))
+        }
+    }
+}
+
+/// A state made anew from the archive.
+fn rebuilt(directory: &Path, disk: &mut OsDisk) -> Result<Earlier, Failure> {
+    if !directory.join("crawl.log").exists() {
+        let job = directory.display();
+        return Err(Failure::new(Exit::Job, format!("{job}: there is no crawl to rebuild")));
+    }
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = UnixTime::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
+    Earlier::rebuild(signal::entropy(), now, disk).map_err(|error| cannot(directory, &error))
+}
+
+/// Why the engine would not begin.
+fn refused(directory: &Path, error: engine::Error) -> Failure {
+    match error {
+        engine::Error::State(error) => damaged(directory, &error),
+        engine::Error::Store(error) => cannot(directory, &error),
+        error => Failure::new(Exit::Usage, error),
+    }
+}
+
+fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engine, seeds: usize) {
+    let job = directory.display();
+    let Some(earlier) = earlier else {
+        return log::info!("the crawl begins with {seeds} seeds, in {job}");
+    };
+    let how = if earlier.is_clean() { "was stopped in order" } else { "was not stopped in order" };
+    log::info!(
+        "the crawl in {job} goes on from its checkpoint of {}; it {how}; {} URLs wait on {} \
+         servers",
+        earlier.written(),
+        engine.frontier().urls(),
+        engine.frontier().servers()
+    );
+    if earlier.is_finished() {
+        log::warn!("{job}: this crawl was finished; only new seeds lead on");
+    }
+}
+
+/// The lab of a crawl. That of a crawl that goes on listens where it did, since its URLs say so.
+fn start_lab(path: &Path, directory: &Path) -> Result<Lab, Failure> {
+    let file = directory.join("lab.json");
+    let known: Option<Value> =
+        fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let port = |name: &str| known.as_ref()?[name].as_u64()?.try_into().ok();
+    let ports = port("http_port").zip(port("https_port"));
+    let lab = Lab::start(path, ports.map(|(http, https)| Ports { http, https }))?;
+    let Ports { http, https } = lab.ports()?;
+    let text = json!({ "http_port": http, "https_port": https }).to_string();
+    fs::write(&file, text).map_err(|error| cannot(directory, &error))?;
+    Ok(lab)
+}
+
+/// An archive is never added to by a crawl that doesn't know what is in it, nor is a crawl that
+/// could go on forgotten.
+fn refuse_what_cannot_go_on(
+    conf: &Conf,
+    directory: &Path,
+    earlier: Option<&Earlier>,
+) -> Result<(), Failure> {
+    let job = directory.display();
+    let text = match earlier {
+        Some(_) if !conf.state.keep => format!(
+            "{job}: holds a crawl that can go on, but state.keep = false; set it to true, or name \
+             another job.directory"
+        ),
+        None if directory.join("crawl.log").exists() => format!(
+            "{job}: holds an earlier crawl without a checkpoint, which can't be gone on with; move \
+             it away, or name another job.directory"
+        ),
+        _ => return Ok(()),
+    };
+    Err(Failure::new(Exit::Job, text))
 }
 
 /// How the crawl ended, as an exit code.
@@ -87,20 +195,6 @@ fn finish(engine: &Engine) -> Result<Exit, Failure> {
         (Some(StopReason::Trouble), _) => Exit::Disk,
         (Some(StopReason::Finished) | None, _) => Exit::Finished,
     })
-}
-
-/// An earlier crawl's archive is never added to by a crawl that doesn't know what is in it.
-fn refuse_earlier(directory: &Path) -> Result<(), Failure> {
-    let log = directory.join("crawl.log");
-    if !log.exists() {
-        return Ok(());
-    }
-    let directory = directory.display();
-    let text = format!(
-        "{directory}: holds an earlier crawl, which this version can't go on with; move it away, \
-         or name another job.directory"
-    );
-    Err(Failure::new(Exit::Job, text))
 }
 
 /// Descriptors that the loop needs beside its connections: files, poller, resolver, and spares.

@@ -16,11 +16,12 @@ pub enum Exit {
     Disk,
     /// The system refused what the crawl needs: descriptors, sockets, a resolver.
     System,
-    /// The job directory is in use, or holds an earlier crawl.
+    /// The job directory is in use, or what it holds can't be gone on with.
     Job,
-    /// Stopped by a signal; what was under way was finished and everything is on disk.
+    /// Stopped by a signal; what was under way was finished, everything is on disk, and the crawl
+    /// can go on.
     Interrupted,
-    /// Stopped at once by a second signal; what was not yet synced is lost.
+    /// Stopped at once by a second signal; what was not yet synced is fetched again.
     Forced,
     /// The budget of pages or bytes is reached; there is more to fetch.
     Budget,
@@ -68,9 +69,11 @@ impl Exit {
             Self::Usage => "the command line or the configuration is wrong",
             Self::Disk => "a file could not be read or written, or the disk is full",
             Self::System => "the system refused descriptors, sockets or a resolver",
-            Self::Job => "the job directory is in use, or holds an earlier crawl",
-            Self::Interrupted => "stopped by a signal; what was under way is finished and on disk",
-            Self::Forced => "stopped at once by a second signal; what was not synced is lost",
+            Self::Job => "the job directory is in use, or what it holds can't be gone on with",
+            Self::Interrupted => "stopped by a signal; all is on disk, the crawl can go on",
+            Self::Forced => {
+                "stopped at once by a second signal; what was not synced is fetched again"
+            }
             Self::Budget => "pages_max or bytes_max is reached; there is more to fetch",
             Self::Time => "time_max is reached; there is more to fetch",
             Self::Internal => "a fault of the program; please report it",

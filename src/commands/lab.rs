@@ -23,16 +23,19 @@ pub(super) struct Lab {
 }
 
 impl Lab {
-    /// Starts the lab of the configuration at `path` and waits until it serves.
+    /// Starts the lab of the configuration at `path` and waits until it serves; on these `ports`,
+    /// if any are given.
     ///
     /// # Errors
     /// The child could not be started, or ended before it was ready.
-    pub(super) fn start(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn start(path: &Path, ports: Option<Ports>) -> Result<Self, Failure> {
         let wrong = |text: String| Failure::new(Exit::System, format!("the lab: {text}"));
         let program = std::env::current_exe().map_err(|error| wrong(error.to_string()))?;
+        let ports = ports.map(|Ports { http, https }| format!("--ports={http},{https}"));
         let mut child = Command::new(program)
             .arg("web")
             .arg(path)
+            .args(ports)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

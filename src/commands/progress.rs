@@ -58,9 +58,10 @@ impl Progress {
         let engine = &view.engine;
         let counts = engine.counts();
         let seconds = engine.elapsed().as_secs_f64();
-        let (pages_before, seconds_before) = self.last.replace((counts.pages, seconds));
+        let pages = engine.pages_of_run();
+        let (pages_before, seconds_before) = self.last.replace((pages, seconds));
         let since = (seconds - seconds_before).max(1e-3);
-        let rate = (counts.pages - pages_before) as f64 / since;
+        let rate = (pages - pages_before) as f64 / since;
         let (busy, parked) = engine.connections();
         format!(
             "{} pages, {rate:.0}/s, {}; {} URLs wait on {} servers; {busy} connections, {parked} \

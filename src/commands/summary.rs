@@ -3,8 +3,10 @@
 use crate::engine::contract::StopReason;
 use crate::engine::counts::Counts;
 use crate::os::{View, signal};
+use crate::seen;
 use crate::stats::Stage;
 use crate::store::Totals;
+use crate::time::Instant;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -18,6 +20,10 @@ pub(super) struct Summary {
     reason: Option<StopReason>,
     elapsed: Duration,
     counts: Counts,
+    pages_of_run: u64,
+    /// From the start of the loop to the first request.
+    first_request: Option<Duration>,
+    seen: seen::Totals,
     archive: Totals,
     servers: usize,
     urls_waiting: usize,
@@ -42,6 +48,9 @@ impl Summary {
             reason: engine.stop_reason(),
             elapsed: engine.elapsed(),
             counts: engine.counts().clone(),
+            pages_of_run: engine.pages_of_run(),
+            first_request: engine.first_request().map(|at| at.since(Instant::ZERO)),
+            seen: engine.seen_totals(),
             archive: engine.archive(),
             servers: engine.frontier().servers(),
             urls_waiting: engine.frontier().urls(),
@@ -55,6 +64,11 @@ impl Summary {
         }
     }
 
+    /// So much time passed before the loop's clock began.
+    pub(super) fn add_start(&mut self, before: Duration) {
+        self.first_request = self.first_request.map(|first| first + before);
+    }
+
     /// For people.
     pub(super) fn text(&self, directory: &Path) -> String {
         let mut text = String::new();
@@ -64,13 +78,21 @@ impl Summary {
         let counts = &self.counts;
         let seconds = self.elapsed.as_secs_f64().max(1e-3);
         let cpu = (self.user_us + self.system_us) as f64 / 1e6;
-        let per_cpu = counts.pages as f64 / cpu.max(1e-6);
+        let pages = self.pages_of_run as f64;
+        let per_cpu = pages / cpu.max(1e-6);
         line("ended", self.reason_text().to_owned());
         line("time", format!("{seconds:.1} s, of which {cpu:.1} s of CPU"));
-        line(
-            "pages",
-            format!("{} ({:.0}/s)", HumanCount(counts.pages), counts.pages as f64 / seconds),
-        );
+        if let Some(first) = self.first_request {
+            line("first request", format!("{:.0} ms after the start", first.as_secs_f64() * 1e3));
+        }
+        line("pages", format!("{} ({:.0}/s)", HumanCount(counts.pages), pages / seconds));
+        if self.pages_of_run < counts.pages {
+            let earlier = HumanCount(counts.pages - self.pages_of_run);
+            line("pages of earlier runs", earlier.to_string());
+        }
+        if counts.replayed > 0 {
+            line("read back", format!("{} replies that were in the archive", counts.replayed));
+        }
         line("pages per CPU-second", format!("{per_cpu:.0}"));
         line("outcomes", pairs(counts.outcomes.iter()));
         line("statuses", pairs(counts.statuses.iter()));
@@ -109,6 +131,34 @@ impl Summary {
         if self.urls_waiting > 0 {
             line("URLs left", HumanCount(self.urls_waiting as u64).to_string());
         }
+        self.tell_of_memory(&mut line);
+        self.tell_of_files(directory, &mut line);
+        text
+    }
+
+    /// What was remembered on disk.
+    fn tell_of_memory(&self, line: &mut dyn FnMut(&str, String)) {
+        let seen = &self.seen;
+        if seen.on_disk > 0 {
+            let hits = seen.hits as f64 / seen.checks.max(1) as f64;
+            line(
+                "seen test",
+                format!(
+                    "{} URLs known, {} on disk; the cache answered {:.0}% of {} checks; {} merges",
+                    HumanCount(seen.known),
+                    HumanCount(seen.on_disk),
+                    hits * 100.0,
+                    HumanCount(seen.checks),
+                    seen.merges
+                ),
+            );
+        }
+        if self.counts.disk_full > 0 {
+            line("disk full", format!("{} times", self.counts.disk_full));
+        }
+    }
+
+    fn tell_of_files(&self, directory: &Path, line: &mut dyn FnMut(&str, String)) {
         let place = |name: &str| directory.join(name).display().to_string();
         if self.archive.records > 0 {
             let size = HumanBytes(self.archive.warc_bytes);
@@ -120,7 +170,6 @@ impl Summary {
         }
         line("crawl log", place("crawl.log"));
         line("figures", place("summary.json"));
-        text
     }
 
     /// For programs.
@@ -130,10 +179,13 @@ impl Summary {
             "seconds": self.elapsed.as_secs_f64(),
             "cpu_user_us": self.user_us,
             "cpu_system_us": self.system_us,
+            "pages_of_run": self.pages_of_run,
+            "first_request_ms": self.first_request.map(|first| first.as_secs_f64() * 1e3),
             "servers": self.servers,
             "urls_left": self.urls_waiting,
             "counts": self.counts,
             "archive": self.archive,
+            "seen": self.seen,
             "loop": {
                 "turns": self.turns,
                 "lag_us": {

@@ -13,11 +13,12 @@ use std::time::Duration;
 /// How often the signals are looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Serves the web of the configuration at `path` until a signal, or the end of standard input.
+/// Serves the web of the configuration at `path`, on these ports for HTTP and HTTPS if any are
+/// given, until a signal, or the end of standard input.
 ///
 /// # Errors
 /// Whatever kept the lab from serving, with the exit code it means.
-pub fn run(path: &Path) -> Result<Exit, Failure> {
+pub fn run(path: &Path, ports: Option<(u16, u16)>) -> Result<Exit, Failure> {
     let conf = load(path)?;
     let Some(lab) = &conf.lab else {
         let text = format!("{}: has no [lab]: there is no web to serve", path.display());
@@ -27,7 +28,11 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
         Failure::new(Exit::Disk, format!("{}: {error}", lab.directory.display()))
     })?;
     signal::descriptor_limit();
-    let settings = wire::lab(&conf, lab);
+    let settings = lab::Settings {
+        http_port: ports.map(|(http, _)| http),
+        https_port: ports.map(|(_, https)| https),
+        ..wire::lab(&conf, lab)
+    };
     let stop = AtomicBool::new(false);
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -61,4 +66,13 @@ fn heed_signals(stop: &AtomicBool, done: &AtomicBool) -> io::Result<()> {
         thread::sleep(LOOK);
     }
     Ok(())
+}
+
+/// Two ports, as the command line gives them.
+pub(super) fn ports(text: &str) -> Result<(u16, u16), String> {
+    let ports = text.split_once(',').and_then(|(http, https)| {
+        let port = |text: &str| text.parse().ok().filter(|port| *port > 0);
+        Some((port(http)?, port(https)?))
+    });
+    ports.ok_or_else(|| "two ports with a comma between them, like 7001,7002".to_owned())
 }

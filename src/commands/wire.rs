@@ -4,7 +4,7 @@
 //! nothing below knows the file.
 
 use crate::conf::{Conf, Decimal, Events, Lab, Sim, sections};
-use crate::engine::settings::{Connections, Identity, Limits, Retries, Robots, Settings};
+use crate::engine::settings::{Connections, Identity, Limits, Retries, Robots, Settings, State};
 use crate::http::coding::{Coding, DecodeLimits};
 use crate::quality::Quality;
 use crate::store::digest::Algorithm;
@@ -39,13 +39,22 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             ..http::pipeline::Settings::default()
         },
         rating: rating(&conf.quality, key),
-        frontier: frontier(conf),
+        frontier: frontier(conf, crawl_of(conf, key)),
         names: names(&conf.names),
-        seen: seen::Settings { urls_max: conf.memory.seen_max },
+        seen: seen(&conf.memory, crawl_of(conf, key)),
         key: conf.url.settings(),
         scope: scope(&conf.scope),
         links: links(conf),
         store: store(&conf.store),
+        state: State {
+            crawl: crawl_of(conf, key),
+            period: conf.state.checkpoint_period,
+            full_wait: match conf.state.disk_full {
+                sections::DiskFull::Wait => Some(conf.state.disk_full_wait),
+                sections::DiskFull::Stop => None,
+            },
+        },
+        trace: conf.job.trace,
         fingerprint_key: key,
         held_bytes_max: conf.memory.buffers,
         robots_bytes_max: conf.memory.robots,
@@ -190,7 +199,7 @@ fn robots(conf: &sections::Politeness) -> Robots {
     }
 }
 
-fn frontier(conf: &Conf) -> frontier::Settings {
+fn frontier(conf: &Conf, crawl: Option<u64>) -> frontier::Settings {
     let politeness = &conf.politeness;
     frontier::Settings {
         schedule: schedule(conf),
@@ -208,7 +217,23 @@ fn frontier(conf: &Conf) -> frontier::Settings {
         urls_max: conf.memory.urls_max,
         urls_per_server_max: conf.memory.urls_per_server_max,
         servers_max: conf.memory.servers_max,
+        memory_bytes: conf.memory.queues,
+        crawl,
     }
+}
+
+fn seen(memory: &sections::Memory, crawl: Option<u64>) -> seen::Settings {
+    seen::Settings {
+        urls_max: memory.seen_max,
+        memory_bytes: memory.seen,
+        cache_entries_log2: memory.cache_entries.ilog2(),
+        crawl,
+    }
+}
+
+/// What tells the files of this crawl's state from those of others; `None` if none is kept.
+fn crawl_of(conf: &Conf, key: [u8; 16]) -> Option<u64> {
+    conf.state.keep.then(|| url::Fingerprinter::new(key).of(b"crawl").0)
 }
 
 fn schedule(conf: &Conf) -> frontier::policy::Settings {

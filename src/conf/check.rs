@@ -422,4 +422,11 @@ fn sizes(conf: &Conf, clash: &mut Tell<'_>) {
         &["memory.urls_per_server_max", "memory.urls_max"],
         "is more than urls_max, all that may wait at all servers",
     );
+    let entries = memory.cache_entries;
+    let text = format!(
+        "{entries} is no power of two; the nearest are {} and {}",
+        entries.next_power_of_two() / 2,
+        entries.next_power_of_two()
+    );
+    clash(!entries.is_power_of_two(), &["memory.cache_entries"], &text);
 }

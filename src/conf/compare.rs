@@ -38,6 +38,8 @@ pub struct Compare {
     pub values: Vec<Value>,
     /// Crawls at once; `None`: as many as there are cores.
     pub threads: Option<usize>,
+    /// Each crawl leaves the stream of the URLs it found, for `sted cache`.
+    pub trace: bool,
 }
 
 impl Default for Compare {
@@ -55,6 +57,7 @@ impl Default for Compare {
             across: None,
             values: Vec::new(),
             threads: None,
+            trace: false,
         }
     }
 }

@@ -6,9 +6,9 @@ mod experiment;
 use super::Conf;
 use super::check;
 use super::sections::{
-    Burst, Coding, Connections, Digest, Fetch, Format, Identity, Job, Limits, Links, Marks, Memory,
-    Names, Pipeline, Policy, Politeness, Qualities, Report, Retries, Schedule, Scheme, Scope, Site,
-    Source, Span, Store, Tls, UrlKey,
+    Burst, Coding, Connections, Digest, DiskFull, Fetch, Format, Identity, Job, Limits, Links,
+    Marks, Memory, Names, Pipeline, Policy, Politeness, Qualities, Report, Retries, Schedule,
+    Scheme, Scope, Site, Source, Span, State, Store, Tls, UrlKey,
 };
 use super::walk::Walk;
 use crate::dns::Families;
@@ -43,6 +43,7 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     links(&mut conf.links, walk);
     store(&mut conf.store, walk);
     memory(&mut conf.memory, walk);
+    state(&mut conf.state, walk);
     report(&mut conf.report, walk);
     experiment::walk(conf, walk);
 }
@@ -58,6 +59,7 @@ fn job(job: &mut Job, walk: &mut Walk<'_>) {
     let seed = |text: &str| check::seed(text).map(|()| text.to_owned());
     walk.list("seeds", &mut job.seeds, "a list of URLs", seed, String::clone);
     walk.optional_path("seeds_file", &mut job.seeds_file, "none");
+    walk.flag("trace", &mut job.trace);
 }
 
 fn limits(limits: &mut Limits, walk: &mut Walk<'_>) {
@@ -284,11 +286,23 @@ fn store(store: &mut Store, walk: &mut Walk<'_>) {
     walk.size("buffer_bytes", &mut store.buffer_bytes, 64 * KIB..=64 * MIB);
 }
 
+fn state(state: &mut State, walk: &mut Walk<'_>) {
+    walk.section("state");
+    walk.flag("keep", &mut state.keep);
+    walk.time("checkpoint_period", &mut state.checkpoint_period, SECOND..=DAY);
+    let choices = [("wait", DiskFull::Wait), ("stop", DiskFull::Stop)];
+    walk.choice("disk_full", &mut state.disk_full, &choices);
+    walk.time("disk_full_wait", &mut state.disk_full_wait, Duration::from_millis(1)..=HOUR);
+}
+
 fn memory(memory: &mut Memory, walk: &mut Walk<'_>) {
     walk.section("memory");
     walk.size("buffers", &mut memory.buffers, MIB..=TIB);
-    walk.count("urls_max", &mut memory.urls_max, 1_000..=4_000_000_000);
+    walk.size("queues", &mut memory.queues, MIB..=TIB);
+    walk.count("urls_max", &mut memory.urls_max, 1_000..=100_000_000_000);
     walk.count("urls_per_server_max", &mut memory.urls_per_server_max, 1..=4_000_000_000);
+    walk.size("seen", &mut memory.seen, MIB..=TIB);
+    walk.count("cache_entries", &mut memory.cache_entries, 1..=1 << 32);
     walk.count("seen_max", &mut memory.seen_max, 1_000..=100_000_000_000);
     walk.count("servers_max", &mut memory.servers_max, 1..=4_000_000_000);
     walk.size("robots", &mut memory.robots, MIB..=TIB);

@@ -30,9 +30,9 @@ mod web;
 pub use compare::{Change, Compare, Over, Value, Variant, Worth};
 pub use mistake::{Mistake, Mistakes};
 pub use sections::{
-    Burst, Coding, Connections, Digest, Fetch, Format, Identity, Job, Limits, Links, Marks, Memory,
-    Names, Pipeline, Policy, Politeness, Qualities, Report, Retries, Schedule, Scheme, Scope, Site,
-    Source, Span, Store, Tls, UrlKey,
+    Burst, Coding, Connections, Digest, DiskFull, Fetch, Format, Identity, Job, Limits, Links,
+    Marks, Memory, Names, Pipeline, Policy, Politeness, Qualities, Report, Retries, Schedule,
+    Scheme, Scope, Site, Source, Span, State, Store, Tls, UrlKey,
 };
 pub use sim::Sim;
 pub use units::{Cost, Decimal};
@@ -81,6 +81,8 @@ pub struct Conf {
     pub store: Store,
     /// What may grow, and how far.
     pub memory: Memory,
+    /// `[state]`
+    pub state: State,
     /// What is said while it runs.
     pub report: Report,
     /// The lab that is crawled in place of the open web.

@@ -324,10 +324,16 @@ pub enum Marks {
 pub struct Memory {
     /// Bytes of bodies and heads in hand, over all connections.
     pub buffers: usize,
+    /// Bytes of waiting URLs in hand; past it they wait on disk.
+    pub queues: usize,
     /// URLs that wait.
     pub urls_max: usize,
     /// URLs that wait at one server.
     pub urls_per_server_max: usize,
+    /// Bytes for telling which URLs were seen before.
+    pub seen: usize,
+    /// URLs in the cache before the seen test; a power of two.
+    pub cache_entries: usize,
     /// URLs remembered as seen.
     pub seen_max: usize,
     /// Servers known.
@@ -340,13 +346,49 @@ impl Default for Memory {
     fn default() -> Self {
         Self {
             buffers: 256 << 20,
-            urls_max: 10_000_000,
-            urls_per_server_max: 1_000_000,
-            seen_max: 100_000_000,
+            queues: 512 << 20,
+            urls_max: 1_000_000_000,
+            urls_per_server_max: 10_000_000,
+            seen: 256 << 20,
+            cache_entries: 1 << 20,
+            seen_max: 10_000_000_000,
             servers_max: 1_000_000,
             robots: 64 << 20,
         }
     }
+}
+
+/// `[state]`: what is kept so that a stopped crawl can go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Whether there are checkpoints, and files for what memory doesn't hold.
+    pub keep: bool,
+    /// Time between two checkpoints.
+    pub checkpoint_period: Duration,
+    /// What is done when the disk is full.
+    pub disk_full: DiskFull,
+    /// Time between two looks whether there is room again.
+    pub disk_full_wait: Duration,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            keep: true,
+            checkpoint_period: Duration::from_secs(300),
+            disk_full: DiskFull::Wait,
+            disk_full_wait: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What is done when the disk is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskFull {
+    /// The crawl pauses until there is room.
+    Wait,
+    /// The crawl ends, to be gone on with.
+    Stop,
 }
 
 /// `[store]`: what is kept of what was fetched.

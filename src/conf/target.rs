@@ -16,6 +16,8 @@ pub struct Job {
     pub seeds: Vec<String>,
     /// File with more of them, one a line.
     pub seeds_file: Option<PathBuf>,
+    /// Every URL that is found is written down, in order, for `sted cache`.
+    pub trace: bool,
 }
 
 impl Default for Job {
@@ -25,6 +27,7 @@ impl Default for Job {
             directory: PathBuf::from("jobs/crawl"),
             seeds: Vec::new(),
             seeds_file: None,
+            trace: false,
         }
     }
 }

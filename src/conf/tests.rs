@@ -348,6 +348,7 @@ const CLASHES: &[Case] = &[
         Some("connections.head_timeout"),
         "a part longer than the whole",
     ),
+    (open, "memory.cache_entries = 1000", Some("memory.cache_entries"), "no power of two"),
     (open, "memory.buffers = \"1MiB\"", Some("memory.buffers"), "no room for one body"),
     (
         open,

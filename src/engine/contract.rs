@@ -5,7 +5,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+pub use super::checkpoint::{StateDone, StateJob};
 pub use crate::dns::{Answer, Families, NameFailure};
+pub use crate::frontier::{FrontierDone, FrontierJob};
+pub use crate::seen::{SeenDone, SeenJob};
 pub use crate::store::job::{StoreDone, StoreJob};
 
 /// One connection: a slot that is used again, and how often it has been used before. A late event
@@ -66,6 +69,12 @@ pub enum Action {
 pub enum Job {
     /// The archive's: sync what was written.
     Store(StoreJob),
+    /// The seen test's: merge a bucket, read first-timers.
+    Seen(SeenJob),
+    /// The frontier's: read queues back.
+    Frontier(FrontierJob),
+    /// The checkpoints': make one count, remove what none names.
+    State(StateJob),
 }
 
 /// What came of a [`Job`].
@@ -73,6 +82,12 @@ pub enum Job {
 pub enum Done {
     /// Of [`Job::Store`].
     Store(StoreDone),
+    /// Of [`Job::Seen`].
+    Seen(SeenDone),
+    /// Of [`Job::Frontier`].
+    Frontier(FrontierDone),
+    /// Of [`Job::State`].
+    State(StateDone),
 }
 
 impl Job {
@@ -80,6 +95,9 @@ impl Job {
     pub fn run(self) -> Done {
         match self {
             Self::Store(job) => Done::Store(job.run()),
+            Self::Seen(job) => Done::Seen(job.run()),
+            Self::Frontier(job) => Done::Frontier(job.run()),
+            Self::State(job) => Done::State(job.run()),
         }
     }
 }

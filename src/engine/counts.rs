@@ -2,11 +2,16 @@
 
 use super::outcome::Outcome;
 use crate::stats::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Counters since the start.
-#[derive(Clone, Debug, Default, Serialize)]
+/// Name of what is counted; owned only after it was read from a checkpoint.
+pub type Name = Cow<'static, str>;
+
+/// Counters since the crawl began, over all its runs where nothing else is said.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Counts {
     /// Last replies of pages, whatever their status; redirects and robots.txt don't count.
     pub pages: u64,
@@ -47,7 +52,7 @@ pub struct Counts {
     /// References that are no http(s) URL.
     pub links_invalid: u64,
     /// References out of scope.
-    pub links_out_of_scope: BTreeMap<&'static str, u64>,
+    pub links_out_of_scope: BTreeMap<Name, u64>,
     /// References that would be one redirect too many.
     pub redirects_cut: u64,
     /// Pages whose content coding was broken, cut or too large; what could be read was used.
@@ -58,35 +63,51 @@ pub struct Counts {
     pub servers_cut: u64,
     /// URLs new to the crawl.
     pub urls_new: u64,
+    /// Replies that were in the archive already when a crawl went on: read back, not asked for.
+    pub replayed: u64,
+    /// Checkpoints that count.
+    pub checkpoints: u64,
+    /// Times that the disk was full.
+    pub disk_full: u64,
     /// Times that a connection was paused for want of memory.
     pub pauses: u64,
     /// Late events of connections that were gone.
     pub late_events: u64,
     /// Fetches by what they came to.
-    pub outcomes: BTreeMap<&'static str, u64>,
+    pub outcomes: BTreeMap<Name, u64>,
     /// Replies that could not be read, by what was wrong.
-    pub broken: BTreeMap<&'static str, u64>,
+    pub broken: BTreeMap<Name, u64>,
     /// Replies by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests per connection that has ended.
+    /// Requests per connection that has ended in this run.
+    #[serde(skip_deserializing)]
     pub requests_per_connection: Histogram,
-    /// Observed rest of servers as a share of the promised one, in thousandths.
+    /// Observed rest of servers as a share of the promised one, in thousandths, in this run.
+    #[serde(skip_deserializing)]
     pub rest_kept_milli: Histogram,
 }
 
 impl Counts {
     pub(super) fn outcome(&mut self, outcome: Outcome) {
-        *self.outcomes.entry(outcome.name()).or_default() += 1;
+        *self.outcomes.entry(outcome.name().into()).or_default() += 1;
         if let Outcome::Status(status) = outcome {
             *self.statuses.entry(status).or_default() += 1;
         }
     }
 
+    /// It did not count after all: it comes again.
+    pub(super) fn uncount(&mut self, outcome: Outcome) {
+        self.outcomes.entry(outcome.name().into()).and_modify(|count| *count -= 1);
+        if let Outcome::Status(status) = outcome {
+            self.statuses.entry(status).and_modify(|count| *count -= 1);
+        }
+    }
+
     pub(super) fn broken(&mut self, name: &'static str) {
-        *self.broken.entry(name).or_default() += 1;
+        *self.broken.entry(name.into()).or_default() += 1;
     }
 
     pub(super) fn out_of_scope(&mut self, name: &'static str) {
-        *self.links_out_of_scope.entry(name).or_default() += 1;
+        *self.links_out_of_scope.entry(name.into()).or_default() += 1;
     }
 }

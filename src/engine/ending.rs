@@ -4,6 +4,7 @@
 //! when that is done is the crawl finished.
 
 use super::Engine;
+use super::checkpoint::Checkpoints;
 use super::conn::Phase;
 use super::contract::{Action, Job, StopReason};
 use super::settings::{Limits, Settings};
@@ -28,6 +29,8 @@ enum Stage {
     Stopping(StopReason, Instant),
     /// The archive is being closed.
     Closing(StopReason),
+    /// The last checkpoint is being made.
+    Saving(StopReason),
     Finished(StopReason),
 }
 
@@ -43,7 +46,7 @@ impl Ending {
         match self.stage {
             Stage::Crawling => self.time_up,
             Stage::Stopping(_, until) => Some(until),
-            Stage::Closing(_) | Stage::Finished(_) => None,
+            Stage::Closing(_) | Stage::Saving(_) | Stage::Finished(_) => None,
         }
     }
 
@@ -54,10 +57,21 @@ impl Ending {
     pub(super) fn reason(&self) -> Option<StopReason> {
         match self.stage {
             Stage::Crawling => None,
-            Stage::Stopping(reason, _) | Stage::Closing(reason) | Stage::Finished(reason) => {
-                Some(reason)
-            }
+            Stage::Stopping(reason, _)
+            | Stage::Closing(reason)
+            | Stage::Saving(reason)
+            | Stage::Finished(reason) => Some(reason),
         }
+    }
+
+    /// Whether nothing is fetched any more.
+    pub(super) fn is_closing(&self) -> bool {
+        matches!(self.stage, Stage::Closing(_) | Stage::Saving(_) | Stage::Finished(_))
+    }
+
+    /// Whether it ends because there is nothing left to fetch.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.reason() == Some(StopReason::Finished)
     }
 }
 
@@ -121,7 +135,7 @@ impl Engine {
     pub(super) fn end_if_done(&mut self) {
         let busy = self.is_working() || self.resolving > 0;
         match self.ending.stage {
-            Stage::Crawling if !busy && self.frontier.urls() == 0 => {
+            Stage::Crawling if !busy && self.frontier.urls() == 0 && self.seen.is_settled() => {
                 self.begin_stop(StopReason::Finished);
                 self.end_if_done();
             }
@@ -130,8 +144,18 @@ impl Engine {
                 self.ending.stage = Stage::Closing(reason);
                 self.end_if_done();
             }
-            Stage::Closing(reason) if !self.syncing => {
+            // A checkpoint that was under way ends first: the last one is of the very end.
+            Stage::Closing(reason) if !self.syncing && self.rests_or_fails() => {
                 self.finish_store();
+                self.ending.stage = Stage::Saving(reason);
+                if self.trouble.is_none() && self.checkpoints.is_some() {
+                    self.want_checkpoint();
+                    self.work_checkpoint();
+                } else {
+                    self.end_if_done();
+                }
+            }
+            Stage::Saving(reason) if self.rests_or_fails() => {
                 let trouble = self.trouble.is_some();
                 let reason = if trouble { StopReason::Trouble } else { reason };
                 self.ending.stage = Stage::Finished(reason);
@@ -144,18 +168,45 @@ impl Engine {
         self.conns.busy() > 0 || !self.pages.is_empty()
     }
 
+    /// Whether no checkpoint is under way, or none can be made any more.
+    fn rests_or_fails(&self) -> bool {
+        let rests = self.checkpoints.as_ref().is_none_or(Checkpoints::is_resting);
+        rests || self.trouble.is_some()
+    }
+
     /// Closes the archive, after trouble as well: what can still be made durable is. The first
     /// trouble is the one that is told.
     fn finish_store(&mut self) {
+        self.write_trace();
         if let Err(error) = self.store.finish(self.disk.as_mut()) {
-            self.trouble.get_or_insert(error);
+            self.trouble.get_or_insert(error.into());
         }
+    }
+
+    /// Whether the archive may have its next job.
+    pub(super) fn may_sync(&self) -> bool {
+        // The last checkpoint may wait for lines that were written after the archive's end.
+        let is_open = !matches!(self.ending.stage, Stage::Finished(_));
+        is_open && !self.syncing && self.trouble.is_none() && self.pause.is_none()
+    }
+
+    /// When the archive's next job is due; once nothing is fetched any more only the last
+    /// checkpoint asks for one.
+    pub(super) fn sync_deadline(&self) -> Option<Instant> {
+        let crawls = matches!(self.ending.stage, Stage::Crawling | Stage::Stopping(..));
+        self.store.next_sync().filter(|_| crawls && self.may_sync())
     }
 
     /// Hands out the archive's next job if it is due.
     pub(super) fn sync_store(&mut self) {
-        let crawls = matches!(self.ending.stage, Stage::Crawling | Stage::Stopping(..));
-        if !crawls || self.trouble.is_some() || !self.store.due(self.now.at) {
+        if self.sync_deadline().is_some_and(|due| due <= self.now.at) {
+            self.sync_store_now();
+        }
+    }
+
+    /// Hands out the archive's next job, due or not.
+    pub(super) fn sync_store_now(&mut self) {
+        if !self.may_sync() {
             return;
         }
         match self.store.sync_job(self.now.at, self.disk.as_mut()) {
@@ -164,7 +215,7 @@ impl Engine {
                 self.actions.push_back(Action::Work(Job::Store(job)));
             }
             Ok(None) => {}
-            Err(error) => self.trouble = self.trouble.take().or(Some(error)),
+            Err(error) => self.meet(error),
         }
     }
 }

@@ -21,6 +21,7 @@
 //! could still feed bytes looks at [`Engine::is_sated`] first; a late event of a connection that is
 //! gone is counted and dropped; a server has at most one connection.
 
+pub mod checkpoint;
 pub mod contract;
 pub mod counts;
 pub mod outcome;
@@ -30,27 +31,36 @@ mod conn;
 mod ending;
 mod fetch;
 mod page;
+mod pause;
 mod pool;
 mod receive;
 mod record;
+mod remember;
+mod replay;
+mod resume;
 mod robots;
 mod settle;
 mod site;
+mod trace;
 mod visit;
 
 use crate::disk::Disk;
 use crate::dns::Names;
+use crate::frame;
 use crate::frontier::{Frontier, ServerId};
 use crate::http::request::Fixed;
 use crate::rating::Rating;
 use crate::seeds::Seed;
-use crate::seen::Seen;
+use crate::seen::{self, Seen};
 use crate::stats::{Meter, Stage};
-use crate::store::{self, Store};
+use crate::store::{self, Position, Store};
 use crate::time::{Instant, Now};
 use crate::url::key::KeyRules;
 use crate::url::scope::Scope;
 use crate::url::{Fingerprinter, Url, UrlRef};
+pub use resume::Earlier;
+
+use checkpoint::Checkpoints;
 use conn::{Conns, Phase};
 use contract::{
     Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Space, StopReason,
@@ -58,11 +68,16 @@ use contract::{
 use counts::Counts;
 use ending::Ending;
 use page::{Bench, Discovery, Page};
+pub use pause::Trouble;
+
+use pause::Pause;
 use pool::Pool;
+use replay::Replays;
 use settings::Settings;
 use site::Site;
 use std::collections::VecDeque;
 use std::fmt;
+use trace::Trace;
 
 /// A crawl, driven by a world.
 pub struct Engine {
@@ -90,6 +105,8 @@ pub struct Engine {
     request: Fixed,
     request_bytes: Vec<u8>,
     store: Store,
+    /// The stream of discovered URLs, if it is wanted.
+    trace: Option<Trace>,
     /// Whether anybody wants the framing of bodies: the archive does.
     framing_wanted: bool,
     pool: Pool,
@@ -112,7 +129,16 @@ pub struct Engine {
     ending: Ending,
     /// A job of the archive is under way.
     syncing: bool,
-    trouble: Option<store::Error>,
+    trouble: Option<Trouble>,
+    /// The disk is full.
+    pause: Option<Pause>,
+    /// None if nothing is kept to go on with.
+    checkpoints: Option<Checkpoints>,
+    replays: Replays,
+    /// Pages of the runs before this one.
+    pages_before: u64,
+    /// When this run's first request went out.
+    first_request: Option<Instant>,
 }
 
 impl fmt::Debug for Engine {
@@ -135,6 +161,8 @@ pub enum Error {
     Request(crate::http::request::BadField),
     /// The archive can't be written.
     Store(store::Error),
+    /// What an earlier run left can't be read.
+    State(frame::Error),
 }
 
 impl fmt::Display for Error {
@@ -143,6 +171,7 @@ impl fmt::Display for Error {
             Self::Scope(error) => error.fmt(f),
             Self::Request(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
+            Self::State(error) => error.fmt(f),
         }
     }
 }
@@ -153,8 +182,27 @@ impl std::error::Error for Error {}
 const BUFFER_SLACK_BYTES: usize = 32 << 10;
 
 impl Engine {
-    /// A crawl that begins now, with these seeds, writing to this disk.
+    /// A crawl that begins now, with these seeds, writing to this disk. It can't be gone on with:
+    /// see [`Engine::open`].
+    ///
+    /// # Errors
+    /// A setting that makes no sense, or an archive that can't be written.
     pub fn new(
+        settings: Settings,
+        seeds: &[Seed],
+        disk: Box<dyn Disk>,
+        meter: Meter,
+        now: Now,
+    ) -> Result<Self, Error> {
+        let mut engine = Self::bare(Position::default(), settings, seeds, disk, meter, now)?;
+        seeds.iter().for_each(|seed| engine.seed(now, seed));
+        Ok(engine)
+    }
+
+    /// A crawl that knows nothing yet, but that its archive is whole before `durable`; the seeds
+    /// are for its scope.
+    fn bare(
+        durable: Position,
         settings: Settings,
         seeds: &[Seed],
         mut disk: Box<dyn Disk>,
@@ -165,7 +213,8 @@ impl Engine {
         let scope = Scope::new(settings.scope.clone(), &urls).map_err(Error::Scope)?;
         let request = settings.request().map_err(Error::Request)?;
         let identity = settings.archive_identity();
-        let store = Store::open(
+        let store = Store::open_since(
+            durable,
             settings.store.clone(),
             identity,
             settings.store_seed(),
@@ -173,15 +222,19 @@ impl Engine {
             now.unix,
         )
         .map_err(Error::Store)?;
+        let fingerprinter = Fingerprinter::new(settings.fingerprint_key);
+        let trace = settings.trace.then(|| Trace::begin(fingerprinter, disk.as_mut()));
+        let trace = trace.transpose().map_err(|error| Error::Store(error.into()))?;
         let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
-        let mut engine = Self {
+        Ok(Self {
             conns: Conns::new(settings.connections.clone()),
             frontier: Frontier::new(settings.frontier.clone()),
             names: Names::new(settings.names.clone()),
             seen: Seen::new(settings.seen.clone()),
             rating: Rating::new(settings.rating.clone()),
             keys: KeyRules::new(settings.key.clone()),
-            fingerprinter: Fingerprinter::new(settings.fingerprint_key),
+            fingerprinter,
+            trace,
             pool: Pool::new(buffer_bytes, settings.held_bytes_max),
             bench: Bench::new(&settings),
             framing_wanted: settings.store.format == store::Format::Warc,
@@ -210,10 +263,13 @@ impl Engine {
             counts: Counts::default(),
             syncing: false,
             trouble: None,
+            pause: None,
+            checkpoints: None,
+            replays: Replays::default(),
+            pages_before: 0,
+            first_request: None,
             settings,
-        };
-        seeds.iter().for_each(|seed| engine.seed(now, seed));
-        Ok(engine)
+        })
     }
 
     // Inputs.
@@ -320,9 +376,12 @@ impl Engine {
             Done::Store(done) => {
                 self.syncing = false;
                 if let Err(error) = self.store.synced(done) {
-                    self.trouble = self.trouble.take().or(Some(error));
+                    self.meet(error);
                 }
             }
+            Done::Seen(done) => self.seen_worked(done),
+            Done::Frontier(done) => self.queues_worked(done),
+            Done::State(done) => self.state_worked(done),
         }
     }
 
@@ -332,8 +391,10 @@ impl Engine {
         while let Some(slot) = self.conns.expire(self.now.at) {
             self.timed_out(slot);
         }
+        self.expire_pause();
         self.expire_ending();
         self.sync_store();
+        self.expire_checkpoint();
     }
 
     /// Ends the crawl: open replies may finish, nothing new is asked for.
@@ -360,7 +421,10 @@ impl Engine {
     /// Whether this turn has had its share of bytes, or the pages that wait are a turn's work
     /// already: what is still unread is better left for the next.
     pub fn is_sated(&self) -> bool {
-        self.read_bytes == 0 || self.backlog_bytes > self.settings.turn_bytes_max
+        self.read_bytes == 0
+            || self.backlog_bytes > self.settings.turn_bytes_max
+            || self.is_clearing()
+            || self.seen.is_sated()
     }
 
     /// Whether the engine has done with a connection.
@@ -380,7 +444,7 @@ impl Engine {
     /// When the engine wants to be called again, whatever happens; `None` if only events can
     /// bring it on.
     pub fn deadline(&self) -> Option<Instant> {
-        if !self.actions.is_empty() || !self.pages.is_empty() {
+        if !self.actions.is_empty() || !self.pages.is_empty() || self.seen.has_fresh() {
             return Some(self.now.at);
         }
         let candidates = [
@@ -388,10 +452,12 @@ impl Engine {
             // While no visit may begin, a server that is due changes nothing.
             self.frontier.deadline().filter(|_| self.may_begin()),
             (!self.paused.is_empty()).then(|| self.now.at + receive::SILENCE_MAX),
-            self.store.next_sync().filter(|_| !self.syncing && self.trouble.is_none()),
+            self.sync_deadline(),
             self.ending.deadline(),
+            self.pause.map(|pause| pause.until),
+            self.checkpoint_deadline(),
         ];
-        candidates.into_iter().flatten().min()
+        candidates.into_iter().flatten().min().map(|at| at.max(self.now.at))
     }
 
     /// Whether all is done and durable.
@@ -405,7 +471,7 @@ impl Engine {
     }
 
     /// Our own trouble, if there was any: the crawl ends because of it.
-    pub fn trouble(&self) -> Option<&store::Error> {
+    pub fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
     }
 
@@ -424,6 +490,11 @@ impl Engine {
     /// What URLs are thought to be worth.
     pub fn rating(&self) -> &Rating {
         &self.rating
+    }
+
+    /// What the seen test has done.
+    pub fn seen_totals(&self) -> seen::Totals {
+        self.seen.totals()
     }
 
     /// What the archive holds.
@@ -451,7 +522,17 @@ impl Engine {
         self.pool.held()
     }
 
-    /// Time since the crawl began.
+    /// Pages of this run: those that earlier runs of the job had counted are left out.
+    pub fn pages_of_run(&self) -> u64 {
+        self.counts.pages - self.pages_before
+    }
+
+    /// When the first request of this run went out.
+    pub fn first_request(&self) -> Option<Instant> {
+        self.first_request
+    }
+
+    /// Time since this run began.
     pub fn elapsed(&self) -> std::time::Duration {
         self.now.at.since(self.began.at)
     }
@@ -459,9 +540,12 @@ impl Engine {
     /// Deferred work of the turn: pages, look-ups, new visits, the end.
     fn pump(&mut self) {
         self.work_pages();
+        self.work_memory();
+        self.work_checkpoint();
         self.resume();
         self.check_limits();
         self.begin_visits();
+        self.work_queues();
         self.ask_names();
         self.end_if_done();
     }

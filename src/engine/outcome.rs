@@ -6,9 +6,10 @@
 
 use super::contract::{CloseReason, NameFailure};
 use crate::frontier::Retirement;
+use serde::{Deserialize, Serialize};
 
 /// What a fetch came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Outcome {
     /// A whole reply with this status.
     Status(u16),

@@ -7,6 +7,7 @@
 
 use super::Engine;
 use super::fetch::{Fetch, Reply};
+use super::remember::FRESH_MAX;
 use super::settings::Settings;
 use crate::frontier::{Added, Errand, Item};
 use crate::http::coding::{Coding, Codings, Decoder, State};
@@ -329,6 +330,7 @@ impl Engine {
     fn offer_all(&mut self, fetch: &Fetch) {
         let stage = self.meter.enter(Stage::Seen);
         self.choose(fetch);
+        self.trace_page(fetch);
         let bench = &mut self.bench;
         if self.rating.counts_links() {
             let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
@@ -338,12 +340,16 @@ impl Engine {
         for &(place, found) in &bench.wanted {
             let url = bench.batch.get(place);
             let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut bench.key));
+            if let Some(trace) = &mut self.trace {
+                trace.link(url, fingerprint);
+            }
             if self.seen.knows(fingerprint) {
                 continue; // most links lead where others have led: nothing to write down
             }
             found.encode(url.as_str(), &fetch.url, &mut bench.entry);
             self.seen.offer(fingerprint, &bench.entry);
         }
+        self.end_traced_page();
         self.meter.enter(stage);
         for url in std::mem::take(&mut self.redirects_cut) {
             self.cut_redirect(url.view(), fetch);
@@ -387,12 +393,13 @@ impl Engine {
         self.note_unsent(id, &item, super::outcome::Outcome::RedirectLimit);
     }
 
-    /// Queues the first-timers that the seen test lets out.
+    /// Queues first-timers that the seen test lets out; more than a turn's share wait for the next.
     pub(super) fn admit_fresh(&mut self) {
         let stage = self.meter.enter(Stage::Schedule);
         let mut last_via: Option<Rc<str>> = None;
         let mut entry = std::mem::take(&mut self.bench.entry);
-        while let Some(bytes) = self.seen.fresh() {
+        for _ in 0..FRESH_MAX {
+            let Some(bytes) = self.seen.fresh() else { break };
             entry.clear();
             entry.extend_from_slice(bytes);
             let (found, url, via) = Discovery::decode(&entry);

@@ -9,7 +9,7 @@ use crate::http::coding::Codings;
 use crate::http::response::Head;
 use crate::stats::Stage;
 use crate::store::log::Line;
-use crate::store::{self, Capture, Receipt, Tls, Truncated};
+use crate::store::{Capture, Receipt, Tls, Truncated};
 use smallvec::SmallVec;
 
 /// What a byte compressed costs, in bytes received or scanned.
@@ -89,7 +89,8 @@ impl<'a> Attempt<'a> {
 }
 
 impl Engine {
-    /// Writes a fetch down.
+    /// Writes a fetch down; `false` if the disk is full: nothing was written, and the fetch must
+    /// count as not done.
     pub(super) fn record(
         &mut self,
         slot: u32,
@@ -97,7 +98,7 @@ impl Engine {
         reply: &Reply,
         outcome: Outcome,
         aside: Aside<'_>,
-    ) {
+    ) -> bool {
         let stage = self.meter.enter(Stage::Store);
         let conn = self.conns.look(slot);
         let head = (reply.head_bytes > 0).then(|| conn.reader.head());
@@ -111,7 +112,14 @@ impl Engine {
             let kept = self.store.keep(&capture, self.disk.as_mut());
             let weight = if self.settings.store.gzip_level > 0 { GZIP_WEIGHT } else { 1 };
             self.read_bytes = self.read_bytes.saturating_sub(weight * reply.raw.len());
-            receipt = kept.unwrap_or_else(|error| note_trouble(&mut self.trouble, error));
+            match kept {
+                Ok(kept) => receipt = kept,
+                Err(error) => {
+                    self.meet(error);
+                    self.meter.enter(stage);
+                    return false;
+                }
+            }
         }
         let tries = match fetch.item.tries {
             0 => String::new(),
@@ -140,9 +148,43 @@ impl Engine {
             hops: u32::from(fetch.item.hops),
             sitemaps: aside.sitemaps,
         };
-        if let Err(error) = self.store.note(&line, self.disk.as_mut()) {
-            note_trouble::<()>(&mut self.trouble, error);
-        }
+        // A line that could not be written waits.
+        let noted = self.store.note(&line, self.disk.as_mut());
+        drop(annotations);
+        noted.unwrap_or_else(|error| self.meet(error));
+        self.meter.enter(stage);
+        true
+    }
+
+    /// The line of a URL that was in the archive already when the crawl went on.
+    pub(super) fn log_replayed(
+        &mut self,
+        id: ServerId,
+        fetch: &Fetch,
+        reply: &Reply,
+        outcome: Outcome,
+        head: &Head,
+    ) {
+        let stage = self.meter.enter(Stage::Store);
+        let attempt = Attempt { fetch, reply, head: Some(head), outcome };
+        let path = [fetch.item.found_as];
+        let line = Line {
+            time: self.now.unix,
+            status: outcome.verdict().code,
+            size: Some(reply.raw.len() as u64),
+            url: &fetch.url,
+            path: hop_path(&path),
+            via: fetch.item.via.as_deref(),
+            mime: attempt.field("content-type"),
+            annotations: &["replayed"],
+            server: &self.frontier.server(id).origin,
+            visit: u64::from(fetch.visit) + 1,
+            reason: reason(outcome),
+            hops: u32::from(fetch.item.hops),
+            ..Line::default()
+        };
+        let noted = self.store.note(&line, self.disk.as_mut());
+        noted.unwrap_or_else(|error| self.meet(error));
         self.meter.enter(stage);
     }
 
@@ -164,17 +206,10 @@ impl Engine {
             hops: u32::from(item.hops),
             ..Line::default()
         };
-        if let Err(error) = self.store.note(&line, self.disk.as_mut()) {
-            note_trouble::<()>(&mut self.trouble, error);
-        }
+        let noted = self.store.note(&line, self.disk.as_mut());
+        noted.unwrap_or_else(|error| self.meet(error));
         self.meter.enter(stage);
     }
-}
-
-/// The first trouble is the one to be told: the crawl ends because of it.
-fn note_trouble<T>(trouble: &mut Option<store::Error>, error: store::Error) -> Option<T> {
-    trouble.get_or_insert(error);
-    None
 }
 
 /// Replies speak for themselves by their status.

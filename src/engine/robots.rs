@@ -66,7 +66,10 @@ impl Engine {
         let means = if rules.is_some() { means } else { Meaning::Unreachable };
         let rules = rules.unwrap_or_else(Rules::deny_all);
         let sitemaps: Vec<&str> = rules.sitemaps().collect();
-        self.record(slot, &fetch, &reply, outcome, Aside { is_last: true, sitemaps: &sitemaps });
+        if !self.record(slot, &fetch, &reply, outcome, Aside { is_last: true, sitemaps: &sitemaps })
+        {
+            return self.robots_unrecorded(slot, fetch, reply, outcome, (of, hops));
+        }
         match means {
             Meaning::Parse | Meaning::Unavailable => self.robots_known(of, rules),
             Meaning::Follow => self.follow_robots(slot, &fetch, &reply, (of, hops)),
@@ -80,6 +83,25 @@ impl Engine {
             }
         }
         reply.release(&mut self.pool);
+    }
+
+    /// The archive had no room for it: it is asked for again.
+    fn robots_unrecorded(
+        &mut self,
+        slot: u32,
+        fetch: Fetch,
+        reply: Reply,
+        outcome: Outcome,
+        (of, hops): (ServerId, u8),
+    ) {
+        self.counts.uncount(outcome);
+        reply.release(&mut self.pool);
+        if hops == 0 {
+            self.sites[of.index()].robots_again();
+        } else {
+            let id = self.conns.look(slot).server;
+            self.frontier.give_back(id, fetch.item);
+        }
     }
 
     /// The rules of a reply; `None` if its content coding is broken. One that is not known is
@@ -132,7 +154,7 @@ impl Engine {
 
     /// Rules are kept within their budget: the oldest go first, but not those of a server that is
     /// being visited. A server's older entry in the line counts for nothing.
-    fn keep_rules_within(&mut self, of: ServerId, bytes: usize) {
+    pub(super) fn keep_rules_within(&mut self, of: ServerId, bytes: usize) {
         let site = &mut self.sites[of.index()];
         self.rules_bytes = self.rules_bytes - site.rules_bytes + bytes;
         site.rules_bytes = bytes;

@@ -42,6 +42,10 @@ pub struct Settings {
     pub links: links::Settings,
     /// The archive.
     pub store: store::Settings,
+    /// What is kept so that the crawl can go on.
+    pub state: State,
+    /// Whether the stream of discovered URLs is written down.
+    pub trace: bool,
     /// Key of the fingerprints: drawn once per crawl.
     pub fingerprint_key: [u8; 16],
     /// Bytes of replies held at once; beyond, connections are paused.
@@ -53,6 +57,13 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Nothing is kept to go on with: what memory doesn't hold is dropped.
+    pub fn keep_no_state(&mut self) {
+        self.state.crawl = None;
+        self.seen.crawl = None;
+        self.frontier.crawl = None;
+    }
+
     /// The request fields that never change.
     pub(super) fn request(&self) -> Result<Fixed, BadField> {
         let Identity { user_agent, from, codings, fields, .. } = &self.identity;
@@ -83,6 +94,24 @@ impl Settings {
     pub(super) fn store_seed(&self) -> u64 {
         let (low, _) = self.fingerprint_key.split_first_chunk().expect("16 bytes");
         u64::from_le_bytes(*low)
+    }
+}
+
+/// What is kept so that the crawl can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Number of the crawl, which its files carry; `None`: nothing is kept.
+    pub crawl: Option<u64>,
+    /// Time between two checkpoints.
+    pub period: Duration,
+    /// When the disk is full: wait so long before the next try; `None`: the crawl ends.
+    pub full_wait: Option<Duration>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let full_wait = Some(Duration::from_secs(10));
+        Self { crawl: None, period: Duration::from_secs(300), full_wait }
     }
 }
 

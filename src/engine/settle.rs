@@ -1,6 +1,7 @@
 //! What a fetch came to is settled here: log line, record, retry, redirect, links.
 
 use super::Engine;
+use super::counts::Counts;
 use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, ServerFate};
 use super::page::Page;
@@ -67,7 +68,12 @@ impl Engine {
 
     /// A page has its last outcome: it is kept, and what it leads to is followed.
     fn page_settled(&mut self, slot: u32, fetch: Fetch, reply: Reply, outcome: Outcome) {
-        self.record(slot, &fetch, &reply, outcome, Aside { is_last: true, sitemaps: &[] });
+        if !self.record(slot, &fetch, &reply, outcome, Aside { is_last: true, sitemaps: &[] }) {
+            self.counts.uncount(outcome);
+            let id = self.conns.look(slot).server;
+            self.frontier.give_back(id, fetch.item);
+            return reply.release(&mut self.pool);
+        }
         let conn = self.conns.look(slot);
         let status = match outcome {
             Outcome::Status(status) => status,
@@ -75,10 +81,7 @@ impl Engine {
             Outcome::BodyTooLarge => conn.reader.head().status,
             _ => return reply.release(&mut self.pool),
         };
-        if !(300..400).contains(&status) {
-            self.counts.pages += 1;
-            self.counts.quality_millionths += fetch.item.quality.millionths();
-        }
+        count_page(&mut self.counts, &fetch.item, status);
         match Page::of(fetch, reply, status, conn.reader.head(), &self.settings) {
             Ok(page) => {
                 self.backlog_bytes += page.bytes();
@@ -107,5 +110,13 @@ impl Engine {
     pub(super) fn note_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.counts.outcome(outcome);
         self.log_unsent(id, item, outcome);
+    }
+}
+
+/// A page is a last reply that is no redirect.
+pub(super) fn count_page(counts: &mut Counts, item: &Item, status: u16) {
+    if !(300..400).contains(&status) {
+        counts.pages += 1;
+        counts.quality_millionths += item.quality.millionths();
     }
 }

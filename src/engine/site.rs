@@ -3,11 +3,12 @@
 //! stations that own these facts stay strangers.
 
 use super::outcome::Outcome;
+use crate::codec::{Put, Short, Take};
 use crate::frontier::Retirement;
 use crate::http::pipeline::Learnt;
 use crate::robots::Rules;
 use crate::stats::Histogram;
-use crate::time::Instant;
+use crate::time::{Instant, Now, UnixTime};
 use crate::url::UrlRef;
 use std::rc::Rc;
 use std::time::Duration;
@@ -153,6 +154,99 @@ impl Site {
             let milli = kept.as_micros().saturating_mul(1_000) / promised.as_micros();
             kept_milli.add(u64::try_from(milli).unwrap_or(u64::MAX));
         }
+    }
+}
+
+/// What a checkpoint keeps of a server, for the next run.
+///
+/// ```text
+/// number varint | robots.txt u8: 0 unknown, 1 rules, 2 can't be had
+/// | 1 and 2: until u64 (microseconds, UTC) | 1: the rules
+/// | failed tries u8 | can't be had since u64, 0: it can | requests it takes u32, 0: not known
+/// | pipelining barred u8 | failures u8 | given up u8 | if so: what its URLs come to, JSON
+/// ```
+impl Site {
+    /// Whether there is anything that a new one would not have.
+    pub(super) fn is_worth_keeping(&self) -> bool {
+        let knows_robots = matches!(self.robots, Robots::Rules(..) | Robots::Unreachable(_));
+        knows_robots
+            || self.robots_tries > 0
+            || self.robots_failing_since.is_some()
+            || self.learnt != Learnt::default()
+            || self.failures > 0
+            || self.retired_as.is_some()
+    }
+
+    pub(super) fn encode(&self, number: usize, now: Now, out: &mut Vec<u8>) {
+        out.put_varint(number as u64);
+        match &self.robots {
+            Robots::Rules(rules, until) => {
+                out.put_u8(1);
+                out.put_u64(now.unix_of(*until).as_micros());
+                rules.encode(out);
+            }
+            Robots::Unreachable(until) => {
+                out.put_u8(2);
+                out.put_u64(now.unix_of(*until).as_micros());
+            }
+            Robots::Unknown | Robots::Asked | Robots::Elsewhere(_) => out.put_u8(0),
+        }
+        out.put_u8(self.robots_tries);
+        let since = self.robots_failing_since.map(|since| now.unix_of(since).as_micros().max(1));
+        out.put_u64(since.unwrap_or(0));
+        let (allowance, is_barred) = self.learnt.worth_keeping();
+        out.put_u32(allowance);
+        out.put_bool(is_barred);
+        out.put_u8(self.failures);
+        out.put_bool(self.retired_as.is_some());
+        if let Some(outcome) = &self.retired_as {
+            out.put_str(&serde_json::to_string(outcome).expect("a plain value"));
+        }
+    }
+
+    /// The number of the server whose side table comes next.
+    pub(super) fn number_of(take: &mut Take<'_>) -> Result<usize, Short> {
+        take.number()
+    }
+
+    /// Bytes of the rules it knows; 0 if it knows none.
+    pub(super) fn known_rules_bytes(&self) -> usize {
+        match &self.robots {
+            Robots::Rules(rules, _) => rules.size_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Takes in what an earlier run wrote down, its number excepted. No answer about robots.txt is
+    /// believed for longer than `ttl`, whatever the calendar says.
+    pub(super) fn decode(
+        &mut self,
+        take: &mut Take<'_>,
+        ttl: Duration,
+        now: Now,
+    ) -> Result<(), Short> {
+        let until = |us| now.instant_of(UnixTime::from_micros(us), ttl);
+        self.robots = match take.u8()? {
+            0 => Robots::Unknown,
+            1 => {
+                let until = until(take.u64()?);
+                Robots::Rules(Rc::new(Rules::decode(take)?), until)
+            }
+            2 => Robots::Unreachable(until(take.u64()?)),
+            _ => return Err(Short),
+        };
+        self.robots_tries = take.u8()?;
+        // Time before this run can't be told in it: the wait for a server without an answer
+        // starts anew, which asks no more often.
+        self.robots_failing_since = (take.u64()? > 0).then_some(now.at);
+        let (allowance, is_barred) = (take.u32()?, take.bool()?);
+        self.learnt = Learnt::restored(allowance, is_barred);
+        self.failures = take.u8()?;
+        self.retired_as = match take.bool()? {
+            true => Some(serde_json::from_str(take.str()?).map_err(|_| Short)?),
+            false => None,
+        };
+        Ok(())
     }
 }
 

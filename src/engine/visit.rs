@@ -29,14 +29,15 @@ impl Engine {
 
     pub(super) fn may_begin(&self) -> bool {
         !self.is_stopping()
+            && self.pause.is_none()
+            && !self.is_rereading()
             && !self.pool.is_over()
             && self.conns.busy() < self.settings.connections.open_max
             && self.resolving < self.settings.names.in_flight_max
     }
 
     fn begin_visit(&mut self, id: ServerId) {
-        self.weed(id);
-        if self.frontier.peek(id).is_none() {
+        if !self.weed(id) || self.frontier.peek(id).is_none() {
             return self.frontier.hand_back(id, self.now.at);
         }
         if let Some(slot) = self.sites[id.index()].conn {
@@ -162,6 +163,7 @@ impl Engine {
             && !conn.turn.over
             && site.hopeless.is_none()
             && !self.is_stopping()
+            && self.pause.is_none()
             && conn.pipeline.room(&site.learnt, &self.settings.pipeline) > 0
     }
 
@@ -176,26 +178,33 @@ impl Engine {
                 Some(robots_item(id))
             }
             Known::Pending => None,
-            Known::Rules => {
-                self.weed(id);
-                self.frontier.take(id)
-            }
+            Known::Rules => match self.weed(id) {
+                true => self.frontier.take(id),
+                false => None,
+            },
         }
     }
 
-    /// Drops the URLs at the head of a queue that robots.txt forbids, each with its line in the
-    /// log.
-    fn weed(&mut self, id: ServerId) {
-        if !self.settings.robots.obey || !matches!(self.robots_of(id), Known::Rules) {
-            return;
-        }
+    /// Takes what need not be asked for off the head of a queue: what robots.txt forbids, each with
+    /// its line in the log, and what the archive has. `false` if the turn has no more work to give.
+    fn weed(&mut self, id: ServerId) -> bool {
+        let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
         while let Some(item) = self.frontier.peek(id)
             && !item.is_prior()
-            && let Some(outcome) = self.sites[id.index()].forbids(&item.target)
         {
-            let item = self.frontier.take(id).expect("it was looked at");
-            self.note_unsent(id, &item, outcome);
+            if let Some(kept) = self.kept_of(id) {
+                if self.is_rereading() {
+                    return false;
+                }
+                self.replay(id, kept);
+            } else if obeys && let Some(outcome) = self.sites[id.index()].forbids(&item.target) {
+                let item = self.frontier.take(id).expect("it was looked at");
+                self.note_unsent(id, &item, outcome);
+            } else {
+                break;
+            }
         }
+        true
     }
 
     fn send(&mut self, slot: u32, item: Item) {
@@ -216,6 +225,7 @@ impl Engine {
         conn.turn.requests += 1;
         conn.requests += 1;
         self.counts.requests += 1;
+        self.first_request.get_or_insert(self.now.at);
         self.counts.robots += u64::from(item.is_prior());
         self.counts.retries += u64::from(item.tries > 0);
         if conn.turn.requests == 1 {
@@ -339,11 +349,16 @@ impl Engine {
         let origin = &self.frontier.server(id).origin;
         log::info!("{origin}: given up: {}, {}", why.name(), outcome.name());
         for item in self.frontier.retire(id, why, self.now.at) {
-            match item.errand {
-                Errand::Page => self.note_unsent(id, &item, outcome),
-                Errand::Robots(of, _) => {
-                    self.robots_unreachable(of);
-                }
+            self.note_given_up(id, &item, outcome);
+        }
+    }
+
+    /// A URL of a server that was given up.
+    pub(super) fn note_given_up(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+        match item.errand {
+            Errand::Page => self.note_unsent(id, item, outcome),
+            Errand::Robots(of, _) => {
+                self.robots_unreachable(of);
             }
         }
     }

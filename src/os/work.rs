@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn ticket(done: &Done) -> u64 {
-        let Done::Store(done) = done;
+        let Done::Store(done) = done else { panic!("no job of the archive: {done:?}") };
         done.ticket
     }
 

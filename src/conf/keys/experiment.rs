@@ -194,4 +194,5 @@ fn compare(compare: &mut Compare, walk: &mut Walk<'_>) {
     walk.optional_text("across", &mut compare.across, "none", "section.key", key);
     walk.values("values", &mut compare.values, "a list of values of that key");
     walk.count_or("threads", &mut compare.threads, "auto", 1..=1_024);
+    walk.flag("trace", &mut compare.trace);
 }

@@ -1,0 +1,60 @@
+//! The jobs of a checkpoint: what is synced before it counts, and what is removed after.
+
+use super::manifest::Manifest;
+use crate::disk::{Disk, Error};
+use std::fmt;
+
+/// One of them.
+pub struct StateJob {
+    /// A handle of the job's own.
+    pub(super) disk: Box<dyn Disk>,
+    pub(super) task: Task,
+}
+
+#[derive(Debug)]
+pub(super) enum Task {
+    /// Sync these files, then make the checkpoint the one that counts.
+    Publish(Vec<String>, Box<Manifest>),
+    /// Remove files that nothing names any more.
+    Remove(Vec<String>),
+}
+
+/// What came of a [`StateJob`].
+#[derive(Debug)]
+pub struct StateDone {
+    pub(super) published: bool,
+    pub(super) result: Result<(), Error>,
+}
+
+impl fmt::Debug for StateJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateJob").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+impl StateJob {
+    /// Does it.
+    pub fn run(mut self) -> StateDone {
+        let published = matches!(self.task, Task::Publish(..));
+        StateDone { published, result: self.work() }
+    }
+
+    fn work(&mut self) -> Result<(), Error> {
+        match &self.task {
+            Task::Publish(files, manifest) => {
+                for name in files {
+                    self.disk.sync(name)?;
+                }
+                manifest.publish(self.disk.as_mut())
+            }
+            Task::Remove(names) => {
+                for name in names {
+                    if self.disk.len(name)?.is_some() {
+                        self.disk.remove(name)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}

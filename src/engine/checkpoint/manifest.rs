@@ -1,0 +1,181 @@
+//! The one file that tells what a crawl knew at a moment: `state/checkpoint`.
+//!
+//! ```text
+//! sted checkpoint FORMAT CRC32     of what follows, eight hexadecimal digits
+//! {json}                           one line: Manifest
+//! ```
+//!
+//! Law: it is replaced whole, by a rename, when all it names is durable; one with a changed
+//! character, or cut, is told as damage.
+
+use crate::disk::{self, Disk};
+use crate::frame::{Damage, Error, FORMAT, Flaw};
+use crate::store::Position;
+use crate::time::UnixTime;
+use serde::{Deserialize, Serialize};
+
+/// Its name.
+pub(in crate::engine) const NAME: &str = "state/checkpoint";
+/// Its name while it is being written.
+const NEW: &str = "state/checkpoint.new";
+const MAGIC: &str = "sted checkpoint";
+/// Longer ones aren't ours.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// What a checkpoint names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::engine) struct Manifest {
+    /// Counted over the job, from 0: the one before anything was done.
+    pub(in crate::engine) number: u64,
+    /// When: seconds, UTC.
+    pub(in crate::engine) written: String,
+    /// The crawl had been stopped in order, and nothing was done since.
+    pub(in crate::engine) clean: bool,
+    /// There was nothing left to fetch.
+    pub(in crate::engine) finished: bool,
+    /// Key of the crawl's fingerprints, in hexadecimal digits.
+    pub(in crate::engine) key: String,
+    /// The archive held all captures before this place.
+    pub(in crate::engine) archive_serial: u32,
+    /// Bytes of that file.
+    pub(in crate::engine) archive_offset: u64,
+    /// The file with what was in memory; none in the first checkpoint.
+    pub(in crate::engine) snapshot: Option<String>,
+    /// All files of the state, and how many bytes of each count.
+    pub(in crate::engine) files: Vec<(String, u64)>,
+}
+
+impl Manifest {
+    /// The one before anything was done: from here on the job can be gone on with.
+    pub(in crate::engine) fn first(key: [u8; 16], now: UnixTime) -> Self {
+        let written = now.civil().to_seconds();
+        Self { written, key: digits_of(key), ..Self::default() }
+    }
+
+    pub(in crate::engine) fn key(&self) -> Option<[u8; 16]> {
+        let mut key = [0; 16];
+        let digits = self.key.as_bytes();
+        if digits.len() != 32 {
+            return None;
+        }
+        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(key)
+    }
+
+    pub(in crate::engine) fn archive(&self) -> Position {
+        Position { serial: self.archive_serial, offset: self.archive_offset }
+    }
+
+    /// How many bytes of a file count.
+    pub(in crate::engine) fn bytes_of(&self, name: &str) -> Option<u64> {
+        self.files.iter().find(|(file, _)| file == name).map(|(_, bytes)| *bytes)
+    }
+
+    /// Makes it the one that counts. All it names must be durable.
+    pub(in crate::engine) fn publish(&self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        if disk.len(NEW)?.is_some() {
+            disk.remove(NEW)?;
+        }
+        disk.append(NEW, self.text().as_bytes())?;
+        disk.sync(NEW)?;
+        disk.rename(NEW, NAME)?;
+        disk.sync(NAME)
+    }
+
+    fn text(&self) -> String {
+        let json = serde_json::to_string(self).expect("plain values");
+        format!("{MAGIC} {FORMAT} {:08x}\n{json}\n", libdeflater::crc32(json.as_bytes()))
+    }
+
+    /// Reads it; `None` if there is none.
+    pub(in crate::engine) fn find(disk: &mut dyn Disk) -> Result<Option<Self>, Error> {
+        let Some(bytes) = disk.len(NAME)? else { return Ok(None) };
+        let damage = |flaw| Damage { name: NAME.to_owned(), offset: 0, flaw };
+        let bytes = Some(bytes).filter(|bytes| *bytes < BYTES_MAX);
+        let bytes = bytes.ok_or_else(|| damage(Flaw::Senseless))?;
+        let mut text = vec![0; usize::try_from(bytes).expect("capped")];
+        let mut filled = 0;
+        while filled < text.len() {
+            match disk.read_at(NAME, filled as u64, &mut text[filled..])? {
+                0 => return Err(damage(Flaw::Cut).into()),
+                more => filled += more,
+            }
+        }
+        Self::parse(&text).map(Some).map_err(|flaw| damage(flaw).into())
+    }
+
+    fn parse(text: &[u8]) -> Result<Self, Flaw> {
+        let text = std::str::from_utf8(text).map_err(|_| Flaw::Changed)?;
+        let (head, rest) = text.split_once('\n').ok_or(Flaw::Cut)?;
+        let mut words = head.strip_prefix(MAGIC).ok_or(Flaw::Changed)?.split(' ');
+        let (blank, format, sum) = (words.next(), words.next(), words.next());
+        let format: u16 = format.and_then(|word| word.parse().ok()).ok_or(Flaw::Changed)?;
+        if format > FORMAT {
+            return Err(Flaw::Newer(format));
+        }
+        let json = rest.strip_suffix('\n').ok_or(Flaw::Cut)?;
+        let right = format!("{:08x}", libdeflater::crc32(json.as_bytes()));
+        if blank != Some("") || words.next().is_some() || sum != Some(&*right) {
+            return Err(Flaw::Changed);
+        }
+        let manifest: Self = serde_json::from_str(json).map_err(|_| Flaw::Senseless)?;
+        let has_key = manifest.key().is_some();
+        if format == FORMAT && has_key { Ok(manifest) } else { Err(Flaw::Senseless) }
+    }
+}
+
+/// The digits of a key.
+pub(in crate::engine) fn digits_of(key: [u8; 16]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::memory::Memory;
+
+    fn sample() -> Manifest {
+        Manifest {
+            number: 7,
+            written: "2026-11-20T09:38:49Z".to_owned(),
+            key: digits_of([9; 16]),
+            snapshot: Some("state/snapshot-7".to_owned()),
+            files: vec![("state/snapshot-7".to_owned(), 123)],
+            ..Manifest::default()
+        }
+    }
+
+    #[test]
+    fn the_last_one_published_is_found() {
+        let mut disk = Memory::default();
+        assert_eq!(Manifest::find(&mut disk).unwrap(), None);
+        for number in [7, 8] {
+            let manifest = Manifest { number, ..sample() };
+            manifest.publish(&mut disk).unwrap();
+            assert_eq!(Manifest::find(&mut disk).unwrap(), Some(manifest));
+        }
+        assert_eq!(disk.names(), [NAME]);
+    }
+
+    #[test]
+    fn every_change_and_every_cut_is_told() {
+        let text = sample().text();
+        assert_eq!(Manifest::parse(text.as_bytes()), Ok(sample()));
+        for place in 0..text.len() {
+            assert!(Manifest::parse(&text.as_bytes()[..place]).is_err(), "cut at {place}");
+            for bit in 0..8 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[place] ^= 1 << bit;
+                assert!(Manifest::parse(&bytes).is_err(), "bit {bit} of {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_told() {
+        let text = sample().text().replacen("checkpoint 1", "checkpoint 2", 1);
+        assert_eq!(Manifest::parse(text.as_bytes()), Err(Flaw::Newer(2)));
+    }
+}

@@ -1,0 +1,371 @@
+//! Checkpoints: what the crawl knows at one instant, written down while it goes on.
+//!
+//! 1. *Wanted*: a period is over, or the crawl ends. Nothing happens until no page is half-way and
+//!    no batch of the seen test is being merged.
+//! 2. *The instant*: every station says what its state consists of; URLs under way count as
+//!    waiting. From here on a server that is about to change is written first.
+//! 3. *Written*: servers, some in each turn, to `state/snapshot-N`.
+//! 4. *Published*: a job syncs all files of the state and replaces `state/checkpoint`. Then what
+//!    no checkpoint names any more is removed.
+//!
+//! ```text
+//! state/snapshot-N   role Snapshot; frames in this order:
+//!   1  counters of the crawl, JSON
+//!   2  the seen test's own state       3  the frontier's own state
+//!   4  a capture not yet read back     fingerprint u64, its places in the archive
+//!   5  a server's side table           see engine::site
+//!   6  what was learnt of qualities    see rating::inlinks, rating::opic
+//!   16 to 31  servers and their queues, see frontier
+//! ```
+//!
+//! Laws: a checkpoint that counts names only what is durable; a failed one changes nothing.
+//! Cost: a turn writes `SLICE_BYTES` at most; one pass over what is in memory each period.
+
+mod job;
+pub(super) mod manifest;
+
+pub use job::{StateDone, StateJob};
+
+use super::Engine;
+use super::conn::Phase;
+use super::contract::{Action, Job};
+use crate::codec::Put;
+use crate::disk::Disk;
+use crate::frame::{self, Role};
+use crate::frontier::{Errand, Item, ServerId};
+use crate::tail::Tail;
+use crate::time::Instant;
+use job::Task;
+use manifest::{Manifest, digits_of};
+use std::time::Duration;
+
+/// Kinds of frames in a snapshot; the frontier has its own from 16 on.
+pub(super) const COUNTS: u8 = 1;
+pub(super) const SEEN: u8 = 2;
+pub(super) const FRONTIER: u8 = 3;
+pub(super) const KEPT: u8 = 4;
+pub(super) const SITE: u8 = 5;
+pub(super) const RATING: u8 = 6;
+
+/// Bytes of a snapshot that one turn makes.
+const SLICE_BYTES: usize = 256 << 10;
+/// Bytes that are handed to the disk at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The checkpoints of a crawl that keeps its state.
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    crawl: u64,
+    key: [u8; 16],
+    period: Duration,
+    /// When the next one is wanted.
+    next: Instant,
+    stage: Stage,
+    /// Of the last one tried.
+    number: u64,
+    /// The snapshot that counts.
+    snapshot: Option<String>,
+    /// Files of failed ones.
+    stale: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Resting,
+    Wanted,
+    Writing(Box<Writing>),
+    /// The job that makes it count is under way.
+    Publishing,
+}
+
+/// A checkpoint that is being written.
+#[derive(Debug)]
+struct Writing {
+    manifest: Manifest,
+    tail: Tail,
+    /// Servers that had a side table at its instant, and the next to be written.
+    sites: usize,
+    next_site: usize,
+    servers_done: bool,
+    ended: bool,
+    /// What the archive must have made durable first.
+    captures: u64,
+    log_lines: u64,
+}
+
+impl Checkpoints {
+    pub(super) fn new(crawl: u64, key: [u8; 16], period: Duration, now: Instant) -> Self {
+        Self {
+            crawl,
+            key,
+            period,
+            next: now + period,
+            stage: Stage::Resting,
+            number: 0,
+            snapshot: None,
+            stale: Vec::new(),
+        }
+    }
+
+    /// Goes on from the one that was found.
+    pub(super) fn go_on(&mut self, found: &Manifest) {
+        self.number = found.number;
+        self.snapshot.clone_from(&found.snapshot);
+    }
+
+    /// When there is something to be done for it.
+    fn deadline(&self) -> Option<Instant> {
+        match &self.stage {
+            Stage::Resting => Some(self.next),
+            // The rest of it, in the next turn; but the archive says when it is durable.
+            Stage::Writing(writing) if !writing.ended => Some(Instant::ZERO),
+            Stage::Wanted | Stage::Writing(_) | Stage::Publishing => None,
+        }
+    }
+
+    pub(super) fn is_resting(&self) -> bool {
+        matches!(self.stage, Stage::Resting)
+    }
+
+    fn is_wanted(&self) -> bool {
+        matches!(self.stage, Stage::Wanted)
+    }
+}
+
+impl Engine {
+    /// When a checkpoint wants to be gone on with; nothing while the disk is full or the crawl
+    /// ends, which begins its last one by itself.
+    pub(super) fn checkpoint_deadline(&self) -> Option<Instant> {
+        let own = self.checkpoints.as_ref()?;
+        let idle = self.is_stopping() && own.is_resting();
+        own.deadline().filter(|_| self.pause.is_none() && !idle)
+    }
+
+    /// A period may be over.
+    pub(super) fn expire_checkpoint(&mut self) {
+        let now = self.now.at;
+        let is_crawling = !self.is_stopping() && self.pause.is_none();
+        if is_crawling
+            && self.checkpoints.as_ref().is_some_and(|own| own.is_resting() && own.next <= now)
+        {
+            self.want_checkpoint();
+        }
+    }
+
+    /// A checkpoint is to be made as soon as there is a moment for it.
+    pub(super) fn want_checkpoint(&mut self) {
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.stage = Stage::Wanted;
+            self.seen.hold(true);
+        }
+    }
+
+    /// Whether bytes must wait so that the pages at hand can be worked off.
+    pub(super) fn is_clearing(&self) -> bool {
+        self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
+            && self.seen.is_quiet()
+            && !self.pages.is_empty()
+    }
+
+    /// The next step of a checkpoint, if one is under way.
+    pub(super) fn work_checkpoint(&mut self) {
+        if self.pause.is_some() {
+            return;
+        }
+        match self.checkpoints.as_ref().map(|own| &own.stage) {
+            Some(Stage::Wanted) if self.pages.is_empty() && self.seen.is_quiet() => {
+                self.begin_checkpoint();
+            }
+            Some(Stage::Writing(_)) => self.write_checkpoint(),
+            _ => {}
+        }
+    }
+
+    /// The instant that the checkpoint is of.
+    fn begin_checkpoint(&mut self) {
+        // What can fail comes first: after it the stations only say what is so.
+        let disk = self.disk.as_mut();
+        let flushed = self.seen.write(true, disk).and_then(|()| self.frontier.write(true, disk));
+        if let Err(error) = flushed {
+            return self.meet(error);
+        }
+        let flights = self.flights();
+        let disk = self.disk.as_mut();
+        self.frontier.begin_snapshot(flights, self.now);
+        let marks = self.seen.mark(disk).and_then(|seen| Ok((seen, self.frontier.mark(disk)?)));
+        let (seen, frontier) = match marks {
+            Ok(marks) => marks,
+            Err(error) => {
+                self.trouble.get_or_insert(error.into());
+                return;
+            }
+        };
+        let archive = self.store.position();
+        let totals = self.store.totals();
+        let checkpoints = self.checkpoints.as_mut().expect("one is wanted");
+        checkpoints.number += 1;
+        let name = format!("state/snapshot-{}", checkpoints.number);
+        let manifest = Manifest {
+            number: checkpoints.number,
+            written: self.now.unix.civil().to_seconds(),
+            clean: self.ending.is_closing(),
+            finished: self.ending.is_exhausted(),
+            key: digits_of(checkpoints.key),
+            archive_serial: archive.serial,
+            archive_offset: archive.offset,
+            snapshot: Some(name.clone()),
+            files: [seen.files, frontier.files].concat(),
+        };
+        let mut tail = Tail::new(name, 0);
+        let out = &mut tail.pending;
+        frame::push_opening(Role::Snapshot, checkpoints.crawl, out);
+        let counts = serde_json::to_vec(&self.counts).expect("plain values");
+        frame::push(COUNTS, &counts, out);
+        frame::push(SEEN, &seen.state, out);
+        frame::push(FRONTIER, &frontier.state, out);
+        self.rating.encode(&mut |piece| frame::push(RATING, piece, out));
+        for (fingerprint, kept) in self.replays.waiting() {
+            frame::push_with(KEPT, out, |out| {
+                out.put_u64(fingerprint.0);
+                kept.encode(out);
+            });
+        }
+        checkpoints.stage = Stage::Writing(Box::new(Writing {
+            manifest,
+            tail,
+            sites: self.sites.len(),
+            next_site: 0,
+            servers_done: false,
+            ended: false,
+            captures: totals.captures,
+            log_lines: totals.log_lines,
+        }));
+        self.seen.hold(false);
+    }
+
+    /// URLs under way: they count as waiting. robots.txt of a server is asked for again anyway.
+    fn flights(&self) -> Vec<(ServerId, Item)> {
+        let mut flights = Vec::new();
+        for slot in self.conns.slots() {
+            let conn = self.conns.look(slot);
+            if conn.phase != Phase::Active {
+                continue;
+            }
+            let own = |item: &Item| item.errand == Errand::Robots(conn.server, 0);
+            let items = conn.flight.iter().map(|fetch| &fetch.item).filter(|item| !own(item));
+            flights.extend(items.map(|item| (conn.server, item.clone())));
+        }
+        flights
+    }
+
+    /// Some more of the snapshot; then the job that makes it count.
+    fn write_checkpoint(&mut self) {
+        let Some(own) = &mut self.checkpoints else { return };
+        let stage = std::mem::replace(&mut own.stage, Stage::Resting);
+        let Stage::Writing(mut writing) = stage else { unreachable!("only then it is called") };
+        self.push_some(&mut writing);
+        let is_due = writing.tail.pending.len() >= PIECE_BYTES || writing.ended;
+        if is_due && let Err(error) = writing.tail.flush(self.disk.as_mut(), 2 * PIECE_BYTES) {
+            self.put_stage(Stage::Writing(writing));
+            return self.meet(error);
+        }
+        if writing.ended && self.is_archive_durable(&writing) {
+            self.publish(*writing);
+        } else {
+            self.put_stage(Stage::Writing(writing));
+        }
+    }
+
+    fn put_stage(&mut self, stage: Stage) {
+        self.checkpoints.as_mut().expect("it is under way").stage = stage;
+    }
+
+    fn push_some(&mut self, writing: &mut Writing) {
+        let out = &mut writing.tail.pending;
+        let most = out.len() + SLICE_BYTES;
+        if !writing.servers_done {
+            writing.servers_done = self.frontier.snapshot_some(SLICE_BYTES, out);
+            return;
+        }
+        while writing.next_site < writing.sites && out.len() < most {
+            let site = &self.sites[writing.next_site];
+            if site.is_worth_keeping() {
+                frame::push_with(SITE, out, |out| site.encode(writing.next_site, self.now, out));
+            }
+            writing.next_site += 1;
+        }
+        writing.ended = writing.next_site == writing.sites;
+    }
+
+    /// What was settled before the instant must be durable before the checkpoint that counts it as
+    /// settled. Sees to it that it will be.
+    fn is_archive_durable(&mut self, writing: &Writing) -> bool {
+        let totals = self.store.totals();
+        let is_durable =
+            totals.committed >= writing.captures && totals.log_synced >= writing.log_lines;
+        if !is_durable && !self.syncing {
+            self.sync_store_now();
+        }
+        is_durable
+    }
+
+    fn publish(&mut self, writing: Writing) {
+        let Writing { mut manifest, tail, .. } = writing;
+        manifest.files.push((tail.name().to_owned(), tail.len()));
+        let files = manifest.files.iter().map(|(name, _)| name.clone()).collect();
+        let task = Task::Publish(files, Box::new(manifest));
+        self.put_stage(Stage::Publishing);
+        let job = StateJob { disk: self.disk.handle(), task };
+        self.actions.push_back(Action::Work(Job::State(job)));
+    }
+
+    /// A job of the checkpoints is done.
+    pub(super) fn state_worked(&mut self, done: StateDone) {
+        if !done.published {
+            if let Err(error) = done.result {
+                // The next start removes what this one could not.
+                log::warn!("{error}");
+            }
+            return;
+        }
+        let Some(own) = &mut self.checkpoints else { return };
+        own.stage = Stage::Resting;
+        own.next = self.now.at + own.period;
+        let name = format!("state/snapshot-{}", own.number);
+        if let Err(error) = done.result {
+            own.stale.push(name);
+            own.next = self.now.at;
+            return self.meet(error);
+        }
+        let mut names = std::mem::take(&mut own.stale);
+        names.extend(own.snapshot.replace(name));
+        names.extend(self.seen.settled());
+        names.extend(self.frontier.settled());
+        log::debug!("checkpoint {} is on disk", own.number);
+        self.counts.checkpoints += 1;
+        if !names.is_empty() {
+            let job = StateJob { disk: self.disk.handle(), task: Task::Remove(names) };
+            self.actions.push_back(Action::Work(Job::State(job)));
+        }
+    }
+}
+
+/// Removes what a run before this one left under `state/` and the checkpoint doesn't name.
+pub(super) fn remove_strays(
+    found: &Manifest,
+    disk: &mut dyn Disk,
+) -> Result<(), crate::disk::Error> {
+    for folder in ["state", "state/seen", "state/frontier"] {
+        let names = match disk.list(folder) {
+            Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => continue,
+            listed => listed?,
+        };
+        for name in names {
+            let path = format!("{folder}/{name}");
+            if path != manifest::NAME && found.bytes_of(&path).is_none() {
+                disk.remove(&path)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! What memory doesn't hold: the jobs of the seen test and of the frontier, and the bytes that
+//! they leave for the disk.
+//!
+//! Both stations only gather what is to be written; here it is brought to the disk, where it may
+//! fail, and jobs are handed out, one of each at a time. First-timers of a merge come back some in
+//! each turn.
+
+use super::Engine;
+use super::contract::{Action, Job};
+use super::outcome::Outcome;
+use crate::frontier::{FrontierDone, ServerId, ServerState};
+use crate::seen::SeenDone;
+
+/// First-timers queued in one turn beside those of the turn's own pages.
+pub(super) const FRESH_MAX: usize = 1_000;
+/// URLs for each connection below which a frontier without a ready server starves.
+const STARVING_URLS: usize = 4;
+
+impl Engine {
+    /// Takes the next steps.
+    pub(super) fn work_memory(&mut self) {
+        if self.seen.has_fresh() {
+            self.admit_fresh();
+        }
+        if self.pause.is_some() || self.trouble.is_some() {
+            return;
+        }
+        if self.is_starving() {
+            self.seen.hasten();
+        }
+        let disk = self.disk.as_mut();
+        if let Err(error) = self.seen.write(false, disk) {
+            return self.meet(error);
+        }
+        match self.seen.job(self.disk.as_mut()) {
+            Ok(Some(job)) => self.actions.push_back(Action::Work(Job::Seen(job))),
+            Ok(None) => {}
+            Err(error) => self.meet(error),
+        }
+    }
+
+    /// Whether slots stay empty for want of URLs.
+    fn is_starving(&self) -> bool {
+        let few = STARVING_URLS * self.settings.connections.open_max;
+        !self.is_stopping() && self.frontier.ready() == 0 && self.frontier.urls() < few
+    }
+
+    /// A job of the seen test is done. What failed for want of room is done again after the pause.
+    pub(super) fn seen_worked(&mut self, done: SeenDone) {
+        if let Err(error) = self.seen.worked(done) {
+            self.meet(error);
+        }
+    }
+
+    /// Ends of queues go to the disk and come back. To be called after visits have begun: a server
+    /// whose next URL is on disk is asked for by what came before.
+    pub(super) fn work_queues(&mut self) {
+        while let Some((id, item)) = self.frontier.given_up() {
+            self.note_given_up(id, &item, self.given_up_as(id));
+        }
+        if self.pause.is_some() || self.trouble.is_some() {
+            return;
+        }
+        if let Err(error) = self.frontier.write(false, self.disk.as_mut()) {
+            return self.meet(error);
+        }
+        if let Some(job) = self.frontier.job(self.disk.as_ref()) {
+            self.actions.push_back(Action::Work(Job::Frontier(job)));
+        }
+    }
+
+    /// Queues have been read back. What can't be read ends the crawl.
+    pub(super) fn queues_worked(&mut self, done: FrontierDone) {
+        if let Err(error) = self.frontier.worked(done, self.now.at) {
+            self.meet(error);
+        }
+    }
+
+    /// What the URLs of a server that was given up come to.
+    fn given_up_as(&self, id: ServerId) -> Outcome {
+        let told = self.sites[id.index()].retired_as;
+        told.unwrap_or_else(|| match self.frontier.server(id).state {
+            ServerState::Retired(why) => Outcome::ServerRetired(why),
+            state => unreachable!("a server that is {state:?} was not given up"),
+        })
+    }
+}

@@ -1,0 +1,248 @@
+//! Going on: from the files of a job back to a crawl, as of its last checkpoint and what the
+//! archive holds since.
+//!
+//! Laws: what a durable checkpoint names is restored whole, or the file that isn't is told with
+//! the offset; until the first checkpoint of this run a crash goes back to the same one; a crawl
+//! that was not stopped in order owes every server its longest rest.
+//! Cost: the snapshot is read once, the index of the archive as far as it is newer.
+
+use super::checkpoint::manifest::Manifest;
+use super::checkpoint::{self, Checkpoints, remove_strays};
+use super::settings::Settings;
+use super::site::{Known, Site};
+use super::{Engine, Error};
+use crate::codec::Take;
+use crate::disk::Disk;
+use crate::frame::{self, Flaw, Frame, Reader, Role};
+use crate::frontier::{Frontier, ServerId};
+use crate::seeds::Seed;
+use crate::seen::Seen;
+use crate::stats::Meter;
+use crate::store::Kept;
+use crate::time::{Now, UnixTime};
+use crate::url::{Fingerprint, UrlRef};
+
+/// A crawl that is on the disk.
+#[derive(Clone, Debug)]
+pub struct Earlier(Manifest);
+
+impl Earlier {
+    /// The one that is there, if there is one.
+    ///
+    /// # Errors
+    /// Its checkpoint can't be read, or was written by a newer program.
+    pub fn find(disk: &mut dyn Disk) -> Result<Option<Self>, frame::Error> {
+        Ok(Manifest::find(disk)?.map(Self))
+    }
+
+    /// The state of a job made anew from its archive, whatever was there: the crawl goes on as if
+    /// it had just begun, with all that the archive holds read back and none of it asked for again.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn rebuild(
+        key: [u8; 16],
+        now: UnixTime,
+        disk: &mut dyn Disk,
+    ) -> Result<Self, crate::disk::Error> {
+        let manifest = Manifest::first(key, now);
+        manifest.publish(disk)?;
+        Ok(Self(manifest))
+    }
+
+    /// Key of its fingerprints: that of the crawl that goes on with it.
+    pub fn key(&self) -> [u8; 16] {
+        self.0.key().expect("one without was refused")
+    }
+
+    /// Whether it had nothing left to fetch.
+    pub fn is_finished(&self) -> bool {
+        self.0.finished
+    }
+
+    /// Whether it was stopped in order.
+    pub fn is_clean(&self) -> bool {
+        self.0.clean
+    }
+
+    /// When its checkpoint was made: seconds, UTC; nothing if it hadn't begun.
+    pub fn written(&self) -> &str {
+        &self.0.written
+    }
+}
+
+impl Engine {
+    /// A crawl that keeps its state on this disk: the one that is there goes on, else a new one
+    /// begins. Its settings must have the key of the one that is there ([`Earlier::key`]).
+    ///
+    /// # Errors
+    /// As [`Engine::new`]; and a file of the state that can't be read.
+    pub fn open(
+        settings: Settings,
+        seeds: &[Seed],
+        mut disk: Box<dyn Disk>,
+        meter: Meter,
+        now: Now,
+    ) -> Result<Self, Error> {
+        let Some(crawl) = settings.state.crawl else {
+            return Self::new(settings, seeds, disk, meter, now);
+        };
+        let earlier = Earlier::find(disk.as_mut()).map_err(Error::State)?;
+        let (key, period) = (settings.fingerprint_key, settings.state.period);
+        if let Some(earlier) = &earlier {
+            assert_eq!(earlier.key(), key, "a crawl goes on with its own key");
+        }
+        let durable = earlier.as_ref().map_or_else(Default::default, |Earlier(it)| it.archive());
+        let mut engine = Self::bare(durable, settings, seeds, disk, meter, now)?;
+        let mut checkpoints = Checkpoints::new(crawl, key, period, now.at);
+        match earlier {
+            Some(Earlier(found)) => {
+                checkpoints.go_on(&found);
+                engine.checkpoints = Some(checkpoints);
+                engine.go_on(&found, crawl, now)?;
+            }
+            None => {
+                Manifest::first(key, now.unix).publish(engine.disk.as_mut()).map_err(disk_error)?;
+                engine.checkpoints = Some(checkpoints);
+            }
+        }
+        seeds.iter().for_each(|seed| engine.seed(now, seed));
+        Ok(engine)
+    }
+
+    fn go_on(&mut self, found: &Manifest, crawl: u64, now: Now) -> Result<(), Error> {
+        remove_strays(found, self.disk.as_mut()).map_err(disk_error)?;
+        if found.snapshot.is_some() {
+            self.restore(found, crawl, now).map_err(Error::State)?;
+        }
+        if found.clean {
+            // From the first request on a crash is a crash.
+            let unclean = Manifest { clean: false, finished: false, ..found.clone() };
+            unclean.publish(self.disk.as_mut()).map_err(disk_error)?;
+        } else {
+            self.keep_quiet();
+            self.list_replays(found)?;
+        }
+        Ok(())
+    }
+
+    /// Everything as of the checkpoint.
+    fn restore(&mut self, found: &Manifest, crawl: u64, now: Now) -> Result<(), frame::Error> {
+        let name = found.snapshot.as_deref().expect("there is one");
+        let mut disk = self.disk.handle();
+        let disk = disk.as_mut();
+        let end = found.bytes_of(name);
+        let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
+        let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
+        let mut offset = reader.offset();
+        while let Some(frame) = reader.next(disk)? {
+            let taken = match frame.kind {
+                checkpoint::SEEN => {
+                    self.seen = Seen::restore(self.settings.seen.clone(), frame.payload, disk)?;
+                    Ok(())
+                }
+                checkpoint::FRONTIER => {
+                    let settings = self.settings.frontier.clone();
+                    self.frontier = Frontier::restore(settings, frame.payload, disk)?;
+                    Ok(())
+                }
+                _ => self.take_frame(&frame, &mut sites),
+            };
+            taken.map_err(|flaw| reader.damage(offset, flaw))?;
+            offset = reader.offset();
+        }
+        let ended =
+            self.frontier.restored(found.clean, now).and_then(|()| self.side_tables(&sites));
+        ended.map_err(|flaw| reader.damage(offset, flaw).into())
+    }
+
+    fn take_frame(
+        &mut self,
+        frame: &Frame<'_>,
+        sites: &mut Vec<(usize, Vec<u8>)>,
+    ) -> Result<(), Flaw> {
+        let mut take = Take::new(frame.payload);
+        match frame.kind {
+            checkpoint::COUNTS => {
+                self.counts = serde_json::from_slice(frame.payload).map_err(|_| Flaw::Senseless)?;
+                self.pages_before = self.counts.pages;
+            }
+            checkpoint::KEPT => {
+                let fingerprint = Fingerprint(take.u64()?);
+                self.replays.add(fingerprint, Kept::decode(&mut take)?);
+            }
+            checkpoint::RATING => self.rating.decode(frame.payload)?,
+            checkpoint::SITE => {
+                sites.push((Site::number_of(&mut take)?, take.rest().to_vec()));
+            }
+            _ => {
+                self.frontier.restore_frame(frame)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The side table of every server: what its origin says, and what was known of it.
+    fn side_tables(&mut self, known: &[(usize, Vec<u8>)]) -> Result<(), Flaw> {
+        for index in 0..self.frontier.servers() {
+            let id = ServerId::from_index(index);
+            let origin = format!("{}/", self.frontier.server(id).origin);
+            let url = UrlRef::from_canonical(origin.as_bytes()).ok_or(Flaw::Senseless)?;
+            let mut site = Site::new(url);
+            site.rests(self.now.at, self.frontier.server(id).due);
+            self.sites.push(site);
+        }
+        for (number, bytes) in known {
+            let site = self.sites.get_mut(*number).ok_or(Flaw::Senseless)?;
+            site.decode(&mut Take::new(bytes), self.settings.robots.ttl, self.now)?;
+            let rules_bytes = site.known_rules_bytes();
+            if rules_bytes > 0 {
+                let id = ServerId::from_index(*number);
+                self.keep_rules_within(id, rules_bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// What Crawl-delay was found since the checkpoint nobody knows: where none was known then, the
+    /// longest that is obeyed is waited for, beside the longest rest of our own.
+    fn keep_quiet(&mut self) {
+        let obeys = self.settings.robots.obey;
+        let crawl_delay = Some(self.settings.robots.crawl_delay_max).filter(|_| obeys);
+        let until = self.now.at + self.settings.frontier.full_rest(crawl_delay);
+        self.frontier.keep_new_quiet(until);
+        for index in 0..self.sites.len() {
+            let id = ServerId::from_index(index);
+            if obeys && self.sites[index].known(self.now.at) != Known::Rules {
+                self.frontier.snooze(id, until, self.now.at);
+            }
+            self.sites[index].rests(self.now.at, self.frontier.server(id).due);
+        }
+    }
+
+    /// What the archive holds since the checkpoint: it is read back when its turn comes.
+    fn list_replays(&mut self, found: &Manifest) -> Result<(), Error> {
+        let (keys, fingerprinter) = (&self.keys, &self.fingerprinter);
+        let (replays, mut key) = (&mut self.replays, Vec::new());
+        let mut tell = |url: &str, kept| {
+            if let Some(url) = UrlRef::from_canonical(url.as_bytes())
+                && url.target() != ROBOTS
+            {
+                replays.add(fingerprinter.of(keys.key(url, &mut key)), kept);
+            }
+        };
+        let disk = self.disk.as_mut();
+        self.store.since(found.archive(), disk, &mut tell).map_err(Error::Store)?;
+        if !self.replays.is_empty() {
+            log::info!("{} replies since the checkpoint are in the archive", self.replays.len());
+        }
+        Ok(())
+    }
+}
+
+/// Asked for again if it isn't in the checkpoint: who knows for whom it was asked.
+const ROBOTS: &str = "/robots.txt";
+
+fn disk_error(error: crate::disk::Error) -> Error {
+    Error::State(error.into())
+}
