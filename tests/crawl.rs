@@ -88,7 +88,7 @@ fn a_signal_finishes_what_is_under_way() {
 }
 
 #[test]
-fn a_job_is_one_process_and_is_not_begun_twice() {
+fn a_job_is_one_process_and_is_not_begun_by_who_cannot_go_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let conf = write_conf(folder.path(), "");
     let (child, _lines) = start(&conf);
@@ -97,12 +97,17 @@ fn a_job_is_one_process_and_is_not_begun_twice() {
     assert!(second.err.contains(&child.id().to_string()), "names the process: {}", second.err);
     signal(&child, libc::SIGINT);
     assert_eq!(child.wait_with_output().expect("it ends").status.code(), Some(11));
-    let before = fs::read(folder.path().join("job/crawl.log")).expect("the log");
-    let again = Run::of(sted(&["crawl", &conf]).output().expect("starts"));
-    assert_eq!(again.code, Some(5), "{}", again.err);
-    assert!(again.err.contains("earlier crawl"), "{}", again.err);
-    let after = fs::read(folder.path().join("job/crawl.log")).expect("the log");
-    assert_eq!(before, after, "an earlier crawl is not touched");
+    let log = || fs::read(folder.path().join("job/crawl.log")).expect("the log");
+    let before = log();
+    let refused = |conf: &str, why: &str| {
+        let again = Run::of(sted(&["crawl", conf]).output().expect("starts"));
+        assert_eq!(again.code, Some(5), "{}", again.err);
+        assert!(again.err.contains(why), "{}", again.err);
+        assert_eq!(log(), before, "an earlier crawl is not touched");
+    };
+    refused(&write_conf(folder.path(), "[state]\nkeep = false"), "state.keep");
+    fs::remove_dir_all(folder.path().join("job/state")).expect("it was kept");
+    refused(&conf, "without a checkpoint");
 }
 
 #[test]

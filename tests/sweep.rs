@@ -53,18 +53,31 @@ fn two_runs_of_a_seed_are_the_same_to_the_byte() {
 #[test]
 #[ignore = "the full sweep is run by hand: make sim"]
 fn sweep() {
-    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    if let Some(seed) = number("STED_SIM_SEED") {
+    if let Some(seed) = asked("STED_SIM_SEED") {
         println!("{}", Plan::of(seed).text);
         return judge_all(&[seed]);
     }
-    let seeds: Vec<u64> = (1..=number("STED_SIM_N").unwrap_or(1_000)).collect();
+    let seeds: Vec<u64> = (1..=asked("STED_SIM_N").unwrap_or(1_000)).collect();
     judge_all(&seeds);
     println!("{} seeds, no law broken", seeds.len());
 }
 
-/// Runs all seeds, as many at once as there are cores.
+/// Runs all seeds.
 fn judge_all(seeds: &[u64]) {
+    each(
+        seeds,
+        |seed| run(seed, false).verdict,
+        |seed| format!("(make sim SEED={seed}) {}", Plan::of(seed).text),
+    );
+}
+
+/// Judges all seeds, as many at once as there are cores; tells of those that failed with their
+/// plan.
+pub fn each(
+    seeds: &[u64],
+    judge: impl Fn(u64) -> Result<(), String> + Sync + std::panic::RefUnwindSafe,
+    plan: impl Fn(u64) -> String + Sync,
+) {
     let next = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let work = || {
@@ -72,11 +85,10 @@ fn judge_all(seeds: &[u64]) {
         loop {
             let place = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).expect("few seeds");
             let Some(&seed) = seeds.get(place) else { return failed };
-            let verdict = std::panic::catch_unwind(|| run(seed, false).verdict);
+            let verdict = std::panic::catch_unwind(|| judge(seed));
             let verdict = verdict.unwrap_or_else(|_| Err("it panicked".to_owned()));
             if let Err(how) = verdict {
-                let plan = Plan::of(seed).text;
-                failed.push(format!("seed {seed} (make sim SEED={seed}): {how}\n  {plan}"));
+                failed.push(format!("seed {seed}: {how}\n  {}", plan(seed)));
             }
         }
     };
@@ -85,6 +97,11 @@ fn judge_all(seeds: &[u64]) {
         workers.into_iter().flat_map(|worker| worker.join().expect("it catches panics")).collect()
     });
     assert!(failed.is_empty(), "{} seeds failed\n{}", failed.len(), failed.join("\n"));
+}
+
+/// A number that the environment gives.
+pub fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
 /// What came of a seed.
@@ -137,17 +154,17 @@ fn run(seed: u64, records: bool) -> Run {
 }
 
 /// What a seed chooses.
-struct Plan {
-    web: sted::web::Settings,
-    world: sim::Settings,
-    engine: Settings,
-    laws: Laws,
+pub struct Plan {
+    pub web: sted::web::Settings,
+    pub world: sim::Settings,
+    pub engine: Settings,
+    pub laws: Laws,
     /// In words.
-    text: String,
+    pub text: String,
 }
 
 impl Plan {
-    fn of(seed: u64) -> Self {
+    pub fn of(seed: u64) -> Self {
         let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed);
         let web = web(&mut draw, seed);
         let world = world(&mut draw, seed);
@@ -315,10 +332,10 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::web::Settings) -> (Settings, La
 }
 
 /// splitmix64 (Steele, Lea, Flood 2014).
-struct Draw(u64);
+pub struct Draw(pub u64);
 
 impl Draw {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -326,11 +343,11 @@ impl Draw {
         (z ^ (z >> 31)) % bound
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }
 
-    fn one_in(&mut self, cases: u64) -> bool {
+    pub fn one_in(&mut self, cases: u64) -> bool {
         self.below(cases) == 0
     }
 }

@@ -97,6 +97,17 @@ impl Agenda {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
+    /// Forgets all; returns the jobs that were to be done, in order.
+    pub(super) fn clear(&mut self) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        while let Some((_, event)) = self.take(Instant::FAR) {
+            if let Event::Works(job) = event {
+                jobs.push(*job);
+            }
+        }
+        jobs
+    }
+
     /// Takes the nearest event if it is due at `until`.
     pub(super) fn take(&mut self, until: Instant) -> Option<(Instant, Event)> {
         if self.next_at()? > until {

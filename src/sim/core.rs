@@ -34,6 +34,12 @@ impl Core {
         Self { costs, free_ns: 0, rest_ps: 0, busy_ns: 0, charged: Tally::default() }
     }
 
+    /// Another process has it, which has done so much without being charged.
+    pub(super) fn is_taken_over(&mut self, now: Instant, tally: Tally) {
+        self.free_ns = self.free_ns.min(now.as_micros() * 1_000);
+        self.charged = tally;
+    }
+
     /// Charges a turn that began at `now` with `open` connections and brought it to `tally`.
     pub(super) fn charge(&mut self, now: Instant, open: usize, tally: Tally) {
         let (costs, before) = (&self.costs, std::mem::replace(&mut self.charged, tally));

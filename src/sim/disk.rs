@@ -1,15 +1,34 @@
-//! Files in memory, behind the same verbs as real ones.
+//! A disk in memory, behind the same verbs as the real one, that can fill up, fail, die and lose
+//! power.
 //!
-//! All handles share one set of files. What was appended and not synced would be lost in a crash:
-//! the disk keeps for each file how much of it is durable.
+//! All handles share one set of files. Reads never fail while it lives, nothing rots by itself.
 //!
-//! Fault model: the disk is full (an append is refused whole, or torn: what fitted stays), and a
-//! share of syncs fails, which makes nothing durable. Reads never fail, nothing rots by itself.
+//! # What a loss of power leaves
+//!
+//! The model is ext4's (data ordered) and XFS's, without what they do beyond their promises:
+//! - of a file all that was synced, byte for byte;
+//! - of what was appended since, nothing, all of it or any beginning, and one page (4 KiB) within
+//!   that may read as zeros: lengths and pages are written each when it suits the system;
+//! - a truncation that was not synced may not have happened, the old end is back then;
+//! - changes of names (a file came, was renamed, was removed) keep their order within a folder, and
+//!   any number of the first of them has happened; folders don't wait for each other. So a rename
+//!   has happened or not; if not, its target still is the file it was, as far as that was synced,
+//!   and a removed file may be back. `sync` of a file keeps all that was changed in its folder and
+//!   in those above, as [`crate::os::disk`] syncs folders, too.
+//!
+//! The end of a process alone (`kill -9`) leaves all that was written: the files are the system's.
+//! It may come amidst a verb ([`MemoryDisk::die_after`]): of an append a beginning is there.
+//!
+//! # Faults
+//!
+//! There is room for so many bytes, for all files or those of some names (an append is refused
+//! whole, or torn: what fitted stays); a share of syncs fails, which makes nothing durable; or a
+//! sync says that it is done, and nothing is.
 
 use super::draw::{Draw, Purpose};
 use super::settings::DiskFaults;
 use crate::disk::{Disk, Error};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -21,18 +40,70 @@ pub struct MemoryDisk {
 
 #[derive(Debug, Default)]
 struct State {
-    files: BTreeMap<String, File>,
-    /// Bytes of all files.
+    files: BTreeMap<FileId, File>,
+    names: BTreeMap<String, FileId>,
+    /// What names are for certain, and what has changed since, in order.
+    durable: BTreeMap<String, FileId>,
+    changes: Vec<Change>,
+    /// Files made so far.
+    made: FileId,
+    /// Bytes of all files that have a name.
     used: u64,
     faults: DiskFaults,
     draw: Option<Draw>,
+    death: Death,
 }
+
+/// A file has one number whatever it is called.
+type FileId = u64;
 
 #[derive(Debug, Default)]
 struct File {
     bytes: Vec<u8>,
+    /// Bytes that are durable, and what was cut off behind them by a truncation that is not.
     synced: usize,
+    cut: Vec<u8>,
+    /// Bytes that a sync has called durable, and whether one has called the name so.
+    promised: usize,
+    named: bool,
+    /// Names it has: those that are seen, those that are durable, those of changes between.
+    links: u32,
 }
+
+/// A change of names in one folder.
+#[derive(Debug)]
+struct Change {
+    folder: String,
+    takes: Option<String>,
+    gives: Option<(String, FileId)>,
+}
+
+/// Files that a change of names has given one, or taken one from.
+#[derive(Debug)]
+struct Moved {
+    gained: Option<FileId>,
+    lost: [Option<FileId>; 2],
+}
+
+/// When the process that uses the disk is gone.
+#[derive(Debug, Default)]
+enum Death {
+    #[default]
+    Never,
+    /// Amidst a verb, after so many more that change something.
+    After(u64, Draw),
+    Dead,
+}
+
+/// Whether a verb is the process's last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Breath {
+    Next,
+    Last,
+}
+
+/// What is written at once, bytes.
+const PAGE_BYTES: usize = 4_096;
 
 impl MemoryDisk {
     /// No files, no faults.
@@ -56,22 +127,61 @@ impl MemoryDisk {
 
     /// The bytes of a file.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
-        self.state().files.get(name).map(|file| file.bytes.clone())
+        self.state().named(name).map(|file| file.bytes.clone())
     }
 
     /// Names of all files.
     pub fn names(&self) -> Vec<String> {
-        self.state().files.keys().cloned().collect()
+        self.state().names.keys().cloned().collect()
     }
 
-    /// Bytes of a file that a crash would leave for certain.
+    /// Bytes of a file that a loss of power would leave for certain, should its name be left.
     pub fn synced(&self, name: &str) -> Option<usize> {
-        self.state().files.get(name).map(|file| file.synced)
+        self.state().named(name).map(|file| file.synced)
+    }
+
+    /// What of a file a sync has called durable, whatever has become of its name since; `None` if
+    /// there is no such file, or its name was never synced.
+    pub fn promised(&self, name: &str) -> Option<Vec<u8>> {
+        let state = self.state();
+        let file = state.named(name).filter(|file| file.named)?;
+        Some(file.bytes[..file.promised].to_vec())
     }
 
     /// Bytes of all files.
     pub fn used(&self) -> u64 {
         self.state().used
+    }
+
+    /// The process that uses the disk dies amidst a verb, after `verbs` more that change something:
+    /// from then on all verbs fail and do nothing. `seed` decides how far that last one came.
+    pub fn die_after(&self, verbs: u64, seed: u64) {
+        let draw = Draw::new(seed, Purpose::Disk, 1, 0);
+        self.state().death = Death::After(verbs, draw);
+    }
+
+    /// Whether that has happened.
+    pub fn is_dead(&self) -> bool {
+        matches!(self.state().death, Death::Dead)
+    }
+
+    /// Another process uses the disk.
+    pub fn revive(&self) {
+        self.state().death = Death::Never;
+    }
+
+    /// Power is lost and comes back: what is left, `seed` decides. What is left is durable.
+    pub fn lose_power(&self, seed: u64) {
+        let mut draw = Draw::new(seed, Purpose::Disk, 2, 0);
+        let mut state = self.state();
+        state.lose_names(&mut draw);
+        let kept: BTreeSet<FileId> = state.names.values().copied().collect();
+        state.files.retain(|id, _| kept.contains(id));
+        state.files.values_mut().for_each(|file| {
+            file.lose_bytes(&mut draw);
+            file.links = 2;
+        });
+        state.used = state.files.values().map(|file| file.bytes.len() as u64).sum();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -80,13 +190,51 @@ impl MemoryDisk {
 }
 
 impl State {
+    fn named(&self, name: &str) -> Option<&File> {
+        self.names.get(name).map(|id| &self.files[id])
+    }
+
     fn file(&mut self, verb: &'static str, name: &str) -> Result<&mut File, Error> {
-        self.files.get_mut(name).ok_or_else(|| missing(verb, name))
+        let id = self.names.get(name).ok_or_else(|| missing(verb, name))?;
+        Ok(self.files.get_mut(id).expect("a name is a file's"))
+    }
+
+    /// Counts a verb that changes something.
+    fn breathe(&mut self, verb: &'static str, name: &str) -> Result<Breath, Error> {
+        match &mut self.death {
+            Death::Never => Ok(Breath::Next),
+            Death::After(0, _) => Ok(Breath::Last),
+            Death::After(left, _) => {
+                *left -= 1;
+                Ok(Breath::Next)
+            }
+            Death::Dead => Err(gone(verb, name)),
+        }
+    }
+
+    /// The process dies; says how much of the last verb's work, `whole`, it still did.
+    fn die(&mut self, whole: u64) -> u64 {
+        match std::mem::replace(&mut self.death, Death::Dead) {
+            Death::After(_, mut draw) => draw.below(whole + 1),
+            Death::Never | Death::Dead => unreachable!("a last breath is drawn once"),
+        }
+    }
+
+    /// A verb that happens or doesn't: whether it does.
+    fn happens(&mut self, verb: &'static str, name: &str) -> Result<bool, Error> {
+        let breath = self.breathe(verb, name)?;
+        Ok(breath == Breath::Next || self.die(1) == 1)
+    }
+
+    /// What a verb answers: nothing, if nobody is there to hear it.
+    fn answer(&self, verb: &'static str, name: &str) -> Result<(), Error> {
+        if matches!(self.death, Death::Dead) { Err(gone(verb, name)) } else { Ok(()) }
     }
 
     /// How much of an append fits.
-    fn fitting(&self, bytes: usize) -> usize {
-        let room = self.faults.room_bytes.map_or(u64::MAX, |room| room.saturating_sub(self.used));
+    fn fitting(&self, name: &str, bytes: usize) -> usize {
+        let bound = self.faults.room_bytes.filter(|_| name.starts_with(self.faults.room_of));
+        let room = bound.map_or(u64::MAX, |room| room.saturating_sub(self.used));
         match usize::try_from(room) {
             Ok(room) if room < bytes => {
                 if self.faults.torn {
@@ -99,29 +247,179 @@ impl State {
         }
     }
 
+    /// Appends to a file that is made if it isn't there.
+    fn push(&mut self, name: &str, bytes: &[u8]) {
+        let id = self.names.get(name).copied().unwrap_or_else(|| self.make(name));
+        self.files.get_mut(&id).expect("a name is a file's").bytes.extend_from_slice(bytes);
+        self.used += bytes.len() as u64;
+    }
+
+    fn make(&mut self, name: &str) -> FileId {
+        self.made += 1;
+        self.files.insert(self.made, File::default());
+        self.change(name, None, Some((name.to_owned(), self.made)));
+        self.made
+    }
+
+    /// Names change in the folder of `name`.
+    fn change(&mut self, name: &str, takes: Option<&str>, gives: Option<(String, FileId)>) {
+        let change =
+            Change { folder: folder_of(name).to_owned(), takes: takes.map(str::to_owned), gives };
+        let moved = change.apply(&mut self.names);
+        for id in moved.lost.into_iter().flatten().filter(|id| Some(*id) != moved.gained) {
+            self.used -= self.files[&id].bytes.len() as u64;
+        }
+        // One for the name, one for the change.
+        self.link(moved.gained);
+        self.link(moved.gained);
+        moved.lost.into_iter().for_each(|id| self.unlink(id));
+        self.changes.push(change);
+    }
+
     fn sync_fails(&mut self) -> bool {
         let share = self.faults.syncs;
         self.draw.as_mut().is_some_and(|draw| draw.chance(share))
     }
+
+    /// Makes the changes of names durable in the folder of `name` and those above.
+    fn sync_names(&mut self, name: &str) {
+        let above = |folder: &str| {
+            folder.is_empty() || name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        };
+        if !self.changes.iter().any(|change| above(&change.folder)) {
+            return;
+        }
+        let changes = std::mem::take(&mut self.changes).into_iter();
+        let (now, later): (Vec<_>, Vec<_>) = changes.partition(|change| above(&change.folder));
+        self.changes = later;
+        for change in now {
+            // The change's name is now a durable one.
+            let moved = change.apply(&mut self.durable);
+            moved.lost.into_iter().for_each(|id| self.unlink(id));
+        }
+    }
+
+    fn link(&mut self, id: Option<FileId>) {
+        if let Some(file) = id.and_then(|id| self.files.get_mut(&id)) {
+            file.links += 1;
+        }
+    }
+
+    /// Lets go of a file that no loss of power can bring back.
+    fn unlink(&mut self, id: Option<FileId>) {
+        let Some(id) = id else { return };
+        let file = self.files.get_mut(&id).expect("it has a name");
+        file.links -= 1;
+        if file.links == 0 {
+            self.files.remove(&id);
+        }
+    }
+
+    /// Of the changes in each folder some have happened.
+    fn lose_names(&mut self, draw: &mut Draw) {
+        let changes = std::mem::take(&mut self.changes);
+        let mut left: BTreeMap<&str, u64> = BTreeMap::new();
+        changes.iter().for_each(|change| *left.entry(&change.folder).or_default() += 1);
+        left.values_mut().for_each(|count| *count = some_of(*count, draw));
+        for change in &changes {
+            let left = left.get_mut(&*change.folder).expect("counted before");
+            if *left > 0 {
+                *left -= 1;
+                change.apply(&mut self.durable);
+            }
+        }
+        self.names = self.durable.clone();
+    }
+}
+
+impl Change {
+    /// Changes a table of names.
+    fn apply(&self, names: &mut BTreeMap<String, FileId>) -> Moved {
+        let taken = self.takes.as_ref().and_then(|name| names.remove(name));
+        let mut moved = Moved { gained: None, lost: [taken, None] };
+        if let Some((name, id)) = &self.gives {
+            moved.gained = Some(*id);
+            moved.lost[1] = names.insert(name.clone(), *id);
+        }
+        moved
+    }
+}
+
+impl File {
+    fn truncate(&mut self, len: usize) {
+        if len < self.synced {
+            let mut cut = self.bytes[len..self.synced].to_vec();
+            cut.append(&mut self.cut);
+            self.cut = cut;
+        }
+        self.bytes.truncate(len);
+        self.synced = self.synced.min(self.bytes.len());
+        self.promised = self.promised.min(self.bytes.len());
+    }
+
+    fn lose_bytes(&mut self, draw: &mut Draw) {
+        if !self.cut.is_empty() && draw.below(2) == 0 {
+            self.bytes.truncate(self.synced);
+            self.bytes.append(&mut self.cut);
+        } else {
+            let tail = (self.bytes.len() - self.synced) as u64;
+            let kept = usize::try_from(some_of(tail, draw)).expect("less than the file");
+            self.bytes.truncate(self.synced + kept);
+            if kept > 0 && draw.below(4) == 0 {
+                self.lose_page(draw);
+            }
+        }
+        self.cut.clear();
+        self.synced = self.bytes.len();
+        self.promised = self.bytes.len();
+        self.named = true;
+    }
+
+    /// One page of what is left and was not synced reads as zeros.
+    fn lose_page(&mut self, draw: &mut Draw) {
+        let (first, last) = (self.synced / PAGE_BYTES, (self.bytes.len() - 1) / PAGE_BYTES);
+        let page = first + usize::try_from(draw.below((last - first) as u64 + 1)).expect("few");
+        let from = (page * PAGE_BYTES).max(self.synced);
+        let to = ((page + 1) * PAGE_BYTES).min(self.bytes.len());
+        self.bytes[from..to].fill(0);
+    }
+}
+
+/// None, all, or any number in between.
+fn some_of(all: u64, draw: &mut Draw) -> u64 {
+    match draw.below(4) {
+        0 => 0,
+        1 => all,
+        _ => draw.below(all + 1),
+    }
+}
+
+fn folder_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 fn missing(verb: &'static str, name: &str) -> Error {
     Error::new(verb, name, io::ErrorKind::NotFound.into())
 }
 
+fn gone(verb: &'static str, name: &str) -> Error {
+    Error::new(verb, name, io::Error::other("the process is dead"))
+}
+
 impl Disk for MemoryDisk {
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let mut state = self.state();
-        let fitting = state.fitting(bytes.len());
+        if state.breathe("append to", name)? == Breath::Last {
+            let part = state.die(bytes.len() as u64);
+            let part = usize::try_from(part).expect("not more than there is");
+            let part = part.min(state.fitting(name, bytes.len()));
+            state.push(name, &bytes[..part]);
+            return Err(gone("append to", name));
+        }
+        let fitting = state.fitting(name, bytes.len());
         let fits = fitting == bytes.len();
         if fits || fitting > 0 {
-            state.used += fitting as u64;
-            if let Some(file) = state.files.get_mut(name) {
-                file.bytes.extend_from_slice(&bytes[..fitting]);
-            } else {
-                let file = File { bytes: bytes[..fitting].to_vec(), synced: 0 };
-                state.files.insert(name.to_owned(), file);
-            }
+            state.push(name, &bytes[..fitting]);
         }
         let full = || Error::new("append to", name, io::ErrorKind::StorageFull.into());
         if fits { Ok(()) } else { Err(full()) }
@@ -129,6 +427,7 @@ impl Disk for MemoryDisk {
 
     fn read_at(&mut self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         let mut state = self.state();
+        state.answer("read", name)?;
         let bytes = &state.file("read", name)?.bytes;
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let count = buffer.len().min(bytes.len() - start);
@@ -137,57 +436,70 @@ impl Disk for MemoryDisk {
     }
 
     fn len(&mut self, name: &str) -> Result<Option<u64>, Error> {
-        Ok(self.state().files.get(name).map(|file| file.bytes.len() as u64))
+        let state = self.state();
+        state.answer("measure", name)?;
+        Ok(state.named(name).map(|file| file.bytes.len() as u64))
     }
 
     fn sync(&mut self, name: &str) -> Result<(), Error> {
         let mut state = self.state();
         state.file("sync", name)?;
+        if !state.happens("sync", name)? {
+            return Err(gone("sync", name));
+        }
         if state.sync_fails() {
             return Err(Error::new("sync", name, io::Error::other("the device doesn't answer")));
         }
+        let lies = state.faults.lies;
         let file = state.file("sync", name)?;
-        file.synced = file.bytes.len();
-        Ok(())
+        (file.promised, file.named) = (file.bytes.len(), true);
+        if !lies {
+            file.synced = file.bytes.len();
+            file.cut.clear();
+            state.sync_names(name);
+        }
+        state.answer("sync", name)
     }
 
     fn truncate(&mut self, name: &str, len: u64) -> Result<(), Error> {
         let mut state = self.state();
-        let file = state.file("truncate", name)?;
-        let before = file.bytes.len();
-        file.bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
-        file.synced = file.synced.min(file.bytes.len());
-        let freed = before - file.bytes.len();
-        state.used -= freed as u64;
-        Ok(())
+        let before = state.file("truncate", name)?.bytes.len();
+        if state.happens("truncate", name)? {
+            let file = state.file("truncate", name)?;
+            let len = usize::try_from(len).ok().filter(|len| *len <= before);
+            file.truncate(len.expect("a file is cut, never stretched"));
+            let freed = before - file.bytes.len();
+            state.used -= freed as u64;
+        }
+        state.answer("truncate", name)
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), Error> {
         let mut state = self.state();
-        let file = state.files.remove(from).ok_or_else(|| missing("rename", from))?;
-        if let Some(replaced) = state.files.insert(to.to_owned(), file) {
-            state.used -= replaced.bytes.len() as u64;
+        let id = *state.names.get(from).ok_or_else(|| missing("rename", from))?;
+        assert_eq!(folder_of(from), folder_of(to), "files stay in their folder");
+        if from != to && state.happens("rename", from)? {
+            state.change(to, Some(from), Some((to.to_owned(), id)));
         }
-        Ok(())
+        state.answer("rename", from)
     }
 
     fn remove(&mut self, name: &str) -> Result<(), Error> {
         let mut state = self.state();
-        let file = state.files.remove(name).ok_or_else(|| missing("remove", name))?;
-        state.used -= file.bytes.len() as u64;
-        Ok(())
+        state.file("remove", name)?;
+        if state.happens("remove", name)? {
+            state.change(name, Some(name), None);
+        }
+        state.answer("remove", name)
     }
 
     fn list(&mut self, folder: &str) -> Result<Vec<String>, Error> {
-        let inside = |name: &str| -> Option<String> {
-            let rest = if folder.is_empty() {
-                name
-            } else {
-                name.strip_prefix(folder)?.strip_prefix('/')?
-            };
-            (!rest.contains('/')).then(|| rest.to_owned())
-        };
-        Ok(self.state().files.keys().filter_map(|name| inside(name)).collect())
+        let state = self.state();
+        state.answer("list", folder)?;
+        let inside = |name: &&String| folder_of(name) == folder;
+        let names = state.names.keys().filter(inside);
+        let start = if folder.is_empty() { 0 } else { folder.len() + 1 };
+        Ok(names.map(|name| name[start..].to_owned()).collect())
     }
 
     fn handle(&self) -> Box<dyn Disk> {
@@ -196,48 +508,4 @@ impl Disk for MemoryDisk {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_refuses_or_tears() {
-        for (torn, left) in [(false, 6), (true, 10)] {
-            let disk = MemoryDisk::with(DiskFaults {
-                room_bytes: Some(10),
-                torn,
-                ..DiskFaults::default()
-            });
-            let mut handle = disk.handle();
-            handle.append("a/x", b"123456").unwrap();
-            assert!(handle.append("a/x", b"7890ab").unwrap_err().is_full());
-            assert_eq!((disk.used(), disk.read("a/x").unwrap().len()), (left, left as usize));
-            handle.truncate("a/x", 2).unwrap();
-            handle.append("b", b"12345678").unwrap();
-            handle.rename("b", "a/x").unwrap();
-            assert_eq!((disk.used(), disk.names()), (8, vec!["a/x".to_owned()]));
-            assert!(handle.append("c", b"123").unwrap_err().is_full());
-            assert_eq!(handle.len("c").unwrap().is_some(), torn, "a file of nothing isn't made");
-            disk.set_faults(DiskFaults::default());
-            handle.append("c", b"123").unwrap();
-            handle.remove("a/x").unwrap();
-            assert_eq!(disk.used(), if torn { 5 } else { 3 });
-        }
-    }
-
-    #[test]
-    fn a_sync_that_fails_makes_nothing_durable() {
-        let disk = MemoryDisk::with(DiskFaults { syncs: 0.5, seed: 3, ..DiskFaults::default() });
-        let mut handle = disk.handle();
-        let (mut durable, mut failed) = (0, 0);
-        for round in 1..=100 {
-            handle.append("x", b"y").unwrap();
-            match handle.sync("x") {
-                Ok(()) => durable = round,
-                Err(error) => failed += u32::from(!error.is_full()),
-            }
-            assert_eq!(disk.synced("x"), Some(durable));
-        }
-        assert!((30..70).contains(&failed), "{failed} of 100");
-        assert!(handle.sync("y").is_err(), "there is none");
-    }
-}
+mod tests;

@@ -86,6 +86,9 @@ impl History {
                 self.number(u64::from(conn.slot) << 32 | u64::from(conn.generation));
             }
             Action::Work(Job::Store(job)) => self.number(job.ticket),
+            Action::Work(Job::State(_)) => self.number(1),
+            Action::Work(Job::Seen(_)) => self.number(2),
+            Action::Work(Job::Frontier(_)) => self.number(3),
         }
     }
 

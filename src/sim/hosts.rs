@@ -120,6 +120,11 @@ impl Hosts {
         self.web.think_time(&met.host, met.requests)
     }
 
+    /// The crawler has lost its sessions.
+    pub(super) fn forget_sessions(&mut self) {
+        self.met.iter_mut().flatten().for_each(|met| met.greeted = false);
+    }
+
     /// The crawler has learnt where a host is.
     pub(super) fn found(&mut self, number: u32) {
         let host = &self.at(number).host;

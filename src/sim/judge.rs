@@ -13,13 +13,18 @@
 //! | `crawl-delay` | between two requests lies what the server's robots.txt asks for |
 //! | `groups` | no more servers of an address or a domain are asked at once than allowed |
 //! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
-//! | `once` | what was answered for good is not asked for again |
-//! | `tries` | nothing is asked for more often than declared |
+//! | `once` | what was answered for good, and not lost in a crash, is not asked for again |
+//! | `restart` | after a crash servers asked before are left alone for the longest rest there is |
+//! | `tries` | nothing is asked for more often than declared; a crash may forget what was tried |
 //! | `robots` | nothing that robots.txt forbids is asked for |
 //! | `complete` | a finished crawl that gave nothing up has every page that can be reached |
-//! | `records` | each fetch has its line in the crawl log, each page answered its capture |
+//! | `records` | each fetch has its line in the crawl log, each page answered its one capture |
+//! | `kept` | what a sync has called durable is in the archive after a crash |
 //! | `memory` | replies take no more memory than allowed |
 //! | `order` | the best server in line goes first, by the formulas |
+//!
+//! A crawl may have several processes, one after the other: [`Judge::restarts`]. What is in the
+//! archive then, somebody has to read for the judge ([`Captures`]).
 //!
 //! Cost: a map look-up or two a sight; a look at the order costs a look at every waiting URL.
 
@@ -109,8 +114,30 @@ pub struct Judge {
     conns: Map<ConnId, Line>,
     hosts: Map<u32, Watched>,
     answered: Set<Place>,
+    /// Answered, but perhaps forgotten: before a crash of a crawl that keeps no archive, or while
+    /// there was no room to keep it.
+    doubtful: Set<Place>,
+    /// There is no room to keep anything.
+    is_full: bool,
     asked: Map<Place, u32>,
+    /// Processes before this one; when it began, if the one before was killed.
+    process: u32,
+    killed: Option<Instant>,
     broken: Vec<Broken>,
+}
+
+/// Captures in the archive, by page.
+pub type Captures = Map<Place, u32>;
+
+/// How a process ended that was not the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was told to, and took its time.
+    Stopped,
+    /// By its own choice: it could not go on. It may have forgotten something.
+    Failed,
+    /// In the midst of whatever it did.
+    Killed,
 }
 
 /// What is known of a host beforehand.
@@ -148,6 +175,8 @@ struct Watched {
     /// When the visit under way began and how many requests it has made, or the last one.
     began: Instant,
     requests: u32,
+    /// By which process it was asked last.
+    process: u32,
     /// When the last reply, or the last connection, ended.
     ended: Instant,
     /// The earliest instant for the next request, were all requests one a delay.
@@ -182,7 +211,11 @@ impl Judge {
             conns: Map::default(),
             hosts: Map::default(),
             answered: Set::default(),
+            doubtful: Set::default(),
+            is_full: false,
             asked: Map::default(),
+            process: 0,
+            killed: None,
             broken: Vec::new(),
         }
     }
@@ -233,6 +266,50 @@ impl Judge {
         }
     }
 
+    /// A process has ended, and at `at` another begins, which has opened the archive: `before` are
+    /// the captures that were durable at the end, `after` are those that are there now; `None` if
+    /// no archive is kept.
+    ///
+    /// From here on what is not in the archive has never been answered, and must be asked for.
+    pub fn restarts(&mut self, at: Instant, end: End, archive: Option<(&Captures, &Captures)>) {
+        self.process += 1;
+        self.killed = (end == End::Killed).then_some(at);
+        if end != End::Stopped {
+            self.asked.clear();
+        }
+        if let Some((before, after)) = archive {
+            let lost = before.keys().filter(|place| !after.contains_key(*place));
+            if let Some(first) = lost.clone().min() {
+                let how = format!("{} pages are gone, {first:?} first", lost.count());
+                self.breaks("kept", at, how);
+            }
+            self.answered.retain(|place| after.contains_key(place));
+            self.sees_archive(at, after);
+        } else if end != End::Stopped {
+            self.doubtful.extend(self.answered.drain());
+        }
+    }
+
+    /// Whether the crawler has no room to keep anything: then it may ask for what comes again.
+    pub fn is_told_of_room(&mut self, is_full: bool) {
+        self.is_full = is_full;
+    }
+
+    /// Looks at the whole archive, after the end of a process.
+    pub fn sees_archive(&mut self, at: Instant, captures: &Captures) {
+        let kept = self.doubtful.iter().filter(|place| captures.contains_key(*place));
+        self.answered.extend(kept.copied());
+        let twice = captures.iter().filter(|(_, count)| **count > 1);
+        if let Some((place, count)) = twice.min() {
+            self.breaks("records", at, format!("{count} captures of {place:?}"));
+        }
+        let missing = self.answered.iter().filter(|place| !captures.contains_key(*place));
+        if let Some(first) = missing.clone().min() {
+            let how = format!("{} pages have no capture, {first:?} first", missing.count());
+            self.breaks("records", at, how);
+        }
+    }
+
     /// The crawl is over: the verdict.
     ///
     /// # Errors
@@ -245,7 +322,9 @@ impl Judge {
             Complete::Never => false,
         };
         if is_finished && must_have_all {
-            let missing = self.wanted.iter().filter(|place| !self.answered.contains(place));
+            let has =
+                |place: &Place| self.answered.contains(place) || self.doubtful.contains(place);
+            let missing = self.wanted.iter().filter(|place| !has(place));
             let missing: Vec<Place> = missing.copied().collect();
             if let Some(first) = missing.first() {
                 let (count, of) = (missing.len(), self.wanted.len());
@@ -253,6 +332,15 @@ impl Judge {
                 self.breaks("complete", at, how);
             }
         }
+        // A later process has counted its own part only.
+        if self.process == 0 {
+            self.judge_records(engine, at);
+        }
+        if self.broken.is_empty() { Ok(()) } else { Err(self.broken) }
+    }
+
+    /// The crawl's own account of its archive.
+    fn judge_records(&mut self, engine: &Engine, at: Instant) {
         let (captures, lines) = (engine.archive().captures, engine.archive().log_lines);
         let settled: u64 = engine.counts().outcomes.values().sum();
         let answered = self.answered.len() as u64;
@@ -264,7 +352,6 @@ impl Judge {
             let how = format!("{answered} pages were answered, {captures} captures");
             self.breaks("records", at, how);
         }
-        if self.broken.is_empty() { Ok(()) } else { Err(self.broken) }
     }
 
     fn breaks(&mut self, law: &'static str, at: Instant, how: String) {
@@ -318,6 +405,12 @@ impl Judge {
         if let Some(rest) = watched.crawl_delay.filter(|rest| kept < *rest) {
             owed = Some(("crawl-delay", format!("{named} after {kept:?} of {rest:?}")));
         }
+        if let Some(born) = self.killed.filter(|_| watched.process < self.process) {
+            let since = sent.since(born);
+            let rest = self.laws.longest_rest();
+            let how = || ("restart", format!("{named} {since:?} after a crash, not {rest:?}"));
+            owed = owed.or_else(|| (watched.requests > 0 && since < rest).then(how));
+        }
         if let Some(burst) = self.laws.burst {
             if burst == 1 && watched.requests > 0 {
                 let length = watched.ended.since(watched.began);
@@ -337,6 +430,7 @@ impl Judge {
         watched.paced = watched.paced.max(sent) + self.laws.delay;
         watched.began = began;
         watched.requests += 1;
+        watched.process = self.process;
         if let Some((law, how)) = owed {
             self.breaks(law, at, how);
         }
@@ -398,7 +492,8 @@ impl Judge {
         };
         let is_plea = matches!(status, 408 | 425 | 429 | 502 | 503 | 504);
         if whole && !is_plea {
-            self.answered.insert(place);
+            let known = if self.is_full { &mut self.doubtful } else { &mut self.answered };
+            known.insert(place);
         }
     }
 
@@ -424,6 +519,17 @@ impl Judge {
     }
 }
 
+impl Laws {
+    /// The longest rest that a server can be owed without having asked for it itself.
+    fn longest_rest(&self) -> Duration {
+        match (self.burst, self.delay_factor_milli) {
+            (None, _) => Duration::ZERO,
+            (Some(_), 0) => self.delay.min(self.delay_max),
+            (Some(_), _) => self.delay_max,
+        }
+    }
+}
+
 impl Traits {
     fn of(web: &Web, number: u32, laws: &Laws) -> Self {
         let host = web.host(number);
@@ -443,7 +549,7 @@ impl Traits {
 fn leaves_nothing(engine: &Engine) -> bool {
     let counts = engine.counts();
     let answers = ["ok", "redirect", "http-error", "robots-denied"];
-    counts.outcomes.keys().all(|outcome| answers.contains(outcome))
+    counts.outcomes.keys().all(|outcome| answers.contains(&&**outcome))
         && counts.links_out_of_scope.is_empty()
         && counts.servers_cut == 0
 }

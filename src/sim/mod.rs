@@ -4,6 +4,9 @@
 //! to servers, windows open) happens at its own time; what is for the crawler waits until its core
 //! is free, if the core is modelled at all, and is fed in one turn as the engine's contract has it.
 //!
+//! A crawl may be stopped, killed and begun again in one world: servers and calendar go on, what
+//! the crawler's process had in hand is gone, its clock begins anew.
+//!
 //! Laws: two runs with one description and one seed do the same, byte for byte: the log of actions
 //! has a hash to prove it. An observer at the servers sees things in order of time.
 //! Cost (measured, one thread): some 40 us a page of 25 links, nearly all of it the engine's and
@@ -25,6 +28,7 @@ mod history;
 mod hosts;
 mod net;
 mod pipe;
+mod process;
 mod request;
 mod scene;
 mod scripted;
@@ -32,15 +36,17 @@ mod server;
 mod work;
 
 use crate::engine::Engine;
-use crate::engine::contract::{Action, ConnId};
-use crate::time::{Instant, Now, UnixTime};
+use crate::engine::contract::{Action, ConnId, Job};
+use crate::time::{Instant, Now};
 use crate::web::Web;
 use crate::web::script::Script;
 use agenda::{Event, Named};
 use core::{Core, Tally};
+use disk::MemoryDisk;
 use history::History;
 use hosts::Hosts;
 use net::{Net, Origin};
+use process::Process;
 use scene::Scene;
 use scripted::Scripts;
 use std::collections::{BTreeMap, VecDeque};
@@ -48,6 +54,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use work::Worker;
 
+pub use process::{Jump, now_at};
 pub use scripted::Seen;
 pub use settings::Settings;
 pub use sight::{Eye, Sight};
@@ -59,6 +66,7 @@ pub struct World {
     net: Net,
     worker: Worker,
     core: Core,
+    process: Process,
     history: History,
     time_max: Duration,
     /// What is due for the crawler, and since when.
@@ -97,18 +105,22 @@ pub struct Figures {
     pub turns: u64,
 }
 
-/// Calendar time at the start of every simulation: 2026-01-01T00:00:00Z.
-const EPOCH: UnixTime = UnixTime::from_micros(1_767_225_600_000_000);
+/// How far a crawl has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// To its end.
+    ToEnd,
+    /// As far as it was let.
+    AsFar,
+    /// The process has died with its disk.
+    Died,
+}
+
 /// Turns at one instant without an event, after which the engine must be waiting for something
 /// that is not due.
 const TURNS_MAX: u32 = 100_000;
 /// Events fed in one turn: what a poller hands out at once.
 const EVENTS_PER_TURN: usize = 1_024;
-
-/// The time at an instant of a simulation.
-pub fn now_at(at: Instant) -> Now {
-    Now { at, unix: UnixTime::from_micros(EPOCH.as_micros() + at.as_micros()) }
-}
 
 impl World {
     /// A world in which the servers of `script` live.
@@ -129,6 +141,7 @@ impl World {
             net: Net::new(origin, settings.gateway_bytes_per_second),
             worker: Worker::new(settings.job_time),
             core: Core::new(settings.core),
+            process: Process::new(),
             history: History::new(),
             time_max: settings.time_max,
             inbox: VecDeque::new(),
@@ -138,6 +151,12 @@ impl World {
     /// Shows `eye` from now on what happens at the servers of a web, in order of time.
     pub fn watch_servers(&mut self, eye: Eye) {
         self.scene.eye = Some(eye);
+    }
+
+    /// From now on the crawler's process is gone as soon as this disk is dead: in the midst of a
+    /// turn, too.
+    pub fn dies_with(&mut self, disk: MemoryDisk) {
+        self.process.dies_with(disk);
     }
 
     /// Keeps the actions from now on as text, one a line.
@@ -159,27 +178,62 @@ impl World {
         watch: &mut dyn FnMut(&View<'_>),
     ) -> Result<(), String> {
         assert!(!period.is_zero(), "a period is a time");
-        let (mut look, mut idle_turns) = (self.scene.now + period, 0);
-        self.obey(engine);
-        while !engine.is_finished() {
-            let last = self.scene.now;
-            let at = self.await_turn(engine, last)?;
-            idle_turns = if at > last || !self.inbox.is_empty() { 0 } else { idle_turns + 1 };
-            if idle_turns > TURNS_MAX {
-                return Err(format!("at {at} the crawl turns on the spot"));
-            }
-            if at.since(Instant::ZERO) > self.time_max {
-                return Err(format!("the crawl has not ended at {at}"));
-            }
-            while look <= at {
-                watch(&View { engine, at: look, figures: self.figures() });
+        let mut look = self.scene.now + period;
+        self.advance(engine, Instant::FAR, &mut |view| {
+            while look <= view.at {
+                watch(&View { at: look, ..*view });
                 look = look + period;
             }
-            self.turn(engine, at);
-        }
-        self.net.end(&mut self.scene);
+            true
+        })?;
         watch(&View { engine, at: self.scene.now, figures: self.figures() });
         Ok(())
+    }
+
+    /// Runs a crawl until a time of the world (exactly: what happens outside until then happens,
+    /// too), or to its end, or until `goes_on`, which is asked before each turn, says no. It may
+    /// be run on. `Err` names the instant at which it stood still.
+    pub fn run_until(
+        &mut self,
+        engine: &mut Engine,
+        until: Instant,
+        goes_on: &mut dyn FnMut(&View<'_>) -> bool,
+    ) -> Result<Ran, String> {
+        self.advance(engine, until, goes_on)
+    }
+
+    /// The crawler's process is gone, however it came to that: servers see its connections close;
+    /// what it was waiting for, nobody does any more. Returns the jobs that were not done, in
+    /// order: with real threads the first may have come some way.
+    pub fn exit(&mut self) -> Vec<Job> {
+        self.net.end(&mut self.scene);
+        if let Origin::Web(hosts) = &mut self.net.origin {
+            hosts.forget_sessions();
+        }
+        self.worker.end();
+        let waiting = self.inbox.drain(..).filter_map(|(_, event)| match event {
+            Event::Works(job) => Some(*job),
+            _ => None,
+        });
+        waiting.chain(self.scene.agenda.clear()).collect()
+    }
+
+    /// After [`World::exit`] another process begins, a while later; returns what its clocks show.
+    pub fn begin_again(&mut self, pause: Duration, jump: Jump) -> Now {
+        assert!(self.scene.agenda.next_at().is_none(), "the process before is gone");
+        self.scene.now = self.scene.now + pause;
+        self.process = self.process.next(self.scene.now, jump);
+        self.now()
+    }
+
+    /// What the clocks of the process show.
+    pub fn now(&self) -> Now {
+        self.process.now(self.scene.now)
+    }
+
+    /// The world's own time.
+    pub fn at(&self) -> Instant {
+        self.scene.now
     }
 
     /// What each host of a script has seen; empty for a web.
@@ -207,25 +261,71 @@ impl World {
         Figures { core_busy, connections, ..self.scene.figures }
     }
 
-    /// Lets the world outside go on until the crawler's next turn; returns when that is.
-    fn await_turn(&mut self, engine: &Engine, last: Instant) -> Result<Instant, String> {
+    /// Runs a crawl as far as it is let.
+    fn advance(
+        &mut self,
+        engine: &mut Engine,
+        until: Instant,
+        goes_on: &mut dyn FnMut(&View<'_>) -> bool,
+    ) -> Result<Ran, String> {
+        let mut idle_turns = 0;
+        if std::mem::take(&mut self.process.is_new) {
+            self.core.is_taken_over(self.scene.now, self.tally(engine));
+        }
+        self.obey(engine);
+        while !engine.is_finished() {
+            if self.process.is_dead() {
+                return Ok(Ran::Died);
+            }
+            let last = self.scene.now;
+            let Some(at) = self.await_turn(engine, last, until)? else {
+                self.scene.now = until;
+                return Ok(Ran::AsFar);
+            };
+            idle_turns = if at > last || !self.inbox.is_empty() { 0 } else { idle_turns + 1 };
+            if idle_turns > TURNS_MAX {
+                return Err(format!("at {at} the crawl turns on the spot"));
+            }
+            if at.since(Instant::ZERO) > self.time_max {
+                return Err(format!("the crawl has not ended at {at}"));
+            }
+            if !goes_on(&View { engine, at, figures: self.figures() }) {
+                return Ok(Ran::AsFar);
+            }
+            self.turn(engine, at);
+        }
+        if self.process.is_dead() {
+            return Ok(Ran::Died);
+        }
+        self.net.end(&mut self.scene);
+        Ok(Ran::ToEnd)
+    }
+
+    /// Lets the world outside go on until the crawler's next turn; returns when that is, or `None`
+    /// if that is after `until`.
+    fn await_turn(
+        &mut self,
+        engine: &Engine,
+        last: Instant,
+        until: Instant,
+    ) -> Result<Option<Instant>, String> {
         let free = self.core.free().max(last);
-        let deadline = engine.deadline().unwrap_or(Instant::FAR);
+        let deadline = engine.deadline().map_or(Instant::FAR, |at| self.process.in_world(at));
         loop {
             let due = self.inbox.front().map_or(deadline, |(at, _)| *at);
             let turn = due.max(free);
-            match self.scene.agenda.take(turn) {
+            match self.scene.agenda.take(turn.min(until)) {
                 Some((at, event)) if event.is_for_crawler() => self.inbox.push_back((at, event)),
                 Some((at, event)) => {
                     self.scene.now = self.scene.now.max(at);
                     self.happen(event);
                 }
-                None if turn == Instant::FAR => {
+                None if turn == Instant::FAR && until == Instant::FAR => {
                     return Err(format!(
                         "at {last} nothing is left to happen, and the crawl goes on"
                     ));
                 }
-                None => return Ok(turn),
+                None => return Ok((turn <= until).then_some(turn)),
             }
         }
     }
@@ -242,8 +342,8 @@ impl World {
 
     /// One turn of the crawler's loop.
     fn turn(&mut self, engine: &mut Engine, at: Instant) {
-        let now = now_at(at);
         self.scene.now = at;
+        let now = self.now();
         self.scene.figures.turns += 1;
         for _ in 0..self.inbox.len().min(EVENTS_PER_TURN) {
             let (_, event) = self.inbox.pop_front().expect("as many as there were");
@@ -251,16 +351,20 @@ impl World {
         }
         engine.expired(now);
         self.obey(engine);
+        self.core.charge(at, self.net.open(), self.tally(engine));
+    }
+
+    /// What has been done, as the core is charged for it.
+    fn tally(&self, engine: &Engine) -> Tally {
         let counts = engine.counts();
-        let tally = Tally {
+        Tally {
             connections: counts.connections,
             handshakes: counts.handshakes_full + counts.handshakes_resumed,
             replies: self.scene.figures.replies,
             received_bytes: self.scene.figures.received_bytes,
             text_bytes: self.scene.figures.text_bytes,
             links: counts.links,
-        };
-        self.core.charge(at, self.net.open(), tally);
+        }
     }
 
     /// The crawler learns of something.
@@ -282,9 +386,12 @@ impl World {
         }
     }
 
-    /// Carries out what the crawler asks for.
+    /// Carries out what the crawler asks for, if it is still there to ask.
     fn obey(&mut self, engine: &mut Engine) {
         while let Some(action) = engine.next_action() {
+            if self.process.is_dead() {
+                return;
+            }
             let outgoing = match action {
                 Action::Send(conn) => engine.outgoing(conn),
                 _ => &[],
@@ -312,7 +419,7 @@ impl World {
     fn send(&mut self, engine: &mut Engine, conn: ConnId) {
         let bytes = engine.outgoing(conn).to_vec();
         if !bytes.is_empty() {
-            engine.sent(now_at(self.scene.now), conn, bytes.len());
+            engine.sent(self.now(), conn, bytes.len());
             self.net.send(conn, bytes, &mut self.scene);
         }
     }

@@ -164,7 +164,8 @@ impl Net {
         self.forget(conn, true, scene);
     }
 
-    /// The crawl is over: books what the servers of the connections still open have seen.
+    /// The crawler is gone: books what the servers of the connections still open have seen, and
+    /// closes them.
     pub(super) fn end(&mut self, scene: &mut Scene) {
         let conns: Vec<ConnId> = self.links.iter().flatten().map(|link| link.conn).collect();
         for conn in conns {
@@ -265,7 +266,7 @@ impl Net {
         let Some(link) = find(&mut self.links, conn) else { return };
         let facts = link.facts.clone();
         if let Peer::Web(server) = &mut link.peer {
-            server.is_active(now.at);
+            server.is_active(scene.now);
             let host = server.host;
             scene.show(|| Sight::Stood { conn, host });
         }
@@ -308,7 +309,7 @@ impl Net {
         link.tell(scene);
         if was_full && !link.pipe.is_full(&link.line) {
             let trip = round_trip(&mut self.origin, &link.peer);
-            link.wake_at(now.at + trip / 2, scene);
+            link.wake_at(scene.now + trip / 2, scene);
         }
     }
 
@@ -422,7 +423,7 @@ impl Link {
     fn hand_over(&mut self, engine: &mut Engine, now: Now, scene: &mut Scene) -> Option<End> {
         while !self.paused
             && let Some(arrival) = self.pipe.arriving.front().copied()
-            && arrival.at <= now.at
+            && arrival.at <= scene.now
         {
             if arrival.end.is_some() {
                 return arrival.end;

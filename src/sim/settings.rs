@@ -45,10 +45,14 @@ pub struct Faults {
 pub struct DiskFaults {
     /// Bytes of all files together there is room for; `None`: no bound.
     pub room_bytes: Option<u64>,
+    /// Beginning of the names that this holds for: a folder's, say; all by default.
+    pub room_of: &'static str,
     /// An append that finds too little room leaves what fitted: the system wrote a part of it.
     pub torn: bool,
     /// Share of syncs that fail.
     pub syncs: f64,
+    /// A sync says that it is done, and nothing is durable.
+    pub lies: bool,
     /// Decides which.
     pub seed: u64,
 }

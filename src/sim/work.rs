@@ -1,6 +1,7 @@
 //! The side thread: jobs are done one after the other, each after its time.
 //!
-//! A job's effects come with its end: what a crash in between leaves is what was there before it.
+//! A job's effects come with its end. Jobs that a crash leaves undone are handed to whoever runs
+//! the world, to be done in part.
 
 use super::agenda::Event;
 use super::scene::Scene;
@@ -18,6 +19,11 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(job_time: Duration) -> Self {
         Self { job_time, free: Instant::ZERO }
+    }
+
+    /// Nobody has jobs for it any more.
+    pub(super) fn end(&mut self) {
+        self.free = Instant::ZERO;
     }
 
     pub(super) fn start(&mut self, job: Job, scene: &mut Scene) {

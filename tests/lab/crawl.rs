@@ -56,6 +56,12 @@ impl Crawl {
         Self::of(&shipped(name))
     }
 
+    /// What several processes have left in a folder, of which the last one said `run`. `conf` says
+    /// what they were told, and where the lab was.
+    pub fn left_in(folder: TempDir, conf: Conf, run: Run) -> Self {
+        Self { folder, conf, peak_bytes: 0, took: Duration::ZERO, run }
+    }
+
     /// The job's directory.
     pub fn job(&self) -> PathBuf {
         self.folder.path().join(&self.conf.job.directory)

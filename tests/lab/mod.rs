@@ -6,6 +6,7 @@
 
 mod compare;
 mod crawl;
+mod kill;
 mod polite;
 
 use crate::util::{Run, root};

@@ -152,7 +152,7 @@ fn faults_show_as_what_they_are() {
         plan.world.faults = faults;
         let crawl = plan.run();
         let outcomes = &crawl.counts.outcomes;
-        assert!(names.iter().all(|name| outcomes.contains_key(name)), "{faults:?}: {outcomes:?}");
+        assert!(names.iter().all(|name| outcomes.contains_key(*name)), "{faults:?}: {outcomes:?}");
         let (happened, share) = (crawl.figures.faults, share(faults));
         let tries = match names[0] {
             "connect-refused" => crawl.counts.connections,
@@ -173,7 +173,8 @@ fn share(faults: Faults) -> f64 {
 /// The crawl ends by itself when the disk is full, and says why.
 #[test]
 fn a_full_disk_ends_the_crawl() {
-    let mut plan = Plan::new(varied(12)).with(&["store.format = \"warc\""]);
+    let lines = ["store.format = \"warc\"", "state.disk_full = \"stop\""];
+    let mut plan = Plan::new(varied(12)).with(&lines);
     plan.disk = DiskFaults { room_bytes: Some(600_000), ..DiskFaults::default() };
     let crawl = plan.run();
     assert!(crawl.trouble.is_some_and(|text| text.contains("append to")));

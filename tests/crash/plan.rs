@@ -1,0 +1,147 @@
+//! What a seed chooses for the processes of a crawl: how far each comes, how it ends, what is
+//! between it and the next.
+
+use crate::sweep::{self, Draw};
+use std::fmt::Write;
+use std::time::Duration;
+use sted::sim::Jump;
+use sted::sim::settings::DiskFaults;
+
+/// A crawl in several processes.
+pub struct Plan {
+    pub crawl: sweep::Plan,
+    /// Those that don't come to the end of the crawl by plan, in order.
+    pub lives: Vec<Life>,
+}
+
+/// A process that ends before the crawl does.
+#[derive(Clone, Debug)]
+pub struct Life {
+    /// It dies amidst one of the first verbs it asks of the disk that change something, opening
+    /// what the one before has left.
+    pub opens_until: Option<u64>,
+    /// Replies that it gets.
+    pub replies: u64,
+    /// Half-way to them the disk has trouble.
+    pub trouble: Option<Trouble>,
+    /// What ends it.
+    pub end: End,
+    /// Verbs that the job under way still does.
+    pub job_verbs: u64,
+    /// Power is lost, too.
+    pub power: bool,
+    /// Until the next one begins.
+    pub pause: Duration,
+    /// How the clock was set meanwhile.
+    pub jump: Jump,
+    /// Decides what else there is.
+    pub seed: u64,
+}
+
+/// What ends a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is killed, so much later.
+    Kill(Duration),
+    /// It is killed amidst a verb of its disk, after so many more that change something.
+    KillAmidst(u64),
+    /// It is told to stop, and does.
+    Stop,
+    /// It is told to stop, and killed amidst a verb.
+    StopAndKill(u64),
+}
+
+/// A while of trouble with the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Trouble {
+    /// Bytes that still fit.
+    pub slack_bytes: u64,
+    pub faults: DiskFaults,
+    pub lasts: Duration,
+}
+
+/// Folders and files that a crawl writes.
+const KINDS: [&str; 5] = ["", "warc/", "index/", "crawl.log", "state/"];
+
+impl Plan {
+    pub fn of(seed: u64) -> Self {
+        let mut draw = Draw(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0xc4a5);
+        let mut crawl = sweep::Plan::of(seed);
+        let engine = &mut crawl.engine;
+        engine.seen.memory_bytes = draw.pick(&[1 << 10, 16 << 10, 1 << 20]);
+        engine.seen.cache_entries_log2 = draw.pick(&[4, 10]);
+        engine.frontier.memory_bytes = draw.pick(&[1 << 10, 16 << 10, 1 << 20]);
+        engine.rating.sites_max = 1_000;
+        engine.state.period = Duration::from_secs(draw.pick(&[1, 10, 120]));
+        let full_wait = Duration::from_millis(draw.pick(&[1, 2_000]));
+        engine.state.full_wait = if draw.one_in(3) { None } else { Some(full_wait) };
+        let store = &mut engine.store;
+        store.sync_period = Duration::from_millis(draw.pick(&[50, 1_000, 10_000]));
+        store.file_bytes_max = draw.pick(&[1 << 20, 1 << 30]);
+        store.gzip_level = draw.pick(&[0, 1]);
+        store.buffer_bytes = draw.pick(&[1 << 10, 64 << 10]);
+        let pages = u64::from(crawl.web.pages);
+        let lives = (0..1 + draw.below(5)).map(|_| Life::of(&mut draw, pages)).collect();
+        Self { crawl, lives }
+    }
+
+    /// In words.
+    pub fn text(&self) -> String {
+        let mut text = self.crawl.text.clone();
+        for life in &self.lives {
+            let _ = write!(text, "\n  {life:?}");
+        }
+        text
+    }
+}
+
+impl Life {
+    fn of(draw: &mut Draw, pages: u64) -> Self {
+        let ms = Duration::from_millis;
+        let verbs = |draw: &mut Draw| {
+            let most = draw.pick(&[3, 30, 300]);
+            draw.below(most)
+        };
+        let end = match draw.below(8) {
+            0..=1 => End::Kill(ms(draw.pick(&[0, 10, 1_000, 60_000, 600_000]))),
+            2..=4 => End::KillAmidst(verbs(draw)),
+            5..=6 => End::Stop,
+            _ => End::StopAndKill(draw.below(40)),
+        };
+        let opens_until = if draw.one_in(5) { Some(verbs(draw)) } else { None };
+        let trouble = draw.one_in(4).then(|| Trouble::of(draw));
+        // A stop that is heeded keeps its clocks by the calendar: were that set forward, nobody
+        // could know how much time has really passed.
+        let jumps = [Jump::None, Jump::Back(ms(500)), Jump::Back(ms(86_400_000))];
+        let forward = Jump::Forward(ms(86_400_000));
+        let may_jump = !matches!(end, End::Stop | End::StopAndKill(_)) && trouble.is_none();
+        let jump = if may_jump && draw.one_in(4) { forward } else { draw.pick(&jumps) };
+        Self {
+            opens_until,
+            replies: draw.below(pages + pages / 4),
+            trouble,
+            end,
+            job_verbs: draw.below(12),
+            power: draw.one_in(2),
+            pause: ms(draw.pick(&[0, 5, 900, 30_000, 4_000_000])),
+            jump,
+            seed: draw.below(u64::MAX),
+        }
+    }
+}
+
+impl Trouble {
+    fn of(draw: &mut Draw) -> Self {
+        let fails = draw.one_in(4);
+        let faults = DiskFaults {
+            room_of: draw.pick(&KINDS),
+            torn: draw.one_in(2),
+            syncs: if fails { 1.0 } else { 0.0 },
+            seed: draw.below(u64::MAX),
+            ..DiskFaults::default()
+        };
+        let slack_bytes = if fails { u64::MAX >> 1 } else { draw.pick(&[0, 100, 20_000]) };
+        let lasts = Duration::from_millis(draw.pick(&[20, 3_000, 100_000]));
+        Self { slack_bytes, faults, lasts }
+    }
+}

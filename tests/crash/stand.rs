@@ -1,0 +1,359 @@
+//! A crawl in several processes, from its first to its end: one web, one disk, one judge.
+
+use super::archive::Archive;
+use super::plan::{self, Life, Plan, Trouble};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use sted::disk::Disk;
+use sted::engine::Engine;
+use sted::engine::contract::StopReason;
+use sted::seeds::{self, Seed};
+use sted::sim::disk::MemoryDisk;
+use sted::sim::judge::{Broken, Captures, End, Judge};
+use sted::sim::settings::DiskFaults;
+use sted::sim::{Jump, Ran, View, World};
+use sted::stats::{Meter, still};
+use sted::store::{Format, log};
+use sted::time::Instant;
+use sted::web::{Ports, Web};
+
+/// What is done to a crawl behind its back, to see whether it is noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sabotage {
+    #[default]
+    None,
+    /// Syncs say that they are done, and aren't.
+    Lies,
+    /// What is under `state/` is gone after a crash.
+    Amnesia,
+    /// More rest is owed than was promised.
+    Haste,
+    /// At the end a capture is taken out of the index, put in twice, or damaged.
+    Removed,
+    Doubled,
+    Damaged,
+}
+
+/// What came of it.
+pub struct Outcome {
+    pub verdict: Result<(), String>,
+    pub actions: String,
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Processes that did not come to the crawl's end.
+    pub cut_short: usize,
+}
+
+/// A crawl and all around it.
+struct Stand<'a> {
+    plan: &'a Plan,
+    sabotage: Sabotage,
+    web: Arc<Web>,
+    seeds: Vec<Seed>,
+    disk: MemoryDisk,
+    world: World,
+    judge: Rc<RefCell<Judge>>,
+    looks: u32,
+    cut_short: usize,
+    is_full: bool,
+    /// After a process that died opening what was there: how the one before ended, and what was
+    /// durable.
+    carried: Option<(End, Captures)>,
+}
+
+/// How a process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// There is nothing left to be done.
+    Finished,
+    /// As it was told.
+    Stopped,
+    /// Because of the disk.
+    Troubled,
+    Killed,
+}
+
+impl Ended {
+    /// As the judge is told.
+    fn told(self) -> End {
+        match self {
+            Self::Finished | Self::Stopped => End::Stopped,
+            Self::Troubled => End::Failed,
+            Self::Killed => End::Killed,
+        }
+    }
+}
+
+/// Runs a plan.
+pub fn run(plan: &Plan, sabotage: Sabotage, records: bool) -> Outcome {
+    let web = Arc::new(Web::new(plan.crawl.web.clone(), Ports::default()));
+    let (seeds, mistakes) = seeds::parse(web.seeds().join("\n").as_bytes());
+    assert!(mistakes.is_empty(), "a web's seeds are URLs");
+    let disk = MemoryDisk::new();
+    let mut laws = plan.crawl.laws.clone();
+    if sabotage == Sabotage::Haste {
+        laws.delay *= 3;
+        laws.delay_max *= 3;
+    }
+    let judge = Rc::new(RefCell::new(Judge::new(&web, laws)));
+    let mut world = World::of_web(Arc::clone(&web), plan.crawl.world.clone());
+    let eye = Rc::clone(&judge);
+    world.watch_servers(Box::new(move |at, sight| eye.borrow_mut().sees(at, sight)));
+    world.dies_with(disk.clone());
+    if records {
+        world.record_actions();
+    }
+    let mut stand = Stand {
+        plan,
+        sabotage,
+        web,
+        seeds,
+        disk,
+        world,
+        judge,
+        looks: 0,
+        cut_short: 0,
+        is_full: false,
+        carried: None,
+    };
+    stand.set_faults(None);
+    let ended = stand.run();
+    let Stand { disk, world, judge, cut_short, web, .. } = stand;
+    let (actions, at) = (world.actions().to_owned(), world.at());
+    drop(world);
+    let judge = Rc::into_inner(judge).expect("the world is gone").into_inner();
+    spoil(&disk, sabotage);
+    let verdict = ended.and_then(|engine| {
+        let with_archive = plan.crawl.engine.store.format == Format::Warc;
+        conclude(judge, &engine, at, &disk, with_archive.then_some(&web))
+    });
+    let named = |name: String| (name.clone(), disk.read(&name).expect("it is there"));
+    Outcome { verdict, actions, files: disk.names().into_iter().map(named).collect(), cut_short }
+}
+
+/// The crawl is over: the last laws.
+fn conclude(
+    mut judge: Judge,
+    engine: &Engine,
+    at: Instant,
+    disk: &MemoryDisk,
+    archived: Option<&Web>,
+) -> Result<(), String> {
+    if let Some(web) = archived {
+        judge.sees_archive(at, &Archive::of(disk).read(web)?);
+    }
+    if let Some(name) = disk.names().iter().find(|name| is_unfinished(name)) {
+        return Err(format!("{name} was left behind"));
+    }
+    let text = disk.read("crawl.log").unwrap_or_default();
+    let text = String::from_utf8(text).map_err(|error| format!("crawl.log: {error}"))?;
+    if let Some(line) = text.lines().find(|line| log::parse(line).is_err()) {
+        return Err(format!("crawl.log: {line:?}"));
+    }
+    let told = |broken: Vec<Broken>| broken.iter().map(|one| format!("\n  {one}")).collect();
+    judge.concludes(engine, at).map_err(told)
+}
+
+fn is_unfinished(name: &str) -> bool {
+    name.ends_with(".open") || name.ends_with(".sorting")
+}
+
+/// Does to the archive what a sabotage says.
+fn spoil(disk: &MemoryDisk, sabotage: Sabotage) {
+    let folder = if sabotage == Sabotage::Damaged { "warc/" } else { "index/" };
+    let Some(name) = disk.names().into_iter().find(|name| name.starts_with(folder)) else { return };
+    let mut bytes = disk.read(&name).expect("it is there");
+    let line = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    match sabotage {
+        Sabotage::Removed => drop(bytes.drain(..line)),
+        Sabotage::Doubled => bytes.extend_from_within(..line),
+        Sabotage::Damaged => {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 4;
+        }
+        Sabotage::None | Sabotage::Lies | Sabotage::Amnesia | Sabotage::Haste => return,
+    }
+    let mut handle = disk.handle();
+    handle.remove(&name).and_then(|()| handle.append(&name, &bytes)).expect("there is room");
+}
+
+impl Stand<'_> {
+    /// All processes, one after the other; returns the one that has come to the end of the crawl.
+    fn run(&mut self) -> Result<Engine, String> {
+        let plan = self.plan;
+        let mut engine = Some(self.begin()?);
+        for (number, life) in plan.lives.iter().enumerate() {
+            let ended = match &mut engine {
+                Some(engine) => Some(self.live(engine, life)?),
+                None => None,
+            };
+            if ended == Some(Ended::Finished) {
+                return Ok(engine.expect("it has lived"));
+            }
+            self.cut_short += 1;
+            drop(engine);
+            let opens_until = plan.lives.get(number + 1).and_then(|next| next.opens_until);
+            engine = self.go_on(life, ended, opens_until)?;
+        }
+        let mut engine = engine.expect("nothing keeps the last one from opening");
+        match self.advance(&mut engine, Instant::FAR, u64::MAX)? {
+            Some(Ended::Finished) => Ok(engine),
+            other => Err(format!("the last process has ended otherwise: {other:?}")),
+        }
+    }
+
+    /// One process, until its plan ends it or the crawl is over.
+    fn live(&mut self, engine: &mut Engine, life: &Life) -> Result<Ended, String> {
+        let begun = self.world.figures().replies;
+        if let Some(trouble) = &life.trouble {
+            let half = begun + life.replies / 2;
+            if let Some(ended) = self.advance(engine, Instant::FAR, half)? {
+                return Ok(ended);
+            }
+            self.set_faults(Some(trouble));
+            let until = self.world.at() + trouble.lasts;
+            let ended = self.advance(engine, until, u64::MAX)?;
+            self.set_faults(None);
+            if let Some(ended) = ended {
+                return Ok(ended);
+            }
+        }
+        if let Some(ended) = self.advance(engine, Instant::FAR, begun + life.replies)? {
+            return Ok(ended);
+        }
+        let until = match life.end {
+            plan::End::Kill(later) => self.world.at() + later,
+            plan::End::KillAmidst(verbs) => {
+                self.disk.die_after(verbs, life.seed);
+                // A crawl may have nothing to write for long; then it is killed as it waits.
+                self.world.at() + Duration::from_secs(1_000)
+            }
+            plan::End::Stop => {
+                engine.stop(self.world.now(), StopReason::Interrupted);
+                Instant::FAR
+            }
+            plan::End::StopAndKill(verbs) => {
+                engine.stop(self.world.now(), StopReason::Interrupted);
+                self.disk.die_after(verbs, life.seed);
+                Instant::FAR
+            }
+        };
+        Ok(self.advance(engine, until, u64::MAX)?.unwrap_or(Ended::Killed))
+    }
+
+    /// Lets the crawl run; `None` if it goes on.
+    fn advance(
+        &mut self,
+        engine: &mut Engine,
+        until: Instant,
+        replies: u64,
+    ) -> Result<Option<Ended>, String> {
+        let (judge, looks, is_full) = (&self.judge, &mut self.looks, self.is_full);
+        let mut look = self.world.at();
+        let ran = self.world.run_until(engine, until, &mut |view: &View<'_>| {
+            judge.borrow_mut().is_told_of_room(is_full || view.engine.is_paused());
+            if view.at >= look {
+                look = view.at + Duration::from_secs(1);
+                *looks += 1;
+                // Often at first, then now and then: a crawl that waits a day is looked at, too.
+                if *looks < 100 || looks.is_multiple_of(*looks / 50) {
+                    judge.borrow_mut().looks(view);
+                }
+            }
+            view.figures.replies < replies
+        });
+        let due = engine.deadline();
+        let ran = ran.map_err(|how| {
+            let paused = engine.is_paused();
+            format!("{how}: due {due:?}, paused {paused}, {engine:?}, {:?}", engine.archive())
+        })?;
+        Ok(match (ran, engine.stop_reason()) {
+            (Ran::AsFar, _) => None,
+            (Ran::Died, _) => Some(Ended::Killed),
+            (Ran::ToEnd, _) if engine.trouble().is_some() => Some(Ended::Troubled),
+            (Ran::ToEnd, Some(StopReason::Finished)) => Some(Ended::Finished),
+            (Ran::ToEnd, Some(StopReason::Interrupted)) => Some(Ended::Stopped),
+            (Ran::ToEnd, other) => {
+                return Err(format!("it has ended for another reason: {other:?}"));
+            }
+        })
+    }
+
+    /// After the end of a process: the crash, the pause, the next one. `ended` is `None` if it
+    /// died while it opened what was there, and so is the answer, if the next one does.
+    fn go_on(
+        &mut self,
+        life: &Life,
+        ended: Option<Ended>,
+        opens_until: Option<u64>,
+    ) -> Result<Option<Engine>, String> {
+        self.die(life);
+        let durable = Archive::promised(&self.disk).whole(&self.web);
+        let mut kept = if life.power {
+            self.disk.lose_power(life.seed + 2);
+            durable.clone()
+        } else {
+            Archive::of(&self.disk).whole(&self.web)
+        };
+        // What was durable before the one that died opening it must outlive that one, too.
+        let (end, carried) = match ended {
+            Some(ended) => (ended.told(), Captures::default()),
+            None => self.carried.take().expect("somebody lived before"),
+        };
+        kept.extend(carried);
+        if self.sabotage == Sabotage::Amnesia {
+            self.forget_state();
+        }
+        let may_jump = ended == Some(Ended::Killed) || !matches!(life.jump, Jump::Forward(_));
+        self.world.begin_again(life.pause, if may_jump { life.jump } else { Jump::None });
+        if let Some(verbs) = opens_until {
+            self.disk.die_after(verbs, life.seed + 3);
+        }
+        let begun = self.begin();
+        if self.disk.is_dead() {
+            self.carried = Some((end, durable));
+            return Ok(None);
+        }
+        let engine = begun?;
+        if self.plan.crawl.engine.store.format == Format::Warc {
+            let now = Archive::of(&self.disk).read(&self.web)?;
+            self.judge.borrow_mut().restarts(self.world.at(), end, Some((&kept, &now)));
+        } else {
+            self.judge.borrow_mut().restarts(self.world.at(), end, None);
+        }
+        Ok(Some(engine))
+    }
+
+    /// The process is gone; the job under way has come as far as it has.
+    fn die(&mut self, life: &Life) {
+        let jobs = self.world.exit();
+        if !self.disk.is_dead() {
+            self.disk.die_after(life.job_verbs, life.seed + 1);
+        }
+        jobs.into_iter().for_each(|job| drop(job.run()));
+        self.disk.revive();
+    }
+
+    fn forget_state(&self) {
+        let state = self.disk.names().into_iter().filter(|name| name.starts_with("state/"));
+        state.for_each(|name| self.disk.handle().remove(&name).expect("it is there"));
+    }
+
+    fn begin(&self) -> Result<Engine, String> {
+        let settings = self.plan.crawl.engine.clone();
+        let (disk, meter) = (Box::new(self.disk.clone()), Meter::new(still));
+        Engine::open(settings, &self.seeds, disk, meter, self.world.now())
+            .map_err(|error| format!("at {}: {error}", self.world.at()))
+    }
+
+    fn set_faults(&mut self, trouble: Option<&Trouble>) {
+        let mut faults = trouble.map_or_else(DiskFaults::default, |trouble| DiskFaults {
+            room_bytes: Some(self.disk.used() + trouble.slack_bytes),
+            ..trouble.faults
+        });
+        self.is_full = trouble.is_some();
+        faults.lies = self.sabotage == Sabotage::Lies;
+        self.disk.set_faults(faults);
+    }
+}

@@ -1,0 +1,416 @@
+//! Crawls by real processes that are killed, stopped and short of room, and go on: nothing is
+//! lost, nothing is kept twice, and the lab sees no gap shorter than promised.
+//!
+//! The lab is a process of its own that outlives the crawls. `make kill N=100` kills more often.
+
+use super::compare::Facts;
+use super::crawl::{Crawl, Expected};
+use super::polite::Watch;
+use super::{none, read_back};
+use crate::sweep::{self, Draw};
+use crate::util::{Run, sted};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use sted::conf::Conf;
+use sted::frame;
+use tempfile::TempDir;
+
+/// How polite all crawls here are, and when they say that they have had enough.
+const MANNERS: &str = r#"
+[politeness]
+burst = 1
+delay = "20ms"
+delay_factor = 2
+delay_max = "60ms"
+crawl_delay_max = "60ms"
+address_delay = "0s"
+domain_delay = "0s"
+robots_retry_wait = "1s"
+[retries]
+retry_wait = "1s"
+retry_wait_max = "1s"
+[state]
+checkpoint_period = "1s"
+disk_full_wait = "20ms"
+"#;
+
+/// Some three hundred URLs on eight hosts: two seconds for who is not disturbed.
+const WEB: &str = r#"
+[lab]
+directory = "lab"
+events = "requests"
+[web]
+preset = "plain"
+hosts = 8
+seeds = 3
+pages = 280
+links_per_page = 12
+page_bytes = "2KB"
+think_time = "6ms"
+think_time_sigma = 0.5
+tls_share = 0.3
+requests_per_connection = ["1 for 0.3", "5 for 0.3"]
+silent_close_share = 0.5
+redirect_share = 0.05
+not_found_share = 0.05
+robots_part_share = 0.3
+robots_delay_share = 0.2
+crawl_delay = "50ms"
+"#;
+
+/// A crawl that takes longer than this hangs.
+const TIME_MAX: Duration = Duration::from_secs(60);
+/// Kills of every run of the tests.
+const KILLS: u64 = 25;
+/// Kills of one crawl.
+const KILLS_A_CRAWL: u64 = 15;
+/// A crawl is killed at most so long after its start, in milliseconds.
+const MOMENT_MAX_MS: u64 = 400;
+
+#[test]
+fn killed_at_any_moment_a_crawl_comes_to_its_end() {
+    kill_often(KILLS);
+}
+
+/// `make kill N=100`.
+#[test]
+#[ignore = "more kills are done by hand: make kill"]
+fn killed_more_often() {
+    kill_often(sweep::asked("STED_KILL_N").unwrap_or(100));
+}
+
+fn kill_often(kills: u64) {
+    let mut draw = Draw(kills);
+    let (mut left, mut web) = (kills, 0);
+    while left > 0 {
+        web += 1;
+        let stand = Stand::new(&format!("{MANNERS}{WEB}seed = {web}\n"));
+        let mut killed = 0;
+        let run = loop {
+            let crawl = stand.start();
+            if killed == left.min(KILLS_A_CRAWL) {
+                break stand.wait(crawl);
+            }
+            let moment = Duration::from_millis(draw.below(MOMENT_MAX_MS));
+            match stand.kill_after(crawl, moment) {
+                None => killed += 1,
+                Some(run) => break run,
+            }
+        };
+        assert!(killed > 0, "web {web}: it was over before the first kill");
+        left -= killed;
+        eprintln!("web {web}: {killed} kills");
+        stand.judge(run, killed);
+    }
+}
+
+/// A stop that is heeded, one that is not waited for, and the end.
+#[test]
+fn a_crawl_that_was_stopped_goes_on() {
+    let slow = WEB.replace("think_time = \"6ms\"", "think_time = \"150ms\"");
+    let stand =
+        Stand::new(&format!("{MANNERS}{slow}pages = 60\n").replacen("pages = 280\n", "", 1));
+    let crawl = stand.start_until_it_fetches();
+    signal(&crawl, "-TERM");
+    let run = stand.wait(crawl);
+    assert_eq!(run.code, Some(11), "{}", run.err);
+    let crawl = stand.start_until_it_fetches();
+    // Two signals of one kind could be taken for one.
+    signal(&crawl, "-TERM");
+    signal(&crawl, "-INT");
+    let run = stand.wait(crawl);
+    assert_eq!(run.code, Some(13), "{}", run.err);
+    let run = stand.wait(stand.start());
+    stand.judge(run, 1);
+}
+
+/// Every file of the state that has a changed bit, or is of a newer version, is refused by name
+/// and place, and nothing is written.
+#[test]
+fn a_damaged_state_is_refused() {
+    let stand = Stand::new(&format!("{MANNERS}{WEB}"));
+    let crawl = stand.start_until_it_fetches();
+    signal(&crawl, "-TERM");
+    assert_eq!(stand.wait(crawl).code, Some(11));
+    let sound = files_below(&stand.job(), "state");
+    assert!(sound.len() > 2, "{:?}", sound.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    let mut draw = Draw(1);
+    for (name, bytes) in &sound {
+        let last = bytes.len() as u64 - 1;
+        for place in [0, draw.below(last), draw.below(last), last] {
+            let mut changed = bytes.clone();
+            changed[place as usize] ^= 1 << draw.below(8);
+            let run = stand.run_with(name, &changed);
+            assert_eq!(run.code, Some(5), "{name} at {place}: {}", run.err);
+            let says = run.err.contains(&**name) && run.err.contains("at byte ");
+            assert!(says && !run.err.contains("panicked"), "{name} at {place}: {}", run.err);
+        }
+        let run = stand.run_with(name, &newer(bytes));
+        assert_eq!(run.code, Some(5), "{name}: {}", run.err);
+        assert!(run.err.contains(&**name) && run.err.contains("newer sted"), "{}", run.err);
+    }
+    assert!(files_below(&stand.job(), "state") == sound, "what was refused was left alone");
+    let run = stand.wait(stand.start());
+    stand.judge(run, 0);
+}
+
+/// The same file by a version whose formats are newer.
+fn newer(bytes: &[u8]) -> Vec<u8> {
+    let [this, next] = [0, 1].map(|more| format!("sted checkpoint {} ", frame::FORMAT + more));
+    if let Some(rest) = bytes.strip_prefix(this.as_bytes()) {
+        return [next.as_bytes(), rest].concat();
+    }
+    let (opening, used) = frame::parse(bytes, 0).expect("a file of ours");
+    let mut payload = opening.payload.to_vec();
+    // After "sted" and the role.
+    payload[5..7].copy_from_slice(&(frame::FORMAT + 1).to_le_bytes());
+    let mut newer = Vec::new();
+    frame::push(opening.kind, &payload, &mut newer);
+    newer.extend_from_slice(&bytes[used..]);
+    newer
+}
+
+/// A crawl that ends when its disk is full goes on when there is room; one that waits needs nobody.
+#[test]
+fn a_full_disk_costs_time_only() {
+    const STOPS: &str = "
+        mount -t tmpfs -o size=160k none job || exit 99
+        \"$0\" crawl crawl.toml >>out 2>>err; echo $? >>codes
+        mount -o remount,size=64m none job
+        \"$0\" crawl crawl.toml >>out 2>>err; echo $? >>codes
+        cp -a job kept";
+    const WAITS: &str = "
+        mount -t tmpfs -o size=160k none job || exit 99
+        \"$0\" crawl crawl.toml >>out 2>>err & crawl=$!
+        until grep -q full err || ! kill -0 $crawl; do sleep 0.05; done
+        sleep 0.2; kill -0 $crawl && mount -o remount,size=64m none job
+        wait $crawl; echo $? >>codes
+        cp -a job kept";
+    for (policy, script, codes) in [("stop", STOPS, "3\n0\n"), ("wait", WAITS, "0\n")] {
+        let manners = format!("{MANNERS}disk_full = \"{policy}\"\n");
+        let stand = Stand::new(&format!("{manners}{WEB}"));
+        fs::create_dir(stand.job()).expect("created");
+        let mut shell = Command::new("unshare");
+        shell.args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_sted")]);
+        let ran = shell.current_dir(stand.folder.path()).stderr(Stdio::null()).status();
+        let done = ran.is_ok_and(|status| status.code() != Some(99));
+        let found = fs::read_to_string(stand.path("codes")).unwrap_or_default();
+        if !done && found.is_empty() {
+            return eprintln!("skipped: no small disk can be had here (unshare, mount)");
+        }
+        let err = fs::read_to_string(stand.path("err")).expect("it was written");
+        assert_eq!(found, codes, "{policy}: {err}");
+        assert!(
+            err.contains("no space") || err.contains("No space") || err.contains("full"),
+            "{err}"
+        );
+        fs::remove_dir(stand.job()).expect("empty below the mount");
+        fs::rename(stand.path("kept"), stand.job()).expect("moved");
+        stand.judge(Run { code: Some(0), out: String::new(), err }, 1);
+    }
+}
+
+/// A lab that runs, and a crawl of it that may be begun more than once.
+struct Stand {
+    folder: TempDir,
+    lab: Child,
+    stdin: Option<ChildStdin>,
+    conf: Conf,
+}
+
+impl Stand {
+    /// Starts the lab of a configuration, whose manners the crawl has, too.
+    fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = format!("[job]\nname = \"killed\"\ndirectory = \"job\"\n{text}");
+        let conf = Conf::parse(&text, "lab.toml").unwrap_or_else(|error| panic!("{error}"));
+        fs::write(folder.path().join("lab.toml"), &text).expect("written");
+        let mut command = sted(&["web", "lab.toml"]);
+        command.current_dir(folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut lab = command.spawn().expect("the program starts");
+        let mut line = String::new();
+        let stdout = lab.stdout.take().expect("it was asked for");
+        BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
+        let ready: Value = serde_json::from_str(&line).expect("the lab says where it is");
+        let manners = text.split_once("\n[lab]\n").expect("a lab").0;
+        let told = format!(
+            "{manners}\n[identity]\ncontact = \"crawler@sted.dev\"\n\
+             [scope]\nspan = \"host\"\ndomains = [\"test\"]\n\
+             [names]\nservers = [{}]\n[tls]\nroots_file = {}\n\
+             [connections]\naddresses_allowed = [\"127.0.0.0/8\"]\n\
+             [store]\nsync_period = \"100ms\"\n",
+            ready["dns"], ready["ca"]
+        );
+        let seeds = format!("[job]\nseeds = {}\n", ready["seeds"]);
+        fs::write(folder.path().join("crawl.toml"), told.replacen("[job]\n", &seeds, 1))
+            .expect("written");
+        let stdin = lab.stdin.take();
+        Self { folder, lab, stdin, conf }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn job(&self) -> PathBuf {
+        self.path(self.conf.job.directory.to_str().expect("UTF-8"))
+    }
+
+    /// Starts the crawl, or lets it go on.
+    fn start(&self) -> Child {
+        let create = |name: &str| File::create(self.path(name)).expect("created");
+        let mut command = sted(&["crawl", "crawl.toml"]);
+        command.current_dir(self.folder.path()).stdout(create("out")).stderr(create("err"));
+        command.spawn().expect("the program starts")
+    }
+
+    /// The same, and waits until it has written down something new.
+    fn start_until_it_fetches(&self) -> Child {
+        let log = self.job().join("crawl.log");
+        let len = || fs::metadata(&log).map_or(0, |data| data.len());
+        let (before, begun) = (len(), Instant::now());
+        let crawl = self.start();
+        while len() <= before {
+            assert!(begun.elapsed() < TIME_MAX, "nothing is fetched");
+            thread::sleep(Duration::from_millis(5));
+        }
+        crawl
+    }
+
+    /// Waits until the crawl has ended by itself.
+    fn wait(&self, mut crawl: Child) -> Run {
+        let ended = ends_within(&mut crawl, TIME_MAX);
+        if !ended {
+            crawl.kill().expect("a child of ours");
+        }
+        let run = self.said(&mut crawl);
+        assert!(ended, "the crawl did not end within {TIME_MAX:?}: {}", run.err);
+        run
+    }
+
+    /// Kills the crawl at a moment; if it has ended before, what it said.
+    fn kill_after(&self, mut crawl: Child, moment: Duration) -> Option<Run> {
+        if ends_within(&mut crawl, moment) {
+            return Some(self.said(&mut crawl));
+        }
+        crawl.kill().expect("a child of ours");
+        let run = self.said(&mut crawl);
+        assert!(!run.err.contains("panicked"), "{}", run.err);
+        // It may have ended just so.
+        run.code.is_some().then_some(run)
+    }
+
+    fn said(&self, crawl: &mut Child) -> Run {
+        let code = crawl.wait().expect("a child of ours").code();
+        let text = |name: &str| fs::read_to_string(self.path(name)).expect("UTF-8");
+        Run { code, out: text("out"), err: text("err") }
+    }
+
+    /// Lets the crawl go on with another content of one of its files, which is put back after.
+    fn run_with(&self, name: &str, bytes: &[u8]) -> Run {
+        let path = self.job().join(name);
+        let sound = fs::read(&path).expect("it is there");
+        fs::write(&path, bytes).expect("written");
+        let run = self.wait(self.start());
+        fs::write(&path, sound).expect("written");
+        run
+    }
+
+    /// The last process has ended; of those before `crashes` ended without warning.
+    fn judge(mut self, run: Run, crashes: u64) {
+        drop(self.stdin.take());
+        self.lab.wait().expect("a child of ours");
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().expect("a folder"));
+        let crawl = Crawl::left_in(folder, self.conf.clone(), run);
+        let facts = Facts::of(&crawl);
+        assert!(facts.expected.len() > 50, "{} URLs", facts.expected.len());
+        none(&mistakes(&facts, crashes));
+        let read = read_back(&crawl);
+        assert_eq!(read["lines"], crawl.index().len(), "each line leads to its record");
+        let mut watch = Watch::of(&crawl);
+        watch.was_killed = crashes > 0;
+        none(&watch.double_connections());
+        none(&watch.disallowed());
+        let (short, rests) = watch.short_rests();
+        none(&short);
+        assert!(rests > 50, "{rests} rests were looked at");
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // It goes by itself; to wait keeps it from being left behind.
+        let _ = self.lab.wait();
+    }
+}
+
+/// All that is not as it should be, a line each: every page is in the archive as often as the lab
+/// expects, every URL is in the log, none with a record that isn't there, and nothing was asked for
+/// more often than crashes explain.
+fn mistakes(facts: &Facts, crashes: u64) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    for (url, Expected { outcomes, requests, records, .. }) in &facts.expected {
+        let got = facts.got.get(url).cloned().unwrap_or_default();
+        let mut wrong = |what: String| mistakes.push(format!("{url}: {what}"));
+        if !got.outcome.as_ref().is_some_and(|outcome| outcomes.contains(outcome)) {
+            wrong(format!("outcome {:?}, not {outcomes:?}", got.outcome));
+        }
+        // Rules may be asked for again: they are kept as often as they were got.
+        let again = if url.ends_with("/robots.txt") { crashes } else { 0 };
+        let indexed = got.indexed.len() as u64;
+        if !(records.0..=records.1 + again).contains(&indexed) {
+            wrong(format!("{indexed} records, not {records:?}"));
+        }
+        if !(requests.0..=requests.1 + crashes).contains(&got.requests) {
+            wrong(format!("{} requests, not {requests:?}, after {crashes} crashes", got.requests));
+        }
+        // The line of a fetch may be lost; that of its replay doesn't say where it is.
+        if !got.logged.is_subset(&got.indexed) {
+            wrong(format!("log {:?}, index {:?}", got.logged, got.indexed));
+        }
+    }
+    let strangers = facts.got.keys().filter(|url| !facts.expected.contains_key(*url));
+    mistakes.extend(strangers.map(|url| format!("{url}: nobody could know it")));
+    mistakes
+}
+
+/// Whether the process ends by itself within a time.
+fn ends_within(child: &mut Child, time: Duration) -> bool {
+    let begun = Instant::now();
+    loop {
+        if child.try_wait().expect("a child of ours").is_some() {
+            return true;
+        }
+        let Some(left) = time.checked_sub(begun.elapsed()) else { return false };
+        thread::sleep(left.min(Duration::from_millis(2)));
+    }
+}
+
+fn signal(child: &Child, which: &str) {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args([which, &id]).status();
+    assert!(sent.expect("kill starts").success(), "the child runs");
+}
+
+/// Files below a folder of `root`, by name.
+fn files_below(root: &Path, folder: &str) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(root.join(folder)).expect("a folder") {
+        let entry = entry.expect("readable");
+        let name = format!("{folder}/{}", entry.file_name().to_str().expect("UTF-8"));
+        if entry.path().is_dir() {
+            all.extend(files_below(root, &name));
+        } else {
+            all.push((name, fs::read(entry.path()).expect("readable")));
+        }
+    }
+    all.sort();
+    all
+}
