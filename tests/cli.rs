@@ -11,6 +11,7 @@ fn help_is_as_reviewed() {
     for (name, arguments) in [
         ("help.txt", &["--help"][..]),
         ("help-short.txt", &["-h"]),
+        ("help-cache.txt", &["cache", "--help"]),
         ("help-compare.txt", &["compare", "--help"]),
         ("help-crawl.txt", &["crawl", "--help"]),
         ("help-check.txt", &["check", "--help"]),

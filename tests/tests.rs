@@ -3,10 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests use the machine")]
 #![allow(unreachable_pub, reason = "in a test binary nothing is reachable from outside")]
 
+mod cache;
 mod cli;
 mod compare;
 mod conf;
 mod conformance;
+mod crash;
 mod crawl;
 mod lab;
 mod layers;

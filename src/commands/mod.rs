@@ -5,6 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
+pub mod cache;
 pub mod check;
 pub mod compare;
 pub mod crawl;
@@ -50,17 +51,34 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Say what a cache of known URLs would be worth
+    ///
+    /// Replays the stream of URLs that a crawl found (job.trace or compare.trace = true) through
+    /// caches of 1, 2, 4... entries under six policies: INFINITE, MIN (which knows the future),
+    /// LRU, CLOCK, RANDOM, STATIC; once all links, once those that would go to another process.
+    /// Says where the miss rate falls and which size will do. Of several traces it shows whether
+    /// entries per connection are what counts. Prints tables; writes a report (HTML), curves (SVG)
+    /// and all numbers (CSV).
+    ///
+    /// Example: sted cache jobs/crawl/trace
+    #[command(after_long_help = cache::EXITS)]
+    Cache(cache::Asked),
     /// Crawl as a configuration says
     ///
     /// Runs the crawl until there is nothing left, a budget is reached, or SIGINT or SIGTERM comes:
-    /// then what is under way is finished and written. A second signal stops at once. Progress goes
-    /// to stderr; everything that was fetched goes to the job directory.
+    /// then what is under way is finished and written. A second signal stops at once. Started
+    /// again, it goes on where it was, however it was stopped. Progress goes to stderr; everything
+    /// that was fetched, and all that is needed to go on, goes to the job directory.
     ///
     /// Example: sted crawl conf/quickstart.toml
     #[command(after_long_help = Exit::table())]
     Crawl {
         /// The configuration: a TOML file
         conf: PathBuf,
+        /// Make the job's state anew from its archive, as after damage: what the archive holds is
+        /// read back and not fetched again
+        #[arg(long)]
+        rebuild: bool,
     },
     /// Say whether a configuration is right, and what it comes to
     ///
@@ -98,6 +116,9 @@ pub enum Command {
     Web {
         /// The configuration: a TOML file with a lab section
         conf: PathBuf,
+        /// Ports for HTTP and HTTPS; without them two that are free are taken
+        #[arg(long, value_name = "HTTP,HTTPS", value_parser = web::ports)]
+        ports: Option<(u16, u16)>,
     },
 }
 
@@ -120,10 +141,11 @@ impl Cli {
     /// Whatever kept the command from its end, with the exit code it means.
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
+            Command::Cache(asked) => cache::run(asked),
             Command::Check { conf } => check::run(conf),
             Command::Compare { conf } => compare::run(conf),
-            Command::Crawl { conf } => crawl::run(conf),
-            Command::Web { conf } => web::run(conf),
+            Command::Crawl { conf, rebuild } => crawl::run(conf, *rebuild),
+            Command::Web { conf, ports } => web::run(conf, *ports),
         }
     }
 }

@@ -41,6 +41,7 @@
       case "short": return scaled(v, 1000, ["", " k", " M", " G", " T"]);
       case "share": return grouped(v * 100, 1) + "%";
       case "seconds": return duration(v);
+      case "power": return v > 0 ? "2^" + (Math.round(Math.log2(v) * 10) / 10 + 0) : grouped(v, 0);
       case "bytes": return scaled(v, 1024, [" B", " KiB", " MiB", " GiB", " TiB"]);
       default: return grouped(v, +format.slice("decimal".length));
     }

@@ -175,8 +175,15 @@ mod tests {
     use crate::frontier::policy::Policy;
 
     fn run(policy: Policy, points: &[(f64, u64, u64)]) -> Run {
-        let spec =
-            Spec { variant: 0, value: 0, repeat: 0, policy, ground: 0, conf: Conf::default() };
+        let spec = Spec {
+            variant: 0,
+            value: 0,
+            repeat: 0,
+            policy,
+            ground: 0,
+            conf: Conf::default(),
+            trace: None,
+        };
         let mut series = Series::new();
         for &(seconds, pages, quality) in points {
             series.push(Sample {

@@ -9,6 +9,7 @@
 mod curves;
 mod files;
 mod measure;
+mod nowhere;
 mod plan;
 mod scene;
 mod series;

@@ -2,8 +2,9 @@
 //! configuration it has.
 
 use crate::commands::{Exit, Failure};
-use crate::conf::{Change, Compare, Conf, Decimal, Value, Web, Worth};
+use crate::conf::{Change, Compare, Conf, Decimal, Over, Value, Web, Worth};
 use crate::frontier::policy::Policy;
+use std::path::PathBuf;
 
 /// Most crawls of one comparison.
 const RUNS_MAX: usize = 20_000;
@@ -42,6 +43,8 @@ pub(super) struct Spec {
     pub(super) ground: usize,
     /// Its configuration.
     pub(super) conf: Conf,
+    /// Where its trace goes, if it is simulated and has one.
+    pub(super) trace: Option<PathBuf>,
 }
 
 /// What a web and the worth of its pages are made of: equal grounds are made once.
@@ -150,9 +153,37 @@ impl Plan {
             for policy in self.policies.clone() {
                 conf.schedule.policy = policy;
                 let conf = conf.clone();
-                self.runs.push(Spec { variant, value, repeat, policy, ground, conf });
+                let mut spec = Spec { variant, value, repeat, policy, ground, conf, trace: None };
+                if compare.trace && compare.over == Over::Simulation {
+                    spec.trace = Some(compare.directory.join(self.trace_name(&spec)));
+                }
+                self.runs.push(spec);
             }
         }
+    }
+
+    /// Name of a run's trace: what tells the run from others, in letters that every shell takes.
+    fn trace_name(&self, spec: &Spec) -> String {
+        let mut parts = vec![self.variants[spec.variant].clone()];
+        if let Some((key, values)) = &self.sweep {
+            let key = key.rsplit('.').next().unwrap_or(key);
+            parts.push(format!("{key}-{}", values[spec.value].name()));
+        }
+        parts.push(spec.policy.name().to_owned());
+        if self.repeats > 1 {
+            parts.push((spec.repeat + 1).to_string());
+        }
+        parts.retain(|part| !part.is_empty());
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let plain = |c: char| if is_plain(c) { c } else { '_' };
+        let name: String = parts.join("-").chars().map(plain).collect();
+        // Variants may differ in other letters alone.
+        let file = format!("{name}.trace");
+        let ends = |run: &Spec| run.trace.as_ref().is_some_and(|path| path.ends_with(&file));
+        if !self.runs.iter().any(ends) {
+            return file;
+        }
+        format!("{name}-{}.trace", self.runs.len() + 1)
     }
 
     fn ground(&mut self, ground: Ground) -> usize {

@@ -1,11 +1,11 @@
 //! One crawl in the simulated world, judged.
 
+use super::nowhere::Nowhere;
 use super::plan::Spec;
 use super::scene::{Scene, stay_in_the_web};
 use super::series::{Run, Sample, Series};
 use crate::commands::{Exit, Failure, inputs, wire};
 use crate::conf::{Burst, Conf, Source};
-use crate::disk::{Disk, Error};
 use crate::dns::address::Block;
 use crate::engine::Engine;
 use crate::engine::settings::Settings;
@@ -32,7 +32,8 @@ pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run,
     let settings = settings(&spec.conf, scene)?;
     let seeds = starts(&spec.conf, &scene.web)?;
     let (meter, now) = (Meter::new(stats::still), now_at(Instant::ZERO));
-    let mut engine = Engine::new(settings, &seeds, Box::new(Nowhere), meter, now).map_err(wrong)?;
+    let disk = Nowhere::but_for(spec.trace.as_deref())?;
+    let mut engine = Engine::new(settings, &seeds, Box::new(disk), meter, now).map_err(wrong)?;
     let mut world = World::of_web(Arc::clone(&scene.web), wire::sim(&spec.conf.sim));
     let judge = Rc::new(RefCell::new(Judge::new(&scene.web, laws(&spec.conf))));
     let truth = Truth::of(scene).filter(|_| estimates(&spec.conf));
@@ -57,7 +58,9 @@ pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run,
     inputs::warn_of_table(&spec.conf, engine.rating());
     series.end(last);
     if let Some(trouble) = engine.trouble() {
-        return Err(wrong(trouble));
+        // All else goes nowhere: it is the trace that could not be written.
+        let named = spec.trace.iter().map(|path| format!("{}: ", path.display()));
+        return Err(Failure::new(Exit::Disk, named.collect::<String>() + &trouble.to_string()));
     }
     Ok(Run { spec: spec.clone(), series })
 }
@@ -106,6 +109,8 @@ fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
     let loopback = Block::new(IpAddr::from([127, 0, 0, 0]), 8).expect("8 of 32 bits");
     settings.connections.allowed.push(loopback);
     settings.store.format = store::Format::None;
+    settings.keep_no_state();
+    settings.trace = conf.compare.as_ref().is_some_and(|compare| compare.trace);
     stay_in_the_web(&mut settings.scope);
     if conf.quality.source == Source::Uniform
         && let Some(table) = &scene.table
@@ -227,48 +232,5 @@ fn page_of(web: &Web, sight: &Sight) -> Option<usize> {
             ..
         } if !(300..400).contains(status) => Some(web.page_index(*host, *page)),
         _ => None,
-    }
-}
-
-/// A disk that keeps nothing: what is written down of a crawl is not what is compared, and a
-/// million pages have a log of gigabytes.
-#[derive(Debug)]
-struct Nowhere;
-
-impl Disk for Nowhere {
-    fn append(&mut self, _: &str, _: &[u8]) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn read_at(&mut self, _: &str, _: u64, _: &mut [u8]) -> Result<usize, Error> {
-        Ok(0)
-    }
-
-    fn len(&mut self, _: &str) -> Result<Option<u64>, Error> {
-        Ok(None)
-    }
-
-    fn sync(&mut self, _: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn truncate(&mut self, _: &str, _: u64) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn rename(&mut self, _: &str, _: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn remove(&mut self, _: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn list(&mut self, _: &str) -> Result<Vec<String>, Error> {
-        Ok(Vec::new())
-    }
-
-    fn handle(&self) -> Box<dyn Disk> {
-        Box::new(Self)
     }
 }

@@ -62,7 +62,7 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
     fs::create_dir_all(directory).map_err(|error| disk(&error))?;
     let file = directory.join("conf.toml");
     fs::write(&file, conf.render()).map_err(|error| disk(&error))?;
-    let lab = Lab::start(&file)?;
+    let lab = Lab::start(&file, None)?;
     lab.adapt(&mut conf)?;
     let seeds = inputs::seeds(&conf)?;
     let settings = settings(&conf, scene, &lab)?;
@@ -96,7 +96,7 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
 /// The configuration of a run as a crawl of its own.
 fn crawl_conf(conf: &Conf, directory: &Path) -> Conf {
     let mut conf = conf.clone();
-    conf.compare = None;
+    conf.job.trace |= conf.compare.take().is_some_and(|compare| compare.trace);
     conf.sim = Sim::default();
     conf.job.directory = directory.to_owned();
     let directory = directory.join("lab");
@@ -108,6 +108,7 @@ fn settings(conf: &Conf, scene: &Scene, lab: &Lab) -> Result<Settings, Failure> 
     let key = signal::entropy();
     let mut settings = wire::engine(conf, key);
     stay_in_the_web(&mut settings.scope);
+    settings.keep_no_state();
     if conf.quality.source == Source::Uniform && !scene.worths.is_empty() {
         // The lab's URLs name its ports.
         let web = scene.web.at_ports(lab.ports()?);

@@ -1,0 +1,124 @@
+//! What a replay comes to: misses by size of the cache, and by time.
+//!
+//! Sizes are powers of two and are called by their logarithm, the *level*: level 10 is a cache of
+//! 1,024 entries. Time is counted in links: a stream is cut into [`WINDOWS`] windows of equal
+//! length, so that every curve over time is there for every size.
+
+use std::ops::Range;
+
+/// Windows of a stream.
+pub(super) const WINDOWS: usize = 100;
+
+/// Misses in each window, one entry a level, smallest cache first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Misses {
+    levels: Vec<[u32; WINDOWS]>,
+}
+
+impl Misses {
+    /// Counted for each level apart.
+    pub(super) fn of_levels(levels: Vec<[u32; WINDOWS]>) -> Self {
+        Self { levels }
+    }
+
+    /// Misses of all windows at a level.
+    pub(super) fn total(&self, level: usize) -> u64 {
+        self.levels[level].iter().map(|misses| u64::from(*misses)).sum()
+    }
+
+    /// Misses in a window at a level.
+    pub(super) fn in_window(&self, level: usize, window: usize) -> u32 {
+        self.levels[level][window]
+    }
+
+    /// Misses in all windows at a level.
+    pub(super) fn row(&self, level: usize) -> [u32; WINDOWS] {
+        self.levels[level]
+    }
+}
+
+/// Counts hits of policies whose caches hold all that smaller ones hold: a link that hits at a
+/// level hits at all above it.
+#[derive(Clone, Debug)]
+pub(super) struct Hits {
+    /// Links that hit at this level and not below.
+    from: Vec<[u32; WINDOWS]>,
+    links: usize,
+}
+
+impl Hits {
+    /// None yet, in a stream of so many links.
+    pub(super) fn new(links: usize, levels: usize) -> Self {
+        Self { from: vec![[0; WINDOWS]; levels], links }
+    }
+
+    /// One that hits from this level on.
+    pub(super) fn add(&mut self, window: usize, level: usize) {
+        self.from[level][window] += 1;
+    }
+
+    /// What is no hit is a miss.
+    pub(super) fn misses(&self) -> Misses {
+        let mut left: [u32; WINDOWS] = std::array::from_fn(|at| {
+            u32::try_from(window(self.links, at).len()).expect("a stream has fewer than 2^32")
+        });
+        let mut levels = Vec::with_capacity(self.from.len());
+        for hits in &self.from {
+            for (left, hits) in left.iter_mut().zip(hits) {
+                *left -= hits;
+            }
+            levels.push(left);
+        }
+        Misses { levels }
+    }
+}
+
+/// The links of a window.
+pub(super) fn window(links: usize, at: usize) -> Range<usize> {
+    let edge = |at: usize| {
+        let edge = links as u128 * at as u128 / WINDOWS as u128;
+        usize::try_from(edge).expect("at most `links`")
+    };
+    edge(at)..edge(at + 1)
+}
+
+/// The smallest level whose cache has room for so many entries, at least one.
+pub(super) fn level_of(entries: usize) -> usize {
+    entries.next_power_of_two().trailing_zeros() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_the_whole_stream() {
+        for links in [0, 1, 7, 99, 100, 101, 12_345] {
+            let mut next = 0;
+            for at in 0..WINDOWS {
+                let window = window(links, at);
+                assert_eq!(window.start, next, "{links}, {at}");
+                next = window.end;
+            }
+            assert_eq!(next, links);
+        }
+    }
+
+    #[test]
+    fn levels_have_room() {
+        for (entries, level) in [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (1 << 20, 20)] {
+            assert_eq!(level_of(entries), level, "{entries}");
+        }
+    }
+
+    #[test]
+    fn a_hit_counts_for_all_larger_caches() {
+        let mut hits = Hits::new(200, 3);
+        hits.add(0, 1);
+        hits.add(99, 2);
+        let misses = hits.misses();
+        let totals: Vec<u64> = (0..3).map(|level| misses.total(level)).collect();
+        assert_eq!(totals, [200, 199, 198]);
+        assert_eq!((misses.in_window(1, 0), misses.in_window(1, 99)), (1, 2));
+    }
+}

@@ -1,0 +1,278 @@
+//! A trace from its file: its two streams, and what can be said of it before any cache is tried.
+
+use super::stream::{Numbers, Stream};
+use super::watch::Watch;
+use crate::commands::{Exit, Failure};
+use crate::frame::{Flaw, OPENING_BYTES};
+use crate::map::Set;
+use crate::seen::trace::{Broken, Group, Page, Reader};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Bytes read at once.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// A trace in memory.
+#[derive(Debug)]
+pub(super) struct Traced {
+    /// All links.
+    pub(super) full: Stream,
+    /// Those that lead to another process than their page's.
+    pub(super) cross: Stream,
+    /// What can be said of it.
+    pub(super) facts: Facts,
+}
+
+/// What a trace is like.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Facts {
+    /// Pages.
+    pub(super) pages: u64,
+    /// Their servers.
+    pub(super) servers: usize,
+    /// Hosts of pages and links.
+    pub(super) hosts: usize,
+    /// Links.
+    pub(super) links: u64,
+    /// From the first page to the last, seconds.
+    pub(super) seconds: f64,
+    /// Links of a page: mean and median over pages that have any.
+    pub(super) per_page: (f64, f64),
+    /// The same without repeats on the page.
+    pub(super) unique_per_page: (f64, f64),
+    /// Links that stay on their page's host.
+    pub(super) local: u64,
+    /// Where links come from.
+    pub(super) origins: Origins,
+    /// Connections on a visit while a page was gone through: mean.
+    pub(super) busy: f64,
+    /// Connections parked: mean.
+    pub(super) parked: f64,
+    /// The trace was used up to here only.
+    pub(super) broken: Option<Broken>,
+}
+
+/// Where a link's URL was met last. A URL that was never met before is new to every cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Origins {
+    /// Nowhere.
+    pub(super) new: u64,
+    /// On the same page.
+    pub(super) page: u64,
+    /// On another page of the same host.
+    pub(super) host: u64,
+    /// On a page of another host.
+    pub(super) elsewhere: u64,
+}
+
+/// Reads the trace at `path`, up to so many links.
+///
+/// # Errors
+/// The file can't be read, is no trace, or has no links.
+pub(super) fn read(
+    path: &Path,
+    processes: u64,
+    links_max: u64,
+    watch: &Watch,
+) -> Result<Traced, Failure> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        Failure::new(Exit::Usage, format!("{}: {why}", path.display()))
+    };
+    let mut file = File::open(path).map_err(|error| cannot(&error))?;
+    let length = file.metadata().map_err(|error| cannot(&error))?.len();
+    watch.begin(&format!("reading {}", path.display()), length);
+    let (mut reader, mut block) = (Reader::default(), vec![0; BLOCK_BYTES]);
+    let mut gathered = Gathered::new(processes);
+    let broken = 'file: loop {
+        let bytes = file.read(&mut block).map_err(|error| cannot(&error))?;
+        if bytes == 0 {
+            break reader.end().err();
+        }
+        watch.more(bytes as u64);
+        reader.feed(&block[..bytes]);
+        loop {
+            match reader.group() {
+                Ok(Some(group)) => gathered.add(&group),
+                Ok(None) => break,
+                Err(broken) => break 'file Some(broken),
+            }
+            if gathered.full.links.len() as u64 >= links_max {
+                break 'file None;
+            }
+        }
+    };
+    if let Some(broken) = broken.filter(|broken| broken.offset == 0) {
+        return Err(cannot(&no_trace(&broken)));
+    }
+    if gathered.full.links.is_empty() {
+        let why = broken.map_or_else(|| "has no links".to_owned(), |broken| broken.to_string());
+        return Err(cannot(&why));
+    }
+    if let Some(broken) = broken {
+        log::warn!("{}: {broken}: what is before it is used", path.display());
+    }
+    Ok(gathered.conclude(broken))
+}
+
+/// Looks whether a file begins as a trace does: to be known before long work on others.
+///
+/// # Errors
+/// The file can't be read, or is no trace.
+pub(super) fn look(path: &Path) -> Result<(), Failure> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        Failure::new(Exit::Usage, format!("{}: {why}", path.display()))
+    };
+    let mut begins = Vec::new();
+    let file = File::open(path).map_err(|error| cannot(&error))?;
+    let opening = OPENING_BYTES as u64;
+    file.take(opening).read_to_end(&mut begins).map_err(|error| cannot(&error))?;
+    let mut reader = Reader::default();
+    reader.feed(&begins);
+    let begun = reader.group().map(|_| ()).and_then(|()| reader.end());
+    begun.map_err(|broken| cannot(&no_trace(&broken)))
+}
+
+/// What is wrong with the beginning of a file.
+fn no_trace(broken: &Broken) -> String {
+    match broken.flaw {
+        Flaw::Newer(_) => broken.to_string(),
+        _ => "is no trace of a crawl".to_owned(),
+    }
+}
+
+/// What is known while a trace is read.
+#[derive(Debug)]
+struct Gathered {
+    processes: u64,
+    full: Stream,
+    cross: Stream,
+    numbers: Numbers,
+    /// By number in the full stream: number in the cross stream, page and host of the last link.
+    cross_numbers: Vec<u32>,
+    last: Vec<(u32, u32)>,
+    hosts: Set<u32>,
+    servers: Set<u32>,
+    origins: Origins,
+    local: u64,
+    /// Links of each page that has any, and the same without repeats.
+    counts: Vec<u32>,
+    unique: Vec<u32>,
+    pages: u64,
+    times_us: Option<(u64, u64)>,
+    busy: u64,
+    parked: u64,
+}
+
+/// No number in the cross stream.
+const NONE: u32 = u32::MAX;
+
+impl Gathered {
+    fn new(processes: u64) -> Self {
+        Self {
+            processes,
+            full: Stream::default(),
+            cross: Stream::default(),
+            numbers: Numbers::default(),
+            cross_numbers: Vec::new(),
+            last: Vec::new(),
+            hosts: Set::default(),
+            servers: Set::default(),
+            origins: Origins::default(),
+            local: 0,
+            counts: Vec::new(),
+            unique: Vec::new(),
+            pages: 0,
+            times_us: None,
+            busy: 0,
+            parked: 0,
+        }
+    }
+
+    fn add(&mut self, group: &Group<'_>) {
+        let page = group.page;
+        let number = u32::try_from(self.pages).unwrap_or(u32::MAX);
+        self.pages += 1;
+        let first = self.times_us.map_or(page.time_us, |(first, _)| first);
+        self.times_us = Some((first, page.time_us.max(first)));
+        self.busy += u64::from(page.busy);
+        self.parked += u64::from(page.parked);
+        self.hosts.insert(page.host);
+        self.servers.insert(page.server);
+        let mut unique = 0;
+        for link in group.links() {
+            unique += u32::from(self.link(number, &page, link.fingerprint.0, link.host));
+        }
+        if group.links().len() > 0 {
+            self.counts.push(u32::try_from(group.links().len()).expect("groups are capped"));
+            self.unique.push(unique);
+        }
+    }
+
+    /// Returns whether the link is the page's first to its URL.
+    fn link(&mut self, number: u32, page: &Page, fingerprint: u64, host: u32) -> bool {
+        let (url, is_new) = self.numbers.add(&mut self.full, fingerprint);
+        if is_new {
+            self.hosts.insert(host);
+            self.cross_numbers.push(NONE);
+            self.last.push((number, page.host));
+            self.origins.new += 1;
+        }
+        let place = url as usize;
+        let (last_page, last_host) = std::mem::replace(&mut self.last[place], (number, page.host));
+        let is_repeat = !is_new && last_page == number;
+        self.origins.page += u64::from(is_repeat);
+        self.origins.host += u64::from(!is_new && !is_repeat && last_host == page.host);
+        self.origins.elsewhere += u64::from(!is_new && !is_repeat && last_host != page.host);
+        self.local += u64::from(host == page.host);
+        if process_of(host, self.processes) != process_of(page.host, self.processes) {
+            if self.cross_numbers[place] == NONE {
+                self.cross_numbers[place] =
+                    u32::try_from(self.cross.urls()).expect("no more than in the full stream");
+                self.cross.prints.push(fingerprint);
+            }
+            self.cross.links.push(self.cross_numbers[place]);
+        }
+        !is_repeat
+    }
+
+    fn conclude(mut self, broken: Option<Broken>) -> Traced {
+        let pages = self.pages.max(1) as f64;
+        let (first, last) = self.times_us.unwrap_or_default();
+        let facts = Facts {
+            pages: self.pages,
+            servers: self.servers.len(),
+            hosts: self.hosts.len(),
+            links: self.full.links.len() as u64,
+            seconds: (last - first) as f64 / 1e6,
+            per_page: mean_and_median(&mut self.counts),
+            unique_per_page: mean_and_median(&mut self.unique),
+            local: self.local,
+            origins: self.origins,
+            busy: self.busy as f64 / pages,
+            parked: self.parked as f64 / pages,
+            broken,
+        };
+        for stream in [&mut self.full, &mut self.cross] {
+            stream.links.shrink_to_fit();
+            stream.prints.shrink_to_fit();
+        }
+        Traced { full: self.full, cross: self.cross, facts }
+    }
+}
+
+/// The process of a host: hosts are spread evenly by their hash.
+fn process_of(host: u32, processes: u64) -> u64 {
+    (u64::from(host) * processes) >> 32
+}
+
+fn mean_and_median(counts: &mut [u32]) -> (f64, f64) {
+    if counts.is_empty() {
+        return (0.0, 0.0);
+    }
+    counts.sort_unstable();
+    let sum: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+    let middle = |at: usize| f64::from(counts[at]);
+    let median = f64::midpoint(middle((counts.len() - 1) / 2), middle(counts.len() / 2));
+    (sum as f64 / counts.len() as f64, median)
+}

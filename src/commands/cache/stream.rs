@@ -1,0 +1,49 @@
+//! The links of a trace as dense numbers: what policies are replayed on.
+//!
+//! A URL's number is how many others were met before it. Memory while a trace is read: 4 bytes a
+//! link, 4 more for each that crosses; 8 bytes a URL for its fingerprint, 20 to 60 for its place in
+//! the table of numbers, which goes when all is read.
+
+use super::misses::level_of;
+use crate::map::Map;
+
+/// A stream of links.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// The URL of each link, by number.
+    pub(super) links: Vec<u32>,
+    /// The fingerprint of each URL.
+    pub(super) prints: Vec<u64>,
+}
+
+impl Stream {
+    /// How many URLs there are.
+    pub(super) fn urls(&self) -> usize {
+        self.prints.len()
+    }
+
+    /// Levels of cache sizes, the largest with room for all URLs.
+    pub(super) fn levels(&self) -> usize {
+        level_of(self.urls()) + 1
+    }
+}
+
+/// Gives URLs their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    numbers: Map<u64, u32>,
+}
+
+impl Numbers {
+    /// Adds a link to the stream; returns its URL's number, and whether that is new.
+    pub(super) fn add(&mut self, stream: &mut Stream, fingerprint: u64) -> (u32, bool) {
+        let new = u32::try_from(stream.prints.len()).expect("fewer URLs than links");
+        let number = *self.numbers.entry(fingerprint).or_insert(new);
+        let is_new = number == new;
+        if is_new {
+            stream.prints.push(fingerprint);
+        }
+        stream.links.push(number);
+        (number, is_new)
+    }
+}

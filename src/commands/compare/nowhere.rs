@@ -1,0 +1,75 @@
+//! A disk that keeps nothing, or the trace alone: what else is written down of a simulated crawl is
+//! not what is compared, and a million pages have a log of gigabytes.
+
+use crate::commands::{Exit, Failure};
+use crate::disk::{Disk, Error};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Takes everything and forgets it, the trace apart.
+#[derive(Debug)]
+pub(super) struct Nowhere {
+    trace: Option<File>,
+}
+
+/// As the engine calls the file of its trace.
+const TRACE: &str = "trace";
+
+impl Nowhere {
+    /// The trace, if there is one, goes to a new file at `path`.
+    ///
+    /// # Errors
+    /// The file can't be made.
+    pub(super) fn but_for(path: Option<&Path>) -> Result<Self, Failure> {
+        let made = path.map(|path| {
+            let cannot = |error| Failure::new(Exit::Disk, format!("{}: {error}", path.display()));
+            File::create(path).map_err(cannot)
+        });
+        Ok(Self { trace: made.transpose()? })
+    }
+}
+
+impl Disk for Nowhere {
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        match &mut self.trace {
+            Some(file) if name == TRACE => {
+                file.write_all(bytes).map_err(|source| Error::new("append", name, source))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn read_at(&mut self, _: &str, _: u64, _: &mut [u8]) -> Result<usize, Error> {
+        Ok(0)
+    }
+
+    fn len(&mut self, _: &str) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
+    fn sync(&mut self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn truncate(&mut self, _: &str, _: u64) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn rename(&mut self, _: &str, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn remove(&mut self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn list(&mut self, _: &str) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Jobs are the archive's: they have no trace to write.
+    fn handle(&self) -> Box<dyn Disk> {
+        Box::new(Self { trace: None })
+    }
+}
