@@ -7,7 +7,8 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare study test sim check conformance bench golden doc install clean ci
+.PHONY: help deps build crawl compare study cache-study test sim crash kill check conformance bench golden
+.PHONY: doc install clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +33,13 @@ sim: ## judge simulated crawls of N=1000 seeds, or of SEED=
 	@tests/deps build
 	STED_SIM_N="$(N)" STED_SIM_SEED="$(SEED)" $(CARGO) test --locked --test tests sweep::sweep -- --ignored --nocapture
 
+crash: ## judge simulated crawls that crash and go on, of N=1000 seeds, or of SEED=
+	@tests/deps build
+	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(CARGO) test --locked --test tests crash::sweep_of_crashes -- --ignored --nocapture
+
+kill: deps ## kill crawls by real processes N=100 times, and let them go on
+	STED_KILL_N="$(N)" $(CARGO) test --locked --test tests lab::kill::killed_more_often -- --ignored --nocapture
+
 check: ## format, lints, documentation: all without a warning
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
@@ -43,6 +51,9 @@ conformance: ## run the conformance cases of DIR=folder
 
 study: build ## run the shipped experiments on scheduling: reports to bench/runs (GRAPH=folder of cnr-2000)
 	bench/study $(GRAPH)
+
+cache-study: build ## what a cache of known URLs is worth: report to bench/runs (GRAPH=folder of cnr-2000)
+	bench/cache-study $(GRAPH)
 
 bench: build ## measure, with what else is there to compare with
 	bench/run

@@ -81,7 +81,7 @@ fn within(
     let checkpoint = bench.checkpoint(&mut disk);
     let began = Clock::now();
     for _ in 0..visits.div_ceil(TURN) {
-        bench.visit(TURN, &mut disk);
+        bench.visit(TURN, &disk);
         bench.turn(&mut disk);
     }
     let popping = began.elapsed();
