@@ -297,8 +297,9 @@ impl Judge {
 
     /// Looks at the whole archive, after the end of a process.
     pub fn sees_archive(&mut self, at: Instant, captures: &Captures) {
-        let kept = self.doubtful.iter().filter(|place| captures.contains_key(*place));
-        self.answered.extend(kept.copied());
+        // What came while there was no room, and isn't there, was lost: it must be asked for.
+        let kept = self.doubtful.drain().filter(|place| captures.contains_key(place));
+        self.answered.extend(kept);
         let twice = captures.iter().filter(|(_, count)| **count > 1);
         if let Some((place, count)) = twice.min() {
             self.breaks("records", at, format!("{count} captures of {place:?}"));
