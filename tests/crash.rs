@@ -22,6 +22,7 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (243, "a page of the crawl log that read as zeros"),
     (430, "lines written after the archive's end were waited for, and nobody synced them"),
     (343, "replies that came while the disk was full were asked for again: the judge was wrong"),
+    (317, "killed when all was written and it had only to exit: the judge called that a crash"),
 ];
 /// Seeds of every run of the tests.
 const FIXED: std::ops::RangeInclusive<u64> = 1..=60;
@@ -71,9 +72,10 @@ fn two_runs_of_a_seed_are_the_same_to_the_byte() {
 /// noticed, by the law that it breaks.
 #[test]
 fn the_laws_notice() {
-    let cases: [(Sabotage, &[&str], &str); 6] = [
+    let cases: [(Sabotage, &[&str], &str); 7] = [
         (Sabotage::Lies, &["`kept`", "state/"], "a sync that lies, and power that goes"),
         (Sabotage::Amnesia, &["`once`"], "a process that knows nothing of the one before"),
+        (Sabotage::Claimed, &["`rest`", "`pace`", "`once`"], "a crash that calls itself a stop"),
         (Sabotage::Haste, &["`rest`", "`pace`", "`restart`"], "rests a third of what is owed"),
         (Sabotage::Removed, &["a reply without a line", "`records`"], "a line is gone"),
         (Sabotage::Doubled, &["two lines for one record"], "a line is there twice"),

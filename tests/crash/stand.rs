@@ -28,6 +28,8 @@ pub enum Sabotage {
     Lies,
     /// What is under `state/` is gone after a crash.
     Amnesia,
+    /// After a crash the checkpoint says that the crawl had been stopped in order.
+    Claimed,
     /// More rest is owed than was promised.
     Haste,
     /// At the end a capture is taken out of the index, put in twice, or damaged.
@@ -44,6 +46,10 @@ pub struct Outcome {
     /// Processes that did not come to the crawl's end.
     pub cut_short: usize,
 }
+
+const CHECKPOINT: &str = "state/checkpoint";
+/// What a checkpoint says in which all is told.
+const CLEAN: &str = "\"clean\":true";
 
 /// A crawl and all around it.
 struct Stand<'a> {
@@ -172,7 +178,7 @@ fn spoil(disk: &MemoryDisk, sabotage: Sabotage) {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 4;
         }
-        Sabotage::None | Sabotage::Lies | Sabotage::Amnesia | Sabotage::Haste => return,
+        _ => return,
     }
     let mut handle = disk.handle();
     handle.remove(&name).and_then(|()| handle.append(&name, &bytes)).expect("there is room");
@@ -298,12 +304,15 @@ impl Stand<'_> {
         };
         // What was durable before the one that died opening it must outlive that one, too.
         let (end, carried) = match ended {
+            Some(Ended::Killed) if self.was_stopped() => (End::Stopped, Captures::default()),
             Some(ended) => (ended.told(), Captures::default()),
             None => self.carried.take().expect("somebody lived before"),
         };
         kept.extend(carried);
-        if self.sabotage == Sabotage::Amnesia {
-            self.forget_state();
+        match self.sabotage {
+            Sabotage::Amnesia => self.forget_state(),
+            Sabotage::Claimed => self.claim_order(),
+            _ => {}
         }
         let may_jump = ended == Some(Ended::Killed) || !matches!(life.jump, Jump::Forward(_));
         self.world.begin_again(life.pause, if may_jump { life.jump } else { Jump::None });
@@ -333,6 +342,32 @@ impl Stand<'_> {
         }
         jobs.into_iter().for_each(|job| drop(job.run()));
         self.disk.revive();
+    }
+
+    /// Whether the checkpoint on the disk says that the crawl was stopped in order and did nothing
+    /// since: then a process that died after it had written that, and before its exit, has lost
+    /// nothing, and the next one knows all clocks. The judge holds it to them, as after any stop.
+    fn was_stopped(&self) -> bool {
+        self.checkpoint().is_some_and(|(_, manifest)| manifest.contains(CLEAN))
+    }
+
+    /// The two lines of the checkpoint.
+    fn checkpoint(&self) -> Option<(String, String)> {
+        let text = String::from_utf8(self.disk.read(CHECKPOINT)?).expect("a checkpoint is text");
+        let (head, manifest) = text.split_once('\n').expect("it has two lines");
+        Some((head.to_owned(), manifest.trim_end().to_owned()))
+    }
+
+    fn claim_order(&self) {
+        let Some((head, manifest)) = self.checkpoint() else { return };
+        let manifest = manifest.replace("\"clean\":false", CLEAN);
+        let (head, _) = head.rsplit_once(' ').expect("it ends in a checksum");
+        let sum = libdeflater::crc32(manifest.as_bytes());
+        let text = format!("{head} {sum:08x}\n{manifest}\n");
+        let mut handle = self.disk.handle();
+        let written =
+            handle.remove(CHECKPOINT).and_then(|()| handle.append(CHECKPOINT, text.as_bytes()));
+        written.expect("there is room");
     }
 
     fn forget_state(&self) {
