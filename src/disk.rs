@@ -31,7 +31,8 @@ pub trait Disk: Send {
     fn rename(&mut self, from: &str, to: &str) -> Result<(), Error>;
     /// Removes a file; removing one that isn't there is an error.
     fn remove(&mut self, name: &str) -> Result<(), Error>;
-    /// Names of the files directly in `folder` (`""` is the root), sorted by bytes.
+    /// Names of the files directly in `folder` (`""` is the root), sorted by bytes; none if it
+    /// doesn't exist.
     fn list(&mut self, folder: &str) -> Result<Vec<String>, Error>;
     /// Another handle on the same disk, for a job on a side thread.
     fn handle(&self) -> Box<dyn Disk>;

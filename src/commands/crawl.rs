@@ -9,7 +9,7 @@ use super::lab::Lab;
 use super::progress::Progress;
 use super::summary::Summary;
 use super::{Exit, Failure, inputs, load, wire};
-use crate::conf::Conf;
+use crate::conf::{Conf, Key};
 use crate::engine::contract::StopReason;
 use crate::engine::{self, Earlier, Engine};
 use crate::frame;
@@ -49,6 +49,9 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
         false => Earlier::find(&mut disk).map_err(|error| damaged(&directory, &error))?,
     };
     refuse_what_cannot_go_on(&conf, &directory, earlier.as_ref())?;
+    if earlier.is_some() {
+        refuse_what_may_not_change(&conf, &directory, rebuild)?;
+    }
     check_descriptors(&conf)?;
     let key = earlier.as_ref().map_or_else(signal::entropy, Earlier::key);
     let table = inputs::qualities(&conf, key)?;
@@ -179,6 +182,46 @@ fn refuse_what_cannot_go_on(
         ),
         _ => return Ok(()),
     };
+    Err(Failure::new(Exit::Job, text))
+}
+
+/// What a crawl knows of its URLs it knows by the rules that it began with (a state that is made
+/// anew, by new ones), and its archive by the names of its files: a crawl that went on with others
+/// would fetch again what it has.
+fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> Result<(), Failure> {
+    let file = directory.join("conf.toml");
+    let text = match fs::read_to_string(&file) {
+        // It died before it had written that: then nothing had begun.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        text => text.map_err(|error| cannot(directory, &error))?,
+    };
+    let name = file.display();
+    let began = match Conf::parse(&text, &name.to_string()) {
+        Ok(began) => began,
+        Err(mistakes) => {
+            log::warn!("whether its rules are still the same can't be told: {mistakes}");
+            return Ok(());
+        }
+    };
+    let fixed = |key: &Key| {
+        key.section == "url" && !rebuild || (key.section, key.name) == ("store", "prefix")
+    };
+    let changed = began.keys().into_iter().filter(fixed).zip(conf.keys().into_iter().filter(fixed));
+    let told: Vec<String> = changed
+        .filter(|(before, now)| before.value != now.value)
+        .map(|(Key { section, name, value, .. }, now)| {
+            format!("{section}.{name} was {value}, and is {} now", now.value)
+        })
+        .collect();
+    if told.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "{}: this crawl began by other rules: {}; put them back (they are in {name}), or name \
+         another job.directory",
+        directory.display(),
+        told.join("; ")
+    );
     Err(Failure::new(Exit::Job, text))
 }
 

@@ -17,9 +17,8 @@ use super::job::{Full, OPEN, read};
 use super::replay::Position;
 use super::segment::{Name, full_of, name_of};
 use super::warc::{are_whole, unpack};
-use crate::disk::{self, Disk};
+use crate::disk::Disk;
 use std::cmp::Ordering;
-use std::io;
 
 /// Name of the crawl log.
 pub(super) const LOG: &str = "crawl.log";
@@ -53,7 +52,7 @@ pub(super) fn recover(
     disk: &mut dyn Disk,
 ) -> Result<Found, Error> {
     let mut found = Found::default();
-    let (warcs, indexes) = (list(disk, "warc")?, list(disk, "index")?);
+    let (warcs, indexes) = (disk.list("warc")?, disk.list("index")?);
     let names = || warcs.iter().chain(&indexes).filter_map(|name| name_of(name, prefix));
     found.serial = names().map(|name| name.serial.saturating_add(1)).max().unwrap_or(0);
     let mut open: Vec<Name<'_>> = warcs.iter().filter_map(|name| name_of(name, prefix)).collect();
@@ -220,12 +219,4 @@ fn hole_in_log(bytes: u64, disk: &mut dyn Disk) -> Result<Option<u64>, Error> {
         at += count;
     }
     Ok(None)
-}
-
-/// Files in a folder; a folder that doesn't exist has none.
-fn list(disk: &mut dyn Disk, folder: &str) -> Result<Vec<String>, disk::Error> {
-    match disk.list(folder) {
-        Err(error) if error.source.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        listed => listed,
-    }
 }

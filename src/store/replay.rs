@@ -14,7 +14,6 @@ use super::{Error, Store, Truncated};
 use crate::codec::{Put, Short, Take};
 use crate::disk::{self, Disk};
 use crate::map::{Map, Set};
-use std::io;
 use std::rc::Rc;
 
 /// A moment of the archive: all captures before it lie before this place.
@@ -137,10 +136,7 @@ impl Store {
 
     /// Index files by serial number, each once.
     fn indexes(&self, disk: &mut dyn Disk) -> Result<Vec<(u32, String)>, Error> {
-        let names = match disk.list("index") {
-            Err(error) if error.source.kind() == io::ErrorKind::NotFound => Vec::new(),
-            listed => listed?,
-        };
+        let names = disk.list("index")?;
         let ours = names.iter().filter_map(|name| name_of(name, &self.settings.prefix));
         // A crash may have left both the sorted file and the one it was made of.
         let mut found: Vec<(u32, bool, String)> = ours

@@ -356,11 +356,7 @@ pub(super) fn remove_strays(
     disk: &mut dyn Disk,
 ) -> Result<(), crate::disk::Error> {
     for folder in ["state", "state/seen", "state/frontier"] {
-        let names = match disk.list(folder) {
-            Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => continue,
-            listed => listed?,
-        };
-        for name in names {
+        for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");
             if path != manifest::NAME && found.bytes_of(&path).is_none() {
                 disk.remove(&path)?;
