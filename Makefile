@@ -35,7 +35,7 @@ sim: ## judge simulated crawls of N=1000 seeds, or of SEED=
 
 crash: ## judge simulated crawls that crash and go on, of N=1000 seeds, or of SEED=
 	@tests/deps build
-	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(CARGO) test --locked --test tests crash::sweep_of_crashes -- --ignored --nocapture
+	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(if $(FOLDER),STED_CRASH_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests crash::sweep_of_crashes -- --ignored --nocapture
 
 kill: deps ## kill crawls by real processes N=100 times, and let them go on
 	STED_KILL_N="$(N)" $(CARGO) test --locked --test tests lab::kill::killed_more_often -- --ignored --nocapture

@@ -93,7 +93,7 @@ impl Engine {
     pub(super) fn expire_pause(&mut self) {
         let Some(pause) = self.pause.filter(|pause| pause.until <= self.now.at) else { return };
         let disk = self.disk.as_mut();
-        let written = self.store.write_out(disk).map_err(Trouble::from);
+        let written = self.store.try_again(disk).map_err(Trouble::from);
         let written = written.and_then(|()| Ok(self.seen.write(true, disk)?));
         let written = written.and_then(|()| Ok(self.frontier.write(true, disk)?));
         match written {

@@ -160,6 +160,8 @@ enum Group {
 #[derive(Debug, Default)]
 struct Line {
     asked: Instant,
+    /// When the crawler had it.
+    stood: Option<Instant>,
     host: u32,
     /// When requests were sent that have not come to the server.
     sent: VecDeque<Instant>,
@@ -251,7 +253,12 @@ impl Judge {
                 self.replied(at, *conn, *host, *place, *status, *whole);
             }
             Sight::Closed { conn, .. } => self.closed(at, *conn),
-            Sight::Stood { .. } | Sight::Resolved { .. } => {}
+            Sight::Stood { conn, .. } => {
+                if let Some(line) = self.conns.get_mut(conn) {
+                    line.stood = Some(at);
+                }
+            }
+            Sight::Resolved { .. } => {}
         }
     }
 
@@ -387,7 +394,8 @@ impl Judge {
         }
         let asked = self.asked.entry(place).or_default();
         *asked += 1;
-        if *asked > self.laws.tries_max {
+        // The end of a process cuts one try short.
+        if *asked > self.laws.tries_max + self.process {
             let how = format!("{named} is asked for the {asked}th time");
             self.breaks("tries", at, how);
         }
@@ -398,7 +406,7 @@ impl Judge {
     fn judge_rest(&mut self, at: Instant, conn: ConnId, host: u32, named: &str) {
         let line = self.conns.entry(conn).or_default();
         let sent = line.sent.pop_front().unwrap_or(at);
-        let began = if line.has_served { sent } else { line.asked };
+        let began = if line.has_served { sent } else { self.laws.began(line, sent) };
         line.has_served = true;
         let watched = self.hosts.entry(host).or_default();
         let kept = sent.since(watched.ended);
@@ -414,9 +422,7 @@ impl Judge {
         }
         if let Some(burst) = self.laws.burst {
             if burst == 1 && watched.requests > 0 {
-                let length = watched.ended.since(watched.began);
-                let by_length = length.saturating_mul(self.laws.delay_factor_milli) / 1_000;
-                let rest = self.laws.delay.max(by_length).min(self.laws.delay_max);
+                let rest = self.laws.rest(watched.ended.since(watched.began));
                 let is_short = kept < rest;
                 let how = || ("rest", format!("{named} after {kept:?} of {rest:?}"));
                 owed = owed.or_else(|| is_short.then(how));
@@ -521,6 +527,24 @@ impl Judge {
 }
 
 impl Laws {
+    /// The rest owed after a visit of one request that took so long.
+    fn rest(&self, length: Duration) -> Duration {
+        let by_length = length.saturating_mul(self.delay_factor_milli) / 1_000;
+        self.delay.max(by_length).min(self.delay_max)
+    }
+
+    /// When the visit began whose first request on this connection was sent then. While it stood
+    /// and nothing was asked, it was no burden; if it stood for as long as its opening had earned,
+    /// that was a visit by itself (a crawl that pauses opens what it then has no use for).
+    fn began(&self, line: &Line, sent: Instant) -> Instant {
+        let Some(stood) = line.stood else { return line.asked };
+        let idle = sent.since(stood);
+        if idle >= self.rest(stood.since(line.asked)) && idle > Duration::ZERO {
+            return sent;
+        }
+        line.asked + idle
+    }
+
     /// The longest rest that a server can be owed without having asked for it itself.
     fn longest_rest(&self) -> Duration {
         match (self.burst, self.delay_factor_milli) {

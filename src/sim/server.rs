@@ -22,6 +22,7 @@ use crate::web::{Answer, Manner, Place, Reply, Resource};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One connection, from the server's side.
 #[derive(Debug)]
@@ -95,6 +96,8 @@ pub(super) enum Doing {
 
 /// Requests lost behind a silent close mean a reset in one of so many cases.
 const RESETS_ONE_IN: u64 = 4;
+/// How long a host waits for the first request of a connection: the default of common servers.
+const FIRST_REQUEST_TIME: Duration = Duration::from_secs(60);
 
 impl Server {
     pub(super) fn new(conn: ConnId, host: u32, manner: Manner, draw: Draw) -> Self {
@@ -247,7 +250,9 @@ impl Server {
         if backlog > 0 || self.manner == Manner::Mute {
             return Doing::Wait;
         }
-        let until = self.idle_since + hosts.web.settings().idle_time;
+        // Whoever has asked nothing yet is waited for longer, by real servers too.
+        let patience = if self.served > 0 { Duration::ZERO } else { FIRST_REQUEST_TIME };
+        let until = self.idle_since + hosts.web.settings().idle_time.max(patience);
         if until > now {
             return Doing::IdleUntil(until);
         }

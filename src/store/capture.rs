@@ -47,6 +47,9 @@ pub struct Capture<'a> {
     pub robots: bool,
 }
 
+/// Fields of a response's record and its request's, an index line, and the opening record of a file.
+const FIELDS_BYTES: usize = 4_096;
+
 /// Why a response was cut, as WARC-Truncated has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncated {
@@ -106,6 +109,11 @@ const FIELDS_BYTES_MAX: u64 = 1 << 10;
 const FIRST_URL_BYTES_MAX: usize = 8 << 10;
 
 impl Capture<'_> {
+    /// Bytes of its records before compression, about, and no less.
+    pub(super) fn bytes_about(&self) -> usize {
+        self.request.len() + self.response.len() + FIELDS_BYTES + 2 * self.url.len()
+    }
+
     /// Holds the caller to what the fields promise.
     pub(super) fn check(&self) {
         assert!(self.head_bytes <= self.response.len(), "the head is part of the response");

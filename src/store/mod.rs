@@ -45,6 +45,7 @@ pub mod log;
 mod capture;
 mod recover;
 mod replay;
+mod room;
 mod segment;
 mod settings;
 mod surt;
@@ -101,6 +102,8 @@ pub struct Store {
     dirty: bool,
     totals: Totals,
     cut: Cut,
+    /// Bytes of the capture that could not be kept, about: 0 if all could.
+    wanted_bytes: usize,
 }
 
 /// What the job under way will have made durable.
@@ -186,6 +189,7 @@ impl Store {
             last_sync: Instant::ZERO,
             totals: Totals::default(),
             cut: found.cut,
+            wanted_bytes: 0,
             settings,
         })
     }
@@ -200,11 +204,15 @@ impl Store {
         if self.settings.format == Format::None || capture.robots && !self.settings.robots {
             return Ok(None);
         }
+        // Until it is kept.
+        self.wanted_bytes = capture.bytes_about();
         self.flush_if_full(disk)?;
         self.ready_segment(capture, disk)?;
         let digest = self.settings.digest.of(capture.payload);
         let first = self.find_first(capture, &digest);
-        self.write(capture, digest, first, disk).map(Some)
+        let receipt = self.write(capture, digest, first, disk)?;
+        self.wanted_bytes = 0;
+        Ok(Some(receipt))
     }
 
     /// Writes a line of the crawl log. On an error it waits in memory, and is not lost.
@@ -220,9 +228,13 @@ impl Store {
         self.flush_if_full(disk)
     }
 
-    /// Brings what waits in memory to the disk. On an error it waits on.
-    pub fn write_out(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
-        self.flush(disk)
+    /// The disk was full. Brings what waits in memory to it, and looks whether there is room for
+    /// the capture that it could not take. On an error all waits on.
+    pub fn try_again(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+        self.flush(disk)?;
+        room::probe(self.wanted_bytes, disk)?;
+        self.wanted_bytes = 0;
+        Ok(())
     }
 
     /// When the next job is due; `None` if there is nothing to sync or a job is under way.

@@ -15,6 +15,7 @@ use super::Error;
 use super::cdxj;
 use super::job::{Full, OPEN, read};
 use super::replay::Position;
+use super::room;
 use super::segment::{Name, full_of, name_of};
 use super::warc::{are_whole, unpack};
 use crate::disk::Disk;
@@ -52,6 +53,7 @@ pub(super) fn recover(
     disk: &mut dyn Disk,
 ) -> Result<Found, Error> {
     let mut found = Found::default();
+    room::clear(disk)?;
     let (warcs, indexes) = (disk.list("warc")?, disk.list("index")?);
     let names = || warcs.iter().chain(&indexes).filter_map(|name| name_of(name, prefix));
     found.serial = names().map(|name| name.serial.saturating_add(1)).max().unwrap_or(0);
