@@ -70,7 +70,7 @@ def crawl(sted, name):
     summary = json.load(open(f"{name}/summary.json"))
     pages = summary["counts"]["pages"]
     lag = summary["loop"]["lag_us"]["p99"]
-    return {"pages": pages, "wall": wall, "cpu": cpu, "lag": lag, "stages": summary["loop"]["stages_ns"]}
+    return {"pages": pages, "wall": wall, "cpu": cpu, "lag": lag, "stages": {name: stage["cpu_ns"] for name, stage in summary["loop"]["cpu"]["stages"].items()}}
 
 
 def wrk(ready, seconds):

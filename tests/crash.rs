@@ -4,7 +4,8 @@
 //! A seed chooses a crawl as in [`crate::sweep`], with little memory and full disks, and one to
 //! five processes that don't come to its end: when each ends, how, what the disk is left with, how
 //! long the pause is and how the clock is set meanwhile. `make crash N=1000` runs seeds 1 to 1000,
-//! `make crash SEED=7` one of them with its plan, and with `FOLDER=new` what it did and wrote. A seed that failed once stays in [`REGRESSIONS`].
+//! `make crash SEED=7` one of them with its plan, and with `FOLDER=new` what it did and wrote. A
+//! seed that failed once stays in [`REGRESSIONS`].
 
 mod archive;
 mod plan;

@@ -1,9 +1,10 @@
 //! What is said while a crawl runs: a line that moves on a terminal, a line a period otherwise.
 
+use super::summary::shares;
 use crate::conf::Conf;
-use crate::os::{View, signal};
+use crate::os::{Usage, View, signal};
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 /// Shows progress on stderr.
@@ -14,6 +15,8 @@ pub(super) struct Progress {
     period: Duration,
     /// Pages and seconds at the last look, for the rate.
     last: Cell<(u64, f64)>,
+    /// CPU time at the last look.
+    usage: RefCell<Usage>,
 }
 
 /// Between two looks at a moving line.
@@ -27,7 +30,7 @@ impl Progress {
             ProgressBar::new_spinner().with_style(style.expect("the template is right"))
         });
         let period = if line.is_some() { LOOK } else { conf.report.progress_period };
-        Self { line, period, last: Cell::new((0, 0.0)) }
+        Self { line, period, last: Cell::default(), usage: RefCell::default() }
     }
 
     /// How often it is to be called.
@@ -63,14 +66,28 @@ impl Progress {
         let since = (seconds - seconds_before).max(1e-3);
         let rate = (pages - pages_before) as f64 / since;
         let (busy, parked) = engine.connections();
+        let used = view.usage.since(&self.usage.replace(view.usage.clone()));
         format!(
             "{} pages, {rate:.0}/s, {}; {} URLs wait on {} servers; {busy} connections, {parked} \
-             parked; {}",
+             parked; core {}; {}",
             HumanCount(counts.pages),
             HumanBytes(counts.received_bytes),
             HumanCount(engine.frontier().urls() as u64),
             HumanCount(engine.frontier().servers() as u64),
+            core(&used),
             HumanDuration(Duration::from_secs(engine.elapsed().as_secs())),
         )
     }
+}
+
+/// How busy the loop's thread was, and what took most of its time.
+fn core(used: &Usage) -> String {
+    let busy = used.looping.sum_us() as f64 / (used.wall.as_micros() as f64).max(1.0) * 100.0;
+    let most = shares(used).into_iter().take(2).filter(|(_, share)| *share > 0.0);
+    let most: Vec<String> =
+        most.map(|(name, share)| format!("{name} {:.0}", share * busy)).collect();
+    if most.is_empty() {
+        return format!("{busy:.0}%");
+    }
+    format!("{busy:.0}% ({})", most.join(", "))
 }

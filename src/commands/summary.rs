@@ -2,7 +2,7 @@
 
 use crate::engine::contract::StopReason;
 use crate::engine::counts::Counts;
-use crate::os::{View, signal};
+use crate::os::{Usage, View};
 use crate::seen;
 use crate::stats::Stage;
 use crate::store::Totals;
@@ -27,11 +27,8 @@ pub(super) struct Summary {
     archive: Totals,
     servers: usize,
     urls_waiting: usize,
-    /// CPU time of all threads of the process, in microseconds.
-    user_us: u64,
-    system_us: u64,
-    /// Wall time of the loop by stage, in nanoseconds.
-    stages_ns: Vec<(&'static str, u64)>,
+    /// CPU time since the loop began.
+    usage: Usage,
     lag_p50_us: u64,
     lag_p99_us: u64,
     lag_max_us: u64,
@@ -41,8 +38,6 @@ pub(super) struct Summary {
 impl Summary {
     /// The figures as they stand.
     pub(super) fn of(view: &View<'_>) -> Self {
-        let cpu = signal::process_cpu();
-        let ticks = view.engine.meter().read();
         let engine = &view.engine;
         Self {
             reason: engine.stop_reason(),
@@ -54,9 +49,7 @@ impl Summary {
             archive: engine.archive(),
             servers: engine.frontier().servers(),
             urls_waiting: engine.frontier().urls(),
-            user_us: cpu.user_us,
-            system_us: cpu.system_us,
-            stages_ns: Stage::ALL.iter().map(|stage| stage.name()).zip(ticks).collect(),
+            usage: view.usage.clone(),
             lag_p50_us: view.lag_us.quantile(0.5),
             lag_p99_us: view.lag_us.quantile(0.99),
             lag_max_us: view.lag_us.max(),
@@ -77,7 +70,7 @@ impl Summary {
         };
         let counts = &self.counts;
         let seconds = self.elapsed.as_secs_f64().max(1e-3);
-        let cpu = (self.user_us + self.system_us) as f64 / 1e6;
+        let cpu = self.usage.cpu_us() as f64 / 1e6;
         let pages = self.pages_of_run as f64;
         let per_cpu = pages / cpu.max(1e-6);
         line("ended", self.reason_text().to_owned());
@@ -128,12 +121,35 @@ impl Summary {
                 self.lag_p50_us, self.lag_p99_us, self.lag_max_us
             ),
         );
+        self.tell_of_cpu(&mut line);
         if self.urls_waiting > 0 {
             line("URLs left", HumanCount(self.urls_waiting as u64).to_string());
         }
         self.tell_of_memory(&mut line);
         self.tell_of_files(directory, &mut line);
         text
+    }
+
+    /// Where the core's time went.
+    fn tell_of_cpu(&self, line: &mut dyn FnMut(&str, String)) {
+        let (usage, stages) = (&self.usage, shares(&self.usage));
+        let told = stages.iter().filter(|(_, share)| *share >= 0.005);
+        let told: Vec<String> =
+            told.map(|(name, share)| format!("{name} {:.0}%", share * 100.0)).collect();
+        line("CPU of the loop", told.join(", "));
+        let share = |us: u64| us as f64 / (usage.wall.as_micros() as f64).max(1.0) * 100.0;
+        let (looping, jobs, names) = (usage.looping, usage.jobs_us, usage.names_us);
+        line(
+            "core",
+            format!(
+                "{:.0}% busy: {:.0}% user, {:.0}% system; beside it jobs {:.1}%, names {:.1}%",
+                share(looping.sum_us()),
+                share(looping.user_us),
+                share(looping.system_us),
+                share(jobs),
+                share(names)
+            ),
+        );
     }
 
     /// What was remembered on disk.
@@ -177,8 +193,7 @@ impl Summary {
         let value = json!({
             "ended": self.reason_text(),
             "seconds": self.elapsed.as_secs_f64(),
-            "cpu_user_us": self.user_us,
-            "cpu_system_us": self.system_us,
+            "cpu_us": self.usage.cpu_us(),
             "pages_of_run": self.pages_of_run,
             "first_request_ms": self.first_request.map(|first| first.as_secs_f64() * 1e3),
             "servers": self.servers,
@@ -193,7 +208,7 @@ impl Summary {
                     "p99": self.lag_p99_us,
                     "max": self.lag_max_us,
                 },
-                "stages_ns": self.stages_ns.iter().copied().collect::<BTreeMap<_, _>>(),
+                "cpu": cpu_json(&self.usage),
             },
         });
         let mut text = serde_json::to_string_pretty(&value).expect("plain values");
@@ -212,6 +227,38 @@ impl Summary {
             None => "stopped at once",
         }
     }
+}
+
+/// Stages by their share of the loop's CPU time, the largest first.
+pub(super) fn shares(usage: &Usage) -> Vec<(&'static str, f64)> {
+    let all_ns = (usage.looping.sum_us() as f64 * 1e3).max(1.0);
+    let share = |stage: Stage| (stage.name(), usage.of(stage).cpu_ns as f64 / all_ns);
+    let mut shares: Vec<(&'static str, f64)> = Stage::ALL.into_iter().map(share).collect();
+    shares.sort_by(|one, next| next.1.total_cmp(&one.1));
+    shares
+}
+
+/// CPU time, for programs.
+fn cpu_json(usage: &Usage) -> serde_json::Value {
+    let stage = |stage: Stage| {
+        let usage = usage.of(stage);
+        let value = json!({
+            "cpu_ns": usage.cpu_ns,
+            "wall_ns": usage.wall_ns,
+            "calls": usage.calls,
+            "bytes": usage.bytes,
+        });
+        (stage.name(), value)
+    };
+    json!({
+        "wall_us": u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX),
+        "loop_user_us": usage.looping.user_us,
+        "loop_system_us": usage.looping.system_us,
+        "jobs_us": usage.jobs_us,
+        "names_us": usage.names_us,
+        "metered_share": usage.accounted(),
+        "stages": Stage::ALL.into_iter().map(stage).collect::<BTreeMap<_, _>>(),
+    })
 }
 
 fn pairs<K: std::fmt::Display, V: std::fmt::Display>(

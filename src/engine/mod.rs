@@ -289,12 +289,12 @@ impl Engine {
     /// The answer to [`Action::Resolve`].
     pub fn resolved(&mut self, now: Now, lookup: LookupId, answer: Result<Answer, NameFailure>) {
         self.tell_time(now);
-        let stage = self.meter.enter(Stage::Dns);
+        let stage = self.meter.enter(Stage::Dns, 0);
         for waiter in self.names.answered(lookup.0, &answer, now.at) {
             self.resolving -= 1;
             self.named(ServerId(waiter), answer.clone());
         }
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     /// TCP stands on a connection that is to speak TLS.
@@ -372,6 +372,8 @@ impl Engine {
     /// A job is done.
     pub fn worked(&mut self, now: Now, done: Done) {
         self.tell_time(now);
+        let is_archive = matches!(done, Done::Store(_));
+        let stage = self.meter.enter(if is_archive { Stage::Store } else { Stage::State }, 0);
         match done {
             Done::Store(done) => {
                 self.syncing = false;
@@ -383,6 +385,7 @@ impl Engine {
             Done::Frontier(done) => self.queues_worked(done),
             Done::State(done) => self.state_worked(done),
         }
+        self.meter.back(stage);
     }
 
     /// All events of this turn are in. To be called once a turn, after them.
@@ -393,7 +396,9 @@ impl Engine {
         }
         self.expire_pause();
         self.expire_ending();
+        let stage = self.meter.enter(Stage::Store, 0);
         self.sync_store();
+        self.meter.back(stage);
         self.expire_checkpoint();
     }
 
@@ -540,24 +545,28 @@ impl Engine {
     /// Deferred work of the turn: pages, look-ups, new visits, the end.
     fn pump(&mut self) {
         self.work_pages();
+        let stage = self.meter.enter(Stage::State, 0);
         self.work_memory();
         self.work_checkpoint();
+        self.meter.back(stage);
         self.resume();
         self.check_limits();
         self.begin_visits();
+        let stage = self.meter.enter(Stage::State, 0);
         self.work_queues();
+        self.meter.back(stage);
         self.ask_names();
         self.end_if_done();
     }
 
     fn ask_names(&mut self) {
-        let stage = self.meter.enter(Stage::Dns);
+        let stage = self.meter.enter(Stage::Dns, 0);
         while let Some((lookup, name)) = self.names.next_lookup() {
             let families = self.names.families();
             let lookup = LookupId(lookup);
             self.actions.push_back(Action::Resolve { lookup, name, families });
         }
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     /// The server of a URL, with its side table.

@@ -238,13 +238,14 @@ impl Engine {
     }
 
     fn decode_some(&mut self) {
-        let stage = self.meter.enter(Stage::Decode);
         let (page, bench) = (&self.pages[0], &mut self.bench);
+        let stage = self.meter.enter(Stage::Decode, 0);
         let before = bench.text.len();
         let input = &page.reply.payload()[bench.decoded..];
         let step = bench.decoder.decode(input, true, &mut bench.text, self.work_bytes);
         bench.decoded += step.used;
         let written = bench.text.len() - before;
+        self.meter.add_bytes(written);
         self.counts.text_bytes += written as u64;
         self.work_bytes = self.work_bytes.saturating_sub(written.max(1));
         if step.state != State::More {
@@ -254,34 +255,35 @@ impl Engine {
             }
             bench.stage = Step::Charset;
         }
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     fn scan_some(&mut self) {
-        let stage = self.meter.enter(Stage::Links);
         let (page, bench) = (&self.pages[0], &mut self.bench);
         let text = if bench.own_text { &bench.text } else { page.reply.payload() };
         let budget = self.work_bytes.max(1);
         let spent = budget.min(text.len() - bench.scanned).max(1);
+        let stage = self.meter.enter(Stage::Links, spent);
         let progress = bench.scanner.scan(text, budget, &mut bench.found);
         bench.scanned += spent.min(text.len() - bench.scanned);
         self.work_bytes = self.work_bytes.saturating_sub(spent);
         if progress == Progress::Done {
             bench.stage = Step::Follow;
         }
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     /// All is found: what the page allows is joined, tested, and queued.
     fn follow(&mut self, page: Page) {
-        let stage = self.meter.enter(Stage::Url);
+        let stage = self.meter.enter(Stage::Url, 0);
         self.join_all(&page);
         let joined: usize = self.bench.batch.iter().map(|url| url.as_str().len()).sum();
+        self.meter.add_bytes(joined);
         self.work_bytes = self.work_bytes.saturating_sub(joined + 1);
         self.offer_all(&page.fetch);
         page.reply.release(&mut self.pool);
         self.admit_fresh();
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     fn join_all(&mut self, page: &Page) {
@@ -328,7 +330,7 @@ impl Engine {
 
     /// Offers the URLs of the batch, as far as they are wanted, to the seen test.
     fn offer_all(&mut self, fetch: &Fetch) {
-        let stage = self.meter.enter(Stage::Seen);
+        let stage = self.meter.enter(Stage::Seen, 0);
         self.choose(fetch);
         self.trace_page(fetch);
         let bench = &mut self.bench;
@@ -350,7 +352,7 @@ impl Engine {
             self.seen.offer(fingerprint, &bench.entry);
         }
         self.end_traced_page();
-        self.meter.enter(stage);
+        self.meter.back(stage);
         for url in std::mem::take(&mut self.redirects_cut) {
             self.cut_redirect(url.view(), fetch);
         }
@@ -395,7 +397,7 @@ impl Engine {
 
     /// Queues first-timers that the seen test lets out; more than a turn's share wait for the next.
     pub(super) fn admit_fresh(&mut self) {
-        let stage = self.meter.enter(Stage::Schedule);
+        let stage = self.meter.enter(Stage::Schedule, 0);
         let mut last_via: Option<Rc<str>> = None;
         let mut entry = std::mem::take(&mut self.bench.entry);
         for _ in 0..FRESH_MAX {
@@ -410,7 +412,7 @@ impl Engine {
             self.admit(found, url, via);
         }
         self.bench.entry = entry;
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {

@@ -153,7 +153,7 @@ impl Engine {
 
     /// Reads as many replies as the buffer holds. `ended`: nothing more will come.
     fn read_replies(&mut self, slot: u32, ended: bool) {
-        let stage = self.meter.enter(Stage::Http);
+        let stage = self.meter.enter(Stage::Http, 0);
         let id = self.conns.id(slot);
         while self.conns.knows(id) && !self.conns.look(slot).flight.is_empty() {
             match self.read_step(slot, ended) {
@@ -169,7 +169,7 @@ impl Engine {
             self.tidy_buffer(slot);
             self.conns.arm(slot);
         }
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     /// One event of the reply under way; whether there may be another.

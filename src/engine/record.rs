@@ -99,7 +99,7 @@ impl Engine {
         outcome: Outcome,
         aside: Aside<'_>,
     ) -> bool {
-        let stage = self.meter.enter(Stage::Store);
+        let stage = self.meter.enter(Stage::Store, 0);
         let conn = self.conns.look(slot);
         let head = (reply.head_bytes > 0).then(|| conn.reader.head());
         let attempt = Attempt { fetch, reply, head, outcome };
@@ -116,7 +116,7 @@ impl Engine {
                 Ok(kept) => receipt = kept,
                 Err(error) => {
                     self.meet(error);
-                    self.meter.enter(stage);
+                    self.meter.back(stage);
                     return false;
                 }
             }
@@ -152,7 +152,7 @@ impl Engine {
         let noted = self.store.note(&line, self.disk.as_mut());
         drop(annotations);
         noted.unwrap_or_else(|error| self.meet(error));
-        self.meter.enter(stage);
+        self.meter.back(stage);
         true
     }
 
@@ -165,7 +165,7 @@ impl Engine {
         outcome: Outcome,
         head: &Head,
     ) {
-        let stage = self.meter.enter(Stage::Store);
+        let stage = self.meter.enter(Stage::Store, 0);
         let attempt = Attempt { fetch, reply, head: Some(head), outcome };
         let path = [fetch.item.found_as];
         let line = Line {
@@ -185,12 +185,12 @@ impl Engine {
         };
         let noted = self.store.note(&line, self.disk.as_mut());
         noted.unwrap_or_else(|error| self.meet(error));
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     /// The line of a URL that came to its outcome without a request.
     pub(super) fn log_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
-        let stage = self.meter.enter(Stage::Store);
+        let stage = self.meter.enter(Stage::Store, 0);
         let server = self.frontier.server(id);
         let url = server.url_of(&item.target);
         let path = [item.found_as];
@@ -208,7 +208,7 @@ impl Engine {
         };
         let noted = self.store.note(&line, self.disk.as_mut());
         noted.unwrap_or_else(|error| self.meet(error));
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 }
 

@@ -19,12 +19,12 @@ use std::net::{IpAddr, SocketAddr};
 impl Engine {
     /// Begins visits as long as there are servers ready and slots free.
     pub(super) fn begin_visits(&mut self) {
-        let stage = self.meter.enter(Stage::Schedule);
+        let stage = self.meter.enter(Stage::Schedule, 0);
         while self.may_begin() {
             let Some(id) = self.frontier.next(self.now.at) else { break };
             self.begin_visit(id);
         }
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     pub(super) fn may_begin(&self) -> bool {
@@ -133,7 +133,7 @@ impl Engine {
     /// Writes as many requests as pipeline, burst and queue allow; ends the visit if there is
     /// nothing to send and nothing to wait for.
     pub(super) fn fill(&mut self, slot: u32) {
-        let stage = self.meter.enter(Stage::Http);
+        let stage = self.meter.enter(Stage::Http, 0);
         let before = self.conns.look(slot).out.len();
         while self.may_send(slot) {
             let id = self.conns.look(slot).server;
@@ -149,7 +149,7 @@ impl Engine {
         if idle {
             self.end_visit(slot);
         }
-        self.meter.enter(stage);
+        self.meter.back(stage);
     }
 
     fn may_send(&self, slot: u32) -> bool {

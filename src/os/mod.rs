@@ -15,6 +15,7 @@ pub mod dns;
 pub mod net;
 pub mod signal;
 pub mod tls;
+mod usage;
 pub mod work;
 
 use crate::engine::Engine;
@@ -27,6 +28,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use usage::Gauge;
+pub use usage::{StageUsage, Usage};
 
 /// Settings of the loop.
 #[derive(Clone, Debug)]
@@ -100,6 +103,8 @@ pub struct View<'a> {
     pub lag_us: &'a Histogram,
     /// Turns so far.
     pub turns: u64,
+    /// CPU time so far, by stage and thread.
+    pub usage: Usage,
 }
 
 /// Tokens that are no connection's: the highest slot is never in use.
@@ -145,18 +150,19 @@ impl World {
         let mut events = Events::with_capacity(EVENTS);
         let mut now = self.clock.now();
         let mut report = now.at + self.period;
+        let mut gauge = Gauge::begin(engine.meter(), self.worker.cpu_ns());
         self.obey(engine, now);
         while !engine.is_finished() {
             let wait = self.wait(engine, now, report);
             let woken = now;
-            let stage = engine.meter_mut().enter(Stage::Wait);
+            let stage = engine.meter_mut().enter(Stage::Wait, 0);
             self.lag_us.add_duration(self.clock.now().at.since(woken.at));
-            if let Err(error) = self.poll.poll(&mut events, Some(wait))
+            if let Err(error) = gauge.poll(|| self.poll.poll(&mut events, Some(wait)))
                 && error.kind() != io::ErrorKind::Interrupted
             {
                 return Err(Error::System("waiting for events", error));
             }
-            engine.meter_mut().enter(stage);
+            engine.meter_mut().back(stage);
             now = self.clock.now();
             self.turns += 1;
             if self.heed_signals(engine, now) {
@@ -167,11 +173,16 @@ impl World {
             self.obey(engine, now);
             if now.at >= report {
                 report = now.at + self.period;
-                observe(View { engine, now, lag_us: &self.lag_us, turns: self.turns });
+                observe(self.view(engine, now, &gauge));
             }
         }
-        observe(View { engine, now, lag_us: &self.lag_us, turns: self.turns });
+        observe(self.view(engine, now, &gauge));
         Ok(())
+    }
+
+    fn view<'a>(&'a self, engine: &'a mut Engine, now: Now, gauge: &Gauge) -> View<'a> {
+        let usage = gauge.read(engine.meter(), self.worker.cpu_ns());
+        View { engine, now, lag_us: &self.lag_us, turns: self.turns, usage }
     }
 
     /// How long the loop may sleep.
@@ -204,9 +215,9 @@ impl World {
 
     /// All events of the turn, with one time.
     fn feed(&mut self, engine: &mut Engine, now: Now, events: &Events) {
-        let stage = engine.meter_mut().enter(Stage::Transfer);
         self.resolver.drain(|lookup, answer| engine.resolved(now, lookup, answer));
         self.worker.drain(|done| engine.worked(now, done));
+        let stage = engine.meter_mut().enter(Stage::Receive, 0);
         self.net.tell_ends(engine, now);
         self.net.read_ready(engine, now);
         for event in events {
@@ -214,30 +225,47 @@ impl World {
                 self.net.event(engine, now, event);
             }
         }
-        engine.meter_mut().enter(stage);
+        self.charge_tls(engine);
+        engine.meter_mut().back(stage);
+    }
+
+    /// Of the present stage's time, what was TLS's.
+    fn charge_tls(&self, engine: &mut Engine) {
+        let (ticks, verbs) = self.client.take_spent();
+        if verbs > 0 {
+            engine.meter_mut().move_over(ticks, verbs, Stage::Tls);
+        }
     }
 
     /// Carries the engine's actions out.
     fn obey(&mut self, engine: &mut Engine, now: Now) {
         while let Some(action) = engine.next_action() {
-            match action {
-                Action::Resolve { lookup, name, families } => {
-                    self.resolver.resolve(lookup, &name, families);
-                }
-                Action::Connect { conn, address, tls } => {
-                    let registry = self.poll.registry();
-                    self.net.connect(registry, &self.client, conn, address, tls.as_deref());
-                }
-                Action::Send(conn) => {
-                    let stage = engine.meter_mut().enter(Stage::Transfer);
-                    self.net.write(engine, now, conn);
-                    engine.meter_mut().enter(stage);
-                }
-                Action::Pause(conn) => self.net.pause(conn),
-                Action::Resume(conn) => self.net.resume(conn),
-                Action::Close(conn) => self.net.close(conn),
-                Action::Work(job) => self.worker.start(job),
+            let meter = engine.meter_mut();
+            let stage = match &action {
+                Action::Resolve { .. } => meter.enter(Stage::Dns, 0),
+                Action::Work(_) => meter.enter(Stage::State, 0),
+                _ => meter.enter(Stage::Send, 0),
+            };
+            self.carry_out(engine, now, action);
+            self.charge_tls(engine);
+            engine.meter_mut().back(stage);
+        }
+    }
+
+    fn carry_out(&mut self, engine: &mut Engine, now: Now, action: Action) {
+        match action {
+            Action::Resolve { lookup, name, families } => {
+                self.resolver.resolve(lookup, &name, families);
             }
+            Action::Connect { conn, address, tls } => {
+                let registry = self.poll.registry();
+                self.net.connect(registry, &self.client, conn, address, tls.as_deref());
+            }
+            Action::Send(conn) => self.net.write(engine, now, conn),
+            Action::Pause(conn) => self.net.pause(conn),
+            Action::Resume(conn) => self.net.resume(conn),
+            Action::Close(conn) => self.net.close(conn),
+            Action::Work(job) => self.worker.start(job),
         }
     }
 }

@@ -203,6 +203,7 @@ impl Net {
             let room_bytes = room.len();
             match socket.stream.read(room) {
                 Read::Some(bytes) => {
+                    engine.meter_mut().add_bytes(bytes);
                     let short = bytes < room_bytes && !socket.tls && !to_the_end;
                     engine.received(clock.after(now), conn, bytes);
                     left = left.saturating_sub(bytes);
@@ -238,7 +239,10 @@ impl Net {
             }
             match socket.stream.write(bytes) {
                 Write::Some(0) | Write::Blocked => return,
-                Write::Some(sent) => engine.sent(now, conn, sent),
+                Write::Some(sent) => {
+                    engine.meter_mut().add_bytes(sent);
+                    engine.sent(now, conn, sent);
+                }
                 Write::Closed(reason) => return self.ends.push((conn, reason)),
             }
         }

@@ -92,28 +92,54 @@ pub fn tick() -> u64 {
     system::clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time of the calling thread, in microseconds.
-pub fn thread_cpu_us() -> u64 {
-    system::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) / 1_000
+/// CPU time of the calling thread, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    system::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of the process, all its threads together.
+/// CPU time of another thread, in nanoseconds; 0 once it has ended.
+pub fn cpu_of_ns<T>(thread: &std::thread::JoinHandle<T>) -> u64 {
+    system::thread_clock(thread).map_or(0, system::clock_ns)
+}
+
+/// CPU time: of the process with all its threads, or of one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProcessCpu {
+pub struct Cpu {
     /// In user mode, in microseconds.
     pub user_us: u64,
     /// In the kernel on behalf of the process, in microseconds.
     pub system_us: u64,
 }
 
+impl Cpu {
+    /// Both, in microseconds.
+    pub fn sum_us(self) -> u64 {
+        self.user_us + self.system_us
+    }
+
+    /// What was used since an earlier reading.
+    pub fn since(self, earlier: Self) -> Self {
+        let user_us = self.user_us.saturating_sub(earlier.user_us);
+        Self { user_us, system_us: self.system_us.saturating_sub(earlier.system_us) }
+    }
+
+    fn of(usage: &libc::rusage) -> Self {
+        let us = |time: libc::timeval| {
+            let whole = u64::try_from(time.tv_sec).expect("CPU time is not negative");
+            whole * 1_000_000 + u64::try_from(time.tv_usec).expect("CPU time is not negative")
+        };
+        Self { user_us: us(usage.ru_utime), system_us: us(usage.ru_stime) }
+    }
+}
+
 /// CPU time of the process so far.
-pub fn process_cpu() -> ProcessCpu {
-    let usage = system::usage();
-    let us = |time: libc::timeval| {
-        let whole = u64::try_from(time.tv_sec).expect("CPU time is not negative");
-        whole * 1_000_000 + u64::try_from(time.tv_usec).expect("CPU time is not negative")
-    };
-    ProcessCpu { user_us: us(usage.ru_utime), system_us: us(usage.ru_stime) }
+pub fn process_cpu() -> Cpu {
+    Cpu::of(&system::usage(libc::RUSAGE_SELF))
+}
+
+/// CPU time of the calling thread so far.
+pub fn thread_cpu() -> Cpu {
+    Cpu::of(&system::usage(libc::RUSAGE_THREAD))
 }
 
 /// Whether somebody watches stderr, where progress is shown.
@@ -126,8 +152,10 @@ mod system {
     use super::{COUNT, PIPE};
     use std::io;
     use std::mem::MaybeUninit;
+    use std::os::unix::thread::JoinHandleExt;
     use std::ptr;
     use std::sync::atomic::Ordering;
+    use std::thread::JoinHandle;
 
     /// Counts, writes a byte, and leaves `errno` as it was.
     extern "C" fn on_signal(_: libc::c_int) {
@@ -205,18 +233,31 @@ mod system {
         }
     }
 
+    /// Nothing of a thread that has ended in the meantime.
     pub(super) fn clock_ns(clock: libc::clockid_t) -> u64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: writes one `timespec`, which is ours.
         let code = unsafe { libc::clock_gettime(clock, &raw mut time) };
-        assert_eq!(code, 0, "the clock exists");
+        assert!(code == 0 || clock < 0, "the system's clocks exist");
         time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
     }
 
-    pub(super) fn usage() -> libc::rusage {
+    /// The clock of a thread's CPU time; `None` once it has ended.
+    pub(super) fn thread_clock<T>(thread: &JoinHandle<T>) -> Option<libc::clockid_t> {
+        if thread.is_finished() {
+            return None;
+        }
+        let mut clock = 0;
+        // SAFETY: the handle has not been joined, so the thread's id is valid even if it ends
+        // meanwhile; writes one `clockid_t`, which is ours.
+        let code = unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) };
+        (code == 0).then_some(clock)
+    }
+
+    pub(super) fn usage(whose: libc::c_int) -> libc::rusage {
         let mut usage = MaybeUninit::zeroed();
         // SAFETY: writes one `rusage`, which is ours.
-        let code = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+        let code = unsafe { libc::getrusage(whose, usage.as_mut_ptr()) };
         assert_eq!(code, 0, "a process may ask for its own usage");
         // SAFETY: the call succeeded and has filled it.
         unsafe { usage.assume_init() }
@@ -277,16 +318,37 @@ mod tests {
 
     #[test]
     fn clocks_go_forward_and_agree_about_work() {
-        let (tick_at, thread_at, process_at) = (tick(), thread_cpu_us(), process_cpu());
+        let (tick_at, thread_at, process_at) = (tick(), thread_cpu_ns(), process_cpu());
+        let own_at = thread_cpu();
         let mut state = 1_u64;
-        while thread_cpu_us() < thread_at + 20_000 {
+        while thread_cpu_ns() < thread_at + 20_000_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         }
         std::hint::black_box(state);
         assert!(tick() - tick_at >= 19_000_000, "CPU time took no longer than time");
-        let process = process_cpu();
-        let total = |cpu: ProcessCpu| cpu.user_us + cpu.system_us;
-        assert!(total(process) - total(process_at) >= 10_000, "the process's holds the thread's");
+        let (own, process) = (thread_cpu().since(own_at), process_cpu().since(process_at));
+        assert!(own.sum_us() >= 19_000, "two clocks of one thread: {own:?}");
+        assert!(process.sum_us() >= 10_000, "the process's holds the thread's");
+    }
+
+    #[test]
+    fn another_thread_has_a_clock_until_it_ends() {
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            while thread_cpu_ns() < 5_000_000 {}
+            let _ = wait.recv();
+        });
+        let began = tick();
+        while cpu_of_ns(&thread) < 5_000_000 {
+            assert!(tick() - began < 60_000_000_000, "its clock goes");
+            std::thread::yield_now();
+        }
+        go.send(()).unwrap();
+        while !thread.is_finished() {
+            std::thread::yield_now();
+        }
+        assert_eq!(cpu_of_ns(&thread), 0);
+        thread.join().unwrap();
     }
 
     #[test]

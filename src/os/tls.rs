@@ -31,8 +31,10 @@ use rustls::pki_types::{ServerName, pem};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion};
 
 use crate::engine::contract::{CloseReason, ConnFacts, TlsFacts};
+use time::{Spent, Timed};
 use trust::{Unverified, provider, reason_of_tls, roots};
 
+mod time;
 mod trust;
 
 /// Settings of TLS.
@@ -105,6 +107,7 @@ struct Shared {
     handshakes: Cell<Handshakes>,
     /// What was read from a socket, until rustls has it; empty between calls.
     received: RefCell<Box<[u8]>>,
+    spent: Spent,
 }
 
 /// One connection's bytes.
@@ -178,13 +181,20 @@ impl Client {
             sessions => Resumption::in_memory_sessions(sessions),
         };
         let received = vec![0; RECEIVE_BYTES_MAX].into_boxed_slice();
-        let shared = Shared { handshakes: Cell::default(), received: RefCell::new(received) };
+        let received = RefCell::new(received);
+        let shared = Shared { handshakes: Cell::default(), received, spent: Spent::default() };
         Ok(Self { config: Arc::new(config), verify: settings.verify, shared: Rc::new(shared) })
     }
 
     /// Handshakes done by all streams so far.
     pub fn handshakes(&self) -> Handshakes {
         self.shared.handshakes.get()
+    }
+
+    /// What TLS itself, without its sockets, has taken in all streams since this was asked last,
+    /// in nanoseconds, and in how many verbs.
+    pub fn take_spent(&self) -> (u64, u64) {
+        self.shared.spent.take()
     }
 }
 
@@ -222,7 +232,7 @@ impl Stream {
     pub fn handshake(&mut self) -> Progress {
         match &mut self.0 {
             Transport::Plain(_) => Progress::Done(ConnFacts::default()),
-            Transport::Tls(tls) => tls.handshake(),
+            Transport::Tls(tls) => tls.timed(Tls::handshake),
         }
     }
 
@@ -236,7 +246,7 @@ impl Stream {
                 Ok(None) => Read::Blocked,
                 Err(reason) => Read::Closed(reason),
             },
-            Transport::Tls(tls) => tls.read(buffer),
+            Transport::Tls(tls) => tls.timed(|tls| tls.read(buffer)),
         }
     }
 
@@ -255,7 +265,7 @@ impl Stream {
     pub fn write(&mut self, bytes: &[u8]) -> Write {
         match &mut self.0 {
             Transport::Plain(socket) => write_plain(socket, bytes),
-            Transport::Tls(tls) => tls.write(bytes),
+            Transport::Tls(tls) => tls.timed(|tls| tls.write(bytes)),
         }
     }
 
@@ -321,6 +331,11 @@ impl Tls {
         }
     }
 
+    fn timed<T>(&mut self, verb: impl FnOnce(&mut Self) -> T) -> T {
+        let shared = Rc::clone(&self.shared);
+        shared.spent.in_verb(|| verb(self))
+    }
+
     fn handshake(&mut self) -> Progress {
         loop {
             let sent = self.flush();
@@ -336,7 +351,7 @@ impl Tls {
             }
             // Not through the shared buffer: data may follow the last message, and there is no
             // room for it here. rustls by itself reads little more than a message at a time.
-            match self.session.read_tls(&mut self.socket) {
+            match self.session.read_tls(&mut timed(&mut self.socket, &self.shared)) {
                 Ok(0) => self.end = Some(cut_handshake()),
                 Ok(_) => self.process(),
                 // A failed send waits until here: the peer may have said why before it closed.
@@ -385,7 +400,7 @@ impl Tls {
             if let Some(reason) = &self.end {
                 return Read::Closed(reason.clone());
             }
-            match receive(&mut self.socket, &mut received[..room]) {
+            match receive(&mut timed(&mut self.socket, &shared), &mut received[..room]) {
                 Ok(Some(0)) => self.end = Some(CloseReason::TlsCut),
                 Ok(Some(count)) => filled = self.decrypt(&received[..count], buffer),
                 Ok(None) => return Read::Blocked,
@@ -461,7 +476,7 @@ impl Tls {
     /// Sends what the session has to send, as far as the socket takes it.
     fn flush(&mut self) -> Result<(), CloseReason> {
         while self.session.wants_write() {
-            match self.session.write_tls(&mut self.socket) {
+            match self.session.write_tls(&mut timed(&mut self.socket, &self.shared)) {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -473,11 +488,12 @@ impl Tls {
     }
 }
 
+fn timed<'a>(socket: &'a mut mio::net::TcpStream, shared: &'a Shared) -> Timed<'a> {
+    Timed { socket, spent: &shared.spent }
+}
+
 /// Reads from the socket: how much, 0 at its end; `None` if there is nothing now.
-fn receive(
-    socket: &mut mio::net::TcpStream,
-    buffer: &mut [u8],
-) -> Result<Option<usize>, CloseReason> {
+fn receive(socket: &mut impl io::Read, buffer: &mut [u8]) -> Result<Option<usize>, CloseReason> {
     loop {
         match socket.read(buffer) {
             Ok(count) => return Ok(Some(count)),

@@ -74,6 +74,11 @@ impl Worker {
         self.in_flight
     }
 
+    /// CPU time of the side thread so far, in nanoseconds.
+    pub fn cpu_ns(&self) -> u64 {
+        self.thread.as_ref().map_or(0, super::signal::cpu_of_ns)
+    }
+
     /// The thread ends early only by a panic: goes on with it here.
     fn pass_panic_on(&mut self) {
         let thread = self.thread.take().expect("the thread is joined once");

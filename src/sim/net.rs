@@ -217,7 +217,8 @@ impl Net {
                     break;
                 }
                 Doing::IdleUntil(at) => {
-                    if link.alarm == Instant::FAR {
+                    // The first request has made the host less patient.
+                    if at < link.alarm {
                         link.alarm = at;
                         scene.agenda.at(at, Event::Serve(conn));
                     }

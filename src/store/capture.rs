@@ -47,7 +47,7 @@ pub struct Capture<'a> {
     pub robots: bool,
 }
 
-/// Fields of a response's record and its request's, an index line, and the opening record of a file.
+/// Fields of both records, an index line, and the opening record of a file.
 const FIELDS_BYTES: usize = 4_096;
 
 /// Why a response was cut, as WARC-Truncated has it.

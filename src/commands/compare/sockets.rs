@@ -73,9 +73,9 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
     let (meter, now) = (Meter::new(signal::tick), world.now());
     let mut engine = Engine::new(settings, &seeds, Box::new(files), meter, now)
         .map_err(|error| Failure::new(Exit::Usage, error))?;
-    let (mut series, mut last, before_us) = (Series::new(), Sample::default(), cpu_us());
+    let (mut series, mut last) = (Series::new(), Sample::default());
     let ended = world.run(&mut engine, &mut |view| {
-        let now = sample(&view, before_us);
+        let now = sample(&view);
         watch.more_pages(now.pages - last.pages);
         watch.show();
         last = now;
@@ -121,7 +121,7 @@ fn settings(conf: &Conf, scene: &Scene, lab: &Lab) -> Result<Settings, Failure> 
     Ok(settings)
 }
 
-fn sample(view: &View<'_>, before_us: u64) -> Sample {
+fn sample(view: &View<'_>) -> Sample {
     let engine = &view.engine;
     let counts = engine.counts();
     let (busy, parked) = engine.connections();
@@ -131,12 +131,6 @@ fn sample(view: &View<'_>, before_us: u64) -> Sample {
         quality_millionths: counts.quality_millionths,
         bytes: counts.received_bytes,
         connections: busy + parked,
-        busy_seconds: (cpu_us() - before_us) as f64 / 1e6,
+        busy_seconds: view.usage.cpu_us() as f64 / 1e6,
     }
-}
-
-/// CPU time of the crawler's process; the lab is another.
-fn cpu_us() -> u64 {
-    let cpu = signal::process_cpu();
-    cpu.user_us + cpu.system_us
 }

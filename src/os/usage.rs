@@ -1,0 +1,204 @@
+//! What the process has used since the loop began: by stage, by thread, by mode.
+//!
+//! Stages are metered in wall time (decision 38), the loop's thread by the system's CPU clock, what
+//! the poller costs in one turn of sixteen. CPU time of the poller is measured, that of the other
+//! stages shared in proportion to their wall time. So the sum is right by construction; whether
+//! the *shares* are is told by [`Usage::accounted`]: metered time against CPU time. More than one
+//! means that the core was taken away, less that something is not metered.
+//!
+//! Cost: three system calls a reading, two in one turn of sixteen.
+
+use super::signal::{self, Cpu};
+use crate::stats::{Account, Meter, STAGES, Stage};
+use std::time::Duration;
+
+/// What was used since the loop began.
+#[derive(Clone, Debug, Default)]
+pub struct Usage {
+    /// Time.
+    pub wall: Duration,
+    /// CPU time of the loop's thread.
+    pub looping: Cpu,
+    /// CPU time of the thread that does jobs, in microseconds.
+    pub jobs_us: u64,
+    /// CPU time of all other threads, in microseconds: those that resolve names.
+    pub names_us: u64,
+    /// By stage, in the order of [`Stage::ALL`].
+    pub stages: [StageUsage; STAGES],
+}
+
+/// What one stage of the loop has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageUsage {
+    /// Time.
+    pub wall_ns: u64,
+    /// CPU time: measured for the poller, a share for the others.
+    pub cpu_ns: u64,
+    /// Times it began.
+    pub calls: u64,
+    /// Bytes that went through it; 0 if it has none.
+    pub bytes: u64,
+}
+
+impl Usage {
+    /// One stage.
+    pub fn of(&self, stage: Stage) -> StageUsage {
+        self.stages[stage as usize]
+    }
+
+    /// Metered time of the loop, its sleep excepted, against its CPU time.
+    pub fn accounted(&self) -> f64 {
+        let metered_ns = self.busy_ns() + self.of(Stage::Wait).cpu_ns;
+        metered_ns as f64 / (self.looping.sum_us() as f64 * 1e3).max(1.0)
+    }
+
+    /// CPU time of all threads, in microseconds.
+    pub fn cpu_us(&self) -> u64 {
+        self.looping.sum_us() + self.jobs_us + self.names_us
+    }
+
+    /// What was used since an earlier reading.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut stages = self.stages;
+        for (stage, before) in stages.iter_mut().zip(&earlier.stages) {
+            stage.wall_ns = stage.wall_ns.saturating_sub(before.wall_ns);
+            stage.cpu_ns = stage.cpu_ns.saturating_sub(before.cpu_ns);
+            stage.calls -= before.calls;
+            stage.bytes -= before.bytes;
+        }
+        Self {
+            wall: self.wall.saturating_sub(earlier.wall),
+            looping: self.looping.since(earlier.looping),
+            jobs_us: self.jobs_us.saturating_sub(earlier.jobs_us),
+            names_us: self.names_us.saturating_sub(earlier.names_us),
+            stages,
+        }
+    }
+
+    fn busy_ns(&self) -> u64 {
+        let busy = Stage::ALL.iter().filter(|stage| **stage != Stage::Wait);
+        busy.map(|stage| self.of(*stage).wall_ns).sum()
+    }
+
+    /// CPU time to stages: the poller's was measured, the others share the rest.
+    fn share(&mut self, polling_ns: u64) {
+        let busy_ns = self.busy_ns().max(1);
+        let cpu_ns = self.looping.sum_us() * 1_000;
+        let wait = &mut self.stages[Stage::Wait as usize];
+        wait.cpu_ns = polling_ns.min(wait.wall_ns).min(cpu_ns);
+        let left_ns = u128::from(cpu_ns - wait.cpu_ns);
+        for stage in Stage::ALL.into_iter().filter(|stage| *stage != Stage::Wait) {
+            let usage = &mut self.stages[stage as usize];
+            let share_ns = u128::from(usage.wall_ns) * left_ns / u128::from(busy_ns);
+            usage.cpu_ns = u64::try_from(share_ns).unwrap_or(u64::MAX);
+        }
+    }
+}
+
+/// Reads clocks for a loop.
+#[derive(Debug)]
+pub(super) struct Gauge {
+    began_ns: u64,
+    looping: Cpu,
+    process: Cpu,
+    jobs_ns: u64,
+    accounts: [Account; STAGES],
+    polls: u64,
+    /// CPU time of the calls of the poller that were measured, in nanoseconds.
+    measured_ns: u64,
+}
+
+/// One call of the poller of so many is measured.
+const SAMPLE: u64 = 16;
+
+impl Gauge {
+    /// The loop begins now.
+    pub(super) fn begin(meter: &Meter, jobs_ns: u64) -> Self {
+        Self {
+            began_ns: signal::tick(),
+            looping: signal::thread_cpu(),
+            process: signal::process_cpu(),
+            jobs_ns,
+            accounts: meter.read(),
+            polls: 0,
+            measured_ns: 0,
+        }
+    }
+
+    /// Calls the poller.
+    pub(super) fn poll<T>(&mut self, poll: impl FnOnce() -> T) -> T {
+        self.polls += 1;
+        if !self.polls.is_multiple_of(SAMPLE) {
+            return poll();
+        }
+        let began_ns = signal::thread_cpu_ns();
+        let polled = poll();
+        self.measured_ns += signal::thread_cpu_ns() - began_ns;
+        polled
+    }
+
+    /// What was used so far. `jobs_ns`: CPU time of the thread that does jobs.
+    pub(super) fn read(&self, meter: &Meter, jobs_ns: u64) -> Usage {
+        let looping = signal::thread_cpu().since(self.looping);
+        let process = signal::process_cpu().since(self.process);
+        let jobs_us = jobs_ns.saturating_sub(self.jobs_ns) / 1_000;
+        let mut usage = Usage {
+            wall: Duration::from_nanos(signal::tick() - self.began_ns),
+            looping,
+            jobs_us,
+            names_us: process.sum_us().saturating_sub(looping.sum_us() + jobs_us),
+            stages: [StageUsage::default(); STAGES],
+        };
+        let read = meter.read();
+        for ((stage, now), before) in usage.stages.iter_mut().zip(&read).zip(&self.accounts) {
+            stage.wall_ns = now.ticks.saturating_sub(before.ticks);
+            (stage.calls, stage.bytes) = (now.calls - before.calls, now.bytes - before.bytes);
+        }
+        let measured = self.polls / SAMPLE;
+        let mean_ns = self.measured_ns.checked_div(measured).unwrap_or(0);
+        let polling_ns = mean_ns * self.polls;
+        usage.share(polling_ns);
+        usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn burn(us: u64) {
+        let until = signal::thread_cpu_ns() + us * 1_000;
+        while signal::thread_cpu_ns() < until {}
+    }
+
+    /// A loop that works and sleeps: CPU by stage adds up to that of the thread, sleep costs next
+    /// to nothing, and stages are told apart.
+    #[test]
+    fn cpu_time_is_shared_among_stages() {
+        let mut meter = Meter::new(signal::tick);
+        let mut gauge = Gauge::begin(&meter, 0);
+        for _ in 0..64 {
+            let stage = meter.enter(Stage::Wait, 0);
+            gauge.poll(|| std::thread::park_timeout(Duration::from_micros(200)));
+            meter.back(stage);
+            let stage = meter.enter(Stage::Links, 10);
+            burn(600);
+            meter.back(stage);
+            let stage = meter.enter(Stage::Url, 0);
+            burn(200);
+            meter.back(stage);
+        }
+        let usage = gauge.read(&meter, 0);
+        let cpu_ns: u64 = usage.stages.iter().map(|stage| stage.cpu_ns).sum();
+        let all_ns = usage.looping.sum_us() * 1_000;
+        assert!(cpu_ns.abs_diff(all_ns) <= all_ns / 100, "{cpu_ns} of {all_ns}");
+        assert!(usage.accounted() > 0.95, "what is used is metered: {}", usage.accounted());
+        let (links, url) = (usage.of(Stage::Links), usage.of(Stage::Url));
+        assert_eq!((links.calls, links.bytes, url.calls), (64, 640, 64));
+        assert!(links.cpu_ns > url.cpu_ns, "{links:?} {url:?}");
+        let wait = usage.of(Stage::Wait);
+        assert!(wait.wall_ns > 64 * 100_000 && wait.cpu_ns < wait.wall_ns, "{wait:?}");
+        let none = usage.since(&usage);
+        assert_eq!((none.cpu_us(), none.of(Stage::Links)), (0, StageUsage::default()));
+    }
+}
