@@ -3,11 +3,12 @@
 CARGO ?= cargo
 crawl: CONF ?= conf/quickstart.toml
 compare: CONF ?= conf/compare-2003.toml
+profile: CONF ?= conf/profile-lab.toml
 PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare study cache-study test sim crash kill check conformance bench golden
+.PHONY: help deps build crawl compare profile study cache-study test sim crash kill check conformance bench golden
 .PHONY: doc install clean ci
 
 help: ## list the targets
@@ -25,6 +26,9 @@ crawl: build ## crawl as CONF=conf/quickstart.toml says
 
 compare: build ## compare policies as CONF=conf/compare-2003.toml says: report in its directory
 	$(STED) compare $(CONF)
+
+profile: build ## say where this machine's core is full, as CONF=conf/profile-lab.toml says
+	$(STED) profile $(CONF)
 
 test: deps ## run every test
 	$(CARGO) test --locked

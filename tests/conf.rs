@@ -2,12 +2,13 @@
 
 use super::util::{read, root};
 use std::collections::BTreeSet;
-use sted::conf::{Compare, Conf, Key, Lab};
+use sted::conf::{Compare, Conf, Key, Lab, Profile};
 
 /// The configuration that the manual describes: every default, the lab and comparisons included.
 fn manual() -> Conf {
     let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
-    Conf { lab, compare, ..Conf::default() }
+    let profile = Some(Profile::default());
+    Conf { lab, compare, profile, ..Conf::default() }
 }
 
 /// A key as it stands in the manual: the comment above it, and the line.

@@ -14,6 +14,7 @@ mod lab;
 mod layers;
 mod order;
 mod player;
+mod profile;
 mod props;
 mod rating;
 mod real;

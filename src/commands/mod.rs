@@ -12,6 +12,7 @@ pub mod crawl;
 pub mod exit;
 mod inputs;
 mod lab;
+pub mod profile;
 mod progress;
 mod summary;
 pub mod web;
@@ -105,6 +106,20 @@ pub enum Command {
         /// The configuration: a TOML file with a compare section
         conf: PathBuf,
     },
+    /// Say where a core is full, and what it spends its time on
+    ///
+    /// Crawls the same web (that of the file's lab, or the seeds of its job) with one number of
+    /// open connections after the other. Says for each how many pages a second there were, how much
+    /// of the core was busy, and what with; names the number past which more connections bring
+    /// nothing more. Prints a table and a verdict; writes a report (HTML), figures (SVG) and all
+    /// numbers (CSV) to the profile's directory.
+    ///
+    /// Example: sted profile conf/profile-lab.toml
+    #[command(after_long_help = profile::EXITS)]
+    Profile {
+        /// The configuration: a TOML file with a profile section
+        conf: PathBuf,
+    },
     /// Serve a synthetic web on this machine
     ///
     /// Serves the web that the file describes, with real sockets on 127.0.0.0/8 and its own
@@ -145,6 +160,7 @@ impl Cli {
             Command::Check { conf } => check::run(conf),
             Command::Compare { conf } => compare::run(conf),
             Command::Crawl { conf, rebuild } => crawl::run(conf, *rebuild),
+            Command::Profile { conf } => profile::run(conf),
             Command::Web { conf, ports } => web::run(conf, *ports),
         }
     }

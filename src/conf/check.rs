@@ -249,6 +249,7 @@ pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     } else {
         open_web(conf, &mut clash);
     }
+    experiment::profile(conf, &mut clash);
     quality(conf, &mut clash);
     scope(conf, &mut clash);
     identity(conf, &mut clash);

@@ -17,6 +17,7 @@ mod check;
 pub mod compare;
 mod keys;
 mod mistake;
+mod profile;
 mod schedule;
 pub mod sections;
 mod sim;
@@ -29,6 +30,7 @@ mod web;
 
 pub use compare::{Change, Compare, Over, Value, Variant, Worth};
 pub use mistake::{Mistake, Mistakes};
+pub use profile::Profile;
 pub use sections::{
     Burst, Coding, Connections, Digest, DiskFull, Fetch, Format, Identity, Job, Limits, Links,
     Marks, Memory, Names, Pipeline, Policy, Politeness, Qualities, Report, Retries, Schedule,
@@ -93,6 +95,8 @@ pub struct Conf {
     pub sim: Sim,
     /// Which crawls are compared.
     pub compare: Option<Compare>,
+    /// Which numbers of connections are tried.
+    pub profile: Option<Profile>,
 }
 
 impl Conf {
@@ -153,7 +157,8 @@ fn syntax(text: &str, error: &toml::de::Error) -> Mistake {
 /// Keys and sections of the file that the code does not know.
 fn unknown(text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
-    let known = Conf { lab, compare, ..Conf::default() }.keys();
+    let profile = Some(Profile::default());
+    let known = Conf { lab, compare, profile, ..Conf::default() }.keys();
     let mut tell = |at: usize, key: String, fault: String| {
         mistakes.push(Mistake { line: Some(line_of(text, at)), key, text: fault });
         suffice(mistakes)

@@ -29,7 +29,8 @@ fn every_key() -> Vec<Key> {
 /// Every section there is.
 fn experiments() -> Conf {
     let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
-    Conf { lab, compare, ..Conf::default() }
+    let profile = Some(Profile::default());
+    Conf { lab, compare, profile, ..Conf::default() }
 }
 
 #[test]

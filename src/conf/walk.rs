@@ -357,6 +357,21 @@ impl<'a> Walk<'a> {
         self.key(name, place, allowed.to_owned(), read_all, show_all);
     }
 
+    /// A list of whole numbers.
+    pub(super) fn counts(
+        &mut self,
+        name: &'static str,
+        place: &mut Vec<usize>,
+        range: RangeInclusive<usize>,
+    ) {
+        let range = wide(*range.start())..=wide(*range.end());
+        let read = |value: &DeValue<'_>| {
+            read_list(value, |item| read_count(item, &range).map(narrow::<usize>))
+        };
+        let show = |list: &Vec<usize>| show_list(list, |count| show_count(wide(*count)));
+        self.key(name, place, format!("a list of {}", count_range(&range)), read, show);
+    }
+
     /// A list of values for another key, kept as TOML.
     pub(super) fn values(&mut self, name: &'static str, place: &mut Vec<Value>, allowed: &str) {
         let read = |value: &DeValue<'_>| read_list(value, read_value);

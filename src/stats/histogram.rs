@@ -39,6 +39,17 @@ impl Histogram {
         self.add(u64::try_from(value.as_micros()).unwrap_or(u64::MAX));
     }
 
+    /// The values counted since an earlier state of this one. The largest of them is told as the
+    /// end of its bucket.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let pairs = self.counts.iter().zip(&earlier.counts);
+        let counts: Vec<u64> = pairs.map(|(now, before)| now - before).collect();
+        let last = counts.iter().rposition(|count| *count > 0);
+        let max = last.map_or(0, |bucket| end_of(bucket).min(self.max));
+        let (count, sum) = (self.count - earlier.count, self.sum.saturating_sub(earlier.sum));
+        Self { counts, count, sum, max }
+    }
+
     /// Values counted.
     pub fn count(&self) -> u64 {
         self.count
@@ -125,5 +136,11 @@ mod tests {
         assert_eq!(histogram.quantile(1.0), 1_000);
         assert_eq!(histogram.mean(), 500.5);
         assert_eq!(Histogram::default().quantile(0.99), 0);
+        let before = histogram.clone();
+        (1..=10).for_each(|value| histogram.add(value * 10));
+        let since = histogram.since(&before);
+        assert_eq!((since.count(), since.mean()), (10, 55.0));
+        assert!((100..=125).contains(&since.max()), "{}", since.max());
+        assert_eq!(histogram.since(&histogram).quantile(1.0), 0);
     }
 }

@@ -176,6 +176,21 @@ fn compare(conf: &Conf, compare: &Compare, clash: &mut Tell<'_>) {
     );
 }
 
+/// What `[profile]` says must make steps, each with more connections than the one before.
+pub(super) fn profile(conf: &Conf, clash: &mut Tell<'_>) {
+    let Some(profile) = &conf.profile else { return };
+    clash(
+        profile.connections.is_empty(),
+        &["profile.connections"],
+        "names no number of connections; write at least one, like [1, 2, 4]",
+    );
+    clash(
+        !profile.connections.is_sorted_by(|one, next| one < next),
+        &["profile.connections"],
+        "each number must be more than the one before: the knee is looked for from the left",
+    );
+}
+
 fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let names: Vec<&str> = names.collect();
     (1..names.len()).find(|&at| names[..at].contains(&names[at])).map(|at| names[at])

@@ -1,8 +1,9 @@
 //! The keys of webs of one's own and of what is done with them: `[lab]`, `[web]`, `[sim]`,
-//! `[compare]`.
+//! `[compare]`; and of `[profile]`, which may be of any web.
 
 use super::{DAY, HOUR, SECOND, policies, seconds};
 use crate::conf::compare::{Compare, Over, Variant, Worth};
+use crate::conf::profile::Profile;
 use crate::conf::sim::Sim;
 use crate::conf::units::Cost;
 use crate::conf::walk::Walk;
@@ -25,6 +26,18 @@ pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
         sim(&mut conf.sim, walk);
         compare(section, walk);
     }
+    walk.optional_section("profile", &mut conf.profile);
+    if let Some(section) = &mut conf.profile {
+        profile(section, walk);
+    }
+}
+
+fn profile(profile: &mut Profile, walk: &mut Walk<'_>) {
+    walk.path("directory", &mut profile.directory);
+    walk.counts("connections", &mut profile.connections, 1..=15_000);
+    walk.time("step_time", &mut profile.step_time, SECOND..=HOUR);
+    walk.count_or("step_pages", &mut profile.step_pages, "none", 1..=u64::MAX >> 1);
+    walk.time("warm_up", &mut profile.warm_up, Duration::ZERO..=HOUR);
 }
 
 fn lab(lab: &mut Lab, walk: &mut Walk<'_>) {

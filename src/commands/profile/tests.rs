@@ -1,0 +1,103 @@
+//! Verdicts on steps made by hand, and what is told of them.
+
+use super::step::Step;
+use super::{figures, show};
+use crate::commands::profile::verdict::Verdict;
+use crate::os::Usage;
+use crate::os::signal::Cpu;
+use crate::stats::{Histogram, Stage};
+use std::time::Duration;
+
+/// A second in which so many pages came and so much of the core was busy, two thirds of it with
+/// links.
+fn step(connections: usize, pages: u64, busy: f64) -> Step {
+    let busy_us = (busy * 1e6) as u64;
+    let mut usage = Usage {
+        wall: Duration::from_secs(1),
+        looping: Cpu { user_us: busy_us * 3 / 4, system_us: busy_us - busy_us * 3 / 4 },
+        ..Usage::default()
+    };
+    for (stage, thirds) in [(Stage::Links, 2), (Stage::Receive, 1)] {
+        let usage = &mut usage.stages[stage as usize];
+        usage.cpu_ns = busy_us * 1_000 * thirds / 3;
+        (usage.wall_ns, usage.calls, usage.bytes) = (usage.cpu_ns, pages, pages * 16_700);
+    }
+    let mut lag_us = Histogram::default();
+    lag_us.add(connections as u64 * 100);
+    Step { connections, pages, bytes: pages * 16_700, usage, lag_us, ..Step::default() }
+}
+
+fn steps(all: &[(usize, u64, f64)]) -> Vec<Step> {
+    all.iter().map(|&(connections, pages, busy)| step(connections, pages, busy)).collect()
+}
+
+#[test]
+fn the_knee_and_the_full_core_are_found() {
+    let grows = [(1, 100, 0.1), (2, 200, 0.2), (4, 400, 0.4)];
+    let full = [(1, 100, 0.3), (4, 300, 0.8), (8, 390, 0.97), (16, 400, 0.99), (32, 399, 1.0)];
+    let held = [(1, 100, 0.1), (2, 190, 0.2), (4, 200, 0.3), (8, 120, 0.2)];
+    let cases: [(&[_], usize, Option<usize>, &[&str]); 4] = [
+        (&grows, 2, None, &["still grows at 4 connections", "never full (40% busy at most"]),
+        (
+            &full,
+            2,
+            Some(2),
+            &[
+                "The core is full at 8 connections: 73% in user mode, 24% in the kernel.",
+                "Past 8 connections throughput grows no further: 390 pages/s, 52.1 Mb/s, \
+                 2,487.2 us of CPU a page.",
+                "67% links, 33% receive",
+                "Past the knee it stays: 100% with 32 connections.",
+                "3.2 ms in 99 of 100 turns (the worst step: 32 connections)",
+            ],
+        ),
+        (&held, 1, None, &["never full", "it falls: with 8 connections it is 60% of the most"]),
+        (&[(1, 7, 0.95)], 0, Some(0), &["full at 1 connection:"]),
+    ];
+    for (all, knee, full, says) in cases {
+        let verdict = Verdict::of(&steps(all));
+        let words = verdict.words.join(" ");
+        assert_eq!((verdict.knee, verdict.full), (knee, full), "{words}");
+        for text in says {
+            assert!(words.contains(text), "{text:?} is not in {words:?}");
+        }
+    }
+}
+
+#[test]
+fn what_makes_numbers_unsure_is_said() {
+    let mut all = steps(&[(1, 100, 0.5), (2, 200, 0.9)]);
+    all[0].ran_dry = true;
+    all[1].lost = 3;
+    // Metered for twice as long as the thread was charged: somebody else had the core.
+    all[1].usage.stages[Stage::Links as usize].wall_ns *= 2;
+    let words = Verdict::of(&all).words.join(" ");
+    for text in [
+        "In 1 of 2 steps there was nothing left to fetch",
+        "In 1 of 2 steps the core was taken away",
+        "3 requests came to no reply.",
+    ] {
+        assert!(words.contains(text), "{text:?} is not in {words:?}");
+    }
+}
+
+/// What is drawn and written holds the numbers that were measured.
+#[test]
+fn tables_and_figures_hold_the_numbers() {
+    let all = steps(&[(1, 100, 0.5), (2, 200, 0.9)]);
+    let verdict = Verdict::of(&all);
+    let csv = show::whole(&all).csv();
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{csv}");
+    let column = |name: &str| lines[0].iter().position(|head| *head == name).expect(name);
+    let value = |row: usize, name: &str| lines[row][column(name)];
+    assert_eq!((value(2, "connections"), value(2, "pages")), ("2", "200"));
+    assert_eq!(value(1, "links_cpu_ns"), "333333333");
+    assert_eq!(value(1, "receive_bytes"), "1670000");
+    for drawn in figures::all(&all, &verdict) {
+        let svg = drawn.svg();
+        assert!(svg.contains("</svg>") && !svg.contains("NaN"), "{}", drawn.file);
+    }
+    let stages = show::stages(&all[1]).text();
+    assert!(stages.contains("links") && stages.contains("66.7"), "{stages}");
+}

@@ -1,0 +1,85 @@
+//! The profile command as a process: against the lab, over real sockets, and what it refuses.
+
+use crate::util::{Run, sted};
+use std::fs;
+use std::path::Path;
+
+const CONF: &str = r#"
+[profile]
+directory = "DIR/profile"
+connections = [1, 4]
+step_time = "1s"
+warm_up = "200ms"
+[politeness]
+burst = "server"
+delay = "0s"
+delay_factor = 0
+address_delay = "0s"
+domain_delay = "0s"
+[store]
+format = "none"
+[lab]
+[web]
+preset = "plain"
+hosts = 40
+seeds = 40
+pages = 20_000
+tls_share = 1
+think_time = "5ms"
+"#;
+
+fn run(folder: &Path, more: &str) -> Run {
+    let text = CONF.replace("DIR", folder.to_str().expect("UTF-8")) + more;
+    let path = folder.join("profile.toml");
+    fs::write(&path, text).expect("writable");
+    Run::of(sted(&["profile", path.to_str().expect("UTF-8")]).output().expect("starts"))
+}
+
+/// Steps of more connections fetch more where hosts take their time; every stage that must have
+/// worked has its time and its bytes; CPU time by stage is that of the loop's thread.
+#[test]
+fn a_profile_of_the_lab_says_what_a_page_takes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let done = run(folder.path(), "");
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    assert!(done.err.contains("step 2 of 2: 4 connections"), "{}", done.err);
+    assert!(done.out.contains("connections") && done.out.contains("Throughput"), "{}", done.out);
+    let results = folder.path().join("profile");
+    let figures = ["throughput.svg", "core.svg", "stages.svg", "lag.svg"];
+    for file in figures.into_iter().chain(["report.html", "conf.toml"]) {
+        assert!(fs::metadata(results.join(file)).is_ok_and(|file| file.len() > 500), "{file}");
+    }
+    let csv = fs::read_to_string(results.join("steps.csv")).expect("written");
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let [head, one, four] = &lines[..] else { panic!("{csv}") };
+    let value = |row: &[&str], name: &str| -> f64 {
+        let column = head.iter().position(|head| *head == name).expect(name);
+        row[column].parse().expect("a number")
+    };
+    assert!(value(four, "pages") > 1.5 * value(one, "pages"), "{csv}");
+    for stage in ["receive", "send", "tls", "http", "links", "url", "seen", "schedule", "store"] {
+        assert!(value(four, &format!("{stage}_cpu_ns")) > 0.0, "{stage}: {csv}");
+    }
+    for stage in ["receive", "send", "links", "url"] {
+        assert!(value(four, &format!("{stage}_bytes")) > 0.0, "{stage}: {csv}");
+    }
+    let by_stage: f64 = (0..head.len())
+        .filter(|&at| head[at].ends_with("_cpu_ns"))
+        .map(|at| four[at].parse::<f64>().expect("a number"))
+        .sum();
+    let of_loop = (value(four, "user_us") + value(four, "system_us")) * 1e3;
+    assert!((by_stage / of_loop - 1.0).abs() < 0.05, "{by_stage} of {of_loop}");
+    assert!(value(four, "metered_share") > 0.95, "what is used is metered: {csv}");
+
+    let again = run(folder.path(), "");
+    assert_eq!(again.code, Some(5), "{}", again.err);
+    assert!(again.err.contains("profile.directory"), "{}", again.err);
+}
+
+#[test]
+fn what_cannot_be_measured_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dry = run(folder.path(), "pages_sigma = 0\n[limits]\npages_max = 30");
+    assert_eq!(dry.code, Some(2), "{}", dry.err);
+    assert!(dry.err.contains("nothing left to fetch within the warm-up"), "{}", dry.err);
+}
