@@ -7,6 +7,7 @@ pub mod frame;
 pub mod map;
 pub mod quality;
 pub mod stats;
+pub(crate) mod table;
 pub mod tail;
 pub mod time;
 

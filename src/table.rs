@@ -1,0 +1,101 @@
+//! Records by number in a table that grows without moving: no moment holds it twice, and no insert
+//! waits for a copy of what is there.
+//!
+//! Law: a record stays under the number it was pushed as and, past the first [`CHUNK`], where it is
+//! in memory.
+//! Cost: an allocation for each [`CHUNK`] records; a look-up reads one word more than a slice's.
+
+use std::ops::{Index, IndexMut};
+
+/// Records of one allocation.
+const CHUNK: usize = 1 << CHUNK_BITS;
+const CHUNK_BITS: u32 = 10;
+
+/// Records by number, dense from 0.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    /// All but the last are full.
+    chunks: Vec<Vec<T>>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new() }
+    }
+}
+
+impl<T> Table<T> {
+    /// Records in it.
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
+    }
+
+    /// Puts one at the end; its number is the length before.
+    pub(crate) fn push(&mut self, record: T) {
+        if self.chunks.last().is_none_or(|last| last.len() == CHUNK) {
+            // The first one grows as it must: many tables stay small.
+            let room = if self.chunks.is_empty() { 0 } else { CHUNK };
+            self.chunks.push(Vec::with_capacity(room));
+        }
+        self.chunks.last_mut().expect("it has just been pushed").push(record);
+    }
+
+    /// The record of that number, if there is one.
+    pub(crate) fn get(&self, number: usize) -> Option<&T> {
+        self.chunks.get(number >> CHUNK_BITS)?.get(number % CHUNK)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn get_mut(&mut self, number: usize) -> Option<&mut T> {
+        self.chunks.get_mut(number >> CHUNK_BITS)?.get_mut(number % CHUNK)
+    }
+
+    /// All in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten()
+    }
+
+    /// All in order, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.chunks.iter_mut().flatten()
+    }
+}
+
+impl<T> Index<usize> for Table<T> {
+    type Output = T;
+
+    fn index(&self, number: usize) -> &T {
+        &self.chunks[number >> CHUNK_BITS][number % CHUNK]
+    }
+}
+
+impl<T> IndexMut<usize> for Table<T> {
+    fn index_mut(&mut self, number: usize) -> &mut T {
+        &mut self.chunks[number >> CHUNK_BITS][number % CHUNK]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Law: a table is a list whose records don't move; but for those of the first chunk, which
+    /// grows.
+    #[test]
+    fn a_table_agrees_with_a_list() {
+        let (mut table, mut addresses) = (Table::default(), Vec::new());
+        for number in 0..3 * CHUNK + 7 {
+            assert_eq!((table.len(), table.get(number)), (number, None));
+            table.push(number);
+            table[number] += 1;
+            addresses.push(std::ptr::from_ref(&table[number]));
+        }
+        for (number, address) in addresses.into_iter().enumerate().skip(CHUNK) {
+            assert_eq!(table[number], number + 1);
+            assert_eq!(table.get_mut(number).copied(), Some(number + 1));
+            assert_eq!(std::ptr::from_ref(&table[number]), address, "it has not moved");
+        }
+        table.iter_mut().for_each(|record| *record *= 2);
+        assert!(table.iter().copied().eq((1..=table.len()).map(|number| 2 * number)));
+    }
+}
