@@ -345,7 +345,7 @@ impl Engine {
         let conn = self.forget(slot);
         let outcome = Outcome::of_close(reason, false);
         let id = conn.server;
-        log::debug!("{}: {reason:?}", self.frontier.server(id).origin);
+        log::debug!("{}: {reason:?}", self.frontier.origin(id).as_str());
         self.next_address(id, conn.untried, outcome);
     }
 

@@ -140,7 +140,7 @@ impl Engine {
             source: None,
             annotations: &annotations,
             stored: receipt.as_ref().map(|receipt| (&*receipt.file, receipt.offset)),
-            server: &self.frontier.server(conn.server).origin,
+            server: self.frontier.origin(conn.server).as_str(),
             visit: u64::from(fetch.visit) + 1,
             conn: Some(conn.number),
             sent: Some(fetch.sent_unix),
@@ -177,7 +177,7 @@ impl Engine {
             via: fetch.item.via.as_deref(),
             mime: attempt.field("content-type"),
             annotations: &["replayed"],
-            server: &self.frontier.server(id).origin,
+            server: self.frontier.origin(id).as_str(),
             visit: u64::from(fetch.visit) + 1,
             reason: reason(outcome),
             hops: u32::from(fetch.item.hops),
@@ -192,7 +192,8 @@ impl Engine {
     pub(super) fn log_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let stage = self.meter.enter(Stage::Store, 0);
         let server = self.frontier.server(id);
-        let url = server.url_of(&item.target);
+        let origin = self.frontier.origin(id);
+        let url = origin.url_of(&item.target);
         let path = [item.found_as];
         let line = Line {
             time: self.now.unix,
@@ -200,7 +201,7 @@ impl Engine {
             url: &url,
             path: hop_path(&path),
             via: item.via.as_deref(),
-            server: &server.origin,
+            server: origin.as_str(),
             visit: u64::from(server.visits) + 1,
             reason: reason(outcome),
             hops: u32::from(item.hops),

@@ -49,7 +49,7 @@ impl Engine {
             return None;
         }
         let item = self.frontier.peek(id)?;
-        let url = self.frontier.server(id).url_of(&item.target);
+        let url = self.frontier.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
         let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut Vec::new()));
         self.replays.waiting.contains_key(&fingerprint.0).then_some(fingerprint)
@@ -82,7 +82,7 @@ impl Engine {
         };
         let server = self.frontier.server(id);
         let fetch = Fetch {
-            url: server.url_of(&item.target).into(),
+            url: self.frontier.origin(id).url_of(&item.target).into(),
             item,
             sent: self.now.at,
             sent_unix: self.now.unix,

@@ -186,7 +186,7 @@ impl Engine {
     fn side_tables(&mut self, known: &[(usize, Vec<u8>)]) -> Result<(), Flaw> {
         for index in 0..self.frontier.servers() {
             let id = ServerId::from_index(index);
-            let origin = format!("{}/", self.frontier.server(id).origin);
+            let origin = format!("{}/", self.frontier.origin(id).as_str());
             let url = UrlRef::from_canonical(origin.as_bytes()).ok_or(Flaw::Senseless)?;
             let mut site = Site::new(url);
             site.rests(self.now.at, self.frontier.server(id).due);

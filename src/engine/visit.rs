@@ -232,7 +232,7 @@ impl Engine {
             site.observe_rest(self.now.at, &mut self.counts.rest_kept_milli);
         }
         conn.flight.push_back(Fetch {
-            url: server.url_of(&item.target).into(),
+            url: self.frontier.origin(conn.server).url_of(&item.target).into(),
             item,
             sent: self.now.at,
             sent_unix: self.now.unix,
@@ -285,7 +285,7 @@ impl Engine {
         let due = self.frontier.finish(id, &visit, now);
         log::debug!(
             "{}: {} requests in a visit; the next in {:?}",
-            self.frontier.server(id).origin,
+            self.frontier.origin(id).as_str(),
             turn.requests,
             due.since(now)
         );
@@ -346,7 +346,7 @@ impl Engine {
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
         self.sites[id.index()].retired_as = Some(outcome);
         self.counts.retired += 1;
-        let origin = &self.frontier.server(id).origin;
+        let origin = self.frontier.origin(id).as_str();
         log::info!("{origin}: given up: {}, {}", why.name(), outcome.name());
         for item in self.frontier.retire(id, why, self.now.at) {
             self.note_given_up(id, &item, outcome);

@@ -5,6 +5,7 @@
 //! Cost: looks at every URL of every ready server; never on the road of a crawl.
 
 use super::policy::Policy;
+use super::server::Hold;
 use super::{Burst, Frontier, Server, ServerId, ServerState};
 
 /// Gain and cost of a visit.
@@ -18,7 +19,7 @@ impl Frontier {
     /// The first server that is out of place, and why.
     pub fn audit(&self) -> Result<(), String> {
         let ready = |(number, server): (usize, &Server)| {
-            let in_line = server.state == ServerState::Ready && server.held.is_none();
+            let in_line = server.state == ServerState::Ready && server.hold != Hold::Held;
             in_line.then(|| (ServerId::from_index(number), self.worth(server)))
         };
         let line: Vec<_> = self.servers.iter().enumerate().filter_map(ready).collect();
@@ -26,7 +27,7 @@ impl Frontier {
             return Err(format!("{} are ready, {} in line", line.len(), self.workbench.ready()));
         }
         if let Some(id) = self.workbench.forgotten(&self.servers) {
-            return Err(format!("{} waits in a group for nothing", self.server(id).origin));
+            return Err(format!("{} waits in a group for nothing", self.origin(id).as_str()));
         }
         let Some(first) = self.workbench.first() else { return Ok(()) };
         let worth = self.worth(self.server(first));
@@ -34,7 +35,7 @@ impl Frontier {
             let (server, best) = (self.server(id), self.server(first));
             let earlier = (server.arrival, id) < (best.arrival, first);
             if is_better(other, worth) || (!is_better(worth, other) && earlier) {
-                let (own, others) = (&best.origin, &server.origin);
+                let [own, others] = [first, id].map(|id| self.origin(id).as_str());
                 return Err(format!("{own} {worth:?} goes before {others} {other:?}"));
             }
         }
@@ -50,7 +51,7 @@ impl Frontier {
         }
         let (connect_us, response_us, allowance) = server.estimates.told(schedule);
         let burst = match self.settings.burst {
-            _ if server.crawl_delay.is_some() => 1,
+            _ if server.crawl_delay().is_some() => 1,
             Burst::Requests(most) => most,
             Burst::Server => u32::MAX,
         };

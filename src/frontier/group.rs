@@ -2,25 +2,30 @@
 //!
 //! A group has a clock and a cap on simultaneous visits. A server that its group holds back waits
 //! in the group, and is woken by the clock or by the end of a visit, never found by a scan.
+//!
+//! Groups that could hold nobody back don't exist: a host has one from its second server on (until
+//! then the server keeps the host's clock), addresses and domains if a cap or a delay is set for
+//! them. None of this is written down: a crawl that goes on with other settings makes the groups
+//! that these ask for.
+//! Cost: 24 bytes a group, and a slot of the index; 16 more for an address.
 
+use super::index::Index;
 use super::policy::Rank;
 use super::rest::Settings;
 #[cfg(test)]
 use super::sabotage::{self, Sabotage};
 use super::server::ServerId;
+use crate::table::Table;
 use crate::time::Instant;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::ops::{Index as At, IndexMut as AtMut};
 use std::time::Duration;
 
-/// Number of a group, dense from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GroupId(pub(super) u32);
-
-impl GroupId {
-    pub(super) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
+/// Number of a group: its kind in the lower two bits, above it its place among those of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(NonZeroU32);
 
 /// What a group's servers have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,24 +38,242 @@ pub enum GroupKind {
     Domain,
 }
 
+impl GroupKind {
+    /// All there are.
+    pub(super) const ALL: [Self; 3] = [Self::Host, Self::Address, Self::Domain];
+}
+
+impl GroupId {
+    fn new(kind: GroupKind, place: usize) -> Self {
+        let place = u32::try_from(place).ok().filter(|place| *place < 1 << 30);
+        let word = place.expect("fewer than 2^30 groups of a kind") << 2 | (kind as u32 + 1);
+        Self(NonZeroU32::new(word).expect("a kind is not 0"))
+    }
+
+    /// The group of that place among those of `kind`.
+    pub(super) fn of(kind: GroupKind, place: u32) -> Self {
+        Self::new(kind, place as usize)
+    }
+
+    pub(super) fn kind(self) -> GroupKind {
+        match self.0.get() & 3 {
+            1 => GroupKind::Host,
+            2 => GroupKind::Address,
+            _ => GroupKind::Domain,
+        }
+    }
+
+    /// Its place among those of its kind.
+    pub(super) fn place(self) -> u32 {
+        self.0.get() >> 2
+    }
+}
+
 /// One group.
 #[derive(Debug)]
 pub(super) struct Group {
-    pub(super) kind: GroupKind,
-    /// Visits under way.
-    active: u32,
-    /// Visits at the same time; `u32::MAX` is no cap.
-    cap: u32,
-    /// Rest of the group after a visit; a host rests as long as the server that was visited.
-    pub(super) delay: Duration,
     /// No visit before this.
     pub(super) next: Instant,
+    /// Visits under way.
+    active: u32,
+    /// A server of it, by whose name it is found.
+    member: ServerId,
     /// Servers held back, by rank.
-    pub(super) waiting: BTreeMap<Rank, ServerId>,
+    #[expect(clippy::box_collection, reason = "most groups hold nobody back: one word for that")]
+    waiting: Option<Box<BTreeMap<Rank, ServerId>>>,
+}
+
+/// What holds for all groups of a kind.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    /// Visits at the same time; `u32::MAX` is no cap.
+    cap: u32,
+    /// Rest after a visit; a host rests as long as the server that was visited.
+    delay: Duration,
+}
+
+/// All groups.
+#[derive(Debug)]
+pub(super) struct Groups {
+    rules: [Rule; 3],
+    groups: [Table<Group>; 3],
+    domains: Index,
+    addresses: Index,
+    /// The address of each group of that kind.
+    names: Table<u128>,
+    /// No visit at an address that was not met in this run before this.
+    addresses_rest_until: Instant,
+}
+
+impl Groups {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let seed = settings.crawl.unwrap_or(0);
+        Self {
+            rules: GroupKind::ALL.map(|kind| Rule::of(kind, settings)),
+            groups: [Table::default(), Table::default(), Table::default()],
+            domains: Index::new(seed),
+            addresses: Index::new(seed),
+            names: Table::default(),
+            addresses_rest_until: Instant::ZERO,
+        }
+    }
+
+    /// Whether a group of that kind could hold anybody back.
+    pub(super) fn hold(&self, kind: GroupKind) -> bool {
+        let rule = self.rules[kind as usize];
+        rule.cap < u32::MAX || rule.delay > Duration::ZERO
+    }
+
+    /// A new group, which admits at once. If `active`, its first server is being visited.
+    pub(super) fn add(&mut self, kind: GroupKind, member: ServerId, active: bool) -> GroupId {
+        let groups = &mut self.groups[kind as usize];
+        let id = GroupId::new(kind, groups.len());
+        let next = Instant::ZERO;
+        groups.push(Group { next, active: u32::from(active), member, waiting: None });
+        id
+    }
+
+    /// The group of the domain of that name, to which `member` belongs; `is` says of a server
+    /// whether it is of that domain.
+    pub(super) fn domain(
+        &mut self,
+        name: &str,
+        member: ServerId,
+        is: impl Fn(ServerId) -> bool,
+    ) -> GroupId {
+        let hash = self.domains.hash(name.as_bytes());
+        let groups = &self.groups[GroupKind::Domain as usize];
+        if let Some(place) = self.domains.find(hash, |place| is(groups[place as usize].member)) {
+            return GroupId::of(GroupKind::Domain, place);
+        }
+        let id = self.add(GroupKind::Domain, member, false);
+        self.domains.insert(hash, id.place());
+        id
+    }
+
+    /// The group of an address, at which `member` is.
+    pub(super) fn address(&mut self, address: IpAddr, member: ServerId) -> GroupId {
+        let address = match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        let hash = self.addresses.hash(&address.octets());
+        let name = u128::from(address);
+        let names = &self.names;
+        if let Some(place) = self.addresses.find(hash, |place| names[place as usize] == name) {
+            return GroupId::of(GroupKind::Address, place);
+        }
+        let id = self.add(GroupKind::Address, member, false);
+        self[id].next = self.addresses_rest_until;
+        self.names.push(name);
+        self.addresses.insert(hash, id.place());
+        id
+    }
+
+    /// A crawl goes on: what groups other than hosts still owed is not known. Each rests from now
+    /// on as long as it would after a visit.
+    pub(super) fn begin_again(&mut self, now: Instant) {
+        for (groups, rule) in self.groups.iter_mut().zip(self.rules) {
+            groups.iter_mut().for_each(|group| group.next = group.next.max(now + rule.delay));
+        }
+        self.addresses_rest_until = now + self.rules[GroupKind::Address as usize].delay;
+    }
+
+    fn rule(&self, id: GroupId) -> Rule {
+        self.rules[id.kind() as usize]
+    }
+
+    /// Whether one more visit may begin.
+    pub(super) fn admits(&self, id: GroupId, now: Instant) -> bool {
+        self.has_room(id) && self[id].next <= now
+    }
+
+    /// Whether the cap allows for one more visit.
+    pub(super) fn has_room(&self, id: GroupId) -> bool {
+        self[id].active < self.rule(id).cap
+    }
+
+    /// Whether only the clock holds it back.
+    pub(super) fn rests(&self, id: GroupId, now: Instant) -> bool {
+        self.has_room(id) && self[id].next > now
+    }
+
+    /// A visit begins.
+    pub(super) fn enter(&mut self, id: GroupId) {
+        self[id].active += 1;
+        debug_assert!(self[id].active <= self.rule(id).cap, "a group is never above its cap");
+    }
+
+    /// A visit ended at `ended` (`None`: it never began); its server rests until `due`.
+    pub(super) fn leave(&mut self, id: GroupId, visit: Option<(Instant, Instant)>) {
+        let rule = self.rule(id);
+        let group = &mut self[id];
+        assert!(group.active > 0, "a group counts each visit once");
+        group.active -= 1;
+        if let Some((ended, due)) = visit {
+            let own = ended + rule.delay;
+            let next = if id.kind() == GroupKind::Host { due.max(own) } else { own };
+            group.next = group.next.max(next);
+        }
+    }
+
+    /// All there are.
+    pub(super) fn ids(&self) -> impl Iterator<Item = GroupId> {
+        GroupKind::ALL.into_iter().flat_map(|kind| {
+            let places = 0..self.groups[kind as usize].len();
+            places.map(move |place| GroupId::new(kind, place))
+        })
+    }
+}
+
+impl At<GroupId> for Groups {
+    type Output = Group;
+
+    fn index(&self, id: GroupId) -> &Group {
+        &self.groups[id.kind() as usize][id.place() as usize]
+    }
+}
+
+impl AtMut<GroupId> for Groups {
+    fn index_mut(&mut self, id: GroupId) -> &mut Group {
+        &mut self.groups[id.kind() as usize][id.place() as usize]
+    }
 }
 
 impl Group {
-    pub(super) fn new(kind: GroupKind, settings: &Settings) -> Self {
+    /// The best of the servers held back.
+    pub(super) fn first(&self) -> Option<(Rank, ServerId)> {
+        let first = self.waiting.as_ref()?.first_key_value();
+        first.map(|(rank, id)| (*rank, *id))
+    }
+
+    /// A server is held back.
+    pub(super) fn hold_back(&mut self, rank: Rank, id: ServerId) {
+        self.waiting.get_or_insert_default().insert(rank, id);
+    }
+
+    /// A server waits no more.
+    pub(super) fn let_go(&mut self, rank: Rank) {
+        let waiting = self.waiting.as_mut().expect("somebody waits");
+        waiting.remove(&rank);
+        self.waiting.take_if(|waiting| waiting.is_empty());
+    }
+
+    /// Whoever is the best of those that wait.
+    pub(super) fn next_of(&mut self) -> Option<(Rank, ServerId)> {
+        let waiting = self.waiting.as_mut()?;
+        #[cfg(test)]
+        if sabotage::is(Sabotage::WorstReleased) {
+            return waiting.pop_last();
+        }
+        let first = waiting.pop_first();
+        self.waiting.take_if(|waiting| waiting.is_empty());
+        first
+    }
+}
+
+impl Rule {
+    fn of(kind: GroupKind, settings: &Settings) -> Self {
         let (cap, delay) = match kind {
             GroupKind::Host => (1, Duration::ZERO),
             GroupKind::Address => (settings.address_visits_max, settings.address_delay),
@@ -59,38 +282,6 @@ impl Group {
         let cap = if cap == 0 { u32::MAX } else { cap };
         #[cfg(test)]
         let cap = if sabotage::is(Sabotage::CapsIgnored) { u32::MAX } else { cap };
-        let (next, waiting) = (Instant::ZERO, BTreeMap::new());
-        Self { kind, active: 0, cap, delay, next, waiting }
-    }
-
-    /// Whether one more visit may begin.
-    pub(super) fn admits(&self, now: Instant) -> bool {
-        self.active < self.cap && self.next <= now
-    }
-
-    /// Whether the cap allows for one more visit.
-    pub(super) fn has_room(&self) -> bool {
-        self.active < self.cap
-    }
-
-    /// Whether only the clock holds it back.
-    pub(super) fn rests(&self, now: Instant) -> bool {
-        self.active < self.cap && self.next > now
-    }
-
-    pub(super) fn enter(&mut self) {
-        self.active += 1;
-        debug_assert!(self.active <= self.cap, "a group is never above its cap");
-    }
-
-    /// A visit ended at `ended` (`None`: it never began); its server rests until `due`.
-    pub(super) fn leave(&mut self, visit: Option<(Instant, Instant)>) {
-        assert!(self.active > 0, "a group counts each visit once");
-        self.active -= 1;
-        if let Some((ended, due)) = visit {
-            let own = ended + self.delay;
-            let next = if self.kind == GroupKind::Host { due.max(own) } else { own };
-            self.next = self.next.max(next);
-        }
+        Self { cap, delay }
     }
 }

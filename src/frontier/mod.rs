@@ -15,8 +15,10 @@
 
 mod audit;
 pub mod group;
+mod index;
 mod items;
 mod log;
+mod names;
 mod place;
 pub mod policy;
 pub mod queue;
@@ -32,10 +34,12 @@ mod spill;
 mod tests;
 pub mod workbench;
 
-use crate::map::Map;
+use crate::table::Table;
 use crate::time::Instant;
 use crate::url::{UrlRef, domain};
 pub use group::GroupKind;
+pub use names::Origin;
+use names::{Met, Names};
 pub use queue::{Errand, Item};
 pub use rest::{Burst, Settings, Visit};
 use restore::Restoring;
@@ -50,8 +54,8 @@ use workbench::Workbench;
 #[derive(Debug)]
 pub struct Frontier {
     settings: Settings,
-    servers: Vec<Server>,
-    ids: Map<Box<str>, ServerId>,
+    servers: Table<Server>,
+    names: Names,
     workbench: Workbench,
     urls: usize,
     /// URLs queued so far: their order of arrival.
@@ -82,10 +86,10 @@ impl Frontier {
     pub fn new(settings: Settings) -> Self {
         Self {
             spill: Spill::new(&settings),
+            names: Names::new(settings.crawl.unwrap_or(0)),
+            workbench: Workbench::new(&settings),
             settings,
-            servers: Vec::new(),
-            ids: Map::default(),
-            workbench: Workbench::new(),
+            servers: Table::default(),
             urls: 0,
             arrivals: 0,
             quiet_until: Instant::ZERO,
@@ -96,7 +100,7 @@ impl Frontier {
 
     /// Whether the server of `url` is known, or may become known.
     pub fn has_room_for(&self, url: UrlRef<'_>) -> bool {
-        self.servers.len() < self.settings.servers_max || self.ids.contains_key(url.origin())
+        self.servers.len() < self.settings.servers_max || matches!(self.met(url), Met::Known(_))
     }
 
     /// Files `item` under the server of `url`, which comes to be if it is new.
@@ -132,14 +136,14 @@ impl Frontier {
 
     /// The server of `url`; a new one is idle.
     pub fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
-        if let Some(&id) = self.ids.get(url.origin()) {
+        let met = self.met(url);
+        if let Met::Known(id) = met {
             return id;
         }
         let id = ServerId::from_index(self.servers.len());
-        let mut server = self.new_server(url);
+        let mut server = self.new_server(url, id, met);
         server.due = self.quiet_until;
         self.servers.push(server);
-        self.ids.insert(url.origin().into(), id);
         id
     }
 
@@ -200,8 +204,10 @@ impl Frontier {
     /// Binds a server to the group of the address it is reached at. `false` if that group does
     /// not admit it now: the visit must be ended with [`Frontier::hand_back`].
     pub fn bind(&mut self, id: ServerId, address: IpAddr, now: Instant) -> bool {
-        let name = address.to_string();
-        let group = self.workbench.group(GroupKind::Address, &name, &self.settings);
+        if !self.workbench.groups.hold(GroupKind::Address) {
+            return true;
+        }
+        let group = self.workbench.groups.address(address, id);
         self.workbench.bind(&mut self.servers, id, group, now)
     }
 
@@ -229,7 +235,7 @@ impl Frontier {
         self.expire(now);
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "only a visit under way can end");
-        let rest = self.settings.rest(visit, server.crawl_delay);
+        let rest = self.settings.rest(visit, server.crawl_delay());
         server.visits += 1;
         server.estimates.observe(visit, &self.settings.schedule);
         server.retarget(&self.settings);
@@ -264,7 +270,9 @@ impl Frontier {
     pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
         self.write_ahead(id);
         self.expire(now);
-        self.servers[id.index()].due = due;
+        let server = &mut self.servers[id.index()];
+        server.due = due;
+        self.workbench.keep_host_clock(server, id);
         self.reconsider(id, now);
     }
 
@@ -296,7 +304,7 @@ impl Frontier {
     ) {
         self.write_ahead(id);
         let server = &mut self.servers[id.index()];
-        server.crawl_delay = delay;
+        server.set_crawl_delay(delay);
         server.retarget(&self.settings);
         self.workbench.rerank(&mut self.servers, id, &self.settings, now);
     }
@@ -312,6 +320,11 @@ impl Frontier {
             Some(server) => server,
             None => self.restoring.as_ref().and_then(|some| some.early(id)).expect("it is known"),
         }
+    }
+
+    /// The name of a server.
+    pub fn origin(&self, id: ServerId) -> Origin<'_> {
+        self.names.get(self.server(id).name)
     }
 
     /// The nearest instant at which a server or a group wakes.
@@ -368,13 +381,36 @@ impl Frontier {
         }
     }
 
-    fn new_server(&mut self, url: UrlRef<'_>) -> Server {
-        let host = self.workbench.group(GroupKind::Host, url.host(), &self.settings);
-        let name = domain::registrable(url.host());
-        let domain = self.workbench.group(GroupKind::Domain, name, &self.settings);
-        let mut server = Server::new(url, [host, domain], self.settings.schedule.policy);
+    /// What is known of the server of `url`.
+    fn met(&self, url: UrlRef<'_>) -> Met {
+        self.names.find(url, |number| self.server(ServerId(number)))
+    }
+
+    /// A server that was not known, with its name and its groups.
+    fn new_server(&mut self, url: UrlRef<'_>, id: ServerId, met: Met) -> Server {
+        let name = self.names.add(url, id, met != Met::New);
+        let mut server = Server::new(name, self.settings.schedule.policy);
+        if let Met::Sibling(first) = met {
+            let restoring = self.restoring.as_deref_mut();
+            let sibling = restore::found(first, &mut self.servers, restoring);
+            server.groups[0] = Some(self.workbench.host_of(sibling.expect("it is known"), first));
+        }
+        if self.workbench.groups.hold(GroupKind::Domain) {
+            server.groups[1] = Some(self.domain_of(url.host(), id));
+        }
         server.retarget(&self.settings);
         server
+    }
+
+    /// The group of the registrable domain of a host, to which server `id` belongs.
+    fn domain_of(&mut self, host: &str, id: ServerId) -> group::GroupId {
+        let name = domain::registrable(host);
+        let (names, servers, restoring) = (&self.names, &self.servers, &self.restoring);
+        self.workbench.groups.domain(name, id, |member| {
+            let early = || restoring.as_ref().and_then(|some| some.early(member));
+            let member = servers.get(member.index()).or_else(early).expect("it is known");
+            domain::registrable(names.get(member.name).host()) == name
+        })
     }
 
     /// Whoever is due stands in line before anybody who comes later.
@@ -392,7 +428,7 @@ impl Frontier {
                 self.servers[id.index()].state = ServerState::Idle;
             }
             ServerState::Reading if due > now => server.state = ServerState::Idle,
-            ServerState::Snoozed(_) => {
+            ServerState::Snoozed => {
                 self.workbench.withdraw(&mut self.servers, id, now);
                 self.servers[id.index()].state = ServerState::Idle;
             }

@@ -130,8 +130,8 @@ impl PartialOrd for Rank {
 pub(super) struct Estimates {
     connect_us: u32,
     response_us: u32,
-    /// Requests it takes on a connection; 0 is not known.
-    allowance: u32,
+    /// Requests it takes on a connection, as far as can be told; 0 is not known.
+    allowance: u16,
     /// A connection to it stands between two visits.
     pub(super) is_parked: bool,
 }
@@ -149,12 +149,12 @@ impl Estimates {
     /// What was measured, 0 if it was not: connection time and response time in microseconds, and
     /// requests on a connection.
     pub(super) fn measured(&self) -> [u32; 3] {
-        [self.connect_us, self.response_us, self.allowance]
+        [self.connect_us, self.response_us, u32::from(self.allowance)]
     }
 
     /// As [`Estimates::measured`] told it; no connection stands.
     pub(super) fn from_measured([connect_us, response_us, allowance]: [u32; 3]) -> Self {
-        Self { connect_us, response_us, allowance, is_parked: false }
+        Self { connect_us, response_us, allowance: short(allowance), is_parked: false }
     }
 
     /// Takes in what a visit has shown.
@@ -166,7 +166,7 @@ impl Estimates {
             let mean = visit.response_time / visit.replies;
             smooth(&mut self.response_us, mean, settings.smoothing_milli);
         }
-        self.allowance = visit.allowance;
+        self.allowance = short(visit.allowance);
     }
 
     /// Requests of its next visit, if its queue holds as many.
@@ -189,7 +189,7 @@ impl Estimates {
     }
 
     fn allowance(&self, settings: &Settings) -> u32 {
-        if self.allowance == 0 { settings.allowance_new.max(1) } else { self.allowance }
+        if self.allowance == 0 { settings.allowance_new.max(1) } else { u32::from(self.allowance) }
     }
 
     /// T: how long a visit of so many pages would hold a slot, in microseconds.
@@ -236,6 +236,11 @@ fn smooth(estimate_us: &mut u32, measured: Duration, smoothing_milli: u32) {
     let old = if *estimate_us == 0 { measured } else { *estimate_us };
     let sum = u64::from(old) * old_share + u64::from(measured) * (1_000 - old_share);
     *estimate_us = u32::try_from((sum + 500) / 1_000).unwrap_or(u32::MAX).max(1);
+}
+
+/// More requests than that no visit makes a difference by.
+fn short(allowance: u32) -> u16 {
+    u16::try_from(allowance).unwrap_or(u16::MAX)
 }
 
 /// Microseconds, at least one and at most 71 minutes.

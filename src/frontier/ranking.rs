@@ -1,11 +1,12 @@
 //! Ready servers in the order of their ranks: a tournament.
 //!
-//! A tree by server number: each node holds the best of eight below it. A changed rank is carried
-//! up until a node keeps its winner, so that nothing else moves and no table of places is needed.
+//! Each server in it has a slot, which it keeps until it is taken out; slots that are free are
+//! given again. A tree stands on the slots: each node holds the best of eight below it. A changed
+//! rank is carried up until a node keeps its winner, so that nothing else moves.
 //!
 //! Law: the first is the best of all that are in it (held to a sorted list). Cost: setting, moving
-//! and removing O(log n), the first O(1); for n servers known, ready or not, 24 bytes each and a
-//! sixth for the nodes.
+//! and removing O(log n), the first O(1); for as many servers as were ever in it at once, 28 bytes
+//! each and a sixth for the nodes. Who isn't in it costs nothing.
 
 use super::policy::Rank;
 use super::server::ServerId;
@@ -13,7 +14,12 @@ use super::server::ServerId;
 /// Ready servers by rank.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
+    /// Ranks by slot.
     leaves: Vec<Option<Rank>>,
+    /// Servers by slot; of a free one, the next that is free.
+    servers: Vec<u32>,
+    /// The slot that is given next, unless it is `NONE`.
+    free: u32,
     /// From the leaves up; the last one is the root alone.
     levels: Vec<Vec<Node>>,
     len: usize,
@@ -23,10 +29,11 @@ pub(super) struct Ranking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Node {
     rank: Option<Rank>,
-    id: u32,
+    slot: u32,
 }
 
-const EMPTY: Node = Node { rank: None, id: u32::MAX };
+const NONE: u32 = u32::MAX;
+const EMPTY: Node = Node { rank: None, slot: NONE };
 /// Children of a node: eight ranks are three cache lines.
 const WIDTH: usize = 8;
 
@@ -41,10 +48,10 @@ impl Node {
 }
 
 impl Ranking {
-    /// Who comes first.
-    pub(super) fn first(&self) -> Option<ServerId> {
+    /// Who comes first, in which slot, and with which rank.
+    pub(super) fn first(&self) -> Option<(ServerId, u32, Rank)> {
         let root = self.levels.last()?.first()?;
-        root.rank.map(|_| ServerId(root.id))
+        root.rank.map(|rank| (ServerId(self.servers[root.slot as usize]), root.slot, rank))
     }
 
     /// Servers in it.
@@ -52,35 +59,50 @@ impl Ranking {
         self.len
     }
 
-    /// The rank of a server, if it is in it.
-    pub(super) fn rank(&self, id: ServerId) -> Option<Rank> {
-        self.leaves.get(id.index()).copied().flatten()
+    /// The rank in a slot, if there is a server in it.
+    pub(super) fn rank(&self, slot: u32) -> Option<Rank> {
+        self.leaves.get(slot as usize).copied().flatten()
     }
 
-    /// Puts a server in, or moves it.
-    pub(super) fn set(&mut self, id: ServerId, rank: Rank) {
-        self.reach(id.index());
-        self.change(id, Some(rank));
+    /// Puts a server in that isn't; returns its slot.
+    pub(super) fn enter(&mut self, id: ServerId, rank: Rank) -> u32 {
+        let slot = if self.len < self.leaves.len() {
+            let slot = self.free;
+            self.free = std::mem::replace(&mut self.servers[slot as usize], id.0);
+            slot
+        } else {
+            let slot = u32::try_from(self.leaves.len()).expect("fewer than 2^32 servers");
+            self.servers.push(id.0);
+            self.reach(slot as usize);
+            slot
+        };
+        self.len += 1;
+        self.change(slot, Some(rank));
+        slot
     }
 
-    /// Takes a server out, if it is in.
-    pub(super) fn remove(&mut self, id: ServerId) {
-        if self.rank(id).is_some() {
-            self.change(id, None);
-        }
+    /// Sets the rank of the server in a slot.
+    pub(super) fn set(&mut self, slot: u32, rank: Rank) {
+        self.change(slot, Some(rank));
     }
 
-    fn change(&mut self, id: ServerId, rank: Option<Rank>) {
-        let leaf = &mut self.leaves[id.index()];
-        let mut before = Node { rank: std::mem::replace(leaf, rank), id: id.0 };
-        let mut after = Node { rank, id: id.0 };
-        self.len += usize::from(after.rank.is_some());
-        self.len -= usize::from(before.rank.is_some());
-        let mut place = id.index();
+    /// Takes the server in a slot out.
+    pub(super) fn remove(&mut self, slot: u32) {
+        assert!(self.rank(slot).is_some(), "who is taken out is in");
+        self.change(slot, None);
+        self.len -= 1;
+        self.servers[slot as usize] = std::mem::replace(&mut self.free, slot);
+    }
+
+    fn change(&mut self, slot: u32, rank: Option<Rank>) {
+        let leaf = &mut self.leaves[slot as usize];
+        let mut before = Node { rank: std::mem::replace(leaf, rank), slot };
+        let mut after = Node { rank, slot };
+        let mut place = slot as usize;
         for level in 0..self.levels.len() {
             place /= WIDTH;
             let holder = self.levels[level][place];
-            let held = before.rank.is_some() && holder.id == before.id;
+            let held = before.rank.is_some() && holder.slot == before.slot;
             let winner = if after.beats(holder) || held && !before.beats(after) {
                 after
             } else if held {
@@ -105,25 +127,22 @@ impl Ranking {
                 let nodes = &self.levels[below];
                 let until = (from + WIDTH).min(nodes.len());
                 for node in &nodes[from..until] {
-                    offer(&mut best, node.rank.as_ref(), node.id);
+                    offer(&mut best, node.rank.as_ref(), node.slot);
                 }
             }
             None => {
                 let until = (from + WIDTH).min(self.leaves.len());
-                for (rank, id) in self.leaves[from..until].iter().zip(narrow(from)..) {
-                    offer(&mut best, rank.as_ref(), id);
+                for (rank, slot) in self.leaves[from..until].iter().zip(narrow(from)..) {
+                    offer(&mut best, rank.as_ref(), slot);
                 }
             }
         }
-        best.map_or(EMPTY, |(rank, id)| Node { rank: Some(*rank), id })
+        best.map_or(EMPTY, |(rank, slot)| Node { rank: Some(*rank), slot })
     }
 
-    /// Makes room for a server of this number.
-    fn reach(&mut self, index: usize) {
-        if index < self.leaves.len() {
-            return;
-        }
-        self.leaves.resize(index + 1, None);
+    /// Makes a new slot.
+    fn reach(&mut self, slot: usize) {
+        self.leaves.resize(slot + 1, None);
         let mut below = self.leaves.len();
         for level in 0.. {
             let wanted = below.div_ceil(WIDTH);
@@ -144,16 +163,16 @@ impl Ranking {
 
 /// Takes a rank if it goes before the best so far. By reference: ranks are compared more often
 /// than kept.
-fn offer<'a>(best: &mut Option<(&'a Rank, u32)>, rank: Option<&'a Rank>, id: u32) {
+fn offer<'a>(best: &mut Option<(&'a Rank, u32)>, rank: Option<&'a Rank>, slot: u32) {
     if let Some(rank) = rank
         && best.is_none_or(|(other, _)| rank < other)
     {
-        *best = Some((rank, id));
+        *best = Some((rank, slot));
     }
 }
 
-fn narrow(id: usize) -> u32 {
-    u32::try_from(id).expect("fewer than 2^32 servers")
+fn narrow(slot: usize) -> u32 {
+    u32::try_from(slot).expect("fewer than 2^32 servers")
 }
 
 #[cfg(test)]
@@ -177,23 +196,36 @@ mod tests {
         };
         for servers in [1, 7, 8, 9, 63, 64, 65, 600, 5_000] {
             let mut ranking = Ranking::default();
+            let mut slots: BTreeMap<u32, u32> = BTreeMap::new();
             let mut sorted: BTreeMap<Rank, u32> = BTreeMap::new();
+            let mut most = 0;
             for arrival in 0..20_000_u64 {
-                let id = ServerId(u32::try_from(below(servers)).expect("small"));
-                if let Some(old) = ranking.rank(id) {
-                    assert_eq!(sorted.remove(&old), Some(id.0));
+                let id = u32::try_from(below(servers)).expect("small");
+                let slot = slots.get(&id).copied();
+                let old = slot.map(|slot| ranking.rank(slot).expect("it is in"));
+                assert_eq!(old.and_then(|old| sorted.remove(&old)), slot.map(|_| id));
+                let new = rank(below(50), 1 + below(50), arrival);
+                match (slot, below(3)) {
+                    (None, 0) => {}
+                    (Some(slot), 0) => {
+                        ranking.remove(slot);
+                        slots.remove(&id);
+                    }
+                    (Some(slot), _) => ranking.set(slot, new),
+                    (None, _) => {
+                        assert_eq!(slots.insert(id, ranking.enter(ServerId(id), new)), None)
+                    }
                 }
-                if below(3) == 0 {
-                    ranking.remove(id);
-                } else {
-                    let new = rank(below(50), 1 + below(50), arrival);
-                    ranking.set(id, new);
-                    sorted.insert(new, id.0);
+                if slots.contains_key(&id) {
+                    sorted.insert(new, id);
                 }
-                let first = sorted.first_key_value().map(|(_, id)| ServerId(*id));
+                let first = sorted.first_key_value();
+                let first = first.map(|(rank, id)| (ServerId(*id), slots[id], *rank));
                 assert_eq!(ranking.first(), first, "{servers} servers, change {arrival}");
                 assert_eq!(ranking.len(), sorted.len());
+                most = most.max(sorted.len());
             }
+            assert_eq!(ranking.leaves.len(), most, "free slots are given again");
         }
     }
 }

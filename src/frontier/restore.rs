@@ -10,6 +10,7 @@
 
 use super::items::Run;
 use super::log;
+use super::names::Met;
 use super::place::{BAND_MAX, Place};
 use super::policy::Estimates;
 use super::queue::Errand;
@@ -20,6 +21,7 @@ use crate::codec::{Short, Take};
 use crate::disk::Disk;
 use crate::frame::{self, Damage, Flaw, Frame};
 use crate::map::Map;
+use crate::table::Table;
 use crate::time::{Instant, Now, UnixTime};
 use crate::url::UrlRef;
 use std::time::Duration;
@@ -148,13 +150,13 @@ impl Frontier {
             let full = |delay| now.at + self.settings.full_rest(delay);
             self.quiet_until = full(None);
             let rests: Vec<Instant> =
-                self.servers.iter().map(|server| full(server.crawl_delay)).collect();
+                self.servers.iter().map(|server| full(server.crawl_delay())).collect();
             for (index, until) in rests.into_iter().enumerate() {
                 self.wait(ServerId::from_index(index), until, until);
             }
         }
         self.urls = self.urls.saturating_add(restoring.urls_in_chunks);
-        self.workbench.begin_again(&self.settings, now.at);
+        self.workbench.groups.begin_again(now.at);
         order.sort_unstable();
         for (_, id) in order {
             let server = &mut self.servers[id.index()];
@@ -195,9 +197,7 @@ impl Frontier {
     fn wait(&mut self, id: ServerId, own: Instant, host: Instant) {
         let server = &mut self.servers[id.index()];
         server.due = server.due.max(own);
-        if let Some(group) = server.host() {
-            self.workbench.set_clock(group, host);
-        }
+        self.workbench.set_host_clock(server, id, host);
     }
 
     fn restore_server(&mut self, id: ServerId, take: &mut Take<'_>) -> Result<(), Flaw> {
@@ -209,14 +209,14 @@ impl Frontier {
         let origin = take.str().map_err(senseless)?;
         let text = format!("{origin}/");
         let url = UrlRef::from_canonical(text.as_bytes()).ok_or(Flaw::Senseless)?;
-        if url.origin() != origin || self.ids.contains_key(origin) {
+        let met = self.met(url);
+        if url.origin() != origin || matches!(met, Met::Known(_)) {
             return Err(Flaw::Senseless);
         }
-        let mut server = self.new_server(url);
+        let mut server = self.new_server(url, id, met);
         let mut restoring = self.restoring.take().expect("as above");
         let missing = restoring.record(id, &mut server, take).map_err(senseless)?;
         server.retarget(&self.settings);
-        self.ids.insert(origin.into(), id);
         restoring.expect(id, missing);
         restoring.early.insert(id, server);
         while let Some(server) = restoring.early.remove(&ServerId::from_index(self.servers.len())) {
@@ -235,11 +235,12 @@ impl Frontier {
     ) -> Result<(), Flaw> {
         let restoring = self.restoring.as_mut().expect("a frontier is being restored");
         let mut missing = restoring.missing.remove(&id).ok_or(Flaw::Senseless)?;
-        let server = restoring.server(id, &mut self.servers).ok_or(Flaw::Senseless)?;
+        let server = found(id, &mut self.servers, Some(restoring)).ok_or(Flaw::Senseless)?;
         let mut run = Run::default();
         let mut errand_max = None;
         while !take.is_empty() {
-            let item = run.take(&server.origin, take).map_err(senseless)?;
+            let origin = self.names.get(server.name).as_str();
+            let item = run.take(origin, take).map_err(senseless)?;
             let left = if band.is_some() { &mut missing.in_buffers } else { &mut missing.urls };
             *left = left.checked_sub(1).ok_or(Flaw::Senseless)?;
             if item.arrival > self.arrivals {
@@ -262,7 +263,7 @@ impl Frontier {
     fn restore_chunks(&mut self, id: ServerId, take: &mut Take<'_>) -> Result<(), Flaw> {
         let restoring = self.restoring.as_mut().expect("a frontier is being restored");
         let mut missing = restoring.missing.remove(&id).ok_or(Flaw::Senseless)?;
-        let server = restoring.server(id, &mut self.servers).ok_or(Flaw::Senseless)?;
+        let server = found(id, &mut self.servers, Some(restoring)).ok_or(Flaw::Senseless)?;
         let depot = server.queue.depot_or_new();
         let log = &mut self.spill.as_mut().ok_or(Flaw::Senseless)?.log;
         while !take.is_empty() {
@@ -306,14 +307,6 @@ impl Restoring {
         self.early.get(&id)
     }
 
-    /// A server that has come, early or not.
-    fn server<'a>(&'a mut self, id: ServerId, servers: &'a mut [Server]) -> Option<&'a mut Server> {
-        match servers.get_mut(id.index()) {
-            Some(server) => Some(server),
-            None => self.early.get_mut(&id),
-        }
-    }
-
     fn expect(&mut self, id: ServerId, missing: Missing) {
         if missing != Missing::default() {
             self.missing.insert(id, missing);
@@ -333,7 +326,7 @@ impl Restoring {
         }
         server.arrival = take.varint()?;
         server.visits = take.number()?;
-        server.crawl_delay = take.varint()?.checked_sub(1).map(Duration::from_micros);
+        server.set_crawl_delay(take.varint()?.checked_sub(1).map(Duration::from_micros));
         let measured = [take.number()?, take.number()?, take.number()?];
         server.estimates = Estimates::from_measured(measured);
         let (own, host) = (Wait::take(take)?, Wait::take(take)?);
@@ -366,6 +359,18 @@ impl Wait {
             0 => Instant::ZERO,
             left_us => now.instant_of(self.until, Duration::from_micros(left_us)),
         }
+    }
+}
+
+/// A server that has come, early or not.
+pub(super) fn found<'a>(
+    id: ServerId,
+    servers: &'a mut Table<Server>,
+    restoring: Option<&'a mut Restoring>,
+) -> Option<&'a mut Server> {
+    match servers.get_mut(id.index()) {
+        Some(server) => Some(server),
+        None => restoring?.early.get_mut(&id),
     }
 }
 

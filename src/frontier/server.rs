@@ -1,11 +1,14 @@
 //! One server: what politeness is owed to, and its URL queue.
+//!
+//! Cost: 72 bytes and what its queue is; who is neither in line nor asleep nor held back pays for
+//! no more than that, its name and a slot to find it by.
 
 use super::group::GroupId;
+use super::names::Name;
 use super::policy::{Estimates, Policy, Rank, Waiting};
 use super::queue::UrlQueue;
 use super::rest::{Burst, Settings};
 use crate::time::Instant;
-use crate::url::UrlRef;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -36,8 +39,8 @@ pub enum ServerState {
     Reading,
     /// Is being visited.
     Busy,
-    /// Has URLs, rests until then.
-    Snoozed(Instant),
+    /// Has URLs, rests until it is due.
+    Snoozed,
     /// Given up.
     Retired(Retirement),
 }
@@ -77,51 +80,74 @@ impl Retirement {
 /// The record of a server.
 #[derive(Debug)]
 pub struct Server {
-    /// `scheme://host[:port]`.
-    pub origin: Box<str>,
-    /// Where it stands.
-    pub state: ServerState,
     /// Its pending URLs.
     pub queue: UrlQueue,
     /// Not to be visited before this.
     pub due: Instant,
-    /// Visits ended.
-    pub visits: u32,
-    /// Delay that its robots.txt asks for.
-    pub crawl_delay: Option<Duration>,
-    /// Host and domain, then the address once it is known.
-    pub(super) groups: [Option<GroupId>; 3],
-    /// An address group that did not admit it, to be asked before the next visit.
-    pub(super) later: Option<GroupId>,
-    /// The group it waits in, and its rank there.
-    pub(super) held: Option<(GroupId, Rank)>,
+    /// No visit to its host before this, as long as it is the only server there.
+    pub(super) host_next: Instant,
+    pub(super) name: Name,
     /// Place in the order in which servers became ready.
     pub(super) arrival: u64,
+    /// Host, domain and address, as far as they have groups.
+    pub(super) groups: [Option<GroupId>; 3],
+    /// Its slot among those in line, asleep or held back, if it is.
+    pub(super) slot: u32,
     /// How it answers.
     pub(super) estimates: Estimates,
-    /// Groups count it as being visited.
-    pub(super) admitted: bool,
+    /// Visits ended.
+    pub visits: u32,
+    /// Delay that its robots.txt asks for in milliseconds, and 1; 0 if it asks for none.
+    delay: u32,
+    /// Where it stands.
+    pub state: ServerState,
+    pub(super) hold: Hold,
     /// The class of its queue among those that could go to the disk.
     pub(super) filed: u8,
 }
 
+/// How a server stands to its groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// None has to do with it.
+    Out,
+    /// It would stand in line, but waits in one of them.
+    Held,
+    /// They count it as being visited.
+    In,
+    /// The same, but for that of its address, which did not admit it.
+    InButAddress,
+}
+
 impl Server {
-    pub(super) fn new(url: UrlRef<'_>, [host, domain]: [GroupId; 2], policy: Policy) -> Self {
+    pub(super) fn new(name: Name, policy: Policy) -> Self {
         Self {
-            origin: url.origin().into(),
-            state: ServerState::Idle,
             queue: UrlQueue::new(policy),
             due: Instant::ZERO,
-            visits: 0,
-            crawl_delay: None,
-            groups: [Some(host), Some(domain), None],
-            later: None,
-            held: None,
+            host_next: Instant::ZERO,
+            name,
             arrival: 0,
+            groups: [None; 3],
+            slot: u32::MAX,
             estimates: Estimates::default(),
-            admitted: false,
+            visits: 0,
+            delay: 0,
+            state: ServerState::Idle,
+            hold: Hold::Out,
             filed: 0,
         }
+    }
+
+    /// Delay that its robots.txt asks for: whole milliseconds, 49 days at most.
+    pub fn crawl_delay(&self) -> Option<Duration> {
+        let ms = self.delay.checked_sub(1)?;
+        Some(Duration::from_millis(u64::from(ms)))
+    }
+
+    /// Rounded up: no server is asked sooner than it wants.
+    pub(super) fn set_crawl_delay(&mut self, delay: Option<Duration>) {
+        let ms = delay.map(|delay| delay.as_micros().div_ceil(1_000));
+        self.delay = ms.map_or(0, |ms| u32::try_from(ms + 1).unwrap_or(u32::MAX));
     }
 
     /// The group of its host.
@@ -131,10 +157,7 @@ impl Server {
 
     /// How many requests one visit to it may make.
     pub(super) fn burst(&self, settings: &Settings) -> Burst {
-        match self.crawl_delay {
-            Some(_) => Burst::Requests(1),
-            None => settings.burst,
-        }
+        if self.delay > 0 { Burst::Requests(1) } else { settings.burst }
     }
 
     /// Its rank among ready servers, as it is now.
@@ -158,13 +181,5 @@ impl Server {
     pub(super) fn retarget(&mut self, settings: &Settings) {
         let visit_max = self.visit_max(settings);
         self.queue.set_visit_max(settings.schedule.counted(visit_max));
-    }
-
-    /// The full URL of a target on this server.
-    pub fn url_of(&self, target: &str) -> String {
-        let mut url = String::with_capacity(self.origin.len() + target.len());
-        url.push_str(&self.origin);
-        url.push_str(target);
-        url
     }
 }

@@ -25,6 +25,7 @@
 
 use super::items::Run;
 use super::log;
+use super::names::Names;
 use super::queue::depot::Depot;
 use super::queue::{Errand, Item};
 use super::server::{Retirement, Server, ServerId, ServerState};
@@ -108,7 +109,8 @@ impl Frontier {
             let id = ServerId::from_index(snapshot.next);
             if !snapshot.is_written(id) {
                 let server = &self.servers[id.index()];
-                snapshot.write_some(id, server, &self.workbench, enough, out);
+                let known = (&self.names, &self.workbench);
+                snapshot.write_some(id, server, known, enough, out);
             }
             snapshot.pass_written();
         }
@@ -155,7 +157,8 @@ impl Frontier {
     /// A server is about to change: what it was at the moment of the snapshot is written first.
     pub(super) fn write_ahead(&mut self, id: ServerId) {
         if let Some(snapshot) = &mut self.snapshot {
-            snapshot.write_ahead(id, &self.servers[id.index()], &self.workbench);
+            let known = (&self.names, &self.workbench);
+            snapshot.write_ahead(id, &self.servers[id.index()], known);
         }
     }
 
@@ -164,7 +167,7 @@ impl Frontier {
         if let Some(snapshot) = &mut self.snapshot
             && let Some(host) = self.servers[id.index()].host()
         {
-            snapshot.clocks.entry(host).or_insert(self.workbench.clock(host));
+            snapshot.clocks.entry(host).or_insert(self.workbench.groups[host].next);
         }
     }
 }
@@ -175,7 +178,7 @@ impl Snapshot {
     }
 
     #[cold]
-    fn write_ahead(&mut self, id: ServerId, server: &Server, workbench: &Workbench) {
+    fn write_ahead(&mut self, id: ServerId, server: &Server, known: (&Names, &Workbench)) {
         if id.index() >= self.servers || self.is_written(id) {
             return;
         }
@@ -184,7 +187,7 @@ impl Snapshot {
         let from = if is_next { self.next_urls } else { 0 };
         let half = std::mem::replace(&mut self.next_urls, from);
         let mut ahead = std::mem::take(&mut self.ahead);
-        self.write_some(id, server, workbench, usize::MAX, &mut ahead);
+        self.write_some(id, server, known, usize::MAX, &mut ahead);
         self.ahead = ahead;
         self.next_urls = if is_next { 0 } else { half };
     }
@@ -201,7 +204,7 @@ impl Snapshot {
         &mut self,
         id: ServerId,
         server: &Server,
-        workbench: &Workbench,
+        known: (&Names, &Workbench),
         enough: usize,
         out: &mut Vec<u8>,
     ) {
@@ -215,7 +218,7 @@ impl Snapshot {
                 let most = out.len() + FRAME_BYTES;
                 out.put_varint(id.index() as u64);
                 if is_first {
-                    self.put_record(server, workbench, out);
+                    self.put_record(server, known, out);
                     out.put_varint((under_way.len() + server.queue.own().count()) as u64);
                     put_outside(server.queue.depot(), out);
                 }
@@ -237,8 +240,13 @@ impl Snapshot {
         }
     }
 
-    fn put_record(&self, server: &Server, workbench: &Workbench, out: &mut Vec<u8>) {
-        out.put_str(&server.origin);
+    fn put_record(
+        &self,
+        server: &Server,
+        (names, workbench): (&Names, &Workbench),
+        out: &mut Vec<u8>,
+    ) {
+        out.put_str(names.get(server.name).as_str());
         let retired_as = match server.state {
             ServerState::Retired(why) => code_of(why),
             _ => 0,
@@ -246,15 +254,13 @@ impl Snapshot {
         out.put_u8(retired_as);
         out.put_varint(server.arrival);
         out.put_varint(u64::from(server.visits));
-        out.put_varint(server.crawl_delay.map_or(0, |delay| 1 + narrow(delay.as_micros())));
+        out.put_varint(server.crawl_delay().map_or(0, |delay| 1 + narrow(delay.as_micros())));
         for estimate in server.estimates.measured() {
             out.put_varint(u64::from(estimate));
         }
         self.put_wait(server.due, out);
-        let host = server.host().map_or(Instant::ZERO, |host| {
-            self.clocks.get(&host).copied().unwrap_or_else(|| workbench.clock(host))
-        });
-        self.put_wait(host, out);
+        let kept = server.host().and_then(|host| self.clocks.get(&host).copied());
+        self.put_wait(kept.unwrap_or_else(|| workbench.host_clock(server)), out);
     }
 
     /// A wait as calendar time, and what is left of it, so that a calendar that jumps can't make

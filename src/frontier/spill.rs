@@ -24,6 +24,7 @@ use super::queue::{Item, UrlQueue};
 use super::server::{Server, ServerId};
 use super::{Frontier, Settings};
 use crate::disk::{self, Disk};
+use crate::table::Table;
 use std::collections::VecDeque;
 
 /// Bytes of URLs in a chunk: what a disk reads at once. In tests, few.
@@ -194,7 +195,7 @@ impl Victims {
     }
 
     /// One of those who have most.
-    fn take(&mut self, servers: &mut [Server], settings: &Settings) -> Option<ServerId> {
+    fn take(&mut self, servers: &mut Table<Server>, settings: &Settings) -> Option<ServerId> {
         for class in (1..CLASSES).rev() {
             while let Some(id) = self.classes[class].pop() {
                 let server = &mut servers[id.index()];

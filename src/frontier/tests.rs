@@ -1,6 +1,7 @@
 //! The frontier against a naive model: random histories of each policy, side by side.
 
 mod model;
+mod records;
 mod restore;
 mod spill;
 
@@ -409,7 +410,9 @@ impl Pair {
     fn ask_for_delay(&mut self, server: usize) {
         let delay = Some(self.random.time(3_000)).filter(|_| self.random.below(3) > 0);
         self.frontier.set_crawl_delay(self.ids[server], delay, self.now);
-        self.model.servers[server].crawl_delay = delay;
+        // Whole milliseconds are kept, rounded up.
+        let ms = delay.map(|delay| delay.as_micros().div_ceil(1_000) as u64);
+        self.model.servers[server].crawl_delay = ms.map(Duration::from_millis);
     }
 
     /// Law: what a server still had comes out, in order; what is on disk is told later.
@@ -448,8 +451,8 @@ impl Pair {
                     known.visit.is_none() && !known.queue.is_empty() && !server.queue.is_behind()
                 }
                 ServerState::Reading => known.visit.is_none() && server.queue.is_behind(),
-                ServerState::Snoozed(until) => {
-                    known.visit.is_none() && !known.queue.is_empty() && until == known.due
+                ServerState::Snoozed => {
+                    known.visit.is_none() && !known.queue.is_empty() && server.due == known.due
                 }
                 ServerState::Busy => known.visit.is_some(),
                 ServerState::Retired(_) => known.retired,
@@ -470,13 +473,13 @@ impl Pair {
     fn check_disk(&self) {
         let Some(spill) = &self.frontier.spill else { return };
         let (mut bytes, mut live) = (0, 0);
-        for server in &self.frontier.servers {
+        for server in self.frontier.servers.iter() {
             let queue = &server.queue;
             bytes += queue.bytes();
             let Some(depot) = queue.depot() else { continue };
             live += depot.places().map(|(place, _)| place.bytes() as u64).sum::<u64>();
             let waits = queue.is_behind() || queue.in_memory() == 0 && !depot.chunks().is_empty();
-            assert!(!waits || depot.task != Task::Nothing, "{} waits for ever", server.origin);
+            assert!(!waits || depot.task != Task::Nothing, "{server:?} waits for ever");
         }
         assert_eq!((spill.bytes(), spill.log.bytes().1), (bytes, live));
     }

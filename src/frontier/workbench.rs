@@ -7,83 +7,78 @@
 //! line because a group admits again is the best that waits there; so no release is lost (held to
 //! a model that looks at all servers). Cost: O(log n) for all verbs, amortised; nothing scans.
 
-use super::group::{Group, GroupId, GroupKind};
+use super::group::{GroupId, GroupKind, Groups};
 use super::policy::{Policy, Rank};
 use super::ranking::Ranking;
 use super::rest::Settings;
 #[cfg(test)]
 use super::sabotage::{self, Sabotage};
-use super::server::{Server, ServerId, ServerState};
-use crate::map::Map;
+use super::server::{Hold, Server, ServerId, ServerState};
+use crate::table::Table;
 use crate::time::{Instant, Timers};
-use std::collections::BTreeMap;
+use slab::Slab;
 
 /// Servers in line, asleep, and held back.
 #[derive(Debug)]
 pub(super) struct Workbench {
     line: Ranking,
-    sleepers: Timers,
-    groups: Vec<Group>,
-    ids: Map<(GroupKind, Box<str>), GroupId>,
-    /// Groups at rest with servers waiting, by group number.
-    resting: Timers,
-    /// Servers waiting in groups.
-    held: usize,
+    /// Wake-ups of those asleep, by slot, and whose slots they are.
+    alarms: Timers,
+    sleepers: Slab<ServerId>,
+    pub(super) groups: Groups,
+    /// Groups at rest with servers waiting, by kind and place.
+    resting: [Timers; 3],
+    /// Servers held back: by whom, and their ranks there.
+    held: Slab<(GroupId, Rank)>,
     /// Servers that became ready so far: their order of arrival.
     arrivals: u64,
-    /// No visit at an address that was not met in this run before this.
-    addresses_rest_until: Instant,
 }
 
 impl Workbench {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
         Self {
             line: Ranking::default(),
-            sleepers: Timers::new(),
-            groups: Vec::new(),
-            ids: Map::default(),
-            resting: Timers::new(),
-            held: 0,
+            alarms: Timers::new(),
+            sleepers: Slab::new(),
+            groups: Groups::new(settings),
+            resting: [Timers::new(), Timers::new(), Timers::new()],
+            held: Slab::new(),
             arrivals: 0,
-            addresses_rest_until: Instant::ZERO,
         }
     }
 
-    /// The group of that kind and name; a new one admits at once, unless it is an address and the
-    /// crawl has just been taken up again.
-    pub(super) fn group(&mut self, kind: GroupKind, name: &str, settings: &Settings) -> GroupId {
-        let key = (kind, name.into());
-        if let Some(&id) = self.ids.get(&key) {
-            return id;
-        }
-        let id = GroupId(u32::try_from(self.groups.len()).expect("fewer than 2^32 groups"));
-        let mut group = Group::new(kind, settings);
-        if kind == GroupKind::Address {
-            group.next = self.addresses_rest_until;
-        }
-        self.groups.push(group);
-        self.ids.insert(key, id);
-        id
+    /// No visit to the host of a server before this.
+    pub(super) fn host_clock(&self, server: &Server) -> Instant {
+        server.host().map_or(server.host_next, |host| self.groups[host].next)
     }
 
-    /// No visit in that group before this.
-    pub(super) fn clock(&self, id: GroupId) -> Instant {
-        self.groups[id.index()].next
-    }
-
-    /// Sets the clock of a group forward.
-    pub(super) fn set_clock(&mut self, id: GroupId, next: Instant) {
-        let group = &mut self.groups[id.index()];
-        group.next = group.next.max(next);
-    }
-
-    /// A crawl goes on: what groups other than hosts still owed is not known. Each rests from now
-    /// on as long as it would after a visit.
-    pub(super) fn begin_again(&mut self, settings: &Settings, now: Instant) {
-        for group in &mut self.groups {
-            group.next = group.next.max(now + group.delay);
+    /// Sets the clock of the host of a server forward.
+    pub(super) fn set_host_clock(&mut self, server: &mut Server, id: ServerId, next: Instant) {
+        match server.host() {
+            Some(host) => self.groups[host].next = self.groups[host].next.max(next),
+            None => server.host_next = server.host_next.max(next),
         }
-        self.addresses_rest_until = now + settings.address_delay;
+        self.keep_host_clock(server, id);
+    }
+
+    /// The server that keeps the clock of its host is not visited before that either: if it is due
+    /// earlier, the host has to be a group.
+    pub(super) fn keep_host_clock(&mut self, server: &mut Server, id: ServerId) {
+        if server.host().is_none() && server.host_next > server.due {
+            self.host_of(server, id);
+        }
+    }
+
+    /// The group of a server's host, which becomes one.
+    pub(super) fn host_of(&mut self, server: &mut Server, id: ServerId) -> GroupId {
+        if let Some(host) = server.host() {
+            return host;
+        }
+        let is_visited = matches!(server.hold, Hold::In | Hold::InButAddress);
+        let host = self.groups.add(GroupKind::Host, id, is_visited);
+        self.groups[host].next = server.host_next;
+        server.groups[0] = Some(host);
+        host
     }
 
     /// An idle server with URLs stands in line, or sleeps until it is due.
@@ -109,8 +104,9 @@ impl Workbench {
     }
 
     pub(super) fn sleep(&mut self, server: &mut Server, id: ServerId) {
-        server.state = ServerState::Snoozed(server.due);
-        self.sleepers.set(id.0, server.due);
+        server.state = ServerState::Snoozed;
+        server.slot = narrow(self.sleepers.insert(id));
+        self.alarms.set(server.slot, server.due);
     }
 
     /// Stands in line; not if the next URL is still on disk.
@@ -119,39 +115,46 @@ impl Workbench {
             server.state = ServerState::Reading;
         } else {
             server.state = ServerState::Ready;
-            self.line.set(id, server.rank(settings));
+            server.slot = self.line.enter(id, server.rank(settings));
         }
     }
 
     /// Wakes what is due: sleepers stand in line, rested groups let their best in line.
-    pub(super) fn expire(&mut self, servers: &mut [Server], settings: &Settings, now: Instant) {
-        while let Some(key) = self.sleepers.expire(now) {
-            let id = ServerId(key);
+    pub(super) fn expire(
+        &mut self,
+        servers: &mut Table<Server>,
+        settings: &Settings,
+        now: Instant,
+    ) {
+        while let Some(slot) = self.alarms.expire(now) {
+            let id = self.sleepers.remove(slot as usize);
             self.admit(&mut servers[id.index()], id, settings);
         }
-        while let Some(key) = self.resting.expire(now) {
-            self.wake(servers, GroupId(key), now);
+        for kind in GroupKind::ALL {
+            while let Some(place) = self.resting[kind as usize].expire(now) {
+                self.wake(servers, GroupId::of(kind, place), now);
+            }
         }
     }
 
     /// The first in line that all its groups admit; the others go to the group that holds them
     /// back.
-    pub(super) fn take(&mut self, servers: &mut [Server], now: Instant) -> Option<ServerId> {
-        while let Some(id) = self.line.first() {
-            let rank = self.line.rank(id).expect("the first has a rank");
-            self.line.remove(id);
+    pub(super) fn take(&mut self, servers: &mut Table<Server>, now: Instant) -> Option<ServerId> {
+        while let Some((id, slot, rank)) = self.line.first() {
+            self.line.remove(slot);
             let server = &mut servers[id.index()];
             debug_assert_eq!(server.state, ServerState::Ready, "only ready servers are in line");
             let groups = server.groups;
-            let holder = groups.into_iter().flatten().find(|group| !self.admits(*group, now));
+            let mut holders = groups.into_iter().flatten();
+            let holder = holders.find(|group| !self.groups.admits(*group, now));
             if let Some(holder) = holder {
-                server.held = Some((holder, rank));
-                self.groups[holder.index()].waiting.insert(rank, id);
-                self.held += 1;
+                server.hold = Hold::Held;
+                server.slot = narrow(self.held.insert((holder, rank)));
+                self.groups[holder].hold_back(rank, id);
             } else {
                 server.state = ServerState::Busy;
-                server.admitted = true;
-                groups.into_iter().flatten().for_each(|group| self.groups[group.index()].enter());
+                server.hold = Hold::In;
+                groups.into_iter().flatten().for_each(|group| self.groups.enter(group));
             }
             // It may have come from a group, in place of another: whatever became of it, whoever
             // waits there must not wait for it.
@@ -166,7 +169,7 @@ impl Workbench {
     /// Something that makes the rank of a server has changed.
     pub(super) fn rerank(
         &mut self,
-        servers: &mut [Server],
+        servers: &mut Table<Server>,
         id: ServerId,
         settings: &Settings,
         now: Instant,
@@ -180,62 +183,61 @@ impl Workbench {
             return;
         }
         let rank = server.rank(settings);
-        if let Some((holder, old)) = server.held {
-            if old == rank {
-                return;
-            }
-            let admits = self.admits(holder, now);
-            let waiting = &mut self.groups[holder.index()].waiting;
-            waiting.remove(&old);
-            if admits {
-                // Whoever stands in line for that group may be worse now.
-                server.held = None;
-                self.held -= 1;
-                self.line.set(id, rank);
-            } else {
-                server.held = Some((holder, rank));
-                waiting.insert(rank, id);
-            }
-            return;
+        if server.hold == Hold::Held {
+            return self.rerank_held(server, id, rank, now);
         }
-        let fell = self.line.rank(id).is_some_and(|old| old < rank);
+        let fell = self.line.rank(server.slot).is_some_and(|old| old < rank);
         let groups = server.groups;
-        self.line.set(id, rank);
+        self.line.set(server.slot, rank);
         if fell {
             // It may have stood in line for a group in which somebody is better now.
             for group in groups.into_iter().flatten() {
-                let first = self.groups[group.index()].waiting.first_key_value();
-                if first.is_some_and(|(best, _)| *best < rank) {
+                if self.groups[group].first().is_some_and(|(best, _)| best < rank) {
                     self.wake(servers, group, now);
                 }
             }
         }
     }
 
+    fn rerank_held(&mut self, server: &mut Server, id: ServerId, rank: Rank, now: Instant) {
+        let (holder, old) = &mut self.held[server.slot as usize];
+        if *old == rank {
+            return;
+        }
+        let group = &mut self.groups[*holder];
+        group.let_go(std::mem::replace(old, rank));
+        if self.groups.admits(*holder, now) {
+            // Whoever stands in line for that group may be worse now.
+            self.held.remove(server.slot as usize);
+            server.hold = Hold::Out;
+            server.slot = self.line.enter(id, rank);
+        } else {
+            self.groups[*holder].hold_back(rank, id);
+        }
+    }
+
     /// Adds the address group to a server under visit; `false` if that group does not admit it.
     pub(super) fn bind(
         &mut self,
-        servers: &mut [Server],
+        servers: &mut Table<Server>,
         id: ServerId,
         group: GroupId,
         now: Instant,
     ) -> bool {
         let server = &mut servers[id.index()];
-        if server.groups[2] == Some(group) {
+        let was_in = server.hold == Hold::In;
+        if server.groups[2] == Some(group) && was_in {
             return true;
         }
-        let old = server.groups[2].replace(group);
-        let admitted = self.admits(group, now);
+        let old = server.groups[2].replace(group).filter(|_| was_in);
+        let admitted = self.groups.admits(group, now);
+        // If it isn't counted in, the hand-back that must follow makes it a group to be asked.
+        server.hold = if admitted { Hold::In } else { Hold::InButAddress };
         if admitted {
-            self.groups[group.index()].enter();
-            server.later = None;
-        } else {
-            // Not counted in yet: the hand-back that must follow makes it a group to be asked.
-            server.groups[2] = None;
-            server.later = Some(group);
+            self.groups.enter(group);
         }
         if let Some(old) = old {
-            self.groups[old.index()].leave(None);
+            self.groups.leave(old, None);
             self.wake(servers, old, now);
         }
         admitted
@@ -244,44 +246,54 @@ impl Workbench {
     /// A visit ended (or never began, if `visit` is `None`): its groups go on.
     pub(super) fn release(
         &mut self,
-        servers: &mut [Server],
+        servers: &mut Table<Server>,
         id: ServerId,
         visit: Option<(Instant, Instant)>,
         now: Instant,
     ) {
         let server = &mut servers[id.index()];
-        if !std::mem::take(&mut server.admitted) {
-            return;
-        }
-        let groups = server.groups;
-        if let Some(later) = server.later.take() {
-            server.groups[2] = Some(later);
+        let mut groups = server.groups;
+        match std::mem::replace(&mut server.hold, Hold::Out) {
+            Hold::In => {}
+            Hold::InButAddress => groups[2] = None,
+            Hold::Out | Hold::Held => return,
         }
         for group in groups.into_iter().flatten() {
-            self.groups[group.index()].leave(visit);
+            self.groups.leave(group, visit);
+        }
+        if groups[0].is_none()
+            && let Some((ended, due)) = visit
+        {
+            server.host_next = server.host_next.max(ended).max(due);
         }
         self.wake_all(servers, groups, now);
     }
 
     /// A server that is snoozed or given up sleeps no more, stands in no line, waits in no group.
-    pub(super) fn withdraw(&mut self, servers: &mut [Server], id: ServerId, now: Instant) {
-        self.sleepers.cancel(id.0);
+    pub(super) fn withdraw(&mut self, servers: &mut Table<Server>, id: ServerId, now: Instant) {
         let server = &mut servers[id.index()];
-        if let Some((holder, rank)) = server.held.take() {
-            self.groups[holder.index()].waiting.remove(&rank);
-            self.held -= 1;
-        } else if self.line.rank(id).is_some() {
-            self.line.remove(id);
-            let groups = server.groups;
-            self.wake_all(servers, groups, now);
+        match (server.state, server.hold) {
+            (ServerState::Snoozed, _) => {
+                self.alarms.cancel(server.slot);
+                self.sleepers.remove(server.slot as usize);
+            }
+            (ServerState::Ready, Hold::Held) => {
+                let (holder, rank) = self.held.remove(server.slot as usize);
+                server.hold = Hold::Out;
+                self.groups[holder].let_go(rank);
+            }
+            (ServerState::Ready, _) => {
+                self.line.remove(server.slot);
+                let groups = server.groups;
+                self.wake_all(servers, groups, now);
+            }
+            _ => {}
         }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        match (self.sleepers.nearest(), self.resting.nearest()) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        let resting = self.resting.iter().filter_map(Timers::nearest);
+        resting.chain(self.alarms.nearest()).min()
     }
 
     /// Servers in line.
@@ -290,62 +302,60 @@ impl Workbench {
     }
 
     pub(super) fn first(&self) -> Option<ServerId> {
-        self.line.first()
+        self.line.first().map(|(id, ..)| id)
     }
 
     /// A server that waits in a group with room and no clock to wait for, and better than all in
     /// line that might go in its place. There must be none. Looks at all groups.
-    pub(super) fn forgotten(&self, servers: &[Server]) -> Option<ServerId> {
-        let forgets = |(group, group_number): (&Group, u32)| {
-            let (best, id) = group.waiting.first_key_value()?;
-            if !group.has_room() || self.resting.at(group_number).is_some() {
+    pub(super) fn forgotten(&self, servers: &Table<Server>) -> Option<ServerId> {
+        let forgets = |group: GroupId| {
+            let (best, id) = self.groups[group].first()?;
+            let is_resting = self.resting[group.kind() as usize].at(group.place()).is_some();
+            if !self.groups.has_room(group) || is_resting {
                 return None;
             }
-            let stands_for = |(server, number): (&Server, u32)| {
-                server.groups.contains(&Some(GroupId(group_number)))
-                    && self.line.rank(ServerId(number)).is_some_and(|rank| rank < *best)
+            let stands_for = |server: &Server| {
+                server.groups.contains(&Some(group))
+                    && (server.state, server.hold) == (ServerState::Ready, Hold::Out)
+                    && self.line.rank(server.slot).is_some_and(|rank| rank < best)
             };
-            let is_stood_for = servers.iter().zip(0..).any(stands_for);
-            (!is_stood_for).then_some(*id)
+            let is_stood_for = servers.iter().any(stands_for);
+            (!is_stood_for).then_some(id)
         };
-        self.groups.iter().zip(0..).find_map(forgets)
+        self.groups.ids().find_map(forgets)
     }
 
     pub(super) fn snoozed(&self) -> usize {
-        self.sleepers.len() + self.held
+        self.alarms.len() + self.held.len()
     }
 
-    pub(super) fn admits(&self, group: GroupId, now: Instant) -> bool {
-        self.groups[group.index()].admits(now)
-    }
-
-    fn wake_all(&mut self, servers: &mut [Server], groups: [Option<GroupId>; 3], now: Instant) {
+    fn wake_all(
+        &mut self,
+        servers: &mut Table<Server>,
+        groups: [Option<GroupId>; 3],
+        now: Instant,
+    ) {
         groups.into_iter().flatten().for_each(|group| self.wake(servers, group, now));
     }
 
     /// Lets the best that waits in a group stand in line, or sets the group's clock.
-    fn wake(&mut self, servers: &mut [Server], id: GroupId, now: Instant) {
-        let group = &mut self.groups[id.index()];
-        if group.waiting.is_empty() {
+    fn wake(&mut self, servers: &mut Table<Server>, id: GroupId, now: Instant) {
+        if self.groups[id].first().is_none() {
             return;
         }
-        if group.rests(now) {
-            self.resting.set(id.0, group.next);
-        } else if group.admits(now)
-            && let Some((rank, first)) = next_of(&mut group.waiting)
+        if self.groups.rests(id, now) {
+            self.resting[id.kind() as usize].set(id.place(), self.groups[id].next);
+        } else if self.groups.admits(id, now)
+            && let Some((rank, first)) = self.groups[id].next_of()
         {
-            self.held -= 1;
-            servers[first.index()].held = None;
-            self.line.set(first, rank);
+            let server = &mut servers[first.index()];
+            self.held.remove(server.slot as usize);
+            server.hold = Hold::Out;
+            server.slot = self.line.enter(first, rank);
         }
     }
 }
 
-/// Whoever is the best of those that wait.
-fn next_of(waiting: &mut BTreeMap<Rank, ServerId>) -> Option<(Rank, ServerId)> {
-    #[cfg(test)]
-    if sabotage::is(Sabotage::WorstReleased) {
-        return waiting.pop_last();
-    }
-    waiting.pop_first()
+fn narrow(slot: usize) -> u32 {
+    u32::try_from(slot).expect("fewer than 2^32 servers")
 }

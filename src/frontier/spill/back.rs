@@ -269,7 +269,7 @@ impl Frontier {
 
     /// The URLs of chunks that were read.
     fn parsed(&self, id: ServerId, reads: &[Read]) -> Result<Vec<(Place, Vec<Item>)>, Damage> {
-        let origin = &self.servers[id.index()].origin;
+        let origin = self.origin(id).as_str();
         let may_be = |item: &Item| match item.errand {
             Errand::Page => item.arrival <= self.arrivals,
             Errand::Robots(of, _) => of.index() < self.servers.len(),
