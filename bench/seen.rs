@@ -16,7 +16,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant as Clock};
 use sted::disk::{Disk, Error};
 use sted::os::disk::OsDisk;
-use sted::seen::{Seen, Settings};
+use sted::seen::{AHEAD, Seen, Settings};
 use sted::url::Fingerprint;
 
 /// Offers between two looks at jobs and disk: what some forty pages bring.
@@ -171,22 +171,29 @@ impl Run {
     /// What the loop does.
     fn turn(&mut self, seen: &mut Seen) {
         let began = Clock::now();
-        for _ in 0..TURN {
-            let word = self.random.word();
-            let number = if word & 1 == 0 || self.keys == 0 {
-                self.keys += 1;
-                self.keys
-            } else {
-                1 + ((u128::from(word) * u128::from(self.keys)) >> 64) as u64
-            };
-            seen.offer(Fingerprint(mixed(number)), &self.url);
+        let mut fingerprints = [Fingerprint(0); TURN as usize];
+        fingerprints.iter_mut().for_each(|fingerprint| *fingerprint = self.draw());
+        for few in fingerprints.chunks(AHEAD) {
+            seen.look_ahead(few);
+            few.iter().for_each(|fingerprint| seen.offer(*fingerprint, &self.url));
         }
         self.take(seen);
-        seen.write(false, self.disk.as_mut()).expect("there is room");
         let time = began.elapsed();
         self.loop_time += time;
         self.turn_max = self.turn_max.max(time);
         self.checks += TURN;
+    }
+
+    /// A new one, or one from before.
+    fn draw(&mut self) -> Fingerprint {
+        let word = self.random.word();
+        let number = if word & 1 == 0 || self.keys == 0 {
+            self.keys += 1;
+            self.keys
+        } else {
+            1 + ((u128::from(word) * u128::from(self.keys)) >> 64) as u64
+        };
+        Fingerprint(mixed(number))
     }
 
     /// What the side thread would do.

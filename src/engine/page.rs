@@ -13,8 +13,9 @@ use crate::frontier::{Added, Errand, Item};
 use crate::http::coding::{Coding, Codings, Decoder, State};
 use crate::http::response::Head;
 use crate::links::{self, Directives, Found, Progress, Scanner};
+use crate::seen;
 use crate::stats::Stage;
-use crate::url::{Batch, UrlRef, canon::Joiner};
+use crate::url::{Batch, Fingerprint, UrlRef, canon::Joiner};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -131,6 +132,8 @@ pub(super) struct Bench {
     /// Places in the batch of the URLs in scope, and how they were found.
     wanted: Vec<(usize, Discovery)>,
     key: Vec<u8>,
+    /// Of some of them.
+    fingerprints: Vec<Fingerprint>,
     entry: Vec<u8>,
 }
 
@@ -163,6 +166,7 @@ impl Bench {
             letters: Vec::new(),
             wanted: Vec::new(),
             key: Vec::new(),
+            fingerprints: Vec::new(),
             entry: Vec::new(),
         }
     }
@@ -339,17 +343,22 @@ impl Engine {
             let mut links = bench.wanted.iter().map(|(place, _)| bench.batch.get(*place));
             self.rating.page(page, &mut links);
         }
-        for &(place, found) in &bench.wanted {
-            let url = bench.batch.get(place);
-            let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut bench.key));
-            if let Some(trace) = &mut self.trace {
-                trace.link(url, fingerprint);
+        for few in bench.wanted.chunks(seen::AHEAD) {
+            bench.fingerprints.clear();
+            for (place, _) in few {
+                let key = self.keys.key(bench.batch.get(*place), &mut bench.key);
+                bench.fingerprints.push(self.fingerprinter.of(key));
             }
-            if self.seen.knows(fingerprint) {
-                continue; // most links lead where others have led: nothing to write down
+            self.seen.look_ahead(&bench.fingerprints);
+            for (&(place, found), &fingerprint) in few.iter().zip(&bench.fingerprints) {
+                let url = bench.batch.get(place);
+                if let Some(trace) = &mut self.trace {
+                    trace.link(url, fingerprint);
+                }
+                // Most links lead where others have led: nothing is written down for those.
+                let write = |out: &mut Vec<u8>| found.encode(url.as_str(), &fetch.url, out);
+                self.seen.offer_with(fingerprint, write);
             }
-            found.encode(url.as_str(), &fetch.url, &mut bench.entry);
-            self.seen.offer(fingerprint, &bench.entry);
         }
         self.end_traced_page();
         self.meter.back(stage);
@@ -459,10 +468,9 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    /// Letter, hops, depth, length of the URL, the URL, the page it was found on.
+    /// Appends letter, hops, depth, length of the URL, the URL, the page it was found on.
     pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
         let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
-        out.clear();
         out.extend_from_slice(&[self.letter, self.hops]);
         out.extend_from_slice(&self.depth.to_le_bytes());
         out.extend_from_slice(&len.to_le_bytes());

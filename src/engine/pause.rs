@@ -94,7 +94,7 @@ impl Engine {
         let Some(pause) = self.pause.filter(|pause| pause.until <= self.now.at) else { return };
         let disk = self.disk.as_mut();
         let written = self.store.try_again(disk).map_err(Trouble::from);
-        let written = written.and_then(|()| Ok(self.seen.write(true, disk)?));
+        let written = written.and_then(|()| Ok(self.seen.write(disk)?));
         let written = written.and_then(|()| Ok(self.frontier.write(true, disk)?));
         match written {
             Ok(()) => {

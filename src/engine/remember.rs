@@ -1,9 +1,9 @@
 //! What memory doesn't hold: the jobs of the seen test and of the frontier, and the bytes that
 //! they leave for the disk.
 //!
-//! Both stations only gather what is to be written; here it is brought to the disk, where it may
-//! fail, and jobs are handed out, one of each at a time. First-timers of a merge come back some in
-//! each turn.
+//! Both stations only gather what is to be written. The seen test's goes with its jobs, the
+//! frontier's is brought to the disk here, where it may fail; jobs are handed out, one of each at a
+//! time. First-timers of a merge come back some in each turn.
 
 use super::Engine;
 use super::contract::{Action, Job};
@@ -27,10 +27,6 @@ impl Engine {
         }
         if self.is_starving() {
             self.seen.hasten();
-        }
-        let disk = self.disk.as_mut();
-        if let Err(error) = self.seen.write(false, disk) {
-            return self.meet(error);
         }
         match self.seen.job(self.disk.as_mut()) {
             Ok(Some(job)) => self.actions.push_back(Action::Work(Job::Seen(job))),

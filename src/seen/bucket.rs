@@ -53,8 +53,9 @@ pub(super) fn name(number: usize, serial: u64) -> String {
 /// Writes a bucket, key by key.
 pub(super) struct Writer {
     tail: Tail,
-    /// Keys that are in no frame yet.
+    /// Keys that are in no frame yet: the first `waiting`. What is behind them is room.
     open: Vec<u64>,
+    waiting: usize,
     keys: u64,
     serial: u64,
 }
@@ -73,41 +74,39 @@ impl Writer {
         }
         let mut tail = Tail::new(name, 0);
         frame::push_opening(Role::Bucket, crawl, &mut tail.pending);
-        Ok(Self { tail, open: Vec::new(), keys: 0, serial })
+        Ok(Self { tail, open: Vec::new(), waiting: 0, keys: 0, serial })
     }
 
     /// Room for `most` keys at the end of those that wait, to be written to; [`Writer::put`] says
     /// how many came.
     pub(super) fn room(&mut self, most: usize) -> &mut [u64] {
-        let waiting = self.open.len();
-        self.open.resize(waiting + most, 0);
-        &mut self.open[waiting..]
+        let wanted = self.waiting + most;
+        if self.open.len() < wanted {
+            self.open.resize(wanted, 0);
+        }
+        &mut self.open[self.waiting..wanted]
     }
 
-    /// Of the room of `most` keys the first `used` are used.
-    pub(super) fn put(
-        &mut self,
-        used: usize,
-        most: usize,
-        disk: &mut dyn Disk,
-    ) -> Result<(), disk::Error> {
-        self.open.truncate(self.open.len() - most + used);
+    /// Of the room the first `used` are used.
+    pub(super) fn put(&mut self, used: usize, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        self.waiting += used;
         self.keys += used as u64;
-        let whole = self.open.len() / KEYS_MAX * KEYS_MAX;
+        let whole = self.waiting / KEYS_MAX * KEYS_MAX;
         for keys in self.open[..whole].chunks(KEYS_MAX) {
             push_keys(keys, &mut self.tail.pending);
             if self.tail.pending.len() >= WRITE_BYTES {
                 self.tail.flush(disk, 2 * WRITE_BYTES)?;
             }
         }
-        self.open.drain(..whole);
+        self.open.copy_within(whole..self.waiting, 0);
+        self.waiting -= whole;
         Ok(())
     }
 
     /// Ends the file and makes it durable.
     pub(super) fn finish(mut self, disk: &mut dyn Disk) -> Result<Bucket, disk::Error> {
-        if !self.open.is_empty() {
-            push_keys(&self.open, &mut self.tail.pending);
+        if self.waiting > 0 {
+            push_keys(&self.open[..self.waiting], &mut self.tail.pending);
         }
         frame::push_with(END, &mut self.tail.pending, |out| out.put_u64(self.keys));
         self.tail.flush(disk, 0)?;
@@ -254,7 +253,7 @@ mod tests {
         let mut writer = Writer::create(3, 1, CRAWL, disk).expect("there is room");
         for keys in keys.chunks(cut) {
             writer.room(keys.len() + 5)[..keys.len()].copy_from_slice(keys);
-            writer.put(keys.len(), keys.len() + 5, disk).expect("there is room");
+            writer.put(keys.len(), disk).expect("there is room");
         }
         writer.finish(disk).expect("there is room")
     }

@@ -24,6 +24,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use super::AHEAD;
 use clock::Clock;
 use table::Table;
 
@@ -91,10 +92,16 @@ impl Cache {
     /// [`Cache::touch`] of each in turn; the answers go to the end of `hits`. For tables larger
     /// than the processor's caches: memory is asked for ahead.
     pub fn touch_all(&mut self, fingerprints: &[u64], hits: &mut Vec<bool>) {
-        for few in fingerprints.chunks(table::AHEAD) {
-            self.table.fetch(few);
+        for few in fingerprints.chunks(AHEAD) {
+            self.fetch(few.iter().copied());
             hits.extend(few.iter().map(|fingerprint| self.touch(*fingerprint)));
         }
+    }
+
+    /// Asks memory for what touches of these will read, without a use for it: [`AHEAD`] of them at
+    /// most.
+    pub fn fetch(&self, fingerprints: impl Iterator<Item = u64>) {
+        self.table.fetch(fingerprints);
     }
 
     /// Whether a fingerprint is in it. Changes nothing.

@@ -16,10 +16,9 @@
 use super::batch::{BUCKETS, Batch};
 use super::bucket::{self, Bucket, FOLDER};
 use super::files::Files;
-use super::log::{Log, RECORDS};
-use super::round::records;
+use super::log::{self, Log};
 use super::table::{Insertion, Table};
-use super::{Known, Memory, Seen, Settings, Totals, keys_of};
+use super::{AHEAD, Known, Memory, Seen, Settings, Totals, keys_of};
 use crate::codec::{Put, Short, Take};
 use crate::disk::{self, Disk};
 use crate::frame::{self, Damage, Flaw, Mark, Role};
@@ -30,7 +29,7 @@ impl Seen {
     pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
         assert!(self.is_quiet(), "a mark is asked for when nothing is on its way");
         assert!(self.settings.crawl.is_some(), "only a crawl that is kept is marked");
-        self.write(true, disk)?;
+        self.write(disk)?;
         let mut mark = Mark::default();
         let totals = &self.totals;
         mark.state.put_varint(self.files.serial);
@@ -257,18 +256,14 @@ fn read_keys(
     loop {
         let at = reader.offset();
         let Some(frame) = reader.next(disk)? else { break };
-        let (words, rest) = frame.payload.as_chunks();
-        let fits = frame.kind == RECORDS && rest.is_empty();
-        let mut put = |word: &[u8; 8]| {
-            let key = u64::from_le_bytes(*word);
-            let put = table.insert(key);
-            if put != Insertion::Full {
-                return put == Insertion::New;
-            }
-            table.limit(usize::MAX);
-            table.insert(key) == Insertion::New
+        let records = log::take_records(&frame).filter(|(_, bodies)| bodies.is_empty());
+        let mut groups = records.iter().flat_map(|(keys, _)| keys.chunks(AHEAD));
+        let mut put_all = |keys: &[[u8; 8]]| {
+            let keys = keys.iter().map(|key| u64::from_le_bytes(*key));
+            table.fetch(keys.clone());
+            keys.into_iter().all(|key| put(&mut table, key))
         };
-        if !fits || !words.iter().all(&mut put) {
+        if records.is_none() || !groups.all(&mut put_all) {
             return Err(reader.damage(at, Flaw::Senseless).into());
         }
     }
@@ -277,6 +272,16 @@ fn read_keys(
     }
     table.limit(bytes_max);
     Ok(table)
+}
+
+/// Puts a key in, whatever the table may take; false if it was in.
+fn put(table: &mut Table, key: u64) -> bool {
+    let put = table.insert(key);
+    if put != Insertion::Full {
+        return put == Insertion::New;
+    }
+    table.limit(usize::MAX);
+    table.insert(key) == Insertion::New
 }
 
 /// Fills a batch with the keys of its log.
@@ -291,10 +296,12 @@ fn read_waiting(
     loop {
         let at = reader.offset();
         let Some(frame) = reader.next(disk)? else { break };
-        let read = records(frame, |key, _| batch.push_key(key));
-        read.map_err(|Short| reader.damage(at, Flaw::Senseless))?;
+        let Some((keys, _)) = log::take_records(&frame) else {
+            return Err(reader.damage(at, Flaw::Senseless).into());
+        };
+        keys.iter().for_each(|key| batch.push_key(u64::from_le_bytes(*key)));
     }
-    if u64::from(batch.len) != *count {
+    if batch.len() as u64 != *count {
         return Err(reader.damage(*bytes, Flaw::Senseless).into());
     }
     Ok(())

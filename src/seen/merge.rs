@@ -9,6 +9,7 @@
 
 use super::batch::Part;
 use super::bucket::{Bucket, Reader, Writer};
+use super::round::Bits;
 use super::sort::{self, Entry};
 use super::table::Segment;
 use crate::disk::Disk;
@@ -29,12 +30,14 @@ pub(super) struct Founding {
 
 impl Founding {
     pub(super) fn run(&mut self, crawl: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
-        let mut keys: Vec<u64> = self.segments.iter().flat_map(Segment::keys).collect();
-        keys.sort_unstable();
+        let keys = self.segments.iter().flat_map(Segment::keys);
+        let len = self.segments.iter().map(Segment::len).sum();
+        let entries = sort::firsts(keys, len);
         let mut writer = Writer::create(self.number, self.serial, crawl, disk)?;
-        for keys in keys.chunks(OWN_KEYS_MAX) {
-            writer.room(keys.len()).copy_from_slice(keys);
-            writer.put(keys.len(), keys.len(), disk)?;
+        for entries in entries.chunks(OWN_KEYS_MAX) {
+            let room = writer.room(entries.len()).iter_mut();
+            room.zip(entries).for_each(|(key, entry)| *key = entry.key);
+            writer.put(entries.len(), disk)?;
         }
         self.new = Some(writer.finish(disk)?);
         Ok(())
@@ -50,7 +53,7 @@ pub(super) struct Merging {
     pub(super) serial: u64,
     /// What is there; `None`: nothing.
     pub(super) old: Option<Bucket>,
-    /// The entries.
+    /// Keys of the URLs that wait.
     pub(super) part: Part,
     /// Keys that may be let in.
     pub(super) room: u64,
@@ -63,8 +66,9 @@ pub(super) struct Merging {
 pub(super) struct Merged {
     /// The new bucket; `None`: no entry was new, the old one stays.
     pub(super) new: Option<Bucket>,
-    /// Places of the first-timers, in no order.
-    pub(super) fresh: Vec<u32>,
+    /// The first-timers, and how many they are.
+    pub(super) firsts: Bits,
+    pub(super) admitted: usize,
     /// Keys for which there was no room.
     pub(super) dropped: u64,
     /// Bytes of the old bucket that were read.
@@ -83,8 +87,7 @@ const OWN_KEYS_MAX: usize = 4_096;
 
 impl Merging {
     pub(super) fn run(&mut self, crawl: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
-        let mut entries = sort::sorted(&self.part);
-        entries.dedup_by_key(|entry| entry.key);
+        let mut entries = sort::firsts(self.part.keys(), self.part.len());
         self.merged = Merged::default();
         if let Some(old) = self.old
             && entries.len() as u64 * SPARSE < old.keys
@@ -95,23 +98,23 @@ impl Merging {
             }
         }
         let room = usize::try_from(self.room).unwrap_or(usize::MAX);
-        let mut stream = Stream::new(&entries, room);
+        let mut stream = Stream::new(&entries, self.part.len(), room);
         let mut writer = Writer::create(self.number, self.serial, crawl, disk)?;
         if let Some(old) = self.old {
             let mut reader = Reader::open(self.number, old, crawl, disk)?;
             while reader.next(disk)? {
                 let most = reader.keys.len() + stream.up_to(&reader.keys) + STRIDE;
                 let used = stream.merge(&reader.keys, writer.room(most));
-                writer.put(used, most, disk)?;
+                writer.put(used, disk)?;
             }
             self.merged.read_bytes += old.bytes;
         }
         while let count @ 1.. = stream.entries.len().min(OWN_KEYS_MAX) {
             let used = stream.merge_first(count, &[], writer.room(count + 1));
-            writer.put(used, count + 1, disk)?;
+            writer.put(used, disk)?;
         }
-        stream.fresh.truncate(stream.admitted);
-        (self.merged.fresh, self.merged.dropped) = (stream.fresh, stream.dropped);
+        (self.merged.firsts, self.merged.dropped) = (stream.firsts, stream.dropped);
+        self.merged.admitted = stream.admitted;
         self.merged.new = Some(writer.finish(disk)?);
         Ok(())
     }
@@ -144,17 +147,17 @@ impl Merging {
 struct Stream<'a> {
     /// Still to come, each key once.
     entries: &'a [Entry],
-    /// Places of the new ones, and how many are so far.
-    fresh: Vec<u32>,
+    /// The new ones, and how many are so far.
+    firsts: Bits,
     admitted: usize,
     room: usize,
     dropped: u64,
 }
 
 impl<'a> Stream<'a> {
-    fn new(entries: &'a [Entry], room: usize) -> Self {
-        // One more: a place is written first and counted then.
-        Self { entries, fresh: vec![0; entries.len() + 1], admitted: 0, room, dropped: 0 }
+    /// `places` is how many the entries have.
+    fn new(entries: &'a [Entry], places: usize, room: usize) -> Self {
+        Self { entries, firsts: Bits::new(places), admitted: 0, room, dropped: 0 }
     }
 
     /// How many entries belong before or at the last of `old`.
@@ -201,7 +204,7 @@ impl<'a> Stream<'a> {
             let admitted = new && self.admitted < self.room;
             out[used] = key;
             used += usize::from(admitted);
-            self.fresh[self.admitted] = place;
+            self.firsts.put(place, admitted);
             self.admitted += usize::from(admitted);
             self.dropped += u64::from(new && !admitted);
         }
@@ -260,7 +263,7 @@ mod tests {
                 let key = random.below(most);
                 let repeat = old.range(key..).next().filter(|_| repeats_only);
                 let key = repeat.copied().unwrap_or(key);
-                part.push(key, place, 100);
+                part.push(key, 100);
                 first.entry(key).or_insert(place);
             }
             first.retain(|key, _| !old.contains(key));
@@ -269,10 +272,12 @@ mod tests {
             let merged = Merged::default();
             let mut merging = Merging { number: 0, serial: 1, old: bucket, part, room, merged };
             merging.run(CRAWL, &mut disk).expect("there is room");
-            let Merged { new, fresh, dropped, .. } = merging.merged;
+            let Merged { new, firsts, dropped, .. } = merging.merged;
             let admitted = first.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-            let expected: Vec<u32> = first.values().copied().take(admitted).collect();
-            assert_eq!(fresh, expected, "seed {seed}");
+            let expected: BTreeSet<u32> = first.values().copied().take(admitted).collect();
+            let found = (0..=entries as u32 + 70).filter(|place| firsts.has(*place));
+            assert!(found.eq(expected), "seed {seed}");
+            assert_eq!(merging.merged.admitted, admitted);
             assert_eq!(dropped, (first.len() - admitted) as u64);
             let union: BTreeSet<u64> = first.keys().take(admitted).chain(&old).copied().collect();
             match new {

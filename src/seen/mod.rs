@@ -20,8 +20,8 @@
 //! when a cap is reached; whatever fails on the disk, nothing is lost or doubled, and the step can
 //! be tried again; a crawl restored from a mark answers as the one that was marked.
 //! Cost (measured by `bench/seen.rs`): in memory one probe, which is a miss or two of the
-//! processor's caches, and 10 to 15 bytes a fingerprint. On disk, beside the cache: 12 bytes of
-//! memory an offer of the batch, some 40 ns of the loop, and, on the side thread, its share of a
+//! processor's caches, and 10 to 15 bytes a fingerprint. On disk, beside the cache: 8 bytes of
+//! memory an offer of the batch, some 20 ns of the loop, and, on the side thread, its share of a
 //! merge, which moves 10 bytes of disk for each fingerprint known: `10 x known / batch`.
 //! Source: DRUM (Lee, Leonard, Wang, Loguinov 2008); the cache, Broder, Najork, Wiener 2003.
 
@@ -42,9 +42,9 @@ mod table;
 mod tests;
 pub mod trace;
 
-use crate::codec::Put;
 use crate::disk::{self, Disk};
 use crate::frame::{self, Role};
+use crate::tail::Tail;
 use crate::url::Fingerprint;
 use batch::{BUCKET_BITS, BUCKETS, Batch, ENTRY_BYTES};
 use bucket::{Bucket, FOLDER};
@@ -65,7 +65,7 @@ pub struct Settings {
     pub urls_max: usize,
     /// Bytes for fingerprints in memory: all of them as long as they fit, then those of a batch.
     pub memory_bytes: usize,
-    /// Entries of the cache before the test on disk, as a power of two.
+    /// Entries of the cache before the test on disk, as a power of two; 0: no cache.
     pub cache_entries_log2: u32,
     /// Number of the crawl whose files are kept under `state/`; `None`: nothing goes to the disk.
     pub crawl: Option<u64>,
@@ -83,9 +83,9 @@ impl Settings {
         self.memory_bytes / 8 * 7
     }
 
-    /// URLs of a batch that is to be merged: two eighths are left for the next one to begin with.
+    /// URLs of a batch that is to be merged: an eighth is left for the next one to begin with.
     fn batch_urls(&self) -> usize {
-        let urls = self.memory_bytes / 8 * 5 / ENTRY_BYTES;
+        let urls = self.memory_bytes / 8 * 6 / ENTRY_BYTES;
         urls.clamp(1, u32::MAX as usize / 2)
     }
 }
@@ -97,7 +97,7 @@ pub struct Seen {
     known: Known,
     /// Fingerprints known: of URLs that came out, or will.
     len: usize,
-    /// There from the moment on at which memory was full.
+    /// There from the moment on at which memory was full, if it is wanted.
     cache: Option<Cache>,
     /// URLs that wait for the next round; never empty.
     batch: Option<Batch>,
@@ -106,6 +106,8 @@ pub struct Seen {
     files: Files,
     /// A job is out.
     is_working: bool,
+    /// It has the end of a log.
+    is_writing: bool,
     /// What a job that failed was to do.
     failed: Option<Box<Task>>,
     held: bool,
@@ -149,7 +151,7 @@ pub struct Totals {
     pub waiting: u64,
     /// URLs offered.
     pub checks: u64,
-    /// Of them, repeats told by the cache, and URLs not offered because it knew them.
+    /// Of them, repeats told by the cache.
     pub hits: u64,
     /// URLs dropped because a cap was reached.
     pub dropped: u64,
@@ -175,6 +177,7 @@ impl Seen {
             fresh: Fresh::default(),
             files: Files::default(),
             is_working: false,
+            is_writing: false,
             failed: None,
             held: false,
             hastened: false,
@@ -182,9 +185,26 @@ impl Seen {
         }
     }
 
-    /// Offers a URL; if it is new, its `bytes` will come out of [`Seen::fresh`]. Doesn't touch the
-    /// disk: bytes wait in memory until [`Seen::write`].
+    /// Asks memory for what the offers of these will read, some [`AHEAD`] at once: no miss of the
+    /// processor's caches then waits for the one before.
+    pub fn look_ahead(&self, fingerprints: &[Fingerprint]) {
+        let keys = fingerprints.iter().map(|fingerprint| fingerprint.0);
+        match (&self.known, &self.cache) {
+            (Known::Memory(memory), _) => memory.table.fetch(keys),
+            (_, Some(cache)) => cache.fetch(keys),
+            (_, None) => {}
+        }
+    }
+
+    /// Offers a URL with its bytes, as [`Seen::offer_with`] does.
     pub fn offer(&mut self, fingerprint: Fingerprint, bytes: &[u8]) {
+        self.offer_with(fingerprint, |out| out.extend_from_slice(bytes));
+    }
+
+    /// Offers a URL; if it is new, the bytes that `write` appends will come out of
+    /// [`Seen::fresh`]. They are not asked for if the URL is known to be none. Doesn't touch the
+    /// disk: bytes wait in memory for a job, or for [`Seen::write`].
+    pub fn offer_with(&mut self, fingerprint: Fingerprint, write: impl FnOnce(&mut Vec<u8>)) {
         self.totals.checks += 1;
         let key = fingerprint.0;
         let has_room = self.len < self.settings.urls_max;
@@ -196,7 +216,7 @@ impl Seen {
             } else {
                 match memory.table.insert(key) {
                     Insertion::Known => return,
-                    Insertion::New => return self.let_in(key, bytes),
+                    Insertion::New => return self.let_in(key, write),
                     Insertion::Full => self.overflow(),
                 }
             }
@@ -206,20 +226,7 @@ impl Seen {
             self.totals.dropped += u64::from(!known);
             return;
         }
-        self.defer(key, bytes);
-    }
-
-    /// Whether a fingerprint is known to have been offered before. `false` is no promise.
-    pub fn knows(&mut self, fingerprint: Fingerprint) -> bool {
-        let key = fingerprint.0;
-        if matches!(&self.known, Known::Memory(memory) if memory.table.contains(key)) {
-            return true;
-        }
-        let Some(cache) = &mut self.cache else { return false };
-        // Not to be put in by a question: an offer would then be taken for a repeat.
-        let known = cache.contains(key) && cache.touch(key);
-        self.totals.hits += u64::from(known);
-        known
+        self.defer(key, write);
     }
 
     /// Takes the next first-timer's bytes. When there are none, a job may bring more.
@@ -242,29 +249,24 @@ impl Seen {
         self.held = held;
     }
 
-    /// Brings bytes that wait to the disk, if there are many (or `all`). On an error (a full disk)
-    /// nothing is lost or doubled: to be called again.
-    pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-        let memory = match &mut self.known {
-            Known::Memory(memory) => memory.log.as_mut(),
-            Known::Moving { .. } | Known::Disk(_) => None,
-        };
-        let batch = self.batch.as_mut().map(|batch| &mut batch.log);
-        for log in [memory, batch].into_iter().flatten() {
-            if log.is_due(all) {
-                self.files.sweep(disk)?;
-                log.write(disk)?;
-            }
+    /// Brings all bytes that wait to the disk, but for those that a job has. On an error (a full
+    /// disk) nothing is lost or doubled: to be called again.
+    pub fn write(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        if self.logs().any(|log| log.waiting_bytes() > 0) {
+            self.files.sweep(disk)?;
         }
-        Ok(())
+        self.logs().try_for_each(|log| log.write(disk))
     }
 
     /// The next job, if one is due and none is out. To be asked for after each turn's offers and
-    /// each answer. On an error (a full disk) nothing has changed.
+    /// each answer. On an error of the disk nothing has changed.
     pub fn job(&mut self, disk: &mut dyn Disk) -> Result<Option<SeenJob>, disk::Error> {
         let Some(crawl) = self.settings.crawl.filter(|_| !self.is_working) else {
             return Ok(None);
         };
+        if self.logs().any(|log| log.is_due()) {
+            self.files.sweep(disk)?;
+        }
         let task = loop {
             let failed = self.failed.take().map(|task| *task);
             if let Some(task) = failed.or_else(|| self.move_on()).or_else(|| self.go_on()) {
@@ -276,28 +278,33 @@ impl Seen {
             self.begin(disk)?;
         };
         let rubbish = self.files.rubbish();
-        if task.is_none() && rubbish.is_empty() {
+        let tails = self.tails(task.is_some());
+        if task.is_none() && rubbish.is_empty() && tails.is_empty() {
             return Ok(None);
         }
-        self.is_working = true;
-        let task = Box::new(task.unwrap_or(Task::Sweep));
-        Ok(Some(SeenJob { disk: disk.handle(), crawl, rubbish, task }))
+        (self.is_working, self.is_writing) = (true, !tails.is_empty());
+        let task = Box::new(task.unwrap_or(Task::Nothing));
+        Ok(Some(SeenJob { disk: disk.handle(), crawl, rubbish, tails, task }))
     }
 
     /// A job's answer. After an error of the disk the job will be handed out again when
     /// [`Seen::job`] is asked; the crawl can go on if the disk can. After damage it can't.
     pub fn worked(&mut self, done: SeenDone) -> Result<(), frame::Error> {
-        self.is_working = false;
-        let SeenDone { rubbish, stuck, task, result } = done;
+        (self.is_working, self.is_writing) = (false, false);
+        let SeenDone { rubbish, stuck, tails, task, result } = done;
         rubbish.into_iter().for_each(|name| self.files.let_go(name));
+        for tail in tails {
+            let log = self.logs().find(|log| log.name() == tail.name());
+            log.expect("logs stay while a job is out").take_back(tail);
+        }
         if result.is_err() {
             self.failed = Some(task);
             return result;
         }
         match *task {
-            Task::Sweep => {}
+            Task::Nothing => {}
             Task::Found(founding) => self.founded(&founding),
-            Task::Merge(merging) => self.merged(&merging),
+            Task::Merge(mut merging) => self.merged(&mut merging),
             Task::Read(mut reading) => {
                 self.totals.merge_read_bytes += reading.bytes;
                 self.fresh.fill(std::mem::take(&mut reading.found));
@@ -313,11 +320,11 @@ impl Seen {
         self.batch.is_none() && self.round.is_none() && self.fresh.is_dry()
     }
 
-    /// Whether no batch is being merged or let out: a moment that can be marked. While held, it
-    /// comes by itself; offers may wait.
+    /// Whether no batch is being merged or let out and nothing written: a moment that can be
+    /// marked. While held, it comes by itself; offers may wait.
     pub fn is_quiet(&self) -> bool {
         let moving = matches!(self.known, Known::Moving { .. });
-        !moving && self.round.is_none() && self.fresh.is_dry()
+        !moving && self.round.is_none() && self.fresh.is_dry() && !self.is_writing
     }
 
     /// Whether more waits than there is memory for: offers are better kept back until jobs and the
@@ -334,7 +341,10 @@ impl Seen {
             Known::Disk(_) => (0, memory_bytes / 8 * 7),
         };
         let batch_bytes = self.batch.as_ref().map_or(0, Batch::memory_bytes);
-        let round_bytes = self.round.as_ref().map_or(0, |round| round.entries() * ENTRY_BYTES);
+        let round_bytes = self
+            .round
+            .as_ref()
+            .map_or(0, |round| round.keys() * ENTRY_BYTES + round.log.waiting_bytes());
         known_bytes + batch_bytes + round_bytes > most.max(SATED_BYTES_MIN)
     }
 
@@ -366,19 +376,43 @@ impl Seen {
             Known::Memory(_) => 0,
             Known::Moving { buckets, .. } | Known::Disk(buckets) => keys_of(buckets),
         };
-        let entries = self.round.as_ref().map_or(0, Round::entries);
-        let waiting = (self.waiting_urls() + entries) as u64;
+        let merging = self.round.as_ref().map_or(0, Round::keys);
+        let waiting = (self.waiting_urls() + merging) as u64;
         Totals { known, on_disk, waiting, ..self.totals }
     }
 
+    /// The logs that offers go to, and that of the round.
+    fn logs(&mut self) -> impl Iterator<Item = &mut Log> {
+        let keys = match &mut self.known {
+            Known::Memory(memory) => memory.log.as_mut(),
+            Known::Moving { .. } | Known::Disk(_) => None,
+        };
+        let round = self.round.as_mut().map(|round| &mut round.log);
+        let batch = self.batch.as_mut().map(|batch| &mut batch.log);
+        [keys, round, batch].into_iter().flatten()
+    }
+
+    /// What the next job is to write: what the round will read, and where much waits. Nothing new
+    /// is begun while held.
+    fn tails(&mut self, has_task: bool) -> Vec<Tail> {
+        let mut tails = Vec::new();
+        if let Some(round) = &mut self.round {
+            tails.extend(round.log.hand_out());
+        }
+        if has_task || !self.held {
+            tails.extend(self.logs().filter(|log| log.is_due()).filter_map(Log::hand_out));
+        }
+        tails
+    }
+
     fn waiting_urls(&self) -> usize {
-        self.batch.as_ref().map_or(0, |batch| batch.len as usize)
+        self.batch.as_ref().map_or(0, Batch::len)
     }
 
     /// A first-timer whose fingerprint went into the table.
-    fn let_in(&mut self, key: u64, bytes: &[u8]) {
+    fn let_in(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
         self.len += 1;
-        self.fresh.push(bytes);
+        log::push_body(&mut self.fresh.bytes, write);
         let (Known::Memory(memory), Some(crawl)) = (&mut self.known, self.settings.crawl) else {
             return;
         };
@@ -386,7 +420,7 @@ impl Seen {
             let name = format!("{FOLDER}/keys-{}", self.files.next_serial());
             Log::new(name, Role::Keys, crawl)
         });
-        log.add(|out| out.put_u64(key));
+        log.add_key(key);
     }
 
     /// Memory is full: what is new from here on waits for the disk.
@@ -395,13 +429,14 @@ impl Seen {
             memory.is_full = true;
         }
         let entries_log2 = self.settings.cache_entries_log2;
-        self.cache.get_or_insert_with(|| Cache::new(entries_log2, Replacement::Clock, 0));
+        if entries_log2 > 0 && self.cache.is_none() {
+            self.cache = Some(Cache::new(entries_log2, Replacement::Clock, 0));
+        }
     }
 
     /// Puts an offer into the batch, unless the cache knows it.
-    fn defer(&mut self, key: u64, bytes: &[u8]) {
-        let cache = self.cache.as_mut().expect("there is one when memory is full");
-        if cache.touch(key) {
+    fn defer(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.cache.as_mut().is_some_and(|cache| cache.touch(key)) {
             self.totals.hits += 1;
             return;
         }
@@ -411,7 +446,7 @@ impl Seen {
             let name = format!("{FOLDER}/pending-{}", self.files.next_serial());
             Batch::new(Log::new(name, Role::Pending, crawl), urls_max)
         });
-        batch.push(key, bytes);
+        batch.push(key, write);
     }
 
     /// Whether the table is to move, or a round to begin.
@@ -437,10 +472,7 @@ impl Seen {
                 self.known = Known::Moving { table, buckets: Vec::with_capacity(BUCKETS), log };
             }
             Known::Moving { .. } => unreachable!("nothing is due while the table moves"),
-            Known::Disk(_) => {
-                self.write(true, disk)?;
-                self.round = self.batch.take().map(Round::new);
-            }
+            Known::Disk(_) => self.round = self.batch.take().map(Round::new),
         }
         Ok(())
     }
@@ -487,7 +519,7 @@ impl Seen {
         buckets.push(founding.new);
     }
 
-    fn merged(&mut self, merging: &Merging) {
+    fn merged(&mut self, merging: &mut Merging) {
         let (number, merged) = (merging.number, &merging.merged);
         let Known::Disk(buckets) = &mut self.known else { unreachable!("rounds need buckets") };
         if let Some(new) = merged.new {
@@ -498,7 +530,7 @@ impl Seen {
         self.totals.merge_written_bytes += merged.new.map_or(0, |new| new.bytes);
         self.totals.merges += 1;
         self.totals.dropped += merged.dropped;
-        self.len += merged.fresh.len();
+        self.len += merged.admitted;
         self.round.as_mut().expect("it is merged for a round").merged(merging);
     }
 
@@ -506,12 +538,14 @@ impl Seen {
     fn end_round(&mut self) {
         if self.round.as_ref().is_some_and(Round::is_over) {
             let round = self.round.take().expect("it is over");
-            self.files.let_go(round.log().to_owned());
+            self.files.let_go(round.log.name().to_owned());
             self.hastened = false;
         }
     }
 }
 
+/// Offers to [`Seen::look_ahead`] at: more reads than a core has room for.
+pub const AHEAD: usize = 32;
 /// Below this much, what waits is never too much.
 const SATED_BYTES_MIN: usize = 1 << 20;
 
@@ -528,19 +562,14 @@ struct Fresh {
 }
 
 impl Fresh {
-    fn push(&mut self, bytes: &[u8]) {
-        push_fresh(bytes, &mut self.bytes);
-    }
-
     fn next(&mut self) -> Option<&[u8]> {
         if self.is_dry() {
             self.bytes.clear();
             self.next = 0;
             return None;
         }
-        let (head, rest) = self.bytes[self.next..].split_first_chunk().expect("a length");
-        let len = u32::from_le_bytes(*head) as usize;
-        self.next += head.len() + len;
+        let (len, rest) = log::split_body(&self.bytes[self.next..]).expect("a length");
+        self.next += size_of::<u32>() + len;
         Some(&rest[..len])
     }
 
@@ -564,11 +593,4 @@ impl Fresh {
         self.bytes = found;
         self.next = 0;
     }
-}
-
-/// Appends a first-timer.
-fn push_fresh(bytes: &[u8], out: &mut Vec<u8>) {
-    let len = u32::try_from(bytes.len()).expect("URLs are capped");
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(bytes);
 }

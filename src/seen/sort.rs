@@ -1,72 +1,108 @@
 //! Brings the keys of a batch into order: one pass by their upper bits, then small sorts.
 //!
-//! Fingerprints are evenly spread, so after the first pass some four of them share a place each.
-//! Where many do (one URL offered again and again), a sort that bears that takes over.
+//! Fingerprints are evenly spread, so after the first pass some four of them share a group each.
+//! Where many do (one URL offered again and again), a sort that bears that takes over. The group
+//! says the upper bits of a key, so key and place fit one word; words of one group are in order of
+//! key, then place, when they are in order of size.
 //!
-//! Law: entries come out by key, those of one key by place. Cost: one scatter and 16 bytes an
-//! entry; half the time of a sort by comparisons (220,000 entries, 17 ns each against 30).
+//! Law: entries come out by key, each key once, with the first of its places. Cost: a scatter of
+//! eight bytes an entry and 16 bytes for each that comes out; 13 ns for each of 390,000 entries, a
+//! third of what the standard's sort takes.
 
-use super::batch::{BUCKET_BITS, Part};
+use super::batch::BUCKET_BITS;
 
-/// A key, and which URL of the batch it is of.
+/// A key, and which URL of its bucket's part it was first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     /// The fingerprint.
     pub(super) key: u64,
-    /// Place in the batch, in order of arrival.
+    /// Place among the keys of the bucket, in order of arrival.
     pub(super) place: u32,
 }
 
-/// Entries that share a place after the first pass, on the average.
+/// Entries that share a group after the first pass, on the average.
 const SHARING: usize = 4;
-/// The first pass tells at most so many bits apart.
+/// The first pass tells at most so many bits apart, unless places need the room.
 const BITS_MAX: u32 = 20;
-/// Up to so many are sorted by insertion.
-const INSERTED_MAX: usize = 24;
+/// Up to so many are sorted step by step.
+const FEW: usize = 24;
 
-/// The entries of `part` in order.
-pub(super) fn sorted(part: &Part) -> Vec<Entry> {
-    let bits = (part.len() / SHARING).checked_ilog2().unwrap_or(0).min(BITS_MAX);
-    if bits == 0 {
-        let mut entries: Vec<Entry> = part.entries().collect();
-        entries.sort_unstable();
-        return entries;
-    }
-    // All share the bits that name the bucket.
-    let group = |key: u64| (key << BUCKET_BITS >> (u64::BITS - bits)) as usize;
-    let mut ends = vec![0_u32; 1 << bits];
-    part.keys().for_each(|key| ends[group(key)] += 1);
+/// How an entry is packed into a word: what is left of its key above, its place below.
+struct Packing {
+    /// Upper bits of the key that its bucket and its group say, and most bits of a place.
+    known_bits: u32,
+    group_bits: u32,
+}
+
+/// The first entry of each key, in order. All `len` keys are of one bucket.
+pub(super) fn firsts(keys: impl Iterator<Item = u64> + Clone, len: usize) -> Vec<Entry> {
+    let Some(bucket) = keys.clone().next().map(|key| key >> (u64::BITS - BUCKET_BITS)) else {
+        return Vec::new();
+    };
+    let packing = Packing::of(len);
+    let mut ends = vec![0_u32; 1 << packing.group_bits];
+    keys.clone().for_each(|key| ends[packing.group(key)] += 1);
     let mut sum = 0;
     for end in &mut ends {
         sum += std::mem::replace(end, sum);
     }
-    let mut entries = vec![Entry::default(); part.len()];
-    part.entries().for_each(|entry| {
-        let at = &mut ends[group(entry.key)];
-        entries[*at as usize] = entry;
+    let mut words = vec![0; len];
+    keys.zip(0..).for_each(|(key, place): (u64, u64)| {
+        let at = &mut ends[packing.group(key)];
+        words[*at as usize] = key << packing.known_bits | place;
         *at += 1;
     });
+    let mut entries = Vec::with_capacity(len);
     let mut from = 0;
-    for end in ends {
-        sort_group(&mut entries[from..end as usize]);
+    for (group, end) in (0..).zip(ends) {
+        let words = &mut words[from..end as usize];
         from = end as usize;
+        sort_group(words);
+        packing.unpack(bucket << packing.group_bits | group, words, &mut entries);
     }
     entries
 }
 
-fn sort_group(entries: &mut [Entry]) {
-    if entries.len() > INSERTED_MAX {
-        return entries.sort_unstable();
+impl Packing {
+    fn of(len: usize) -> Self {
+        let place_bits = usize::BITS - len.saturating_sub(1).leading_zeros();
+        let group_bits = (len / SHARING).checked_ilog2().unwrap_or(0).min(BITS_MAX);
+        let group_bits = group_bits.max(place_bits.saturating_sub(BUCKET_BITS));
+        Self { known_bits: BUCKET_BITS + group_bits, group_bits }
     }
-    for at in 1..entries.len() {
-        let entry = entries[at];
-        let mut free = at;
-        // Places ascend already: keys decide.
-        while free > 0 && entries[free - 1].key > entry.key {
-            entries[free] = entries[free - 1];
-            free -= 1;
+
+    fn group(&self, key: u64) -> usize {
+        // In two steps, for a shift by 64 is none.
+        (key << BUCKET_BITS >> 1 >> (u64::BITS - 1 - self.group_bits)) as usize
+    }
+
+    /// Appends the first entry of each key of a group; `upper` is what all its keys begin with.
+    fn unpack(&self, upper: u64, words: &[u64], entries: &mut Vec<Entry>) {
+        let upper = upper << (u64::BITS - self.known_bits);
+        let places = (1 << self.known_bits) - 1;
+        let mut last = None;
+        for word in words {
+            let rest = word >> self.known_bits;
+            if last != Some(rest) {
+                entries.push(Entry { key: upper | rest, place: (word & places) as u32 });
+            }
+            last = Some(rest);
         }
-        entries[free] = entry;
+    }
+}
+
+/// Each word goes past those that are less, and the others move up: without a branch on which is
+/// less, for a guess would be wrong half of the time.
+fn sort_group(words: &mut [u64]) {
+    if words.len() > FEW {
+        return words.sort_unstable();
+    }
+    for at in 1..words.len() {
+        let mut most = words[at];
+        for word in &mut words[..at] {
+            (*word, most) = ((*word).min(most), (*word).max(most));
+        }
+        words[at] = most;
     }
 }
 
@@ -77,20 +113,32 @@ mod tests {
 
     #[test]
     fn sorts_as_the_standard_does() {
-        for seed in 0..60 {
+        let mut repeats = 0;
+        for seed in 0..90 {
             let mut random = Random(seed);
-            let count = random.below(1 << (seed % 15)) as usize;
+            let count = random.below(1 << (seed % 15));
             let (width, shift) = (random.below(50) + 8, random.below(50) as u32);
             let most = 1 + random.below(1 << width);
-            let mut part = Part::default();
-            for place in 0..count {
-                // All of one bucket.
-                let key = random.below(most) << shift >> BUCKET_BITS | 5 << 58;
-                part.push(key, place as u32, 64);
-            }
-            let mut expected: Vec<Entry> = part.entries().collect();
+            // All of one bucket.
+            let keys: Vec<u64> =
+                (0..count).map(|_| random.below(most) << shift >> BUCKET_BITS | 5 << 58).collect();
+            let entries = (0..).zip(&keys).map(|(place, &key)| Entry { key, place });
+            let mut expected: Vec<Entry> = entries.collect();
             expected.sort();
-            assert_eq!(sorted(&part), expected, "seed {seed}");
+            expected.dedup_by_key(|entry| entry.key);
+            assert_eq!(firsts(keys.iter().copied(), keys.len()), expected, "seed {seed}");
+            repeats += usize::from(expected.len() < keys.len());
+        }
+        assert!(repeats > 10, "{repeats}");
+    }
+
+    /// Law: however many there are, places and what is left of keys fit one word.
+    #[test]
+    fn a_word_has_room() {
+        for len in (0..31).flat_map(|bits| [(1_usize << bits) - 1, 1 << bits, (1 << bits) + 1]) {
+            let packing = Packing::of(len);
+            assert!(len.saturating_sub(1) >> packing.known_bits == 0, "{len}");
+            assert!(packing.known_bits < u64::BITS && 1 << packing.group_bits <= len.max(1));
         }
     }
 }

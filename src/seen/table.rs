@@ -97,6 +97,16 @@ impl Table {
         Insertion::New
     }
 
+    /// Reads what look-ups of these will read first, without a use for it: no read waits for
+    /// another key's, so that the core has many under way at once.
+    pub(super) fn fetch(&self, keys: impl Iterator<Item = u64>) {
+        let first = |key: u64| {
+            let segment = &self.segments[segment_of(key)];
+            segment.slots.get(segment.home(key)).copied().unwrap_or(0)
+        };
+        std::hint::black_box(keys.map(first).fold(0, |sum, slot| sum ^ slot));
+    }
+
     /// Whether a key is in.
     pub(super) fn contains(&self, key: u64) -> bool {
         self.segments[segment_of(key)].find(key).is_ok()
@@ -136,12 +146,13 @@ fn segment_of(key: u64) -> usize {
 }
 
 impl Segment {
-    fn len(&self) -> usize {
+    /// How many keys.
+    pub(super) fn len(&self) -> usize {
         self.used + usize::from(self.zero)
     }
 
     /// Its keys, in no order.
-    pub(super) fn keys(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn keys(&self) -> impl Iterator<Item = u64> + Clone {
         let zero = self.zero.then_some(0);
         zero.into_iter().chain(self.slots.iter().copied().filter(|key| *key != 0))
     }

@@ -81,8 +81,7 @@ impl Rig {
             0..6 => self.offer(),
             6..9 => self.take_some(),
             9..11 => {
-                let all = self.random.one_in(2);
-                let written = self.seen.write(all, &mut self.disk);
+                let written = self.seen.write(&mut self.disk);
                 self.met(if written.is_ok() { "written" } else { "not written" });
             }
             11..17 => self.work(),
@@ -103,14 +102,19 @@ impl Rig {
     fn offer(&mut self) {
         for _ in 0..=self.random.below(self.offers_max) {
             let key = self.random.below(self.keys).rotate_right(self.shift);
-            if self.random.one_in(2) && self.seen.knows(Fingerprint(key)) {
-                assert!(self.model.first.contains_key(&key), "a yes is certain");
-                continue;
+            if self.random.one_in(2) {
+                self.seen.look_ahead(&[Fingerprint(key), Fingerprint(!key)]);
             }
             let mut bytes = self.next.to_le_bytes().to_vec();
             bytes.extend_from_slice(&key.to_le_bytes());
             bytes.resize(16 + self.random.below(self.padding_max) as usize, b'.');
-            self.seen.offer(Fingerprint(key), &bytes);
+            let mut written = 0;
+            self.seen.offer_with(Fingerprint(key), |out| {
+                out.extend_from_slice(&bytes);
+                written += 1;
+            });
+            let known = self.model.first.contains_key(&key);
+            assert!(written == 1 || known && written == 0, "all but known ones are written down");
             self.model.first.entry(key).or_insert(self.next);
             self.next += 1;
         }
@@ -211,7 +215,7 @@ impl Rig {
             self.seen.hasten();
             self.hastened = true;
             self.work();
-            if self.seen.is_settled() && self.job.is_none() {
+            if self.seen.is_settled() && self.seen.is_quiet() && self.job.is_none() {
                 break;
             }
         }
@@ -246,7 +250,7 @@ fn each_fingerprint_passes_once() {
             *met.entry(what).or_default() += times;
         }
     }
-    let stages = ["found", "merge", "read", "sweep", "job failed", "not begun"];
+    let stages = ["found", "merge", "read", "sweep", "write", "job failed"];
     for what in
         stages.into_iter().chain(["not written", "not marked", "marked", "restored", "power lost"])
     {
@@ -266,7 +270,6 @@ fn without_a_disk_answers_come_at_once() {
             for _ in 0..50 {
                 let key = random.below(4_000);
                 let (len, known) = (seen.len(), model.contains(&key));
-                assert_eq!(seen.knows(Fingerprint(key)), known);
                 seen.offer(Fingerprint(key), &key.to_le_bytes());
                 let out = seen.fresh().map(|bytes| bytes.to_vec());
                 if !known && seen.len() > len {
@@ -279,7 +282,7 @@ fn without_a_disk_answers_come_at_once() {
                 assert!(seen.is_settled());
             }
             assert!(matches!(seen.job(&mut disk), Ok(None)));
-            seen.write(true, &mut disk).expect("nothing is written");
+            seen.write(&mut disk).expect("nothing is written");
         }
         assert_eq!((seen.len(), seen.dropped()), (model.len(), dropped));
         assert_eq!(seen.is_full(), dropped > 0);
@@ -406,8 +409,8 @@ fn it_is_sated_before_memory_runs_out() {
     let (mut seen, mut disk, mut random) = (Seen::new(settings), Memory::default(), Random(6));
     for life in 0..3 {
         while !seen.is_sated() {
-            seen.offer(Fingerprint(random.word()), b"");
-            seen.write(false, &mut disk).expect("there is room");
+            (0..100).for_each(|_| seen.offer(Fingerprint(random.word()), b""));
+            seen.write(&mut disk).expect("there is room");
             while seen.fresh().is_some() {}
         }
         let table_bytes = match &seen.known {
@@ -416,7 +419,8 @@ fn it_is_sated_before_memory_runs_out() {
         };
         let waiting_bytes = seen.totals().waiting as usize * ENTRY_BYTES;
         assert!(waiting_bytes > memory_bytes / 20, "offers could wait, life {life}");
-        assert!(table_bytes + waiting_bytes < memory_bytes, "life {life}");
+        let most = memory_bytes + 100 * ENTRY_BYTES;
+        assert!(table_bytes + waiting_bytes <= most, "life {life}");
         while let Some(job) = seen.job(&mut disk).expect("there is room") {
             seen.worked(job.run()).expect("the disk is well");
             while seen.fresh().is_some() {}

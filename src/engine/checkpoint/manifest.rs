@@ -175,7 +175,8 @@ mod tests {
 
     #[test]
     fn a_newer_format_is_told() {
-        let text = sample().text().replacen("checkpoint 1", "checkpoint 2", 1);
-        assert_eq!(Manifest::parse(text.as_bytes()), Err(Flaw::Newer(2)));
+        let (own, newer) = (format!("checkpoint {FORMAT}"), format!("checkpoint {}", FORMAT + 1));
+        let text = sample().text().replacen(&own, &newer, 1);
+        assert_eq!(Manifest::parse(text.as_bytes()), Err(Flaw::Newer(FORMAT + 1)));
     }
 }

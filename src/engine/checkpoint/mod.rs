@@ -185,7 +185,7 @@ impl Engine {
     fn begin_checkpoint(&mut self) {
         // What can fail comes first: after it the stations only say what is so.
         let disk = self.disk.as_mut();
-        let flushed = self.seen.write(true, disk).and_then(|()| self.frontier.write(true, disk));
+        let flushed = self.seen.write(disk).and_then(|()| self.frontier.write(true, disk));
         if let Err(error) = flushed {
             return self.meet(error);
         }

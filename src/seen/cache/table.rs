@@ -19,13 +19,11 @@
 //! Source: Knuth, The Art of Computer Programming, vol. 3, section 6.4, exercise 13 (Lampson);
 //! Broder, Najork, Wiener 2003, section 6.
 
+use super::super::AHEAD;
 use super::bits::Bits;
 
 /// Bits an entry: its word, and whether it is a head.
 pub(super) const ENTRY_BITS: u64 = 64 + 1;
-
-/// Keys whose memory is asked for at once: more reads than a core has room for.
-pub(super) const AHEAD: usize = 32;
 
 /// The set; at most as many keys as slots.
 #[derive(Clone, Debug)]
@@ -154,14 +152,15 @@ impl Table {
 
     /// Reads what touches of these will read first, [`AHEAD`] of them at most, without a use for
     /// it: no read waits for another key's, so that the core has many under way at once.
-    pub(super) fn fetch(&self, fingerprints: &[u64]) {
-        let (mut sum, mut nexts) = (0, [0; AHEAD]);
-        for (fingerprint, next) in fingerprints.iter().zip(&mut nexts) {
-            let home = self.home(self.key(*fingerprint));
+    pub(super) fn fetch(&self, fingerprints: impl Iterator<Item = u64>) {
+        let (mut sum, mut nexts, mut count) = (0, [0; AHEAD], 0);
+        for (fingerprint, next) in fingerprints.zip(&mut nexts) {
+            let home = self.home(self.key(fingerprint));
             *next = self.next(home);
             sum ^= u64::from(self.heads.has(home));
+            count += 1;
         }
-        for next in nexts.iter().take(fingerprints.len()) {
+        for next in nexts.iter().take(count) {
             sum ^= self.words[*next];
         }
         std::hint::black_box(sum);

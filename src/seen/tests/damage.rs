@@ -139,12 +139,19 @@ fn a_state_that_makes_no_sense_is_told() {
 #[test]
 fn files_that_make_no_sense_are_told() {
     let [keys, waiting] = images();
+    // How many, and what follows.
+    let records = |count: u32, rest: &[u8]| [&count.to_le_bytes(), rest].concat();
     let cases = [
-        (&keys, 0, [7_u64.to_le_bytes(), 7_u64.to_le_bytes()].concat(), "a key twice"),
-        (&keys, 0, vec![1, 2, 3], "less than a key"),
-        (&waiting, 1, vec![0; 7], "less than a fingerprint"),
-        (&waiting, 1, [&[0; 8][..], &[200, 1]].concat(), "a length past the end"),
-        (&waiting, 1, vec![0; 9], "one URL, where there were more"),
+        (&keys, 0, records(2, &[7; 16]), "a key twice"),
+        (&keys, 0, records(1, &[7; 7]), "less than a key"),
+        (&keys, 0, records(u32::MAX, &[7; 16]), "less than its keys"),
+        (&keys, 0, records(1, &[7; 9]), "bytes of a key"),
+        (&keys, 0, vec![1, 2, 3], "less than a number"),
+        (&waiting, 1, records(1, &[0; 7]), "less than a fingerprint"),
+        (&waiting, 1, records(1, &[0; 12]), "one URL, where there were more"),
+        (&waiting, 1, records(10, &[0; 82]), "less than a length"),
+        (&waiting, 1, records(10, &[&[0; 80][..], &[3; 4]].concat()), "a length past the end"),
+        (&waiting, 1, records(10, &[0; 121]), "a byte past the last URL"),
         (&waiting, 0, vec![1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0], "a bucket's frame, too short"),
     ];
     for (image, file, payload, why) in cases {
