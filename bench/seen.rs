@@ -9,14 +9,20 @@
 //! way and one at the end; `seen all [MILLIONS]` runs nine cases up to so many million keys (300),
 //! each in a process of its own; without arguments it runs small, as a test. `unsynced` leaves out
 //! the syncs: what is left is the cost of the processor. `cpu_ns` is user and system time a check.
+//!
+//! `seen lag KEYS MEMORY_MIB URL_BYTES CACHE_LOG2 [unsynced]` asks how long a turn of the loop can
+//! get while jobs run on a side thread: 1,000 offers, as many first-timers at most, what a job has
+//! brought, and the next. Times are by the clock and, as others may have the core, by the thread's
+//! own CPU time; `past_keys` is where counting begins: half of the keys.
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks and makes files")]
 
 use std::hint::black_box;
+use std::sync::mpsc;
 use std::time::{Duration, Instant as Clock};
 use sted::disk::{Disk, Error};
-use sted::os::disk::OsDisk;
-use sted::seen::{AHEAD, Seen, Settings};
+use sted::os::{disk::OsDisk, signal};
+use sted::seen::{AHEAD, Seen, SeenJob, Settings};
 use sted::url::Fingerprint;
 
 /// Offers between two looks at jobs and disk: what some forty pages bring.
@@ -32,12 +38,18 @@ fn main() {
     match words[..] {
         ["all"] => run_all(300),
         ["all", millions] => run_all(number(millions)),
+        ["lag", keys, memory_mib, url_bytes, cache_log2, ..] => {
+            let settings = settings(bytes(memory_mib) << 20, number(cache_log2) as u32);
+            let synced = words.get(5) != Some(&"unsynced");
+            Run::new(settings, bytes(url_bytes), synced).lag(number(keys));
+        }
         [keys, memory_mib, url_bytes, cache_log2, ..] => {
             let settings = settings(bytes(memory_mib) << 20, number(cache_log2) as u32);
             let synced = words.get(4) != Some(&"unsynced");
             Run::new(settings, bytes(url_bytes), synced).go(number(keys));
         }
         _ => {
+            Run::new(settings(1 << 20, 10), 60, false).lag(MILLION / 5);
             Run::new(settings(64 << 20, 18), 60, true).go(MILLION / 5);
             Run::new(settings(1 << 20, 10), 60, false).go(MILLION / 5);
         }
@@ -155,14 +167,15 @@ impl Run {
         let mark_ms = began.elapsed().as_millis();
         let (mut line, len) = (self.line(&seen), seen.len());
         drop(seen);
-        let began = Clock::now();
+        let (began, cpu_began) = (Clock::now(), cpu_time());
         let again = Seen::restore(self.settings.clone(), &mark.state, self.disk.as_mut());
         let restore_ms = began.elapsed().as_millis();
+        let restore_cpu_ms = (cpu_time() - cpu_began).as_millis();
         assert_eq!(again.expect("it was marked just now").len(), len);
         let file_bytes: u64 = mark.files.iter().map(|(_, bytes)| bytes).sum();
         line += &format!(
             ",\"file_bytes\":{file_bytes},\"mark_ms\":{mark_ms},\"restore_ms\":{restore_ms},\
-             \"checksum\":{}",
+             \"restore_cpu_ms\":{restore_cpu_ms},\"checksum\":{}",
             self.checksum
         );
         println!("{{{line}}}");
@@ -171,16 +184,20 @@ impl Run {
     /// What the loop does.
     fn turn(&mut self, seen: &mut Seen) {
         let began = Clock::now();
+        self.offer(seen);
+        self.take(seen, usize::MAX);
+        let time = began.elapsed();
+        self.loop_time += time;
+        self.turn_max = self.turn_max.max(time);
+    }
+
+    fn offer(&mut self, seen: &mut Seen) {
         let mut fingerprints = [Fingerprint(0); TURN as usize];
         fingerprints.iter_mut().for_each(|fingerprint| *fingerprint = self.draw());
         for few in fingerprints.chunks(AHEAD) {
             seen.look_ahead(few);
             few.iter().for_each(|fingerprint| seen.offer(*fingerprint, &self.url));
         }
-        self.take(seen);
-        let time = began.elapsed();
-        self.loop_time += time;
-        self.turn_max = self.turn_max.max(time);
         self.checks += TURN;
     }
 
@@ -207,14 +224,73 @@ impl Run {
             self.jobs += 1;
             let began = Clock::now();
             seen.worked(done).expect("the disk is well");
-            self.take(seen);
+            self.take(seen, usize::MAX);
             self.loop_time += began.elapsed();
         }
-        self.take(seen);
+        self.take(seen, usize::MAX);
     }
 
-    fn take(&mut self, seen: &mut Seen) {
-        while let Some(bytes) = seen.fresh() {
+    /// Turns with jobs on a side thread.
+    fn lag(mut self, keys_max: u64) {
+        let mut seen = Seen::new(self.settings.clone());
+        let (jobs, queue) = mpsc::channel::<SeenJob>();
+        let (answers, done) = mpsc::channel();
+        let side = std::thread::spawn(move || {
+            queue.into_iter().map(SeenJob::run).try_for_each(|done| answers.send(done))
+        });
+        let (mut clock_us, mut cpu_us) = (Vec::new(), Vec::new());
+        let (mut is_out, mut waited) = (false, Duration::ZERO);
+        let began = Clock::now();
+        while self.keys < keys_max || is_out || !seen.is_settled() {
+            let is_over = self.keys >= keys_max;
+            let turn_began = Clock::now();
+            // A loop that has nothing to do, or may not, sleeps until the job is done.
+            let sleeps = is_out && (seen.is_sated() || is_over && !seen.has_fresh());
+            let answer = if sleeps { done.recv().ok() } else { done.try_recv().ok() };
+            if sleeps {
+                waited += turn_began.elapsed();
+            }
+            let (turn_began, cpu_began) = (Clock::now(), signal::thread_cpu_us());
+            if let Some(done) = answer {
+                is_out = false;
+                seen.worked(done).expect("the disk is well");
+            }
+            if !is_over && !seen.is_sated() {
+                self.offer(&mut seen);
+            }
+            self.take(&mut seen, TURN as usize);
+            if is_over {
+                seen.hasten();
+            }
+            if let Some(job) = seen.job(self.disk.as_mut()).expect("there is room") {
+                is_out = true;
+                self.jobs += 1;
+                jobs.send(job).expect("the side thread waits for it");
+            }
+            if self.keys > keys_max / 2 && !is_over {
+                clock_us.push(turn_began.elapsed().as_micros() as u64);
+                cpu_us.push(signal::thread_cpu_us() - cpu_began);
+            }
+        }
+        self.loop_time = began.elapsed() - waited;
+        drop(jobs);
+        side.join().expect("no job panics").expect("all answers were taken");
+        assert_eq!((self.fresh, seen.len() as u64), (self.keys, self.keys), "each key once");
+        println!(
+            "{{{},\"past_keys\":{},\"turns\":{},\"waited_s\":{:.1},\
+             {},{}}}",
+            self.line(&seen),
+            keys_max / 2,
+            clock_us.len(),
+            waited.as_secs_f64(),
+            spread("turn_us", clock_us),
+            spread("turn_cpu_us", cpu_us),
+        );
+    }
+
+    fn take(&mut self, seen: &mut Seen, most: usize) {
+        for _ in 0..most {
+            let Some(bytes) = seen.fresh() else { break };
             self.checksum = self.checksum.rotate_left(7) ^ black_box(bytes).len() as u64;
             self.fresh += 1;
         }
@@ -251,6 +327,14 @@ impl Run {
             peak_mib(),
         )
     }
+}
+
+/// Half of the times are below the first number, 99% below the second; the third is the longest.
+fn spread(name: &str, mut times: Vec<u64>) -> String {
+    times.sort_unstable();
+    let at = |share: f64| times[(share * (times.len() - 1) as f64) as usize];
+    let [half, most, all] = [0.5, 0.99, 1.0].map(at);
+    format!("\"{name}\":{{\"p50\":{half},\"p99\":{most},\"max\":{all}}}")
 }
 
 /// User and system time of this process, in steps of the kernel's clock (10 ms).

@@ -10,7 +10,7 @@
 use super::batch::Part;
 use super::bucket::{Bucket, Reader, Writer};
 use super::round::Bits;
-use super::sort::{self, Entry};
+use super::sort::{self, Sorted};
 use super::table::Segment;
 use crate::disk::Disk;
 use crate::frame;
@@ -32,12 +32,11 @@ impl Founding {
     pub(super) fn run(&mut self, crawl: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
         let keys = self.segments.iter().flat_map(Segment::keys);
         let len = self.segments.iter().map(Segment::len).sum();
-        let entries = sort::firsts(keys, len);
+        let keys = sort::firsts(keys, len).keys;
         let mut writer = Writer::create(self.number, self.serial, crawl, disk)?;
-        for entries in entries.chunks(OWN_KEYS_MAX) {
-            let room = writer.room(entries.len()).iter_mut();
-            room.zip(entries).for_each(|(key, entry)| *key = entry.key);
-            writer.put(entries.len(), disk)?;
+        for keys in keys.chunks(OWN_KEYS_MAX) {
+            writer.room(keys.len()).copy_from_slice(keys);
+            writer.put(keys.len(), disk)?;
         }
         self.new = Some(writer.finish(disk)?);
         Ok(())
@@ -90,10 +89,10 @@ impl Merging {
         let mut entries = sort::firsts(self.part.keys(), self.part.len());
         self.merged = Merged::default();
         if let Some(old) = self.old
-            && entries.len() as u64 * SPARSE < old.keys
+            && entries.keys.len() as u64 * SPARSE < old.keys
         {
             self.drop_known(&mut entries, crawl, disk)?;
-            if entries.is_empty() {
+            if entries.keys.is_empty() {
                 return Ok(());
             }
         }
@@ -109,7 +108,7 @@ impl Merging {
             }
             self.merged.read_bytes += old.bytes;
         }
-        while let count @ 1.. = stream.entries.len().min(OWN_KEYS_MAX) {
+        while let count @ 1.. = stream.keys.len().min(OWN_KEYS_MAX) {
             let used = stream.merge_first(count, &[], writer.room(count + 1));
             writer.put(used, disk)?;
         }
@@ -122,7 +121,7 @@ impl Merging {
     /// Takes out the entries that the old bucket holds, without writing anything.
     fn drop_known(
         &mut self,
-        entries: &mut Vec<Entry>,
+        entries: &mut Sorted,
         crawl: u64,
         disk: &mut dyn Disk,
     ) -> Result<(), frame::Error> {
@@ -131,13 +130,14 @@ impl Merging {
         let (mut kept, mut next) = (0, 0);
         while reader.next(disk)? {
             let last = reader.keys.last().expect("no frame is empty");
-            while let Some(entry) = entries.get(next).copied().filter(|entry| entry.key <= *last) {
-                entries[kept] = entry;
-                kept += usize::from(reader.keys.binary_search(&entry.key).is_err());
+            while let Some(key) = entries.keys.get(next).copied().filter(|key| key <= last) {
+                (entries.keys[kept], entries.places[kept]) = (key, entries.places[next]);
+                kept += usize::from(reader.keys.binary_search(&key).is_err());
                 next += 1;
             }
         }
-        entries.drain(kept..next);
+        entries.keys.drain(kept..next);
+        entries.places.drain(kept..next);
         self.merged.read_bytes += old.bytes;
         Ok(())
     }
@@ -145,8 +145,9 @@ impl Merging {
 
 /// Entries on their way into a bucket.
 struct Stream<'a> {
-    /// Still to come, each key once.
-    entries: &'a [Entry],
+    /// Still to come, each key once; and their places.
+    keys: &'a [u64],
+    places: &'a [u32],
     /// The new ones, and how many are so far.
     firsts: Bits,
     admitted: usize,
@@ -155,15 +156,16 @@ struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// `places` is how many the entries have.
-    fn new(entries: &'a [Entry], places: usize, room: usize) -> Self {
-        Self { entries, firsts: Bits::new(places), admitted: 0, room, dropped: 0 }
+    /// `len` is how many places there are.
+    fn new(entries: &'a Sorted, len: usize, room: usize) -> Self {
+        let Sorted { keys, places } = entries;
+        Self { keys, places, firsts: Bits::new(len), admitted: 0, room, dropped: 0 }
     }
 
     /// How many entries belong before or at the last of `old`.
     fn up_to(&self, old: &[u64]) -> usize {
         let last = old.last().expect("no frame is empty");
-        self.entries.partition_point(|entry| entry.key <= *last)
+        self.keys.partition_point(|key| key <= last)
     }
 
     /// Merges into `out` what belongs there up to the last of `old`; returns how many keys it is.
@@ -175,10 +177,10 @@ impl<'a> Stream<'a> {
     /// they are copied by the eight, and as many as are less count. Without branches on what is
     /// less: that is as good as drawn by lot, and a wrong guess would cost more than all the rest.
     fn merge_first(&mut self, count: usize, old: &[u64], out: &mut [u64]) -> usize {
-        let (entries, rest) = self.entries.split_at(count);
-        self.entries = rest;
+        let (keys, places) = (&self.keys[..count], &self.places[..count]);
+        (self.keys, self.places) = (&self.keys[count..], &self.places[count..]);
         let (mut at, mut used) = (0, 0);
-        for &Entry { key, place } in entries {
+        for (&key, &place) in keys.iter().zip(places) {
             while let Some(many) =
                 old[at..].first_chunk::<LEAP>().filter(|many| many[LEAP - 1] < key)
             {

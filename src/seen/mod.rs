@@ -83,7 +83,7 @@ impl Settings {
         self.memory_bytes / 8 * 7
     }
 
-    /// URLs of a batch that is to be merged: an eighth is left for the next one to begin with.
+    /// URLs of a batch that is to be merged: a sixteenth more is for the next one to begin with.
     fn batch_urls(&self) -> usize {
         let urls = self.memory_bytes / 8 * 6 / ENTRY_BYTES;
         urls.clamp(1, u32::MAX as usize / 2)
@@ -330,15 +330,16 @@ impl Seen {
     /// Whether more waits than there is memory for: offers are better kept back until jobs and the
     /// disk have caught up.
     pub fn is_sated(&self) -> bool {
-        let memory_bytes = self.settings.memory_bytes;
-        // The table has seven eighths; what waits behind it has one, until it gives way.
+        // Of 32 shares the table has 28, what waits behind it one, until it gives way. The rest is
+        // for jobs (a bucket's keys in two orders), and for what the allocator loses.
+        let share = self.settings.memory_bytes / 32;
         let (known_bytes, most) = match &self.known {
             Known::Memory(memory) => {
                 let log_bytes = memory.log.as_ref().map_or(0, Log::waiting_bytes);
-                (memory.table.bytes() + log_bytes, memory_bytes)
+                (memory.table.bytes() + log_bytes, 29 * share)
             }
-            Known::Moving { table, .. } => (table.bytes(), memory_bytes),
-            Known::Disk(_) => (0, memory_bytes / 8 * 7),
+            Known::Moving { table, .. } => (table.bytes(), 29 * share),
+            Known::Disk(_) => (0, 26 * share),
         };
         let batch_bytes = self.batch.as_ref().map_or(0, Batch::memory_bytes);
         let round_bytes = self

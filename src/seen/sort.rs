@@ -5,39 +5,40 @@
 //! says the upper bits of a key, so key and place fit one word; words of one group are in order of
 //! key, then place, when they are in order of size.
 //!
-//! Law: entries come out by key, each key once, with the first of its places. Cost: a scatter of
-//! eight bytes an entry and 16 bytes for each that comes out; 13 ns for each of 390,000 entries, a
-//! third of what the standard's sort takes.
+//! Law: keys come out in order, each once, with the first of its places. Cost: a scatter of eight
+//! bytes a key and 12 bytes of memory; 13 ns for each of 390,000 keys, a third of what the
+//! standard's sort takes.
 
 use super::batch::BUCKET_BITS;
+use std::ops::Range;
 
-/// A key, and which URL of its bucket's part it was first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
-    /// The fingerprint.
-    pub(super) key: u64,
-    /// Place among the keys of the bucket, in order of arrival.
-    pub(super) place: u32,
+/// Keys in order, each once.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Sorted {
+    /// The fingerprints.
+    pub(super) keys: Vec<u64>,
+    /// Of each, where it was first among the keys of the bucket, in order of arrival.
+    pub(super) places: Vec<u32>,
 }
 
-/// Entries that share a group after the first pass, on the average.
+/// Keys that share a group after the first pass, on the average.
 const SHARING: usize = 4;
 /// The first pass tells at most so many bits apart, unless places need the room.
 const BITS_MAX: u32 = 20;
 /// Up to so many are sorted step by step.
 const FEW: usize = 24;
 
-/// How an entry is packed into a word: what is left of its key above, its place below.
+/// How key and place are packed into a word: what is left of the key above, the place below.
 struct Packing {
     /// Upper bits of the key that its bucket and its group say, and most bits of a place.
     known_bits: u32,
     group_bits: u32,
 }
 
-/// The first entry of each key, in order. All `len` keys are of one bucket.
-pub(super) fn firsts(keys: impl Iterator<Item = u64> + Clone, len: usize) -> Vec<Entry> {
+/// The keys in order, each once. All `len` of them are of one bucket.
+pub(super) fn firsts(keys: impl Iterator<Item = u64> + Clone, len: usize) -> Sorted {
     let Some(bucket) = keys.clone().next().map(|key| key >> (u64::BITS - BUCKET_BITS)) else {
-        return Vec::new();
+        return Sorted::default();
     };
     let packing = Packing::of(len);
     let mut ends = vec![0_u32; 1 << packing.group_bits];
@@ -52,15 +53,17 @@ pub(super) fn firsts(keys: impl Iterator<Item = u64> + Clone, len: usize) -> Vec
         words[*at as usize] = key << packing.known_bits | place;
         *at += 1;
     });
-    let mut entries = Vec::with_capacity(len);
+    let mut places = Vec::with_capacity(len);
     let mut from = 0;
     for (group, end) in (0..).zip(ends) {
-        let words = &mut words[from..end as usize];
-        from = end as usize;
-        sort_group(words);
-        packing.unpack(bucket << packing.group_bits | group, words, &mut entries);
+        let to = end as usize;
+        sort_group(&mut words[from..to]);
+        let upper = bucket << packing.group_bits | group;
+        packing.unpack(upper, from..to, &mut words, &mut places);
+        from = to;
     }
-    entries
+    words.truncate(places.len());
+    Sorted { keys: words, places }
 }
 
 impl Packing {
@@ -76,15 +79,17 @@ impl Packing {
         (key << BUCKET_BITS >> 1 >> (u64::BITS - 1 - self.group_bits)) as usize
     }
 
-    /// Appends the first entry of each key of a group; `upper` is what all its keys begin with.
-    fn unpack(&self, upper: u64, words: &[u64], entries: &mut Vec<Entry>) {
+    /// The group in `range` becomes keys, which begin with `upper`, and places. For each key that
+    /// was there again, those that follow move up.
+    fn unpack(&self, upper: u64, range: Range<usize>, words: &mut [u64], places: &mut Vec<u32>) {
         let upper = upper << (u64::BITS - self.known_bits);
-        let places = (1 << self.known_bits) - 1;
+        let mask = (1 << self.known_bits) - 1;
         let mut last = None;
-        for word in words {
-            let rest = word >> self.known_bits;
+        for at in range {
+            let (rest, place) = (words[at] >> self.known_bits, words[at] & mask);
             if last != Some(rest) {
-                entries.push(Entry { key: upper | rest, place: (word & places) as u32 });
+                words[places.len()] = upper | rest;
+                places.push(place as u32);
             }
             last = Some(rest);
         }
@@ -122,11 +127,11 @@ mod tests {
             // All of one bucket.
             let keys: Vec<u64> =
                 (0..count).map(|_| random.below(most) << shift >> BUCKET_BITS | 5 << 58).collect();
-            let entries = (0..).zip(&keys).map(|(place, &key)| Entry { key, place });
-            let mut expected: Vec<Entry> = entries.collect();
+            let mut expected: Vec<(u64, u32)> = keys.iter().copied().zip(0..).collect();
             expected.sort();
-            expected.dedup_by_key(|entry| entry.key);
-            assert_eq!(firsts(keys.iter().copied(), keys.len()), expected, "seed {seed}");
+            expected.dedup_by_key(|entry| entry.0);
+            let Sorted { keys: found, places } = firsts(keys.iter().copied(), keys.len());
+            assert!(found.into_iter().zip(places).eq(expected.iter().copied()), "seed {seed}");
             repeats += usize::from(expected.len() < keys.len());
         }
         assert!(repeats > 10, "{repeats}");

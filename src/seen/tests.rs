@@ -418,7 +418,7 @@ fn it_is_sated_before_memory_runs_out() {
             Known::Moving { .. } | Known::Disk(_) => 0,
         };
         let waiting_bytes = seen.totals().waiting as usize * ENTRY_BYTES;
-        assert!(waiting_bytes > memory_bytes / 20, "offers could wait, life {life}");
+        assert!(waiting_bytes > memory_bytes / 40, "offers could wait, life {life}");
         let most = memory_bytes + 100 * ENTRY_BYTES;
         assert!(table_bytes + waiting_bytes <= most, "life {life}");
         while let Some(job) = seen.job(&mut disk).expect("there is room") {
