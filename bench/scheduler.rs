@@ -6,17 +6,26 @@
 //! server anew. All servers are ready all the time: the hardest case for an order.
 //!
 //! `scheduler POLICY SERVERS DECISIONS` prints one line of JSON; without arguments it runs small,
-//! as a test. `bench/scheduler.sh` runs all sizes and counts instructions.
+//! as a test. `bench/scheduler.sh` runs all sizes and counts instructions. `scheduler engine
+//! SERVERS` makes servers that have no URLs through the engine with the default configuration, and
+//! says what one takes as memory grows from so many to twice as many, all tables counted (the
+//! fingerprint of its URL, too).
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant as Clock};
+use sted::commands::wire;
+use sted::conf::Conf;
+use sted::disk::{Disk, Error};
+use sted::engine::Engine;
 use sted::frontier::policy::{self, Policy};
 use sted::frontier::{Burst, Errand, Frontier, Item, Settings, Visit};
 use sted::quality::Quality;
-use sted::time::Instant;
-use sted::url::UrlRef;
+use sted::seeds::Seed;
+use sted::stats::{Meter, still};
+use sted::time::{Instant, Now};
+use sted::url::{Url, UrlRef};
 
 /// URLs that wait at each server from the start.
 const URLS: u32 = 2;
@@ -33,7 +42,10 @@ fn main() {
             Policy::ALL.into_iter().find(named).expect("bfs, performance, quality, capability");
         let number = |text: &str| text.parse().expect("a number");
         println!("{}", run(policy, number(servers), number(decisions)));
+    } else if let [_, servers] = &arguments[..] {
+        println!("{}", idle(servers.parse().expect("a number")));
     } else {
+        println!("{}", idle(1_000));
         Policy::ALL.into_iter().for_each(|policy| println!("{}", run(policy, 1_000, 5_000)));
     }
 }
@@ -51,8 +63,11 @@ fn run(policy: Policy, servers: u32, decisions: u32) -> String {
         ..Settings::default()
     });
     let before = resident();
+    let mut longest_meet = Duration::ZERO;
     for server in 0..servers {
+        let began = Clock::now();
         with_url(server, |url| frontier.server_of(url));
+        longest_meet = longest_meet.max(began.elapsed());
     }
     let idle = resident();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -79,14 +94,81 @@ fn run(policy: Policy, servers: u32, decisions: u32) -> String {
     let per_server = |to: usize| to.saturating_sub(before) as f64 / f64::from(servers);
     format!(
         "{{\"policy\":\"{}\",\"servers\":{servers},\"decisions\":{decisions},\
-         \"decide_ns\":{:.0},\"file_ns\":{:.0},\"idle_server_bytes\":{:.0},\
+         \"decide_ns\":{:.0},\"file_ns\":{:.0},\"longest_meet_us\":{},\"idle_server_bytes\":{:.0},\
          \"server_with_{URLS}_urls_bytes\":{:.0},\"checksum\":{checksum}}}",
         policy.name(),
         ns(deciding),
         ns(filing),
+        longest_meet.as_micros(),
         per_server(idle),
         per_server(queued),
     )
+}
+
+/// Servers without URLs, as the engine keeps them: their URLs are turned away.
+fn idle(servers: u32) -> String {
+    let text = "[job]\nseeds = [\"http://a.test/\"]\n[identity]\ncontact = \"a@sted.dev\"\n\
+                [scope]\nspan = \"any\"\n[store]\nformat = \"none\"\n";
+    let conf = Conf::parse(text, "bench").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let mut settings = wire::engine(&conf, [7; 16]);
+    settings.keep_no_state();
+    (settings.frontier.urls_max, settings.frontier.servers_max) = (0, usize::MAX);
+    let now = Now::default();
+    let meter = Meter::new(still);
+    let engine = Engine::new(settings, &[], Box::new(Nowhere), meter, now);
+    let mut engine = engine.expect("sound settings");
+    let mut grown = [0_usize; 2];
+    for (half, grown) in (0..).zip(&mut grown) {
+        for server in half * servers..(half + 1) * servers {
+            let url = with_url(server, |url| Url::parse(url.as_str()).expect("canonical"));
+            engine.seed(now, &Seed { url, line: 1 });
+        }
+        *grown = resident();
+    }
+    assert_eq!(engine.frontier().servers(), 2 * servers as usize);
+    let bytes = grown[1].saturating_sub(grown[0]) as f64 / f64::from(servers);
+    format!("{{\"servers\":{servers},\"idle_server_bytes_in_engine\":{bytes:.0}}}")
+}
+
+/// A disk that keeps nothing.
+struct Nowhere;
+
+impl Disk for Nowhere {
+    fn append(&mut self, _: &str, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn read_at(&mut self, _: &str, _: u64, _: &mut [u8]) -> Result<usize, Error> {
+        Ok(0)
+    }
+
+    fn len(&mut self, _: &str) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
+    fn sync(&mut self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn truncate(&mut self, _: &str, _: u64) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn rename(&mut self, _: &str, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn remove(&mut self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn list(&mut self, _: &str) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn handle(&self) -> Box<dyn Disk> {
+        Box::new(Self)
+    }
 }
 
 /// Decisions, counted by themselves.

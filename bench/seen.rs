@@ -250,7 +250,7 @@ impl Run {
             if sleeps {
                 waited += turn_began.elapsed();
             }
-            let (turn_began, cpu_began) = (Clock::now(), signal::thread_cpu_us());
+            let (turn_began, cpu_began) = (Clock::now(), signal::thread_cpu_ns());
             if let Some(done) = answer {
                 is_out = false;
                 seen.worked(done).expect("the disk is well");
@@ -269,7 +269,7 @@ impl Run {
             }
             if self.keys > keys_max / 2 && !is_over {
                 clock_us.push(turn_began.elapsed().as_micros() as u64);
-                cpu_us.push(signal::thread_cpu_us() - cpu_began);
+                cpu_us.push((signal::thread_cpu_ns() - cpu_began) / 1_000);
             }
         }
         self.loop_time = began.elapsed() - waited;

@@ -47,6 +47,8 @@ pub enum Role {
     Segment = 5,
     /// The stream of discovered URLs, for studies.
     Trace = 6,
+    /// Rules of robots.txt files, by server.
+    Rules = 7,
 }
 
 impl Role {
@@ -58,6 +60,7 @@ impl Role {
             Self::Bucket => "a bucket of fingerprints",
             Self::Segment => "a segment of queues",
             Self::Trace => "a trace",
+            Self::Rules => "a segment of robots.txt rules",
         }
     }
 }

@@ -16,6 +16,7 @@ use plan::Plan;
 use stand::{Outcome, Sabotage, run};
 use std::fs;
 use std::path::Path;
+use sted::engine::settings::Settings;
 
 /// Seeds that failed once, and what was wrong.
 const REGRESSIONS: &[(u64, &str)] = &[
@@ -74,6 +75,18 @@ fn two_runs_of_a_seed_are_the_same_to_the_byte() {
         cut_short += first.cut_short;
     }
     assert!(cut_short > 4, "{cut_short} processes did not come to the end");
+}
+
+/// Rules of robots.txt files that memory has no room for are read from the disk, by processes that
+/// wrote them and by later ones; the judge holds every request to them.
+#[test]
+fn rules_come_back_from_the_disk() {
+    let wants = |engine: &Settings| engine.robots.obey && engine.robots_bytes_max < 1_000;
+    let seeds = (1..=60).filter(|seed| wants(&Plan::of(*seed).crawl.engine));
+    let outcomes: Vec<_> = seeds.map(|seed| run(&Plan::of(seed), Sabotage::None, false)).collect();
+    assert!(outcomes.iter().all(|outcome| outcome.verdict.is_ok()));
+    let read: Vec<u64> = outcomes.iter().map(|outcome| outcome.rules_read).collect();
+    assert!(read.iter().sum::<u64>() > 3, "{read:?}");
 }
 
 /// A disk that lies, a crawler that forgets or hurries, an archive that lacks something: each is

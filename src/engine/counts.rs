@@ -21,6 +21,8 @@ pub struct Counts {
     pub requests: u64,
     /// robots.txt files asked for.
     pub robots: u64,
+    /// Rules of robots.txt files that were read back from the disk.
+    pub rules_read: u64,
     /// Bytes received, after TLS.
     pub received_bytes: u64,
     /// Bytes sent, before TLS.

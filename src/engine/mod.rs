@@ -39,6 +39,7 @@ mod remember;
 mod replay;
 mod resume;
 mod robots;
+mod rules;
 mod settle;
 mod site;
 mod trace;
@@ -47,7 +48,7 @@ mod visit;
 use crate::disk::Disk;
 use crate::dns::Names;
 use crate::frame;
-use crate::frontier::{Frontier, ServerId};
+use crate::frontier::{Frontier, ServerId, ServerState};
 use crate::http::request::Fixed;
 use crate::rating::Rating;
 use crate::seeds::Seed;
@@ -73,8 +74,9 @@ pub use pause::Trouble;
 use pause::Pause;
 use pool::Pool;
 use replay::Replays;
+use rules::Shelf;
 use settings::Settings;
-use site::Site;
+use site::Sites;
 use std::collections::VecDeque;
 use std::fmt;
 use trace::Trace;
@@ -88,13 +90,11 @@ pub struct Engine {
     disk: Box<dyn Disk>,
     actions: VecDeque<Action>,
     conns: Conns,
-    sites: Vec<Site>,
+    sites: Sites,
     frontier: Frontier,
     names: Names,
-    /// Servers whose rules are known, oldest first, with the number of these rules, and the bytes
-    /// that all rules take.
-    rules: VecDeque<(ServerId, u32)>,
-    rules_bytes: usize,
+    /// Rules of robots.txt files, in memory and on disk.
+    rules: Shelf,
     /// Servers under visit whose name is being looked up.
     resolving: usize,
     seen: Seen,
@@ -247,9 +247,8 @@ impl Engine {
             meter,
             disk,
             actions: VecDeque::new(),
-            sites: Vec::new(),
-            rules: VecDeque::new(),
-            rules_bytes: 0,
+            sites: Sites::default(),
+            rules: Shelf::new(settings.state.crawl),
             resolving: 0,
             scope,
             request,
@@ -400,6 +399,8 @@ impl Engine {
         self.sync_store();
         self.meter.back(stage);
         self.expire_checkpoint();
+        let frontier = &self.frontier;
+        self.sites.tidy(self.now.at, |id| frontier.server(id).state == ServerState::Idle);
     }
 
     /// Ends the crawl: open replies may finish, nothing new is asked for.
@@ -572,9 +573,7 @@ impl Engine {
     /// The server of a URL, with its side table.
     fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
         let id = self.frontier.server_of(url);
-        if id.index() == self.sites.len() {
-            self.sites.push(Site::new(url));
-        }
+        self.sites.reach(id);
         id
     }
 

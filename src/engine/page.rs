@@ -441,11 +441,11 @@ impl Engine {
             found_as: found.letter,
             via,
         };
-        self.server_of(url);
-        match self.frontier.add(url, item, self.now.at) {
+        let id = self.server_of(url);
+        match self.frontier.add_to(id, item, self.now.at) {
             Added::Queued(_) => {}
             Added::Retired(id, why, item) => {
-                let outcome = self.sites[id.index()].retired_as;
+                let outcome = self.sites.look(id).retired_as();
                 let outcome = outcome.unwrap_or(super::outcome::Outcome::ServerRetired(why));
                 self.note_unsent(id, &item, outcome);
             }

@@ -96,6 +96,7 @@ impl Engine {
         let written = self.store.try_again(disk).map_err(Trouble::from);
         let written = written.and_then(|()| Ok(self.seen.write(disk)?));
         let written = written.and_then(|()| Ok(self.frontier.write(true, disk)?));
+        let written = written.and_then(|()| Ok(self.rules.write(true, disk)?));
         match written {
             Ok(()) => {
                 self.pause = None;

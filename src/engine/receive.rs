@@ -145,7 +145,7 @@ impl Engine {
             return self.hang_up(slot);
         }
         if turn.was_deep {
-            conn.pipeline.swapped(&mut self.sites[id.index()].learnt);
+            conn.pipeline.swapped(&mut self.sites.at(id).learnt);
         }
         self.hang_up(slot);
         self.finish_visit(id, &turn);
@@ -214,7 +214,7 @@ impl Engine {
         if self.is_swapped(slot) {
             let id = self.conns.look(slot).server;
             let conn = self.conns.at(slot);
-            conn.pipeline.swapped(&mut self.sites[id.index()].learnt);
+            conn.pipeline.swapped(&mut self.sites.at(id).learnt);
             self.counts.swaps += 1;
             return self.lost(slot, Some(Outcome::Swapped), Close::Ours);
         }
@@ -228,7 +228,7 @@ impl Engine {
             keep_max: head.keep_max,
             body_bytes: conn.reader.payload_bytes(),
         };
-        let learnt = &mut self.sites[conn.server.index()].learnt;
+        let learnt = &mut self.sites.at(conn.server).learnt;
         conn.pipeline.replied(learnt, &self.settings.pipeline, &reply);
         conn.turn.replies += 1;
         conn.turn.response_time += now.since(conn.since);
@@ -311,7 +311,7 @@ impl Engine {
             Phase::Connecting | Phase::Securing => self.never_stood(slot, reason),
             Phase::Parked { .. } => {
                 let conn = self.conns.at(slot);
-                let learnt = &mut self.sites[conn.server.index()].learnt;
+                let learnt = &mut self.sites.at(conn.server).learnt;
                 conn.pipeline.closed(learnt, &self.settings.pipeline, Close::Ended, false);
                 self.forget(slot);
             }
@@ -354,7 +354,7 @@ impl Engine {
     pub(super) fn lost(&mut self, slot: u32, outcome: Option<Outcome>, how: Close) {
         let conn = self.conns.at(slot);
         let (id, has_begun) = (conn.server, conn.has_begun());
-        let learnt = &mut self.sites[id.index()].learnt;
+        let learnt = &mut self.sites.at(id).learnt;
         let leftover = conn.pipeline.closed(learnt, &self.settings.pipeline, how, has_begun);
         let mut flight = std::mem::take(&mut conn.flight);
         if leftover.blames_head
@@ -384,7 +384,7 @@ impl Engine {
     /// A request that got no answer goes back to where it was.
     fn unsend(&mut self, id: crate::frontier::ServerId, fetch: Fetch) {
         match fetch.item.errand {
-            Errand::Robots(of, 0) if of == id => self.sites[of.index()].robots_again(),
+            Errand::Robots(of, 0) if of == id => self.robots_again(of),
             _ => self.frontier.give_back(id, fetch.item),
         }
     }

@@ -105,7 +105,7 @@ impl Engine {
         let attempt = Attempt { fetch, reply, head, outcome };
         let mut receipt = None;
         if aside.is_last && self.framing_wanted && attempt.is_kept() {
-            let authority = &self.sites[conn.server.index()].authority;
+            let authority = self.frontier.origin(conn.server).authority();
             self.request_bytes.clear();
             self.request.write_get(&mut self.request_bytes, &fetch.item.target, authority);
             let capture = attempt.capture(conn, &self.request_bytes);

@@ -57,7 +57,9 @@ impl Engine {
         if self.pause.is_some() || self.trouble.is_some() {
             return;
         }
-        if let Err(error) = self.frontier.write(false, self.disk.as_mut()) {
+        let disk = self.disk.as_mut();
+        let written = self.frontier.write(false, disk).and_then(|()| self.rules.write(false, disk));
+        if let Err(error) = written {
             return self.meet(error);
         }
         if let Some(job) = self.frontier.job(self.disk.as_ref()) {
@@ -74,7 +76,7 @@ impl Engine {
 
     /// What the URLs of a server that was given up come to.
     fn given_up_as(&self, id: ServerId) -> Outcome {
-        let told = self.sites[id.index()].retired_as;
+        let told = self.sites.look(id).retired_as();
         told.unwrap_or_else(|| match self.frontier.server(id).state {
             ServerState::Retired(why) => Outcome::ServerRetired(why),
             state => unreachable!("a server that is {state:?} was not given up"),

@@ -9,7 +9,7 @@
 use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
 use super::settings::Settings;
-use super::site::{Known, Site};
+use super::site::{Known, Robots, Site};
 use super::{Engine, Error};
 use crate::codec::Take;
 use crate::disk::Disk;
@@ -133,6 +133,7 @@ impl Engine {
         let disk = disk.as_mut();
         let end = found.bytes_of(name);
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
+        self.rules.restore(&found.files, disk)?;
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();
         while let Some(frame) = reader.next(disk)? {
@@ -151,8 +152,8 @@ impl Engine {
             taken.map_err(|flaw| reader.damage(offset, flaw))?;
             offset = reader.offset();
         }
-        let ended =
-            self.frontier.restored(found.clean, now).and_then(|()| self.side_tables(&sites));
+        let ended = self.frontier.restored(found.clean, now);
+        let ended = ended.and_then(|()| self.side_tables(&sites, found.clean));
         ended.map_err(|flaw| reader.damage(offset, flaw).into())
     }
 
@@ -182,24 +183,30 @@ impl Engine {
         Ok(())
     }
 
-    /// The side table of every server: what its origin says, and what was known of it.
-    fn side_tables(&mut self, known: &[(usize, Vec<u8>)]) -> Result<(), Flaw> {
+    /// The side table of every server of which something was known.
+    fn side_tables(&mut self, known: &[(usize, Vec<u8>)], was_clean: bool) -> Result<(), Flaw> {
         for index in 0..self.frontier.servers() {
             let id = ServerId::from_index(index);
-            let origin = format!("{}/", self.frontier.origin(id).as_str());
-            let url = UrlRef::from_canonical(origin.as_bytes()).ok_or(Flaw::Senseless)?;
-            let mut site = Site::new(url);
-            site.rests(self.now.at, self.frontier.server(id).due);
-            self.sites.push(site);
+            self.sites.reach(id);
+            let due = self.frontier.server(id).due;
+            if was_clean && due > self.now.at {
+                self.sites.at(id).rests(self.now.at, due);
+            }
         }
         for (number, bytes) in known {
-            let site = self.sites.get_mut(*number).ok_or(Flaw::Senseless)?;
-            site.decode(&mut Take::new(bytes), self.settings.robots.ttl, self.now)?;
-            let rules_bytes = site.known_rules_bytes();
-            if rules_bytes > 0 {
-                let id = ServerId::from_index(*number);
-                self.keep_rules_within(id, rules_bytes);
+            if *number >= self.sites.len() {
+                return Err(Flaw::Senseless);
             }
+            let id = ServerId::from_index(*number);
+            let site = self.sites.at(id);
+            site.decode(&mut Take::new(bytes), self.settings.robots.ttl, self.now)?;
+            let mut robots = std::mem::take(&mut site.robots);
+            if let Robots::OnDisk(place, until) = robots
+                && !self.rules.retain(place, until)?
+            {
+                robots = Robots::Unknown;
+            }
+            self.set_robots(id, robots);
         }
         Ok(())
     }
@@ -211,12 +218,16 @@ impl Engine {
         let crawl_delay = Some(self.settings.robots.crawl_delay_max).filter(|_| obeys);
         let until = self.now.at + self.settings.frontier.full_rest(crawl_delay);
         self.frontier.keep_new_quiet(until);
+        self.sites.begin_again(self.now.at, until);
         for index in 0..self.sites.len() {
             let id = ServerId::from_index(index);
-            if obeys && self.sites[index].known(self.now.at) != Known::Rules {
+            if obeys && self.sites.look(id).known(self.now.at) != Known::Rules {
                 self.frontier.snooze(id, until, self.now.at);
             }
-            self.sites[index].rests(self.now.at, self.frontier.server(id).due);
+            let due = self.frontier.server(id).due;
+            if self.sites.look(id).due() != due {
+                self.sites.at(id).rests(self.now.at, due);
+            }
         }
     }
 

@@ -4,22 +4,12 @@ use super::Engine;
 use super::fetch::{Fetch, Reply};
 use super::outcome::Outcome;
 use super::record::Aside;
-use super::site::{ELSEWHERE_MAX, Known, Robots, Site};
+use super::site::{ELSEWHERE_MAX, Known, Robots};
 use crate::frontier::{Added, Errand, Item, Retirement, ServerId};
 use crate::http::coding::{Codings, DecodeLimits, Decoder, State};
 use crate::quality::Quality;
 use crate::robots::{Meaning, Rules, SIZE_BYTES_MAX, meaning};
 use crate::url::{Batch, UrlRef, canon::Joiner};
-use std::rc::Rc;
-
-impl Site {
-    /// The request for robots.txt got no answer: it is to be asked again.
-    pub(super) fn robots_again(&mut self) {
-        if matches!(self.robots, Robots::Asked) {
-            self.robots = Robots::Unknown;
-        }
-    }
-}
 
 impl Engine {
     /// Whether the rules of a server are known.
@@ -28,21 +18,33 @@ impl Engine {
             return Known::Rules;
         }
         let now = self.now.at;
-        if self.sites[id.index()].robots_elsewhere().is_some_and(|until| until <= now) {
+        if self.sites.look(id).robots_elsewhere().is_some_and(|until| until <= now) {
             self.still_elsewhere(id);
         }
-        self.sites[id.index()].known(now)
+        match self.sites.look(id).known(now) {
+            // The crawl is about to end: nothing is asked for.
+            Known::Rules if !self.unshelve(id) => Known::Pending,
+            known => known,
+        }
+    }
+
+    /// The request for robots.txt got no answer: it is to be asked again.
+    pub(super) fn robots_again(&mut self, of: ServerId) {
+        if matches!(self.sites.look(of).robots, Robots::Asked) {
+            self.set_robots(of, Robots::Unknown);
+        }
     }
 
     /// The other server has not answered for long: its errand goes on, but not for ever.
     fn still_elsewhere(&mut self, id: ServerId) {
-        let site = &mut self.sites[id.index()];
+        let site = self.sites.at(id);
         site.robots_tries = site.robots_tries.saturating_add(1);
-        site.robots = if site.robots_tries > self.settings.retries.url_retries_max {
+        let robots = if site.robots_tries > self.settings.retries.url_retries_max {
             Robots::Unreachable(self.now.at + self.settings.robots.ttl)
         } else {
             Robots::Elsewhere(self.now.at + ELSEWHERE_MAX)
         };
+        self.set_robots(id, robots);
     }
 
     /// The fetch of a robots.txt, for the server `of`, has its outcome.
@@ -97,7 +99,7 @@ impl Engine {
         self.counts.uncount(outcome);
         reply.release(&mut self.pool);
         if hops == 0 {
-            self.sites[of.index()].robots_again();
+            self.robots_again(of);
         } else {
             let id = self.conns.look(slot).server;
             self.frontier.give_back(id, fetch.item);
@@ -132,52 +134,20 @@ impl Engine {
     fn robots_known(&mut self, of: ServerId, rules: Rules) {
         let settings = self.settings.robots;
         let delay = rules.crawl_delay();
-        let site = &mut self.sites[of.index()];
+        let site = self.sites.at(of);
         let waits = site.robots_elsewhere().is_some();
-        let bytes = rules.size_bytes();
-        site.robots = Robots::Rules(Rc::new(rules), self.now.at + settings.ttl);
-        site.robots_tries = 0;
-        site.robots_failing_since = None;
+        site.robots_told();
+        self.set_robots(of, Robots::of(rules, self.now.at + settings.ttl));
         self.frontier.set_crawl_delay(of, delay, self.now.at);
-        self.keep_rules_within(of, bytes);
         if delay.is_some_and(|delay| delay > settings.crawl_delay_max) {
             let why = Retirement::CrawlDelay;
-            self.sites[of.index()].hopeless = Some((why, Outcome::ServerRetired(why)));
+            self.sites.at(of).set_hopeless(why, Outcome::ServerRetired(why));
             if !self.is_visited(of) {
                 self.retire_if_hopeless(of);
             }
         } else if waits {
-            let due = self.sites[of.index()].due();
+            let due = self.sites.look(of).due();
             self.frontier.rouse(of, due, self.now.at);
-        }
-    }
-
-    /// Rules are kept within their budget: the oldest go first, but not those of a server that is
-    /// being visited. A server's older entry in the line counts for nothing.
-    pub(super) fn keep_rules_within(&mut self, of: ServerId, bytes: usize) {
-        let site = &mut self.sites[of.index()];
-        self.rules_bytes = self.rules_bytes - site.rules_bytes + bytes;
-        site.rules_bytes = bytes;
-        site.rules_number += 1;
-        self.rules.push_back((of, site.rules_number));
-        for _ in 0..self.rules.len() {
-            let over = self.rules_bytes > self.settings.robots_bytes_max;
-            let Some(&(id, number)) = self.rules.front() else { break };
-            let stale = self.sites[id.index()].rules_number != number;
-            if !over && !stale {
-                break;
-            }
-            self.rules.pop_front();
-            if stale {
-                continue;
-            }
-            if self.is_visited(id) {
-                self.rules.push_back((id, number));
-            } else {
-                let site = &mut self.sites[id.index()];
-                self.rules_bytes -= std::mem::take(&mut site.rules_bytes);
-                site.forget_rules();
-            }
         }
     }
 
@@ -188,8 +158,8 @@ impl Engine {
     pub(super) fn robots_unreachable(&mut self, of: ServerId) -> Option<crate::time::Instant> {
         let now = self.now.at;
         let settings = self.settings.robots;
-        let site = &mut self.sites[of.index()];
-        let since = *site.robots_failing_since.get_or_insert(now);
+        let site = self.sites.at(of);
+        let since = site.robots_fails(now);
         if now.since(since) >= settings.unreachable_max {
             self.robots_known(of, Rules::allow_all());
             return None;
@@ -200,10 +170,10 @@ impl Engine {
         // Never before the rest that is owed.
         let until = if again { (now + settings.retry_wait).max(site.due()) } else { site.due() };
         if again {
-            site.robots = Robots::Unknown;
+            self.set_robots(of, Robots::Unknown);
         } else {
-            site.robots = Robots::Unreachable(now + settings.ttl);
             site.robots_tries = 0;
+            self.set_robots(of, Robots::Unreachable(now + settings.ttl));
         }
         if waits {
             self.frontier.rouse(of, until, now);
@@ -248,14 +218,14 @@ impl Engine {
         };
         let until = self.now.at + ELSEWHERE_MAX;
         let server = self.server_of(url);
-        self.sites[of.index()].robots =
-            if server == of { Robots::Asked } else { Robots::Elsewhere(until) };
+        let robots = if server == of { Robots::Asked } else { Robots::Elsewhere(until) };
+        self.set_robots(of, robots);
         let added = self.frontier.add(url, item, self.now.at);
         if !matches!(added, Added::Queued(_)) {
             self.robots_unreachable(of);
-        } else if self.sites[server.index()].robots_elsewhere().is_some() && server != of {
+        } else if self.sites.look(server).robots_elsewhere().is_some() && server != of {
             // It sleeps until its own file is told elsewhere: this errand need not wait for that.
-            let due = self.sites[server.index()].due();
+            let due = self.sites.look(server).due();
             self.frontier.rouse(server, due, self.now.at);
         }
     }

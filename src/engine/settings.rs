@@ -50,7 +50,8 @@ pub struct Settings {
     pub fingerprint_key: [u8; 16],
     /// Bytes of replies held at once; beyond, connections are paused.
     pub held_bytes_max: usize,
-    /// Bytes of robots.txt rules kept; the oldest go first and are asked for again.
+    /// Bytes of robots.txt rules in memory; past it those unused for longest go to the disk, or are
+    /// asked for again if nothing is kept.
     pub robots_bytes_max: usize,
     /// Bytes of pages worked on in one turn.
     pub turn_bytes_max: usize,

@@ -26,7 +26,7 @@ impl Engine {
         self.counts.outcome(outcome);
         log::trace!("{}: {}", fetch.url, outcome.name());
         if !connection_lost && outcome.verdict().server == ServerFate::Fine {
-            self.sites[id.index()].recovers();
+            self.sites.at(id).recovers();
         }
         let mut turn = self.conns.look(slot).turn;
         let before = turn.not_before;

@@ -1,58 +1,163 @@
-//! What the engine knows of a server beside its queue: where it is, what its robots.txt says, how
-//! its connections behave. Side tables by [`ServerId`](crate::frontier::ServerId), so that the
-//! stations that own these facts stay strangers.
+//! What the engine knows of a server beside its queue: what its robots.txt says, how its
+//! connections behave. Side tables by [`ServerId`], so that the stations that own these facts stay
+//! strangers.
+//!
+//! A server that has had no URLs for an hour and of which nothing is known that outlives a run
+//! gives its table up: some are looked at in each turn.
+//!
+//! Cost: four bytes for a server that was never visited, 84 for one that was; what is rarely known
+//! of one, and its rules, apart.
 
 use super::outcome::Outcome;
+use super::rules::{Held, Place};
 use crate::codec::{Put, Short, Take};
-use crate::frontier::Retirement;
+use crate::frontier::{Retirement, ServerId};
 use crate::http::pipeline::Learnt;
 use crate::robots::Rules;
 use crate::stats::Histogram;
+use crate::table::Table;
 use crate::time::{Instant, Now, UnixTime};
-use crate::url::UrlRef;
-use std::rc::Rc;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+/// The side tables of all servers.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    /// Where that of each server is, and 1; nothing if there is nothing to say.
+    places: Table<Option<NonZeroU32>>,
+    sites: Table<Site>,
+    /// Those that are nobody's.
+    free: Vec<NonZeroU32>,
+    /// The server to be looked at next.
+    next: usize,
+    /// That of a server that this run has not visited.
+    stranger: Site,
+    /// That of one which no earlier run knew either.
+    newcomer: Site,
+    /// Servers known to earlier runs.
+    known: usize,
+}
+
+impl Sites {
+    /// Servers told of so far.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// A server has come to be known.
+    pub(super) fn reach(&mut self, id: ServerId) {
+        while self.places.len() <= id.index() {
+            self.places.push(None);
+        }
+    }
+
+    /// Servers known so far were known to earlier runs; whoever has no table yet owes a rest from
+    /// now until then.
+    pub(super) fn begin_again(&mut self, now: Instant, due: Instant) {
+        self.known = self.len();
+        self.stranger.rests(now, due);
+    }
+
+    /// What is known of a server.
+    pub(super) fn look(&self, id: ServerId) -> &Site {
+        match self.places[id.index()] {
+            Some(place) => &self.sites[place.get() as usize - 1],
+            None if id.index() < self.known => &self.stranger,
+            None => &self.newcomer,
+        }
+    }
+
+    /// The same, to be changed: from here on there is something to say of it.
+    pub(super) fn at(&mut self, id: ServerId) -> &mut Site {
+        let place = match self.places[id.index()] {
+            Some(place) => place.get(),
+            None => {
+                let rest = self.look(id).rest;
+                let place = self.free.pop().unwrap_or_else(|| {
+                    self.sites.push(Site::default());
+                    let place = u32::try_from(self.sites.len()).ok().and_then(NonZeroU32::new);
+                    place.expect("fewer than 2^32 servers")
+                });
+                self.sites[place.get() as usize - 1].rest = rest;
+                self.places[id.index()] = Some(place);
+                place.get()
+            }
+        };
+        &mut self.sites[place as usize - 1]
+    }
+
+    /// Looks at some more servers: tables that say nothing of one that is idle are given up.
+    pub(super) fn tidy(&mut self, now: Instant, is_idle: impl Fn(ServerId) -> bool) {
+        for _ in 0..TIDIED.min(self.places.len()) {
+            self.next = if self.next < self.places.len() { self.next } else { 0 };
+            let id = ServerId::from_index(self.next);
+            self.next += 1;
+            if let Some(place) = self.places[id.index()]
+                && is_idle(id)
+            {
+                let site = &mut self.sites[place.get() as usize - 1];
+                if site.is_spent(now) {
+                    *site = Site::default();
+                    self.places[id.index()] = None;
+                    self.free.push(place);
+                }
+            }
+        }
+    }
+}
+
+/// Servers looked at in a turn.
+const TIDIED: usize = 32;
+/// A server is idle for long when its last visit was so long ago.
+const IDLE: Duration = Duration::from_secs(3_600);
+
 /// Facts of one server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Site {
-    pub(super) host: Box<str>,
-    /// `host[:port]`, as the Host field has it.
-    pub(super) authority: Box<str>,
-    pub(super) port: u16,
-    pub(super) https: bool,
     pub(super) robots: Robots,
-    /// Failed tries to get robots.txt.
-    pub(super) robots_tries: u8,
-    /// Bytes of its rules, and how often they have been set.
-    pub(super) rules_bytes: usize,
-    pub(super) rules_number: u32,
-    /// Since when robots.txt could not be had.
-    pub(super) robots_failing_since: Option<Instant>,
+    /// End of the last visit, and the instant before which no other may begin.
+    rest: (Instant, Instant),
+    rare: Option<Box<Rare>>,
     pub(super) learnt: Learnt,
-    /// Slot of its one connection, open or being set up.
-    pub(super) conn: Option<u32>,
+    /// Slot of its one connection, open or being set up, and 1.
+    conn: Option<NonZeroU32>,
     /// Failed visits in a row.
     pub(super) failures: u8,
+    /// Failed tries to get robots.txt.
+    pub(super) robots_tries: u8,
+    /// Its rules have been asked since they were last looked at.
+    pub(super) rules_used: bool,
+    /// It is in the line of those whose rules are in memory.
+    pub(super) rules_listed: bool,
+}
+
+/// What is known of few servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rare {
+    /// Since when robots.txt could not be had.
+    robots_failing_since: Option<Instant>,
     /// To be given up when its visit ends: why, and what its URLs come to.
-    pub(super) hopeless: Option<(Retirement, Outcome)>,
+    hopeless: Option<(Retirement, Outcome)>,
     /// Given up: what its URLs come to.
-    pub(super) retired_as: Option<Outcome>,
-    /// End of the last visit, and the instant before which no other may begin.
-    rest: Option<(Instant, Instant)>,
+    retired_as: Option<Outcome>,
 }
 
 /// What is known of a robots.txt.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Robots {
     /// Nothing.
+    #[default]
     Unknown,
     /// It has been asked for on this server.
     Asked,
     /// A redirect led to another server, which has been asked; not to be waited for longer.
     Elsewhere(Instant),
+    /// It forbids nothing, until it is to be asked for again.
+    Open(Instant),
     /// Its rules, until they are to be asked for again.
-    Rules(Rc<Rules>, Instant),
+    Rules(Box<Held>, Instant),
+    /// The same, on disk.
+    OnDisk(Place, Instant),
     /// It can't be had: nothing may be fetched, until it is to be asked for again.
     Unreachable(Instant),
 }
@@ -69,58 +174,114 @@ pub(super) enum Known {
 }
 
 impl Site {
-    pub(super) fn new(url: UrlRef<'_>) -> Self {
-        Self {
-            host: url.host().into(),
-            authority: url.authority().into(),
-            port: url.port(),
-            https: url.is_https(),
-            robots: Robots::Unknown,
-            robots_tries: 0,
-            rules_bytes: 0,
-            rules_number: 0,
-            robots_failing_since: None,
-            learnt: Learnt::default(),
-            conn: None,
-            failures: 0,
-            hopeless: None,
-            retired_as: None,
-            rest: None,
-        }
-    }
-
     /// Where robots.txt stands now.
-    pub(super) fn known(&mut self, now: Instant) -> Known {
+    pub(super) fn known(&self, now: Instant) -> Known {
         match self.robots {
-            Robots::Rules(_, until) | Robots::Unreachable(until) if until > now => Known::Rules,
+            Robots::Open(until)
+            | Robots::Rules(_, until)
+            | Robots::OnDisk(_, until)
+            | Robots::Unreachable(until)
+                if until > now =>
+            {
+                Known::Rules
+            }
             Robots::Asked => Known::Pending,
             Robots::Elsewhere(until) if until > now => Known::Pending,
             _ => Known::Unknown,
         }
     }
 
-    /// It has answered: what went wrong before is over.
-    pub(super) fn recovers(&mut self) {
-        self.failures = 0;
-        self.hopeless = self.hopeless.filter(|(why, _)| *why != Retirement::Failures);
+    /// Whether nothing is lost without it: its last visit was long ago, and what is known of it is
+    /// over, or would not outlive this run.
+    fn is_spent(&self, now: Instant) -> bool {
+        let (ended, due) = self.rest;
+        let asks_again = match self.robots {
+            Robots::Unknown => true,
+            Robots::Open(until) | Robots::OnDisk(_, until) | Robots::Unreachable(until) => {
+                until <= now
+            }
+            Robots::Asked | Robots::Elsewhere(_) | Robots::Rules(..) => false,
+        };
+        asks_again
+            && due.max(ended + IDLE) <= now
+            && (self.conn, self.failures, self.robots_tries) == (None, 0, 0)
+            && self.rare.is_none()
+            && !self.rules_listed
+            && self.learnt.worth_keeping() == Learnt::default().worth_keeping()
     }
 
-    /// Forgets the rules of a server to make room; they will be asked for again.
-    pub(super) fn forget_rules(&mut self) {
-        if matches!(self.robots, Robots::Rules(..)) {
-            self.robots = Robots::Unknown;
+    /// Slot of its one connection, open or being set up.
+    pub(super) fn conn(&self) -> Option<u32> {
+        self.conn.map(|slot| slot.get() - 1)
+    }
+
+    pub(super) fn set_conn(&mut self, slot: Option<u32>) {
+        self.conn = slot.and_then(|slot| NonZeroU32::new(slot + 1));
+    }
+
+    /// To be given up when its visit ends.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.hopeless.is_some())
+    }
+
+    /// It is to be given up when its visit ends: why, and what its URLs come to.
+    pub(super) fn set_hopeless(&mut self, why: Retirement, outcome: Outcome) {
+        self.change_rare(|rare| rare.hopeless = Some((why, outcome)));
+    }
+
+    /// Why it is to be given up, if it is.
+    pub(super) fn take_hopeless(&mut self) -> Option<(Retirement, Outcome)> {
+        self.rare.as_ref()?.hopeless?;
+        self.change_rare(|rare| rare.hopeless.take())
+    }
+
+    /// Given up: what its URLs come to.
+    pub(super) fn retired_as(&self) -> Option<Outcome> {
+        self.rare.as_ref()?.retired_as
+    }
+
+    pub(super) fn set_retired(&mut self, outcome: Outcome) {
+        self.change_rare(|rare| rare.retired_as = Some(outcome));
+    }
+
+    /// It could not tell its robots.txt now: since when that is so.
+    pub(super) fn robots_fails(&mut self, now: Instant) -> Instant {
+        self.change_rare(|rare| *rare.robots_failing_since.get_or_insert(now))
+    }
+
+    /// It has told its robots.txt.
+    pub(super) fn robots_told(&mut self) {
+        self.robots_tries = 0;
+        if self.rare.is_some() {
+            self.change_rare(|rare| rare.robots_failing_since = None);
         }
     }
 
-    pub(super) fn robots_asked(&mut self) {
-        self.robots = Robots::Asked;
+    fn change_rare<T>(&mut self, change: impl FnOnce(&mut Rare) -> T) -> T {
+        let rare = self.rare.get_or_insert_default();
+        let result = change(rare);
+        self.rare.take_if(|rare| **rare == Rare::default());
+        result
+    }
+
+    /// It has answered: what went wrong before is over.
+    pub(super) fn recovers(&mut self) {
+        self.failures = 0;
+        if self.is_hopeless() {
+            self.change_rare(|rare| {
+                rare.hopeless = rare.hopeless.filter(|(why, _)| *why != Retirement::Failures);
+            });
+        }
     }
 
     /// Why a target may not be fetched, if it may not.
-    pub(super) fn forbids(&self, target: &str) -> Option<Outcome> {
+    pub(super) fn forbids(&mut self, target: &str) -> Option<Outcome> {
         match &self.robots {
-            Robots::Rules(rules, _) if rules.check(target).allowed => None,
-            Robots::Rules(..) => Some(Outcome::RobotsDenied),
+            Robots::Open(_) => None,
+            Robots::Rules(held, _) => {
+                self.rules_used = true;
+                (!held.rules.check(target).allowed).then_some(Outcome::RobotsDenied)
+            }
             _ => Some(Outcome::RobotsUnreachable),
         }
     }
@@ -136,19 +297,18 @@ impl Site {
 
     /// A visit ended now; the next may begin at `due`.
     pub(super) fn rests(&mut self, now: Instant, due: Instant) {
-        self.rest = Some((now, due));
+        self.rest = (now, due);
     }
 
     /// The rest owed ends at this instant.
     pub(super) fn due(&self) -> Instant {
-        self.rest.map_or(Instant::ZERO, |(_, due)| due)
+        self.rest.1
     }
 
     /// A visit's first request goes out now: how does the rest compare with what was promised?
     pub(super) fn observe_rest(&mut self, now: Instant, kept_milli: &mut Histogram) {
-        if let Some((ended, due)) = self.rest
-            && due > ended
-        {
+        let (ended, due) = self.rest;
+        if due > ended {
             let (kept, promised) = (now.since(ended), due.since(ended));
             assert!(kept >= promised, "no server is visited before its rest is over");
             let milli = kept.as_micros().saturating_mul(1_000) / promised.as_micros();
@@ -160,61 +320,64 @@ impl Site {
 /// What a checkpoint keeps of a server, for the next run.
 ///
 /// ```text
-/// number varint | robots.txt u8: 0 unknown, 1 rules, 2 can't be had
-/// | 1 and 2: until u64 (microseconds, UTC) | 1: the rules
+/// number varint | robots.txt u8: 0 unknown, 1 rules, 2 can't be had, 3 rules on disk
+/// | 1 to 3: until u64 (microseconds, UTC) | 1: the rules | 3: segment u32, offset u32
 /// | failed tries u8 | can't be had since u64, 0: it can | requests it takes u32, 0: not known
 /// | pipelining barred u8 | failures u8 | given up u8 | if so: what its URLs come to, JSON
 /// ```
 impl Site {
     /// Whether there is anything that a new one would not have.
     pub(super) fn is_worth_keeping(&self) -> bool {
-        let knows_robots = matches!(self.robots, Robots::Rules(..) | Robots::Unreachable(_));
-        knows_robots
+        let forgettable =
+            matches!(self.robots, Robots::Unknown | Robots::Asked | Robots::Elsewhere(_));
+        let rare = self.rare.as_ref();
+        !forgettable
             || self.robots_tries > 0
-            || self.robots_failing_since.is_some()
+            || rare.is_some_and(|rare| rare.robots_failing_since.is_some())
             || self.learnt != Learnt::default()
             || self.failures > 0
-            || self.retired_as.is_some()
+            || self.retired_as().is_some()
     }
 
     pub(super) fn encode(&self, number: usize, now: Now, out: &mut Vec<u8>) {
         out.put_varint(number as u64);
+        let mut put = |code: u8, until: Instant| {
+            out.put_u8(code);
+            out.put_u64(now.unix_of(until).as_micros());
+        };
         match &self.robots {
-            Robots::Rules(rules, until) => {
-                out.put_u8(1);
-                out.put_u64(now.unix_of(*until).as_micros());
-                rules.encode(out);
+            Robots::Open(until) => {
+                put(1, *until);
+                Rules::allow_all().encode(out);
             }
-            Robots::Unreachable(until) => {
-                out.put_u8(2);
-                out.put_u64(now.unix_of(*until).as_micros());
+            Robots::Rules(held, until) => {
+                put(1, *until);
+                held.rules.encode(out);
             }
+            Robots::OnDisk(place, until) => {
+                put(3, *until);
+                out.put_u32(place.segment);
+                out.put_u32(place.offset);
+            }
+            Robots::Unreachable(until) => put(2, *until),
             Robots::Unknown | Robots::Asked | Robots::Elsewhere(_) => out.put_u8(0),
         }
         out.put_u8(self.robots_tries);
-        let since = self.robots_failing_since.map(|since| now.unix_of(since).as_micros().max(1));
-        out.put_u64(since.unwrap_or(0));
+        let since = self.rare.as_ref().and_then(|rare| rare.robots_failing_since);
+        out.put_u64(since.map_or(0, |since| now.unix_of(since).as_micros().max(1)));
         let (allowance, is_barred) = self.learnt.worth_keeping();
         out.put_u32(allowance);
         out.put_bool(is_barred);
         out.put_u8(self.failures);
-        out.put_bool(self.retired_as.is_some());
-        if let Some(outcome) = &self.retired_as {
-            out.put_str(&serde_json::to_string(outcome).expect("a plain value"));
+        out.put_bool(self.retired_as().is_some());
+        if let Some(outcome) = self.retired_as() {
+            out.put_str(&serde_json::to_string(&outcome).expect("a plain value"));
         }
     }
 
     /// The number of the server whose side table comes next.
     pub(super) fn number_of(take: &mut Take<'_>) -> Result<usize, Short> {
         take.number()
-    }
-
-    /// Bytes of the rules it knows; 0 if it knows none.
-    pub(super) fn known_rules_bytes(&self) -> usize {
-        match &self.robots {
-            Robots::Rules(rules, _) => rules.size_bytes(),
-            _ => 0,
-        }
     }
 
     /// Takes in what an earlier run wrote down, its number excepted. No answer about robots.txt is
@@ -230,25 +393,111 @@ impl Site {
             0 => Robots::Unknown,
             1 => {
                 let until = until(take.u64()?);
-                Robots::Rules(Rc::new(Rules::decode(take)?), until)
+                Robots::of(Rules::decode(take)?, until)
             }
             2 => Robots::Unreachable(until(take.u64()?)),
+            3 => {
+                let until = until(take.u64()?);
+                Robots::OnDisk(Place { segment: take.u32()?, offset: take.u32()? }, until)
+            }
             _ => return Err(Short),
         };
         self.robots_tries = take.u8()?;
         // Time before this run can't be told in it: the wait for a server without an answer
         // starts anew, which asks no more often.
-        self.robots_failing_since = (take.u64()? > 0).then_some(now.at);
+        if take.u64()? > 0 {
+            self.robots_fails(now.at);
+        }
         let (allowance, is_barred) = (take.u32()?, take.bool()?);
         self.learnt = Learnt::restored(allowance, is_barred);
         self.failures = take.u8()?;
-        self.retired_as = match take.bool()? {
-            true => Some(serde_json::from_str(take.str()?).map_err(|_| Short)?),
-            false => None,
-        };
+        if take.bool()? {
+            self.set_retired(serde_json::from_str(take.str()?).map_err(|_| Short)?);
+        }
         Ok(())
+    }
+}
+
+impl Robots {
+    /// What these rules come to.
+    pub(super) fn of(rules: Rules, until: Instant) -> Self {
+        if rules.has_rules() {
+            Self::Rules(Box::new(Held { rules, place: None }), until)
+        } else {
+            Self::Open(until)
+        }
     }
 }
 
 /// How long a server waits for another to tell its robots.txt.
 pub(super) const ELSEWHERE_MAX: Duration = Duration::from_secs(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_table_is_small() {
+        assert_eq!(size_of::<Site>(), 80);
+        assert_eq!(size_of::<Option<NonZeroU32>>(), 4);
+    }
+
+    /// Law: a table goes when it says nothing that has to be known, and not before; the server
+    /// that it was of is a stranger again.
+    #[test]
+    fn tables_of_idle_servers_go() {
+        let mut sites = Sites::default();
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        type Change = fn(&mut Site);
+        let cases: [(Change, bool, &str); 9] = [
+            (|_| {}, true, "nothing to say"),
+            (|site| site.failures = 1, false, "failures count in a row"),
+            (|site| site.robots_tries = 1, false, "so do tries for robots.txt"),
+            (|site| site.set_conn(Some(0)), false, "its connection stands"),
+            (|site| site.learnt = Learnt::restored(7, false), false, "requests it takes"),
+            (|site| site.learnt = Learnt::restored(0, true), false, "pipelining is barred"),
+            (|site| site.set_retired(Outcome::Reset), false, "it was given up"),
+            (|site| site.robots = Robots::Open(Instant::FAR), false, "robots.txt is known"),
+            (|site| site.robots = Robots::Open(Instant::ZERO), true, "and is not any more"),
+        ];
+        for (number, (change, ..)) in (0..).zip(cases) {
+            sites.reach(ServerId(number));
+            let site = sites.at(ServerId(number));
+            site.rests(at(10), at(20));
+            change(site);
+        }
+        let has = |sites: &Sites, number: usize| sites.places[number].is_some();
+        sites.tidy(at(3_609), |_| true);
+        assert!((0..cases.len()).all(|number| has(&sites, number)), "not an hour has passed");
+        sites.tidy(at(3_610), |_| false);
+        assert!((0..cases.len()).all(|number| has(&sites, number)), "nobody is idle");
+        sites.tidy(at(3_610), |_| true);
+        for (number, (_, goes, why)) in (0..).zip(cases) {
+            assert_eq!(has(&sites, number), !goes, "{why}");
+        }
+        assert_eq!(sites.look(ServerId(0)).due(), Instant::ZERO);
+        let tables = sites.sites.len();
+        sites.at(ServerId(0)).failures = 3;
+        sites.at(ServerId(8)).failures = 4;
+        assert_eq!((sites.sites.len(), sites.free.len()), (tables, 0), "they are used again");
+        assert_eq!(sites.look(ServerId(0)).failures, 3);
+    }
+
+    /// Law: what few servers have is given up when it is over.
+    #[test]
+    fn rare_facts_go_when_they_are_over() {
+        let mut site = Site::default();
+        let now = Instant::from_micros(5);
+        assert_eq!(site.robots_fails(now), now);
+        assert_eq!(site.robots_fails(Instant::from_micros(9)), now, "the first time counts");
+        site.set_hopeless(Retirement::Failures, Outcome::Reset);
+        site.recovers();
+        assert!(!site.is_hopeless() && site.rare.is_some());
+        site.robots_told();
+        assert!(site.rare.is_none());
+        site.set_hopeless(Retirement::Name, Outcome::Reset);
+        site.recovers();
+        assert_eq!(site.take_hopeless(), Some((Retirement::Name, Outcome::Reset)));
+        assert!(site.rare.is_none() && site.take_hopeless().is_none());
+    }
+}

@@ -5,7 +5,7 @@ use super::conn::{Conn, Phase, Turn};
 use super::contract::{Action, Answer, ConnFacts, NameFailure};
 use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, ServerFate};
-use super::site::Known;
+use super::site::{Known, Robots};
 use crate::dns::{self, address};
 use crate::frontier::{Burst, Errand, Item, Retirement, ServerId, Visit};
 use crate::http::pipeline::Pipeline;
@@ -40,13 +40,13 @@ impl Engine {
         if !self.weed(id) || self.frontier.peek(id).is_none() {
             return self.frontier.hand_back(id, self.now.at);
         }
-        if let Some(slot) = self.sites[id.index()].conn {
+        if let Some(slot) = self.sites.look(id).conn() {
             self.counts.parked_again += 1;
             self.conns.unpark(slot, self.now.at);
             self.frontier.set_parked(id, false, self.now.at);
             return self.fill(slot);
         }
-        match self.names.ask(&self.sites[id.index()].host, id.0, self.now.at) {
+        match self.names.ask(self.frontier.origin(id).host(), id.0, self.now.at) {
             dns::Known::Now(answer) => self.named(id, answer),
             dns::Known::Later => self.resolving += 1,
         }
@@ -84,8 +84,9 @@ impl Engine {
                 None => self.frontier.hand_back(id, now),
             };
         }
-        let site = &mut self.sites[id.index()];
-        let address = SocketAddr::new(ip, site.port);
+        let site = self.sites.at(id);
+        let origin = self.frontier.origin(id);
+        let address = SocketAddr::new(ip, origin.port());
         let pipeline = Pipeline::new(&site.learnt);
         let mut reader = Reader::new(self.settings.reply.clone());
         reader.begin();
@@ -113,9 +114,9 @@ impl Engine {
             since: now,
             heard: now,
         });
-        site.conn = Some(conn.slot);
-        let name = site.host.trim_start_matches('[').trim_end_matches(']');
-        let tls = site.https.then(|| name.into());
+        site.set_conn(Some(conn.slot));
+        let name = origin.host().trim_start_matches('[').trim_end_matches(']');
+        let tls = origin.is_https().then(|| name.into());
         self.counts.connections += 1;
         self.actions.push_back(Action::Connect { conn, address, tls });
     }
@@ -154,14 +155,14 @@ impl Engine {
 
     fn may_send(&self, slot: u32) -> bool {
         let conn = self.conns.look(slot);
-        let site = &self.sites[conn.server.index()];
+        let site = self.sites.look(conn.server);
         let within_burst = match self.frontier.burst(conn.server) {
             Burst::Requests(most) => conn.turn.requests < most,
             Burst::Server => true,
         };
         within_burst
             && !conn.turn.over
-            && site.hopeless.is_none()
+            && !site.is_hopeless()
             && !self.is_stopping()
             && self.pause.is_none()
             && conn.pipeline.room(&site.learnt, &self.settings.pipeline) > 0
@@ -174,7 +175,7 @@ impl Engine {
         }
         match self.robots_of(id) {
             Known::Unknown => {
-                self.sites[id.index()].robots_asked();
+                self.set_robots(id, Robots::Asked);
                 Some(robots_item(id))
             }
             Known::Pending => None,
@@ -197,7 +198,7 @@ impl Engine {
                     return false;
                 }
                 self.replay(id, kept);
-            } else if obeys && let Some(outcome) = self.sites[id.index()].forbids(&item.target) {
+            } else if obeys && let Some(outcome) = self.sites.at(id).forbids(&item.target) {
                 let item = self.frontier.take(id).expect("it was looked at");
                 self.note_unsent(id, &item, outcome);
             } else {
@@ -209,8 +210,9 @@ impl Engine {
 
     fn send(&mut self, slot: u32, item: Item) {
         let conn = self.conns.at(slot);
-        let site = &mut self.sites[conn.server.index()];
-        let server = self.frontier.server(conn.server);
+        let site = self.sites.at(conn.server);
+        let (server, origin) =
+            (self.frontier.server(conn.server), self.frontier.origin(conn.server));
         if conn.flight.is_empty() {
             conn.since = self.now.at;
             conn.heard = self.now.at;
@@ -219,7 +221,7 @@ impl Engine {
             conn.turn.was_deep = true;
         }
         let before = conn.out.len();
-        self.request.write_get(&mut conn.out, &item.target, &site.authority);
+        self.request.write_get(&mut conn.out, &item.target, origin.authority());
         self.counts.sent_bytes += (conn.out.len() - before) as u64;
         conn.pipeline.sent(1);
         conn.turn.requests += 1;
@@ -232,7 +234,7 @@ impl Engine {
             site.observe_rest(self.now.at, &mut self.counts.rest_kept_milli);
         }
         conn.flight.push_back(Fetch {
-            url: self.frontier.origin(conn.server).url_of(&item.target).into(),
+            url: origin.url_of(&item.target).into(),
             item,
             sent: self.now.at,
             sent_unix: self.now.unix,
@@ -245,14 +247,14 @@ impl Engine {
         let conn = self.conns.look(slot);
         let (id, turn) = (conn.server, conn.turn);
         let due = self.finish_visit(id, &turn);
-        let site = &self.sites[id.index()];
+        let site = self.sites.look(id);
         let idle = self.settings.connections.idle_timeout;
         let conn = self.conns.look(slot);
         let soon = due.since(self.now.at) < idle;
         let usable = conn.pipeline.may_reuse(&site.learnt, &self.settings.pipeline)
             && conn.start == conn.end
             && conn.out.len() == conn.out_sent;
-        if soon && usable && !self.is_stopping() && site.retired_as.is_none() {
+        if soon && usable && !self.is_stopping() && site.retired_as().is_none() {
             let wanted = self.frontier.peek(id).is_some();
             let due = if wanted { due } else { crate::time::Instant::FAR };
             self.conns.park(slot, due, self.now.at + idle);
@@ -274,7 +276,7 @@ impl Engine {
             connect_time: turn.connect_time,
             replies: turn.replies,
             response_time: turn.response_time,
-            allowance: self.sites[id.index()].learnt.allowance(&self.settings.pipeline),
+            allowance: self.sites.look(id).learnt.allowance(&self.settings.pipeline),
         };
         let now = self.now.at;
         if turn.requests == 0 && turn.reused && self.frontier.peek(id).is_none() {
@@ -289,7 +291,7 @@ impl Engine {
             turn.requests,
             due.since(now)
         );
-        let site = &mut self.sites[id.index()];
+        let site = self.sites.at(id);
         site.rests(now, due);
         if let Some(until) = site.robots_elsewhere() {
             self.frontier.snooze(id, until, now);
@@ -311,7 +313,7 @@ impl Engine {
 
     /// What an outcome means for the server: longer rest, or the end.
     pub(super) fn judge(&mut self, id: ServerId, turn: &mut Turn, outcome: Outcome) {
-        let site = &mut self.sites[id.index()];
+        let site = self.sites.at(id);
         match outcome.verdict().server {
             ServerFate::Fine => {}
             fate @ (ServerFate::Strained | ServerFate::Failed) => {
@@ -327,24 +329,26 @@ impl Engine {
             }
             ServerFate::Retire(why) => {
                 turn.over = true;
-                site.hopeless = Some((why, outcome));
+                site.set_hopeless(why, outcome);
             }
         }
         if site.failures >= self.settings.retries.server_failures_max {
-            site.hopeless = Some((Retirement::Failures, outcome));
+            site.set_hopeless(Retirement::Failures, outcome);
         }
     }
 
     /// Gives a server up if it has turned out to be hopeless; its URLs share the outcome.
     pub(super) fn retire_if_hopeless(&mut self, id: ServerId) {
-        if let Some((why, outcome)) = self.sites[id.index()].hopeless.take() {
+        if self.sites.look(id).is_hopeless()
+            && let Some((why, outcome)) = self.sites.at(id).take_hopeless()
+        {
             self.retire(id, why, outcome);
         }
     }
 
     /// Gives a server up. Each of its URLs gets its line in the log.
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
-        self.sites[id.index()].retired_as = Some(outcome);
+        self.sites.at(id).set_retired(outcome);
         self.counts.retired += 1;
         let origin = self.frontier.origin(id).as_str();
         log::info!("{origin}: given up: {}, {}", why.name(), outcome.name());
@@ -376,7 +380,7 @@ impl Engine {
         if matches!(conn.phase, Phase::Parked { .. }) {
             self.frontier.set_parked(conn.server, false, self.now.at);
         }
-        self.sites[conn.server.index()].conn = None;
+        self.sites.at(conn.server).set_conn(None);
         self.counts.requests_per_connection.add(conn.requests);
         if let Some(buffer) = conn.buffer.take() {
             self.pool.give_buffer(buffer);

@@ -104,8 +104,13 @@ impl Frontier {
     }
 
     /// Files `item` under the server of `url`, which comes to be if it is new.
-    pub fn add(&mut self, url: UrlRef<'_>, mut item: Item, now: Instant) -> Added {
+    pub fn add(&mut self, url: UrlRef<'_>, item: Item, now: Instant) -> Added {
         let id = self.server_of(url);
+        self.add_to(id, item, now)
+    }
+
+    /// Files `item` under a server that is known.
+    pub fn add_to(&mut self, id: ServerId, mut item: Item, now: Instant) -> Added {
         let server = &self.servers[id.index()];
         if let ServerState::Retired(why) = server.state {
             return Added::Retired(id, why, item);

@@ -53,10 +53,11 @@ impl Names {
         let mut sibling = None;
         let found = self.index.find(self.index.hash(host.as_bytes()), |number| {
             let other = self.get(server(number).name);
-            if other.0 != origin && other.host() == host {
+            let is_known = other.0 == origin;
+            if !is_known && other.host() == host {
                 sibling = Some(ServerId(number));
             }
-            other.0 == origin || sibling.is_some()
+            is_known || sibling.is_some()
         });
         match (found, sibling) {
             (None, _) => Met::New,

@@ -72,6 +72,8 @@ impl Plan {
         engine.seen.cache_entries_log2 = draw.pick(&[4, 10]);
         engine.frontier.memory_bytes = draw.pick(&[1 << 10, 16 << 10, 1 << 20]);
         engine.rating.sites_max = 1_000;
+        // Not drawn: what is drawn after it stays the seed's.
+        engine.robots_bytes_max = [0, 600, 64 << 20][(seed % 3) as usize];
         engine.state.period = Duration::from_secs(draw.pick(&[1, 10, 120]));
         let full_wait = Duration::from_millis(draw.pick(&[1, 2_000]));
         engine.state.full_wait = if draw.one_in(3) { None } else { Some(full_wait) };

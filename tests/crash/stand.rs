@@ -45,6 +45,8 @@ pub struct Outcome {
     pub files: Vec<(String, Vec<u8>)>,
     /// Processes that did not come to the crawl's end.
     pub cut_short: usize,
+    /// Rules of robots.txt files that were read back from the disk.
+    pub rules_read: u64,
 }
 
 const CHECKPOINT: &str = "state/checkpoint";
@@ -130,12 +132,14 @@ pub fn run(plan: &Plan, sabotage: Sabotage, records: bool) -> Outcome {
     drop(world);
     let judge = Rc::into_inner(judge).expect("the world is gone").into_inner();
     spoil(&disk, sabotage);
+    let rules_read = ended.as_ref().map_or(0, |engine| engine.counts().rules_read);
     let verdict = ended.and_then(|engine| {
         let with_archive = plan.crawl.engine.store.format == Format::Warc;
         conclude(judge, &engine, at, &disk, with_archive.then_some(&web))
     });
     let named = |name: String| (name.clone(), disk.read(&name).expect("it is there"));
-    Outcome { verdict, actions, files: disk.names().into_iter().map(named).collect(), cut_short }
+    let files = disk.names().into_iter().map(named).collect();
+    Outcome { verdict, actions, files, cut_short, rules_read }
 }
 
 /// The crawl is over: the last laws.

@@ -6,7 +6,7 @@
 //!    waiting. From here on a server that is about to change is written first.
 //! 3. *Written*: servers, some in each turn, to `state/snapshot-N`.
 //! 4. *Published*: a job syncs all files of the state and replaces `state/checkpoint`. Then what
-//!    no checkpoint names any more is removed.
+//!    no checkpoint names any more is removed. Rules on disk are named as of this moment.
 //!
 //! ```text
 //! state/snapshot-N   role Snapshot; frames in this order:
@@ -269,10 +269,19 @@ impl Engine {
             self.put_stage(Stage::Writing(writing));
             return self.meet(error);
         }
-        if writing.ended && self.is_archive_durable(&writing) {
-            self.publish(*writing);
-        } else {
-            self.put_stage(Stage::Writing(writing));
+        if !writing.ended || !self.is_archive_durable(&writing) {
+            return self.put_stage(Stage::Writing(writing));
+        }
+        // Side tables say where rules lie that were shelved since the instant.
+        match self.rules.mark(self.now.at, self.disk.as_mut()) {
+            Ok(files) => {
+                writing.manifest.files.extend(files);
+                self.publish(*writing);
+            }
+            Err(error) => {
+                self.put_stage(Stage::Writing(writing));
+                self.meet(error);
+            }
         }
     }
 
@@ -288,7 +297,7 @@ impl Engine {
             return;
         }
         while writing.next_site < writing.sites && out.len() < most {
-            let site = &self.sites[writing.next_site];
+            let site = self.sites.look(ServerId::from_index(writing.next_site));
             if site.is_worth_keeping() {
                 frame::push_with(SITE, out, |out| site.encode(writing.next_site, self.now, out));
             }
@@ -341,6 +350,7 @@ impl Engine {
         names.extend(own.snapshot.replace(name));
         names.extend(self.seen.settled());
         names.extend(self.frontier.settled());
+        names.extend(self.rules.settled(self.now.at));
         log::debug!("checkpoint {} is on disk", own.number);
         self.counts.checkpoints += 1;
         if !names.is_empty() {
@@ -355,7 +365,7 @@ pub(super) fn remove_strays(
     found: &Manifest,
     disk: &mut dyn Disk,
 ) -> Result<(), crate::disk::Error> {
-    for folder in ["state", "state/seen", "state/frontier"] {
+    for folder in ["state", "state/seen", "state/frontier", super::rules::FOLDER] {
         for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");
             if path != manifest::NAME && found.bytes_of(&path).is_none() {
