@@ -342,11 +342,14 @@ impl Seen {
             Known::Disk(_) => (0, 26 * share),
         };
         let batch_bytes = self.batch.as_ref().map_or(0, Batch::memory_bytes);
+        let log_bytes = self.batch.as_ref().map_or(0, |batch| batch.log.waiting_bytes());
         let round_bytes = self
             .round
             .as_ref()
             .map_or(0, |round| round.keys() * ENTRY_BYTES + round.log.waiting_bytes());
-        known_bytes + batch_bytes + round_bytes > most.max(SATED_BYTES_MIN)
+        // What can't be written as fast as it comes is held back early: its memory grows by moves.
+        let is_late = log_bytes > (2 * share).max(SATED_BYTES_MIN);
+        is_late || known_bytes + batch_bytes + round_bytes > most.max(SATED_BYTES_MIN)
     }
 
     /// Fingerprints known.
