@@ -35,6 +35,7 @@ instructions() { # POLICY SERVERS
 }
 
 for servers in "${sizes[@]}"; do
+    "$program" engine "$servers"
     for policy in bfs performance quality capability; do
         "$program" $policy "$servers" 1000000
         instructions $policy "$servers"

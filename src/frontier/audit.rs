@@ -45,7 +45,7 @@ impl Frontier {
     fn worth(&self, server: &Server) -> Worth {
         let schedule = &self.settings.schedule;
         let by_quality = matches!(schedule.policy, Policy::Quality | Policy::Capability);
-        let mut items: Vec<_> = server.queue.iter().collect();
+        let mut items = self.in_memory(server);
         if by_quality {
             items.sort_by_key(|item| (!item.is_prior(), u64::MAX - item.quality.millionths()));
         }
@@ -59,8 +59,11 @@ impl Frontier {
         let speedup = if allowance > 1 { u128::from(schedule.speedup_milli.max(1)) } else { 1_000 };
         let opening = if server.estimates.is_parked { 0 } else { 2 * u128::from(connect_us) };
         let hold = opening + pages as u128 * u128::from(response_us) * 1_000 / speedup;
-        let quality =
-            |most| items.iter().take(most).map(|item| u128::from(item.quality.millionths())).sum();
+        let counted = server.queue.counted();
+        let quality = |most: usize| {
+            let best = items.iter().take(most.min(counted));
+            best.map(|item| u128::from(item.quality.millionths())).sum()
+        };
         match schedule.policy {
             Policy::Bfs => (1, 1),
             Policy::Performance => (pages as u128, hold.max(1)),

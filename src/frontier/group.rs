@@ -4,10 +4,12 @@
 //! in the group, and is woken by the clock or by the end of a visit, never found by a scan.
 //!
 //! Groups that could hold nobody back don't exist: a host has one from its second server on (until
-//! then the server keeps the host's clock), addresses and domains if a cap or a delay is set for
-//! them. None of this is written down: a crawl that goes on with other settings makes the groups
-//! that these ask for.
-//! Cost: 24 bytes a group, and a slot of the index; 16 more for an address.
+//! then the server keeps the host's clock), and so has a domain, if a cap is set for them; with a
+//! delay it has one from the first on. Addresses have groups if a cap or a delay is set. None of
+//! this is written down: a crawl that goes on with other settings makes the groups that these ask
+//! for.
+//! Cost: 24 bytes a group; a slot of an index for each domain if domains have groups; 16 bytes and
+//! a slot for an address.
 
 use super::index::Index;
 use super::policy::Rank;
@@ -32,15 +34,15 @@ pub struct GroupId(NonZeroU32);
 pub enum GroupKind {
     /// The host name: at most one visit at a time, whatever scheme or port.
     Host,
-    /// The address: what shared hosting has in common, and what a content network has too.
-    Address,
     /// The registrable domain.
     Domain,
+    /// The address: what shared hosting has in common, and what a content network has too.
+    Address,
 }
 
 impl GroupKind {
     /// All there are.
-    pub(super) const ALL: [Self; 3] = [Self::Host, Self::Address, Self::Domain];
+    pub(super) const ALL: [Self; 3] = [Self::Host, Self::Domain, Self::Address];
 }
 
 impl GroupId {
@@ -58,8 +60,8 @@ impl GroupId {
     pub(super) fn kind(self) -> GroupKind {
         match self.0.get() & 3 {
             1 => GroupKind::Host,
-            2 => GroupKind::Address,
-            _ => GroupKind::Domain,
+            2 => GroupKind::Domain,
+            _ => GroupKind::Address,
         }
     }
 
@@ -76,8 +78,6 @@ pub(super) struct Group {
     pub(super) next: Instant,
     /// Visits under way.
     active: u32,
-    /// A server of it, by whose name it is found.
-    member: ServerId,
     /// Servers held back, by rank.
     #[expect(clippy::box_collection, reason = "most groups hold nobody back: one word for that")]
     waiting: Option<Box<BTreeMap<Rank, ServerId>>>,
@@ -97,6 +97,7 @@ struct Rule {
 pub(super) struct Groups {
     rules: [Rule; 3],
     groups: [Table<Group>; 3],
+    /// The first server of each domain.
     domains: Index,
     addresses: Index,
     /// The address of each group of that kind.
@@ -124,35 +125,38 @@ impl Groups {
         rule.cap < u32::MAX || rule.delay > Duration::ZERO
     }
 
+    /// Whether a group of that kind could hold its only server back longer than that rests.
+    pub(super) fn hold_one(&self, kind: GroupKind) -> bool {
+        self.rules[kind as usize].delay > Duration::ZERO
+    }
+
     /// A new group, which admits at once. If `active`, its first server is being visited.
-    pub(super) fn add(&mut self, kind: GroupKind, member: ServerId, active: bool) -> GroupId {
+    pub(super) fn add(&mut self, kind: GroupKind, active: bool) -> GroupId {
         let groups = &mut self.groups[kind as usize];
         let id = GroupId::new(kind, groups.len());
         let next = Instant::ZERO;
-        groups.push(Group { next, active: u32::from(active), member, waiting: None });
+        groups.push(Group { next, active: u32::from(active), waiting: None });
         id
     }
 
-    /// The group of the domain of that name, to which `member` belongs; `is` says of a server
-    /// whether it is of that domain.
-    pub(super) fn domain(
+    /// The first server of the domain of that name; if there is none, it is `id` from now on. `is`
+    /// says of a server whether it is of that domain.
+    pub(super) fn first_of(
         &mut self,
-        name: &str,
-        member: ServerId,
+        domain: &str,
+        id: ServerId,
         is: impl Fn(ServerId) -> bool,
-    ) -> GroupId {
-        let hash = self.domains.hash(name.as_bytes());
-        let groups = &self.groups[GroupKind::Domain as usize];
-        if let Some(place) = self.domains.find(hash, |place| is(groups[place as usize].member)) {
-            return GroupId::of(GroupKind::Domain, place);
+    ) -> Option<ServerId> {
+        let hash = self.domains.hash(domain.as_bytes());
+        let first = self.domains.find(hash, |number| is(ServerId(number)));
+        if first.is_none() {
+            self.domains.insert(hash, id.0);
         }
-        let id = self.add(GroupKind::Domain, member, false);
-        self.domains.insert(hash, id.place());
-        id
+        first.map(ServerId)
     }
 
-    /// The group of an address, at which `member` is.
-    pub(super) fn address(&mut self, address: IpAddr, member: ServerId) -> GroupId {
+    /// The group of an address.
+    pub(super) fn address(&mut self, address: IpAddr) -> GroupId {
         let address = match address {
             IpAddr::V4(address) => address.to_ipv6_mapped(),
             IpAddr::V6(address) => address,
@@ -163,7 +167,7 @@ impl Groups {
         if let Some(place) = self.addresses.find(hash, |place| names[place as usize] == name) {
             return GroupId::of(GroupKind::Address, place);
         }
-        let id = self.add(GroupKind::Address, member, false);
+        let id = self.add(GroupKind::Address, false);
         self[id].next = self.addresses_rest_until;
         self.names.push(name);
         self.addresses.insert(hash, id.place());

@@ -46,7 +46,7 @@ impl Run {
         self.put_with(item, 0, out);
     }
 
-    /// Appends a URL to what may stand there already, as a run of its own.
+    /// Appends a URL as a run of its own: what stands before it may be anything.
     pub(super) fn put_anew(item: &Item, out: &mut Vec<u8>) {
         Self::default().put_with(item, ANEW, out);
     }
@@ -130,6 +130,40 @@ impl Run {
             self.via.clone_from(&item.via);
         }
     }
+}
+
+/// What decides where a URL goes, without the URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Glance {
+    pub(super) is_prior: bool,
+    pub(super) quality: Quality,
+}
+
+/// Passes by the next URL, which was put by [`Run::put_anew`].
+pub(super) fn glance(take: &mut Take<'_>) -> Result<Glance, Short> {
+    let bits = take.u8()?;
+    if bits & ANEW == 0 {
+        return Err(Short);
+    }
+    take.bytes()?;
+    take.varint()?;
+    if bits & ROBOTS != 0 {
+        take.varint()?;
+        take.u8()?;
+    }
+    if bits & VIA_NEW != 0 {
+        take.bytes()?;
+    }
+    if bits & TRIED != 0 {
+        take.raw(2)?;
+    }
+    let millionths = if bits & QUALITY_SAME == 0 { take.varint()? } else { 0 };
+    if bits & HOW_SAME == 0 {
+        take.varint()?;
+        take.u8()?;
+    }
+    let quality = if millionths == 0 { Quality::default() } else { quality(millionths)? };
+    Ok(Glance { is_prior: bits & ROBOTS != 0, quality })
 }
 
 /// A target as requests may carry it; what else is written there would go out to a server.
@@ -221,6 +255,26 @@ mod tests {
             }
         }
         assert_eq!(read(&out), Ok(items));
+    }
+
+    /// Law: a glance sees what a look would, and passes by as much.
+    #[test]
+    fn a_glance_is_as_good_as_a_look() {
+        let mut random = Random(5);
+        let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+        for _ in 0..2_000 {
+            let (item, mut out) = (random.item(&pages), Vec::new());
+            Run::put_anew(&item, &mut out);
+            let mut take = Take::new(&out);
+            let expected = Glance { is_prior: item.is_prior(), quality: item.quality };
+            assert_eq!(glance(&mut take), Ok(expected));
+            assert!(take.is_empty());
+            let cut = random.below(out.len() as u64) as usize;
+            assert_eq!(glance(&mut Take::new(&out[..cut])), Err(Short));
+        }
+        let mut out = Vec::new();
+        Run::default().put(&random.item(&pages), &mut out);
+        assert_eq!(glance(&mut Take::new(&out)), Err(Short), "what depends on others is no such");
     }
 
     #[test]

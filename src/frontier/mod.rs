@@ -40,6 +40,8 @@ use crate::url::{UrlRef, domain};
 pub use group::GroupKind;
 pub use names::Origin;
 use names::{Met, Names};
+#[cfg(test)]
+use queue::Weight;
 pub use queue::{Errand, Item};
 pub use rest::{Burst, Settings, Visit};
 use restore::Restoring;
@@ -120,6 +122,7 @@ impl Frontier {
         if full && !item.is_prior() {
             return Added::Full(id, item);
         }
+        self.pass_hand(now);
         self.write_ahead(id);
         self.arrivals += 1;
         #[cfg(test)]
@@ -157,7 +160,8 @@ impl Frontier {
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         self.expire(now);
         let id = self.workbench.take(&mut self.servers, now)?;
-        debug_assert!(self.peek(id).is_some(), "a ready server has a URL");
+        self.warm(id);
+        debug_assert!(self.peek(id).is_some(), "a ready server has a URL: {:?}", self.server(id));
         Some(id)
     }
 
@@ -167,11 +171,12 @@ impl Frontier {
         self.write_ahead(id);
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are taken during a visit only");
-        let before = server.queue.bytes();
+        let before = server.queue.weight();
         let item = server.queue.pop();
         self.urls -= usize::from(item.is_some());
         if self.spill.is_some() {
             self.weigh(id, before);
+            self.warm(id);
             self.restock(id);
         }
         item
@@ -189,8 +194,11 @@ impl Frontier {
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are given back during a visit only");
         self.urls += 1;
-        let before = server.queue.bytes();
-        server.queue.put_back(item);
+        let before = server.queue.weight();
+        match &mut self.spill {
+            Some(spill) => server.queue.put_back(item, &mut spill.blocks),
+            None => server.queue.put_back_hot(item),
+        }
         self.weigh(id, before);
     }
 
@@ -212,7 +220,7 @@ impl Frontier {
         if !self.workbench.groups.hold(GroupKind::Address) {
             return true;
         }
-        let group = self.workbench.groups.address(address, id);
+        let group = self.workbench.groups.address(address);
         self.workbench.bind(&mut self.servers, id, group, now)
     }
 
@@ -224,8 +232,9 @@ impl Frontier {
         assert_eq!(server.state, ServerState::Busy, "only a visit under way can end");
         self.expire(now);
         self.workbench.release(&mut self.servers, id, None, now);
+        self.servers[id.index()].state = ServerState::Idle;
+        self.cool(id);
         let server = &mut self.servers[id.index()];
-        server.state = ServerState::Idle;
         if !server.queue.is_empty() {
             self.workbench.readmit(server, id, &self.settings, now);
         }
@@ -243,13 +252,16 @@ impl Frontier {
         let rest = self.settings.rest(visit, server.crawl_delay());
         server.visits += 1;
         server.estimates.observe(visit, &self.settings.schedule);
-        server.retarget(&self.settings);
         let owed = visit.ended + rest;
         server.due = owed.max(visit.not_before);
         let due = server.due;
         let host_due = if visit.strained { due } else { owed };
         self.workbench.release(&mut self.servers, id, Some((visit.ended, host_due)), now);
         self.servers[id.index()].state = ServerState::Idle;
+        self.limit(id);
+        self.cool(id);
+        self.restock(id);
+        self.pass_hand(now);
         self.offer(id, now);
         due
     }
@@ -277,7 +289,7 @@ impl Frontier {
         self.expire(now);
         let server = &mut self.servers[id.index()];
         server.due = due;
-        self.workbench.keep_host_clock(server, id);
+        self.workbench.keep_host_clock(server);
         self.reconsider(id, now);
     }
 
@@ -289,12 +301,10 @@ impl Frontier {
         let server = &mut self.servers[id.index()];
         assert_ne!(server.state, ServerState::Busy, "a visit is ended before a server is retired");
         server.state = ServerState::Retired(why);
-        let before = server.queue.bytes();
-        let (items, spent) = server.queue.drain();
+        let before = server.queue.weight();
+        let blocks = self.spill.as_mut().map(|spill| &mut spill.blocks);
+        let items = server.queue.drain(blocks);
         self.urls -= items.len();
-        if let (Some(spill), Some(place)) = (&mut self.spill, spent) {
-            spill.log.release(place);
-        }
         self.weigh(id, before);
         self.restock(id);
         items
@@ -310,7 +320,7 @@ impl Frontier {
         self.write_ahead(id);
         let server = &mut self.servers[id.index()];
         server.set_crawl_delay(delay);
-        server.retarget(&self.settings);
+        self.limit(id);
         self.workbench.rerank(&mut self.servers, id, &self.settings, now);
     }
 
@@ -369,12 +379,23 @@ impl Frontier {
 
     /// A URL goes into a queue; the disk may have to take others.
     fn put(&mut self, id: ServerId, item: Item) {
-        let queue = &mut self.servers[id.index()].queue;
-        let before = queue.bytes();
-        queue.push(item);
+        self.prepare(id);
+        let server = &mut self.servers[id.index()];
+        let before = server.queue.weight();
+        let blocks = self.spill.as_mut().map(|spill| &mut spill.blocks);
+        server.queue.push(item, blocks);
         if self.spill.is_some() {
             self.make_room(id, before);
+            if self.servers[id.index()].state == ServerState::Busy {
+                self.warm(id);
+            }
         }
+    }
+
+    /// The URLs of a server that wait in memory in their order, in no order; in order of arrival in
+    /// that.
+    fn in_memory(&self, server: &Server) -> Vec<Item> {
+        server.queue.items(self.spill.as_ref().map(|spill| &spill.blocks))
     }
 
     /// A server whose URLs had to be read stands in line, if they are there.
@@ -396,25 +417,35 @@ impl Frontier {
         let name = self.names.add(url, id, met != Met::New);
         let mut server = Server::new(name, self.settings.schedule.policy);
         if let Met::Sibling(first) = met {
-            let restoring = self.restoring.as_deref_mut();
-            let sibling = restore::found(first, &mut self.servers, restoring);
-            server.groups[0] = Some(self.workbench.host_of(sibling.expect("it is known"), first));
+            server.groups[0] = Some(self.shared(GroupKind::Host, first));
         }
         if self.workbench.groups.hold(GroupKind::Domain) {
-            server.groups[1] = Some(self.domain_of(url.host(), id));
+            match self.first_of_domain(url.host(), id) {
+                Some(first) => server.groups[1] = Some(self.shared(GroupKind::Domain, first)),
+                None if self.workbench.groups.hold_one(GroupKind::Domain) => {
+                    self.workbench.group_of(GroupKind::Domain, &mut server);
+                }
+                None => {}
+            }
         }
         server.retarget(&self.settings);
         server
     }
 
-    /// The group of the registrable domain of a host, to which server `id` belongs.
-    fn domain_of(&mut self, host: &str, id: ServerId) -> group::GroupId {
+    /// The group that a known server shares with a new one.
+    fn shared(&mut self, kind: GroupKind, first: ServerId) -> group::GroupId {
+        let first = restore::found(first, &mut self.servers, self.restoring.as_deref_mut());
+        self.workbench.group_of(kind, first.expect("it is known"))
+    }
+
+    /// The first server of the registrable domain of a host, unless that is `id`.
+    fn first_of_domain(&mut self, host: &str, id: ServerId) -> Option<ServerId> {
         let name = domain::registrable(host);
         let (names, servers, restoring) = (&self.names, &self.servers, &self.restoring);
-        self.workbench.groups.domain(name, id, |member| {
-            let early = || restoring.as_ref().and_then(|some| some.early(member));
-            let member = servers.get(member.index()).or_else(early).expect("it is known");
-            domain::registrable(names.get(member.name).host()) == name
+        self.workbench.groups.first_of(name, id, |other| {
+            let early = || restoring.as_ref().and_then(|some| some.early(other));
+            let other = servers.get(other.index()).or_else(early).expect("it is known");
+            domain::registrable(names.get(other.name).host()) == name
         })
     }
 

@@ -4,8 +4,11 @@
 //! from a sixtieth of the mean page up, one for each below, one for nothing.
 //!
 //! ```text
-//! place   segment 24 bits | length in units of 256 bytes, rounded up, 8 | band 6 | offset 26
+//! place   segment 20 bits | sixteenths used up 4 | length in units of 256 bytes, rounded up, 8
+//!         band 6 | offset 26
 //! ```
+//! A chunk may hold several bands, the best first; its place tells that of the next URL in it. It
+//! is used up by sixteenths of its URLs.
 //!
 //! Laws: a higher quality is never in a lower band; a place says what it was made of, but for
 //! lengths past 255 units, which are told as 255.
@@ -23,16 +26,22 @@ const FINE_FROM: u32 = 14;
 
 /// Offsets in a segment are below this.
 pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 26;
-/// Numbers of segments are below this: a thousand terabytes.
-pub(super) const SEGMENTS_MAX: u32 = 1 << 24;
-const UNIT_BYTES: usize = 256;
+/// Numbers of segments are below this: seventy terabytes.
+pub(super) const SEGMENTS_MAX: u32 = 1 << 20;
+/// A chunk is used up in so many steps.
+pub(super) const STEPS: u32 = 16;
+/// In tests a short chunk has a few URLs.
+const UNIT_BYTES: usize = if cfg!(test) { 32 } else { 256 };
+/// A chunk of so many bytes, or of which no more is left, is short.
+const SHORT_BYTES: usize = 3 * UNIT_BYTES;
 
 /// The band of a URL.
 pub(super) fn band_of(item: &Item) -> Band {
-    if item.is_prior() { BAND_MAX } else { band(item.quality) }
+    if item.is_prior() { BAND_MAX } else { quality_band(item.quality) }
 }
 
-fn band(quality: Quality) -> Band {
+/// The band of a page of that quality.
+pub(super) fn quality_band(quality: Quality) -> Band {
     let millionths = quality.millionths();
     let bits = u64::BITS - millionths.leading_zeros();
     let band = if bits <= FINE_FROM {
@@ -53,7 +62,7 @@ impl Place {
         assert!(offset < SEGMENT_BYTES_MAX && segment < SEGMENTS_MAX, "it fits its bits");
         assert!(band <= BAND_MAX, "there are 64 bands");
         let units = bytes.div_ceil(UNIT_BYTES).min(255) as u64;
-        Self(u64::from(segment) << 40 | units << 32 | u64::from(band) << 26 | offset)
+        Self(u64::from(segment) << 44 | units << 32 | u64::from(band) << 26 | offset)
     }
 
     /// As it was written down.
@@ -67,15 +76,48 @@ impl Place {
     }
 
     pub(super) fn segment(self) -> u32 {
-        (self.0 >> 40) as u32
+        (self.0 >> 44) as u32
     }
 
     pub(super) fn offset(self) -> u64 {
         self.0 % SEGMENT_BYTES_MAX
     }
 
+    /// The band of the next URL in it.
     pub(super) fn band(self) -> Band {
         (self.0 >> 26) as u8 & BAND_MAX
+    }
+
+    /// Steps in which it has been used up: 15 at most.
+    pub(super) fn used(self) -> u32 {
+        (self.0 >> 40) as u32 % STEPS
+    }
+
+    /// The same chunk, used up so far; the next URL in it is of this band.
+    pub(super) fn used_up(self, steps: u32, band: Band) -> Self {
+        assert!(steps < STEPS && band <= BAND_MAX, "something is left of it");
+        let changed = (15 << 40) | (u64::from(BAND_MAX) << 26);
+        Self(self.0 & !changed | u64::from(steps) << 40 | u64::from(band) << 26)
+    }
+
+    /// The same chunk, moved elsewhere.
+    pub(super) fn moved(self, to: Self) -> Self {
+        to.used_up(self.used(), self.band())
+    }
+
+    /// Whether it is that chunk, however far it is used up.
+    pub(super) fn is(self, other: Self) -> bool {
+        (self.segment(), self.offset()) == (other.segment(), other.offset())
+    }
+
+    /// Whether little is in it still.
+    pub(super) fn is_short(self) -> bool {
+        self.left_bytes() <= SHORT_BYTES
+    }
+
+    /// Bytes of it that are not used up, about.
+    pub(super) fn left_bytes(self) -> usize {
+        self.bytes() * (STEPS - self.used()) as usize / STEPS as usize
     }
 
     /// Bytes it takes, rounded up; if as many as can be told, maybe more.
@@ -102,27 +144,33 @@ mod tests {
             (1_000_000_000_000, 63, "the best there is"),
         ];
         for (millionths, expected, why) in cases {
-            assert_eq!(band(Quality::from_millionths(millionths)), expected, "{why}");
+            assert_eq!(quality_band(Quality::from_millionths(millionths)), expected, "{why}");
         }
         let mut last = 0;
         for step in 0..4_000_u32 {
             let quality = Quality::from_millionths(f64::powf(1.007, f64::from(step)) as u64);
-            assert!(band(quality) >= last, "{quality:?}");
-            last = band(quality);
+            assert!(quality_band(quality) >= last, "{quality:?}");
+            last = quality_band(quality);
         }
         assert_eq!(last, BAND_MAX);
     }
 
     #[test]
     fn places_say_what_they_were_made_of() {
+        let unit = UNIT_BYTES;
         for segment in [0, 1, SEGMENTS_MAX - 1] {
             for offset in [0, 24, SEGMENT_BYTES_MAX - 1] {
-                for (bytes, told) in [(1, 256), (256, 256), (257, 512), (1 << 20, 65_280)] {
+                for (bytes, told) in [(1, 1), (unit, 1), (unit + 1, 2), (1 << 20, 255)] {
                     for band in [0, 1, 62, 63] {
                         let place = Place::new(segment, offset, bytes, band);
                         let place = Place::from_word(place.word());
                         assert_eq!((place.segment(), place.offset()), (segment, offset));
-                        assert_eq!((place.bytes(), place.band()), (told, band));
+                        assert_eq!((place.bytes(), place.band()), (told * unit, band));
+                        assert_eq!(place.used(), 0);
+                        let later = place.used_up(15, 7).used_up(9, 5);
+                        assert!(later.is(place));
+                        assert_eq!((later.used(), later.band()), (9, 5));
+                        assert_eq!(later.used_up(0, band), place);
                     }
                 }
             }

@@ -1,31 +1,34 @@
-//! The URL queue of one server: first in, first out, or by quality with the best few apart.
+//! The URL queue of one server: first in, first out, or by quality.
 //!
-//! A queue by quality keeps its best `visit_max` URLs (as many as a visit may take) in a heap with
-//! two ends, all others in a plain one, and the sum of the qualities of the first kept as they
-//! change. So the capability of a server is at hand whatever its queue holds. The end of a queue
-//! may wait outside, in its `Depot`.
+//! A queue has two parts. What is *hot* is at hand, in order (`hot`); as long as URLs fit into
+//! memory that is all. What is *cold* (`cold`) is packed, in bytes in memory and in chunks on
+//! disk. A queue is packed when memory is wanted or its visit is over, and warmed when it is
+//! visited.
 //!
-//! Laws: first in, first out: what is given back comes out before what was waiting, in the order
+//! Laws: in order of arrival what is given back comes out before what was waiting, in the order
 //! given. By quality: robots.txt before pages, then the higher quality, then the earlier arrival;
-//! what is given back keeps its place. The sum is that of the best `visit_max`, recomputed or not.
-//! Of what waits outside only the band counts: nothing comes out before a URL of a better band,
-//! and the order within a queue by arrival is exact.
-//! Cost: O(1) first in, first out; O(log n) by quality, and O(k log n) when `visit_max` changes
-//! by k.
+//! what is given back keeps its place. The sum is that of the best as many as count, recomputed or
+//! not. Of tail and chunks only the band counts: nothing comes out before a URL of a better band;
+//! and the order within a queue by arrival is exact. Outside a visit a queue is hot or has a head,
+//! not both (by arrival what is hot comes before the head).
+//! Cost: that of `hot`; to pack and to warm, a copy of each URL. An idle one takes no memory
+//! beside its own 24 bytes.
 
-pub(super) mod depot;
+pub(super) mod blocks;
+pub(super) mod cold;
 mod ends;
+mod hot;
 #[cfg(test)]
 mod tests;
 
 use super::ServerId;
-use super::place::{Band, Place, band_of};
+use super::place::{Band, band_of};
 use super::policy::Policy;
 use crate::quality::Quality;
-use depot::{Depot, Task};
-use ends::Ends;
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use blocks::Blocks;
+use cold::{Cold, Task};
+use hot::Hot;
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 /// One URL waiting: path and query only, the origin is its server's.
@@ -70,52 +73,52 @@ impl Item {
 /// Pending URLs of one server.
 #[derive(Debug)]
 pub struct UrlQueue {
-    order: Order,
-    /// Bytes of the URLs in memory, those in buffers excepted.
-    item_bytes: usize,
-    depot: Option<Box<Depot>>,
+    hot: Option<Box<Hot>>,
+    cold: Option<Box<Cold>>,
+    /// How many of the best make the sum; by arrival, how many a visit takes.
+    counted: u32,
+    by_quality: bool,
+    /// The lists of victims that it is in, a bit each: for what is hot, and for what could go to
+    /// the disk.
+    pub(super) filed_hot: u8,
+    pub(super) filed_cold: u8,
 }
 
-#[derive(Debug)]
-enum Order {
-    Arrival(VecDeque<Item>),
-    Quality(Box<Ranked>),
+/// Bytes of memory that a queue takes beside its blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weight {
+    pub(super) hot: usize,
+    pub(super) cold: usize,
 }
 
-/// A queue by quality.
-#[derive(Debug)]
-struct Ranked {
-    best: Ends,
-    rest: BinaryHeap<Entry>,
-    visit_max: usize,
-    /// Of the qualities in `best`, in millionths.
-    sum: u64,
-}
-
-/// What is open of a chunk, best first, as far as it isn't among the best yet.
-type Opened<'a> = Option<&'a mut VecDeque<Item>>;
+/// By arrival a long queue is packed in pieces of this size.
+const PACK_BYTES: usize = if cfg!(test) { 1_000 } else { 256 << 10 };
+/// A URL is put in its place in a packed head that is no longer; others are warmed.
+const INSERT_MAX: usize = 8;
 
 impl UrlQueue {
     pub(super) fn new(policy: Policy) -> Self {
-        let order = match policy {
-            Policy::Bfs | Policy::Performance => Order::Arrival(VecDeque::new()),
-            Policy::Quality | Policy::Capability => Order::Quality(Box::new(Ranked::new())),
-        };
-        Self { order, item_bytes: 0, depot: None }
+        let by_quality = matches!(policy, Policy::Quality | Policy::Capability);
+        Self { hot: None, cold: None, counted: 1, by_quality, filed_hot: 0, filed_cold: 0 }
     }
 
-    /// URLs waiting, in memory and outside.
+    /// URLs waiting, in memory and on disk.
     pub fn len(&self) -> usize {
-        self.in_memory() + self.depot.as_ref().map_or(0, |depot| depot.urls())
+        let outside = self.cold.as_ref().map_or(0, |cold| {
+            let (tail, disk) = cold.urls_outside();
+            tail + disk
+        });
+        self.in_memory() + outside
     }
 
     /// URLs that wait in memory in their order.
     pub(super) fn in_memory(&self) -> usize {
-        let own = match &self.order {
-            Order::Arrival(items) => items.len(),
-            Order::Quality(ranked) => ranked.best.len() + ranked.rest.len(),
-        };
-        own + self.opened().map_or(0, VecDeque::len)
+        self.hot_len() + self.cold.as_ref().map_or(0, |cold| cold.head.urls())
+    }
+
+    /// URLs that are hot.
+    pub(super) fn hot_len(&self) -> usize {
+        self.hot.as_ref().map_or(0, |hot| hot.len())
     }
 
     /// Whether none waits.
@@ -123,430 +126,376 @@ impl UrlQueue {
         self.len() == 0
     }
 
-    /// Bytes of memory that its URLs take.
-    pub(super) fn bytes(&self) -> usize {
-        self.item_bytes + self.depot.as_ref().map_or(0, |depot| depot.bytes())
+    /// Whether it takes no memory.
+    pub(super) fn is_vacant(&self) -> bool {
+        self.hot.is_none() && self.cold.is_none()
     }
 
-    /// What waits outside.
-    pub(super) fn depot(&self) -> Option<&Depot> {
-        self.depot.as_deref()
+    /// By quality: whether some of it is hot and some in a head.
+    pub(super) fn is_parted(&self) -> bool {
+        let has_head = self.cold.as_ref().is_some_and(|cold| !cold.head.is_empty());
+        self.by_quality && self.hot.is_some() && has_head
     }
 
-    pub(super) fn depot_mut(&mut self) -> Option<&mut Depot> {
-        self.depot.as_deref_mut()
-    }
-
-    /// The same, for a queue that is about to have something there.
-    pub(super) fn depot_or_new(&mut self) -> &mut Depot {
-        self.depot.get_or_insert_default()
-    }
-
-    /// Whether nothing can come out before a chunk has been read.
-    pub(super) fn is_behind(&self) -> bool {
-        let chunk = self.depot.as_ref().and_then(|depot| depot.chunk_band());
-        chunk.is_some_and(|band| self.front_in_memory().is_none_or(|item| self.band(item) < band))
-    }
-
-    /// Whether a chunk should be read, since the next visit may take more than is in memory.
-    pub(super) fn is_short(&self, visit_max: usize) -> bool {
-        let has_chunks = self.depot.as_ref().is_some_and(|depot| !depot.chunks().is_empty());
-        has_chunks && (self.in_memory() < visit_max || self.is_behind())
-    }
-
-    /// The next one; `None` as well if it has to be read first.
-    pub fn front(&self) -> Option<&Item> {
-        if self.is_behind() { None } else { self.front_in_memory() }
-    }
-
-    fn front_in_memory(&self) -> Option<&Item> {
-        match &self.order {
-            Order::Arrival(items) => {
-                items.front().or_else(|| self.opened().and_then(VecDeque::front))
-            }
-            Order::Quality(ranked) => ranked.best.best().map(|entry| &entry.0),
+    /// Bytes of memory that it takes, blocks excepted.
+    pub(super) fn weight(&self) -> Weight {
+        Weight {
+            hot: self.hot.as_ref().map_or(0, |hot| hot.bytes()),
+            cold: self.cold.as_ref().map_or(0, |cold| cold.bytes()),
         }
     }
 
-    fn opened(&self) -> Option<&VecDeque<Item>> {
-        self.depot.as_ref()?.open()
+    /// What is packed.
+    pub(super) fn cold(&self) -> Option<&Cold> {
+        self.cold.as_deref()
     }
 
-    /// The band of a URL: by arrival there is one.
-    pub(super) fn band(&self, item: &Item) -> Band {
-        match self.order {
-            Order::Arrival(_) => 0,
-            Order::Quality(_) => band_of(item),
-        }
+    pub(super) fn cold_mut(&mut self) -> Option<&mut Cold> {
+        self.cold.as_deref_mut()
     }
 
-    /// All that wait in memory, in no order; those that wait by arrival in theirs.
-    pub(super) fn iter(&self) -> Box<dyn Iterator<Item = &Item> + '_> {
-        let opened = self.opened().into_iter().flatten();
-        Box::new(self.own().chain(opened))
+    /// The same, for a queue that is about to be packed.
+    pub(super) fn cold_or_new(&mut self) -> &mut Cold {
+        self.cold.get_or_insert_default()
     }
 
-    /// The same without those of the open chunk.
-    pub(super) fn own(&self) -> Box<dyn Iterator<Item = &Item> + '_> {
-        match &self.order {
-            Order::Arrival(items) => Box::new(items.iter()),
-            Order::Quality(ranked) => {
-                Box::new(ranked.best.iter().chain(&ranked.rest).map(|entry| &entry.0))
-            }
-        }
+    fn hot_or_new(&mut self) -> &mut Hot {
+        let (by_quality, counted) = (self.by_quality, self.counted());
+        self.hot.get_or_insert_with(|| Box::new(Hot::new(by_quality, counted)))
     }
 
-    /// Sum of the qualities of the best `visit_max` in memory, in millionths; 0 in order of
-    /// arrival.
-    pub(super) fn best_sum(&self) -> u64 {
-        match &self.order {
-            Order::Arrival(_) => 0,
-            Order::Quality(ranked) => ranked.sum,
-        }
-    }
-
-    /// Sets how many of the best count.
-    pub(super) fn set_visit_max(&mut self, visit_max: usize) {
-        if let Order::Quality(ranked) = &mut self.order {
-            let opened = self.depot.as_deref_mut().and_then(Depot::open_mut);
-            ranked.set_visit_max(visit_max.max(1), opened);
-        }
-    }
-
-    /// Puts a URL where its order says, in order of arrival at the end; robots.txt goes first.
-    pub(super) fn push(&mut self, item: Item) {
-        if self.depot.is_some() && self.joins_depot(&item) {
-            let band = self.band(&item);
-            return self.depot_or_new().put(band, &item);
-        }
-        self.item_bytes += item.bytes();
-        match &mut self.order {
-            Order::Arrival(items) if item.is_prior() => items.push_front(item),
-            Order::Arrival(items) => items.push_back(item),
-            Order::Quality(ranked) => ranked.push(Entry(item)),
-        }
-    }
-
-    /// Whether a new URL has to wait behind others that are outside, or may as well.
-    #[cold]
-    fn joins_depot(&self, item: &Item) -> bool {
-        let depot = self.depot.as_ref().expect("it was asked for");
-        let outside = depot.chunk_band().max(depot.buffer_band());
-        !item.is_prior()
-            && match self.order {
-                Order::Arrival(_) => true,
-                Order::Quality(_) => outside.is_some_and(|band| band_of(item) <= band),
-            }
-    }
-
-    /// Puts a URL behind those that were put so: a queue that is read back in the order in which
-    /// it was written.
-    pub(super) fn restore(&mut self, item: Item) {
-        self.item_bytes += item.bytes();
-        match &mut self.order {
-            Order::Arrival(items) => items.push_back(item),
-            Order::Quality(ranked) => ranked.push(Entry(item)),
-        }
-    }
-
-    /// Puts a URL back to where it was.
-    pub(super) fn put_back(&mut self, item: Item) {
-        self.item_bytes += item.bytes();
-        match &mut self.order {
-            Order::Arrival(items) => items.push_front(item),
-            Order::Quality(ranked) => ranked.push(Entry(item)),
-        }
-    }
-
-    /// Takes the next one; `None` as well if it has to be read first.
-    pub(super) fn pop(&mut self) -> Option<Item> {
-        if self.depot.is_some() {
-            return self.pop_before_depot();
-        }
-        let item = match &mut self.order {
-            Order::Arrival(items) => pop_front(items),
-            Order::Quality(ranked) => ranked.pop(None),
-        }?;
-        self.item_bytes -= item.bytes();
-        Some(item)
-    }
-
-    #[cold]
-    fn pop_before_depot(&mut self) -> Option<Item> {
-        if self.is_behind() {
-            return None;
-        }
-        let opened = self.depot.as_deref_mut().and_then(Depot::open_mut);
-        let item = match &mut self.order {
-            Order::Arrival(items) => pop_front(items).or_else(|| opened?.pop_front()),
-            Order::Quality(ranked) => ranked.pop(opened),
-        };
-        self.item_bytes -= item.as_ref().map_or(0, Item::bytes);
-        self.empty_buffers();
-        item
-    }
-
-    /// Buffers whose turn has come are read: nothing of their band or a better one is on disk, nor
-    /// of a better one in memory.
-    pub(super) fn empty_buffers(&mut self) {
-        while let Some(depot) = &mut self.depot
-            && let Some(band) = depot.buffer_band()
-            && depot.chunk_band().is_none_or(|chunk| chunk < band)
-        {
-            let front = self.front_in_memory().map(|item| self.band(item));
-            if front.is_some_and(|front| front >= band) {
-                break;
-            }
-            self.depot_or_new().empty_buffer().into_iter().for_each(|item| self.restore(item));
-        }
-        self.depot.take_if(|depot| depot.is_empty());
-    }
-
-    /// The open chunk, if all its URLs are used up; a depot that is empty is given up.
-    pub(super) fn spent(&mut self) -> Option<Place> {
-        let spent = self.depot.as_mut()?.spent();
-        self.depot.take_if(|depot| depot.is_empty());
-        spent
-    }
-
-    /// A chunk of so many URLs comes in, of which `items` are left; it was removed from the depot.
-    /// It is open from now on if its order is that of the queue; else its place is handed back,
-    /// and it is needed no more. So is the one that was open.
-    pub(super) fn open(&mut self, place: Place, urls: u32, items: Vec<Item>) -> [Option<Place>; 2] {
-        let before = self.own_opened();
-        let sorted = match self.order {
-            Order::Arrival(_) => true,
-            Order::Quality(_) => items.is_sorted_by(|one, next| order(one) >= order(next)),
-        };
-        if !sorted {
-            self.own_all(items);
-            return [before, Some(place)];
-        }
-        self.item_bytes += items.iter().map(Item::bytes).sum::<usize>();
-        self.depot_or_new().set_open(place, urls, items.into());
-        if let Order::Quality(ranked) = &mut self.order {
-            let opened = self.depot.as_deref_mut().and_then(Depot::open_mut);
-            ranked.mingle(opened.expect("it has just been opened"));
-        }
-        [before, None]
-    }
-
-    /// What is left of the open chunk becomes the queue's own; its place is needed no more.
-    pub(super) fn own_opened(&mut self) -> Option<Place> {
-        let (place, items) = self.depot.as_mut()?.take_open()?;
-        self.item_bytes -= items.iter().map(Item::bytes).sum::<usize>();
-        self.own_all(items);
-        Some(place)
-    }
-
-    /// URLs of chunks that are needed no more.
-    pub(super) fn own_all(&mut self, items: impl IntoIterator<Item = Item>) {
-        items.into_iter().for_each(|item| self.restore(item));
-    }
-
-    /// Keeps so many of the open chunk's URLs that `kept` are in memory, and drops the rest.
-    pub(super) fn close(&mut self, kept: usize) {
-        let Some(depot) = &mut self.depot else { return };
-        let Some(opened) = depot.open_mut() else { return };
-        if let Order::Arrival(items) = &mut self.order {
-            let missing = kept.saturating_sub(items.len()).min(opened.len());
-            items.extend(opened.drain(..missing));
-        }
-        self.item_bytes -= opened.iter().map(Item::bytes).sum::<usize>();
-        if !opened.is_empty() {
-            depot.close();
-        }
-    }
-
-    /// Takes out what is beyond the first `kept`, in order: by quality all but the best few, by
-    /// arrival the last ones, about `most_bytes` of them.
-    pub(super) fn cut(&mut self, kept: usize, most_bytes: usize) -> Vec<Item> {
-        let cut: Vec<Item> = match &mut self.order {
-            Order::Arrival(items) => {
-                let (mut from, mut bytes) = (items.len(), 0);
-                while from > kept && bytes < most_bytes {
-                    from -= 1;
-                    bytes += items[from].bytes();
-                }
-                let cut = items.split_off(from.min(items.len())).into();
-                items.shrink_to_fit();
-                cut
-            }
-            Order::Quality(ranked) => {
-                let rest = std::mem::take(&mut ranked.rest).into_sorted_vec();
-                rest.into_iter().rev().map(|entry| entry.0).collect()
-            }
-        };
-        self.item_bytes -= cut.iter().map(Item::bytes).sum::<usize>();
-        cut
-    }
-
-    /// Bytes that [`UrlQueue::close`], [`UrlQueue::cut`] and writing buffers would free, about.
-    pub(super) fn spillable(&self, kept: usize) -> usize {
-        let buffers = self.depot.as_ref().map_or(0, |depot| depot.buffer_bytes());
-        if self.depot.as_ref().is_some_and(|depot| depot.task != Task::Nothing) {
-            return buffers;
-        }
-        let (urls, opened) = (self.in_memory(), self.opened().map_or(0, VecDeque::len));
-        let own_beyond = match &self.order {
-            Order::Arrival(_) => (urls - opened).saturating_sub(kept),
-            Order::Quality(ranked) => ranked.rest.len(),
-        };
-        buffers + self.item_bytes / urls.max(1) * (own_beyond + opened.saturating_sub(kept))
-    }
-
-    /// Takes any of its own, whatever waits outside.
-    pub(super) fn pop_own(&mut self) -> Option<Item> {
-        let item = match &mut self.order {
-            Order::Arrival(items) => pop_front(items),
-            Order::Quality(ranked) => ranked.pop(None),
-        }?;
-        self.item_bytes -= item.bytes();
-        Some(item)
-    }
-
-    /// Brings URLs into the order in which they would come out; by arrival they are.
-    pub(super) fn sort(&self, items: &mut [Item]) {
-        if !self.is_by_arrival() {
-            items.sort_by_key(|item| Reverse(order(item)));
-        }
+    /// How many of the best count.
+    pub(super) fn counted(&self) -> usize {
+        self.counted as usize
     }
 
     /// Whether its order is that of arrival.
     pub(super) fn is_by_arrival(&self) -> bool {
-        matches!(self.order, Order::Arrival(_))
+        !self.by_quality
     }
 
-    /// Empties the queue but for its chunks on disk, in order; and the chunk that is needed no
-    /// more by that.
-    pub(super) fn drain(&mut self) -> (Vec<Item>, Option<Place>) {
-        let spent = self.own_opened();
-        let mut items = match &mut self.order {
-            Order::Arrival(items) => std::mem::take(items).into(),
-            Order::Quality(ranked) => std::iter::from_fn(|| ranked.pop(None)).collect::<Vec<_>>(),
-        };
-        while let Some(depot) = &mut self.depot
-            && depot.buffer_band().is_some()
-        {
-            items.extend(depot.empty_buffer());
+    /// Whether nothing can come out before a chunk has been read.
+    pub(super) fn is_behind(&self) -> bool {
+        let chunk = self.cold.as_ref().and_then(|cold| cold.chunk_band());
+        chunk.is_some_and(|band| self.front_band().is_none_or(|front| front < band))
+    }
+
+    /// The band of the next URL in memory.
+    fn front_band(&self) -> Option<Band> {
+        let hot = self.hot.as_ref().and_then(|hot| hot.front());
+        match hot {
+            Some(item) => Some(self.band(item)),
+            None => self.cold.as_ref().and_then(|cold| cold.front_band()),
         }
-        self.item_bytes = 0;
-        self.depot.take_if(|depot| depot.is_empty());
-        (items, spent)
+    }
+
+    /// Whether a chunk should be read, since there are fewer than `kept` URLs in memory.
+    pub(super) fn is_short(&self, kept: usize) -> bool {
+        let has_chunks = self.cold.as_ref().is_some_and(|cold| !cold.places().is_empty());
+        has_chunks && (self.in_memory() < kept || self.is_behind())
+    }
+
+    /// The next one; `None` as well if it has to be read or warmed first.
+    pub fn front(&self) -> Option<&Item> {
+        if self.is_behind() { None } else { self.hot.as_ref()?.front() }
+    }
+
+    /// The band of a URL: by arrival there is one.
+    pub(super) fn band(&self, item: &Item) -> Band {
+        if self.by_quality { band_of(item) } else { 0 }
+    }
+
+    /// All that wait in memory in their order, in no order; those that wait by arrival in theirs.
+    pub(super) fn items(&self, blocks: Option<&Blocks>) -> Vec<Item> {
+        let mut items: Vec<Item> = self.hot_items().cloned().collect();
+        if let (Some(cold), Some(blocks)) = (&self.cold, blocks) {
+            items.extend(cold.head_items(blocks));
+        }
+        items
+    }
+
+    /// Those at hand, in no order; those that wait by arrival in theirs.
+    pub(super) fn hot_items(&self) -> impl Iterator<Item = &Item> {
+        self.hot.iter().flat_map(|hot| hot.iter())
+    }
+
+    /// Sum of the qualities of the best in memory as many as count, in millionths; 0 in order of
+    /// arrival. During a visit that of some of them.
+    pub(super) fn best_sum(&self) -> u64 {
+        match (&self.hot, &self.cold) {
+            (Some(hot), _) => hot.best_sum(),
+            (None, Some(cold)) if self.by_quality => cold.sum(),
+            _ => 0,
+        }
+    }
+
+    /// Sets how many of the best count. If it is packed, a survey must follow.
+    pub(super) fn set_visit_max(&mut self, visit_max: usize) {
+        self.counted = u32::try_from(visit_max.max(1)).unwrap_or(u32::MAX);
+        if let Some(hot) = &mut self.hot {
+            hot.set_visit_max(visit_max.max(1));
+        }
+    }
+
+    /// By quality: looks at what is packed anew.
+    pub(super) fn survey(&mut self, blocks: &Blocks) {
+        let counted = self.counted();
+        if let Some(cold) = self.cold.as_mut().filter(|_| self.by_quality && self.hot.is_none()) {
+            cold.survey(counted, blocks);
+        }
+    }
+
+    /// Puts a URL where its order says, in order of arrival at the end; robots.txt goes first.
+    pub(super) fn push(&mut self, item: Item, blocks: Option<&mut Blocks>) {
+        match blocks {
+            Some(blocks) if self.cold.is_some() => self.push_cold(item, blocks),
+            _ if item.is_prior() => self.hot_or_new().push_front(item),
+            _ => self.hot_or_new().push(item),
+        }
+    }
+
+    #[cold]
+    fn push_cold(&mut self, item: Item, blocks: &mut Blocks) {
+        if item.is_prior() {
+            return self.put_back(item, blocks);
+        }
+        let (band, counted, is_hot) = (self.band(&item), self.counted(), self.hot_len() > 0);
+        let by_quality = self.by_quality;
+        let cold = self.cold.as_mut().expect("it was asked for");
+        let outside = cold.chunk_band().max(cold.tail_band());
+        let is_outside = outside.is_some_and(|outside| band <= outside);
+        let head = cold.head.urls();
+        let is_last = head > 0 && item.quality <= cold.worst();
+        if !by_quality {
+            if is_outside || head >= counted {
+                cold.put_tail(&item, 0, blocks);
+            } else if is_hot && head == 0 {
+                self.hot_or_new().push(item);
+            } else {
+                cold.put_head(&item, blocks);
+            }
+        } else if is_outside || is_last && (is_hot || head >= counted) {
+            cold.put_tail(&item, band, blocks);
+        } else if !is_hot && head <= INSERT_MAX {
+            self.insert(item, blocks);
+        } else {
+            self.warm(usize::MAX, blocks);
+            self.hot_or_new().push(item);
+        }
+    }
+
+    /// Puts a URL in its place in a short head.
+    fn insert(&mut self, item: Item, blocks: &mut Blocks) {
+        let counted = self.counted();
+        let cold = self.cold.as_mut().expect("it was asked for");
+        let mut items = cold.head_items(blocks);
+        let place = items.partition_point(|other| goes_before(other, &item) == Ordering::Less);
+        items.insert(place, item);
+        if items.len() > 2 * counted.max(2) {
+            let last = items.pop().expect("it has more than one");
+            cold.put_tail(&last, band_of(&last), blocks);
+        }
+        cold.set_head(&items, counted, blocks);
+    }
+
+    /// Puts a URL back to where it was.
+    pub(super) fn put_back(&mut self, item: Item, blocks: &mut Blocks) {
+        if self.by_quality {
+            self.warm(usize::MAX, blocks);
+        }
+        self.hot_or_new().push_front(item);
+    }
+
+    /// The same, while nothing is packed.
+    pub(super) fn put_back_hot(&mut self, item: Item) {
+        self.hot_or_new().push_front(item);
+    }
+
+    /// Puts a URL behind those that were put so: a queue that is read back in the order in which
+    /// it was written.
+    pub(super) fn restore(&mut self, item: Item, blocks: Option<&mut Blocks>) {
+        match (&mut self.cold, blocks) {
+            (Some(cold), Some(blocks)) if !self.by_quality && !cold.head.is_empty() => {
+                cold.put_head(&item, blocks);
+            }
+            _ => self.hot_or_new().push(item),
+        }
+    }
+
+    /// What is at hand of a queue that is being read back becomes its head, however much it is.
+    pub(super) fn restore_packed(&mut self, blocks: &mut Blocks) {
+        let cold = self.cold.take().unwrap_or_default();
+        let is_first = self.by_quality || cold.head.is_empty();
+        self.cold = Some(cold);
+        if is_first {
+            let mut rest = usize::MAX;
+            while self.hot_len() < rest {
+                rest = self.hot_len();
+                self.pack(usize::MAX / 2, blocks);
+            }
+        }
+    }
+
+    /// Takes the next one; `None` as well if it has to be read or warmed first.
+    pub(super) fn pop(&mut self) -> Option<Item> {
+        if self.cold.is_some() && self.is_behind() {
+            return None;
+        }
+        self.hot.as_mut()?.pop()
+    }
+
+    /// Gives memory back that an empty queue doesn't need.
+    pub(super) fn tidy(&mut self) {
+        self.hot.take_if(|hot| hot.len() == 0);
+        self.cold.take_if(|cold| cold.is_empty());
+        if let Some(cold) = &mut self.cold {
+            cold.tidy();
+        }
+    }
+
+    /// The first URLs of the head become hot, so many at most, if all that is hot comes before
+    /// them.
+    pub(super) fn warm(&mut self, most: usize, blocks: &mut Blocks) {
+        let Some(cold) = self.cold.as_mut().filter(|cold| !cold.head.is_empty()) else { return };
+        let items = match self.by_quality {
+            true => cold.take_best(most.max(1), blocks),
+            false => cold.take_head(most.max(1), blocks),
+        };
+        let hot = self.hot_or_new();
+        items.into_iter().for_each(|item| hot.push(item));
+    }
+
+    /// The first URLs of the head become hot, so many at most, if nothing is.
+    pub(super) fn warm_if_bare(&mut self, most: usize, blocks: &mut Blocks) {
+        if self.hot_len() == 0 {
+            self.warm(most, blocks);
+        }
+    }
+
+    /// By quality: whether the tail comes before all else in memory and on disk.
+    pub(super) fn is_turn_of_tail(&self) -> bool {
+        let Some(cold) = &self.cold else { return false };
+        let before = cold.chunk_band().max(self.front_band());
+        self.by_quality && cold.tail_band() > before
+    }
+
+    /// The tail comes in if its turn has come: nothing of its band or a better one is on disk, nor
+    /// of its own or a better one before it in memory.
+    pub(super) fn take_turn(&mut self, blocks: &mut Blocks) {
+        let is_turn = self.is_turn_of_tail();
+        let Some(cold) = &mut self.cold else { return };
+        if !self.by_quality {
+            return cold.turn_over();
+        }
+        if !is_turn {
+            return;
+        }
+        let items = cold.take_tail(blocks);
+        self.warm(usize::MAX, blocks);
+        let hot = self.hot_or_new();
+        items.into_iter().for_each(|item| hot.push(item));
+    }
+
+    /// What is hot becomes the front of the head; if it is much by arrival, part of it. By quality
+    /// returns all but the best twice `kept`, best first: they are not of this queue any more.
+    pub(super) fn pack(&mut self, kept: usize, blocks: &mut Blocks) -> Vec<Item> {
+        let Some(hot) = &mut self.hot else { return Vec::new() };
+        if !self.by_quality {
+            let items = hot.split_end(PACK_BYTES);
+            self.hot.take_if(|hot| hot.len() == 0);
+            self.cold_or_new().put_before(&items, blocks);
+            return Vec::new();
+        }
+        let counted = self.counted();
+        let mut items = self.hot.take().map_or(Vec::new(), |hot| hot.into_items());
+        let cold = self.cold_or_new();
+        if !cold.head.is_empty() {
+            items.extend(cold.head_items(blocks));
+            items.sort_unstable_by(goes_before);
+        }
+        let rest = items.split_off(items.len().min(2 * kept.max(1)));
+        cold.set_head(&items, counted, blocks);
+        rest
+    }
+
+    /// Bytes that could go to the disk if so many URLs are kept, about.
+    pub(super) fn spillable(&self, kept: usize) -> usize {
+        self.cold.as_ref().map_or(0, |cold| cold.spillable(kept))
+    }
+
+    /// By quality: takes all but the best `kept` URLs out of a packed head, if it has twice as
+    /// many.
+    pub(super) fn trim(&mut self, kept: usize, blocks: &mut Blocks) -> Vec<Item> {
+        let counted = self.counted();
+        let is_long = |cold: &&mut Cold| cold.head.urls() > 2 * kept;
+        match self.cold.as_deref_mut().filter(is_long) {
+            Some(cold) if self.by_quality => {
+                let mut items = cold.head_items(blocks);
+                let rest = items.split_off(kept.max(1));
+                cold.set_head(&items, counted, blocks);
+                rest
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// URLs of chunks that are needed no more, in their order: by arrival they come behind all in
+    /// memory but the tail.
+    pub(super) fn own(&mut self, items: &[Item], blocks: &mut Blocks) {
+        if self.by_quality {
+            self.warm(usize::MAX, blocks);
+            let hot = self.hot_or_new();
+            items.iter().cloned().for_each(|item| hot.push(item));
+        } else {
+            let cold = self.cold_or_new();
+            items.iter().for_each(|item| cold.put_head(item, blocks));
+        }
+    }
+
+    /// Takes any of its own, whatever is on disk.
+    pub(super) fn pop_own(&mut self, blocks: &mut Blocks) -> Option<Item> {
+        if self.hot_len() == 0 {
+            self.warm(64, blocks);
+        }
+        self.hot.as_mut()?.pop()
+    }
+
+    /// Whether something is being done with its chunks.
+    pub(super) fn is_worked_at(&self) -> bool {
+        self.cold.as_ref().is_some_and(|cold| cold.task != Task::Nothing)
+    }
+
+    /// Empties the queue but for its chunks on disk, in order.
+    pub(super) fn drain(&mut self, blocks: Option<&mut Blocks>) -> Vec<Item> {
+        let mut items = self.hot.take().map_or(Vec::new(), |hot| hot.into_items());
+        if let (Some(cold), Some(blocks)) = (&mut self.cold, blocks) {
+            items.extend(cold.take_head(usize::MAX, blocks));
+            items.extend(cold.take_tail(blocks));
+            self.sort(&mut items);
+        }
+        self.tidy();
+        items
+    }
+
+    /// Brings URLs into the order in which they would come out; by arrival they are.
+    pub(super) fn sort(&self, items: &mut [Item]) {
+        if self.by_quality {
+            items.sort_unstable_by(goes_before);
+        }
     }
 }
 
 impl Item {
-    /// Bytes of memory it takes: its own, its target with what allocators add, and its share in
-    /// the URL it was found on, which eight have in common.
-    pub(super) fn bytes(&self) -> usize {
+    /// Bytes of memory that it takes beside its own: its target with what allocators add, and its
+    /// share in the URL it was found on, which eight have in common.
+    fn text_bytes(&self) -> usize {
         let via = self.via.as_ref().map_or(0, |via| via.len() / 8);
-        size_of::<Self>() + self.target.len() + 16 + via
+        (self.target.len() + 23).max(32) / 16 * 16 + via
     }
 }
 
-fn pop_front(items: &mut VecDeque<Item>) -> Option<Item> {
-    let item = items.pop_front();
-    if items.is_empty() && items.capacity() > SPARE {
-        // An idle server keeps no memory for the queue it once had.
-        *items = VecDeque::new();
-    }
-    item
+/// What decides by quality: `Less` if `one` comes out before `other`.
+fn goes_before(one: &Item, other: &Item) -> Ordering {
+    let prior = other.is_prior().cmp(&one.is_prior());
+    prior.then(other.quality.cmp(&one.quality)).then(one.arrival.cmp(&other.arrival))
 }
-
-impl Ranked {
-    fn new() -> Self {
-        Self { best: Ends::default(), rest: BinaryHeap::new(), visit_max: 1, sum: 0 }
-    }
-
-    fn push(&mut self, entry: Entry) {
-        if self.best.len() < self.visit_max {
-            self.sum += entry.worth();
-            self.best.push(entry);
-        } else if self.best.worst().is_some_and(|worst| *worst < entry) {
-            self.sum += entry.worth();
-            let out = self.best.trade_worst(entry).expect("there is a worst");
-            self.sum -= out.worth();
-            self.rest.push(out);
-        } else {
-            self.rest.push(entry);
-        }
-    }
-
-    fn pop(&mut self, opened: Opened<'_>) -> Option<Item> {
-        let entry = self.best.take_best()?;
-        self.sum -= entry.worth();
-        self.fill(opened);
-        if self.best.len() == 0 {
-            self.best.tidy(SPARE);
-            self.rest.shrink_to(SPARE);
-        }
-        Some(entry.0)
-    }
-
-    fn set_visit_max(&mut self, visit_max: usize, opened: Opened<'_>) {
-        self.visit_max = visit_max;
-        while self.best.len() > visit_max {
-            let out = self.best.take_worst().expect("it holds more than one");
-            self.sum -= out.worth();
-            self.rest.push(out);
-        }
-        self.fill(opened);
-    }
-
-    /// Makes up the best from what comes next, in the heap or in the open chunk.
-    fn fill(&mut self, mut opened: Opened<'_>) {
-        while self.best.len() < self.visit_max {
-            let next = opened.as_ref().and_then(|opened| opened.front()).map(order);
-            let next_is_opened = next > self.rest.peek().map(|entry| order(&entry.0));
-            let entry = match &mut opened {
-                Some(opened) if next_is_opened => opened.pop_front().map(Entry),
-                _ => self.rest.pop(),
-            };
-            let Some(entry) = entry else { break };
-            self.sum += entry.worth();
-            self.best.push(entry);
-        }
-    }
-
-    /// Takes in from a chunk that has just been opened what is among the best.
-    fn mingle(&mut self, opened: &mut VecDeque<Item>) {
-        while let Some(next) = opened.front()
-            && (self.best.len() < self.visit_max
-                || self.best.worst().is_some_and(|worst| order(&worst.0) < order(next)))
-        {
-            let next = opened.pop_front().expect("it has just been looked at");
-            self.push(Entry(next));
-        }
-    }
-}
-
-/// A URL in a queue by quality; the greater goes first.
-#[derive(Debug, PartialEq, Eq)]
-struct Entry(Item);
-
-impl Entry {
-    fn worth(&self) -> u64 {
-        self.0.quality.millionths()
-    }
-}
-
-/// What decides by quality; the greater goes first.
-fn order(item: &Item) -> (bool, Quality, Reverse<u64>) {
-    (item.is_prior(), item.quality, Reverse(item.arrival))
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        order(&self.0).cmp(&order(&other.0))
-    }
-}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Room that an empty queue may keep, in items.
-const SPARE: usize = 16;

@@ -11,11 +11,11 @@
 use super::items::Run;
 use super::log;
 use super::names::Met;
-use super::place::{BAND_MAX, Place};
+use super::place::Place;
 use super::policy::Estimates;
-use super::queue::Errand;
+use super::queue::{Errand, Weight};
 use super::server::{Retirement, Server, ServerId, ServerState};
-use super::snapshot::{BUFFER, CHUNKS, MORE, SERVER};
+use super::snapshot::{CHUNKS, MORE, SERVER, TAIL};
 use super::{Frontier, Settings};
 use crate::codec::{Short, Take};
 use crate::disk::Disk;
@@ -54,7 +54,7 @@ pub(super) struct Restoring {
 struct Missing {
     urls: usize,
     chunks: usize,
-    in_buffers: usize,
+    in_tail: usize,
 }
 
 /// How long a server or a host was still to wait.
@@ -116,12 +116,9 @@ impl Frontier {
         let id = ServerId(take.number().map_err(senseless)?);
         match frame.kind {
             SERVER => self.restore_server(id, &mut take)?,
-            MORE => self.restore_urls(id, None, &mut take)?,
+            MORE => self.restore_urls(id, false, &mut take)?,
             CHUNKS => self.restore_chunks(id, &mut take)?,
-            BUFFER => {
-                let band = take.u8().ok().filter(|band| *band <= BAND_MAX);
-                self.restore_urls(id, Some(band.ok_or(Flaw::Senseless)?), &mut take)?;
-            }
+            TAIL => self.restore_urls(id, true, &mut take)?,
             _ => return Err(Flaw::Senseless),
         }
         Ok(id)
@@ -197,7 +194,7 @@ impl Frontier {
     fn wait(&mut self, id: ServerId, own: Instant, host: Instant) {
         let server = &mut self.servers[id.index()];
         server.due = server.due.max(own);
-        self.workbench.set_host_clock(server, id, host);
+        self.workbench.set_host_clock(server, host);
     }
 
     fn restore_server(&mut self, id: ServerId, take: &mut Take<'_>) -> Result<(), Flaw> {
@@ -217,31 +214,35 @@ impl Frontier {
         let mut restoring = self.restoring.take().expect("as above");
         let missing = restoring.record(id, &mut server, take).map_err(senseless)?;
         server.retarget(&self.settings);
+        if let Some(spill) = &mut self.spill {
+            spill.weigh(Weight::default(), server.queue.weight());
+        }
         restoring.expect(id, missing);
         restoring.early.insert(id, server);
         while let Some(server) = restoring.early.remove(&ServerId::from_index(self.servers.len())) {
             self.servers.push(server);
         }
         self.restoring = Some(restoring);
-        if missing.urls > 0 { self.restore_urls(id, None, take) } else { finished(take) }
+        if missing.urls > 0 { self.restore_urls(id, false, take) } else { finished(take) }
     }
 
-    /// URLs of a queue: in memory, or in the buffer of a band.
+    /// URLs of a queue: in its order, or in the tail.
     fn restore_urls(
         &mut self,
         id: ServerId,
-        band: Option<u8>,
+        is_tail: bool,
         take: &mut Take<'_>,
     ) -> Result<(), Flaw> {
         let restoring = self.restoring.as_mut().expect("a frontier is being restored");
         let mut missing = restoring.missing.remove(&id).ok_or(Flaw::Senseless)?;
         let server = found(id, &mut self.servers, Some(restoring)).ok_or(Flaw::Senseless)?;
+        let before = server.queue.weight();
         let mut run = Run::default();
         let mut errand_max = None;
         while !take.is_empty() {
             let origin = self.names.get(server.name).as_str();
             let item = run.take(origin, take).map_err(senseless)?;
-            let left = if band.is_some() { &mut missing.in_buffers } else { &mut missing.urls };
+            let left = if is_tail { &mut missing.in_tail } else { &mut missing.urls };
             *left = left.checked_sub(1).ok_or(Flaw::Senseless)?;
             if item.arrival > self.arrivals {
                 return Err(Flaw::Senseless);
@@ -249,11 +250,22 @@ impl Frontier {
             if let Errand::Robots(of, _) = item.errand {
                 errand_max = errand_max.max(Some(of));
             }
-            match band {
-                Some(band) => server.queue.depot_or_new().put(band, &item),
-                None => server.queue.restore(item),
+            let blocks = self.spill.as_mut().map(|spill| &mut spill.blocks);
+            match blocks {
+                Some(blocks) if is_tail => {
+                    let band = server.queue.band(&item);
+                    server.queue.cold_or_new().put_tail(&item, band, blocks);
+                }
+                None if is_tail => return Err(Flaw::Senseless),
+                blocks => server.queue.restore(item, blocks),
             }
             self.urls += 1;
+        }
+        if let Some(spill) = &mut self.spill {
+            if spill.is_tight() || server.queue.is_parted() {
+                server.queue.restore_packed(&mut spill.blocks);
+            }
+            spill.weigh(before, server.queue.weight());
         }
         restoring.errand_max = restoring.errand_max.max(errand_max);
         restoring.expect(id, missing);
@@ -264,18 +276,19 @@ impl Frontier {
         let restoring = self.restoring.as_mut().expect("a frontier is being restored");
         let mut missing = restoring.missing.remove(&id).ok_or(Flaw::Senseless)?;
         let server = found(id, &mut self.servers, Some(restoring)).ok_or(Flaw::Senseless)?;
-        let depot = server.queue.depot_or_new();
-        let log = &mut self.spill.as_mut().ok_or(Flaw::Senseless)?.log;
+        let before = server.queue.weight();
+        let cold = server.queue.cold_or_new();
+        let spill = self.spill.as_mut().ok_or(Flaw::Senseless)?;
         while !take.is_empty() {
             let place = Place::from_word(take.u64().map_err(senseless)?);
-            let used = take.number().map_err(senseless)?;
             missing.chunks = missing.chunks.checked_sub(1).ok_or(Flaw::Senseless)?;
-            let is_in_order = depot.chunks().back().is_none_or(|last| last.band() >= place.band());
-            if !is_in_order || !log.retain(place) {
+            let is_in_order = cold.places().back().is_none_or(|last| last.band() >= place.band());
+            if !is_in_order || !spill.log.retain(place) {
                 return Err(Flaw::Senseless);
             }
-            depot.restore(place, used);
+            cold.restore(place);
         }
+        spill.weigh(before, server.queue.weight());
         restoring.expect(id, missing);
         Ok(())
     }
@@ -334,15 +347,17 @@ impl Restoring {
             self.waits.push((id, own, host));
         }
         let (urls, chunks) = (take.number()?, take.number()?);
-        let (in_chunks, in_buffers) = (take.number()?, take.number()?);
+        let (in_chunks, in_tail) = (take.number()?, take.number()?);
         if chunks > 0 {
-            server.queue.depot_or_new().restore_urls(in_chunks);
+            if !server.queue.cold_or_new().restore_urls(in_chunks) {
+                return Err(Short);
+            }
             self.urls_in_chunks = self.urls_in_chunks.saturating_add(in_chunks);
         }
-        if chunks == 0 && in_chunks > 0 || in_chunks > URLS_MAX || in_buffers > URLS_MAX {
+        if chunks == 0 && in_chunks > 0 || in_chunks > URLS_MAX || in_tail > URLS_MAX {
             return Err(Short);
         }
-        Ok(Missing { urls, chunks, in_buffers })
+        Ok(Missing { urls, chunks, in_tail })
     }
 }
 

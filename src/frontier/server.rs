@@ -102,8 +102,6 @@ pub struct Server {
     /// Where it stands.
     pub state: ServerState,
     pub(super) hold: Hold,
-    /// The class of its queue among those that could go to the disk.
-    pub(super) filed: u8,
 }
 
 /// How a server stands to its groups.
@@ -134,7 +132,6 @@ impl Server {
             delay: 0,
             state: ServerState::Idle,
             hold: Hold::Out,
-            filed: 0,
         }
     }
 

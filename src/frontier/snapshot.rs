@@ -8,41 +8,40 @@
 //! kind 16, a server   number | origin | retired as u8 | place in line | visits
 //!                     crawl delay, 0 or 1 + us | connect us | response us | allowance
 //!                     wait of the server | wait of its host
-//!                     URLs in memory | chunks | URLs in chunks | URLs in buffers
+//!                     URLs in memory | chunks | URLs in chunks | URLs in the tail
 //!                     URLs in memory, to the end
 //! kind 17, more URLs  number of their server | URLs in memory, to the end
-//! kind 18, chunks     number of their server | for each, to the end: place u64, URLs used up
-//! kind 19, a buffer   number of its server | band | URLs, to the end
+//! kind 18, chunks     number of their server | place u64 of each, to the end
+//! kind 19, a tail     number of its server | URLs, to the end
 //! wait                us left | unless none is left: end, us of Unix time
 //! state               servers | arrivals of URLs
 //!                     segments of the log | for each: number, bytes that count
 //! ```
-//! An open chunk is a chunk of which some URLs are used up.
 //!
 //! Law: what [`super::restore`] makes of it is the frontier as it was at the moment of
 //! [`Frontier::begin_snapshot`], whatever was done to it since (held to a naive model).
 //! Cost: a copy of each server; one bit of memory a server, and what was written ahead.
 
-use super::items::Run;
+use super::items::{Run, glance};
 use super::log;
 use super::names::Names;
-use super::queue::depot::Depot;
+use super::queue::blocks::{Blocks, Cursor};
+use super::queue::cold::Cold;
 use super::queue::{Errand, Item};
 use super::server::{Retirement, Server, ServerId, ServerState};
 use super::workbench::Workbench;
 use super::{Frontier, group::GroupId};
-use crate::codec::Put;
+use crate::codec::{Put, Take};
 use crate::disk::{self, Disk};
 use crate::frame::{self, Mark};
 use crate::map::Map;
 use crate::time::{Instant, Now};
-use std::collections::VecDeque;
 
 /// Kinds of frames.
 pub(super) const SERVER: u8 = 16;
 pub(super) const MORE: u8 = 17;
 pub(super) const CHUNKS: u8 = 18;
-pub(super) const BUFFER: u8 = 19;
+pub(super) const TAIL: u8 = 19;
 
 /// URLs go into a frame until it has so many bytes; in tests, only a few.
 const FRAME_BYTES: usize = if cfg!(test) { 90 } else { 64 << 10 };
@@ -64,11 +63,22 @@ pub(super) struct Snapshot {
     clocks: Map<GroupId, Instant>,
     /// A bit for each server that is written.
     written: Vec<u64>,
-    /// The server to be written next, and how many of its URLs are.
+    /// The server to be written next, and how much of it is.
     next: usize,
-    next_urls: usize,
+    walk: Walk,
     /// Frames of servers that were about to change.
     ahead: Vec<u8>,
+}
+
+/// How far a server is written: it doesn't change before it is written whole.
+#[derive(Debug, Default)]
+struct Walk {
+    is_begun: bool,
+    /// URLs that are under way or at hand.
+    urls: usize,
+    /// What is packed: where it goes on, and what of it has been looked at.
+    head: Option<Cursor>,
+    text: Vec<u8>,
 }
 
 impl Frontier {
@@ -94,7 +104,7 @@ impl Frontier {
             clocks: Map::default(),
             written: vec![0; self.servers.len().div_ceil(64)],
             next: 0,
-            next_urls: 0,
+            walk: Walk::default(),
             ahead: Vec::new(),
         }));
     }
@@ -109,8 +119,9 @@ impl Frontier {
             let id = ServerId::from_index(snapshot.next);
             if !snapshot.is_written(id) {
                 let server = &self.servers[id.index()];
+                let blocks = self.spill.as_ref().map(|spill| &spill.blocks);
                 let known = (&self.names, &self.workbench);
-                snapshot.write_some(id, server, known, enough, out);
+                snapshot.write_some(id, server, known, blocks, enough, out);
             }
             snapshot.pass_written();
         }
@@ -157,8 +168,9 @@ impl Frontier {
     /// A server is about to change: what it was at the moment of the snapshot is written first.
     pub(super) fn write_ahead(&mut self, id: ServerId) {
         if let Some(snapshot) = &mut self.snapshot {
+            let blocks = self.spill.as_ref().map(|spill| &spill.blocks);
             let known = (&self.names, &self.workbench);
-            snapshot.write_ahead(id, &self.servers[id.index()], known);
+            snapshot.write_ahead(id, &self.servers[id.index()], known, blocks);
         }
     }
 
@@ -178,66 +190,77 @@ impl Snapshot {
     }
 
     #[cold]
-    fn write_ahead(&mut self, id: ServerId, server: &Server, known: (&Names, &Workbench)) {
+    fn write_ahead(
+        &mut self,
+        id: ServerId,
+        server: &Server,
+        known: (&Names, &Workbench),
+        blocks: Option<&Blocks>,
+    ) {
         if id.index() >= self.servers || self.is_written(id) {
             return;
         }
         // The server whose turn it is may be half written, and only goes on.
         let is_next = id.index() == self.next;
-        let from = if is_next { self.next_urls } else { 0 };
-        let half = std::mem::replace(&mut self.next_urls, from);
+        let half = if is_next { None } else { Some(std::mem::take(&mut self.walk)) };
         let mut ahead = std::mem::take(&mut self.ahead);
-        self.write_some(id, server, known, usize::MAX, &mut ahead);
+        self.write_some(id, server, known, blocks, usize::MAX, &mut ahead);
         self.ahead = ahead;
-        self.next_urls = if is_next { 0 } else { half };
+        self.walk = half.unwrap_or_default();
     }
 
     /// Goes on to a server that is not written yet.
     fn pass_written(&mut self) {
         while self.next < self.servers && self.is_written(ServerId::from_index(self.next)) {
-            (self.next, self.next_urls) = (self.next + 1, 0);
+            (self.next, self.walk) = (self.next + 1, Walk::default());
         }
     }
 
-    /// Writes a server from URL `next_urls` on, frame by frame, until `out` has `enough` bytes.
+    /// Goes on to write a server, frame by frame, until `out` has `enough` bytes.
     fn write_some(
         &mut self,
         id: ServerId,
         server: &Server,
         known: (&Names, &Workbench),
+        blocks: Option<&Blocks>,
         enough: usize,
         out: &mut Vec<u8>,
     ) {
+        let mut walk = std::mem::take(&mut self.walk);
         let under_way = self.flights.get(&id).map_or(&[][..], Vec::as_slice);
-        let mut items = under_way.iter().chain(server.queue.own()).skip(self.next_urls).peekable();
-        let mut is_first = self.next_urls == 0;
-        let mut written = 0;
-        while is_first || items.peek().is_some() && out.len() < enough {
-            let kind = if is_first { SERVER } else { MORE };
+        let head = server.queue.cold().map(|cold| &cold.head).zip(blocks);
+        if !walk.is_begun {
+            walk.head = head.map(|(head, _)| head.cursor());
+        }
+        let mut items = under_way.iter().chain(server.queue.hot_items()).skip(walk.urls).peekable();
+        while !walk.is_begun || out.len() < enough && !(items.peek().is_none() && walk.is_over()) {
+            let kind = if walk.is_begun { MORE } else { SERVER };
             frame::push_with(kind, out, |out| {
                 let most = out.len() + FRAME_BYTES;
                 out.put_varint(id.index() as u64);
-                if is_first {
+                if !walk.is_begun {
                     self.put_record(server, known, out);
-                    out.put_varint((under_way.len() + server.queue.own().count()) as u64);
-                    put_outside(server.queue.depot(), out);
+                    out.put_varint((under_way.len() + server.queue.in_memory()) as u64);
+                    put_outside(server.queue.cold(), out);
                 }
                 let mut run = Run::default();
                 while out.len() < most
                     && let Some(item) = items.next()
                 {
                     run.put(item, out);
-                    written += 1;
+                    walk.urls += 1;
+                }
+                if let Some((_, blocks)) = head {
+                    walk.put_packed(blocks, most, out);
                 }
             });
-            is_first = false;
+            walk.is_begun = true;
         }
-        let is_last = items.peek().is_none();
-        self.next_urls += written;
-        if is_last {
-            put_depot(id, server.queue.depot(), out);
+        if items.peek().is_none() && walk.is_over() {
+            put_cold(id, server.queue.cold(), blocks, out);
             self.written[id.index() / 64] |= 1 << (id.index() % 64);
         }
+        self.walk = walk;
     }
 
     fn put_record(
@@ -274,34 +297,54 @@ impl Snapshot {
     }
 }
 
+impl Walk {
+    /// Whether all that is packed in a head is written.
+    fn is_over(&self) -> bool {
+        self.text.is_empty() && self.head.as_ref().is_none_or(Cursor::is_over)
+    }
+
+    /// Appends URLs as they are packed, until `out` has `most` bytes.
+    fn put_packed(&mut self, blocks: &Blocks, most: usize, out: &mut Vec<u8>) {
+        while out.len() < most && !self.is_over() {
+            let (mut take, mut used) = (Take::new(&self.text), 0);
+            while out.len() + used < most && glance(&mut take).is_ok() {
+                used = self.text.len() - take.rest().len();
+            }
+            out.extend(self.text.drain(..used));
+            let head = self.head.as_mut().expect("it has a head");
+            if used == 0 {
+                assert!(!head.is_over(), "it was put in here whole");
+                blocks.read_on(head, FRAME_BYTES, &mut self.text);
+            }
+        }
+    }
+}
+
 /// How much of a queue waits outside: what to expect.
-fn put_outside(depot: Option<&Depot>, out: &mut Vec<u8>) {
-    let Some(depot) = depot else { return out.extend_from_slice(&[0; 3]) };
-    let in_buffers: usize = depot.buffers().iter().map(|buffer| buffer.urls as usize).sum();
-    let opened = depot.open().map_or(0, VecDeque::len);
-    out.put_varint(depot.places().count() as u64);
-    out.put_varint((depot.urls() - in_buffers + opened) as u64);
-    out.put_varint(in_buffers as u64);
+fn put_outside(cold: Option<&Cold>, out: &mut Vec<u8>) {
+    let Some(cold) = cold else { return out.extend_from_slice(&[0; 3]) };
+    let (in_tail, in_chunks) = cold.urls_outside();
+    out.put_varint(cold.places().len() as u64);
+    out.put_varint(in_chunks as u64);
+    out.put_varint(in_tail as u64);
 }
 
 /// What waits outside, in frames of its own.
-fn put_depot(id: ServerId, depot: Option<&Depot>, out: &mut Vec<u8>) {
-    let Some(depot) = depot else { return };
-    let mut places = depot.places().peekable();
+fn put_cold(id: ServerId, cold: Option<&Cold>, blocks: Option<&Blocks>, out: &mut Vec<u8>) {
+    let (Some(cold), Some(blocks)) = (cold, blocks) else { return };
+    let mut places = cold.places().iter().peekable();
     while places.peek().is_some() {
         frame::push_with(CHUNKS, out, |out| {
             out.put_varint(id.index() as u64);
-            for (place, used) in places.by_ref().take(FRAME_BYTES / 9) {
-                out.put_u64(place.word());
-                out.put_varint(u64::from(used));
-            }
+            places.by_ref().take(FRAME_BYTES / 9).for_each(|place| out.put_u64(place.word()));
         });
     }
-    for buffer in depot.buffers() {
-        frame::push_with(BUFFER, out, |out| {
+    let mut tail = Walk { head: Some(cold.tail.cursor()), ..Walk::default() };
+    while !tail.is_over() {
+        frame::push_with(TAIL, out, |out| {
+            let most = out.len() + FRAME_BYTES;
             out.put_varint(id.index() as u64);
-            out.put_u8(buffer.band);
-            out.extend_from_slice(&buffer.bytes);
+            tail.put_packed(blocks, most, out);
         });
     }
 }

@@ -1,58 +1,60 @@
-//! Ends of queues to the disk and back, so that URLs in memory keep to their bytes.
+//! URLs beyond memory: queues are packed, their ends go to the disk, heads shrink.
 //!
-//! When URLs take more memory than they may, the queue that has most of it beyond its head is cut:
-//! by arrival its last URLs, by quality all but the best few, become chunks of the [`log`]. How
-//! they come back is told in [`back`].
+//! Of the memory that URLs may take, a quarter is for those at hand. When it is full the queue that
+//! has most at hand is packed: its URLs become bytes. When all of it is full, the end of the queue
+//! that has most beyond its head becomes chunks of the [`log`]. When there is little but heads,
+//! heads keep half as many URLs from then on; twice as many when memory is half empty. How chunks
+//! come back is told in [`back`].
 //!
 //! Laws: no URL is lost or doubled, whatever fails; by arrival the order is exact, by quality by
-//! band (decision 34); each server that waits for a chunk is in the list of those, once. A head, as
-//! many URLs as a visit takes, stays in memory: so the bound holds beside one head a server.
-//! Cost: a queue is cut in pieces of a quarter MiB (by quality: of four MiB at most), which are
-//! found by a list for each power of two of bytes; a URL on disk was written once, and once more
-//! for each sweep of its segment that found it alive.
+//! band (decision 34); each server that waits for a chunk is in the list of those, once. So memory
+//! keeps to its bound as long as one URL a server, 96 bytes for it and eight a chunk do.
+//! Cost: nothing looks at all servers in one turn; who has most is found in a list for each power
+//! of two of bytes, which are counted too; a URL on disk was written once, once more if its chunk
+//! was short, and once for each sweep of its segment that found it alive.
 //!
 //! [`log`]: super::log
 
 mod back;
 pub(super) mod job;
+mod press;
 
 use super::items::Run;
 use super::log::Log;
 use super::place::{Band, Place, band_of};
-use super::queue::depot::Task;
-use super::queue::{Item, UrlQueue};
-use super::server::{Server, ServerId};
+use super::queue::blocks::Blocks;
+use super::queue::cold::Task;
+use super::queue::{Item, UrlQueue, Weight};
+use super::server::ServerId;
 use super::{Frontier, Settings};
+use crate::codec::Put;
 use crate::disk::{self, Disk};
-use crate::table::Table;
 use std::collections::VecDeque;
 
 /// Bytes of URLs in a chunk: what a disk reads at once. In tests, few.
 const CHUNK_BYTES: usize = if cfg!(test) { 120 } else { 4_096 };
-/// Fewer URLs are better kept in a buffer.
-const CHUNK_URLS: usize = if cfg!(test) { 3 } else { 8 };
-/// Chunks of a queue are made into fewer when there are so many and they are that short.
-const CHUNKS_SHORT: usize = if cfg!(test) { 4 } else { 16 };
-/// A queue by arrival is cut in pieces of this size.
+/// So many URLs of one band have a chunk of their own.
+const ROW_URLS: usize = if cfg!(test) { 4 } else { 16 };
+/// So many short chunks of a queue are made into fewer.
+const SHORT_MIN: usize = if cfg!(test) { 4 } else { 14 };
+/// The end of a queue goes to the disk in pieces of this size.
 const CUT_BYTES: usize = 256 << 10;
-/// A queue by quality is cut when it has so much in memory, or its cut would stall the turn.
-const RANKED_BYTES_MAX: usize = 4 << 20;
-/// Queues cut for one URL that comes.
-const CUTS_MAX: u32 = 4;
-/// A server is no victim for less.
-const SPILLABLE_MIN: usize = if cfg!(test) { 1 } else { 512 };
-
-/// Powers of two that queues in memory may come to.
-const CLASSES: usize = 48;
 
 /// What goes to the disk and what comes back.
 #[derive(Debug)]
 pub(super) struct Spill {
     pub(super) log: Log,
-    /// Bytes of URLs in memory, and how many there may be.
-    bytes: usize,
+    pub(super) blocks: Blocks,
+    /// Bytes of queues beside blocks.
+    weight: Weight,
     bytes_max: usize,
-    victims: Victims,
+    /// Queues by what they have at hand, and by what they have beyond their heads.
+    hot: Victims,
+    cold: Victims,
+    /// How many URLs a head keeps at most.
+    pub(super) kept_max: usize,
+    /// Servers before this one know of the last change of `kept_max`.
+    hand: usize,
     /// Servers that wait for their next chunks.
     wanted: VecDeque<ServerId>,
     /// Servers that have many short chunks.
@@ -62,6 +64,19 @@ pub(super) struct Spill {
     sweep: Option<Sweep>,
     is_working: bool,
     jobs: u32,
+    #[cfg(test)]
+    pub(super) seen: Seen,
+}
+
+/// How often queues were packed, cut, and their heads halved or doubled.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) packs: u32,
+    pub(super) cuts: u32,
+    pub(super) halvings: u32,
+    pub(super) doublings: u32,
+    pub(super) mixed: u32,
 }
 
 /// A segment that is being swept.
@@ -73,28 +88,39 @@ struct Sweep {
     piece_bytes: usize,
 }
 
-/// Servers by how much of their queues could go to the disk, in powers of two: lists that may hold
-/// a server more than once, of which only the entry under its present class counts.
+/// Servers by bytes: one class for little, and one for each power of two from there up.
+const CLASSES: usize = u8::BITS as usize;
+/// Less than twice this is little.
+const LITTLE: usize = if cfg!(test) { 32 } else { 128 };
+
+/// Servers by bytes. A list may hold a server that has changed since, but each server once; in
+/// which lists it is, its queue says, in a bit each.
 #[derive(Debug)]
 struct Victims {
-    /// None are listed until memory is full for the first time.
-    is_on: bool,
     classes: [Vec<ServerId>; CLASSES],
+    /// Bytes of memory that the lists take.
+    bytes: usize,
 }
 
 impl Spill {
     pub(super) fn new(settings: &Settings) -> Option<Box<Self>> {
         Some(Box::new(Self {
             log: Log::new(settings.crawl?),
-            bytes: 0,
+            blocks: Blocks::default(),
+            weight: Weight::default(),
             bytes_max: settings.memory_bytes,
-            victims: Victims { is_on: false, classes: [const { Vec::new() }; CLASSES] },
+            hot: Victims::new(),
+            cold: Victims::new(),
+            kept_max: KEPT_MAX,
+            hand: usize::MAX,
             wanted: VecDeque::new(),
             merging: VecDeque::new(),
             given_up: VecDeque::new(),
             sweep: None,
             is_working: false,
             jobs: 0,
+            #[cfg(test)]
+            seen: Seen::default(),
         }))
     }
 
@@ -105,177 +131,167 @@ impl Spill {
 
     /// Bytes of URLs in memory.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        let lists = self.hot.bytes + self.cold.bytes;
+        self.weight.hot + self.weight.cold + self.blocks.bytes() + lists
     }
 
-    fn weigh(&mut self, before: usize, after: usize) {
-        self.bytes = self.bytes + after - before;
+    /// Entries of the lists of victims.
+    #[cfg(test)]
+    pub(super) fn listed(&self) -> usize {
+        let lists = self.hot.classes.iter().chain(&self.cold.classes);
+        lists.map(Vec::len).sum()
     }
 
-    /// Writes URLs in their order as chunks of one band.
-    fn write_chunks(&mut self, id: ServerId, band: Band, items: &[Item]) -> Vec<(Place, u32)> {
+    /// Bytes of queues in memory, without blocks.
+    #[cfg(test)]
+    pub(super) fn weight(&self) -> Weight {
+        self.weight
+    }
+
+    pub(super) fn weigh(&mut self, before: Weight, after: Weight) {
+        self.weight.hot = self.weight.hot + after.hot - before.hot;
+        self.weight.cold = self.weight.cold + after.cold - before.cold;
+    }
+
+    /// Writes URLs in their order as chunks, each under the band of its first.
+    fn write_chunks(
+        &mut self,
+        id: ServerId,
+        by_quality: bool,
+        items: &[Item],
+    ) -> Vec<(Place, u32)> {
         let (mut chunks, mut rest) = (Vec::new(), items);
-        while !rest.is_empty() {
-            let mut taken = 0;
-            let place = self.log.append(id, band, |out| {
-                let (from, mut run) = (out.len(), Run::default());
-                while taken < rest.len() && out.len() - from < CHUNK_BYTES {
-                    run.put(&rest[taken], out);
-                    taken += 1;
-                }
-            });
+        while let Some(first) = rest.first() {
+            let (mut text, mut taken, mut run) = (Vec::new(), 0, Run::default());
+            while taken < rest.len() && text.len() < CHUNK_BYTES {
+                run.put(&rest[taken], &mut text);
+                taken += 1;
+            }
+            let band = if by_quality { band_of(first) } else { 0 };
+            #[cfg(test)]
+            {
+                let is_mixed = by_quality && band_of(&rest[taken - 1]) != band;
+                self.seen.mixed += u32::from(is_mixed);
+            }
+            let urls = u32::try_from(taken).expect("a chunk has few URLs");
+            chunks.push((self.write_chunk(id, band, urls, &text), urls));
             rest = &rest[taken..];
-            chunks.push((place, u32::try_from(taken).expect("a chunk has few URLs")));
         }
         chunks
     }
 
-    /// What was cut from a queue goes to the disk; if it is little, it stays.
-    fn write_cut(&mut self, id: ServerId, queue: &mut UrlQueue, cut: Vec<Item>) {
-        if queue.is_by_arrival() && cut.len() >= CHUNK_URLS {
-            for (place, urls) in self.write_chunks(id, 0, &cut).into_iter().rev() {
-                queue.depot_or_new().add(place, urls, true);
+    fn write_chunk(&mut self, id: ServerId, band: Band, urls: u32, text: &[u8]) -> Place {
+        self.log.append(id, band, |out| {
+            out.put_varint(u64::from(urls));
+            out.extend_from_slice(text);
+        })
+    }
+
+    /// By quality: URLs, best first, become chunks: long rows of a band chunks of their own, what
+    /// is between them chunks of several bands.
+    /// They go behind those of their band, or `before` them.
+    fn write_rows(&mut self, id: ServerId, queue: &mut UrlQueue, items: &[Item], before: bool) {
+        let mut mixed: Vec<Item> = Vec::new();
+        for row in items.chunk_by(|one, next| band_of(one) == band_of(next)) {
+            if row.len() < ROW_URLS {
+                mixed.extend_from_slice(row);
+            } else {
+                self.add_chunks(id, queue, row, before);
             }
-        } else if queue.is_by_arrival() && queue.depot().is_some() {
-            queue.own_all(cut);
-        } else {
-            let by_arrival = queue.is_by_arrival();
-            let band = |item: &Item| if by_arrival { 0 } else { band_of(item) };
-            for row in cut.chunk_by(|one, next| band(one) == band(next)) {
-                let band = band(&row[0]);
-                if row.len() >= CHUNK_URLS {
-                    for (place, urls) in self.write_chunks(id, band, row) {
-                        queue.depot_or_new().add(place, urls, false);
-                    }
-                } else {
-                    row.iter().for_each(|item| queue.depot_or_new().put(band, item));
-                }
-            }
+        }
+        self.add_chunks(id, queue, &mixed, before);
+    }
+
+    fn add_chunks(&mut self, id: ServerId, queue: &mut UrlQueue, items: &[Item], before: bool) {
+        let mut chunks = self.write_chunks(id, true, items);
+        if before {
+            chunks.reverse();
+        }
+        for (place, urls) in chunks {
+            queue.cold_or_new().add(place, urls, before);
         }
     }
 
-    /// Buffers that have at least so many bytes and URLs become chunks.
-    fn write_buffers(&mut self, id: ServerId, queue: &mut UrlQueue, bytes: usize, urls: u32) {
-        while let Some(buffer) = queue.depot_mut().and_then(|depot| depot.take_buffer(bytes, urls))
-        {
-            let chunks = if queue.is_by_arrival() {
-                let write = |out: &mut Vec<u8>| out.extend_from_slice(&buffer.bytes);
-                vec![(self.log.append(id, buffer.band, write), buffer.urls)]
-            } else {
-                let mut items = buffer.items();
-                queue.sort(&mut items);
-                self.write_chunks(id, buffer.band, &items)
-            };
-            let depot = queue.depot_or_new();
-            chunks.into_iter().for_each(|(place, urls)| depot.add(place, urls, false));
-            let are_short = depot.chunks().len() >= CHUNKS_SHORT
-                && depot.urls() < CHUNK_URLS * depot.chunks().len();
-            if are_short && depot.task == Task::Nothing {
-                depot.task = Task::Merging;
-                self.merging.push_back(id);
+    /// The tail of a queue goes to the disk, or some of it if that is much.
+    fn write_tail(&mut self, id: ServerId, queue: &mut UrlQueue) {
+        let by_arrival = queue.is_by_arrival();
+        let Some(cold) = queue.cold_mut() else { return };
+        if by_arrival {
+            for (text, urls) in cold.cut_tail(CUT_BYTES, CHUNK_BYTES, &mut self.blocks) {
+                let place = self.write_chunk(id, 0, urls, &text);
+                cold.add(place, urls, false);
             }
+        } else {
+            let mut items = cold.take_tail(&mut self.blocks);
+            queue.sort(&mut items);
+            self.write_rows(id, queue, &items, false);
+        }
+        self.look_for_short(id, queue);
+    }
+
+    /// If many chunks of a queue are short, they will be made into fewer.
+    fn look_for_short(&mut self, id: ServerId, queue: &mut UrlQueue) {
+        let by_quality = !queue.is_by_arrival();
+        if let Some(cold) = queue.cold_mut()
+            && cold.task == Task::Nothing
+            && cold.places().len() >= SHORT_MIN
+            && cold.short(by_quality, SHORT_MIN).len() >= SHORT_MIN
+        {
+            cold.task = Task::Merging;
+            self.merging.push_back(id);
+        }
+    }
+
+    /// What a packed queue keeps no longer in its head goes to the tail; much of it to the disk.
+    fn write_rest(&mut self, id: ServerId, queue: &mut UrlQueue, rest: &[Item]) {
+        let bytes = rest.iter().map(|item| 40 + item.target.len()).sum::<usize>();
+        if bytes > CHUNK_BYTES {
+            self.write_rows(id, queue, rest, true);
+            return self.look_for_short(id, queue);
+        }
+        for item in rest {
+            queue.cold_or_new().put_tail(item, band_of(item), &mut self.blocks);
         }
     }
 }
 
+/// A head keeps as many URLs as a visit takes.
+const KEPT_MAX: usize = usize::MAX;
+
 impl Victims {
-    fn class_of(spillable: usize) -> usize {
-        if spillable < SPILLABLE_MIN { 0 } else { (spillable.ilog2() as usize).min(CLASSES - 1) }
+    fn new() -> Self {
+        Self { classes: [const { Vec::new() }; CLASSES], bytes: 0 }
     }
 
-    /// A queue has grown, or was cut.
-    fn note(&mut self, server: &mut Server, id: ServerId, kept: usize) {
-        if self.is_on {
-            let class = Self::class_of(server.queue.spillable(kept));
-            if class > usize::from(server.filed) {
-                server.filed = u8::try_from(class).expect("few classes");
-                self.classes[class].push(id);
-            }
+    fn class_of(bytes: usize) -> usize {
+        ((bytes / LITTLE).max(1).ilog2() as usize).min(CLASSES - 1)
+    }
+
+    /// A queue that has so many bytes is listed, if it is of class `least` or a higher one.
+    fn note(&mut self, filed: &mut u8, id: ServerId, bytes: usize, least: usize) {
+        let class = Self::class_of(bytes);
+        if class >= least && *filed >> class & 1 == 0 {
+            *filed |= 1 << class;
+            let list = &mut self.classes[class];
+            let before = list.capacity();
+            list.push(id);
+            self.bytes += (list.capacity() - before) * size_of::<ServerId>();
         }
     }
 
-    /// One of those who have most.
-    fn take(&mut self, servers: &mut Table<Server>, settings: &Settings) -> Option<ServerId> {
-        for class in (1..CLASSES).rev() {
-            while let Some(id) = self.classes[class].pop() {
-                let server = &mut servers[id.index()];
-                if usize::from(server.filed) != class {
-                    continue;
-                }
-                server.filed = 0;
-                let kept = server.visit_max(settings);
-                if Self::class_of(server.queue.spillable(kept)) >= class {
-                    return Some(id);
-                }
-                self.note(server, id, kept);
-            }
-        }
-        None
+    /// The last one that was listed in the highest class, down to that of `least` bytes.
+    fn last(&mut self, least: usize) -> Option<(ServerId, usize)> {
+        let lowest = Self::class_of(least);
+        let mut classes = self.classes.iter_mut().enumerate().skip(lowest).rev();
+        classes.find_map(|(class, ids)| Some((ids.pop()?, class)))
     }
 }
 
 impl Frontier {
     /// The queue of a server took `before` bytes and has changed.
-    pub(super) fn weigh(&mut self, id: ServerId, before: usize) {
+    pub(super) fn weigh(&mut self, id: ServerId, before: Weight) {
         if let Some(spill) = &mut self.spill {
-            spill.weigh(before, self.servers[id.index()].queue.bytes());
-        }
-    }
-
-    /// URLs have come into the queue of a server, which took `before` bytes: makes room for them.
-    pub(super) fn make_room(&mut self, id: ServerId, before: usize) {
-        let Some(spill) = &mut self.spill else { return };
-        let server = &mut self.servers[id.index()];
-        spill.write_buffers(id, &mut server.queue, CHUNK_BYTES, 1);
-        spill.weigh(before, server.queue.bytes());
-        spill.victims.note(server, id, server.visit_max(&self.settings));
-        if !server.queue.is_by_arrival() && server.queue.bytes() > RANKED_BYTES_MAX {
-            self.cut(id);
-        }
-        self.cut_some();
-    }
-
-    fn cut_some(&mut self) {
-        for _ in 0..CUTS_MAX {
-            let Some(spill) = &mut self.spill else { return };
-            if spill.bytes <= spill.bytes_max {
-                return;
-            }
-            if !spill.victims.is_on {
-                spill.victims.is_on = true;
-                for (index, server) in self.servers.iter_mut().enumerate() {
-                    let kept = server.visit_max(&self.settings);
-                    spill.victims.note(server, ServerId::from_index(index), kept);
-                }
-            }
-            match spill.victims.take(&mut self.servers, &self.settings) {
-                Some(id) => self.cut(id),
-                None => return,
-            }
-        }
-    }
-
-    /// The end of a queue goes to the disk.
-    fn cut(&mut self, id: ServerId) {
-        self.write_ahead(id);
-        let spill = self.spill.as_mut().expect("there is a disk to go to");
-        let server = &mut self.servers[id.index()];
-        let kept = server.visit_max(&self.settings);
-        let queue = &mut server.queue;
-        let before = queue.bytes();
-        if queue.depot().is_none_or(|depot| depot.task == Task::Nothing) {
-            queue.close(kept);
-            let cut = queue.cut(kept, CUT_BYTES);
-            spill.write_cut(id, queue, cut);
-        }
-        spill.write_buffers(id, queue, 1, CHUNK_URLS as u32);
-        if queue.bytes() >= before {
-            spill.write_buffers(id, queue, 1, 1);
-        }
-        let after = queue.bytes();
-        spill.weigh(before, after);
-        if after < before {
-            spill.victims.note(server, id, kept);
+            spill.weigh(before, self.servers[id.index()].queue.weight());
         }
     }
 

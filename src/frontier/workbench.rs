@@ -53,32 +53,34 @@ impl Workbench {
     }
 
     /// Sets the clock of the host of a server forward.
-    pub(super) fn set_host_clock(&mut self, server: &mut Server, id: ServerId, next: Instant) {
+    pub(super) fn set_host_clock(&mut self, server: &mut Server, next: Instant) {
         match server.host() {
             Some(host) => self.groups[host].next = self.groups[host].next.max(next),
             None => server.host_next = server.host_next.max(next),
         }
-        self.keep_host_clock(server, id);
+        self.keep_host_clock(server);
     }
 
     /// The server that keeps the clock of its host is not visited before that either: if it is due
     /// earlier, the host has to be a group.
-    pub(super) fn keep_host_clock(&mut self, server: &mut Server, id: ServerId) {
+    pub(super) fn keep_host_clock(&mut self, server: &mut Server) {
         if server.host().is_none() && server.host_next > server.due {
-            self.host_of(server, id);
+            self.group_of(GroupKind::Host, server);
         }
     }
 
-    /// The group of a server's host, which becomes one.
-    pub(super) fn host_of(&mut self, server: &mut Server, id: ServerId) -> GroupId {
-        if let Some(host) = server.host() {
-            return host;
+    /// The group of a server's host or domain, which comes to be.
+    pub(super) fn group_of(&mut self, kind: GroupKind, server: &mut Server) -> GroupId {
+        if let Some(group) = server.groups[kind as usize] {
+            return group;
         }
         let is_visited = matches!(server.hold, Hold::In | Hold::InButAddress);
-        let host = self.groups.add(GroupKind::Host, id, is_visited);
-        self.groups[host].next = server.host_next;
-        server.groups[0] = Some(host);
-        host
+        let group = self.groups.add(kind, is_visited);
+        if kind == GroupKind::Host {
+            self.groups[group].next = server.host_next;
+        }
+        server.groups[kind as usize] = Some(group);
+        group
     }
 
     /// An idle server with URLs stands in line, or sleeps until it is due.

@@ -6,7 +6,7 @@
 //! Source: Atkinson, Sack, Santoro, Strothotte: Min-Max Heaps and Generalized Priority Queues,
 //! Communications of the ACM 29 (10), 1986.
 
-use super::Entry;
+use super::hot::Entry;
 
 /// Entries, with both ends at hand.
 #[derive(Debug, Default)]
@@ -73,11 +73,14 @@ impl Ends {
         worst
     }
 
-    /// Gives back memory that an empty one doesn't need.
-    pub(super) fn tidy(&mut self, spare: usize) {
-        if self.entries.is_empty() && self.entries.capacity() > spare {
-            self.entries = Vec::new();
-        }
+    /// How many it has room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
+    /// All, in no order.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        self.entries
     }
 
     fn worst_place(&self) -> Option<usize> {

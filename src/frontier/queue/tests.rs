@@ -16,6 +16,10 @@ fn item(quality: u64, arrival: u64, prior: bool) -> Item {
     }
 }
 
+fn worth(item: &Item) -> u64 {
+    item.quality.millionths()
+}
+
 struct Random(u64);
 
 impl Random {
@@ -33,23 +37,23 @@ fn by_quality_it_is_a_sorted_list_with_a_sum() {
     for seed in 1..=60_u64 {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut queue = UrlQueue::new(Policy::Capability);
-        let mut sorted: Vec<Entry> = Vec::new();
+        let mut sorted: Vec<Item> = Vec::new();
         let mut visit_max = 1;
         for arrival in 1..=2_000 {
             match random.below(10) {
                 0..5 => {
                     let (quality, prior) = (random.below(40), random.below(50) == 0);
-                    queue.push(item(quality, arrival, prior));
-                    sorted.push(Entry(item(quality, arrival, prior)));
-                    sorted.sort_by(|one, other| other.cmp(one));
+                    queue.push(item(quality, arrival, prior), None);
+                    sorted.push(item(quality, arrival, prior));
+                    sorted.sort_by(goes_before);
                 }
                 5..9 => {
-                    let expected = (!sorted.is_empty()).then(|| sorted.remove(0).0);
+                    let expected = (!sorted.is_empty()).then(|| sorted.remove(0));
                     let taken = queue.pop();
                     assert_eq!(taken, expected);
                     if let Some(item) = taken.filter(|_| random.below(3) == 0) {
-                        sorted.insert(0, Entry(item.clone()));
-                        queue.put_back(item);
+                        sorted.insert(0, item.clone());
+                        queue.put_back_hot(item);
                     }
                 }
                 _ => {
@@ -58,12 +62,11 @@ fn by_quality_it_is_a_sorted_list_with_a_sum() {
                 }
             }
             assert_eq!(queue.len(), sorted.len());
-            assert_eq!(queue.front(), sorted.first().map(|entry| &entry.0));
-            let sum: u64 = sorted.iter().take(visit_max).map(Entry::worth).sum();
+            assert_eq!(queue.front(), sorted.first());
+            let sum: u64 = sorted.iter().take(visit_max).map(worth).sum();
             assert_eq!(queue.best_sum(), sum, "seed {seed}, step {arrival}");
         }
-        let rest: Vec<Item> = sorted.into_iter().map(|entry| entry.0).collect();
-        assert_eq!(queue.drain(), (rest, None));
+        assert_eq!(queue.drain(None), sorted);
         assert_eq!(queue.best_sum(), 0);
     }
 }
@@ -71,12 +74,100 @@ fn by_quality_it_is_a_sorted_list_with_a_sum() {
 #[test]
 fn in_order_of_arrival_what_is_given_back_comes_first() {
     let mut queue = UrlQueue::new(Policy::Performance);
-    (1..=3).for_each(|arrival| queue.push(item(9 - arrival, arrival, false)));
-    queue.push(item(0, 4, true));
+    (1..=3).for_each(|arrival| queue.push(item(9 - arrival, arrival, false), None));
+    queue.push(item(0, 4, true), None);
     let robots = queue.pop().expect("four wait");
     assert!(robots.is_prior());
     let first = queue.pop().expect("three wait");
-    queue.put_back(first);
-    let order: Vec<u64> = queue.drain().0.iter().map(|item| item.arrival).collect();
+    queue.put_back_hot(first);
+    let order: Vec<u64> = queue.drain(None).iter().map(|item| item.arrival).collect();
     assert_eq!(order, [1, 2, 3]);
+}
+
+/// The same, packed and warmed as it comes: no chunk, so nothing is behind. What waits in a tail is
+/// worth its band.
+#[test]
+fn packed_it_is_the_same_by_band() {
+    let mut counts = [0; 4];
+    for seed in 1..=60_u64 {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let policy = if seed % 2 == 0 { Policy::Capability } else { Policy::Bfs };
+        let mut blocks = Blocks::default();
+        let mut queue = UrlQueue::new(policy);
+        let counted = 1 + random.below(12) as usize;
+        queue.set_visit_max(counted);
+        queue.cold_or_new();
+        let mut waiting: Vec<Item> = Vec::new();
+        for arrival in 1..=1_500 {
+            match random.below(10) {
+                0..4 => {
+                    let (quality, prior) = (random.below(5_000_000), random.below(50) == 0);
+                    let item = item(quality, arrival, prior);
+                    queue.push(item.clone(), Some(&mut blocks));
+                    if policy == Policy::Bfs && prior {
+                        waiting.insert(0, item);
+                    } else {
+                        waiting.push(item);
+                    }
+                }
+                4..8 => {
+                    queue.take_turn(&mut blocks);
+                    queue.warm_if_bare(1 + random.below(6) as usize, &mut blocks);
+                    let front = queue.front().cloned();
+                    let Some(taken) = queue.pop() else {
+                        assert!(waiting.is_empty(), "{waiting:?}");
+                        continue;
+                    };
+                    assert_eq!(front.as_ref(), Some(&taken));
+                    if policy == Policy::Bfs {
+                        assert_eq!(waiting[0], taken);
+                    }
+                    let best = waiting.iter().map(band_of).max();
+                    assert!(policy == Policy::Bfs || best == Some(band_of(&taken)));
+                    waiting.retain(|item| *item != taken);
+                    if random.below(4) == 0 {
+                        waiting.insert(0, taken.clone());
+                        queue.put_back(taken, &mut blocks);
+                        counts[0] += 1;
+                    }
+                }
+                8 => {
+                    counts[1] += pack(&mut queue, counted, &mut blocks);
+                    counts[2] += 1;
+                }
+                _ => {
+                    let rest = queue.trim(counted, &mut blocks);
+                    counts[3] += to_tail(&mut queue, rest, &mut blocks);
+                }
+            }
+            queue.tidy();
+            queue.survey(&blocks);
+            assert_eq!(queue.len(), waiting.len());
+            if !queue.is_parted() && policy == Policy::Capability {
+                let mut there = queue.items(Some(&blocks));
+                queue.sort(&mut there);
+                let sum: u64 = there.iter().take(counted).map(worth).sum();
+                assert_eq!(queue.best_sum(), sum, "seed {seed}, step {arrival}");
+            }
+        }
+        assert_eq!(queue.drain(Some(&mut blocks)).len(), waiting.len());
+        assert_eq!((blocks.bytes(), queue.weight()), (0, Weight::default()));
+    }
+    assert!(counts.iter().all(|count| *count > 40), "{counts:?}");
+}
+
+fn pack(queue: &mut UrlQueue, counted: usize, blocks: &mut Blocks) -> usize {
+    queue.tidy();
+    let rest = queue.pack(counted, blocks);
+    let count = to_tail(queue, rest, blocks);
+    queue.survey(blocks);
+    count
+}
+
+/// What a head gave up joins the tail; returns how many that are.
+fn to_tail(queue: &mut UrlQueue, rest: Vec<Item>, blocks: &mut Blocks) -> usize {
+    for item in &rest {
+        queue.cold_or_new().put_tail(item, band_of(item), blocks);
+    }
+    rest.len()
 }

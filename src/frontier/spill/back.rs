@@ -12,22 +12,20 @@
 use super::super::Frontier;
 use super::super::items::Run;
 use super::super::log::{self, CHUNK, Log};
-use super::super::place::Place;
-use super::super::queue::depot::Task;
-use super::super::queue::{Errand, Item};
+use super::super::place::{Place, STEPS, band_of};
+use super::super::queue::cold::Task;
+use super::super::queue::{Errand, Item, Weight};
 use super::super::server::{ServerId, ServerState};
-use super::Sweep;
 use super::job::{self, FrontierDone, FrontierJob, Read, Work};
+use super::{SHORT_MIN, Sweep};
 use crate::codec::Take;
 use crate::disk::Disk;
 use crate::frame::{self, Damage, Flaw};
 use crate::time::Instant;
 
 /// Chunks and bytes that one job reads.
-const READS_MAX: usize = if cfg!(test) { 5 } else { 256 };
+const READS_MAX: usize = if cfg!(test) { 5 } else { 1 << 12 };
 const READ_BYTES_MAX: usize = 1 << 20;
-/// Chunks of one queue that come in at once.
-const CHUNKS_MAX: usize = 16;
 /// A sweep reads a segment in pieces of this size.
 const PIECE_BYTES: usize = if cfg!(test) { 700 } else { 512 << 10 };
 
@@ -36,21 +34,16 @@ impl Frontier {
     pub(in super::super) fn restock(&mut self, id: ServerId) {
         let server = &mut self.servers[id.index()];
         let Some(spill) = &mut self.spill else { return };
-        let before = server.queue.bytes();
-        if let Some(place) = server.queue.spent() {
-            spill.log.release(place);
-        }
-        spill.weigh(before, server.queue.bytes());
         let wants = match server.state {
             ServerState::Retired(_) => server.queue.in_memory() == 0,
-            _ => server.queue.is_short(server.visit_max(&self.settings)),
+            _ => server.queue.is_short(spill.kept(server, &self.settings)),
         };
-        if let Some(depot) = server.queue.depot_mut()
+        if let Some(cold) = server.queue.cold_mut()
             && wants
-            && depot.task == Task::Nothing
-            && !depot.chunks().is_empty()
+            && cold.task == Task::Nothing
+            && !cold.places().is_empty()
         {
-            depot.task = Task::Reading;
+            cold.task = Task::Reading;
             spill.wanted.push_back(id);
         }
     }
@@ -60,9 +53,13 @@ impl Frontier {
         let spill = self.spill.as_mut().filter(|spill| !spill.is_working)?;
         spill.jobs = spill.jobs.wrapping_add(1);
         // Servers that are waited for must not keep the disk from being tidied up for ever.
-        let sweep = if spill.jobs.is_multiple_of(4) { self.sweep() } else { None };
-        let work = sweep.or_else(|| self.back()).or_else(|| self.merge()).or_else(|| self.sweep());
-        let work = work?;
+        let first = match spill.jobs % 4 {
+            0 => self.sweep(),
+            2 => self.merge(),
+            _ => None,
+        };
+        let work = first.or_else(|| self.back()).or_else(|| self.merge());
+        let work = work.or_else(|| self.sweep())?;
         self.spill.as_mut().expect("as above").is_working = true;
         Some(FrontierJob { disk: disk.handle(), work })
     }
@@ -75,36 +72,43 @@ impl Frontier {
             && let Some(id) = spill.wanted.pop_front()
         {
             let server = &mut self.servers[id.index()];
-            let visit_max = server.visit_max(&self.settings);
-            let Some(depot) = server.queue.depot_mut() else { continue };
-            if depot.chunks().is_empty() {
-                depot.task = Task::Nothing;
-                continue;
+            let kept = spill.kept(server, &self.settings);
+            let by_quality = !server.queue.is_by_arrival();
+            let Some(cold) = server.queue.cold_mut() else { continue };
+            let next = cold.next(by_quality, 2 * kept);
+            if next.is_empty() {
+                cold.task = Task::Nothing;
             }
-            let mean = depot.urls() / depot.chunks().len();
-            let wanted = (visit_max / mean.max(1)).clamp(1, CHUNKS_MAX);
-            for place in depot.chunks().iter().take(wanted) {
+            for place in next {
                 bytes += place.bytes();
-                reads.push(spill.log.read(id, *place));
+                reads.push(spill.log.read(id, place));
             }
         }
         (!reads.is_empty()).then_some(Work::Back(reads))
     }
 
     fn merge(&mut self) -> Option<Work> {
-        while let Some(id) = self.spill.as_mut()?.merging.pop_front() {
-            let Some(depot) = self.servers[id.index()].queue.depot_mut() else { continue };
-            let mut row = depot.row();
-            row.truncate(READS_MAX);
-            if row.len() > 1 {
-                let log = &self.spill.as_ref()?.log;
-                let reads = row.into_iter().map(|place| log.read(id, place));
-                return Some(Work::Merge(id, reads.collect()));
+        let (mut reads, mut bytes) = (Vec::new(), 0);
+        while reads.len() < READS_MAX
+            && bytes < READ_BYTES_MAX
+            && let Some(id) = self.spill.as_mut()?.merging.pop_front()
+        {
+            let queue = &mut self.servers[id.index()].queue;
+            let by_quality = !queue.is_by_arrival();
+            let Some(cold) = queue.cold_mut() else { continue };
+            let row = cold.short(by_quality, SHORT_MIN);
+            if row.len() < 2 {
+                cold.task = Task::Nothing;
+                self.restock(id);
+                continue;
             }
-            depot.task = Task::Nothing;
-            self.restock(id);
+            let log = &self.spill.as_ref()?.log;
+            for place in row {
+                bytes += place.bytes();
+                reads.push(log.read(id, place));
+            }
         }
-        None
+        (!reads.is_empty()).then_some(Work::Merge(reads))
     }
 
     fn sweep(&mut self) -> Option<Work> {
@@ -130,12 +134,8 @@ impl Frontier {
         spill.is_working = false;
         if let Err(error) = done.result {
             match done.work {
-                Work::Back(reads) => {
-                    let mut ids: Vec<ServerId> = reads.iter().map(|read| read.id).collect();
-                    ids.dedup();
-                    spill.wanted.extend(ids);
-                }
-                Work::Merge(id, _) => spill.merging.push_back(id),
+                Work::Back(reads) => spill.wanted.extend(ids_of(&reads)),
+                Work::Merge(reads) => spill.merging.extend(ids_of(&reads)),
                 Work::Sweep { .. } => {}
             }
             return Err(error.into());
@@ -146,76 +146,108 @@ impl Frontier {
                     self.take_back(reads, now)?;
                 }
             }
-            Work::Merge(id, reads) => self.merged(id, &reads, now)?,
+            Work::Merge(reads) => {
+                for reads in reads.chunk_by(|one, next| one.id == next.id) {
+                    self.merged(reads, now)?;
+                }
+            }
             Work::Sweep { segment, offset, bytes } => self.swept(segment, offset, &bytes)?,
         }
-        self.cut_some();
+        self.relieve();
+        self.pass_hand(now);
         Ok(())
     }
 
     /// The next chunks of a server have been read.
     fn take_back(&mut self, reads: &[Read], now: Instant) -> Result<(), Damage> {
         let id = reads[0].id;
-        let chunks = self.parsed(id, reads)?;
+        let mut chunks = self.parsed(id, reads)?;
         self.write_ahead(id);
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
-        let before = server.queue.bytes();
-        let is_one = chunks.len() == 1;
-        for ((place, mut items), read) in chunks.into_iter().zip(reads) {
-            let urls = u32::try_from(items.len()).unwrap_or(u32::MAX);
-            let depot = server.queue.depot_mut();
-            let skip = depot.and_then(|depot| depot.remove(place, urls));
-            let skip = skip.ok_or_else(|| read.damage(Flaw::Senseless))?;
-            items.drain(..skip as usize);
-            let spent = if is_one && !matches!(server.state, ServerState::Retired(_)) {
-                server.queue.open(place, urls, items)
-            } else {
-                let before = server.queue.own_opened();
-                server.queue.own_all(items);
-                [before, Some(place)]
-            };
-            spent.into_iter().flatten().for_each(|place| spill.log.release(place));
+        let before = server.queue.weight();
+        let is_told = matches!(server.state, ServerState::Retired(_));
+        let by_quality = !server.queue.is_by_arrival();
+        let kept = spill.kept(server, &self.settings);
+        let mut missing = (2 * kept).saturating_sub(server.queue.in_memory()).max(1);
+        if is_told || by_quality && chunks.len() > 1 {
+            missing = usize::MAX;
         }
+        let mut all = Vec::new();
+        for ((place, items), read) in chunks.iter_mut().zip(reads) {
+            let band = |item: &Item| if by_quality { band_of(item) } else { 0 };
+            let cold = server.queue.cold_mut();
+            let used = cold.and_then(|cold| cold.use_up(*place, items, missing, band));
+            let (used, spent) = used.ok_or_else(|| read.damage(Flaw::Senseless))?;
+            missing = missing.saturating_sub(used.len());
+            all.extend(items.drain(used));
+            spent.into_iter().for_each(|place| spill.log.release(place));
+            if missing == 0 {
+                break;
+            }
+        }
+        server.queue.sort(&mut all);
+        if !is_told && all.len() > 4 * kept && chunks.len() > 1 && by_quality {
+            let rest = all.split_off(2 * kept);
+            spill.write_rows(id, &mut server.queue, &rest, true);
+        }
+        server.queue.own(&all, &mut spill.blocks);
         self.settle_back(id, before, now);
         Ok(())
     }
 
     /// What a server's chunks are read for is done.
-    fn settle_back(&mut self, id: ServerId, before: usize, now: Instant) {
+    fn settle_back(&mut self, id: ServerId, before: Weight, now: Instant) {
         let server = &mut self.servers[id.index()];
         let spill = self.spill.as_mut().expect("the job was ours");
-        if let Some(depot) = server.queue.depot_mut() {
-            depot.task = Task::Nothing;
+        if let Some(cold) = server.queue.cold_mut() {
+            cold.task = Task::Nothing;
         }
-        server.queue.empty_buffers();
-        spill.weigh(before, server.queue.bytes());
-        spill.victims.note(server, id, server.visit_max(&self.settings));
+        server.queue.take_turn(&mut spill.blocks);
+        let kept = spill.kept(server, &self.settings);
+        if server.state == ServerState::Busy {
+            server.queue.warm_if_bare(kept, &mut spill.blocks);
+        }
+        spill.weigh(before, server.queue.weight());
         let is_told = matches!(server.state, ServerState::Retired(_));
         if is_told && server.queue.in_memory() > 0 && !spill.given_up.contains(&id) {
             spill.given_up.push_back(id);
+        }
+        if !is_told && server.state != ServerState::Busy {
+            self.cool(id);
         }
         self.restock(id);
         self.line_up(id, now);
     }
 
     /// Many short chunks have been read, to be made into fewer.
-    fn merged(&mut self, id: ServerId, reads: &[Read], now: Instant) -> Result<(), Damage> {
+    fn merged(&mut self, reads: &[Read], now: Instant) -> Result<(), Damage> {
+        let id = reads[0].id;
         let chunks = self.parsed(id, reads)?;
         self.write_ahead(id);
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
-        let before = server.queue.bytes();
-        let row: Vec<Place> = reads.iter().map(|read| read.place).collect();
+        let before = server.queue.weight();
         let mut items = Vec::new();
-        let depot = server.queue.depot().expect("what is being merged stays");
-        for (place, chunk) in chunks {
-            items.extend(chunk.into_iter().skip(depot.skip(place) as usize));
+        for (place, mut chunk) in chunks {
+            let step = chunk.len().div_ceil(STEPS as usize);
+            chunk.drain(..(place.used() as usize * step).min(chunk.len()));
+            items.append(&mut chunk);
         }
-        server.queue.sort(&mut items);
-        let merged = spill.write_chunks(id, row[0].band(), &items);
-        let merged: Vec<Place> = merged.into_iter().map(|(place, _)| place).collect();
-        server.queue.depot_or_new().merge(&row, &merged);
+        let row: Vec<Place> = reads.iter().map(|read| read.place).collect();
+        let cold = server.queue.cold_mut();
+        let index = cold.and_then(|cold| cold.remove(&row, items.len()));
+        let index = index.ok_or_else(|| reads[0].damage(Flaw::Senseless))?;
+        if server.queue.is_by_arrival() {
+            let merged = spill.write_chunks(id, false, &items);
+            let cold = server.queue.cold_or_new();
+            for (place, urls) in merged.into_iter().rev() {
+                cold.insert(index, place, urls);
+            }
+        } else {
+            server.queue.sort(&mut items);
+            spill.write_rows(id, &mut server.queue, &items, false);
+        }
         row.into_iter().for_each(|place| spill.log.release(place));
         self.settle_back(id, before, now);
         Ok(())
@@ -258,13 +290,13 @@ impl Frontier {
 
     /// If that chunk is alive, it is written anew.
     fn keep_alive(&mut self, id: ServerId, segment: u32, offset: u64, urls: &[u8]) {
-        let depot = self.servers.get(id.index()).and_then(|server| server.queue.depot());
-        let Some(old) = depot.and_then(|depot| depot.find(segment, offset)) else { return };
+        let cold = self.servers.get(id.index()).and_then(|server| server.queue.cold());
+        let Some(old) = cold.and_then(|cold| cold.find(segment, offset)) else { return };
         self.write_ahead(id);
         let log = &mut self.spill.as_mut().expect("the job was ours").log;
         let new = log.append(id, old.band(), |out| out.extend_from_slice(urls));
         log.release(old);
-        self.servers[id.index()].queue.depot_or_new().replace(old, new);
+        self.servers[id.index()].queue.cold_or_new().replace(old, new);
     }
 
     /// The URLs of chunks that were read.
@@ -275,11 +307,15 @@ impl Frontier {
             Errand::Robots(of, _) => of.index() < self.servers.len(),
         };
         let parse = |read: &Read| {
-            let urls = read.urls()?;
-            let (mut take, mut run, mut items) = (Take::new(urls), Run::default(), Vec::new());
+            let mut take = Take::new(read.urls()?);
+            let urls: usize = take.number().map_err(|_| read.damage(Flaw::Senseless))?;
+            let (mut run, mut items) = (Run::default(), Vec::new());
             while !take.is_empty() {
                 let item = run.take(origin, &mut take).ok().filter(may_be);
                 items.push(item.ok_or_else(|| read.damage(Flaw::Senseless))?);
+            }
+            if items.len() != urls || urls == 0 {
+                return Err(read.damage(Flaw::Senseless));
             }
             Ok((read.place, items))
         };
@@ -292,30 +328,33 @@ impl Frontier {
         let id = *self.spill.as_ref()?.given_up.front()?;
         self.write_ahead(id);
         let server = &mut self.servers[id.index()];
-        let before = server.queue.bytes();
-        let item = server.queue.pop_own().expect("it is listed because it has some");
+        let spill = self.spill.as_mut().expect("as above");
+        let before = server.queue.weight();
+        let item = server.queue.pop_own(&mut spill.blocks).expect("listed because it has some");
         self.urls -= 1;
         let is_last = server.queue.in_memory() == 0;
+        if is_last {
+            server.queue.tidy();
+            spill.given_up.pop_front();
+        }
         self.weigh(id, before);
         if is_last {
-            self.spill.as_mut().expect("as above").given_up.pop_front();
             self.restock(id);
         }
         Some((id, item))
     }
 
-    /// After a restart: the queues weigh what they weigh, and who waits for a chunk is listed.
+    /// After a restart: who waits for a chunk is listed.
     pub(in super::super) fn take_stock(&mut self) {
         for index in 0..self.servers.len() {
             let id = ServerId::from_index(index);
             let server = &mut self.servers[index];
-            let after = server.queue.bytes();
             let is_told = matches!(server.state, ServerState::Retired(_));
             if let Some(spill) = &mut self.spill {
-                spill.weigh(0, after);
                 if is_told && server.queue.in_memory() > 0 {
                     spill.given_up.push_back(id);
                 }
+                spill.note(server, id, &self.settings);
             }
             self.restock(id);
         }
@@ -324,6 +363,13 @@ impl Frontier {
             numbers.into_iter().for_each(|number| spill.log.look_at(number));
         }
     }
+}
+
+/// Whose chunks these are.
+fn ids_of(reads: &[Read]) -> Vec<ServerId> {
+    let mut ids: Vec<ServerId> = reads.iter().map(|read| read.id).collect();
+    ids.dedup();
+    ids
 }
 
 impl Log {

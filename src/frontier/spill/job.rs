@@ -27,8 +27,8 @@ pub struct FrontierDone {
 pub(in super::super) enum Work {
     /// Chunks to come into the memory of their queues.
     Back(Vec<Read>),
-    /// Chunks of one queue to be made into fewer.
-    Merge(ServerId, Vec<Read>),
+    /// Chunks of which each queue is to have fewer.
+    Merge(Vec<Read>),
     /// Part of a segment of which little is alive, from this offset on.
     Sweep { segment: u32, offset: u64, bytes: Vec<u8> },
 }
@@ -52,7 +52,7 @@ impl FrontierJob {
     /// Reads; stops at the first failure.
     pub fn run(mut self) -> FrontierDone {
         let result = match &mut self.work {
-            Work::Back(reads) | Work::Merge(_, reads) => {
+            Work::Back(reads) | Work::Merge(reads) => {
                 let mut as_they_lie: Vec<&mut Read> = reads.iter_mut().collect();
                 as_they_lie.sort_by_key(|read| (read.place.segment(), read.place.offset()));
                 as_they_lie.into_iter().try_for_each(|read| read.run(self.disk.as_mut()))

@@ -11,6 +11,8 @@ pub(super) const SERVERS: usize = 30;
 pub(super) const DOMAINS: usize = 8;
 /// Servers known from the start; the others come later.
 pub(super) const MET: usize = 22;
+/// The same, where most come in the middle of the history.
+pub(super) const FEW: usize = 8;
 pub(super) const ADDRESSES: usize = 5;
 
 /// What shares a clock and a cap.
@@ -48,6 +50,8 @@ pub(super) struct Known {
     /// the frontier is believed.
     pub(super) memory: Vec<u32>,
     pub(super) behind: bool,
+    /// So many of the best make its rank at most: this, too.
+    pub(super) counted: u64,
     pub(super) due: Instant,
     pub(super) place: Place,
     pub(super) crawl_delay: Option<Duration>,
@@ -87,6 +91,7 @@ impl Known {
             queue: VecDeque::new(),
             memory: Vec::new(),
             behind: false,
+            counted: 1,
             due: Instant::ZERO,
             place: Place::Nowhere,
             crawl_delay: None,
@@ -280,7 +285,7 @@ impl Model {
             Policy::Performance => (pages, hold),
             // The next one is the best one; robots.txt has no quality of its own.
             Policy::Quality => (worth(1), 1),
-            Policy::Capability => (worth(pages), hold),
+            Policy::Capability => (worth(pages.min(known.counted)), hold),
         };
         (u128::from(gain), u128::from(cost))
     }

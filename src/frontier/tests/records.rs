@@ -46,6 +46,29 @@ fn names_agree_with_a_map() {
     assert!(groups.len() == all && all < hosts.len(), "{all} of {}", hosts.len());
 }
 
+/// Law: a domain is a group from its second server on if only a cap is set, from the first on if
+/// it rests after a visit, and never if neither is.
+#[test]
+fn domains_are_groups_if_they_can_hold_somebody_back() {
+    let second = Duration::from_secs(1);
+    for (cap, delay, expected) in [
+        (0, Duration::ZERO, [0, 0, 0]),
+        (2, Duration::ZERO, [0, 1, 1]),
+        (0, second, [1, 1, 2]),
+        (2, second, [1, 1, 2]),
+    ] {
+        let settings =
+            Settings { domain_visits_max: cap, domain_delay: delay, ..Settings::default() };
+        let mut frontier = Frontier::new(settings);
+        let met = ["http://a.x.com/", "http://b.x.com/", "http://a.y.com/"].map(|url| {
+            frontier.server_of(UrlRef::from_canonical(url.as_bytes()).expect("canonical"));
+            let groups = frontier.servers.iter().filter_map(|server| server.groups[1]);
+            groups.collect::<std::collections::BTreeSet<_>>().len()
+        });
+        assert_eq!(met, expected, "cap {cap}, delay {delay:?}");
+    }
+}
+
 #[test]
 fn a_record_is_small() {
     let queue = size_of::<UrlQueue>();

@@ -116,7 +116,7 @@ impl Pair {
         self.look();
         for (number, (id, known)) in self.ids.iter().zip(&self.model.servers).enumerate() {
             let server = self.frontier.server(*id);
-            let mut found: Vec<Item> = server.queue.iter().cloned().collect();
+            let mut found = self.frontier.in_memory(server);
             let policy = self.model.settings.schedule.policy;
             server.queue.sort(&mut found);
             for (url, found) in known.in_order(policy).iter().zip(&found) {
@@ -124,7 +124,7 @@ impl Pair {
                 assert_eq!(Item { arrival: 0, ..found.clone() }, expected);
             }
             assert_eq!(server.queue.len(), known.queue.len());
-            assert!(server.queue.depot().is_some() || found.len() == known.queue.len());
+            assert!(server.queue.cold().is_some() || found.len() == known.queue.len());
             let left = |due: Instant| due.since(self.now);
             assert_eq!(left(server.due), left(known.due), "{server:?}");
             assert_eq!(server.crawl_delay(), known.crawl_delay);

@@ -1,0 +1,409 @@
+//! What of a queue is not at hand: URLs as bytes in memory, and chunks of them on disk.
+//!
+//! The *head* comes next; by quality it is sorted. Then come the chunks, and the *tail*, URLs in
+//! order of arrival that may become a chunk. By quality chunks and tail count by their best band;
+//! in order of arrival there is one band, and all is in its order.
+//!
+//! A chunk is read whole, but used up in steps: its place tells how far. So a server takes as many
+//! URLs as it has room for, and what is left costs no second write.
+//!
+//! Laws: chunks are sorted by the band of their next URL, best first; what is told of head and tail
+//! (bands, the sum, the worst) is what is in them. Cost: 96 bytes a queue, eight a chunk, and the
+//! bytes of URLs in blocks (`blocks`).
+
+use super::super::items::{Glance, Run, glance};
+use super::super::place::{BAND_MAX, Band, Place, STEPS, band_of, quality_band};
+use super::Item;
+use super::blocks::{Blocks, Chain};
+use crate::codec::Take;
+use crate::quality::Quality;
+use std::collections::VecDeque;
+
+/// What of a queue is not at hand.
+#[derive(Debug, Default)]
+pub(in super::super) struct Cold {
+    pub(in super::super) head: Chain,
+    pub(in super::super) tail: Chain,
+    /// Best band first, oldest first.
+    places: VecDeque<Place>,
+    /// Of the best qualities in the head, in millionths, of as many as count.
+    sum: u64,
+    /// Of the last one in the head; of a robots.txt the highest.
+    worst: Quality,
+    /// URLs in chunks.
+    disk_urls: u32,
+    front_band: Band,
+    tail_band: Band,
+    /// Somebody is at its chunks.
+    pub(in super::super) task: Task,
+}
+
+/// What is being done with the chunks of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) enum Task {
+    #[default]
+    Nothing,
+    /// The next ones are to be read, or are being read.
+    Reading,
+    /// Many short ones are being made into fewer.
+    Merging,
+}
+
+/// More URLs of one server on disk are damage, or the end of the crawl.
+const DISK_URLS_MAX: usize = u32::MAX as usize / 2;
+/// Chunks of one queue that come in at once, and their bytes.
+const READS_MAX: usize = 16;
+const READ_BYTES_MAX: usize = 8 << 10;
+/// What an allocator adds.
+const BOX_BYTES: usize = size_of::<Cold>() + 8;
+
+impl Cold {
+    /// Bytes of memory beside what is in blocks.
+    pub(super) fn bytes(&self) -> usize {
+        let room = self.places.capacity() * size_of::<Place>();
+        BOX_BYTES + if room == 0 { 0 } else { (room + 8).next_multiple_of(16) }
+    }
+
+    /// Whether there is nothing left of it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.head.is_empty()
+            && self.tail.is_empty()
+            && self.places.is_empty()
+            && self.task == Task::Nothing
+    }
+
+    /// URLs in memory that are not in the head, and URLs on disk.
+    pub(in super::super) fn urls_outside(&self) -> (usize, usize) {
+        (self.tail.urls(), self.disk_urls as usize)
+    }
+
+    pub(super) fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    pub(super) fn worst(&self) -> Quality {
+        self.worst
+    }
+
+    /// The band of the first URL in the head.
+    pub(super) fn front_band(&self) -> Option<Band> {
+        (!self.head.is_empty()).then_some(self.front_band)
+    }
+
+    /// The best band of the tail.
+    pub(super) fn tail_band(&self) -> Option<Band> {
+        (!self.tail.is_empty()).then_some(self.tail_band)
+    }
+
+    /// The best band of chunks.
+    pub(super) fn chunk_band(&self) -> Option<Band> {
+        self.places.front().map(|place| place.band())
+    }
+
+    /// Appends a URL of that band to the tail.
+    pub(in super::super) fn put_tail(&mut self, item: &Item, band: Band, blocks: &mut Blocks) {
+        self.tail_band = if self.tail.is_empty() { band } else { self.tail_band.max(band) };
+        put(blocks, &mut self.tail, item);
+    }
+
+    /// By arrival: appends a URL to the head.
+    pub(super) fn put_head(&mut self, item: &Item, blocks: &mut Blocks) {
+        self.front_band = 0;
+        put(blocks, &mut self.head, item);
+    }
+
+    /// By arrival: puts URLs before all others.
+    pub(super) fn put_before(&mut self, items: &[Item], blocks: &mut Blocks) {
+        self.front_band = 0;
+        let mut chain = Chain::default();
+        items.iter().for_each(|item| put(blocks, &mut chain, item));
+        blocks.prepend(&mut self.head, chain);
+    }
+
+    /// By arrival: the tail comes next.
+    pub(super) fn turn_over(&mut self) {
+        if self.head.is_empty() && self.places.is_empty() {
+            self.head = std::mem::take(&mut self.tail);
+        }
+    }
+
+    /// By quality: makes these, which are sorted, the head, of which so many count.
+    pub(super) fn set_head(&mut self, items: &[Item], counted: usize, blocks: &mut Blocks) {
+        blocks.clear(&mut self.head);
+        items.iter().for_each(|item| put(blocks, &mut self.head, item));
+        let best = items.iter().take(counted).map(|item| item.quality.millionths());
+        self.sum = best.sum();
+        self.front_band = items.first().map_or(0, band_of);
+        self.worst = items.last().map_or(Quality::ZERO, |item| {
+            if item.is_prior() { Quality::MAX } else { item.quality }
+        });
+    }
+
+    /// By quality: looks at the head anew, of which so many count.
+    pub(super) fn survey(&mut self, counted: usize, blocks: &Blocks) {
+        let mut text = Vec::with_capacity(self.head.bytes());
+        blocks.read(&self.head, usize::MAX, &mut text);
+        let mut take = Take::new(&text);
+        (self.sum, self.worst) = (0, Quality::ZERO);
+        for place in 0..self.head.urls() {
+            let seen = glance(&mut take).expect("it was put in here");
+            let Glance { is_prior, quality } = seen;
+            if place == 0 {
+                self.front_band = band_at(seen);
+            }
+            if place < counted {
+                self.sum += quality.millionths();
+            }
+            self.worst = if is_prior { Quality::MAX } else { quality };
+        }
+    }
+
+    /// Takes the first URLs of the head, so many at most.
+    pub(super) fn take_head(&mut self, most: usize, blocks: &mut Blocks) -> Vec<Item> {
+        take(blocks, &mut self.head, most)
+    }
+
+    /// By quality: the same.
+    pub(super) fn take_best(&mut self, most: usize, blocks: &mut Blocks) -> Vec<Item> {
+        let items = self.take_head(most, blocks);
+        self.front_band = first(blocks, &self.head).map_or(0, band_at);
+        items
+    }
+
+    /// Takes all URLs of the tail.
+    pub(in super::super) fn take_tail(&mut self, blocks: &mut Blocks) -> Vec<Item> {
+        take(blocks, &mut self.tail, usize::MAX)
+    }
+
+    /// The URLs of the head.
+    pub(super) fn head_items(&self, blocks: &Blocks) -> Vec<Item> {
+        items_of(blocks, &self.head, usize::MAX).0
+    }
+
+    /// By arrival: takes all of the head beyond the first `kept` out.
+    pub(in super::super) fn cut_head(&mut self, kept: usize, blocks: &mut Blocks) -> Vec<Item> {
+        let mut items = self.take_head(usize::MAX, blocks);
+        let rest = items.split_off(kept.min(items.len()));
+        items.iter().for_each(|item| put(blocks, &mut self.head, item));
+        rest
+    }
+
+    /// By arrival: all of the head beyond the first `kept` is the front of the tail from now on;
+    /// there are no chunks between them.
+    pub(in super::super) fn split_head(&mut self, kept: usize, blocks: &mut Blocks) {
+        let first = self.take_head(kept, blocks);
+        let rest = std::mem::take(&mut self.head);
+        blocks.prepend(&mut self.tail, rest);
+        first.iter().for_each(|item| put(blocks, &mut self.head, item));
+        self.tail_band = 0;
+    }
+
+    /// Takes from the front of the tail about so many bytes out, as they are, in pieces that are
+    /// to be chunks, with the URLs of each.
+    pub(in super::super) fn cut_tail(
+        &mut self,
+        most: usize,
+        piece: usize,
+        blocks: &mut Blocks,
+    ) -> Vec<(Vec<u8>, u32)> {
+        let mut text = Vec::new();
+        // Of the last URL all must be there.
+        blocks.read(&self.tail, most.saturating_add(1 << 18), &mut text);
+        let (mut pieces, mut from) = (Vec::new(), 0);
+        let mut take = Take::new(&text);
+        while from < most && !take.is_empty() {
+            let (start, mut urls) = (from, 0);
+            while from - start < piece && !take.is_empty() {
+                glance(&mut take).expect("it was put in here");
+                from = text.len() - take.rest().len();
+                urls += 1;
+            }
+            pieces.push((text[start..from].to_vec(), urls));
+        }
+        let urls = pieces.iter().map(|(_, urls)| urls).sum();
+        blocks.drop_front(&mut self.tail, from, urls);
+        pieces
+    }
+
+    /// Chunks on disk, in order.
+    pub(in super::super) fn places(&self) -> &VecDeque<Place> {
+        &self.places
+    }
+
+    /// A chunk of so many URLs has been written: behind those of its band, or `before` them.
+    pub(in super::super) fn add(&mut self, place: Place, urls: u32, before: bool) {
+        self.reserve();
+        let goes_on =
+            |other: Band| if before { other > place.band() } else { other >= place.band() };
+        let index = self.places.partition_point(|other| goes_on(other.band()));
+        self.places.insert(index, place);
+        self.disk_urls = self.disk_urls.saturating_add(urls);
+    }
+
+    fn reserve(&mut self) {
+        if self.places.len() == self.places.capacity() {
+            self.places.reserve_exact(2 + self.places.len() / 4);
+        }
+    }
+
+    /// Puts a chunk back that was written down.
+    pub(in super::super) fn restore(&mut self, place: Place) {
+        self.reserve();
+        self.places.push_back(place);
+    }
+
+    /// As above: the URLs that all chunks hold. `false`: there can't be so many.
+    pub(in super::super) fn restore_urls(&mut self, urls: usize) -> bool {
+        self.disk_urls = u32::try_from(urls).unwrap_or(u32::MAX);
+        urls <= DISK_URLS_MAX
+    }
+
+    /// A chunk of `urls` URLs has been read. Of those that are not used up `wanted` are, or some
+    /// more, from now on. Returns which, and what has become of it. `None`: that can't be.
+    pub(in super::super) fn use_up(
+        &mut self,
+        place: Place,
+        items: &[Item],
+        wanted: usize,
+        band: impl Fn(&Item) -> Band,
+    ) -> Option<(std::ops::Range<usize>, Option<Place>)> {
+        let index = self.places.iter().position(|other| *other == place)?;
+        let step = items.len().div_ceil(STEPS as usize);
+        let from = place.used() as usize * step;
+        let steps = from.saturating_add(wanted.max(1)).div_ceil(step.max(1));
+        // All of them may be wanted.
+        let until = steps.saturating_mul(step).min(items.len());
+        let taken = u32::try_from(until.checked_sub(from)?).ok()?;
+        self.disk_urls = self.disk_urls.checked_sub(taken)?;
+        self.places.remove(index);
+        let is_over = until == items.len();
+        if !is_over {
+            let left = place.used_up(u32::try_from(steps).ok()?, band(&items[until]));
+            let index = self.places.partition_point(|other| other.band() > left.band());
+            self.places.insert(index, left);
+        }
+        let is_right = self.places.is_empty() == (self.disk_urls == 0);
+        is_right.then_some((from..until, is_over.then_some(place)))
+    }
+
+    /// Gives back memory for places that it hasn't any more.
+    pub(in super::super) fn tidy(&mut self) {
+        if self.places.capacity() > 2 * self.places.len() + 8 || self.places.is_empty() {
+            self.places.shrink_to_fit();
+        }
+    }
+
+    /// The chunk that lies there, if it is one of these.
+    pub(in super::super) fn find(&self, segment: u32, offset: u64) -> Option<Place> {
+        let is_it = |place: &&Place| (place.segment(), place.offset()) == (segment, offset);
+        self.places.iter().find(is_it).copied()
+    }
+
+    /// A chunk has been written anew elsewhere.
+    pub(in super::super) fn replace(&mut self, old: Place, new: Place) {
+        let places = self.places.iter_mut().filter(|place| place.is(old));
+        places.for_each(|place| *place = place.moved(new));
+    }
+
+    /// Chunks to be read next for so many URLs, about: by quality the first one; if that is short,
+    /// with short ones behind it, which become fewer on the way.
+    pub(in super::super) fn next(&self, by_quality: bool, wanted: usize) -> Vec<Place> {
+        let mean = self.disk_urls as usize / self.places.len().max(1);
+        let enough = wanted / mean.max(1);
+        let most = if by_quality { READS_MAX } else { enough.clamp(1, READS_MAX) };
+        let (mut next, mut bytes) = (Vec::new(), 0);
+        for place in self.places.iter().take(most) {
+            bytes += place.bytes();
+            let follows = |before: &Place| !by_quality || before.is_short() && place.is_short();
+            if next.last().is_some_and(|before| bytes > READ_BYTES_MAX || !follows(before)) {
+                break;
+            }
+            next.push(*place);
+        }
+        next
+    }
+
+    /// Short chunks that may become fewer: by arrival the last ones in a row, by quality all.
+    pub(in super::super) fn short(&self, by_quality: bool, most: usize) -> Vec<Place> {
+        let short = |place: &&Place| place.is_short();
+        if by_quality {
+            return self.places.iter().filter(short).take(most).copied().collect();
+        }
+        let mut row: Vec<Place> = self.places.iter().rev().take_while(short).copied().collect();
+        row.reverse();
+        row.truncate(most);
+        row
+    }
+
+    /// Takes chunks out that are being made into fewer, whose place among the others is handed
+    /// back; they hold so many URLs. `None`: that can't be.
+    pub(in super::super) fn remove(&mut self, row: &[Place], urls: usize) -> Option<usize> {
+        let index = self.places.iter().position(|place| place.is(row[0]))?;
+        self.places.retain(|place| !row.iter().any(|other| other.is(*place)));
+        self.disk_urls = self.disk_urls.checked_sub(u32::try_from(urls).ok()?)?;
+        Some(index)
+    }
+
+    /// By arrival: puts a chunk where others were.
+    pub(in super::super) fn insert(&mut self, index: usize, place: Place, urls: u32) {
+        self.reserve();
+        self.places.insert(index, place);
+        self.disk_urls += urls;
+    }
+
+    /// Bytes that could go to the disk if so many URLs are kept.
+    pub(super) fn spillable(&self, kept: usize) -> usize {
+        let urls = self.head.urls();
+        let surplus = if urls > 2 * kept { urls - kept } else { 0 };
+        self.tail.bytes() + self.head.bytes() * surplus / urls.max(1)
+    }
+}
+
+fn put(blocks: &mut Blocks, chain: &mut Chain, item: &Item) {
+    let mut text = std::mem::take(&mut blocks.text);
+    Run::put_anew(item, &mut text);
+    blocks.push(chain, &text);
+    text.clear();
+    blocks.text = text;
+}
+
+fn take(blocks: &mut Blocks, chain: &mut Chain, most: usize) -> Vec<Item> {
+    let (items, bytes) = items_of(blocks, chain, most);
+    let urls = u32::try_from(items.len()).expect("a chain counts so");
+    blocks.drop_front(chain, bytes, urls);
+    items
+}
+
+fn band_at(seen: Glance) -> Band {
+    if seen.is_prior { BAND_MAX } else { quality_band(seen.quality) }
+}
+
+/// A glance at the first URL of a chain.
+fn first(blocks: &Blocks, chain: &Chain) -> Option<Glance> {
+    let (mut cursor, mut text) = (chain.cursor(), Vec::new());
+    while !cursor.is_over() {
+        blocks.read_on(&mut cursor, 128.max(text.len()), &mut text);
+        if let Ok(seen) = glance(&mut Take::new(&text)) {
+            return Some(seen);
+        }
+    }
+    None
+}
+
+/// The first URLs of a chain, and the bytes they take.
+fn items_of(blocks: &Blocks, chain: &Chain, most: usize) -> (Vec<Item>, usize) {
+    let urls = chain.urls().min(most);
+    let mut text = Vec::new();
+    let mut guess = if urls == chain.urls() { usize::MAX } else { 256 * urls };
+    loop {
+        text.clear();
+        blocks.read(chain, guess, &mut text);
+        let (mut take, mut run) = (Take::new(&text), Run::default());
+        let items = (0..urls).map(|_| run.take("", &mut take)).collect::<Result<Vec<_>, _>>();
+        match items {
+            Ok(items) => return (items, text.len() - take.rest().len()),
+            Err(short) => assert!(guess < usize::MAX, "{short}: it was put in here"),
+        }
+        guess = guess.saturating_mul(8);
+    }
+}
