@@ -408,9 +408,13 @@ fn it_is_sated_before_memory_runs_out() {
     let settings = Settings { memory_bytes, crawl: Some(CRAWL), ..Settings::default() };
     let (mut seen, mut disk, mut random) = (Seen::new(settings), Memory::default(), Random(6));
     for life in 0..3 {
+        let mut offers = 0;
         while !seen.is_sated() {
-            (0..100).for_each(|_| seen.offer(Fingerprint(random.word()), b""));
-            seen.write(&mut disk).expect("there is room");
+            seen.offer(Fingerprint(random.word()), b"");
+            offers += 1;
+            if offers % 100 == 0 {
+                seen.write(&mut disk).expect("there is room");
+            }
             while seen.fresh().is_some() {}
         }
         let table_bytes = match &seen.known {
@@ -418,9 +422,9 @@ fn it_is_sated_before_memory_runs_out() {
             Known::Moving { .. } | Known::Disk(_) => 0,
         };
         let waiting_bytes = seen.totals().waiting as usize * ENTRY_BYTES;
+        // Beside the table one share of 32 is for what waits: jobs have three.
         assert!(waiting_bytes > memory_bytes / 40, "offers could wait, life {life}");
-        let most = memory_bytes + 100 * ENTRY_BYTES;
-        assert!(table_bytes + waiting_bytes <= most, "life {life}");
+        assert!(table_bytes + waiting_bytes < memory_bytes, "life {life}");
         while let Some(job) = seen.job(&mut disk).expect("there is room") {
             seen.worked(job.run()).expect("the disk is well");
             while seen.fresh().is_some() {}
