@@ -44,12 +44,16 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
     fs::create_dir_all(&directory).map_err(|error| cannot(&error))?;
     let _lock = os::disk::lock(&directory).map_err(|error| Failure::new(Exit::Job, error))?;
     let mut disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
+    if rebuild {
+        // Before anything is made anew.
+        refuse_what_may_not_change(&conf, &directory, rebuild)?;
+    }
     let earlier = match rebuild {
         true => Some(rebuilt(&directory, &mut disk)?),
         false => Earlier::find(&mut disk).map_err(|error| damaged(&directory, &error))?,
     };
     refuse_what_cannot_go_on(&conf, &directory, earlier.as_ref())?;
-    if earlier.is_some() {
+    if earlier.is_some() && !rebuild {
         refuse_what_may_not_change(&conf, &directory, rebuild)?;
     }
     check_descriptors(&conf)?;
@@ -63,7 +67,7 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
     let seeds = inputs::seeds(&conf)?;
     let mut settings = wire::engine(&conf, key);
     settings.rating.table = table;
-    fs::write(directory.join("conf.toml"), effective).map_err(|error| cannot(&error))?;
+    write_whole(&directory, "conf.toml", &effective).map_err(|error| cannot(&error))?;
     let progress = Progress::new(&conf);
     let mut world = os::World::new(&wire::world(&conf, progress.period()))
         .map_err(|error| Failure::new(Exit::System, error))?;
@@ -88,6 +92,16 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
     // Who has closed stdout does not want to read it.
     let _ = io::stdout().write_all(summary.text(&directory).as_bytes());
     finish(&engine)
+}
+
+/// Writes a file so that whoever reads it finds all of it or what was there before: half a
+/// configuration would read as one with other rules.
+fn write_whole(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+    let new = directory.join(format!("{name}.new"));
+    let mut file = fs::File::create(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(new, directory.join(name))
 }
 
 fn cannot(directory: &Path, error: &dyn std::fmt::Display) -> Failure {
