@@ -15,19 +15,45 @@
 //! allocated is no more than the bytes hold. Cost: nine bytes beside target and via, most often.
 
 use super::ServerId;
+use super::place::{BAND_MAX, Band, quality_band};
 use super::queue::{Errand, Item};
 use crate::codec::{Put, Short, Take};
 use crate::quality::Quality;
 use crate::url::URL_BYTES_CAP;
+use std::cmp::Reverse;
 use std::rc::Rc;
+
+/// A URL whose texts lie elsewhere: in the bytes it was taken from, or in an [`Item`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Written<'a> {
+    target: &'a str,
+    via: Option<&'a str>,
+    pub(super) quality: Quality,
+    pub(super) arrival: u64,
+    depth: u16,
+    hops: u8,
+    tries: u8,
+    pub(super) errand: Errand,
+    found_as: u8,
+}
+
+/// Not for a robots.txt, the quality, the arrival.
+pub(super) type Standing = (bool, Reverse<Quality>, u64);
 
 /// A run of URLs: what the last one was like.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct Run<'a> {
     arrival: u64,
     quality: Quality,
     depth: u16,
     found_as: u8,
+    via: Option<&'a str>,
+}
+
+/// Makes URLs that have memory of their own; of those that were found on one page and come one
+/// after the other, the URL of that page is shared.
+#[derive(Debug, Default)]
+pub(super) struct Maker {
     via: Option<Rc<str>>,
 }
 
@@ -40,44 +66,106 @@ const HOW_SAME: u8 = 32;
 const ANEW: u8 = 64;
 const KNOWN: u8 = 127;
 
-impl Run {
+impl Item {
+    /// As it is written.
+    pub(super) fn written(&self) -> Written<'_> {
+        Written {
+            target: &self.target,
+            via: self.via.as_deref(),
+            quality: self.quality,
+            arrival: self.arrival,
+            depth: self.depth,
+            hops: self.hops,
+            tries: self.tries,
+            errand: self.errand,
+            found_as: self.found_as,
+        }
+    }
+}
+
+impl Written<'_> {
+    /// Whether it goes before the pages of its server.
+    pub(super) fn is_prior(&self) -> bool {
+        matches!(self.errand, Errand::Robots(..))
+    }
+
+    /// Its band.
+    pub(super) fn band(&self) -> Band {
+        Glance { is_prior: self.is_prior(), quality: self.quality }.band()
+    }
+
+    /// Bytes that it takes on disk, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.target.len() + 40
+    }
+
+    /// What decides by quality: the lesser comes out first.
+    pub(super) fn standing(&self) -> Standing {
+        (!self.is_prior(), Reverse(self.quality), self.arrival)
+    }
+}
+
+impl Maker {
+    pub(super) fn make(&mut self, url: &Written<'_>) -> Item {
+        if url.via.is_some() && self.via.as_deref() != url.via {
+            self.via = url.via.map(Rc::from);
+        }
+        Item {
+            target: url.target.into(),
+            quality: url.quality,
+            arrival: url.arrival,
+            depth: url.depth,
+            hops: url.hops,
+            tries: url.tries,
+            errand: url.errand,
+            found_as: url.found_as,
+            via: url.via.and_then(|_| self.via.clone()),
+        }
+    }
+}
+
+impl<'a> Run<'a> {
     /// Appends a URL.
-    pub(super) fn put(&mut self, item: &Item, out: &mut Vec<u8>) {
-        self.put_with(item, 0, out);
+    pub(super) fn put(&mut self, url: Written<'a>, out: &mut Vec<u8>) {
+        self.put_with(url, 0, out);
     }
 
     /// Appends a URL as a run of its own: what stands before it may be anything.
-    pub(super) fn put_anew(item: &Item, out: &mut Vec<u8>) {
-        Self::default().put_with(item, ANEW, out);
+    pub(super) fn put_anew(url: Written<'_>, out: &mut Vec<u8>) {
+        Run::default().put_with(url, ANEW, out);
     }
 
-    fn put_with(&mut self, item: &Item, anew: u8, out: &mut Vec<u8>) {
-        let bits = self.bits(item) | anew;
+    fn put_with(&mut self, url: Written<'a>, anew: u8, out: &mut Vec<u8>) {
+        let bits = self.bits(&url) | anew;
         out.put_u8(bits);
-        out.put_str(&item.target);
-        out.put_varint(zigzag(item.arrival.wrapping_sub(self.arrival)));
-        if let Errand::Robots(of, redirects) = item.errand {
+        out.put_str(url.target);
+        out.put_varint(zigzag(url.arrival.wrapping_sub(self.arrival)));
+        if let Errand::Robots(of, redirects) = url.errand {
             out.put_varint(u64::from(of.0));
             out.put_u8(redirects);
         }
         if bits & VIA_NEW != 0 {
-            out.put_str(item.via.as_deref().expect("it has one that is new"));
+            out.put_str(url.via.expect("it has one that is new"));
         }
         if bits & TRIED != 0 {
-            out.extend_from_slice(&[item.hops, item.tries]);
+            out.extend_from_slice(&[url.hops, url.tries]);
         }
         if bits & QUALITY_SAME == 0 {
-            out.put_varint(item.quality.millionths());
+            out.put_varint(url.quality.millionths());
         }
         if bits & HOW_SAME == 0 {
-            out.put_varint(u64::from(item.depth));
-            out.put_u8(item.found_as);
+            out.put_varint(u64::from(url.depth));
+            out.put_u8(url.found_as);
         }
-        self.follow(item);
+        self.follow(&url);
     }
 
-    /// Takes the next URL, which is one of `origin`.
-    pub(super) fn take(&mut self, origin: &str, take: &mut Take<'_>) -> Result<Item, Short> {
+    /// Takes the next URL, whose origin is so long.
+    pub(super) fn take(
+        &mut self,
+        origin_bytes: usize,
+        take: &mut Take<'a>,
+    ) -> Result<Written<'a>, Short> {
         let bits = take.u8()?;
         if bits & !KNOWN != 0 || bits & VIA_NEW != 0 && bits & VIA_SAME != 0 {
             return Err(Short);
@@ -85,7 +173,7 @@ impl Run {
         if bits & ANEW != 0 {
             *self = Self::default();
         }
-        let target = target(take.str()?, origin)?;
+        let target = target(take.bytes()?, origin_bytes)?;
         let arrival = self.arrival.wrapping_add(unzigzag(take.varint()?));
         let errand = match bits & ROBOTS {
             0 => Errand::Page,
@@ -93,8 +181,8 @@ impl Run {
         };
         let via = match bits & (VIA_NEW | VIA_SAME) {
             0 => None,
-            VIA_NEW => Some(Rc::from(take.str()?)),
-            _ => Some(self.via.clone().ok_or(Short)?),
+            VIA_NEW => Some(take.str()?),
+            _ => Some(self.via.ok_or(Short)?),
         };
         let (hops, tries) = if bits & TRIED == 0 { (0, 0) } else { (take.u8()?, take.u8()?) };
         let quality = match bits & QUALITY_SAME {
@@ -105,30 +193,28 @@ impl Run {
             0 => (take.number()?, take.u8()?),
             _ => (self.depth, self.found_as),
         };
-        let item = Item { target, quality, arrival, depth, hops, tries, errand, found_as, via };
-        self.follow(&item);
-        Ok(item)
+        let url = Written { target, quality, arrival, depth, hops, tries, errand, found_as, via };
+        self.follow(&url);
+        Ok(url)
     }
 
-    fn bits(&self, item: &Item) -> u8 {
-        let via = match (&item.via, &self.via) {
+    fn bits(&self, url: &Written<'_>) -> u8 {
+        let via = match (url.via, self.via) {
             (None, _) => 0,
-            (Some(via), Some(before)) if Rc::ptr_eq(via, before) || via == before => VIA_SAME,
+            (Some(via), Some(before)) if std::ptr::eq(via, before) || via == before => VIA_SAME,
             (Some(_), _) => VIA_NEW,
         };
         let when = |is: bool, bit: u8| if is { bit } else { 0 };
-        via | when(item.is_prior(), ROBOTS)
-            | when(item.hops > 0 || item.tries > 0, TRIED)
-            | when(item.quality == self.quality, QUALITY_SAME)
-            | when((item.depth, item.found_as) == (self.depth, self.found_as), HOW_SAME)
+        via | when(url.is_prior(), ROBOTS)
+            | when(url.hops > 0 || url.tries > 0, TRIED)
+            | when(url.quality == self.quality, QUALITY_SAME)
+            | when((url.depth, url.found_as) == (self.depth, self.found_as), HOW_SAME)
     }
 
-    fn follow(&mut self, item: &Item) {
-        (self.arrival, self.quality) = (item.arrival, item.quality);
-        (self.depth, self.found_as) = (item.depth, item.found_as);
-        if item.via.is_some() {
-            self.via.clone_from(&item.via);
-        }
+    fn follow(&mut self, url: &Written<'a>) {
+        (self.arrival, self.quality) = (url.arrival, url.quality);
+        (self.depth, self.found_as) = (url.depth, url.found_as);
+        self.via = url.via.or(self.via);
     }
 }
 
@@ -137,6 +223,13 @@ impl Run {
 pub(super) struct Glance {
     pub(super) is_prior: bool,
     pub(super) quality: Quality,
+}
+
+impl Glance {
+    /// The band of the URL.
+    pub(super) fn band(self) -> Band {
+        if self.is_prior { BAND_MAX } else { quality_band(self.quality) }
+    }
 }
 
 /// Passes by the next URL, which was put by [`Run::put_anew`].
@@ -167,11 +260,11 @@ pub(super) fn glance(take: &mut Take<'_>) -> Result<Glance, Short> {
 }
 
 /// A target as requests may carry it; what else is written there would go out to a server.
-fn target(target: &str, origin: &str) -> Result<Box<str>, Short> {
-    let fits = target.starts_with('/')
-        && origin.len() + target.len() <= URL_BYTES_CAP
-        && target.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits { Ok(target.into()) } else { Err(Short) }
+fn target(target: &[u8], origin_bytes: usize) -> Result<&str, Short> {
+    let fits = target.first() == Some(&b'/')
+        && origin_bytes + target.len() <= URL_BYTES_CAP
+        && target.iter().all(u8::is_ascii_graphic);
+    if fits { std::str::from_utf8(target).map_err(|_| Short) } else { Err(Short) }
 }
 
 fn quality(millionths: u64) -> Result<Quality, Short> {
@@ -226,15 +319,16 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<Vec<Item>, Short> {
         let (mut take, mut run, mut items) = (Take::new(bytes), Run::default(), Vec::new());
+        let mut maker = Maker::default();
         while !take.is_empty() {
-            items.push(run.take("http://a.test", &mut take)?);
+            items.push(maker.make(&run.take("http://a.test".len(), &mut take)?));
         }
         Ok(items)
     }
 
     fn written(items: &[Item]) -> Vec<u8> {
         let (mut run, mut out) = (Run::default(), Vec::new());
-        items.iter().for_each(|item| run.put(item, &mut out));
+        items.iter().for_each(|item| run.put(item.written(), &mut out));
         out
     }
 
@@ -246,11 +340,11 @@ mod tests {
         let (mut run, mut out) = (Run::default(), Vec::new());
         for item in &items {
             match random.below(2) {
-                0 => run.put(item, &mut out),
+                0 => run.put(item.written(), &mut out),
                 _ => {
-                    Run::put_anew(item, &mut out);
+                    Run::put_anew(item.written(), &mut out);
                     run = Run::default();
-                    run.follow(item);
+                    run.follow(&item.written());
                 }
             }
         }
@@ -264,7 +358,7 @@ mod tests {
         let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
         for _ in 0..2_000 {
             let (item, mut out) = (random.item(&pages), Vec::new());
-            Run::put_anew(&item, &mut out);
+            Run::put_anew(item.written(), &mut out);
             let mut take = Take::new(&out);
             let expected = Glance { is_prior: item.is_prior(), quality: item.quality };
             assert_eq!(glance(&mut take), Ok(expected));
@@ -273,7 +367,7 @@ mod tests {
             assert_eq!(glance(&mut Take::new(&out[..cut])), Err(Short));
         }
         let mut out = Vec::new();
-        Run::default().put(&random.item(&pages), &mut out);
+        Run::default().put(random.item(&pages).written(), &mut out);
         assert_eq!(glance(&mut Take::new(&out)), Err(Short), "what depends on others is no such");
     }
 

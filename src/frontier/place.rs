@@ -13,7 +13,6 @@
 //! Laws: a higher quality is never in a lower band; a place says what it was made of, but for
 //! lengths past 255 units, which are told as 255.
 
-use super::queue::Item;
 use crate::quality::Quality;
 
 /// A band, from 0 (worth nothing) to 63.
@@ -34,11 +33,6 @@ pub(super) const STEPS: u32 = 16;
 const UNIT_BYTES: usize = if cfg!(test) { 32 } else { 256 };
 /// A chunk of so many bytes, or of which no more is left, is short.
 const SHORT_BYTES: usize = 3 * UNIT_BYTES;
-
-/// The band of a URL.
-pub(super) fn band_of(item: &Item) -> Band {
-    if item.is_prior() { BAND_MAX } else { quality_band(item.quality) }
-}
 
 /// The band of a page of that quality.
 pub(super) fn quality_band(quality: Quality) -> Band {

@@ -18,11 +18,13 @@ pub(super) mod blocks;
 pub(super) mod cold;
 mod ends;
 mod hot;
+pub(super) mod places;
 #[cfg(test)]
 mod tests;
 
 use super::ServerId;
-use super::place::{Band, band_of};
+use super::items::{Maker, Written};
+use super::place::Band;
 use super::policy::Policy;
 use crate::quality::Quality;
 use blocks::Blocks;
@@ -184,7 +186,7 @@ impl UrlQueue {
     fn front_band(&self) -> Option<Band> {
         let hot = self.hot.as_ref().and_then(|hot| hot.front());
         match hot {
-            Some(item) => Some(self.band(item)),
+            Some(item) => Some(self.band(&item.written())),
             None => self.cold.as_ref().and_then(|cold| cold.front_band()),
         }
     }
@@ -201,8 +203,8 @@ impl UrlQueue {
     }
 
     /// The band of a URL: by arrival there is one.
-    pub(super) fn band(&self, item: &Item) -> Band {
-        if self.by_quality { band_of(item) } else { 0 }
+    pub(super) fn band(&self, url: &Written<'_>) -> Band {
+        if self.by_quality { url.band() } else { 0 }
     }
 
     /// All that wait in memory in their order, in no order; those that wait by arrival in theirs.
@@ -259,7 +261,8 @@ impl UrlQueue {
         if item.is_prior() {
             return self.put_back(item, blocks);
         }
-        let (band, counted, is_hot) = (self.band(&item), self.counted(), self.hot_len() > 0);
+        let (band, counted) = (self.band(&item.written()), self.counted());
+        let is_hot = self.hot_len() > 0;
         let by_quality = self.by_quality;
         let cold = self.cold.as_mut().expect("it was asked for");
         let outside = cold.chunk_band().max(cold.tail_band());
@@ -268,16 +271,16 @@ impl UrlQueue {
         let is_last = head > 0 && item.quality <= cold.worst();
         if !by_quality {
             if is_outside || head >= counted {
-                cold.put_tail(&item, 0, blocks);
+                cold.put_tail(item.written(), 0, blocks);
             } else if is_hot && head == 0 {
                 self.hot_or_new().push(item);
             } else {
-                cold.put_head(&item, blocks);
+                cold.put_head(item.written(), blocks);
             }
         } else if is_outside || is_last && (is_hot || head >= counted) {
-            cold.put_tail(&item, band, blocks);
+            cold.put_tail(item.written(), band, blocks);
         } else if !is_hot && head <= INSERT_MAX {
-            self.insert(item, blocks);
+            self.insert(&item, blocks);
         } else {
             self.warm(usize::MAX, blocks);
             self.hot_or_new().push(item);
@@ -285,17 +288,17 @@ impl UrlQueue {
     }
 
     /// Puts a URL in its place in a short head.
-    fn insert(&mut self, item: Item, blocks: &mut Blocks) {
+    fn insert(&mut self, item: &Item, blocks: &mut Blocks) {
         let counted = self.counted();
         let cold = self.cold.as_mut().expect("it was asked for");
-        let mut items = cold.head_items(blocks);
-        let place = items.partition_point(|other| goes_before(other, &item) == Ordering::Less);
-        items.insert(place, item);
-        if items.len() > 2 * counted.max(2) {
-            let last = items.pop().expect("it has more than one");
-            cold.put_tail(&last, band_of(&last), blocks);
+        let (text, url) = (cold.head_text(blocks), item.written());
+        let mut urls = cold::urls_in(&text);
+        urls.insert(urls.partition_point(|other| other.standing() < url.standing()), url);
+        if urls.len() > 2 * counted.max(2) {
+            let last = urls.pop().expect("it has more than one");
+            cold.put_tail(last, last.band(), blocks);
         }
-        cold.set_head(&items, counted, blocks);
+        cold.set_head(&urls, counted, blocks);
     }
 
     /// Puts a URL back to where it was.
@@ -316,7 +319,7 @@ impl UrlQueue {
     pub(super) fn restore(&mut self, item: Item, blocks: Option<&mut Blocks>) {
         match (&mut self.cold, blocks) {
             (Some(cold), Some(blocks)) if !self.by_quality && !cold.head.is_empty() => {
-                cold.put_head(&item, blocks);
+                cold.put_head(item.written(), blocks);
             }
             _ => self.hot_or_new().push(item),
         }
@@ -348,9 +351,6 @@ impl UrlQueue {
     pub(super) fn tidy(&mut self) {
         self.hot.take_if(|hot| hot.len() == 0);
         self.cold.take_if(|cold| cold.is_empty());
-        if let Some(cold) = &mut self.cold {
-            cold.tidy();
-        }
     }
 
     /// The first URLs of the head become hot, so many at most, if all that is hot comes before
@@ -414,7 +414,8 @@ impl UrlQueue {
             items.sort_unstable_by(goes_before);
         }
         let rest = items.split_off(items.len().min(2 * kept.max(1)));
-        cold.set_head(&items, counted, blocks);
+        let urls: Vec<Written<'_>> = items.iter().map(Item::written).collect();
+        cold.set_head(&urls, counted, blocks);
         rest
     }
 
@@ -432,7 +433,8 @@ impl UrlQueue {
             Some(cold) if self.by_quality => {
                 let mut items = cold.head_items(blocks);
                 let rest = items.split_off(kept.max(1));
-                cold.set_head(&items, counted, blocks);
+                let urls: Vec<Written<'_>> = items.iter().map(Item::written).collect();
+                cold.set_head(&urls, counted, blocks);
                 rest
             }
             _ => Vec::new(),
@@ -440,16 +442,34 @@ impl UrlQueue {
     }
 
     /// URLs of chunks that are needed no more, in their order: by arrival they come behind all in
-    /// memory but the tail.
-    pub(super) fn own(&mut self, items: &[Item], blocks: &mut Blocks) {
-        if self.by_quality {
+    /// memory but the tail. By quality returns those that the head has no room for, best first, and
+    /// `of_head`, in which they may lie, is the head as it was.
+    pub(super) fn own<'a>(
+        &mut self,
+        mut urls: Vec<Written<'a>>,
+        kept: usize,
+        of_head: &'a mut Vec<u8>,
+        blocks: &mut Blocks,
+    ) -> Vec<Written<'a>> {
+        let counted = self.counted();
+        if self.by_quality && self.hot.is_some() {
             self.warm(usize::MAX, blocks);
-            let hot = self.hot_or_new();
-            items.iter().cloned().for_each(|item| hot.push(item));
-        } else {
-            let cold = self.cold_or_new();
-            items.iter().for_each(|item| cold.put_head(item, blocks));
+            let (hot, mut maker) = (self.hot_or_new(), Maker::default());
+            urls.iter().for_each(|url| hot.push(maker.make(url)));
+            return Vec::new();
         }
+        let by_arrival = !self.by_quality;
+        let cold = self.cold_or_new();
+        if by_arrival {
+            urls.iter().for_each(|url| cold.put_head(*url, blocks));
+            return Vec::new();
+        }
+        *of_head = cold.head_text(blocks);
+        urls.extend(cold::urls_in(of_head));
+        urls.sort_unstable_by_key(Written::standing);
+        let rest = urls.split_off(urls.len().min(2 * kept.max(1)));
+        cold.set_head(&urls, counted, blocks);
+        rest
     }
 
     /// Takes any of its own, whatever is on disk.
@@ -496,6 +516,5 @@ impl Item {
 
 /// What decides by quality: `Less` if `one` comes out before `other`.
 fn goes_before(one: &Item, other: &Item) -> Ordering {
-    let prior = other.is_prior().cmp(&one.is_prior());
-    prior.then(other.quality.cmp(&one.quality)).then(one.arrival.cmp(&other.arrival))
+    one.written().standing().cmp(&other.written().standing())
 }

@@ -8,7 +8,7 @@
 //! calendar has jumped, but after an unclean stop none is shorter than the longest rest a visit
 //! can come to (decision 31). Cost: a look-up a server, and one sort of those with URLs.
 
-use super::items::Run;
+use super::items::{Maker, Run};
 use super::log;
 use super::names::Met;
 use super::place::Place;
@@ -237,27 +237,27 @@ impl Frontier {
         let mut missing = restoring.missing.remove(&id).ok_or(Flaw::Senseless)?;
         let server = found(id, &mut self.servers, Some(restoring)).ok_or(Flaw::Senseless)?;
         let before = server.queue.weight();
-        let mut run = Run::default();
+        let (mut run, mut maker) = (Run::default(), Maker::default());
         let mut errand_max = None;
         while !take.is_empty() {
             let origin = self.names.get(server.name).as_str();
-            let item = run.take(origin, take).map_err(senseless)?;
+            let url = run.take(origin.len(), take).map_err(senseless)?;
             let left = if is_tail { &mut missing.in_tail } else { &mut missing.urls };
             *left = left.checked_sub(1).ok_or(Flaw::Senseless)?;
-            if item.arrival > self.arrivals {
+            if url.arrival > self.arrivals {
                 return Err(Flaw::Senseless);
             }
-            if let Errand::Robots(of, _) = item.errand {
+            if let Errand::Robots(of, _) = url.errand {
                 errand_max = errand_max.max(Some(of));
             }
             let blocks = self.spill.as_mut().map(|spill| &mut spill.blocks);
             match blocks {
                 Some(blocks) if is_tail => {
-                    let band = server.queue.band(&item);
-                    server.queue.cold_or_new().put_tail(&item, band, blocks);
+                    let band = server.queue.band(&url);
+                    server.queue.cold_or_new().put_tail(url, band, blocks);
                 }
                 None if is_tail => return Err(Flaw::Senseless),
-                blocks => server.queue.restore(item, blocks),
+                blocks => server.queue.restore(maker.make(&url), blocks),
             }
             self.urls += 1;
         }
@@ -279,14 +279,17 @@ impl Frontier {
         let before = server.queue.weight();
         let cold = server.queue.cold_or_new();
         let spill = self.spill.as_mut().ok_or(Flaw::Senseless)?;
+        let mut places = Vec::with_capacity(take.rest().len() / size_of::<u64>());
         while !take.is_empty() {
             let place = Place::from_word(take.u64().map_err(senseless)?);
             missing.chunks = missing.chunks.checked_sub(1).ok_or(Flaw::Senseless)?;
-            let is_in_order = cold.places().back().is_none_or(|last| last.band() >= place.band());
-            if !is_in_order || !spill.log.retain(place) {
+            if !spill.log.retain(place) {
                 return Err(Flaw::Senseless);
             }
-            cold.restore(place);
+            places.push(place);
+        }
+        if !cold.restore(&places, &mut spill.blocks) {
+            return Err(Flaw::Senseless);
         }
         spill.weigh(before, server.queue.weight());
         restoring.expect(id, missing);

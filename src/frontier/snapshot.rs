@@ -247,7 +247,7 @@ impl Snapshot {
                 while out.len() < most
                     && let Some(item) = items.next()
                 {
-                    run.put(item, out);
+                    run.put(item.written(), out);
                     walk.urls += 1;
                 }
                 if let Some((_, blocks)) = head {
@@ -332,7 +332,7 @@ fn put_outside(cold: Option<&Cold>, out: &mut Vec<u8>) {
 /// What waits outside, in frames of its own.
 fn put_cold(id: ServerId, cold: Option<&Cold>, blocks: Option<&Blocks>, out: &mut Vec<u8>) {
     let (Some(cold), Some(blocks)) = (cold, blocks) else { return };
-    let mut places = cold.places().iter().peekable();
+    let mut places = cold.places().iter(blocks).peekable();
     while places.peek().is_some() {
         frame::push_with(CHUNKS, out, |out| {
             out.put_varint(id.index() as u64);

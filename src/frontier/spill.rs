@@ -19,11 +19,11 @@ mod back;
 pub(super) mod job;
 mod press;
 
-use super::items::Run;
+use super::items::{Run, Written};
 use super::log::Log;
-use super::place::{Band, Place, band_of};
+use super::place::{Band, Place};
 use super::queue::blocks::Blocks;
-use super::queue::cold::Task;
+use super::queue::cold::{self, Task};
 use super::queue::{Item, UrlQueue, Weight};
 use super::server::ServerId;
 use super::{Frontier, Settings};
@@ -64,6 +64,9 @@ pub(super) struct Spill {
     sweep: Option<Sweep>,
     is_working: bool,
     jobs: u32,
+    /// Room for what the next job reads, and for a chunk that is being written.
+    spare: Vec<u8>,
+    text: Vec<u8>,
     #[cfg(test)]
     pub(super) seen: Seen,
 }
@@ -119,6 +122,8 @@ impl Spill {
             sweep: None,
             is_working: false,
             jobs: 0,
+            spare: Vec::new(),
+            text: Vec::new(),
             #[cfg(test)]
             seen: Seen::default(),
         }))
@@ -158,25 +163,28 @@ impl Spill {
         &mut self,
         id: ServerId,
         by_quality: bool,
-        items: &[Item],
+        urls: &[Written<'_>],
     ) -> Vec<(Place, u32)> {
-        let (mut chunks, mut rest) = (Vec::new(), items);
+        let (mut chunks, mut rest) = (Vec::new(), urls);
+        let mut text = std::mem::take(&mut self.text);
         while let Some(first) = rest.first() {
-            let (mut text, mut taken, mut run) = (Vec::new(), 0, Run::default());
+            text.clear();
+            let (mut taken, mut run) = (0, Run::default());
             while taken < rest.len() && text.len() < CHUNK_BYTES {
-                run.put(&rest[taken], &mut text);
+                run.put(rest[taken], &mut text);
                 taken += 1;
             }
-            let band = if by_quality { band_of(first) } else { 0 };
+            let band = if by_quality { first.band() } else { 0 };
             #[cfg(test)]
             {
-                let is_mixed = by_quality && band_of(&rest[taken - 1]) != band;
+                let is_mixed = by_quality && rest[taken - 1].band() != band;
                 self.seen.mixed += u32::from(is_mixed);
             }
             let urls = u32::try_from(taken).expect("a chunk has few URLs");
             chunks.push((self.write_chunk(id, band, urls, &text), urls));
             rest = &rest[taken..];
         }
+        self.text = text;
         chunks
     }
 
@@ -190,9 +198,15 @@ impl Spill {
     /// By quality: URLs, best first, become chunks: long rows of a band chunks of their own, what
     /// is between them chunks of several bands.
     /// They go behind those of their band, or `before` them.
-    fn write_rows(&mut self, id: ServerId, queue: &mut UrlQueue, items: &[Item], before: bool) {
-        let mut mixed: Vec<Item> = Vec::new();
-        for row in items.chunk_by(|one, next| band_of(one) == band_of(next)) {
+    fn write_rows(
+        &mut self,
+        id: ServerId,
+        queue: &mut UrlQueue,
+        urls: &[Written<'_>],
+        before: bool,
+    ) {
+        let mut mixed: Vec<Written<'_>> = Vec::new();
+        for row in urls.chunk_by(|one, next| one.band() == next.band()) {
             if row.len() < ROW_URLS {
                 mixed.extend_from_slice(row);
             } else {
@@ -202,13 +216,19 @@ impl Spill {
         self.add_chunks(id, queue, &mixed, before);
     }
 
-    fn add_chunks(&mut self, id: ServerId, queue: &mut UrlQueue, items: &[Item], before: bool) {
-        let mut chunks = self.write_chunks(id, true, items);
+    fn add_chunks(
+        &mut self,
+        id: ServerId,
+        queue: &mut UrlQueue,
+        urls: &[Written<'_>],
+        before: bool,
+    ) {
+        let mut chunks = self.write_chunks(id, true, urls);
         if before {
             chunks.reverse();
         }
         for (place, urls) in chunks {
-            queue.cold_or_new().add(place, urls, before);
+            queue.cold_or_new().add(place, urls, before, &mut self.blocks);
         }
     }
 
@@ -217,14 +237,18 @@ impl Spill {
         let by_arrival = queue.is_by_arrival();
         let Some(cold) = queue.cold_mut() else { return };
         if by_arrival {
-            for (text, urls) in cold.cut_tail(CUT_BYTES, CHUNK_BYTES, &mut self.blocks) {
-                let place = self.write_chunk(id, 0, urls, &text);
-                cold.add(place, urls, false);
+            let (text, ends) = cold.cut_tail(CUT_BYTES, CHUNK_BYTES, &mut self.blocks);
+            let mut start = 0;
+            for (end, urls) in ends {
+                let place = self.write_chunk(id, 0, urls, &text[start..end]);
+                cold.add(place, urls, false, &mut self.blocks);
+                start = end;
             }
         } else {
-            let mut items = cold.take_tail(&mut self.blocks);
-            queue.sort(&mut items);
-            self.write_rows(id, queue, &items, false);
+            let text = cold.take_tail_text(&mut self.blocks);
+            let mut urls = cold::urls_in(&text);
+            urls.sort_unstable_by_key(Written::standing);
+            self.write_rows(id, queue, &urls, false);
         }
         self.look_for_short(id, queue);
     }
@@ -235,7 +259,7 @@ impl Spill {
         if let Some(cold) = queue.cold_mut()
             && cold.task == Task::Nothing
             && cold.places().len() >= SHORT_MIN
-            && cold.short(by_quality, SHORT_MIN).len() >= SHORT_MIN
+            && cold.short(by_quality, SHORT_MIN, &self.blocks).len() >= SHORT_MIN
         {
             cold.task = Task::Merging;
             self.merging.push_back(id);
@@ -243,15 +267,20 @@ impl Spill {
     }
 
     /// What a packed queue keeps no longer in its head goes to the tail; much of it to the disk.
-    fn write_rest(&mut self, id: ServerId, queue: &mut UrlQueue, rest: &[Item]) {
-        let bytes = rest.iter().map(|item| 40 + item.target.len()).sum::<usize>();
-        if bytes > CHUNK_BYTES {
+    fn write_rest(&mut self, id: ServerId, queue: &mut UrlQueue, rest: &[Written<'_>]) {
+        if rest.iter().map(Written::bytes).sum::<usize>() > CHUNK_BYTES {
             self.write_rows(id, queue, rest, true);
             return self.look_for_short(id, queue);
         }
-        for item in rest {
-            queue.cold_or_new().put_tail(item, band_of(item), &mut self.blocks);
+        for url in rest {
+            queue.cold_or_new().put_tail(*url, url.band(), &mut self.blocks);
         }
+    }
+
+    /// The same.
+    fn write_rest_of(&mut self, id: ServerId, queue: &mut UrlQueue, rest: &[Item]) {
+        let urls: Vec<Written<'_>> = rest.iter().map(Item::written).collect();
+        self.write_rest(id, queue, &urls);
     }
 }
 

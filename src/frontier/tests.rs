@@ -6,7 +6,6 @@ mod records;
 mod restore;
 mod spill;
 
-use super::place::band_of;
 use super::policy::Policy;
 use super::queue::cold::Task;
 use super::spill::job::Work;
@@ -278,9 +277,9 @@ impl Pair {
         let taken = self.frontier.take(id);
         assert_eq!(taken.as_ref().map(number_of), number);
         let (Some(url), Some(item)) = (expected, taken) else { return };
-        let others = known.queue.iter().map(|url| band_of(&made(url, ServerId(0))));
+        let others = known.queue.iter().map(|url| made(url, ServerId(0)).written().band());
         if matches!(policy, Policy::Quality | Policy::Capability) {
-            assert_eq!(others.max(), Some(band_of(&item)), "no other is of a better band");
+            assert_eq!(others.max(), Some(item.written().band()), "no other is of a better band");
         }
         known.queue.retain(|other| *other != url);
         known.visit.as_mut().expect("it is visited").taken.push(url);
@@ -494,11 +493,12 @@ impl Pair {
             assert!(may_be_parted || !queue.is_parted(), "{server:?}");
             assert!(!queue.is_turn_of_tail(), "{server:?}");
             let Some(cold) = queue.cold() else { continue };
-            blocks += cold.head.bytes() + cold.tail.bytes();
-            live += cold.places().iter().map(|place| place.bytes() as u64).sum::<u64>();
+            blocks += cold.head.bytes() + cold.tail.bytes() + cold.places().block_bytes();
+            let places: Vec<_> = cold.places().iter(&spill.blocks).collect();
+            live += places.iter().map(|place| place.bytes() as u64).sum::<u64>();
             let waits = queue.is_behind() || queue.in_memory() == 0 && !cold.places().is_empty();
             assert!(!waits || cold.task != Task::Nothing, "{server:?} waits for ever");
-            let bands = cold.places().iter().map(|place| place.band());
+            let bands = places.iter().map(|place| place.band());
             assert!(bands.is_sorted_by(|one, next| one >= next), "the best band comes first");
         }
         let found = (spill.weight(), spill.blocks.bytes(), spill.log.bytes().1);

@@ -93,8 +93,13 @@ impl Blocks {
     }
 
     /// Appends one URL.
-    pub(in super::super) fn push(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
-        chain.urls += 1;
+    pub(in super::super) fn push(&mut self, chain: &mut Chain, bytes: &[u8]) {
+        self.push_all(chain, bytes, 1);
+    }
+
+    /// Appends so many URLs, or whatever else the chain holds.
+    pub(in super::super) fn push_all(&mut self, chain: &mut Chain, mut bytes: &[u8], urls: usize) {
+        chain.urls += u32::try_from(urls).expect("a chain counts so");
         while !bytes.is_empty() {
             if chain.last == NONE || usize::from(self.at(chain.last).end) == FILL {
                 self.lengthen(chain);

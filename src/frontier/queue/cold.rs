@@ -11,13 +11,14 @@
 //! (bands, the sum, the worst) is what is in them. Cost: 96 bytes a queue, eight a chunk, and the
 //! bytes of URLs in blocks (`blocks`).
 
-use super::super::items::{Glance, Run, glance};
-use super::super::place::{BAND_MAX, Band, Place, STEPS, band_of, quality_band};
+use super::super::items::{Glance, Maker, Run, Written, glance};
+use super::super::place::{Band, Place};
 use super::Item;
 use super::blocks::{Blocks, Chain};
+use super::places::Places;
 use crate::codec::Take;
 use crate::quality::Quality;
-use std::collections::VecDeque;
+use std::ops::Range;
 
 /// What of a queue is not at hand.
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ pub(in super::super) struct Cold {
     pub(in super::super) head: Chain,
     pub(in super::super) tail: Chain,
     /// Best band first, oldest first.
-    places: VecDeque<Place>,
+    places: Places,
     /// Of the best qualities in the head, in millionths, of as many as count.
     sum: u64,
     /// Of the last one in the head; of a robots.txt the highest.
@@ -60,8 +61,7 @@ const BOX_BYTES: usize = size_of::<Cold>() + 8;
 impl Cold {
     /// Bytes of memory beside what is in blocks.
     pub(super) fn bytes(&self) -> usize {
-        let room = self.places.capacity() * size_of::<Place>();
-        BOX_BYTES + if room == 0 { 0 } else { (room + 8).next_multiple_of(16) }
+        BOX_BYTES + self.places.bytes()
     }
 
     /// Whether there is nothing left of it.
@@ -97,26 +97,26 @@ impl Cold {
 
     /// The best band of chunks.
     pub(super) fn chunk_band(&self) -> Option<Band> {
-        self.places.front().map(|place| place.band())
+        self.places.front().map(Place::band)
     }
 
     /// Appends a URL of that band to the tail.
-    pub(in super::super) fn put_tail(&mut self, item: &Item, band: Band, blocks: &mut Blocks) {
+    pub(in super::super) fn put_tail(&mut self, url: Written<'_>, band: Band, blocks: &mut Blocks) {
         self.tail_band = if self.tail.is_empty() { band } else { self.tail_band.max(band) };
-        put(blocks, &mut self.tail, item);
+        put(blocks, &mut self.tail, url);
     }
 
     /// By arrival: appends a URL to the head.
-    pub(super) fn put_head(&mut self, item: &Item, blocks: &mut Blocks) {
+    pub(super) fn put_head(&mut self, url: Written<'_>, blocks: &mut Blocks) {
         self.front_band = 0;
-        put(blocks, &mut self.head, item);
+        put(blocks, &mut self.head, url);
     }
 
     /// By arrival: puts URLs before all others.
     pub(super) fn put_before(&mut self, items: &[Item], blocks: &mut Blocks) {
         self.front_band = 0;
         let mut chain = Chain::default();
-        items.iter().for_each(|item| put(blocks, &mut chain, item));
+        items.iter().for_each(|item| put(blocks, &mut chain, item.written()));
         blocks.prepend(&mut self.head, chain);
     }
 
@@ -128,15 +128,19 @@ impl Cold {
     }
 
     /// By quality: makes these, which are sorted, the head, of which so many count.
-    pub(super) fn set_head(&mut self, items: &[Item], counted: usize, blocks: &mut Blocks) {
+    pub(in super::super) fn set_head(
+        &mut self,
+        urls: &[Written<'_>],
+        counted: usize,
+        blocks: &mut Blocks,
+    ) {
         blocks.clear(&mut self.head);
-        items.iter().for_each(|item| put(blocks, &mut self.head, item));
-        let best = items.iter().take(counted).map(|item| item.quality.millionths());
-        self.sum = best.sum();
-        self.front_band = items.first().map_or(0, band_of);
-        self.worst = items.last().map_or(Quality::ZERO, |item| {
-            if item.is_prior() { Quality::MAX } else { item.quality }
-        });
+        urls.iter().for_each(|url| put(blocks, &mut self.head, *url));
+        self.sum = urls.iter().take(counted).map(|url| url.quality.millionths()).sum();
+        self.front_band = urls.first().map_or(0, Written::band);
+        self.worst = urls
+            .last()
+            .map_or(Quality::ZERO, |url| if url.is_prior() { Quality::MAX } else { url.quality });
     }
 
     /// By quality: looks at the head anew, of which so many count.
@@ -149,7 +153,7 @@ impl Cold {
             let seen = glance(&mut take).expect("it was put in here");
             let Glance { is_prior, quality } = seen;
             if place == 0 {
-                self.front_band = band_at(seen);
+                self.front_band = seen.band();
             }
             if place < counted {
                 self.sum += quality.millionths();
@@ -166,13 +170,25 @@ impl Cold {
     /// By quality: the same.
     pub(super) fn take_best(&mut self, most: usize, blocks: &mut Blocks) -> Vec<Item> {
         let items = self.take_head(most, blocks);
-        self.front_band = first(blocks, &self.head).map_or(0, band_at);
+        self.front_band = first(blocks, &self.head).map_or(0, Glance::band);
         items
     }
 
     /// Takes all URLs of the tail.
     pub(in super::super) fn take_tail(&mut self, blocks: &mut Blocks) -> Vec<Item> {
         take(blocks, &mut self.tail, usize::MAX)
+    }
+
+    /// The same, as bytes: see [`urls_in`].
+    pub(in super::super) fn take_tail_text(&mut self, blocks: &mut Blocks) -> Vec<u8> {
+        let text = text_of(blocks, &self.tail);
+        blocks.clear(&mut self.tail);
+        text
+    }
+
+    /// The head, as bytes.
+    pub(in super::super) fn head_text(&self, blocks: &Blocks) -> Vec<u8> {
+        text_of(blocks, &self.head)
     }
 
     /// The URLs of the head.
@@ -184,7 +200,7 @@ impl Cold {
     pub(in super::super) fn cut_head(&mut self, kept: usize, blocks: &mut Blocks) -> Vec<Item> {
         let mut items = self.take_head(usize::MAX, blocks);
         let rest = items.split_off(kept.min(items.len()));
-        items.iter().for_each(|item| put(blocks, &mut self.head, item));
+        items.iter().for_each(|item| put(blocks, &mut self.head, item.written()));
         rest
     }
 
@@ -194,62 +210,65 @@ impl Cold {
         let first = self.take_head(kept, blocks);
         let rest = std::mem::take(&mut self.head);
         blocks.prepend(&mut self.tail, rest);
-        first.iter().for_each(|item| put(blocks, &mut self.head, item));
+        first.iter().for_each(|item| put(blocks, &mut self.head, item.written()));
         self.tail_band = 0;
     }
 
-    /// Takes from the front of the tail about so many bytes out, as they are, in pieces that are
-    /// to be chunks, with the URLs of each.
+    /// Takes from the front of the tail about so many bytes out, as they are: with the ends of the
+    /// pieces that are to be chunks, and the URLs of each.
     pub(in super::super) fn cut_tail(
         &mut self,
         most: usize,
         piece: usize,
         blocks: &mut Blocks,
-    ) -> Vec<(Vec<u8>, u32)> {
-        let mut text = Vec::new();
+    ) -> (Vec<u8>, Vec<(usize, u32)>) {
+        let mut text = Vec::with_capacity(self.tail.bytes().min(most));
         // Of the last URL all must be there.
         blocks.read(&self.tail, most.saturating_add(1 << 18), &mut text);
-        let (mut pieces, mut from) = (Vec::new(), 0);
+        let (mut ends, mut end) = (Vec::new(), 0);
         let mut take = Take::new(&text);
-        while from < most && !take.is_empty() {
-            let (start, mut urls) = (from, 0);
-            while from - start < piece && !take.is_empty() {
+        while end < most && !take.is_empty() {
+            let (start, mut urls) = (end, 0);
+            while end - start < piece && !take.is_empty() {
                 glance(&mut take).expect("it was put in here");
-                from = text.len() - take.rest().len();
+                end = text.len() - take.rest().len();
                 urls += 1;
             }
-            pieces.push((text[start..from].to_vec(), urls));
+            ends.push((end, urls));
         }
-        let urls = pieces.iter().map(|(_, urls)| urls).sum();
-        blocks.drop_front(&mut self.tail, from, urls);
-        pieces
+        let urls = ends.iter().map(|(_, urls)| urls).sum();
+        blocks.drop_front(&mut self.tail, end, urls);
+        (text, ends)
     }
 
     /// Chunks on disk, in order.
-    pub(in super::super) fn places(&self) -> &VecDeque<Place> {
+    pub(in super::super) fn places(&self) -> &Places {
         &self.places
     }
 
     /// A chunk of so many URLs has been written: behind those of its band, or `before` them.
-    pub(in super::super) fn add(&mut self, place: Place, urls: u32, before: bool) {
-        self.reserve();
-        let goes_on =
-            |other: Band| if before { other > place.band() } else { other >= place.band() };
-        let index = self.places.partition_point(|other| goes_on(other.band()));
-        self.places.insert(index, place);
+    pub(in super::super) fn add(
+        &mut self,
+        place: Place,
+        urls: u32,
+        before: bool,
+        blocks: &mut Blocks,
+    ) {
+        let band = place.band();
         self.disk_urls = self.disk_urls.saturating_add(urls);
-    }
-
-    fn reserve(&mut self) {
-        if self.places.len() == self.places.capacity() {
-            self.places.reserve_exact(2 + self.places.len() / 4);
+        if self.places.is_empty() || !before && band == 0 {
+            return self.places.push(place, blocks); // none has a band below
         }
+        let goes_on = |other: Band| if before { other > band } else { other >= band };
+        self.places.insert_at(|other| goes_on(other.band()), place, blocks);
     }
 
-    /// Puts a chunk back that was written down.
-    pub(in super::super) fn restore(&mut self, place: Place) {
-        self.reserve();
-        self.places.push_back(place);
+    /// Puts chunks back that were written down. `false`: that isn't their order.
+    pub(in super::super) fn restore(&mut self, places: &[Place], blocks: &mut Blocks) -> bool {
+        let last = self.places.iter(blocks).next_back();
+        let is_sorted = last.iter().chain(places).is_sorted_by(|a, b| a.band() >= b.band());
+        places.iter().for_each(|place| self.places.push(*place, blocks));
+        is_sorted
     }
 
     /// As above: the URLs that all chunks hold. `false`: there can't be so many.
@@ -258,78 +277,88 @@ impl Cold {
         urls <= DISK_URLS_MAX
     }
 
-    /// A chunk of `urls` URLs has been read. Of those that are not used up `wanted` are, or some
-    /// more, from now on. Returns which, and what has become of it. `None`: that can't be.
+    /// Of the URLs of a chunk that was read `range` is used up, up to this step of it; then comes
+    /// one of band `next`, if any. Returns whether nothing of it is left. `None`: that can't be.
     pub(in super::super) fn use_up(
         &mut self,
         place: Place,
-        items: &[Item],
-        wanted: usize,
-        band: impl Fn(&Item) -> Band,
-    ) -> Option<(std::ops::Range<usize>, Option<Place>)> {
-        let index = self.places.iter().position(|other| *other == place)?;
-        let step = items.len().div_ceil(STEPS as usize);
-        let from = place.used() as usize * step;
-        let steps = from.saturating_add(wanted.max(1)).div_ceil(step.max(1));
-        // All of them may be wanted.
-        let until = steps.saturating_mul(step).min(items.len());
-        let taken = u32::try_from(until.checked_sub(from)?).ok()?;
-        self.disk_urls = self.disk_urls.checked_sub(taken)?;
-        self.places.remove(index);
-        let is_over = until == items.len();
-        if !is_over {
-            let left = place.used_up(u32::try_from(steps).ok()?, band(&items[until]));
-            let index = self.places.partition_point(|other| other.band() > left.band());
-            self.places.insert(index, left);
-        }
-        let is_right = self.places.is_empty() == (self.disk_urls == 0);
-        is_right.then_some((from..until, is_over.then_some(place)))
-    }
-
-    /// Gives back memory for places that it hasn't any more.
-    pub(in super::super) fn tidy(&mut self) {
-        if self.places.capacity() > 2 * self.places.len() + 8 || self.places.is_empty() {
-            self.places.shrink_to_fit();
-        }
+        range: &Range<usize>,
+        steps: u32,
+        next: Option<Band>,
+        blocks: &mut Blocks,
+    ) -> Option<bool> {
+        let disk_urls = self.disk_urls.checked_sub(u32::try_from(range.len()).ok()?)?;
+        let was_there = self.places.edit(blocks, |places| {
+            let index = places.iter().position(|other| *other == place)?;
+            places.remove(index);
+            if let Some(band) = next {
+                let index = places.partition_point(|other| other.band() > band);
+                places.insert(index, place.used_up(steps, band));
+            }
+            Some(())
+        });
+        was_there?;
+        self.disk_urls = disk_urls;
+        (self.places.is_empty() == (disk_urls == 0)).then_some(next.is_none())
     }
 
     /// The chunk that lies there, if it is one of these.
-    pub(in super::super) fn find(&self, segment: u32, offset: u64) -> Option<Place> {
-        let is_it = |place: &&Place| (place.segment(), place.offset()) == (segment, offset);
-        self.places.iter().find(is_it).copied()
+    pub(in super::super) fn find(
+        &self,
+        segment: u32,
+        offset: u64,
+        blocks: &Blocks,
+    ) -> Option<Place> {
+        let is_it = |place: &Place| (place.segment(), place.offset()) == (segment, offset);
+        self.places.iter(blocks).find(is_it)
     }
 
     /// A chunk has been written anew elsewhere.
-    pub(in super::super) fn replace(&mut self, old: Place, new: Place) {
-        let places = self.places.iter_mut().filter(|place| place.is(old));
-        places.for_each(|place| *place = place.moved(new));
+    pub(in super::super) fn replace(&mut self, old: Place, new: Place, blocks: &mut Blocks) {
+        self.places.edit(blocks, |places| {
+            let places = places.iter_mut().filter(|place| place.is(old));
+            places.for_each(|place| *place = place.moved(new));
+        });
     }
 
     /// Chunks to be read next for so many URLs, about: by quality the first one; if that is short,
     /// with short ones behind it, which become fewer on the way.
-    pub(in super::super) fn next(&self, by_quality: bool, wanted: usize) -> Vec<Place> {
+    pub(in super::super) fn next(
+        &self,
+        by_quality: bool,
+        wanted: usize,
+        blocks: &Blocks,
+    ) -> Vec<Place> {
         let mean = self.disk_urls as usize / self.places.len().max(1);
         let enough = wanted / mean.max(1);
         let most = if by_quality { READS_MAX } else { enough.clamp(1, READS_MAX) };
-        let (mut next, mut bytes) = (Vec::new(), 0);
-        for place in self.places.iter().take(most) {
+        if most == 1 {
+            return self.places.front().into_iter().collect();
+        }
+        let (mut next, mut bytes): (Vec<Place>, usize) = (Vec::new(), 0);
+        for place in self.places.iter(blocks).take(most) {
             bytes += place.bytes();
             let follows = |before: &Place| !by_quality || before.is_short() && place.is_short();
             if next.last().is_some_and(|before| bytes > READ_BYTES_MAX || !follows(before)) {
                 break;
             }
-            next.push(*place);
+            next.push(place);
         }
         next
     }
 
     /// Short chunks that may become fewer: by arrival the last ones in a row, by quality all.
-    pub(in super::super) fn short(&self, by_quality: bool, most: usize) -> Vec<Place> {
-        let short = |place: &&Place| place.is_short();
+    pub(in super::super) fn short(
+        &self,
+        by_quality: bool,
+        most: usize,
+        blocks: &Blocks,
+    ) -> Vec<Place> {
+        let all = self.places.iter(blocks);
         if by_quality {
-            return self.places.iter().filter(short).take(most).copied().collect();
+            return all.filter(|place| place.is_short()).take(most).collect();
         }
-        let mut row: Vec<Place> = self.places.iter().rev().take_while(short).copied().collect();
+        let mut row: Vec<Place> = all.rev().take_while(|place| place.is_short()).collect();
         row.reverse();
         row.truncate(most);
         row
@@ -337,17 +366,29 @@ impl Cold {
 
     /// Takes chunks out that are being made into fewer, whose place among the others is handed
     /// back; they hold so many URLs. `None`: that can't be.
-    pub(in super::super) fn remove(&mut self, row: &[Place], urls: usize) -> Option<usize> {
-        let index = self.places.iter().position(|place| place.is(row[0]))?;
-        self.places.retain(|place| !row.iter().any(|other| other.is(*place)));
+    pub(in super::super) fn remove(
+        &mut self,
+        row: &[Place],
+        urls: usize,
+        blocks: &mut Blocks,
+    ) -> Option<usize> {
         self.disk_urls = self.disk_urls.checked_sub(u32::try_from(urls).ok()?)?;
-        Some(index)
+        self.places.edit(blocks, |places| {
+            let index = places.iter().position(|place| place.is(row[0]));
+            places.retain(|place| !row.iter().any(|other| other.is(*place)));
+            index
+        })
     }
 
     /// By arrival: puts a chunk where others were.
-    pub(in super::super) fn insert(&mut self, index: usize, place: Place, urls: u32) {
-        self.reserve();
-        self.places.insert(index, place);
+    pub(in super::super) fn insert(
+        &mut self,
+        index: usize,
+        place: Place,
+        urls: u32,
+        blocks: &mut Blocks,
+    ) {
+        self.places.insert(index, place, blocks);
         self.disk_urls += urls;
     }
 
@@ -359,9 +400,24 @@ impl Cold {
     }
 }
 
-fn put(blocks: &mut Blocks, chain: &mut Chain, item: &Item) {
+/// URLs in bytes that were taken out of a chain.
+pub(in super::super) fn urls_in(text: &[u8]) -> Vec<Written<'_>> {
+    let (mut take, mut run, mut urls) = (Take::new(text), Run::default(), Vec::new());
+    while !take.is_empty() {
+        urls.push(run.take(0, &mut take).expect("it was put in here"));
+    }
+    urls
+}
+
+fn text_of(blocks: &Blocks, chain: &Chain) -> Vec<u8> {
+    let mut text = Vec::with_capacity(chain.bytes());
+    blocks.read(chain, usize::MAX, &mut text);
+    text
+}
+
+fn put(blocks: &mut Blocks, chain: &mut Chain, url: Written<'_>) {
     let mut text = std::mem::take(&mut blocks.text);
-    Run::put_anew(item, &mut text);
+    Run::put_anew(url, &mut text);
     blocks.push(chain, &text);
     text.clear();
     blocks.text = text;
@@ -372,10 +428,6 @@ fn take(blocks: &mut Blocks, chain: &mut Chain, most: usize) -> Vec<Item> {
     let urls = u32::try_from(items.len()).expect("a chain counts so");
     blocks.drop_front(chain, bytes, urls);
     items
-}
-
-fn band_at(seen: Glance) -> Band {
-    if seen.is_prior { BAND_MAX } else { quality_band(seen.quality) }
 }
 
 /// A glance at the first URL of a chain.
@@ -399,7 +451,9 @@ fn items_of(blocks: &Blocks, chain: &Chain, most: usize) -> (Vec<Item>, usize) {
         text.clear();
         blocks.read(chain, guess, &mut text);
         let (mut take, mut run) = (Take::new(&text), Run::default());
-        let items = (0..urls).map(|_| run.take("", &mut take)).collect::<Result<Vec<_>, _>>();
+        let mut maker = Maker::default();
+        let one = |_| run.take(0, &mut take).map(|url| maker.make(&url));
+        let items = (0..urls).map(one).collect::<Result<Vec<_>, _>>();
         match items {
             Ok(items) => return (items, text.len() - take.rest().len()),
             Err(short) => assert!(guess < usize::MAX, "{short}: it was put in here"),

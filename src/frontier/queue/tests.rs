@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn band_of(item: &Item) -> Band {
+    item.written().band()
+}
+
 fn item(quality: u64, arrival: u64, prior: bool) -> Item {
     Item {
         target: "/".into(),
@@ -167,7 +171,7 @@ fn pack(queue: &mut UrlQueue, counted: usize, blocks: &mut Blocks) -> usize {
 /// What a head gave up joins the tail; returns how many that are.
 fn to_tail(queue: &mut UrlQueue, rest: Vec<Item>, blocks: &mut Blocks) -> usize {
     for item in &rest {
-        queue.cold_or_new().put_tail(item, band_of(item), blocks);
+        queue.cold_or_new().put_tail(item.written(), item.written().band(), blocks);
     }
     rest.len()
 }

@@ -10,18 +10,19 @@
 //! at a time, a MiB at most.
 
 use super::super::Frontier;
-use super::super::items::Run;
+use super::super::items::{Run, Written};
 use super::super::log::{self, CHUNK, Log};
-use super::super::place::{Place, STEPS, band_of};
+use super::super::place::{Place, STEPS};
 use super::super::queue::cold::Task;
 use super::super::queue::{Errand, Item, Weight};
 use super::super::server::{ServerId, ServerState};
-use super::job::{self, FrontierDone, FrontierJob, Read, Work};
-use super::{SHORT_MIN, Sweep};
+use super::job::{self, FrontierDone, FrontierJob, Read, Reads, Work};
+use super::{SHORT_MIN, Spill, Sweep};
 use crate::codec::Take;
 use crate::disk::Disk;
 use crate::frame::{self, Damage, Flaw};
 use crate::time::Instant;
+use std::ops::Range;
 
 /// Chunks and bytes that one job reads.
 const READS_MAX: usize = if cfg!(test) { 5 } else { 1 << 12 };
@@ -66,8 +67,8 @@ impl Frontier {
 
     fn back(&mut self) -> Option<Work> {
         let spill = self.spill.as_mut()?;
-        let (mut reads, mut bytes) = (Vec::new(), 0);
-        while reads.len() < READS_MAX
+        let (mut reads, mut bytes) = (spill.begin_reads(), 0);
+        while reads.reads.len() < READS_MAX
             && bytes < READ_BYTES_MAX
             && let Some(id) = spill.wanted.pop_front()
         {
@@ -75,40 +76,40 @@ impl Frontier {
             let kept = spill.kept(server, &self.settings);
             let by_quality = !server.queue.is_by_arrival();
             let Some(cold) = server.queue.cold_mut() else { continue };
-            let next = cold.next(by_quality, 2 * kept);
+            let next = cold.next(by_quality, 2 * kept, &spill.blocks);
             if next.is_empty() {
                 cold.task = Task::Nothing;
             }
             for place in next {
                 bytes += place.bytes();
-                reads.push(spill.log.read(id, place));
+                spill.log.read(id, place, &mut reads);
             }
         }
-        (!reads.is_empty()).then_some(Work::Back(reads))
+        spill.some_reads(reads).map(Work::Back)
     }
 
     fn merge(&mut self) -> Option<Work> {
-        let (mut reads, mut bytes) = (Vec::new(), 0);
-        while reads.len() < READS_MAX
+        let (mut reads, mut bytes) = (self.spill.as_mut()?.begin_reads(), 0);
+        while reads.reads.len() < READS_MAX
             && bytes < READ_BYTES_MAX
             && let Some(id) = self.spill.as_mut()?.merging.pop_front()
         {
             let queue = &mut self.servers[id.index()].queue;
             let by_quality = !queue.is_by_arrival();
             let Some(cold) = queue.cold_mut() else { continue };
-            let row = cold.short(by_quality, SHORT_MIN);
+            let spill = self.spill.as_ref()?;
+            let row = cold.short(by_quality, SHORT_MIN, &spill.blocks);
             if row.len() < 2 {
                 cold.task = Task::Nothing;
                 self.restock(id);
                 continue;
             }
-            let log = &self.spill.as_ref()?.log;
             for place in row {
                 bytes += place.bytes();
-                reads.push(log.read(id, place));
+                spill.log.read(id, place, &mut reads);
             }
         }
-        (!reads.is_empty()).then_some(Work::Merge(reads))
+        self.spill.as_mut()?.some_reads(reads).map(Work::Merge)
     }
 
     fn sweep(&mut self) -> Option<Work> {
@@ -134,22 +135,24 @@ impl Frontier {
         spill.is_working = false;
         if let Err(error) = done.result {
             match done.work {
-                Work::Back(reads) => spill.wanted.extend(ids_of(&reads)),
-                Work::Merge(reads) => spill.merging.extend(ids_of(&reads)),
+                Work::Back(reads) => spill.wanted.extend(ids_of(&reads.reads)),
+                Work::Merge(reads) => spill.merging.extend(ids_of(&reads.reads)),
                 Work::Sweep { .. } => {}
             }
             return Err(error.into());
         }
         match done.work {
-            Work::Back(reads) => {
+            Work::Back(Reads { reads, bytes }) => {
                 for reads in reads.chunk_by(|one, next| one.id == next.id) {
-                    self.take_back(reads, now)?;
+                    self.take_back(reads, &bytes, now)?;
                 }
+                self.end_reads(bytes);
             }
-            Work::Merge(reads) => {
+            Work::Merge(Reads { reads, bytes }) => {
                 for reads in reads.chunk_by(|one, next| one.id == next.id) {
-                    self.merged(reads, now)?;
+                    self.merged(reads, &bytes, now)?;
                 }
+                self.end_reads(bytes);
             }
             Work::Sweep { segment, offset, bytes } => self.swept(segment, offset, &bytes)?,
         }
@@ -158,40 +161,50 @@ impl Frontier {
         Ok(())
     }
 
+    fn end_reads(&mut self, bytes: Vec<u8>) {
+        self.spill.as_mut().expect("the job was ours").spare = bytes;
+    }
+
     /// The next chunks of a server have been read.
-    fn take_back(&mut self, reads: &[Read], now: Instant) -> Result<(), Damage> {
+    fn take_back(&mut self, reads: &[Read], bytes: &[u8], now: Instant) -> Result<(), Damage> {
         let id = reads[0].id;
-        let mut chunks = self.parsed(id, reads)?;
+        let mut chunks = self.opened(id, reads, bytes)?;
         self.write_ahead(id);
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
         let before = server.queue.weight();
         let is_told = matches!(server.state, ServerState::Retired(_));
         let by_quality = !server.queue.is_by_arrival();
-        let kept = spill.kept(server, &self.settings);
+        let mut kept = spill.kept(server, &self.settings);
         let mut missing = (2 * kept).saturating_sub(server.queue.in_memory()).max(1);
-        if is_told || by_quality && chunks.len() > 1 {
+        if is_told {
+            (kept, missing) = (usize::MAX / 2, usize::MAX);
+        } else if by_quality && chunks.len() > 1 {
             missing = usize::MAX;
         }
         let mut all = Vec::new();
-        for ((place, items), read) in chunks.iter_mut().zip(reads) {
-            let band = |item: &Item| if by_quality { band_of(item) } else { 0 };
+        for chunk in &mut chunks {
+            let (range, steps) = chunk.range(missing);
+            let read = chunk.read;
+            let next = chunk.take(&range, &mut all).ok_or_else(|| read.damage(Flaw::Senseless))?;
+            let next = next.map(|url| if by_quality { url.band() } else { 0 });
+            let blocks = &mut spill.blocks;
             let cold = server.queue.cold_mut();
-            let used = cold.and_then(|cold| cold.use_up(*place, items, missing, band));
-            let (used, spent) = used.ok_or_else(|| read.damage(Flaw::Senseless))?;
-            missing = missing.saturating_sub(used.len());
-            all.extend(items.drain(used));
-            spent.into_iter().for_each(|place| spill.log.release(place));
+            let is_over =
+                cold.and_then(|cold| cold.use_up(read.place, &range, steps, next, blocks));
+            if is_over.ok_or_else(|| read.damage(Flaw::Senseless))? {
+                spill.log.release(read.place);
+            }
+            missing = missing.saturating_sub(range.len());
             if missing == 0 {
                 break;
             }
         }
-        server.queue.sort(&mut all);
-        if !is_told && all.len() > 4 * kept && chunks.len() > 1 && by_quality {
-            let rest = all.split_off(2 * kept);
-            spill.write_rows(id, &mut server.queue, &rest, true);
+        let mut of_head = Vec::new();
+        let rest = server.queue.own(all, kept, &mut of_head, &mut spill.blocks);
+        if !rest.is_empty() {
+            spill.write_rest(id, &mut server.queue, &rest);
         }
-        server.queue.own(&all, &mut spill.blocks);
         self.settle_back(id, before, now);
         Ok(())
     }
@@ -221,32 +234,32 @@ impl Frontier {
     }
 
     /// Many short chunks have been read, to be made into fewer.
-    fn merged(&mut self, reads: &[Read], now: Instant) -> Result<(), Damage> {
+    fn merged(&mut self, reads: &[Read], bytes: &[u8], now: Instant) -> Result<(), Damage> {
         let id = reads[0].id;
-        let chunks = self.parsed(id, reads)?;
+        let mut chunks = self.opened(id, reads, bytes)?;
         self.write_ahead(id);
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
         let before = server.queue.weight();
-        let mut items = Vec::new();
-        for (place, mut chunk) in chunks {
-            let step = chunk.len().div_ceil(STEPS as usize);
-            chunk.drain(..(place.used() as usize * step).min(chunk.len()));
-            items.append(&mut chunk);
+        let mut urls = Vec::new();
+        for chunk in &mut chunks {
+            let (range, _) = chunk.range(usize::MAX);
+            let rest = chunk.take(&range, &mut urls);
+            rest.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
         }
         let row: Vec<Place> = reads.iter().map(|read| read.place).collect();
         let cold = server.queue.cold_mut();
-        let index = cold.and_then(|cold| cold.remove(&row, items.len()));
+        let index = cold.and_then(|cold| cold.remove(&row, urls.len(), &mut spill.blocks));
         let index = index.ok_or_else(|| reads[0].damage(Flaw::Senseless))?;
         if server.queue.is_by_arrival() {
-            let merged = spill.write_chunks(id, false, &items);
+            let merged = spill.write_chunks(id, false, &urls);
             let cold = server.queue.cold_or_new();
             for (place, urls) in merged.into_iter().rev() {
-                cold.insert(index, place, urls);
+                cold.insert(index, place, urls, &mut spill.blocks);
             }
         } else {
-            server.queue.sort(&mut items);
-            spill.write_rows(id, &mut server.queue, &items, false);
+            urls.sort_unstable_by_key(Written::standing);
+            spill.write_rows(id, &mut server.queue, &urls, false);
         }
         row.into_iter().for_each(|place| spill.log.release(place));
         self.settle_back(id, before, now);
@@ -291,35 +304,35 @@ impl Frontier {
     /// If that chunk is alive, it is written anew.
     fn keep_alive(&mut self, id: ServerId, segment: u32, offset: u64, urls: &[u8]) {
         let cold = self.servers.get(id.index()).and_then(|server| server.queue.cold());
-        let Some(old) = cold.and_then(|cold| cold.find(segment, offset)) else { return };
+        let blocks = &self.spill.as_ref().expect("the job was ours").blocks;
+        let Some(old) = cold.and_then(|cold| cold.find(segment, offset, blocks)) else { return };
         self.write_ahead(id);
-        let log = &mut self.spill.as_mut().expect("the job was ours").log;
-        let new = log.append(id, old.band(), |out| out.extend_from_slice(urls));
-        log.release(old);
-        self.servers[id.index()].queue.cold_or_new().replace(old, new);
+        let spill = self.spill.as_mut().expect("the job was ours");
+        let new = spill.log.append(id, old.band(), |out| out.extend_from_slice(urls));
+        spill.log.release(old);
+        let queue = &mut self.servers[id.index()].queue;
+        queue.cold_or_new().replace(old, new, &mut spill.blocks);
     }
 
-    /// The URLs of chunks that were read.
-    fn parsed(&self, id: ServerId, reads: &[Read]) -> Result<Vec<(Place, Vec<Item>)>, Damage> {
-        let origin = self.origin(id).as_str();
-        let may_be = |item: &Item| match item.errand {
-            Errand::Page => item.arrival <= self.arrivals,
-            Errand::Robots(of, _) => of.index() < self.servers.len(),
+    /// Chunks that were read.
+    fn opened<'a>(
+        &self,
+        id: ServerId,
+        reads: &'a [Read],
+        bytes: &'a [u8],
+    ) -> Result<Vec<Chunk<'a>>, Damage> {
+        let bounds = Bounds {
+            origin_bytes: self.origin(id).as_str().len(),
+            arrivals: self.arrivals,
+            servers: self.servers.len(),
         };
-        let parse = |read: &Read| {
-            let mut take = Take::new(read.urls()?);
-            let urls: usize = take.number().map_err(|_| read.damage(Flaw::Senseless))?;
-            let (mut run, mut items) = (Run::default(), Vec::new());
-            while !take.is_empty() {
-                let item = run.take(origin, &mut take).ok().filter(may_be);
-                items.push(item.ok_or_else(|| read.damage(Flaw::Senseless))?);
-            }
-            if items.len() != urls || urls == 0 {
-                return Err(read.damage(Flaw::Senseless));
-            }
-            Ok((read.place, items))
+        let open = |read: &'a Read| {
+            let mut take = Take::new(read.urls(bytes)?);
+            let count = take.number().ok().filter(|count: &usize| *count > 0);
+            let urls = count.ok_or_else(|| read.damage(Flaw::Senseless))?;
+            Ok(Chunk { read, urls, take, run: Run::default(), bounds })
         };
-        reads.iter().map(parse).collect()
+        reads.iter().map(open).collect()
     }
 
     /// The next URL of a server that was retired while URLs of it were on disk: each is to be told
@@ -365,6 +378,69 @@ impl Frontier {
     }
 }
 
+/// A chunk that was read, whose URLs are taken one after the other, as far as they are wanted.
+#[derive(Debug)]
+struct Chunk<'a> {
+    read: &'a Read,
+    /// URLs in it, by what it says.
+    urls: usize,
+    take: Take<'a>,
+    run: Run<'a>,
+    bounds: Bounds,
+}
+
+/// What URLs on disk can't be beyond.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    origin_bytes: usize,
+    arrivals: u64,
+    servers: usize,
+}
+
+impl Bounds {
+    fn admit(self, url: &Written<'_>) -> bool {
+        match url.errand {
+            Errand::Page => url.arrival <= self.arrivals,
+            Errand::Robots(of, _) => of.index() < self.servers,
+        }
+    }
+}
+
+impl<'a> Chunk<'a> {
+    /// Which of its URLs are used up if so many are wanted, and the step that it is used up to.
+    fn range(&self, wanted: usize) -> (Range<usize>, u32) {
+        let step = self.urls.div_ceil(STEPS as usize).max(1);
+        let from = (self.read.place.used() as usize * step).min(self.urls);
+        let steps = from.saturating_add(wanted.max(1)).div_ceil(step);
+        // All of them may be wanted.
+        let until = steps.saturating_mul(step).min(self.urls);
+        (from..until, u32::try_from(steps).unwrap_or(u32::MAX))
+    }
+
+    /// Appends the URLs of a range, and returns the one behind it, if there is one; all but `None`
+    /// if they are as they must be.
+    fn take(
+        &mut self,
+        range: &Range<usize>,
+        urls: &mut Vec<Written<'a>>,
+    ) -> Option<Option<Written<'a>>> {
+        let until = (range.end + 1).min(self.urls);
+        let mut last = None;
+        for place in 0..until {
+            let url = self.run.take(self.bounds.origin_bytes, &mut self.take).ok()?;
+            if !self.bounds.admit(&url) {
+                return None;
+            }
+            if range.contains(&place) {
+                urls.push(url);
+            }
+            last = Some(url);
+        }
+        let is_over = until == self.urls;
+        (!is_over || self.take.is_empty()).then(|| last.filter(|_| until > range.end))
+    }
+}
+
 /// Whose chunks these are.
 fn ids_of(reads: &[Read]) -> Vec<ServerId> {
     let mut ids: Vec<ServerId> = reads.iter().map(|read| read.id).collect();
@@ -372,20 +448,38 @@ fn ids_of(reads: &[Read]) -> Vec<ServerId> {
     ids
 }
 
+impl Spill {
+    fn begin_reads(&mut self) -> Reads {
+        let mut bytes = std::mem::take(&mut self.spare);
+        bytes.clear();
+        Reads { reads: Vec::new(), bytes }
+    }
+
+    fn some_reads(&mut self, reads: Reads) -> Option<Reads> {
+        if reads.reads.is_empty() {
+            self.spare = reads.bytes;
+            return None;
+        }
+        Some(reads)
+    }
+}
+
 impl Log {
     /// A chunk to be read; if it is not on disk yet it is there at once.
-    fn read(&self, id: ServerId, place: Place) -> Read {
+    fn read(&self, id: ServerId, place: Place, reads: &mut Reads) {
         let waiting = self.waiting(place).unwrap_or_default();
         let bytes = job::frame_bytes(waiting).map_or(0, |bytes| bytes.min(waiting.len()));
-        Read { id, place, bytes: waiting[..bytes].to_vec() }
+        let start = reads.bytes.len();
+        reads.bytes.extend_from_slice(&waiting[..bytes]);
+        reads.reads.push(Read { id, place, range: start..start + bytes });
     }
 }
 
 impl Read {
     /// The URLs in it, in bytes.
-    fn urls(&self) -> Result<&[u8], Damage> {
-        let (frame, _) =
-            frame::parse(&self.bytes, self.place.offset()).map_err(|flaw| self.damage(flaw))?;
+    fn urls<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Damage> {
+        let (frame, _) = frame::parse(&bytes[self.range.clone()], self.place.offset())
+            .map_err(|flaw| self.damage(flaw))?;
         let mut take = Take::new(frame.payload);
         let id = take.number().map(ServerId);
         if frame.kind != CHUNK || id != Ok(self.id) {

@@ -7,6 +7,7 @@ use super::super::server::ServerId;
 use crate::disk::{self, Disk};
 use crate::frame;
 use std::fmt;
+use std::ops::Range;
 
 /// Read these.
 pub struct FrontierJob {
@@ -26,11 +27,18 @@ pub struct FrontierDone {
 #[derive(Debug)]
 pub(in super::super) enum Work {
     /// Chunks to come into the memory of their queues.
-    Back(Vec<Read>),
+    Back(Reads),
     /// Chunks of which each queue is to have fewer.
-    Merge(Vec<Read>),
+    Merge(Reads),
     /// Part of a segment of which little is alive, from this offset on.
     Sweep { segment: u32, offset: u64, bytes: Vec<u8> },
+}
+
+/// Chunks to be read, and their bytes in one piece of memory.
+#[derive(Debug, Default)]
+pub(in super::super) struct Reads {
+    pub(super) reads: Vec<Read>,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// One chunk to be read.
@@ -38,8 +46,8 @@ pub(in super::super) enum Work {
 pub(in super::super) struct Read {
     pub(super) id: ServerId,
     pub(super) place: Place,
-    /// Its frame, once it is read; what follows it may be there, too.
-    pub(super) bytes: Vec<u8>,
+    /// Where its frame is, once it is read; what follows it may be there, too.
+    pub(super) range: Range<usize>,
 }
 
 impl fmt::Debug for FrontierJob {
@@ -52,33 +60,48 @@ impl FrontierJob {
     /// Reads; stops at the first failure.
     pub fn run(mut self) -> FrontierDone {
         let result = match &mut self.work {
-            Work::Back(reads) | Work::Merge(reads) => {
-                let mut as_they_lie: Vec<&mut Read> = reads.iter_mut().collect();
-                as_they_lie.sort_by_key(|read| (read.place.segment(), read.place.offset()));
-                as_they_lie.into_iter().try_for_each(|read| read.run(self.disk.as_mut()))
-            }
+            Work::Back(reads) | Work::Merge(reads) => reads.run(self.disk.as_mut()),
             Work::Sweep { segment, offset, bytes } => {
-                fill(self.disk.as_mut(), *segment, *offset, 0, bytes)
+                fill(self.disk.as_mut(), &log::name_of(*segment), *offset, 0, 0, bytes)
             }
         };
         FrontierDone { work: self.work, result }
     }
 }
 
-impl Read {
+impl Reads {
+    /// Reads what isn't there, in the order in which it lies on the disk.
     fn run(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-        if !self.bytes.is_empty() {
-            return Ok(()); // it was still in memory
+        let mut missing: Vec<&mut Read> =
+            self.reads.iter_mut().filter(|read| read.range.is_empty()).collect();
+        let room = missing.iter().map(|read| read.place.bytes()).sum();
+        self.bytes.reserve(room);
+        missing.sort_unstable_by_key(|read| (read.place.segment(), read.place.offset()));
+        for reads in missing.chunk_by_mut(|one, next| one.place.segment() == next.place.segment()) {
+            let name = log::name_of(reads[0].place.segment());
+            reads.iter_mut().try_for_each(|read| read.run(&name, &mut self.bytes, disk))?;
         }
-        let (segment, offset) = (self.place.segment(), self.place.offset());
-        self.bytes.resize(self.place.bytes(), 0);
-        fill(disk, segment, offset, 0, &mut self.bytes)?;
+        Ok(())
+    }
+}
+
+impl Read {
+    fn run(
+        &mut self,
+        name: &str,
+        bytes: &mut Vec<u8>,
+        disk: &mut dyn Disk,
+    ) -> Result<(), disk::Error> {
+        let (offset, start) = (self.place.offset(), bytes.len());
+        bytes.resize(start + self.place.bytes(), 0);
+        fill(disk, name, offset, start, 0, bytes)?;
         // A place doesn't tell all of a length that is out of the common.
-        let have = self.bytes.len();
-        if let Some(missing) = frame_bytes(&self.bytes).filter(|bytes| *bytes > have) {
-            self.bytes.resize(missing, 0);
-            fill(disk, segment, offset, have, &mut self.bytes)?;
+        let have = bytes.len() - start;
+        if let Some(missing) = frame_bytes(&bytes[start..]).filter(|bytes| *bytes > have) {
+            bytes.resize(start + missing, 0);
+            fill(disk, name, offset, start, have, bytes)?;
         }
+        self.range = start..bytes.len();
         Ok(())
     }
 }
@@ -89,21 +112,21 @@ pub(super) fn frame_bytes(bytes: &[u8]) -> Option<usize> {
     Some(frame::OVERHEAD_BYTES + len.min(frame::PAYLOAD_BYTES_MAX))
 }
 
-/// Fills `bytes` from `have` on; they are cut if the file ends before.
+/// Fills `bytes` from `start` on, of which there are so many; they are cut if the file ends before.
 fn fill(
     disk: &mut dyn Disk,
-    segment: u32,
+    name: &str,
     offset: u64,
+    start: usize,
     mut have: usize,
     bytes: &mut Vec<u8>,
 ) -> Result<(), disk::Error> {
-    let name = log::name_of(segment);
-    while have < bytes.len() {
-        match disk.read_at(&name, offset + have as u64, &mut bytes[have..])? {
+    while start + have < bytes.len() {
+        match disk.read_at(name, offset + have as u64, &mut bytes[start + have..])? {
             0 => break,
             more => have += more,
         }
     }
-    bytes.truncate(have);
+    bytes.truncate(start + have);
     Ok(())
 }

@@ -5,7 +5,8 @@
 //! is at hand of a server that is being visited stays so.
 //! Cost: some queues for a URL that comes; of servers that needn't change, a few a URL.
 
-use super::super::queue::{UrlQueue, Weight};
+use super::super::items::Written;
+use super::super::queue::{Item, UrlQueue, Weight};
 use super::super::server::{Server, ServerId, ServerState};
 use super::super::{Frontier, Settings};
 use super::{CHUNK_BYTES, KEPT_MAX, Spill, Victims};
@@ -122,7 +123,7 @@ impl Spill {
         let may_cut_head = !queue.is_worked_at();
         if !queue.is_by_arrival() {
             let rest = queue.trim(kept, &mut self.blocks);
-            self.write_rest(id, queue, &rest);
+            self.write_rest_of(id, queue, &rest);
         } else if let Some(cold) = queue.cold_mut()
             && cold.head.urls() > 2 * kept
             && may_cut_head
@@ -131,8 +132,9 @@ impl Spill {
                 cold.split_head(kept, &mut self.blocks);
             } else {
                 let rest = cold.cut_head(kept, &mut self.blocks);
-                for (place, urls) in self.write_chunks(id, false, &rest).into_iter().rev() {
-                    cold.add(place, urls, true);
+                let urls: Vec<Written<'_>> = rest.iter().map(Item::written).collect();
+                for (place, urls) in self.write_chunks(id, false, &urls).into_iter().rev() {
+                    cold.add(place, urls, true, &mut self.blocks);
                 }
             }
         }
@@ -182,7 +184,7 @@ impl Frontier {
         let queue = &mut server.queue;
         if queue.is_parted() || spill.is_tight() && queue.hot_len() <= COOL_URLS {
             let rest = queue.pack(kept, &mut spill.blocks);
-            spill.write_rest(id, queue, &rest);
+            spill.write_rest_of(id, queue, &rest);
         }
         queue.survey(&spill.blocks);
         queue.tidy();
@@ -247,7 +249,7 @@ impl Frontier {
         let kept = spill.kept(server, &self.settings);
         let before = server.queue.weight();
         let rest = server.queue.pack(kept, &mut spill.blocks);
-        spill.write_rest(id, &mut server.queue, &rest);
+        spill.write_rest_of(id, &mut server.queue, &rest);
         spill.weigh(before, server.queue.weight());
         spill.note(server, id, &self.settings);
         #[cfg(test)]
