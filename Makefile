@@ -8,8 +8,8 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile study cache-study test sim crash kill check conformance bench golden
-.PHONY: doc install clean ci
+.PHONY: help deps build crawl compare profile study cache-study test sim crash kill check conformance bench stations
+.PHONY: golden doc install clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,10 @@ cache-study: build ## what a cache of known URLs is worth: report to bench/runs 
 
 bench: build ## measure, with what else is there to compare with
 	bench/run
+
+stations: ## count each station's instructions and hold them to bench/limits.toml
+	@tests/deps build
+	bench/stations
 
 golden: ## rewrite tests/golden from what the program says now: review it as a change
 	@tests/deps build

@@ -1,0 +1,429 @@
+//! What one operation of each station costs in instructions: the gate against creeping growth.
+//!
+//! Question: does a link, a page, a reply, a decision cost what it did? Inputs are fixed, made
+//! beforehand and like those of a crawl (`stations_inputs.rs`); an operation is run many times
+//! inside [`counted`], which a counter of instructions can be told to look at alone.
+//!
+//! `stations NAME` runs one station and prints how many operations it counted. Without arguments
+//! all run small, as a test, under `cargo bench` all run in full; each line says wall time an
+//! operation, its bytes, and a checksum. `bench/stations` counts instructions and holds them to
+//! `bench/limits.toml`.
+//!
+//! Laws: two runs do the same work, instruction by instruction: nothing reads a clock, the
+//! environment or a random seed within [`counted`], and what grows has grown before.
+
+#![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
+
+#[path = "stations_inputs.rs"]
+mod inputs;
+
+use inputs::{Nowhere, Random};
+use std::hint::black_box;
+use std::time::{Duration, Instant as Clock};
+use sted::frontier::policy::{self, Policy};
+use sted::frontier::{Burst, Errand, Frontier, Item, Visit};
+use sted::http::response::{Event, Limits, Reader};
+use sted::links::{Found, Progress, Scanner};
+use sted::quality::Quality;
+use sted::robots::Rules;
+use sted::seen::cache::{Cache, Replacement};
+use sted::seen::{AHEAD, Seen};
+use sted::store::{Capture, Identity, Store};
+use sted::time::{Instant, UnixTime};
+use sted::url::canon::Joiner;
+use sted::url::key::{self, KeyRules};
+use sted::url::scope::{self, FromSeeds, Scope};
+use sted::url::{Batch, Fingerprint, Fingerprinter, Url, UrlRef};
+
+/// A station: its name, how often a round is counted, and what makes its rounds.
+struct Station {
+    name: &'static str,
+    rounds: u32,
+    make: fn() -> Work,
+}
+
+/// What a station does again and again.
+struct Work {
+    /// Operations of a round.
+    operations: usize,
+    /// Bytes that a round reads, where that says something.
+    bytes: usize,
+    round: Box<dyn FnMut() -> u64>,
+}
+
+const STATIONS: [Station; 14] = [
+    Station { name: "url_join_lab", rounds: 20, make: || url_join(&inputs::lab_pages()) },
+    Station { name: "url_join_docs", rounds: 20, make: || url_join(&[inputs::docs_page()]) },
+    Station { name: "url_key", rounds: 20, make: url_key },
+    Station { name: "url_scope", rounds: 20, make: url_scope },
+    Station { name: "cache_touch", rounds: 20, make: cache_touch },
+    Station { name: "links_lab", rounds: 10, make: || links(inputs::lab_pages()) },
+    Station { name: "links_docs", rounds: 10, make: || links(vec![inputs::docs_page()]) },
+    Station { name: "links_large", rounds: 10, make: || links(inputs::large_pages()) },
+    Station { name: "response_head", rounds: 50, make: response_head },
+    Station { name: "chunked", rounds: 20, make: chunked },
+    Station { name: "scheduler", rounds: 20, make: scheduler },
+    Station { name: "seen_offer", rounds: 20, make: seen_offer },
+    Station { name: "warc_record", rounds: 2, make: warc_record },
+    Station { name: "robots_match", rounds: 20, make: robots_match },
+];
+
+fn main() {
+    let (flags, words): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|word| word.starts_with("--"));
+    match &words[..] {
+        [] => {
+            let is_test = flags.is_empty();
+            for station in STATIONS {
+                run(&station, if is_test { 1 } else { 50 * station.rounds });
+            }
+        }
+        [name] if name == "list" => {
+            STATIONS.iter().for_each(|station| println!("{}", station.name))
+        }
+        [name] => {
+            let station = STATIONS.iter().find(|station| station.name == name);
+            let station = station.expect("nothing, `list`, or the name of a station");
+            run(station, station.rounds);
+        }
+        _ => panic!("nothing, `list`, or the name of a station"),
+    }
+}
+
+fn run(station: &Station, rounds: u32) {
+    let mut work = (station.make)();
+    // Tables grow, and what is looked up once is looked up now.
+    black_box((work.round)());
+    let began = Clock::now();
+    let checksum = counted(&mut *work.round, rounds);
+    let spent = began.elapsed();
+    let operations = work.operations * rounds as usize;
+    println!(
+        "{{\"station\":\"{}\",\"operations\":{operations},\"ns\":{:.1},\"bytes\":{},\
+         \"checksum\":{checksum}}}",
+        station.name,
+        spent.as_nanos() as f64 / operations as f64,
+        work.bytes / work.operations,
+    );
+}
+
+/// All that is counted. Its name is known to `bench/stations`.
+#[inline(never)]
+fn counted(round: &mut dyn FnMut() -> u64, rounds: u32) -> u64 {
+    let mut checksum = 0_u64;
+    for _ in 0..rounds {
+        checksum = checksum.rotate_left(7) ^ round();
+    }
+    black_box(checksum)
+}
+
+/// Links of pages, joined to their page's URL, page by page as the engine does it.
+fn url_join(pages: &[inputs::Page]) -> Work {
+    let pages: Vec<(Url, Found)> =
+        pages.iter().map(|page| (page.url.clone(), page.links())).collect();
+    let operations = pages.iter().map(|(_, found)| found.links().len()).sum();
+    let bytes = pages.iter().flat_map(|(_, found)| found.links()).map(|link| link.reference.len());
+    let bytes = bytes.sum();
+    let mut batch = Batch::new();
+    let round = move || {
+        let mut checksum = 0;
+        for (url, found) in &pages {
+            batch.clear();
+            let mut joiner = Joiner::new(url.view());
+            for link in found.links() {
+                let joined = joiner.join(link.reference, encoding_rs::UTF_8, &mut batch);
+                checksum += u64::from(joined.is_ok());
+            }
+            black_box(&batch);
+        }
+        checksum
+    };
+    Work { operations, bytes, round: Box::new(round) }
+}
+
+/// The URLs that the lab's links lead to.
+fn lab_urls() -> Batch {
+    let mut batch = Batch::new();
+    for page in inputs::lab_pages() {
+        let mut joiner = Joiner::new(page.url.view());
+        for link in page.links().links() {
+            joiner.join(link.reference, encoding_rs::UTF_8, &mut batch).expect("the lab's links");
+        }
+    }
+    batch
+}
+
+/// Their keys and fingerprints.
+fn url_key() -> Work {
+    let batch = lab_urls();
+    let rules = KeyRules::new(key::Settings::default());
+    let fingerprinter = Fingerprinter::new([7; 16]);
+    let mut scratch = Vec::new();
+    let (operations, bytes) = (batch.len(), batch.iter().map(|url| url.as_str().len()).sum());
+    let round = move || {
+        let print = |url| fingerprinter.of(rules.key(url, &mut scratch)).0;
+        batch.iter().map(print).fold(0, u64::wrapping_add)
+    };
+    Work { operations, bytes, round: Box::new(round) }
+}
+
+/// The same URLs against the scope of a crawl of the lab's 64 hosts.
+fn url_scope() -> Work {
+    let batch = lab_urls();
+    let settings = scope::Settings { from_seeds: FromSeeds::Host, ..Default::default() };
+    let seeds: Vec<Url> = inputs::lab_pages().into_iter().map(|page| page.url).collect();
+    let scope = Scope::new(settings, &seeds).expect("sound settings");
+    let (operations, bytes) = (batch.len(), batch.iter().map(|url| url.as_str().len()).sum());
+    let round = move || batch.iter().map(|url| u64::from(scope.check(url, 3).is_ok())).sum();
+    Work { operations, bytes, round: Box::new(round) }
+}
+
+/// Keys drawn before they are needed, so that drawing them isn't counted.
+struct Drawn {
+    keys: inputs::Keys,
+    ahead: Vec<u64>,
+    round: usize,
+    at: usize,
+}
+
+impl Drawn {
+    /// More rounds than are counted; only measuring wall time asks for more.
+    const ROUNDS: usize = 32;
+
+    /// For rounds of so many keys.
+    fn new(mut keys: inputs::Keys, round: usize) -> Self {
+        let ahead = (0..Self::ROUNDS * round).map(|_| keys.next()).collect();
+        Self { keys, ahead, round, at: 0 }
+    }
+
+    /// The keys of the next round.
+    fn next(&mut self) -> &[u64] {
+        if self.at == self.ahead.len() {
+            let keys = &mut self.keys;
+            self.ahead.fill_with(|| keys.next());
+            self.at = 0;
+        }
+        self.at += self.round;
+        &self.ahead[self.at - self.round..self.at]
+    }
+}
+
+/// Touches of a full cache of 2^18 entries, a fifth of new keys.
+fn cache_touch() -> Work {
+    const ENTRIES_LOG2: u32 = 18;
+    const TOUCHES: usize = 4_096;
+    let mut cache = Cache::new(ENTRIES_LOG2, Replacement::Clock, 1);
+    let mut keys = inputs::Keys::new(1 << (ENTRIES_LOG2 - 1), 20);
+    for _ in 0..2_u32 << ENTRIES_LOG2 {
+        cache.touch(keys.new_key());
+    }
+    let mut drawn = Drawn::new(keys, TOUCHES);
+    let round = move || drawn.next().iter().map(|key| u64::from(cache.touch(*key))).sum();
+    Work { operations: TOUCHES, bytes: 0, round: Box::new(round) }
+}
+
+/// Pages scanned for links.
+fn links(pages: Vec<inputs::Page>) -> Work {
+    let (operations, bytes) = (pages.len(), pages.iter().map(|page| page.body.len()).sum());
+    let mut scanner = Scanner::new(sted::links::Settings::default());
+    let mut found = Found::new();
+    let round = move || {
+        let mut checksum = 0;
+        for page in &pages {
+            found.clear();
+            scanner.begin(encoding_rs::UTF_8);
+            while scanner.scan(&page.body, usize::MAX, &mut found) == Progress::More {}
+            checksum += found.links().len() as u64;
+        }
+        checksum
+    };
+    Work { operations, bytes, round: Box::new(round) }
+}
+
+/// The head of a reply, as nginx writes it, with the empty body behind it.
+fn response_head() -> Work {
+    let reply = inputs::nginx_head();
+    let mut reader = Reader::new(Limits::default());
+    let bytes = reply.len();
+    let round = move || {
+        reader.begin();
+        let (payload, used) = read(&mut reader, &reply);
+        payload + used as u64
+    };
+    Work { operations: 1, bytes, round: Box::new(round) }
+}
+
+/// A reply in chunks of 4 KiB and of less, chunk by chunk; of the data only the bounds are told.
+fn chunked() -> Work {
+    let (reply, chunks) = inputs::chunked_reply();
+    let mut reader = Reader::new(Limits::default());
+    let bytes = reply.len();
+    let round = move || {
+        reader.begin();
+        let (payload, used) = read(&mut reader, &reply);
+        payload + used as u64
+    };
+    Work { operations: chunks, bytes, round: Box::new(round) }
+}
+
+/// Reads one reply; returns the length of its payload and of all of it.
+fn read(reader: &mut Reader, reply: &[u8]) -> (u64, usize) {
+    let (mut payload, mut at) = (0, 0);
+    loop {
+        let step = reader.read(&reply[at..], false).expect("a good reply");
+        at += step.used;
+        match step.event {
+            Event::Payload(range) => payload += range.len() as u64,
+            Event::End(_) => return (payload, at),
+            Event::More => unreachable!("all of it is there"),
+            Event::Head | Event::Blank | Event::Interim => {}
+        }
+    }
+}
+
+/// Decisions by capability among ten thousand ready servers, each with a URL filed in its place.
+fn scheduler() -> Work {
+    const SERVERS: u32 = 10_000;
+    const DECISIONS: u64 = 500;
+    let schedule = policy::Settings { policy: Policy::Capability, ..policy::Settings::default() };
+    let mut frontier = Frontier::new(sted::frontier::Settings {
+        schedule,
+        burst: Burst::Requests(1),
+        delay: Duration::ZERO,
+        delay_factor_milli: 0,
+        domain_visits_max: 0,
+        urls_max: usize::MAX,
+        servers_max: usize::MAX,
+        ..sted::frontier::Settings::default()
+    });
+    let mut random = Random(1);
+    let mut time = 1;
+    for server in (0..SERVERS).chain(0..SERVERS) {
+        file(&mut frontier, server, &mut random, Instant::from_micros(time));
+    }
+    let round = move || {
+        let mut checksum = 0;
+        for _ in 0..DECISIONS {
+            time += 1;
+            let now = Instant::from_micros(time);
+            let id = frontier.next(now).expect("a server is ready");
+            let item = frontier.take(id).expect("it has a URL");
+            checksum ^= u64::from(id.0) ^ item.quality.millionths();
+            let visit = Visit {
+                connect_time: Some(Duration::from_micros(20_000 + random.below(200_000))),
+                replies: 1,
+                response_time: Duration::from_micros(5_000 + random.below(500_000)),
+                allowance: 100,
+                ..Visit::new(1, now, now)
+            };
+            frontier.finish(id, &visit, now);
+            let server = u32::try_from(random.below(u64::from(SERVERS))).expect("below a u32");
+            file(&mut frontier, server, &mut random, now);
+        }
+        checksum
+    };
+    Work { operations: DECISIONS as usize, bytes: 0, round: Box::new(round) }
+}
+
+fn file(frontier: &mut Frontier, server: u32, random: &mut Random, now: Instant) {
+    let item = Item {
+        target: "/page/12345".into(),
+        quality: Quality::from_millionths(random.below(5_000_000)),
+        arrival: 0,
+        depth: 1,
+        hops: 0,
+        tries: 0,
+        errand: Errand::Page,
+        found_as: b'L',
+        via: None,
+    };
+    let url = format!("http://host{server:05}.test1/page/12345");
+    frontier.add(UrlRef::from_canonical(url.as_bytes()).expect("canonical"), item, now);
+}
+
+/// Offers to a set in memory of two hundred thousand, a fifth of them new, and these taken out.
+fn seen_offer() -> Work {
+    const KNOWN: u64 = 200_000;
+    const OFFERS: usize = 4_096;
+    let settings = sted::seen::Settings { memory_bytes: 64 << 20, ..Default::default() };
+    let mut seen = Seen::new(settings);
+    let mut keys = inputs::Keys::new(KNOWN, 20);
+    for _ in 0..KNOWN {
+        seen.offer(Fingerprint(keys.new_key()), b"");
+        seen.fresh();
+    }
+    let entry = [b'u'; 90];
+    let mut drawn = Drawn::new(keys, OFFERS);
+    let mut prints = Vec::new();
+    let round = move || {
+        let mut fresh = 0;
+        for few in drawn.next().chunks(AHEAD) {
+            prints.clear();
+            prints.extend(few.iter().map(|key| Fingerprint(*key)));
+            seen.look_ahead(&prints);
+            for fingerprint in &prints {
+                seen.offer_with(*fingerprint, |out| out.extend_from_slice(&entry));
+            }
+            while seen.fresh().is_some() {
+                fresh += 1;
+            }
+        }
+        fresh
+    };
+    Work { operations: OFFERS, bytes: 0, round: Box::new(round) }
+}
+
+/// A capture with both its records, digests, gzip at level 1, its line in the index; no disk.
+fn warc_record() -> Work {
+    let settings = sted::store::Settings::default();
+    let (start, mut disk) = (UnixTime::from_micros(1_700_000_000_000_000), Nowhere);
+    let store = Store::open(settings, Identity::default(), 1, &mut disk, start);
+    let mut store = store.expect("an empty folder");
+    let captures: Vec<(Url, Vec<u8>, Vec<u8>, usize)> = inputs::captures();
+    let bytes = captures.iter().map(|(_, _, response, _)| response.len()).sum();
+    let operations = captures.len();
+    let mut number = 0;
+    let round = move || {
+        for (url, request, response, head_bytes) in &captures {
+            number += 1;
+            let mut response = response.clone();
+            // No two are the same: a repeat would be kept as a reference.
+            let end = response.len();
+            response[end - 8..].copy_from_slice(&format!("{number:08}").into_bytes());
+            let capture = Capture {
+                url: url.as_str(),
+                ip: Some([127, 1, 0, 1].into()),
+                started: start,
+                request,
+                response: &response,
+                head_bytes: *head_bytes,
+                payload: &response[*head_bytes..],
+                status: 200,
+                mime: "text/html; charset=utf-8",
+                coded: false,
+                truncated: None,
+                tls: None,
+                redirect: None,
+                robots: false,
+            };
+            store.keep(&capture, &mut disk).expect("a disk that takes all").expect("kept");
+        }
+        store.totals().warc_bytes
+    };
+    Work { operations, bytes, round: Box::new(round) }
+}
+
+/// Targets against the rules of a server with sixty of them.
+fn robots_match() -> Work {
+    let rules = Rules::parse(inputs::robots_txt().as_bytes(), "sted");
+    let pages = inputs::lab_pages();
+    let targets: Vec<String> = pages
+        .iter()
+        .map(|page| page.url.view().target().to_owned())
+        .chain(inputs::closed_targets())
+        .collect();
+    let operations = targets.len();
+    let bytes = targets.iter().map(String::len).sum();
+    let round = move || targets.iter().map(|target| u64::from(rules.check(target).allowed)).sum();
+    Work { operations, bytes, round: Box::new(round) }
+}
