@@ -313,21 +313,22 @@ impl Engine {
         }
         let directives = page.directives | bench.found.directives();
         let charset = bench.charset;
-        let heads = page.head_links.links();
-        if let Some(href) = bench.found.base() {
-            joiner.rebase(href);
-        }
-        let mut plain = Joiner::new(base);
-        for link in heads.chain(bench.found.links()) {
-            self.counts.links += 1;
-            if !settings.may_follow(&link, directives) {
-                self.counts.links_nofollow += 1;
-                continue;
+        // Those of the header are relative to the page's URL, whatever base the page names.
+        let bases = [None, bench.found.base()];
+        for (found, href) in [&page.head_links, &bench.found].into_iter().zip(bases) {
+            if let Some(href) = href {
+                joiner.rebase(href);
             }
-            let joiner = if link.kind == links::Kind::Header { &mut plain } else { &mut joiner };
-            match joiner.join(link.reference, charset, &mut bench.batch) {
-                Ok(()) => bench.letters.push(link.kind.hop() as u8),
-                Err(_) => self.counts.links_invalid += 1,
+            for link in found.links() {
+                self.counts.links += 1;
+                if !settings.may_follow(&link, directives) {
+                    self.counts.links_nofollow += 1;
+                    continue;
+                }
+                match joiner.join(link.reference, charset, &mut bench.batch) {
+                    Ok(()) => bench.letters.push(link.kind.hop() as u8),
+                    Err(_) => self.counts.links_invalid += 1,
+                }
             }
         }
     }
