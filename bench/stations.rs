@@ -131,7 +131,7 @@ fn url_join(pages: &[inputs::Page]) -> Work {
             batch.clear();
             let mut joiner = Joiner::new(url.view());
             for link in found.links() {
-                let joined = joiner.join(link.reference, encoding_rs::UTF_8, &mut batch);
+                let joined = joiner.join_str(link.reference, encoding_rs::UTF_8, &mut batch);
                 checksum += u64::from(joined.is_ok());
             }
             black_box(&batch);
@@ -147,7 +147,9 @@ fn lab_urls() -> Batch {
     for page in inputs::lab_pages() {
         let mut joiner = Joiner::new(page.url.view());
         for link in page.links().links() {
-            joiner.join(link.reference, encoding_rs::UTF_8, &mut batch).expect("the lab's links");
+            joiner
+                .join_str(link.reference, encoding_rs::UTF_8, &mut batch)
+                .expect("the lab's links");
         }
     }
     batch

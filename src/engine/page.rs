@@ -325,7 +325,7 @@ impl Engine {
                     self.counts.links_nofollow += 1;
                     continue;
                 }
-                match joiner.join(link.reference, charset, &mut bench.batch) {
+                match joiner.join_str(link.reference, charset, &mut bench.batch) {
                     Ok(()) => bench.letters.push(link.kind.hop() as u8),
                     Err(_) => self.counts.links_invalid += 1,
                 }

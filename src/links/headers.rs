@@ -176,7 +176,10 @@ mod tests {
         let settings = Settings { embedded, ..Settings::default() };
         header_links(value.as_bytes(), &settings, &mut found);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
-        found.links().map(|link| (text(link.reference), link.kind.hop(), link.nofollow)).collect()
+        found
+            .links()
+            .map(|link| (text(link.reference.as_bytes()), link.kind.hop(), link.nofollow))
+            .collect()
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Kind {
 pub struct Link<'a> {
     /// As the URL parser wants it: UTF-8, trimmed, without tabs and line ends. May be empty: the
     /// page itself.
-    pub reference: &'a [u8],
+    pub reference: &'a str,
     /// Where it stood.
     pub kind: Kind,
     /// Its relation says `nofollow`.
@@ -222,8 +222,10 @@ impl Found {
 
     /// The references, in the order of the page.
     pub fn links(&self) -> impl ExactSizeIterator<Item = Link<'_>> {
+        // Once for all of them: one by one it takes ten times as long.
+        let text = std::str::from_utf8(&self.bytes).expect("references are kept in UTF-8");
         self.entries.iter().map(|entry| Link {
-            reference: &self.bytes[entry.start..entry.end],
+            reference: &text[entry.start..entry.end],
             kind: entry.kind,
             nofollow: entry.nofollow,
         })

@@ -39,7 +39,10 @@ fn scanned(text: &[u8], settings: &Settings, budget: usize) -> Page {
 fn page_of(found: &Found) -> Page {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("references are UTF-8");
     Page {
-        links: found.links().map(|link| (link.kind, text(link.reference), link.nofollow)).collect(),
+        links: found
+            .links()
+            .map(|link| (link.kind, text(link.reference.as_bytes()), link.nofollow))
+            .collect(),
         base: found.base().map(text),
         directives: found.directives(),
     }
@@ -461,7 +464,7 @@ fn base_and_directives() {
     assert_eq!(page.base.as_deref(), Some("/b&c"));
     let told = Directives { noindex: true, nofollow: true, noarchive: true, ..Default::default() };
     assert_eq!(page.directives, told);
-    let link = Link { reference: b"x", kind: Kind::Anchor, nofollow: false };
+    let link = Link { reference: "x", kind: Kind::Anchor, nofollow: false };
     let obedient = Settings::default();
     let free = Settings { obey_meta: false, obey_nofollow: false, ..Settings::default() };
     assert!(obedient.may_follow(&link, Directives::default()));
@@ -490,7 +493,7 @@ fn references_in_other_charsets() {
         let (mut scanner, mut found) = (Scanner::new(Settings::default()), Found::new());
         scanner.begin(charset);
         assert_eq!(scanner.scan(html, usize::MAX, &mut found), Progress::Done);
-        let links: Vec<_> = found.links().map(|link| link.reference).collect();
+        let links: Vec<_> = found.links().map(|link| link.reference.as_bytes()).collect();
         assert_eq!(links, [expected.as_bytes()], "{} {why}", charset.name());
     }
 }

@@ -18,26 +18,25 @@ mod tests;
 use self::standard::{Base, Resolved, resolve};
 use super::{Batch, Invalid, Limits, Marks, URL_BYTES_CAP, Url, UrlRef, ip_of_host};
 use encoding_rs::{Encoding, UTF_8};
-use std::borrow::Cow;
 
 /// Resolves the references of one page.
 #[derive(Clone, Debug)]
-pub struct Joiner {
+pub struct Joiner<'a> {
     /// Where the page is; the base unless the page says otherwise.
-    document: Box<str>,
+    document: UrlRef<'a>,
     base: Base,
     limits: Limits,
 }
 
-impl Joiner {
+impl<'a> Joiner<'a> {
     /// For a page that came from `base`, within the default [`Limits`].
-    pub fn new(base: UrlRef<'_>) -> Self {
+    pub fn new(base: UrlRef<'a>) -> Self {
         Self::within(base, Limits::default())
     }
 
     /// For a page that came from `base`, within `limits`.
-    pub fn within(base: UrlRef<'_>, limits: Limits) -> Self {
-        Self { document: base.text.into(), base: Base::web(base.text, base.marks), limits }
+    pub fn within(base: UrlRef<'a>, limits: Limits) -> Self {
+        Self { document: base, base: Base::web(base.text, base.marks), limits }
     }
 
     /// Takes the page's `<base href>`: to be called for the first that has the attribute, alone.
@@ -52,8 +51,7 @@ impl Joiner {
         if href.len() > reference_bytes_max(self.limits) {
             return;
         }
-        let marks = Marks::find(&self.document).expect("the document has a canonical URL");
-        let mut document = Base::web(&self.document, marks);
+        let mut document = Base::web(self.document.text, self.document.marks);
         let Ok(resolved) = resolve(Some(&mut document), href, UTF_8) else { return };
         let mut text = String::new();
         match write_fetched(&resolved, &mut text) {
@@ -75,16 +73,32 @@ impl Joiner {
         charset: &'static Encoding,
         batch: &mut Batch,
     ) -> Result<(), Invalid> {
+        // Checking first is several times faster than the lossy way where all is well.
+        match std::str::from_utf8(reference) {
+            Ok(text) => self.join_str(text, charset, batch),
+            Err(_) => self.join_str(&String::from_utf8_lossy(reference), charset, batch),
+        }
+    }
+
+    /// [`Joiner::join`] of what is known to be UTF-8.
+    pub fn join_str(
+        &mut self,
+        reference: &str,
+        charset: &'static Encoding,
+        batch: &mut Batch,
+    ) -> Result<(), Invalid> {
         if !batch.has_room(self.limits.url_bytes_max.min(URL_BYTES_CAP)) {
             return Err(Invalid::Full);
         }
         let start = batch.text.len();
-        // Checking first is several times faster than the lossy way where all is well.
-        let text = match std::str::from_utf8(reference) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => String::from_utf8_lossy(reference),
+        let short = match &self.base {
+            Base::Web(base) => fast::short(base, reference, &mut batch.text),
+            Base::Other(_) => None,
         };
-        let joined = self.append(relevant(&text), charset, &mut batch.text);
+        let joined = match short {
+            Some(marks) => Ok(marks),
+            None => self.append(relevant(reference), charset, &mut batch.text),
+        };
         match joined.and_then(|marks| within(self.limits, batch.text.len() - start, marks)) {
             Ok(marks) => {
                 batch.seal(start, marks);
@@ -98,6 +112,7 @@ impl Joiner {
     }
 
     /// Appends the canonical URL to `out`; on failure `out` may hold a part of it.
+    #[inline(never)]
     fn append(
         &mut self,
         text: &str,

@@ -10,7 +10,9 @@
 //! found out in one look at each byte; else one copy.
 
 use super::UrlRef;
+use super::look::{self, Look};
 use crate::map::Set;
+use smallvec::SmallVec;
 
 /// Settings of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +128,9 @@ impl KeyRules {
             return false;
         }
         let target = url.target().as_bytes();
+        if let Some(look) = Look::at(target) {
+            return self.is_its_own_target(target, look);
+        }
         let mut classes = 0;
         for &byte in target {
             classes |= CLASS[usize::from(byte)];
@@ -142,6 +147,31 @@ impl KeyRules {
         let path = url.path().as_bytes();
         let query = &target[path.len() + 1..];
         self.is_plain_path(path) && !set.sort_query && self.is_plain_query(query)
+    }
+
+    /// The same of a short target: only its special bytes are asked.
+    fn is_its_own_target(&self, target: &[u8], look: Look) -> bool {
+        let set = &self.settings;
+        let mut query = None;
+        for at in look::Places(look.special) {
+            let is_own = match CLASS[usize::from(target[at])] {
+                QUESTION => {
+                    query = query.or(Some(at));
+                    true
+                }
+                SEMICOLON => query.is_some() || self.path_params.is_empty(),
+                PERCENT => !set.normalise_escapes || is_needed_escape(&target[at..]),
+                UNSAFE => !set.normalise_escapes,
+                _ => true,
+            };
+            if !is_own {
+                return false;
+            }
+        }
+        let Some(mark) = query else { return self.is_plain_path(target) };
+        self.is_plain_path(&target[..mark])
+            && !set.sort_query
+            && self.is_plain_query(&target[mark + 1..])
     }
 
     fn is_plain_path(&self, path: &[u8]) -> bool {
@@ -315,8 +345,14 @@ impl Names {
         let begins = |head: &Vec<u8>| {
             name.get(..head.len()).is_some_and(|part| part.eq_ignore_ascii_case(head))
         };
-        self.heads.iter().any(begins)
-            || (name.len() <= self.bytes_max && self.whole.contains(&name.to_ascii_lowercase()))
+        self.heads.iter().any(begins) || {
+            let mut lower = SmallVec::<[u8; 64]>::new();
+            if name.len() <= self.bytes_max {
+                lower.extend_from_slice(name);
+                lower.make_ascii_lowercase();
+            }
+            self.whole.contains(&lower[..])
+        }
     }
 }
 
@@ -355,6 +391,14 @@ fn sort_params(start: usize, out: &mut [u8]) {
     sorted.sort_unstable();
     let sorted = sorted.join(&b'&');
     out[start + 1..].copy_from_slice(&sorted);
+}
+
+/// Whether a text begins with an escape as the rule of escapes would write it.
+fn is_needed_escape(text: &[u8]) -> bool {
+    let Some([_, high, low]) = text.first_chunk() else { return false };
+    let is_upper = |digit: &u8| matches!(digit, b'0'..=b'9' | b'A'..=b'F');
+    let byte = if is_upper(high) && is_upper(low) { hex_pair(*high, *low) } else { None };
+    byte.is_some_and(|byte| CLASS[usize::from(byte)] & UNRESERVED == 0)
 }
 
 fn push_escape(byte: u8, out: &mut Vec<u8>) {

@@ -19,6 +19,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub mod canon;
 pub mod domain;
 pub mod key;
+mod look;
 pub mod scope;
 
 /// No URL is longer, whatever [`Limits`] say: offsets within it are 16 bits.

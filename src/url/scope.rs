@@ -8,6 +8,7 @@
 //! Patterns run in time linear in the URL. Source of the refused ports: Fetch standard, section
 //! 2.9, "bad port".
 
+use super::look::{self, Look};
 use super::{Limits, Url, UrlRef, canon, domain};
 use crate::map::{Map, Set};
 use regex::bytes::{RegexSet, RegexSetBuilder};
@@ -172,6 +173,8 @@ impl std::error::Error for Error {}
 #[derive(Clone, Debug)]
 pub struct Scope {
     settings: Settings,
+    /// A bit for each port that is refused.
+    ports_refused: Box<[u64]>,
     /// Nothing is listed: every host is wanted.
     is_open: bool,
     hosts: Set<String>,
@@ -185,9 +188,13 @@ pub struct Scope {
 impl Scope {
     /// The scope these settings and seeds describe.
     pub fn new(settings: Settings, seeds: &[Url]) -> Result<Self, Error> {
-        let mut settings = settings;
-        settings.ports_refused.sort_unstable();
+        let mut ports_refused = vec![0; 1 << 10].into_boxed_slice();
+        for &port in &settings.ports_refused {
+            let (word, bit) = place_of(port);
+            ports_refused[word] |= bit;
+        }
         let mut scope = Self {
+            ports_refused,
             is_open: false,
             hosts: canonical_hosts("hosts", &settings.hosts)?,
             domains: canonical_hosts("domains", &settings.domains)?,
@@ -235,7 +242,8 @@ impl Scope {
         require(is_scheme, Rejection::Scheme)?;
         require(url.as_str().len() <= set.url_bytes_max, Rejection::Length)?;
         require(depth <= set.depth_max, Rejection::Depth)?;
-        require(set.ports_refused.binary_search(&url.port()).is_err(), Rejection::Port)?;
+        let (word, bit) = place_of(url.port());
+        require(self.ports_refused[word] & bit == 0, Rejection::Port)?;
         require(self.is_open || self.is_listed(url), Rejection::Elsewhere)?;
         self.check_traps(url)?;
         let text = url.as_str().as_bytes();
@@ -276,10 +284,18 @@ impl Scope {
 
     fn check_traps(&self, url: UrlRef<'_>) -> Result<(), Rejection> {
         let set = &self.settings;
+        let segments_free = set.path_depth_max.min(set.segment_repeats_max);
+        let target = url.target().as_bytes();
+        if let Some(look) = Look::at(target)
+            && !look::Places(look.special).any(|at| target[at] == b'?')
+            && look.slash.count_ones() as usize <= segments_free
+        {
+            return Ok(());
+        }
         let path = url.path().as_bytes();
         // There are no more segments than slashes, which are counted faster.
         let slashes = path.iter().filter(|&&byte| byte == b'/').count();
-        if slashes > set.path_depth_max.min(set.segment_repeats_max) {
+        if slashes > segments_free {
             let depth = count(path, b'/');
             require(depth <= set.path_depth_max, Rejection::PathDepth)?;
             let is_repeated = is_repeated(path, b'/', depth, set.segment_repeats_max);
@@ -291,6 +307,11 @@ impl Scope {
         require(params <= set.query_params_max, Rejection::QueryParams)?;
         require(!is_repeated(query, b'&', params, set.param_repeats_max), Rejection::ParamRepeats)
     }
+}
+
+/// Where the bit of a port is.
+fn place_of(port: u16) -> (usize, u64) {
+    (usize::from(port >> 6), 1 << (port & 63))
 }
 
 /// Parts between marks that aren't empty.

@@ -53,7 +53,7 @@ fn sets(found: &Found, page: &str) -> Sets {
             Kind::Form => 2,
             Kind::Refresh | Kind::Header => continue,
         };
-        let joined = base.join(text(link.reference)).ok();
+        let joined = base.join(link.reference).ok();
         let Some(mut url) = joined.filter(|url| matches!(url.scheme(), "http" | "https")) else {
             continue;
         };

@@ -110,9 +110,8 @@ fn assert_tame(found: &Found, settings: &Settings) {
     assert!(bytes <= settings.found_bytes_max, "{bytes}");
     for link in found.links() {
         let reference = link.reference;
-        assert!(std::str::from_utf8(reference).is_ok(), "{}", reference.escape_ascii());
-        let breaks = reference.iter().any(|byte| matches!(byte, b'\n' | b'\r' | b'\t'));
-        assert!(!breaks || link.kind == Kind::Header, "{}", reference.escape_ascii());
+        let breaks = reference.contains(['\n', '\r', '\t']);
+        assert!(!breaks || link.kind == Kind::Header, "{reference:?}");
         assert_eq!(reference.trim_ascii(), reference);
     }
 }

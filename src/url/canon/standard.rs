@@ -23,14 +23,14 @@ pub(super) enum Base {
 
 #[derive(Clone, Debug)]
 pub(super) struct WebBase {
-    /// What comes before the path.
-    pub(super) origin: Box<str>,
-    /// Path and query.
-    pub(super) target: Box<str>,
-    /// The path, without the query.
-    pub(super) path_bytes: usize,
-    /// The path up to its last slash, and with it.
-    pub(super) folder_bytes: usize,
+    /// All of it.
+    pub(super) text: Box<str>,
+    /// Bytes before the path.
+    pub(super) origin_bytes: usize,
+    /// Where the path ends and the query begins.
+    pub(super) path_end: usize,
+    /// Where the path's last slash ends.
+    pub(super) folder_end: usize,
     /// Where the parts of a URL with this origin are; right if the origin names no user, which
     /// holds for every base but those of [`super::whatwg`].
     pub(super) marks: Marks,
@@ -41,8 +41,7 @@ pub(super) struct WebBase {
 impl Base {
     /// A canonical URL.
     pub(super) fn web(text: &str, marks: Marks) -> Self {
-        let (origin, target) = text.split_at(usize::from(marks.path_start));
-        Self::Web(WebBase::new(origin, target, marks))
+        Self::Web(WebBase::new(text, usize::from(marks.path_start), marks))
     }
 
     /// A URL that isn't on the web.
@@ -59,18 +58,43 @@ impl Base {
         let marks = marks.ok_or(Invalid::TooLong)?;
         let user_bytes = resolved.host_start - scheme.len();
         let text = &resolved.text[..resolved.query_end];
-        let (origin, target) = text.split_at(usize::from(marks.path_start) + user_bytes);
-        Ok(Self::Web(WebBase::new(origin, target, marks)))
+        let origin_bytes = usize::from(marks.path_start) + user_bytes;
+        Ok(Self::Web(WebBase::new(text, origin_bytes, marks)))
     }
 }
 
 impl WebBase {
-    fn new(origin: &str, target: &str, marks: Marks) -> Self {
-        let path_bytes = memchr::memchr(b'?', target.as_bytes()).unwrap_or(target.len());
-        let slash = memchr::memrchr(b'/', &target.as_bytes()[..path_bytes]);
+    fn new(text: &str, origin_bytes: usize, marks: Marks) -> Self {
+        let target = &text.as_bytes()[origin_bytes..];
+        let path_bytes = memchr::memchr(b'?', target).unwrap_or(target.len());
+        let slash = memchr::memrchr(b'/', &target[..path_bytes]);
         let folder_bytes = slash.expect("a path begins with a slash") + 1;
-        let (origin, target) = (origin.into(), target.into());
-        Self { origin, target, path_bytes, folder_bytes, marks, stand_in: None }
+        Self {
+            text: text.into(),
+            origin_bytes,
+            path_end: origin_bytes + path_bytes,
+            folder_end: origin_bytes + folder_bytes,
+            marks,
+            stand_in: None,
+        }
+    }
+
+    /// What comes before the path.
+    #[inline]
+    pub(super) fn origin(&self) -> &str {
+        &self.text[..self.origin_bytes]
+    }
+
+    /// Path and query.
+    #[inline]
+    pub(super) fn target(&self) -> &str {
+        &self.text[self.origin_bytes..]
+    }
+
+    /// Bytes of the path up to its last slash, and with it.
+    #[inline]
+    pub(super) fn folder_bytes(&self) -> usize {
+        self.folder_end - self.origin_bytes
     }
 
     fn scheme(&self) -> Scheme {
@@ -80,7 +104,7 @@ impl WebBase {
     fn stand_in(&mut self) -> &::url::Url {
         let scheme = if self.marks.is_https { "https" } else { "http" };
         self.stand_in.get_or_insert_with(|| {
-            let text = format!("{scheme}://h{}", self.target);
+            let text = format!("{scheme}://h{}", &self.text[self.origin_bytes..]);
             Box::new(::url::Url::parse(&text).expect("a canonical target parses"))
         })
     }
@@ -178,10 +202,10 @@ fn path_only(
     charset: &'static Encoding,
 ) -> Result<Resolved, Invalid> {
     let url = parse(Some(base.stand_in()), text, charset)?;
-    let mut text = String::from(&*base.origin);
+    let mut text = String::from(base.origin());
     push_target(&url, &mut text);
     let query_end = text.len() - url[Position::AfterQuery..].len();
-    let user_bytes = base.origin.len() - usize::from(base.marks.path_start);
+    let user_bytes = base.origin_bytes - usize::from(base.marks.path_start);
     let host_start = base.marks.host_start() + user_bytes;
     Ok(Resolved { text, host_start, query_end })
 }
