@@ -9,8 +9,9 @@
 //! operation, its bytes, and a checksum. `bench/stations` counts instructions and holds them to
 //! `bench/limits.toml`.
 //!
-//! Laws: two runs do the same work, instruction by instruction: nothing reads a clock, the
-//! environment or a random seed within [`counted`], and what grows has grown before.
+//! Laws: two runs do the same work, instruction by instruction: nothing but the meter reads a
+//! clock, nothing the environment or a random seed within [`counted`], and what grows has grown
+//! before.
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
@@ -24,10 +25,12 @@ use sted::frontier::policy::{self, Policy};
 use sted::frontier::{Burst, Errand, Frontier, Item, Visit};
 use sted::http::response::{Event, Limits, Reader};
 use sted::links::{Found, Progress, Scanner};
+use sted::os::signal;
 use sted::quality::Quality;
 use sted::robots::Rules;
 use sted::seen::cache::{Cache, Replacement};
 use sted::seen::{AHEAD, Seen};
+use sted::stats::{Meter, Stage};
 use sted::store::{Capture, Identity, Store};
 use sted::time::{Instant, UnixTime};
 use sted::url::canon::Joiner;
@@ -51,7 +54,7 @@ struct Work {
     round: Box<dyn FnMut() -> u64>,
 }
 
-const STATIONS: [Station; 14] = [
+const STATIONS: [Station; 15] = [
     Station { name: "url_join_lab", rounds: 20, make: || url_join(&inputs::lab_pages()) },
     Station { name: "url_join_docs", rounds: 20, make: || url_join(&[inputs::docs_page()]) },
     Station { name: "url_key", rounds: 20, make: url_key },
@@ -66,6 +69,7 @@ const STATIONS: [Station; 14] = [
     Station { name: "seen_offer", rounds: 20, make: seen_offer },
     Station { name: "warc_record", rounds: 2, make: warc_record },
     Station { name: "robots_match", rounds: 20, make: robots_match },
+    Station { name: "meter", rounds: 20, make: meter },
 ];
 
 fn main() {
@@ -115,6 +119,19 @@ fn counted(round: &mut dyn FnMut() -> u64, rounds: u32) -> u64 {
         checksum = checksum.rotate_left(7) ^ round();
     }
     black_box(checksum)
+}
+
+/// A stage that begins and ends within another, by the clock that the real world has.
+fn meter() -> Work {
+    let mut meter = Meter::new(signal::tick);
+    let round = move || {
+        for _ in 0..1_000 {
+            let before = meter.enter(Stage::Links, 16_700);
+            meter.back(before);
+        }
+        meter.read()[Stage::Links as usize].calls
+    };
+    Work { operations: 1_000, bytes: 0, round: Box::new(round) }
 }
 
 /// Links of pages, joined to their page's URL, page by page as the engine does it.

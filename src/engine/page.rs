@@ -32,7 +32,7 @@ pub(super) struct Page {
     head_links: Found,
     directives: Directives,
     /// What its Content-Type says, for the charset.
-    content_type: Option<Box<[u8]>>,
+    content_type: Option<SmallVec<[u8; 32]>>,
     codings: SmallVec<[Coding; 3]>,
     /// Whether the body is HTML that can be decoded.
     scanned: bool,
@@ -75,7 +75,7 @@ impl Page {
         }
         let location = location.map(own);
         let refresh = refresh.map(own);
-        let content_type = content_type.map(own);
+        let content_type = content_type.map(SmallVec::from_slice);
         let codings = codings.unwrap_or_default();
         let page = Self {
             fetch,

@@ -24,7 +24,7 @@ use encoding_rs::{Encoding, UTF_8};
 pub struct Joiner<'a> {
     /// Where the page is; the base unless the page says otherwise.
     document: UrlRef<'a>,
-    base: Base,
+    base: Base<'a>,
     limits: Limits,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Joiner<'a> {
         let Ok(resolved) = resolve(Some(&mut document), href, UTF_8) else { return };
         let mut text = String::new();
         match write_fetched(&resolved, &mut text) {
-            Ok(marks) => self.base = Base::web(&text, marks),
+            Ok(marks) => self.base = Base::web(text, marks),
             Err(Invalid::Scheme) if !matches!(resolved.scheme(), "data" | "javascript") => {
                 self.base = Base::other(&resolved);
             }

@@ -21,7 +21,7 @@ use super::{LABEL_BYTES_MAX, Marks, NAME_BYTES_MAX, Scheme};
 /// A short reference, as it stands in the page. White space around it and whatever else is odd
 /// makes it decline; a fragment doesn't.
 #[inline]
-pub(super) fn short(base: &WebBase, text: &str, out: &mut String) -> Option<Marks> {
+pub(super) fn short(base: &WebBase<'_>, text: &str, out: &mut String) -> Option<Marks> {
     let bytes = text.as_bytes();
     let look = Look::at(bytes)?;
     if bytes.starts_with(b"http") {
@@ -130,7 +130,7 @@ fn ends(bytes: &[u8], look: Look) -> Option<(usize, usize)> {
 }
 
 /// A reference without a scheme against a base on the web.
-pub(super) fn relative(base: &WebBase, text: &str, out: &mut String) -> Option<Marks> {
+pub(super) fn relative(base: &WebBase<'_>, text: &str, out: &mut String) -> Option<Marks> {
     let origin = base.origin();
     match text.as_bytes() {
         [] => {

@@ -14,17 +14,17 @@ use std::borrow::Cow;
 
 /// What references are resolved against.
 #[derive(Clone, Debug)]
-pub(super) enum Base {
+pub(super) enum Base<'a> {
     /// An http or https URL.
-    Web(WebBase),
+    Web(WebBase<'a>),
     /// Anything else a page names: only its absolute references lead anywhere.
     Other(Box<::url::Url>),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct WebBase {
+pub(super) struct WebBase<'a> {
     /// All of it.
-    pub(super) text: Box<str>,
+    pub(super) text: Cow<'a, str>,
     /// Bytes before the path.
     pub(super) origin_bytes: usize,
     /// Where the path ends and the query begins.
@@ -38,10 +38,10 @@ pub(super) struct WebBase {
     stand_in: Option<Box<::url::Url>>,
 }
 
-impl Base {
+impl<'a> Base<'a> {
     /// A canonical URL.
-    pub(super) fn web(text: &str, marks: Marks) -> Self {
-        Self::Web(WebBase::new(text, usize::from(marks.path_start), marks))
+    pub(super) fn web(text: impl Into<Cow<'a, str>>, marks: Marks) -> Self {
+        Self::Web(WebBase::new(text.into(), usize::from(marks.path_start), marks))
     }
 
     /// A URL that isn't on the web.
@@ -57,26 +57,20 @@ impl Base {
         let marks = Marks::find(&format!("{scheme}{}", resolved.host_to_query()));
         let marks = marks.ok_or(Invalid::TooLong)?;
         let user_bytes = resolved.host_start - scheme.len();
-        let text = &resolved.text[..resolved.query_end];
+        let text = resolved.text[..resolved.query_end].to_owned().into();
         let origin_bytes = usize::from(marks.path_start) + user_bytes;
         Ok(Self::Web(WebBase::new(text, origin_bytes, marks)))
     }
 }
 
-impl WebBase {
-    fn new(text: &str, origin_bytes: usize, marks: Marks) -> Self {
+impl<'a> WebBase<'a> {
+    fn new(text: Cow<'a, str>, origin_bytes: usize, marks: Marks) -> Self {
         let target = &text.as_bytes()[origin_bytes..];
         let path_bytes = memchr::memchr(b'?', target).unwrap_or(target.len());
         let slash = memchr::memrchr(b'/', &target[..path_bytes]);
-        let folder_bytes = slash.expect("a path begins with a slash") + 1;
-        Self {
-            text: text.into(),
-            origin_bytes,
-            path_end: origin_bytes + path_bytes,
-            folder_end: origin_bytes + folder_bytes,
-            marks,
-            stand_in: None,
-        }
+        let path_end = origin_bytes + path_bytes;
+        let folder_end = origin_bytes + slash.expect("a path begins with a slash") + 1;
+        Self { text, origin_bytes, path_end, folder_end, marks, stand_in: None }
     }
 
     /// What comes before the path.
@@ -150,7 +144,7 @@ impl Resolved {
 
 /// Resolves a reference by the standard, its query escaped in `charset`.
 pub(super) fn resolve(
-    base: Option<&mut Base>,
+    base: Option<&mut Base<'_>>,
     text: &str,
     charset: &'static Encoding,
 ) -> Result<Resolved, Invalid> {
@@ -197,7 +191,7 @@ fn has_slashes(text: &str) -> bool {
 
 /// A reference that keeps the host of its base.
 fn path_only(
-    base: &mut WebBase,
+    base: &mut WebBase<'_>,
     text: &str,
     charset: &'static Encoding,
 ) -> Result<Resolved, Invalid> {

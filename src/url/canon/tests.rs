@@ -203,7 +203,7 @@ fn the_fast_path_agrees_with_the_slow_path_or_declines() {
         let text = relevant(&reference);
         let base_text = random.pick(&BASES);
         let url = Url::parse(base_text).expect(base_text);
-        let mut base = Base::web(&url.text, url.marks);
+        let mut base = Base::web(&*url.text, url.marks);
         let scheme = Scheme::of(text.as_bytes());
         let mut fast = String::new();
         let marks = match (scheme, &base) {
