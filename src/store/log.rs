@@ -29,7 +29,7 @@
 //! grown.
 
 use super::digest::Digest;
-use super::text::{cut, media_type, push_visible, push_word, put};
+use super::text::{cut, media_type, push_number, push_visible, push_word, put};
 use crate::time::UnixTime;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -90,11 +90,19 @@ impl Line<'_> {
     /// Appends the line, its end included.
     pub(super) fn push(&self, out: &mut Vec<u8>) {
         put_millis(out, self.time);
-        put!(out, " {:>5} ", self.status);
-        match self.size {
-            Some(size) => put!(out, "{size:>10} "),
-            None => put!(out, "{:>10} ", '-'),
+        match u64::try_from(self.status) {
+            Ok(status) => {
+                out.push(b' ');
+                push_number(out, status, 5, b' ');
+                out.push(b' ');
+            }
+            Err(_) => put!(out, " {:>5} ", self.status),
         }
+        match self.size {
+            Some(size) => push_number(out, size, 10, b' '),
+            None => out.extend_from_slice(b"         -"),
+        }
+        out.push(b' ');
         push_word(out, self.url, URL_BYTES_MAX);
         out.push(b' ');
         push_word(out, self.path, WORD_BYTES_MAX);
@@ -122,11 +130,9 @@ impl Line<'_> {
         let Some((time, duration)) = self.begun else {
             return out.push(b'-');
         };
-        let civil = time.civil();
-        let (year, month, day) = (civil.year, civil.month, civil.day);
-        let (hour, minute, second) = (civil.hour, civil.minute, civil.second);
-        put!(out, "{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}");
-        put!(out, "{:03}+{}", civil.micros / 1_000, duration.as_millis());
+        push_civil(out, time, &[b""; 6]);
+        out.push(b'+');
+        push_number(out, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX), 0, b'0');
     }
 
     fn push_annotations(&self, out: &mut Vec<u8>) {
@@ -331,11 +337,21 @@ fn days_of(year: u64, month: u64, day: u64) -> u64 {
 }
 
 fn put_millis(out: &mut Vec<u8>, time: UnixTime) {
+    push_civil(out, time, &[b"-", b"-", b"T", b":", b":", b"."]);
+    out.push(b'Z');
+}
+
+/// Appends year, month, day, hour, minute, second and millisecond with these between them.
+fn push_civil(out: &mut Vec<u8>, time: UnixTime, between: &[&[u8]; 6]) {
     let civil = time.civil();
-    let (year, month, day) = (civil.year, civil.month, civil.day);
-    let (hour, minute, second) = (civil.hour, civil.minute, civil.second);
-    put!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
-    put!(out, ".{:03}Z", civil.micros / 1_000);
+    push_number(out, civil.year.into(), 4, b'0');
+    let parts = [civil.month, civil.day, civil.hour, civil.minute, civil.second];
+    for (part, before) in parts.into_iter().zip(between) {
+        out.extend_from_slice(before);
+        push_number(out, part.into(), 2, b'0');
+    }
+    out.extend_from_slice(between[5]);
+    push_number(out, u64::from(civil.micros) / 1_000, 3, b'0');
 }
 
 #[cfg(test)]
