@@ -124,7 +124,8 @@ pub enum Command {
     ///
     /// Serves the web that the file describes, with real sockets on 127.0.0.0/8 and its own
     /// name server, for any crawler. Prints one line of JSON when it is ready: where its name
-    /// server is, where to start. Serves until SIGINT, SIGTERM, or the end of standard input.
+    /// server is, where to start. Serves until SIGINT, SIGTERM, or the end of standard input; then
+    /// another line says what was served.
     ///
     /// Example: sted web conf/lab.toml
     #[command(after_long_help = Exit::table())]

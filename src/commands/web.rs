@@ -14,7 +14,8 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Serves the web of the configuration at `path`, on these ports for HTTP and HTTPS if any are
-/// given, until a signal, or the end of standard input.
+/// given, until a signal, or the end of standard input. A line of JSON on standard output says
+/// where it is, another at the end what it served.
 ///
 /// # Errors
 /// Whatever kept the lab from serving, with the exit code it means.
@@ -41,7 +42,8 @@ pub fn run(path: &Path, ports: Option<(u16, u16)>) -> Result<Exit, Failure> {
         done.store(true, Ordering::SeqCst);
         watch.join().expect("the watch does not panic").map_err(system)?;
         served.map_err(system)
-    })?;
+    })
+    .map(|totals| say(&serde_json::to_string(&totals).expect("plain fields only")))?;
     Ok(Exit::Finished)
 }
 
@@ -51,9 +53,13 @@ fn system(error: impl std::fmt::Display) -> Failure {
 
 /// One line of JSON says that the lab is ready, and where.
 fn tell(ready: &lab::Ready) {
+    say(&ready.to_json());
+}
+
+fn say(line: &str) {
     let mut out = io::stdout().lock();
-    // Whoever started the lab and went away before it was ready ends it by its standard input.
-    let _ = writeln!(out, "{}", ready.to_json()).and_then(|()| out.flush());
+    // Whoever started the lab and went away before this ends it by its standard input.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 fn heed_signals(stop: &AtomicBool, done: &AtomicBool) -> io::Result<()> {

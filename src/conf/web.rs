@@ -89,6 +89,8 @@ pub struct Web {
     pub locality: Decimal,
     /// How much links favour few pages; 1: not at all.
     pub link_skew: u32,
+    /// Made easy for crawlers that know less.
+    pub easy: bool,
     /// Links in odd spellings.
     pub odd_links_share: Decimal,
     /// Pages with references that are not to be followed.
@@ -205,6 +207,7 @@ impl Web {
             links: spread(self.links_per_page, self.links_sigma),
             locality: self.locality.as_f64(),
             link_skew: self.link_skew,
+            easy: self.easy,
             odd_links: self.odd_links_share.as_f64(),
             noise: self.noise_share.as_f64(),
             page_bytes: spread(self.page_bytes, self.page_bytes_sigma),

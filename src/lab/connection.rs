@@ -316,10 +316,9 @@ impl Connection {
         let end = page.bytes.len();
         let mut from = 0;
         if announces_close {
-            let (bytes, at) = (page.bytes.clone(), page.fields_at);
-            self.push(Act::Send { bytes, at: 0, end: at });
+            self.push(Act::Send { bytes: page.bytes.clone(), at: 0, end: page.fields.start });
             self.push(Act::send(b"Connection: close\r\n".to_vec()));
-            from = at;
+            from = page.fields.end;
         }
         self.push(Act::Send { bytes: page.bytes.clone(), at: from, end });
     }

@@ -135,6 +135,8 @@ pub struct Totals {
     pub connections: u64,
     /// Requests answered, or begun to be.
     pub requests: u64,
+    /// Different pages of behaving hosts that were asked for whole.
+    pub pages: u64,
     /// Questions put to the name server.
     pub lookups: u64,
     /// Bytes of replies handed to the system, before TLS.

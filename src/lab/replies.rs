@@ -10,6 +10,7 @@ use super::{Settings, Totals, log::Log};
 use crate::map::Map;
 use crate::web::wire::{self, Step, Terms, Wire};
 use crate::web::{Answer, Coding, Host, Place, Play, Resource, Web};
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,10 +18,12 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     pub(super) bytes: Rc<[u8]>,
-    /// Where `Connection: close` goes in.
-    pub(super) fields_at: usize,
+    /// Where `Connection: close` goes in, and where the head goes on behind it.
+    pub(super) fields: Range<usize>,
     /// The end of the body is the end of the connection.
     pub(super) closes: bool,
+    /// Which page of all it is, if it is one of a behaving host's.
+    index: Option<usize>,
 }
 
 /// What is done about a request.
@@ -49,6 +52,8 @@ pub(super) struct Responder {
     bytes_left: usize,
     /// How often a resource was asked for, of plays that count.
     asked: Map<Place, u32>,
+    /// By page: whether it was asked for.
+    met: Vec<bool>,
     plays: Map<Place, Vec<Act>>,
 }
 
@@ -57,6 +62,7 @@ impl Responder {
         let hosts: Vec<Host> = (0..web.hosts()).map(|number| web.host(number)).collect();
         let kept = hosts.iter().map(|_| Kept::default()).collect();
         let mut responder = Self {
+            met: vec![false; web.pages_total()],
             web,
             hosts,
             log,
@@ -117,7 +123,9 @@ impl Responder {
             let kept = &self.kept[host as usize];
             let by_path = if terms.coded { &kept.coded } else { &kept.plain };
             if let Some(page) = by_path.get(request.path) {
-                return Response::Page(page.clone());
+                let page = page.clone();
+                self.meet(&page);
+                return Response::Page(page);
             }
         }
         // A path that isn't text is nobody's.
@@ -127,7 +135,18 @@ impl Responder {
         {
             return Response::Acts(self.play(place, play, terms));
         }
-        Response::Page(self.page(host, path, terms))
+        let page = self.page(host, path, terms);
+        if !terms.head {
+            self.meet(&page);
+        }
+        Response::Page(page)
+    }
+
+    /// Counts a page the first time it is asked for.
+    fn meet(&mut self, page: &Page) {
+        if let Some(met) = page.index.map(|index| &mut self.met[index]) {
+            self.totals.pages += u64::from(!std::mem::replace(met, true));
+        }
     }
 
     /// The reply to a path of a host without plays for it, made and, if there is room, kept.
@@ -136,16 +155,25 @@ impl Responder {
             Answer::Reply(reply) => reply,
             Answer::Play(_) => unreachable!("plays are carried out, not kept"),
         };
-        let page = Page::from(wire::encode(&reply, &self.hosts[host as usize], terms));
+        let place = self.web.place(host, path);
+        let wire = wire::encode(&reply, &self.hosts[host as usize], terms);
+        let page = Page::new(wire, place.and_then(|place| self.index(place)));
         let cost = page.bytes.len() + path.len() + 64;
-        let exists = self.web.place(host, path).is_some();
-        if !terms.head && !terms.http10 && exists && cost <= self.bytes_left {
+        if !terms.head && !terms.http10 && place.is_some() && cost <= self.bytes_left {
             self.bytes_left -= cost;
             let kept = &mut self.kept[host as usize];
             let by_path = if terms.coded { &mut kept.coded } else { &mut kept.plain };
             by_path.insert(path.as_bytes().into(), page.clone());
         }
         page
+    }
+
+    /// Which page of all is there, if one is.
+    fn index(&self, place: Place) -> Option<usize> {
+        match place.resource {
+            Resource::Page(page) => Some(self.web.page_index(place.host, page)),
+            Resource::Robots | Resource::Row { .. } => None,
+        }
     }
 
     fn play(&mut self, place: Place, play: Play, terms: Terms) -> Vec<Act> {
@@ -179,9 +207,10 @@ impl Responder {
     }
 }
 
-impl From<Wire> for Page {
-    fn from(wire: Wire) -> Self {
-        Self { bytes: wire.bytes.into(), fields_at: wire.fields_at, closes: wire.closes }
+impl Page {
+    fn new(wire: Wire, index: Option<usize>) -> Self {
+        let Wire { bytes, fields_at, fields_end, closes } = wire;
+        Self { bytes: bytes.into(), fields: fields_at..fields_end, closes, index }
     }
 }
 

@@ -372,8 +372,8 @@ fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
     // Coded in weight only: what is moved is compact already.
     let mut wire = wire::encode(&reply, host, Terms::default());
     if asked.announces {
-        let at = wire.fields_at;
-        wire.bytes.splice(at..at, *b"Connection: close\r\n");
+        let own = wire.fields_at..wire.fields_end;
+        wire.bytes.splice(own, *b"Connection: close\r\n");
     }
     let nominal = (wire.bytes.len() - reply.body.len()) as u64 + wire_bytes;
     let end = wire.bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n");

@@ -110,6 +110,8 @@ pub struct Host {
     pub requests_max: u32,
     /// Closes at that limit without a word.
     pub closes_silently: bool,
+    /// Says in its replies that it keeps the connection open, when it does.
+    pub says_kept: bool,
     /// Sends bodies in chunks.
     pub chunked: bool,
     /// Codes bodies for who accepts it.
@@ -270,6 +272,7 @@ impl Web {
             http10,
             requests_max: if http10 { 1 } else { limit.max(1) },
             closes_silently: silently && !http10,
+            says_kept: of.easy && !http10,
             chunked: draw.chance(of.chunked) && !http10,
             coding: by_share(&mut draw, &codings, Coding::Identity),
             robots: self.robots_of(number),
@@ -296,6 +299,7 @@ impl Web {
             http10: false,
             requests_max,
             closes_silently: true,
+            says_kept: false,
             chunked: false,
             coding: Coding::Identity,
             robots: Robots::Allow,

@@ -284,7 +284,8 @@ impl Web {
         if page == 0 {
             return out.push('/');
         }
-        let fashion = self.draw(Purpose::Path, host, page).below(10);
+        let drawn = self.draw(Purpose::Path, host, page).below(10);
+        let fashion = if self.settings.easy { 0 } else { drawn };
         let part = self.robots_of(host) == Robots::Part;
         // What stands before the number of the folder, between the numbers, and after the page's.
         let (before, between, after) = match fashion {

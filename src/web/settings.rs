@@ -52,6 +52,9 @@ pub struct Settings {
     pub locality: f64,
     /// How much those links favour few pages: 1 not at all, 2 and 3 more and more.
     pub link_skew: u32,
+    /// Made easy for crawlers that know less: no path has a query or an escape, and replies over
+    /// HTTP/1.1 say that the connection is kept, as they needn't.
+    pub easy: bool,
     /// Share of links in odd spellings: entities, dot segments, blanks, fragments, capitals.
     pub odd_links: f64,
     /// Share of pages with what isn't a link to follow: mail addresses, comments, scripts, hosts
@@ -143,6 +146,7 @@ impl Default for Settings {
             links: Spread { median: 25.0, sigma: 0.0 },
             locality: 0.75,
             link_skew: 2,
+            easy: false,
             odd_links: 0.0,
             noise: 0.0,
             page_bytes: Spread { median: 16_700.0, sigma: 0.0 },

@@ -165,6 +165,23 @@ fn paths_and_places_map_one_to_one() {
     assert!(changed > 100, "some changes hit another page: {changed}");
 }
 
+/// Paths that any crawler can read, each of one page; replies that any keeps a connection for.
+#[test]
+fn an_easy_web_is_easy() {
+    let web = Web::new(Settings { easy: true, ..Settings::bench(3) }, PORTS);
+    for (host, page) in all_pages(&web) {
+        let path = web.path(page_place(host, page));
+        assert!(path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.".contains(&byte)));
+        assert_eq!(web.place(host, &path), Some(page_place(host, page)), "{path}");
+    }
+    let reply = web.page_reply(1, 3);
+    let wire = wire::encode(&reply, &web.host(1), Terms::default());
+    assert_eq!(&wire.bytes[wire.fields_at..wire.fields_end], b"Connection: keep-alive\r\n");
+    assert_eq!(&wire.bytes[wire.fields_end..][..2], b"\r\n");
+    let old = wire::encode(&reply, &web.host(1), Terms { http10: true, ..Terms::default() });
+    assert_eq!(old.fields_at, old.fields_end);
+}
+
 #[test]
 fn names_are_found_in_any_case() {
     let web = Web::new(Settings { hosts_per_domain: 3, ..Settings::hostile() }, PORTS);
@@ -489,6 +506,7 @@ fn framed_and_coded_replies_hold_the_body() {
             let text = String::from_utf8_lossy(&wire.bytes);
             let head = text.split("\r\n\r\n").next().unwrap().to_owned();
             let mut body = wire.bytes[head.len() + 4..].to_vec();
+            assert_eq!(wire.fields_at, wire.fields_end);
             assert_eq!(&wire.bytes[wire.fields_at..wire.fields_at + 2], b"\r\n");
             if chunked && !http10 {
                 assert!(head.contains("Transfer-Encoding: chunked") && !head.contains("Length"));

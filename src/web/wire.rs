@@ -51,6 +51,9 @@ pub struct Wire {
     pub bytes: Vec<u8>,
     /// Where further header fields may be put in.
     pub fields_at: usize,
+    /// Where the head goes on behind one that says how the connection is kept, in place of the
+    /// reply's own, if it has one.
+    pub fields_end: usize,
     /// The end of the body is the end of the connection.
     pub closes: bool,
 }
@@ -89,12 +92,16 @@ pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
         let _ = write!(head, "Content-Length: {}\r\n", body.len());
     }
     let fields_at = head.len();
+    if host.says_kept && !terms.http10 {
+        head.push_str("Connection: keep-alive\r\n");
+    }
+    let fields_end = head.len();
     head.push_str("\r\n");
     let mut bytes = head.into_bytes();
     if !terms.head {
         if chunked { push_chunks(&mut bytes, body) } else { bytes.extend(body) }
     }
-    Wire { bytes, fields_at, closes }
+    Wire { bytes, fields_at, fields_end, closes }
 }
 
 /// Chunks of uneven sizes; the first has an extension, the last a trailer (RFC 9112 7.1).

@@ -96,6 +96,7 @@ fn web_shape(web: &mut Web, walk: &mut Walk<'_>) {
     walk.decimal("links_sigma", &mut web.links_sigma, 0..=SIGMA_MAX);
     walk.decimal("locality", &mut web.locality, SHARE);
     walk.count("link_skew", &mut web.link_skew, 1..=10);
+    walk.flag("easy", &mut web.easy);
     walk.decimal("odd_links_share", &mut web.odd_links_share, SHARE);
     walk.decimal("noise_share", &mut web.noise_share, SHARE);
 }

@@ -36,6 +36,7 @@ impl Web {
             links_sigma: none,
             locality: decimal(750),
             link_skew: 2,
+            easy: false,
             odd_links_share: none,
             noise_share: none,
             page_bytes: 16_700,

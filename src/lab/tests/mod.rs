@@ -132,16 +132,18 @@ fn pipelined_requests_are_answered_in_order() {
         }
     }
     let totals = lab.stop();
-    assert_eq!((totals.connections, totals.requests), (3, 60));
+    // Each page was asked for three times, and is counted once.
+    assert_eq!((totals.connections, totals.requests, totals.pages), (3, 60, 20));
 }
 
 /// A limit of three, announced and not: three replies whole, then the end, though eight were asked.
 #[test]
 fn limits_of_requests_per_connection() {
-    for silently in [0.0, 1.0] {
+    for (silently, easy) in [(0.0, false), (1.0, false), (0.0, true), (1.0, true)] {
         let settings = web::Settings {
             requests_per_connection: vec![(1.0, 3)],
             close_silently: silently,
+            easy,
             ..small()
         };
         let lab = Lab::of(settings);
@@ -151,6 +153,7 @@ fn limits_of_requests_per_connection() {
             let (head, body) = read_reply(&mut stream);
             let announced = head.contains("Connection: close\r\n");
             assert_eq!(announced, reply == 3 && silently == 0.0, "{head}");
+            assert_eq!(head.contains("Connection: keep-alive\r\n"), easy && !announced, "{head}");
             assert_eq!(body, body_of(&lab.web, 2, "/"));
         }
         assert_eq!(read_all(&mut stream), (Vec::new(), None), "ends in order, without a reset");
