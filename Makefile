@@ -8,11 +8,11 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile study cache-study test sim crash kill check conformance bench stations
-.PHONY: golden doc install clean ci
+.PHONY: help deps build crawl compare profile study cache-study test sim crash kill check conformance bench
+.PHONY: bench-peers stations golden doc install clean ci
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## get what the tests need and this machine lacks
 	@tests/deps
@@ -59,8 +59,11 @@ study: build ## run the shipped experiments on scheduling: reports to bench/runs
 cache-study: build ## what a cache of known URLs is worth: report to bench/runs (GRAPH=folder of cnr-2000)
 	bench/cache-study $(GRAPH)
 
-bench: build ## measure, with what else is there to compare with
+bench: build ## measure what a page costs, beside wrk, in a minute
 	bench/run
+
+bench-peers: ## measure beside other crawlers, on all webs: report to bench/runs (REPEATS=3 WEBS="pages-64 large")
+	bench/peers/run $(REPEATS) $(WEBS)
 
 stations: ## count each station's instructions and hold them to bench/limits.toml
 	@tests/deps build
