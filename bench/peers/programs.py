@@ -255,6 +255,10 @@ class Httrack(Program):
 
     slow, needs = True, ("httrack",)
 
+    def suits(self, web):
+        # It puts the port into the name that it greets a server by, which none may accept.
+        return not web.tls
+
     def version(self):
         return said(["httrack", "--version"])
 
@@ -282,7 +286,7 @@ class Scrapy(Program):
 class Colly(Program):
     """The library for Go, driven by bench/peers/colly."""
 
-    needs = (BUILT / "colly",)
+    slow, needs = True, (BUILT / "colly",)
 
     def version(self):
         lines = (HERE / "colly/go.mod").read_text().splitlines()

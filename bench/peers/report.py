@@ -261,6 +261,6 @@ class Report:
             lines.append(f"| {name} | {program.version()} | {program.note} |")
         if self.absent:
             lines += ["", f"Not to be had here, and left out: {', '.join(self.absent)}."]
-        lines += ["", f"A program was given {self.limit:.0f} s at most; Scrapy and HTTrack ran in "
+        lines += ["", f"A program was given {self.limit:.0f} s at most; colly, Scrapy and HTTrack ran in "
                   f"{self.slow_rounds} of the rounds."]
         return lines

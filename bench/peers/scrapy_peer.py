@@ -6,6 +6,7 @@ SEEDS is a file of URLs, one a line. Middleware that a plain crawl has no use fo
 """
 
 import sys
+import urllib.parse
 
 import scrapy
 from scrapy.crawler import CrawlerProcess
@@ -42,7 +43,6 @@ class Peer(scrapy.Spider):
 
     name = "peer"
     start_urls = open(sys.argv[1]).read().split()
-    allowed_domains = ["test"]
 
     seen = set(start_urls)
 
@@ -52,8 +52,11 @@ class Peer(scrapy.Spider):
             return
         for link in response.xpath("//a/@href").getall():
             url = response.urljoin(link).split("#", 1)[0]
-            if url not in self.seen and url.startswith("http"):
-                self.seen.add(url)
+            if url in self.seen:
+                continue
+            self.seen.add(url)
+            # Scrapy's own filter of hosts lets requests pass that are not to be filtered.
+            if (urllib.parse.urlsplit(url).hostname or "").endswith(".test"):
                 yield scrapy.Request(url, dont_filter=True)
 
 
