@@ -284,9 +284,12 @@ impl Engine {
         let joined: usize = self.bench.batch.iter().map(|url| url.as_str().len()).sum();
         self.meter.add_bytes(joined);
         self.work_bytes = self.work_bytes.saturating_sub(joined + 1);
+        self.meter.enter(Stage::Seen, 0);
         self.offer_all(&page.fetch);
         page.reply.release(&mut self.pool);
-        self.admit_fresh();
+        if self.seen.has_fresh() {
+            self.admit_fresh();
+        }
         self.meter.back(stage);
     }
 
@@ -335,7 +338,6 @@ impl Engine {
 
     /// Offers the URLs of the batch, as far as they are wanted, to the seen test.
     fn offer_all(&mut self, fetch: &Fetch) {
-        let stage = self.meter.enter(Stage::Seen, 0);
         self.choose(fetch);
         self.trace_page(fetch);
         let bench = &mut self.bench;
@@ -362,7 +364,6 @@ impl Engine {
             }
         }
         self.end_traced_page();
-        self.meter.back(stage);
         for url in std::mem::take(&mut self.redirects_cut) {
             self.cut_redirect(url.view(), fetch);
         }
@@ -372,13 +373,14 @@ impl Engine {
     fn choose(&mut self, fetch: &Fetch) {
         let bench = &mut self.bench;
         bench.wanted.clear();
+        let mut listed = "";
         for (place, (url, &letter)) in bench.batch.iter().zip(&bench.letters).enumerate() {
             let redirect = letter == REDIRECT;
             let hops = if redirect { fetch.item.hops + 1 } else { 0 };
             let depth = fetch.item.depth.saturating_add(u16::from(!redirect));
             if hops > self.settings.redirects_max {
                 self.redirects_cut.push(url.to_owned());
-            } else if let Err(why) = self.scope.check(url, u32::from(depth)) {
+            } else if let Err(why) = self.scope.check_after(url, u32::from(depth), &mut listed) {
                 self.counts.out_of_scope(why.name());
             } else {
                 bench.wanted.push((place, Discovery { letter, hops, depth }));

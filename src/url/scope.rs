@@ -233,6 +233,17 @@ impl Scope {
 
     /// Whether `url`, found `depth` links from a seed, is wanted; if not, the first reason.
     pub fn check(&self, url: UrlRef<'_>, depth: u32) -> Result<(), Rejection> {
+        self.check_after(url, depth, &mut "")
+    }
+
+    /// The same for one URL after the other: `listed` is a host that all of is wanted, which is
+    /// found out once for URLs in a row, or empty.
+    pub fn check_after<'a>(
+        &self,
+        url: UrlRef<'a>,
+        depth: u32,
+        listed: &mut &'a str,
+    ) -> Result<(), Rejection> {
         let set = &self.settings;
         let is_scheme = match set.schemes {
             Schemes::Any => true,
@@ -244,7 +255,7 @@ impl Scope {
         require(depth <= set.depth_max, Rejection::Depth)?;
         let (word, bit) = place_of(url.port());
         require(self.ports_refused[word] & bit == 0, Rejection::Port)?;
-        require(self.is_open || self.is_listed(url), Rejection::Elsewhere)?;
+        require(self.is_open || self.is_listed(url, listed), Rejection::Elsewhere)?;
         self.check_traps(url)?;
         let text = url.as_str().as_bytes();
         require(self.exclude.is_empty() || !self.exclude.is_match(text), Rejection::Excluded)?;
@@ -257,14 +268,19 @@ impl Scope {
         matched.iter().next().map(|index| self.settings.exclude[index].as_str())
     }
 
-    fn is_listed(&self, url: UrlRef<'_>) -> bool {
+    fn is_listed<'a>(&self, url: UrlRef<'a>, listed: &mut &'a str) -> bool {
         let host = url.host();
+        if host == *listed {
+            return true; // there is no empty host
+        }
         let name = host.strip_suffix('.').unwrap_or(host);
-        self.hosts.contains(name)
-            || (!self.domains.is_empty() && self.is_below_domain(name))
-            || self.prefixes.get(name).is_some_and(|paths| {
-                paths.iter().any(|path| url.target().starts_with(path.as_str()))
-            })
+        if self.hosts.contains(name) || !self.domains.is_empty() && self.is_below_domain(name) {
+            *listed = host;
+            return true;
+        }
+        self.prefixes
+            .get(name)
+            .is_some_and(|paths| paths.iter().any(|path| url.target().starts_with(path.as_str())))
     }
 
     /// Looks the name up, then what follows its first dot, and so on. An address is looked up
@@ -396,6 +412,17 @@ mod tests {
         for &(text, expected) in cases {
             let verdict = scope.check(url(text).view(), 0);
             assert_eq!(verdict.map_or_else(Rejection::name, |()| "in"), expected, "{text}");
+        }
+        // One after the other, whatever came before.
+        let urls: Vec<Url> = cases.iter().map(|(text, _)| url(text)).collect();
+        for first in &urls {
+            let mut listed = "";
+            let _ = scope.check_after(first.view(), 0, &mut listed);
+            for url in &urls {
+                let alone = scope.check(url.view(), 0);
+                let mut listed = listed;
+                assert_eq!(scope.check_after(url.view(), 0, &mut listed), alone, "{url:?}");
+            }
         }
     }
 
