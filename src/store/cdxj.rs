@@ -123,7 +123,8 @@ pub fn parse(line: &str) -> Result<Entry<'_>, Malformed> {
     let mut parts = line.splitn(3, ' ');
     let mut part = || parts.next().ok_or(Malformed);
     let (surt, stamp, json) = (part()?, part()?, part()?);
-    if stamp.len() != 14 || !stamp.bytes().all(|byte| byte.is_ascii_digit()) {
+    let is_key = surt.bytes().all(|byte| !byte.is_ascii_control());
+    if !is_key || stamp.len() != 14 || !stamp.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Malformed);
     }
     let fields: Fields<'_> = serde_json::from_str(json).map_err(|_| Malformed)?;
@@ -154,6 +155,35 @@ mod tests {
         let mut out = Vec::new();
         capture.push(&mut out, &mut Surt::default());
         String::from_utf8(out).unwrap()
+    }
+
+    /// A page that a loss of power took may end within a later line: what is left of it must not
+    /// pass for whole.
+    #[test]
+    fn zeros_in_a_line_are_told() {
+        let digest = Algorithm::Sha1Base32.of(b"");
+        let whole = line(&Capture {
+            url: "http://a.test/b?c",
+            stamp: "20261120093849",
+            mime: "text/html",
+            status: 200,
+            digest: &digest,
+            revisit: false,
+            file: "x.warc.gz",
+            offset: 512,
+            length: 1_024,
+            truncated: None,
+            redirect: None,
+        });
+        let whole = whole.strip_suffix('\n').expect("a line has an end");
+        assert!(parse(whole).is_ok());
+        for from in 0..whole.len() {
+            for to in from + 1..=whole.len() {
+                let zeros = "\0".repeat(to - from);
+                let holed = [&whole[..from], &zeros, &whole[to..]].concat();
+                assert_eq!(parse(&holed), Err(Malformed), "{from} to {to}");
+            }
+        }
     }
 
     #[test]

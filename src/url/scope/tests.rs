@@ -1,0 +1,205 @@
+//! What is in scope, case by case, and the laws of prefixes, domains and traps.
+
+use super::*;
+
+fn url(text: &str) -> Url {
+    Url::parse(text).expect(text)
+}
+
+fn list(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.into()).collect()
+}
+
+/// URL and the name of its rejection; `in` if there is none.
+fn check(settings: &Settings, seeds: &[&str], cases: &[(&str, &str)]) {
+    let seeds: Vec<Url> = seeds.iter().map(|seed| url(seed)).collect();
+    let scope = Scope::new(settings.clone(), &seeds).expect("good settings");
+    for &(text, expected) in cases {
+        let verdict = scope.check(url(text).view(), 0);
+        assert_eq!(verdict.map_or_else(Rejection::name, |()| "in"), expected, "{text}");
+    }
+    // One after the other, whatever came before.
+    let urls: Vec<Url> = cases.iter().map(|(text, _)| url(text)).collect();
+    for first in &urls {
+        let mut listed = "";
+        let _ = scope.check_after(first.view(), 0, &mut listed);
+        for url in &urls {
+            let alone = scope.check(url.view(), 0);
+            let mut listed = listed;
+            assert_eq!(scope.check_after(url.view(), 0, &mut listed), alone, "{url:?}");
+        }
+    }
+}
+
+#[test]
+fn the_default_is_the_open_web_without_its_traps() {
+    let deep = format!("http://a.test/{}", (0..21).map(|n| format!("{n}/")).collect::<String>());
+    let params =
+        format!("http://a.test/?{}", (0..33).map(|n| format!("&p{n}")).collect::<String>());
+    let cases = [
+        ("http://a.test/", "in"),
+        ("https://b.test:8443/x/y/z?q=1&r=2", "in"),
+        ("http://127.0.0.1/", "in"),
+        ("http://a.test:25/", "port"),
+        ("http://a.test:6667/", "port"),
+        ("https://a.test:22/", "port"),
+        ("http://a.test/x/y/x/y/x/y", "in"),
+        ("http://a.test/x/y/x/y/x/y/x/", "segment-repeats"),
+        ("http://a.test/x//////////y", "in"),
+        ("http://a.test/?a=1&a=1&a=1&b", "in"),
+        ("http://a.test/?a=1&a=1&b&a=1&a=1", "param-repeats"),
+        ("http://a.test/?a=1&a=2&a=3&a=4&a=5", "in"),
+        (&deep, "path-depth"),
+        (&params, "query-params"),
+    ];
+    check(&Settings::default(), &["http://seed.test/"], &cases);
+}
+
+/// Law: many parts are judged as few are.
+#[test]
+fn repeats_agree_with_a_naive_count() {
+    let mut random = 0x5eed_0007_u64;
+    for _ in 0..2_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let (kinds, parts) = ((random >> 33) % 12 + 1, (random >> 40) % 50);
+        let part = |n: u64| format!("{}", (random.rotate_left(n as u32 % 64) ^ n) % kinds);
+        let parts: Vec<String> = (0..parts).map(part).collect();
+        let text = parts.join("//");
+        let most = parts.iter().map(|a| parts.iter().filter(|b| *b == a).count()).max();
+        assert_eq!(count(text.as_bytes(), b'/'), parts.len());
+        for max in 0..8 {
+            let repeated = is_repeated(text.as_bytes(), b'/', parts.len(), max);
+            assert_eq!(repeated, most.unwrap_or(0) > max, "{text} {max}");
+        }
+    }
+}
+
+#[test]
+fn schemes_and_length() {
+    let https = Settings { schemes: Schemes::Https, ..Settings::default() };
+    check(&https, &[], &[("https://a.test/", "in"), ("http://a.test/", "scheme")]);
+    let http = Settings { schemes: Schemes::Http, ..Settings::default() };
+    check(&http, &[], &[("https://a.test/", "scheme"), ("http://a.test/", "in")]);
+    let short = Settings { url_bytes_max: 15, ..Settings::default() };
+    check(&short, &[], &[("http://a.test/b", "in"), ("http://a.test/bc", "length")]);
+}
+
+#[test]
+fn depth() {
+    let settings = Settings { depth_max: 2, ..Settings::default() };
+    let scope = Scope::new(settings, &[]).expect("good settings");
+    let url = url("http://a.test/");
+    assert_eq!(scope.check(url.view(), 2), Ok(()));
+    assert_eq!(scope.check(url.view(), 3), Err(Rejection::Depth));
+    let open = Scope::new(Settings::default(), &[]).expect("good settings");
+    assert_eq!(open.check(url.view(), u32::MAX), Ok(()));
+}
+
+#[test]
+fn lists_add_up() {
+    let settings = Settings {
+        hosts: list(&["WWW.a.test", "[::01]"]),
+        domains: list(&["b.test", "B\u{fc}cher.test"]),
+        prefixes: list(&["c.test/docs/", "https://c.test/man"]),
+        ..Settings::default()
+    };
+    let cases = [
+        ("http://www.a.test:81/x", "in"),
+        ("https://www.a.test./", "in"),
+        ("http://a.test/", "elsewhere"),
+        ("http://x.www.a.test/", "elsewhere"),
+        ("http://[::1]/", "in"),
+        ("http://b.test/", "in"),
+        ("http://x.y.b.test/", "in"),
+        ("http://xb.test/", "elsewhere"),
+        ("http://b.test.evil.test/", "elsewhere"),
+        ("http://b\u{fc}cher.test/", "in"),
+        ("http://c.test/docs/x", "in"),
+        ("https://c.test:444/manual", "in"),
+        ("http://c.test/docs", "elsewhere"),
+        ("http://x.c.test/docs/", "elsewhere"),
+        ("http://test/", "elsewhere"),
+    ];
+    check(&settings, &[], &cases);
+}
+
+#[test]
+fn seeds_say_where_to_go() {
+    let seeds = ["http://www.a.co.uk/x/y?z", "https://10.0.0.1/"];
+    let from = |from_seeds| Settings { from_seeds, ..Settings::default() };
+    let host = [
+        ("https://www.a.co.uk/", "in"),
+        ("http://a.co.uk/", "elsewhere"),
+        ("http://10.0.0.1:81/", "in"),
+    ];
+    check(&from(FromSeeds::Host), &seeds, &host);
+    let domain = [
+        ("http://a.co.uk/", "in"),
+        ("http://x.y.a.co.uk/", "in"),
+        ("http://b.co.uk/", "elsewhere"),
+        ("http://10.0.0.1/", "in"),
+        ("http://10.0.0.2/", "elsewhere"),
+    ];
+    check(&from(FromSeeds::Domain), &seeds, &domain);
+    let prefix = [
+        ("https://www.a.co.uk/x/", "in"),
+        ("http://www.a.co.uk/x/z/", "in"),
+        ("http://www.a.co.uk/x", "elsewhere"),
+        ("http://www.a.co.uk/", "elsewhere"),
+        ("https://10.0.0.1/any", "in"),
+    ];
+    check(&from(FromSeeds::Prefix), &seeds, &prefix);
+    check(&from(FromSeeds::Host), &[], &[("http://a.test/", "elsewhere")]);
+}
+
+/// A host `1` listed as a domain must not let in every address that ends in it.
+#[test]
+fn addresses_are_not_below_domains() {
+    let scope = Scope::new(
+        Settings { domains: list(&["10.0.0.1", "localhost"]), ..Settings::default() },
+        &[],
+    );
+    let mut scope = scope.expect("good settings");
+    scope.domains.insert("0.1".into());
+    assert_eq!(scope.check(url("http://10.0.0.1/").view(), 0), Ok(()));
+    assert_eq!(scope.check(url("http://11.0.0.1/").view(), 0), Err(Rejection::Elsewhere));
+}
+
+#[test]
+fn patterns_include_and_exclude() {
+    let settings = Settings {
+        include: list(&[r"/docs/", r"\.PDF$", "(?i)manual"]),
+        exclude: list(&[r"[?&]print=", "^https://x\\."]),
+        ..Settings::default()
+    };
+    let cases = [
+        ("http://a.test/docs/b", "in"),
+        ("http://a.test/b.PDF", "in"),
+        ("http://a.test/b.pdf", "not-included"),
+        ("http://a.test/MANUAL", "in"),
+        ("http://a.test/docs/?print=1", "excluded"),
+        ("https://x.test/docs/", "excluded"),
+        ("http://x.test/docs/", "in"),
+    ];
+    check(&settings, &[], &cases);
+    let scope = Scope::new(settings, &[]).expect("good settings");
+    let excluded = url("http://a.test/docs/?print=1");
+    assert_eq!(scope.excluded_by(excluded.view()), Some(r"[?&]print="));
+    assert_eq!(scope.excluded_by(url("http://a.test/").view()), None);
+}
+
+#[test]
+fn wrong_settings_are_named() {
+    let cases = [
+        (Settings { exclude: list(&["a", "b(", "c"]), ..Settings::default() }, "exclude", "b("),
+        (Settings { include: list(&["[z-a]"]), ..Settings::default() }, "include", "[z-a]"),
+        (Settings { hosts: list(&["a.test/"]), ..Settings::default() }, "hosts", "a.test/"),
+        (Settings { domains: list(&["a:80"]), ..Settings::default() }, "domains", "a:80"),
+        (Settings { prefixes: list(&["ftp://a/"]), ..Settings::default() }, "prefixes", "ftp://a/"),
+    ];
+    for (settings, key, text) in cases {
+        let error = Scope::new(settings, &[]).expect_err(text);
+        assert_eq!((error.key, error.text.as_str()), (key, text));
+        assert!(!error.reason.is_empty() && !error.to_string().contains('\n'), "{error}");
+    }
+}
