@@ -65,8 +65,7 @@ bench: build ## measure what a page costs, beside wrk, in a minute
 bench-peers: ## measure beside other crawlers, on all webs: report to bench/runs (REPEATS=3 WEBS="pages-64 large")
 	bench/peers/run $(REPEATS) $(WEBS)
 
-stations: ## count each station's instructions and hold them to bench/limits.toml
-	@tests/deps build
+stations: deps ## count each station's instructions and hold them to bench/limits.toml
 	bench/stations
 
 golden: ## rewrite tests/golden from what the program says now: review it as a change

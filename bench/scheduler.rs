@@ -13,11 +13,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
+mod nowhere;
+
+use nowhere::Nowhere;
 use std::hint::black_box;
 use std::time::{Duration, Instant as Clock};
 use sted::commands::wire;
 use sted::conf::Conf;
-use sted::disk::{Disk, Error};
 use sted::engine::Engine;
 use sted::frontier::policy::{self, Policy};
 use sted::frontier::{Burst, Errand, Frontier, Item, Settings, Visit};
@@ -128,47 +130,6 @@ fn idle(servers: u32) -> String {
     assert_eq!(engine.frontier().servers(), 2 * servers as usize);
     let bytes = grown[1].saturating_sub(grown[0]) as f64 / f64::from(servers);
     format!("{{\"servers\":{servers},\"idle_server_bytes_in_engine\":{bytes:.0}}}")
-}
-
-/// A disk that keeps nothing.
-struct Nowhere;
-
-impl Disk for Nowhere {
-    fn append(&mut self, _: &str, _: &[u8]) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn read_at(&mut self, _: &str, _: u64, _: &mut [u8]) -> Result<usize, Error> {
-        Ok(0)
-    }
-
-    fn len(&mut self, _: &str) -> Result<Option<u64>, Error> {
-        Ok(None)
-    }
-
-    fn sync(&mut self, _: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn truncate(&mut self, _: &str, _: u64) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn rename(&mut self, _: &str, _: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn remove(&mut self, _: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn list(&mut self, _: &str) -> Result<Vec<String>, Error> {
-        Ok(Vec::new())
-    }
-
-    fn handle(&self) -> Box<dyn Disk> {
-        Box::new(Self)
-    }
 }
 
 /// Decisions, counted by themselves.

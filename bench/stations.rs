@@ -17,8 +17,10 @@
 
 #[path = "stations_inputs.rs"]
 mod inputs;
+mod nowhere;
 
-use inputs::{Nowhere, Random};
+use inputs::Random;
+use nowhere::Nowhere;
 use std::hint::black_box;
 use std::time::{Duration, Instant as Clock};
 use sted::frontier::policy::{self, Policy};

@@ -1,6 +1,5 @@
 //! What the stations are given: pages, references, keys, heads, all the same in every run.
 
-use sted::disk::{Disk, Error};
 use sted::links::{Found, Progress, Scanner, Settings};
 use sted::url::Url;
 use sted::web::{self, Answer, Place, Ports, Resource, Web};
@@ -217,45 +216,4 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-/// A disk that takes all and keeps nothing.
-pub(super) struct Nowhere;
-
-impl Disk for Nowhere {
-    fn append(&mut self, _: &str, _: &[u8]) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn read_at(&mut self, _: &str, _: u64, _: &mut [u8]) -> Result<usize, Error> {
-        Ok(0)
-    }
-
-    fn len(&mut self, _: &str) -> Result<Option<u64>, Error> {
-        Ok(None)
-    }
-
-    fn sync(&mut self, _: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn truncate(&mut self, _: &str, _: u64) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn rename(&mut self, _: &str, _: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn remove(&mut self, _: &str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn list(&mut self, _: &str) -> Result<Vec<String>, Error> {
-        Ok(Vec::new())
-    }
-
-    fn handle(&self) -> Box<dyn Disk> {
-        Box::new(Self)
-    }
 }

@@ -8,7 +8,7 @@
 //!
 //! Laws: no URL is lost or doubled, whatever fails; by arrival the order is exact, by quality by
 //! band (decision 34); each server that waits for a chunk is in the list of those, once. So memory
-//! keeps to its bound as long as one URL a server, 96 bytes for it and eight a chunk do.
+//! keeps to its bound as long as one URL a server, 96 bytes for it and nine a chunk do.
 //! Cost: nothing looks at all servers in one turn; who has most is found in a list for each power
 //! of two of bytes, which are counted too; a URL on disk was written once, once more if its chunk
 //! was short, and once for each sweep of its segment that found it alive.
@@ -277,7 +277,7 @@ impl Spill {
         }
     }
 
-    /// The same.
+    /// The same, of URLs that have memory of their own.
     fn write_rest_of(&mut self, id: ServerId, queue: &mut UrlQueue, rest: &[Item]) {
         let urls: Vec<Written<'_>> = rest.iter().map(Item::written).collect();
         self.write_rest(id, queue, &urls);

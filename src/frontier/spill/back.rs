@@ -6,8 +6,9 @@
 //! write anew what is alive in a segment of which little is.
 //!
 //! Laws: whoever waits for a chunk is in the list of those, once; what was read is believed only
-//! if its checksum, its server and its number of URLs are right. Cost: a look-up a chunk; one job
-//! at a time, a MiB at most.
+//! if its checksum and its server are right, and of its URLs those that were looked at, at the end
+//! their number, too; nothing of a queue changes before all that is wanted was looked at. Cost: a
+//! look-up a chunk; one job at a time, a MiB at most.
 
 use super::super::Frontier;
 use super::super::items::{Run, Written};
@@ -182,22 +183,25 @@ impl Frontier {
         } else if by_quality && chunks.len() > 1 {
             missing = usize::MAX;
         }
-        let mut all = Vec::new();
+        let (mut all, mut used) = (Vec::new(), Vec::new());
         for chunk in &mut chunks {
             let (range, steps) = chunk.range(missing);
             let read = chunk.read;
             let next = chunk.take(&range, &mut all).ok_or_else(|| read.damage(Flaw::Senseless))?;
             let next = next.map(|url| if by_quality { url.band() } else { 0 });
+            missing = missing.saturating_sub(range.len());
+            used.push((read, range, steps, next));
+            if missing == 0 {
+                break;
+            }
+        }
+        for (read, range, steps, next) in used {
             let blocks = &mut spill.blocks;
             let cold = server.queue.cold_mut();
             let is_over =
                 cold.and_then(|cold| cold.use_up(read.place, &range, steps, next, blocks));
             if is_over.ok_or_else(|| read.damage(Flaw::Senseless))? {
                 spill.log.release(read.place);
-            }
-            missing = missing.saturating_sub(range.len());
-            if missing == 0 {
-                break;
             }
         }
         let mut of_head = Vec::new();
