@@ -37,7 +37,7 @@ impl Engine {
     }
 
     fn begin_visit(&mut self, id: ServerId) {
-        if !self.weed(id) || self.frontier.peek(id).is_none() {
+        if !self.weed(id) || !self.frontier.has_next(id) {
             return self.frontier.hand_back(id, self.now.at);
         }
         if let Some(slot) = self.sites.look(id).conn() {
@@ -170,7 +170,7 @@ impl Engine {
 
     /// What is to be asked next: robots.txt if it isn't known, then what it allows.
     fn next_item(&mut self, id: ServerId) -> Option<Item> {
-        if self.frontier.peek(id).is_none_or(Item::is_prior) {
+        if !self.frontier.ready_next(id) || self.frontier.peek(id).is_some_and(Item::is_prior) {
             return self.frontier.take(id);
         }
         match self.robots_of(id) {
@@ -190,7 +190,8 @@ impl Engine {
     /// its line in the log, and what the archive has. `false` if the turn has no more work to give.
     fn weed(&mut self, id: ServerId) -> bool {
         let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
-        while let Some(item) = self.frontier.peek(id)
+        while self.frontier.ready_next(id)
+            && let Some(item) = self.frontier.peek(id)
             && !item.is_prior()
         {
             if let Some(kept) = self.kept_of(id) {
@@ -255,7 +256,7 @@ impl Engine {
             && conn.start == conn.end
             && conn.out.len() == conn.out_sent;
         if soon && usable && !self.is_stopping() && site.retired_as().is_none() {
-            let wanted = self.frontier.peek(id).is_some();
+            let wanted = self.frontier.has_next(id);
             let due = if wanted { due } else { crate::time::Instant::FAR };
             self.conns.park(slot, due, self.now.at + idle);
             self.frontier.set_parked(id, true, self.now.at);
@@ -279,7 +280,7 @@ impl Engine {
             allowance: self.sites.look(id).learnt.allowance(&self.settings.pipeline),
         };
         let now = self.now.at;
-        if turn.requests == 0 && turn.reused && self.frontier.peek(id).is_none() {
+        if turn.requests == 0 && turn.reused && !self.frontier.has_next(id) {
             // Nothing was asked: nothing is owed.
             self.frontier.hand_back(id, now);
             return self.frontier.server(id).due;
@@ -304,7 +305,10 @@ impl Engine {
     pub(super) fn visit_failed(&mut self, id: ServerId, outcome: Outcome) {
         let mut turn = Turn::new(self.now.at, false);
         let hopeless = matches!(outcome.verdict().server, ServerFate::Retire(_));
-        if !hopeless && let Some(item) = self.frontier.peek(id).cloned() {
+        if !hopeless
+            && self.frontier.ready_next(id)
+            && let Some(item) = self.frontier.peek(id).cloned()
+        {
             self.note_unsent(id, &item, outcome);
         }
         self.judge(id, &mut turn, outcome);

@@ -160,8 +160,8 @@ impl Frontier {
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         self.expire(now);
         let id = self.workbench.take(&mut self.servers, now)?;
-        self.warm(id);
-        debug_assert!(self.peek(id).is_some(), "a ready server has a URL: {:?}", self.server(id));
+        self.turn_over(id);
+        debug_assert!(self.has_next(id), "a ready server has a URL: {:?}", self.server(id));
         Some(id)
     }
 
@@ -172,19 +172,32 @@ impl Frontier {
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are taken during a visit only");
         let before = server.queue.weight();
-        let item = server.queue.pop();
+        let item = server.queue.pop(self.spill.as_mut().map(|spill| &mut spill.blocks));
         self.urls -= usize::from(item.is_some());
         if self.spill.is_some() {
             self.weigh(id, before);
-            self.warm(id);
+            self.turn_over(id);
             self.restock(id);
         }
         item
     }
 
-    /// Looks at the next URL of a server; `None` as well if it is still on disk.
+    /// Brings the next URL of a server that is being visited to hand, so that it can be looked at.
+    /// `false`: there is none, or it is still on disk.
+    pub fn ready_next(&mut self, id: ServerId) -> bool {
+        self.warm(id);
+        self.peek(id).is_some()
+    }
+
+    /// Looks at the next URL of a server, if it is at hand.
     pub fn peek(&self, id: ServerId) -> Option<&Item> {
         self.servers[id.index()].queue.front()
+    }
+
+    /// Whether there is a next URL of a server that is not still on disk.
+    pub fn has_next(&self, id: ServerId) -> bool {
+        let queue = &self.servers[id.index()].queue;
+        queue.in_memory() > 0 && !queue.is_behind()
     }
 
     /// Puts a URL back to where it was before the visit ends: in order of arrival that is before
@@ -387,7 +400,7 @@ impl Frontier {
         if self.spill.is_some() {
             self.make_room(id, before);
             if self.servers[id.index()].state == ServerState::Busy {
-                self.warm(id);
+                self.turn_over(id);
             }
         }
     }

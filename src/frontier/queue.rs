@@ -2,8 +2,8 @@
 //!
 //! A queue has two parts. What is *hot* is at hand, in order (`hot`); as long as URLs fit into
 //! memory that is all. What is *cold* (`cold`) is packed, in bytes in memory and in chunks on
-//! disk. A queue is packed when memory is wanted or its visit is over, and warmed when it is
-//! visited.
+//! disk. A queue is packed when memory is wanted or its visit is over, and warmed when its next URL
+//! is looked at; what is only taken comes straight out of the head.
 //!
 //! Laws: in order of arrival what is given back comes out before what was waiting, in the order
 //! given. By quality: robots.txt before pages, then the higher quality, then the earlier arrival;
@@ -339,12 +339,17 @@ impl UrlQueue {
         }
     }
 
-    /// Takes the next one; `None` as well if it has to be read or warmed first.
-    pub(super) fn pop(&mut self) -> Option<Item> {
+    /// Takes the next one, out of the head if nothing is at hand; `None` as well if it has to be
+    /// read first.
+    pub(super) fn pop(&mut self, blocks: Option<&mut Blocks>) -> Option<Item> {
         if self.cold.is_some() && self.is_behind() {
             return None;
         }
-        self.hot.as_mut()?.pop()
+        match (&mut self.hot, &mut self.cold, blocks) {
+            (Some(hot), ..) if hot.len() > 0 => hot.pop(),
+            (_, Some(cold), Some(blocks)) => cold.take_first(self.by_quality, blocks),
+            _ => None,
+        }
     }
 
     /// Gives memory back that an empty queue doesn't need.

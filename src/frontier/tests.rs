@@ -273,7 +273,11 @@ impl Pair {
         let known = &mut self.model.servers[server];
         let expected = known.in_order(policy).first().copied().filter(|_| !known.behind);
         let number = expected.map(|url| url.number);
-        assert_eq!(self.frontier.peek(id).map(number_of), number);
+        assert_eq!(self.frontier.has_next(id), number.is_some());
+        if self.random.below(2) == 0 {
+            assert_eq!(self.frontier.ready_next(id), number.is_some());
+            assert_eq!(self.frontier.peek(id).map(number_of), number);
+        }
         let taken = self.frontier.take(id);
         assert_eq!(taken.as_ref().map(number_of), number);
         let (Some(url), Some(item)) = (expected, taken) else { return };

@@ -14,9 +14,9 @@
 use super::super::items::{Glance, Maker, Run, Written, glance};
 use super::super::place::{Band, Place};
 use super::Item;
-use super::blocks::{Blocks, Chain};
+use super::blocks::{Blocks, Chain, Cursor};
 use super::places::Places;
-use crate::codec::Take;
+use crate::codec::{Short, Take};
 use crate::quality::Quality;
 use std::ops::Range;
 
@@ -29,6 +29,8 @@ pub(in super::super) struct Cold {
     places: Places,
     /// Of the best qualities in the head, in millionths, of as many as count.
     sum: u64,
+    /// How many counted when that was made; 0: it isn't right any more.
+    summed: u32,
     /// Of the last one in the head; of a robots.txt the highest.
     worst: Quality,
     /// URLs in chunks.
@@ -137,14 +139,25 @@ impl Cold {
         blocks.clear(&mut self.head);
         urls.iter().for_each(|url| put(blocks, &mut self.head, *url));
         self.sum = urls.iter().take(counted).map(|url| url.quality.millionths()).sum();
+        self.summed = u32::try_from(counted).unwrap_or(u32::MAX);
         self.front_band = urls.first().map_or(0, Written::band);
         self.worst = urls
             .last()
             .map_or(Quality::ZERO, |url| if url.is_prior() { Quality::MAX } else { url.quality });
     }
 
-    /// By quality: looks at the head anew, of which so many count.
+    /// By quality: looks at the head anew, of which so many count, if what is told of it is not
+    /// right.
     pub(super) fn survey(&mut self, counted: usize, blocks: &Blocks) {
+        let (before, counted) = (self.summed, u32::try_from(counted).unwrap_or(u32::MAX));
+        self.summed = counted;
+        let all_count = before.min(counted) as usize >= self.head.urls();
+        if before == 0 || before != counted && !all_count {
+            self.look_at_head(counted as usize, blocks);
+        }
+    }
+
+    fn look_at_head(&mut self, counted: usize, blocks: &Blocks) {
         let mut text = Vec::with_capacity(self.head.bytes());
         blocks.read(&self.head, usize::MAX, &mut text);
         let mut take = Take::new(&text);
@@ -164,6 +177,7 @@ impl Cold {
 
     /// Takes the first URLs of the head, so many at most.
     pub(super) fn take_head(&mut self, most: usize, blocks: &mut Blocks) -> Vec<Item> {
+        self.summed = 0;
         take(blocks, &mut self.head, most)
     }
 
@@ -172,6 +186,41 @@ impl Cold {
         let items = self.take_head(most, blocks);
         self.front_band = first(blocks, &self.head).map_or(0, Glance::band);
         items
+    }
+
+    /// Takes the first URL of the head.
+    pub(super) fn take_first(&mut self, by_quality: bool, blocks: &mut Blocks) -> Option<Item> {
+        let mut text = std::mem::take(&mut blocks.text);
+        let mut cursor = self.head.cursor();
+        let first = read_until(blocks, &mut cursor, &mut text, |text| {
+            let mut take = Take::new(text);
+            let item = Maker::default().make(&Run::default().take(0, &mut take)?);
+            Ok((item, text.len() - take.rest().len()))
+        });
+        if let Some((item, bytes)) = &first {
+            if by_quality {
+                let next = |text: &[u8]| glance(&mut Take::new(&text[*bytes..]));
+                let next = read_until(blocks, &mut cursor, &mut text, next);
+                self.has_gone(item, next);
+            }
+            blocks.drop_front(&mut self.head, *bytes, 1);
+        }
+        text.clear();
+        blocks.text = text;
+        first.map(|(item, _)| item)
+    }
+
+    /// By quality: the first URL of the head is about to go; `next` comes behind it.
+    fn has_gone(&mut self, item: &Item, next: Option<Glance>) {
+        if self.head.urls() <= self.summed as usize {
+            self.sum -= item.quality.millionths();
+        } else {
+            self.summed = 0;
+        }
+        match next {
+            Some(next) => self.front_band = next.band(),
+            None => self.worst = Quality::ZERO,
+        }
     }
 
     /// Takes all URLs of the tail.
@@ -432,14 +481,27 @@ fn take(blocks: &mut Blocks, chain: &mut Chain, most: usize) -> Vec<Item> {
 
 /// A glance at the first URL of a chain.
 fn first(blocks: &Blocks, chain: &Chain) -> Option<Glance> {
-    let (mut cursor, mut text) = (chain.cursor(), Vec::new());
-    while !cursor.is_over() {
-        blocks.read_on(&mut cursor, 128.max(text.len()), &mut text);
-        if let Ok(seen) = glance(&mut Take::new(&text)) {
-            return Some(seen);
+    let glance = |text: &[u8]| glance(&mut Take::new(text));
+    read_until(blocks, &mut chain.cursor(), &mut Vec::new(), glance)
+}
+
+/// What `look` finds in the bytes of a chain from a place on, of which no more are read into `text`
+/// than it needs: blocks lie anywhere in memory. `None`: it is not there.
+fn read_until<T>(
+    blocks: &Blocks,
+    cursor: &mut Cursor,
+    text: &mut Vec<u8>,
+    look: impl Fn(&[u8]) -> Result<T, Short>,
+) -> Option<T> {
+    loop {
+        if let Ok(found) = look(text) {
+            return Some(found);
         }
+        if cursor.is_over() {
+            return None;
+        }
+        blocks.read_on(cursor, text.len().max(1), text);
     }
-    None
 }
 
 /// The first URLs of a chain, and the bytes they take.

@@ -26,7 +26,7 @@ use crate::time::Instant;
 use std::ops::Range;
 
 /// Chunks and bytes that one job reads.
-const READS_MAX: usize = if cfg!(test) { 5 } else { 1 << 12 };
+const READS_MAX: usize = if cfg!(test) { 40 } else { 1 << 12 };
 const READ_BYTES_MAX: usize = 1 << 20;
 /// A sweep reads a segment in pieces of this size.
 const PIECE_BYTES: usize = if cfg!(test) { 700 } else { 512 << 10 };
@@ -146,6 +146,7 @@ impl Frontier {
             Work::Back(Reads { reads, bytes }) => {
                 for reads in reads.chunk_by(|one, next| one.id == next.id) {
                     self.take_back(reads, &bytes, now)?;
+                    self.relieve();
                 }
                 self.end_reads(bytes);
             }
@@ -157,7 +158,6 @@ impl Frontier {
             }
             Work::Sweep { segment, offset, bytes } => self.swept(segment, offset, &bytes)?,
         }
-        self.relieve();
         self.pass_hand(now);
         Ok(())
     }

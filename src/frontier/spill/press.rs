@@ -157,18 +157,32 @@ fn is_overlong(queue: &UrlQueue) -> bool {
 }
 
 impl Frontier {
-    /// A server is about to be visited: its next URLs are at hand from now on.
-    pub(in super::super) fn warm(&mut self, id: ServerId) {
-        let Some(spill) = &self.spill else { return };
-        if self.servers[id.index()].queue.cold().is_none() {
+    /// A server is being visited: if the turn of its tail has come, that comes next.
+    pub(in super::super) fn turn_over(&mut self, id: ServerId) {
+        let cold = self.servers[id.index()].queue.cold();
+        if cold.is_none_or(|cold| cold.tail.is_empty()) {
             return;
         }
-        let kept = spill.kept(&self.servers[id.index()], &self.settings);
         self.write_ahead(id);
-        let spill = self.spill.as_mut().expect("as above");
+        let Some(spill) = &mut self.spill else { return };
+        let queue = &mut self.servers[id.index()].queue;
+        let before = queue.weight();
+        queue.take_turn(&mut spill.blocks);
+        spill.weigh(before, queue.weight());
+    }
+
+    /// A server that is being visited is looked at: its next URLs are at hand from now on.
+    pub(in super::super) fn warm(&mut self, id: ServerId) {
+        let server = &self.servers[id.index()];
+        let is_bare = server.queue.cold().is_some() && server.queue.hot_len() == 0;
+        if !is_bare || server.state != ServerState::Busy {
+            return;
+        }
+        self.write_ahead(id);
+        let Some(spill) = &mut self.spill else { return };
         let server = &mut self.servers[id.index()];
+        let kept = spill.kept(server, &self.settings);
         let before = server.queue.weight();
-        server.queue.take_turn(&mut spill.blocks);
         server.queue.warm_if_bare(kept, &mut spill.blocks);
         spill.weigh(before, server.queue.weight());
     }

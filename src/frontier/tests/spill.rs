@@ -153,6 +153,39 @@ fn memory_and_disk_keep_to_their_bounds() {
     }
 }
 
+/// Law: chunks that come back for many servers at once make room for themselves.
+#[test]
+fn memory_keeps_to_its_bound_while_chunks_come_back() {
+    for policy in Policy::ALL {
+        let (mut random, bound) = (Random(78), 30_000);
+        let burst = Burst::Requests(16);
+        let mut frontier = Frontier::new(Settings { burst, ..settings(policy, bound) });
+        let (mut disk, mut now) = (Memory::default(), Instant::from_micros(1));
+        for number in 0..4_000 {
+            let quality = random.pick([0, 1_000, 500_000, 3_000_000]);
+            add(&mut frontier, random.below(60) as u32, item(number, quality, None));
+            frontier.write(false, &mut disk).expect("there is room");
+        }
+        let (mut full, mut most) = (frontier.memory_bytes(), 0);
+        while frontier.urls() > 1_000 {
+            now = now + Duration::from_micros(1);
+            while let Some(id) = frontier.next(now) {
+                frontier.take(id);
+                let visit = Visit { replies: 1, allowance: 100, ..Visit::new(1, now, now) };
+                frontier.finish(id, &visit, now);
+            }
+            full = full.max(frontier.memory_bytes());
+            frontier.write(false, &mut disk).expect("there is room");
+            while let Some(job) = frontier.job(&disk) {
+                frontier.worked(job.run(), now).expect("the disk is whole");
+                most = most.max(frontier.memory_bytes());
+            }
+        }
+        let one_servers = 3_000;
+        assert!(most < full + one_servers, "{policy:?}: {full} when full, {most} after jobs");
+    }
+}
+
 /// Comings and goings on a few servers, with what waits told by number.
 struct Churn {
     random: Random,
