@@ -142,12 +142,14 @@ impl Summary {
         line(
             "core",
             format!(
-                "{:.0}% busy: {:.0}% user, {:.0}% system; beside it jobs {:.1}%, names {:.1}%",
+                "{:.0}% busy: {:.0}% user, {:.0}% system; beside it jobs {:.1}%, names {:.1}%; \
+                 metering is {:.1}% of it",
                 share(looping.sum_us()),
                 share(looping.user_us),
                 share(looping.system_us),
                 share(jobs),
-                share(names)
+                share(names),
+                usage.metering() * 100.0
             ),
         );
     }
@@ -257,6 +259,7 @@ fn cpu_json(usage: &Usage) -> serde_json::Value {
         "jobs_us": usage.jobs_us,
         "names_us": usage.names_us,
         "metered_share": usage.accounted(),
+        "metering_share": usage.metering(),
         "stages": Stage::ALL.into_iter().map(stage).collect::<BTreeMap<_, _>>(),
     })
 }

@@ -102,13 +102,14 @@ pub struct Meter {
     accounts: [Account; STAGES],
     stage: Stage,
     since: u64,
+    readings: u64,
 }
 
 impl Meter {
     /// A meter over the world's tick function; [`still`] where time has no meaning.
     pub fn new(tick: fn() -> u64) -> Self {
         let accounts = [Account::default(); STAGES];
-        Self { tick, accounts, stage: Stage::Rest, since: tick() }
+        Self { tick, accounts, stage: Stage::Rest, since: tick(), readings: 0 }
     }
 
     /// From here on time is `stage`'s, which has `bytes` to work on, if that can be told. Returns
@@ -123,6 +124,7 @@ impl Meter {
     /// From here on time is `stage`'s again. Returns the stage it was.
     pub fn back(&mut self, stage: Stage) -> Stage {
         let now = (self.tick)();
+        self.readings += 1;
         self.accounts[self.stage as usize].ticks += now.saturating_sub(self.since);
         self.since = now;
         std::mem::replace(&mut self.stage, stage)
@@ -147,6 +149,11 @@ impl Meter {
     /// What was charged to each stage, in the order of [`Stage::ALL`]. For worlds only.
     pub fn read(&self) -> [Account; STAGES] {
         self.accounts
+    }
+
+    /// Times that it asked the tick function: what metering costs. For worlds only.
+    pub fn readings(&self) -> u64 {
+        self.readings
     }
 }
 
@@ -176,6 +183,7 @@ mod tests {
         meter.move_over(4, 2, Stage::Tls);
         assert_eq!(meter.back(Stage::Rest), Stage::Links);
         meter.move_over(1_000, 1, Stage::Dns);
+        assert_eq!(meter.readings(), 6, "one for each");
         let read = meter.read();
         let of = |stage: Stage| read[stage as usize];
         assert_eq!(of(Stage::Links), Account { ticks: 26, calls: 1, bytes: 750 });

@@ -105,6 +105,7 @@ pub(super) fn whole(steps: &[Step]) -> Table {
         "lag_p99_us",
         "lag_max_us",
         "metered_share",
+        "metering_share",
         "ran_dry",
     ];
     let stages = Stage::ALL.into_iter().flat_map(|stage| {
@@ -130,6 +131,7 @@ pub(super) fn whole(steps: &[Step]) -> Table {
             step.lag_us.quantile(0.99) as f64,
             step.lag_us.max() as f64,
             usage.accounted(),
+            usage.metering(),
             f64::from(u8::from(step.ran_dry)),
         ];
         for stage in Stage::ALL {
