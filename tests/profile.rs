@@ -29,10 +29,15 @@ think_time = "5ms"
 "#;
 
 fn run(folder: &Path, more: &str) -> Run {
+    run_with(folder, more, &[])
+}
+
+fn run_with(folder: &Path, more: &str, flags: &[&str]) -> Run {
     let text = CONF.replace("DIR", folder.to_str().expect("UTF-8")) + more;
     let path = folder.join("profile.toml");
     fs::write(&path, text).expect("writable");
-    Run::of(sted(&["profile", path.to_str().expect("UTF-8")]).output().expect("starts"))
+    let profile = ["profile", path.to_str().expect("UTF-8")];
+    Run::of(sted(&profile).args(flags).output().expect("starts"))
 }
 
 /// Steps of more connections fetch more where hosts take their time; every stage that must have
@@ -70,10 +75,37 @@ fn a_profile_of_the_lab_says_what_a_page_takes() {
     let of_loop = (value(four, "user_us") + value(four, "system_us")) * 1e3;
     assert!((by_stage / of_loop - 1.0).abs() < 0.05, "{by_stage} of {of_loop}");
     assert!(value(four, "metered_share") > 0.95, "what is used is metered: {csv}");
+    assert!((0.0..0.2).contains(&value(four, "metering_share")), "it is counted: {csv}");
 
     let again = run(folder.path(), "");
     assert_eq!(again.code, Some(5), "{}", again.err);
     assert!(again.err.contains("profile.directory"), "{}", again.err);
+}
+
+/// Where this machine lets a profiler sample, the graph shows the loop and what it does; where not,
+/// that is said before anything is crawled.
+#[test]
+fn a_flame_graph_is_drawn_or_refused_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let done = run_with(folder.path(), "", &["--flame"]);
+    let results = folder.path().join("profile");
+    if done.code == Some(4) {
+        assert!(
+            done.err.contains("perf") && done.err.contains("leave --flame out"),
+            "{}",
+            done.err
+        );
+        assert!(!results.join("steps").exists(), "nothing was crawled");
+        return;
+    }
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    assert!(done.out.contains("flame.svg"), "{}", done.out);
+    let folded = fs::read_to_string(results.join("flame.folded")).expect("written");
+    assert!(folded.contains("sted::os::World::run"), "{folded}");
+    assert!(fs::read_to_string(results.join("flame.svg")).expect("drawn").contains("</svg>"));
+    let report = fs::read_to_string(results.join("report.html")).expect("written");
+    assert!(report.contains("flame.svg"), "the report names it");
+    assert!(!results.join("perf.data").exists(), "samples are removed");
 }
 
 #[test]

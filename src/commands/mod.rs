@@ -114,11 +114,15 @@ pub enum Command {
     /// nothing more. Prints a table and a verdict; writes a report (HTML), figures (SVG) and all
     /// numbers (CSV) to the profile's directory.
     ///
-    /// Example: sted profile conf/profile-lab.toml
+    /// Example: sted profile --flame conf/profile-lab.toml
     #[command(after_long_help = profile::EXITS)]
     Profile {
         /// The configuration: a TOML file with a profile section
         conf: PathBuf,
+        /// Crawl once more where the core is full, sampled by perf, and draw a flame graph
+        /// (flame.svg) in the profile's directory
+        #[arg(long)]
+        flame: bool,
     },
     /// Serve a synthetic web on this machine
     ///
@@ -161,7 +165,7 @@ impl Cli {
             Command::Check { conf } => check::run(conf),
             Command::Compare { conf } => compare::run(conf),
             Command::Crawl { conf, rebuild } => crawl::run(conf, *rebuild),
-            Command::Profile { conf } => profile::run(conf),
+            Command::Profile { conf, flame } => profile::run(conf, *flame),
             Command::Web { conf, ports } => web::run(conf, *ports),
         }
     }

@@ -1,9 +1,9 @@
 //! The files of a profile: the report, the figures, the table, the configuration.
 
 use super::figures::{self, Drawn};
-use super::show;
 use super::step::Step;
 use super::verdict::Verdict;
+use super::{flame, show};
 use crate::conf::Conf;
 use crate::report::html::{Block, Page};
 use crate::report::number::grouped;
@@ -35,6 +35,7 @@ pub(super) fn write(
     path: &Path,
     steps: &[Step],
     verdict: &Verdict,
+    has_flame: bool,
 ) -> Result<(), Error> {
     let put = |name: &str, text: &str| {
         let path = directory.join(name);
@@ -46,10 +47,17 @@ pub(super) fn write(
     for drawn in &drawn {
         put(&format!("{}.svg", drawn.file), &drawn.svg())?;
     }
-    put("report.html", &report(conf, path, steps, verdict, drawn).html())
+    put("report.html", &report(conf, path, steps, verdict, drawn, has_flame).html())
 }
 
-fn report(conf: &Conf, path: &Path, steps: &[Step], verdict: &Verdict, drawn: Vec<Drawn>) -> Page {
+fn report(
+    conf: &Conf,
+    path: &Path,
+    steps: &[Step],
+    verdict: &Verdict,
+    drawn: Vec<Drawn>,
+    has_flame: bool,
+) -> Page {
     let knee = &steps[verdict.full.unwrap_or(verdict.knee)];
     let what = if verdict.full.is_some() { "where the core is full" } else { "at the knee" };
     let mut blocks = vec![
@@ -60,15 +68,23 @@ fn report(conf: &Conf, path: &Path, steps: &[Step], verdict: &Verdict, drawn: Ve
         Block::Heading(format!("Stages {what}")),
         Block::Text(format!(
             "With {} connections. CPU time is that of the loop's thread, shared among stages in \
-             proportion to their wall time, the poller's measured. Metered time is {} of it. \
-             Beside the loop, jobs took {} us a page, names {}.",
+             proportion to their wall time, the poller's measured. Metered time is {} of it, \
+             metering takes {} of it. Beside the loop, jobs took {} us a page, names {}.",
             knee.connections,
             crate::report::number::percent(knee.usage.accounted(), 1),
+            crate::report::number::percent(knee.usage.metering(), 1),
             grouped(knee.usage.jobs_us as f64 / knee.pages.max(1) as f64, 2),
             grouped(knee.usage.names_us as f64 / knee.pages.max(1) as f64, 2),
         )),
         Block::Table(show::stages(knee)),
     ];
+    if has_flame {
+        blocks.push(Block::Text(format!(
+            "Function by function: {} beside this file, sampled in a crawl of its own with as many \
+             connections.",
+            flame::FILE
+        )));
+    }
     blocks.push(Block::Heading("How to repeat it".to_owned()));
     blocks.push(Block::Text(
         "Times are of this machine, and of what else ran on it. All numbers are in steps.csv \

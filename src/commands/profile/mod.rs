@@ -2,10 +2,12 @@
 //!
 //! One crawl of the same web after the other, each with another number of open connections and
 //! nothing else changed; `step` runs one, `verdict` says what they come to, `show` and `figures`
-//! tell it in tables and curves. Crawls run one at a time: their times count.
+//! tell it in tables and curves. Crawls run one at a time: their times count. Where the core is
+//! full another one may be watched by a sampling profiler, which draws a flame graph (`flame`).
 
 mod figures;
 mod files;
+mod flame;
 mod show;
 mod step;
 #[cfg(test)]
@@ -18,7 +20,7 @@ use crate::conf::{self, Conf, Events, Profile};
 use crate::os;
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use step::Step;
 use verdict::Verdict;
 
@@ -27,7 +29,7 @@ pub(super) const EXITS: &str = "Exit codes:
    0  every step was measured, and the results are written
    2  the command line or the configuration is wrong, or a file that it names
    3  the results could not be written
-   4  the system refused what the crawls need
+   4  the system refused what the crawls or the flame graph need
    5  another profile is writing to the same directory, or its crawls are there
   11  stopped by a signal: no results were written";
 
@@ -35,7 +37,7 @@ pub(super) const EXITS: &str = "Exit codes:
 ///
 /// # Errors
 /// Whatever kept a step from being measured, with the exit code it means.
-pub fn run(path: &Path) -> Result<Exit, Failure> {
+pub fn run(path: &Path, flame: bool) -> Result<Exit, Failure> {
     let conf = load(path)?;
     let Some(profile) = conf.profile.clone() else {
         let text = format!("{}: has no [profile]: add one, if an empty one", path.display());
@@ -47,43 +49,83 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
     };
     fs::create_dir_all(directory).map_err(|error| disk(&error))?;
     let _lock = os::disk::lock(directory).map_err(|error| Failure::new(Exit::Job, error))?;
-    let steps = measured(&conf, &profile)?;
+    if flame {
+        flame::check(directory)?;
+    }
+    let sweep = Sweep::new(&conf, &profile)?;
+    let steps = sweep.steps()?;
     let verdict = Verdict::of(&steps);
-    files::write(directory, &conf, path, &steps, &verdict)
+    let at = steps[verdict.full.unwrap_or(verdict.knee)].connections;
+    let flame = flame.then(|| sweep.flame(at)).transpose();
+    let drawn = flame.as_ref().is_ok_and(Option::is_some);
+    files::write(directory, &conf, path, &steps, &verdict, drawn)
         .map_err(|error| Failure::new(Exit::Disk, error))?;
     // Who has closed stdout does not want to read it.
     let _ = io::stdout().write_all(show::text(&steps, &verdict, directory).as_bytes());
+    if let Some(file) = flame? {
+        let _ = writeln!(io::stdout(), "The flame graph: {}", file.display());
+    }
     Ok(Exit::Finished)
 }
 
-/// All steps, in order.
-fn measured(conf: &Conf, profile: &Profile) -> Result<Vec<Step>, Failure> {
-    let folder = profile.directory.join("steps");
-    if folder.exists() {
-        let text = format!(
-            "{}: holds the crawls of an earlier profile; move them away, or name another \
-             profile.directory",
-            folder.display()
-        );
-        return Err(Failure::new(Exit::Job, text));
+/// Crawls of one web.
+struct Sweep<'a> {
+    /// With the lab's addresses, if it is crawled.
+    conf: Conf,
+    profile: &'a Profile,
+    folder: PathBuf,
+    /// Serves until it is dropped.
+    _lab: Option<Lab>,
+}
+
+impl<'a> Sweep<'a> {
+    /// Makes room for the crawls, and starts the lab.
+    fn new(conf: &Conf, profile: &'a Profile) -> Result<Self, Failure> {
+        let folder = profile.directory.join("steps");
+        if folder.exists() {
+            let text = format!(
+                "{}: holds the crawls of an earlier profile; move them away, or name another \
+                 profile.directory",
+                folder.display()
+            );
+            return Err(Failure::new(Exit::Job, text));
+        }
+        let most = profile.connections.iter().max().copied().unwrap_or(1);
+        crawl::check_descriptors(&with_connections(conf, most))?;
+        fs::create_dir_all(&folder)
+            .map_err(|error| Failure::new(Exit::Disk, format!("{}: {error}", folder.display())))?;
+        let mut conf = conf.clone();
+        let lab = conf.lab.is_some().then(|| start_lab(&conf, &profile.directory)).transpose()?;
+        if let Some(lab) = &lab {
+            lab.adapt(&mut conf)?;
+        }
+        Ok(Self { conf, profile, folder, _lab: lab })
     }
-    let most = profile.connections.iter().max().copied().unwrap_or(1);
-    crawl::check_descriptors(&with_connections(conf, most))?;
-    fs::create_dir_all(&folder)
-        .map_err(|error| Failure::new(Exit::Disk, format!("{}: {error}", folder.display())))?;
-    let mut conf = conf.clone();
-    let lab = conf.lab.is_some().then(|| start_lab(&conf, &profile.directory)).transpose()?;
-    if let Some(lab) = &lab {
-        lab.adapt(&mut conf)?;
+
+    /// All steps, in order.
+    fn steps(&self) -> Result<Vec<Step>, Failure> {
+        let all = self.profile.connections.len();
+        let steps = self.profile.connections.iter().enumerate().map(|(number, &connections)| {
+            let step = self.step(connections, &format!("{connections:05}"))?;
+            eprintln!("step {} of {all}: {}", number + 1, show::line(&step));
+            Ok(step)
+        });
+        steps.collect()
     }
-    let all = profile.connections.len();
-    let steps = profile.connections.iter().enumerate().map(|(number, &connections)| {
-        let conf = with_connections(&conf, connections);
-        let step = step::run(conf, profile, &folder.join(format!("{connections:05}")))?;
-        eprintln!("step {} of {all}: {}", number + 1, show::line(&step));
-        Ok(step)
-    });
-    steps.collect()
+
+    fn step(&self, connections: usize, name: &str) -> Result<Step, Failure> {
+        step::run(with_connections(&self.conf, connections), self.profile, &self.folder.join(name))
+    }
+
+    /// One more step, which is sampled; returns the file of the graph.
+    fn flame(&self, connections: usize) -> Result<PathBuf, Failure> {
+        let directory = &self.profile.directory;
+        let recording = flame::begin(directory, self.profile)?;
+        let step = self.step(connections, "flame")?;
+        let title = format!("{connections} connections, {} pages/s", step.rate().round());
+        recording.draw(directory, &title)?;
+        Ok(directory.join(flame::FILE))
+    }
 }
 
 fn with_connections(conf: &Conf, connections: usize) -> Conf {

@@ -119,17 +119,10 @@ fn packed_it_is_the_same_by_band() {
                     }
                 }
                 4..8 => {
-                    queue.take_turn(&mut blocks);
-                    let is_looked_at = random.below(2) == 0;
-                    if is_looked_at {
-                        queue.warm_if_bare(1 + random.below(6) as usize, &mut blocks);
-                    }
-                    let front = queue.front().cloned();
-                    let Some(taken) = queue.pop(Some(&mut blocks)) else {
+                    let Some(taken) = take(&mut queue, &mut random, &mut blocks) else {
                         assert!(waiting.is_empty(), "{waiting:?}");
                         continue;
                     };
-                    assert!(front.as_ref() == Some(&taken) || !is_looked_at && front.is_none());
                     if policy == Policy::Bfs {
                         assert_eq!(waiting[0], taken);
                     }
@@ -165,6 +158,19 @@ fn packed_it_is_the_same_by_band() {
         assert_eq!((blocks.bytes(), queue.weight()), (0, Weight::default()));
     }
     assert!(counts.iter().all(|count| *count > 40), "{counts:?}");
+}
+
+/// Takes the next one, which may have been looked at before.
+fn take(queue: &mut UrlQueue, random: &mut Random, blocks: &mut Blocks) -> Option<Item> {
+    queue.take_turn(blocks);
+    let is_looked_at = random.below(2) == 0;
+    if is_looked_at {
+        queue.warm_if_bare(1 + random.below(6) as usize, blocks);
+    }
+    let front = queue.front().cloned();
+    let taken = queue.pop(Some(blocks));
+    assert!(front == taken || !is_looked_at && front.is_none());
+    taken
 }
 
 fn pack(queue: &mut UrlQueue, counted: usize, blocks: &mut Blocks) -> usize {
