@@ -47,7 +47,23 @@ pub(super) struct Run<'a> {
     quality: Quality,
     depth: u16,
     found_as: u8,
-    via: Option<&'a str>,
+    via: Option<&'a [u8]>,
+    /// The same, once it is known to be text.
+    via_text: Option<&'a str>,
+}
+
+/// A URL whose texts have not been looked at.
+#[derive(Clone, Copy, Debug)]
+struct Raw<'a> {
+    target: &'a [u8],
+    has_via: bool,
+    quality: Quality,
+    arrival: u64,
+    depth: u16,
+    hops: u8,
+    tries: u8,
+    errand: Errand,
+    found_as: u8,
 }
 
 /// Makes URLs that have memory of their own; of those that were found on one page and come one
@@ -166,6 +182,21 @@ impl<'a> Run<'a> {
         origin_bytes: usize,
         take: &mut Take<'a>,
     ) -> Result<Written<'a>, Short> {
+        let raw = self.take_raw(take)?;
+        let via = if raw.has_via { Some(self.via_text()?) } else { None };
+        let Raw { quality, arrival, depth, hops, tries, errand, found_as, .. } = raw;
+        let target = target(raw.target, origin_bytes)?;
+        Ok(Written { target, via, quality, arrival, depth, hops, tries, errand, found_as })
+    }
+
+    /// Passes by the next URL, whose texts are not looked at.
+    pub(super) fn pass(&mut self, take: &mut Take<'a>) -> Result<Glance, Short> {
+        let raw = self.take_raw(take)?;
+        let is_prior = matches!(raw.errand, Errand::Robots(..));
+        Ok(Glance { is_prior, quality: raw.quality })
+    }
+
+    fn take_raw(&mut self, take: &mut Take<'a>) -> Result<Raw<'a>, Short> {
         let bits = take.u8()?;
         if bits & !KNOWN != 0 || bits & VIA_NEW != 0 && bits & VIA_SAME != 0 {
             return Err(Short);
@@ -173,17 +204,18 @@ impl<'a> Run<'a> {
         if bits & ANEW != 0 {
             *self = Self::default();
         }
-        let target = target(take.bytes()?, origin_bytes)?;
+        let target = take.bytes()?;
         let arrival = self.arrival.wrapping_add(unzigzag(take.varint()?));
         let errand = match bits & ROBOTS {
             0 => Errand::Page,
             _ => Errand::Robots(ServerId(take.number()?), take.u8()?),
         };
-        let via = match bits & (VIA_NEW | VIA_SAME) {
-            0 => None,
-            VIA_NEW => Some(take.str()?),
-            _ => Some(self.via.ok_or(Short)?),
-        };
+        match bits & (VIA_NEW | VIA_SAME) {
+            0 => {}
+            VIA_NEW => (self.via, self.via_text) = (Some(take.bytes()?), None),
+            _ => drop(self.via.ok_or(Short)?),
+        }
+        let has_via = bits & (VIA_NEW | VIA_SAME) != 0;
         let (hops, tries) = if bits & TRIED == 0 { (0, 0) } else { (take.u8()?, take.u8()?) };
         let quality = match bits & QUALITY_SAME {
             0 => quality(take.varint()?)?,
@@ -193,15 +225,24 @@ impl<'a> Run<'a> {
             0 => (take.number()?, take.u8()?),
             _ => (self.depth, self.found_as),
         };
-        let url = Written { target, quality, arrival, depth, hops, tries, errand, found_as, via };
-        self.follow(&url);
-        Ok(url)
+        (self.arrival, self.quality, self.depth, self.found_as) =
+            (arrival, quality, depth, found_as);
+        Ok(Raw { target, has_via, quality, arrival, depth, hops, tries, errand, found_as })
+    }
+
+    fn via_text(&mut self) -> Result<&'a str, Short> {
+        if let Some(text) = self.via_text {
+            return Ok(text);
+        }
+        let text = std::str::from_utf8(self.via.ok_or(Short)?).map_err(|_| Short)?;
+        self.via_text = Some(text);
+        Ok(text)
     }
 
     fn bits(&self, url: &Written<'_>) -> u8 {
         let via = match (url.via, self.via) {
             (None, _) => 0,
-            (Some(via), Some(before)) if std::ptr::eq(via, before) || via == before => VIA_SAME,
+            (Some(via), Some(before)) if is_same(via.as_bytes(), before) => VIA_SAME,
             (Some(_), _) => VIA_NEW,
         };
         let when = |is: bool, bit: u8| if is { bit } else { 0 };
@@ -214,8 +255,14 @@ impl<'a> Run<'a> {
     fn follow(&mut self, url: &Written<'a>) {
         (self.arrival, self.quality) = (url.arrival, url.quality);
         (self.depth, self.found_as) = (url.depth, url.found_as);
-        self.via = url.via.or(self.via);
+        if let Some(via) = url.via {
+            (self.via, self.via_text) = (Some(via.as_bytes()), Some(via));
+        }
     }
+}
+
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    std::ptr::eq(one, other) || one == other
 }
 
 /// What decides where a URL goes, without the URL.
@@ -379,6 +426,32 @@ mod tests {
             let items: Vec<Item> = (0..random.below(30)).map(|_| random.item(&pages)).collect();
             assert_eq!(read(&written(&items)), Ok(items));
         }
+    }
+
+    /// Law: what is passed by is no hindrance to what is taken after it.
+    #[test]
+    fn urls_of_a_run_can_be_passed_by() {
+        let mut random = Random(11);
+        let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+        let mut passed = 0;
+        for _ in 0..300 {
+            let items: Vec<Item> = (0..random.below(30)).map(|_| random.item(&pages)).collect();
+            let bytes = written(&items);
+            let (mut take, mut run, mut maker) =
+                (Take::new(&bytes), Run::default(), Maker::default());
+            for item in &items {
+                if random.below(2) == 0 {
+                    let expected = Glance { is_prior: item.is_prior(), quality: item.quality };
+                    assert_eq!(run.pass(&mut take), Ok(expected));
+                    passed += 1;
+                } else {
+                    let url = run.take("http://a.test".len(), &mut take).expect("just written");
+                    assert_eq!(maker.make(&url), *item);
+                }
+            }
+            assert!(take.is_empty());
+        }
+        assert!(passed > 1_000, "{passed}");
     }
 
     #[test]

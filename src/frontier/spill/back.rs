@@ -6,12 +6,12 @@
 //! write anew what is alive in a segment of which little is.
 //!
 //! Laws: whoever waits for a chunk is in the list of those, once; what was read is believed only
-//! if its checksum and its server are right, and of its URLs those that were looked at, at the end
-//! their number, too; nothing of a queue changes before all that is wanted was looked at. Cost: a
+//! if its checksum and its server are right, and of its URLs those that are used, at the end their
+//! number, too; nothing of a queue changes before all that is wanted was looked at. Cost: a
 //! look-up a chunk; one job at a time, a MiB at most.
 
 use super::super::Frontier;
-use super::super::items::{Run, Written};
+use super::super::items::{Glance, Run, Written};
 use super::super::log::{self, CHUNK, Log};
 use super::super::place::{Place, STEPS};
 use super::super::queue::cold::Task;
@@ -421,27 +421,24 @@ impl<'a> Chunk<'a> {
         (from..until, u32::try_from(steps).unwrap_or(u32::MAX))
     }
 
-    /// Appends the URLs of a range, and returns the one behind it, if there is one; all but `None`
-    /// if they are as they must be.
+    /// Appends the URLs of a range, and returns a glance at the one behind it, if there is one; all
+    /// but `None` if they are as they must be. Those before it were looked at when they were used.
     fn take(
         &mut self,
         range: &Range<usize>,
         urls: &mut Vec<Written<'a>>,
-    ) -> Option<Option<Written<'a>>> {
-        let until = (range.end + 1).min(self.urls);
-        let mut last = None;
-        for place in 0..until {
-            let url = self.run.take(self.bounds.origin_bytes, &mut self.take).ok()?;
-            if !self.bounds.admit(&url) {
-                return None;
-            }
-            if range.contains(&place) {
-                urls.push(url);
-            }
-            last = Some(url);
+    ) -> Option<Option<Glance>> {
+        for _ in 0..range.start {
+            self.run.pass(&mut self.take).ok()?;
         }
-        let is_over = until == self.urls;
-        (!is_over || self.take.is_empty()).then(|| last.filter(|_| until > range.end))
+        for _ in range.clone() {
+            let url = self.run.take(self.bounds.origin_bytes, &mut self.take).ok()?;
+            urls.push(Some(url).filter(|url| self.bounds.admit(url))?);
+        }
+        if range.end < self.urls {
+            return self.run.pass(&mut self.take).ok().map(Some);
+        }
+        self.take.is_empty().then_some(None)
     }
 }
 

@@ -46,8 +46,8 @@ pub fn suspicious(asked: &str, behind: &[&str], signs: &Signs<'_>) -> Option<Swa
     }
     let class = signs.content_type.and_then(class_of_type)?;
     let misses = class_of_path(asked).is_some_and(|own| own != class);
-    let fits_other = behind.iter().any(|other| class_of_path(other) == Some(class));
-    (misses && fits_other).then_some(Swap::MediaType)
+    let fits = |other: &&str| class_of_path(other) == Some(class);
+    (misses && behind.iter().any(fits)).then_some(Swap::MediaType)
 }
 
 /// Kinds of content that a path's ending and a media type both tell.
