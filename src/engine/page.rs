@@ -213,10 +213,15 @@ impl Bench {
 }
 
 impl Engine {
-    /// Works on the pages that wait, up to the turn's budget.
+    /// Works on the pages that wait, up to the turn's budget. Its stages follow one another without
+    /// a way back between them: half as many readings of the clock.
     pub(super) fn work_pages(&mut self) {
+        let outer = self.meter.stage();
         while self.work_bytes > 0 && !self.pages.is_empty() {
             self.work_page();
+        }
+        if self.meter.stage() != outer {
+            self.meter.back(outer);
         }
     }
 
@@ -227,6 +232,7 @@ impl Engine {
             Step::Begin => self.bench.begin(page),
             Step::Decode => self.decode_some(),
             Step::Charset => {
+                self.meter.stay(Stage::Links, 0);
                 let most = self.settings.text_bytes_max();
                 let converted = self.bench.begin_scan(&self.pages[0], most);
                 self.work_bytes = self.work_bytes.saturating_sub(converted);
@@ -243,7 +249,7 @@ impl Engine {
 
     fn decode_some(&mut self) {
         let (page, bench) = (&self.pages[0], &mut self.bench);
-        let stage = self.meter.enter(Stage::Decode, 0);
+        self.meter.stay(Stage::Decode, 0);
         let before = bench.text.len();
         let input = &page.reply.payload()[bench.decoded..];
         let step = bench.decoder.decode(input, true, &mut bench.text, self.work_bytes);
@@ -259,7 +265,6 @@ impl Engine {
             }
             bench.stage = Step::Charset;
         }
-        self.meter.back(stage);
     }
 
     fn scan_some(&mut self) {
@@ -267,19 +272,18 @@ impl Engine {
         let text = if bench.own_text { &bench.text } else { page.reply.payload() };
         let budget = self.work_bytes.max(1);
         let spent = budget.min(text.len() - bench.scanned).max(1);
-        let stage = self.meter.enter(Stage::Links, spent);
+        self.meter.stay(Stage::Links, spent);
         let progress = bench.scanner.scan(text, budget, &mut bench.found);
         bench.scanned += spent.min(text.len() - bench.scanned);
         self.work_bytes = self.work_bytes.saturating_sub(spent);
         if progress == Progress::Done {
             bench.stage = Step::Follow;
         }
-        self.meter.back(stage);
     }
 
     /// All is found: what the page allows is joined, tested, and queued.
     fn follow(&mut self, page: Page) {
-        let stage = self.meter.enter(Stage::Url, 0);
+        self.meter.enter(Stage::Url, 0);
         self.join_all(&page);
         let joined: usize = self.bench.batch.iter().map(|url| url.as_str().len()).sum();
         self.meter.add_bytes(joined);
@@ -288,9 +292,9 @@ impl Engine {
         self.offer_all(&page.fetch);
         page.reply.release(&mut self.pool);
         if self.seen.has_fresh() {
-            self.admit_fresh();
+            self.meter.enter(Stage::Schedule, 0);
+            self.queue_fresh();
         }
-        self.meter.back(stage);
     }
 
     fn join_all(&mut self, page: &Page) {
@@ -410,6 +414,11 @@ impl Engine {
     /// Queues first-timers that the seen test lets out; more than a turn's share wait for the next.
     pub(super) fn admit_fresh(&mut self) {
         let stage = self.meter.enter(Stage::Schedule, 0);
+        self.queue_fresh();
+        self.meter.back(stage);
+    }
+
+    fn queue_fresh(&mut self) {
         let mut last_via: Option<Rc<str>> = None;
         let mut entry = std::mem::take(&mut self.bench.entry);
         for _ in 0..FRESH_MAX {
@@ -424,7 +433,6 @@ impl Engine {
             self.admit(found, url, via);
         }
         self.bench.entry = entry;
-        self.meter.back(stage);
     }
 
     fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {

@@ -121,6 +121,20 @@ impl Meter {
         self.back(stage)
     }
 
+    /// The same, but if it is that stage already nothing begins: only the bytes are counted.
+    pub fn stay(&mut self, stage: Stage, bytes: usize) {
+        if self.stage == stage {
+            self.add_bytes(bytes);
+        } else {
+            self.enter(stage, bytes);
+        }
+    }
+
+    /// The present stage, to go back to.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
     /// From here on time is `stage`'s again. Returns the stage it was.
     pub fn back(&mut self, stage: Stage) -> Stage {
         let now = (self.tick)();
@@ -177,7 +191,9 @@ mod tests {
     fn the_meter_charges_the_stage_before() {
         let mut meter = Meter::new(tick);
         assert_eq!(meter.enter(Stage::Links, 700), Stage::Rest);
-        meter.add_bytes(50);
+        meter.add_bytes(30);
+        meter.stay(Stage::Links, 20);
+        assert_eq!(meter.stage(), Stage::Links);
         assert_eq!(meter.enter(Stage::Url, 0), Stage::Links);
         assert_eq!(meter.back(Stage::Links), Stage::Url);
         meter.move_over(4, 2, Stage::Tls);
