@@ -203,6 +203,7 @@ impl Engine {
             return self.robots_known(of, Rules::allow_all());
         }
         let url = batch.get(0);
+        self.frontier.ready_next(of);
         let item = Item {
             target: url.target().into(),
             // As much as the best of what waits for it: with none of its own it would go behind

@@ -25,9 +25,9 @@ pub enum Stage {
     Decode,
     /// Finding references in pages.
     Links,
-    /// Joining, canonical form, fingerprints, scope.
+    /// Joining, canonical form.
     Url,
-    /// The duplicate URL eliminator.
+    /// Scope, keys and fingerprints, the duplicate URL eliminator.
     Seen,
     /// Frontier: adding, ranking, choosing.
     Schedule,
