@@ -1,15 +1,18 @@
 //! Relays between the crawler and the servers, that write down who connected and asked when.
 //!
 //! One thread passes the bytes of all relays on. It reads all there is of a server's connections
-//! before it judges a new one, so that a connection that the crawler has closed counts as closed:
-//! on loopback the close arrives before the next connection does. A reply counts as ended just
+//! before it judges a new one, so that a connection that the crawler has closed counts as closed.
+//! A close can arrive behind the next connection, when the crawler has changed cores in between
+//! and the first core has yet to deliver what waits there. So what seems open is looked up in the
+//! kernel's table, where a socket leaves ESTABLISHED as it's closed. A reply counts as ended just
 //! before its last bytes are passed on, and a request as asked when it was read here: the crawler
 //! can't have known or acted earlier, so that no gap is taken for shorter than it was.
 //!
 //! One request at a time is assumed (`burst = 1`): what comes after a reply is the next request.
 
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -121,7 +124,8 @@ impl Line {
         self.open.retain(|pair| !pair.is_over());
         if let Some((crawler, _)) = new {
             self.seen.connections += 1;
-            self.seen.overlapping += usize::from(self.open.iter().any(|pair| !pair.crawler.ended));
+            let overlaps = self.open.iter().any(|pair| pair.crawler.is_open_at_its_peer());
+            self.seen.overlapping += usize::from(overlaps);
             self.open.push(Pair::new(crawler, self.relay.server));
         }
         busy
@@ -153,6 +157,15 @@ impl End {
         stream.set_nonblocking(true).expect("a socket can be told");
         stream.set_nodelay(true).expect("a socket can be told");
         Self { stream, pending: Vec::new(), ended: false, told: false }
+    }
+
+    /// Whether the other side has not closed, whatever of that has arrived here.
+    fn is_open_at_its_peer(&self) -> bool {
+        !self.ended
+            && match (self.stream.peer_addr(), self.stream.local_addr()) {
+                (Ok(peer), Ok(here)) => is_established(peer, here),
+                _ => false,
+            }
     }
 
     /// Reads what there is, as long as little waits to be passed on; whether there was something.
@@ -194,6 +207,21 @@ impl End {
             let _ = other.stream.shutdown(std::net::Shutdown::Write);
         }
     }
+}
+
+/// Whether the kernel of this machine holds a socket at `local` connected to `remote`, not closed
+/// (proc(5), /proc/net/tcp: addresses in the machine's byte order, states in hexadecimal).
+fn is_established(local: SocketAddr, remote: SocketAddr) -> bool {
+    const ESTABLISHED: &str = "01";
+    let hex = |address: SocketAddr| {
+        let IpAddr::V4(ip) = address.ip() else { panic!("relays listen on IPv4: {address}") };
+        format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port())
+    };
+    let (local, remote) = (hex(local), hex(remote));
+    let table = fs::read_to_string("/proc/net/tcp").expect("the kernel lists its sockets");
+    table.lines().map(|line| line.split_ascii_whitespace().skip(1)).any(|mut fields| {
+        [&local, &remote, ESTABLISHED].into_iter().all(|wanted| fields.next() == Some(wanted))
+    })
 }
 
 impl Pair {
@@ -278,6 +306,19 @@ mod tests {
         let seen = watch.end().remove(0);
         assert_eq!((seen.connections, seen.overlapping), (203, 1));
         assert_eq!(seen.exchanges.len(), 203);
+    }
+
+    #[test]
+    fn a_close_counts_before_it_has_arrived() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback addresses can be bound");
+        let here = listener.local_addr().expect("it is bound");
+        let stream = TcpStream::connect(here).expect("it listens");
+        let peer = stream.local_addr().expect("it is connected");
+        let (taken, _) = listener.accept().expect("one came");
+        assert!(is_established(peer, here) && is_established(here, peer));
+        drop(stream);
+        assert!(!is_established(peer, here), "closed is closed, whatever `taken` knows");
+        drop(taken);
     }
 
     #[test]
