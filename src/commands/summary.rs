@@ -2,7 +2,7 @@
 
 use crate::engine::contract::StopReason;
 use crate::engine::counts::Counts;
-use crate::os::{Usage, View};
+use crate::os::{Turn, Usage, View};
 use crate::seen;
 use crate::stats::Stage;
 use crate::store::Totals;
@@ -33,6 +33,7 @@ pub(super) struct Summary {
     lag_p99_us: u64,
     lag_max_us: u64,
     turns: u64,
+    longest_turn: Turn,
 }
 
 impl Summary {
@@ -54,6 +55,7 @@ impl Summary {
             lag_p99_us: view.lag_us.quantile(0.99),
             lag_max_us: view.lag_us.max(),
             turns: view.turns,
+            longest_turn: view.longest_turn.clone(),
         }
     }
 
@@ -121,6 +123,7 @@ impl Summary {
                 self.lag_p50_us, self.lag_p99_us, self.lag_max_us
             ),
         );
+        line("longest turn", turn_text(&self.longest_turn));
         self.tell_of_cpu(&mut line);
         if self.urls_waiting > 0 {
             line("URLs left", HumanCount(self.urls_waiting as u64).to_string());
@@ -205,6 +208,7 @@ impl Summary {
             "seen": self.seen,
             "loop": {
                 "turns": self.turns,
+                "longest_turn": turn_json(&self.longest_turn),
                 "lag_us": {
                     "p50": self.lag_p50_us,
                     "p99": self.lag_p99_us,
@@ -261,6 +265,30 @@ fn cpu_json(usage: &Usage) -> serde_json::Value {
         "metered_share": usage.accounted(),
         "metering_share": usage.metering(),
         "stages": Stage::ALL.into_iter().map(stage).collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// The longest turn: how long, when, and its three largest stages.
+fn turn_text(turn: &Turn) -> String {
+    let shares = turn.shares();
+    let told = shares.iter().filter(|(_, share)| *share >= 0.01).take(3);
+    let told: Vec<String> =
+        told.map(|(stage, share)| format!("{} {:.0}%", stage.name(), share * 100.0)).collect();
+    format!(
+        "{:.1} ms, {:.1} s after the start: {}",
+        turn.took.as_secs_f64() * 1e3,
+        turn.began.since(Instant::ZERO).as_secs_f64(),
+        if told.is_empty() { "-".to_owned() } else { told.join(", ") }
+    )
+}
+
+/// The longest turn, for programs.
+fn turn_json(turn: &Turn) -> serde_json::Value {
+    let us = |stage: Stage| (stage.name(), turn.stages_ns[stage as usize] / 1_000);
+    json!({
+        "began_us": turn.began.as_micros(),
+        "took_us": u64::try_from(turn.took.as_micros()).unwrap_or(u64::MAX),
+        "stages_us": Stage::ALL.into_iter().map(us).collect::<BTreeMap<_, _>>(),
     })
 }
 

@@ -334,7 +334,25 @@ fn append_value(charset: &'static Encoding, raw: &[u8], into: &mut Vec<u8>) {
 
 /// Whether `raw` is its own value: ASCII without references, NUL, tabs and line ends.
 fn is_plain(raw: &[u8]) -> bool {
-    raw.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'%' | b'\''..=b'~'))
+    let (words, rest) = raw.as_chunks();
+    match raw.last_chunk() {
+        // Nearly all are long enough; the last word overlaps the one before.
+        Some(last) => words.iter().fold(odd(*last), |odds, word| odds | odd(*word)) == 0,
+        None => rest.iter().all(|byte| matches!(byte, b' '..=b'%' | b'\''..=b'~')),
+    }
+}
+
+/// Not 0 if one of eight bytes is a control character, DEL, beyond ASCII, or an ampersand.
+#[inline(always)]
+fn odd(bytes: [u8; 8]) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    let word = u64::from_le_bytes(bytes);
+    let ampersand = word ^ (ONES * b'&' as u64);
+    // A borrow or a carry only comes from a byte that is odd itself.
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let ampersands = ampersand.wrapping_sub(ONES) & !ampersand;
+    let delete = word.wrapping_add(ONES);
+    (word | control | ampersands | delete) & (ONES << 7)
 }
 
 /// Trims what lies in `bytes` from `start` on and removes its tabs and line ends, as the URL

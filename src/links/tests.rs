@@ -564,3 +564,19 @@ fn all_short_texts_agree_with_the_tokenizer() {
         }
     }
 }
+
+#[test]
+fn plain_values_are_those_that_a_loop_finds_plain() {
+    let is_own = |byte: u8| matches!(byte, b' '..=b'%' | b'\''..=b'~');
+    for len in 1..=20 {
+        for (place, byte) in (0..len).flat_map(|at| (0..=255_u8).map(move |byte| (at, byte))) {
+            // What is around an odd byte must not hide it, nor be taken for it.
+            for around in [b' ', b'%', b'\'', b'~'] {
+                let mut raw = vec![around; len];
+                raw[place] = byte;
+                assert_eq!(is_plain(&raw), is_own(byte), "{byte} at {place} of {len}");
+            }
+        }
+    }
+    assert!(is_plain(b""));
+}

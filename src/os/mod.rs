@@ -5,8 +5,8 @@
 //! decides; it reports and obeys.
 //!
 //! Two things forbid sleep: a socket that was not read until it blocked, and a TLS stream that
-//! holds plaintext. Loop lag is what a readiness may have to wait: the time from one return of
-//! the poller to the next call of it. It is measured in every turn.
+//! holds plaintext. Loop lag is what a readiness may have to wait: the length of a turn. Each is
+//! measured (`turns`).
 
 #![expect(clippy::disallowed_methods, reason = "the world that reads the clocks")]
 
@@ -15,6 +15,7 @@ pub mod dns;
 pub mod net;
 pub mod signal;
 pub mod tls;
+mod turns;
 mod usage;
 pub mod work;
 
@@ -28,6 +29,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+pub use turns::Turn;
+use turns::Turns;
 use usage::Gauge;
 pub use usage::{StageUsage, Usage};
 
@@ -88,8 +91,7 @@ pub struct World {
     worker: work::Worker,
     signals: signal::Signals,
     period: Duration,
-    lag_us: Histogram,
-    turns: u64,
+    turns: Turns,
 }
 
 /// What the observer is shown, once a period and at the end.
@@ -103,6 +105,8 @@ pub struct View<'a> {
     pub lag_us: &'a Histogram,
     /// Turns so far.
     pub turns: u64,
+    /// The longest of them.
+    pub longest_turn: &'a Turn,
     /// CPU time so far, by stage and thread.
     pub usage: Usage,
 }
@@ -131,8 +135,7 @@ impl World {
             signals: signals.map_err(system("signals"))?,
             poll,
             period: settings.period,
-            lag_us: Histogram::default(),
-            turns: 0,
+            turns: Turns::new(),
         })
     }
 
@@ -151,12 +154,12 @@ impl World {
         let mut now = self.clock.now();
         let mut report = now.at + self.period;
         let mut gauge = Gauge::begin(engine.meter(), self.worker.cpu_ns());
+        self.turns.begin(engine.meter());
         self.obey(engine, now);
         while !engine.is_finished() {
             let wait = self.wait(engine, now, report);
-            let woken = now;
             let stage = engine.meter_mut().enter(Stage::Wait, 0);
-            self.lag_us.add_duration(self.clock.now().at.since(woken.at));
+            self.turns.end(engine.meter(), now.at, self.clock.now().at.since(now.at));
             if let Err(error) = gauge.poll(|| self.poll.poll(&mut events, Some(wait)))
                 && error.kind() != io::ErrorKind::Interrupted
             {
@@ -164,7 +167,7 @@ impl World {
             }
             engine.meter_mut().back(stage);
             now = self.clock.now();
-            self.turns += 1;
+            self.turns.begin(engine.meter());
             if self.heed_signals(engine, now) {
                 break;
             }
@@ -182,7 +185,9 @@ impl World {
 
     fn view<'a>(&'a self, engine: &'a mut Engine, now: Now, gauge: &Gauge) -> View<'a> {
         let usage = gauge.read(engine.meter(), self.worker.cpu_ns());
-        View { engine, now, lag_us: &self.lag_us, turns: self.turns, usage }
+        let turns = &self.turns;
+        let (lag_us, longest_turn) = (&turns.lag_us, &turns.longest);
+        View { engine, now, lag_us, turns: turns.count, longest_turn, usage }
     }
 
     /// How long the loop may sleep.

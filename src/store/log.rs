@@ -29,7 +29,7 @@
 //! grown.
 
 use super::digest::Digest;
-use super::text::{cut, media_type, push_number, push_visible, push_word, put};
+use super::text::{Stamps, cut, media_type, push_number, push_visible, push_word, put};
 use crate::time::UnixTime;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -86,10 +86,22 @@ pub struct Line<'a> {
     pub sitemaps: &'a [&'a str],
 }
 
+/// The printed seconds of the last line: most lines share them with the one before.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    /// When the line was written.
+    written: Stamps,
+    /// When the fetch began, often a second earlier.
+    begun: Stamps,
+}
+
 impl Line<'_> {
     /// Appends the line, its end included.
-    pub(super) fn push(&self, out: &mut Vec<u8>) {
-        put_millis(out, self.time);
+    pub(super) fn push(&self, out: &mut Vec<u8>, clock: &mut Clock) {
+        out.extend_from_slice(clock.written.iso(self.time).trim_end_matches('Z').as_bytes());
+        out.push(b'.');
+        push_millis(out, self.time);
+        out.push(b'Z');
         match u64::try_from(self.status) {
             Ok(status) => {
                 out.push(b' ');
@@ -111,7 +123,7 @@ impl Line<'_> {
         out.push(b' ');
         push_word(out, media_type(self.mime.unwrap_or("")), WORD_BYTES_MAX);
         out.extend_from_slice(b" #000 ");
-        self.push_begun(out);
+        self.push_begun(out, &mut clock.begun);
         out.push(b' ');
         match &self.digest {
             Some(digest) => digest.push(out),
@@ -126,11 +138,12 @@ impl Line<'_> {
         out.push(b'\n');
     }
 
-    fn push_begun(&self, out: &mut Vec<u8>) {
+    fn push_begun(&self, out: &mut Vec<u8>, stamps: &mut Stamps) {
         let Some((time, duration)) = self.begun else {
             return out.push(b'-');
         };
-        push_civil(out, time, &[b""; 6]);
+        out.extend_from_slice(stamps.digits(time).as_bytes());
+        push_millis(out, time);
         out.push(b'+');
         push_number(out, u64::try_from(duration.as_millis()).unwrap_or(u64::MAX), 0, b'0');
     }
@@ -336,22 +349,9 @@ fn days_of(year: u64, month: u64, day: u64) -> u64 {
     days_before_year + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 
-fn put_millis(out: &mut Vec<u8>, time: UnixTime) {
-    push_civil(out, time, &[b"-", b"-", b"T", b":", b":", b"."]);
-    out.push(b'Z');
-}
-
-/// Appends year, month, day, hour, minute, second and millisecond with these between them.
-fn push_civil(out: &mut Vec<u8>, time: UnixTime, between: &[&[u8]; 6]) {
-    let civil = time.civil();
-    push_number(out, civil.year.into(), 4, b'0');
-    let parts = [civil.month, civil.day, civil.hour, civil.minute, civil.second];
-    for (part, before) in parts.into_iter().zip(between) {
-        out.extend_from_slice(before);
-        push_number(out, part.into(), 2, b'0');
-    }
-    out.extend_from_slice(between[5]);
-    push_number(out, u64::from(civil.micros) / 1_000, 3, b'0');
+/// Appends the millisecond within the second.
+fn push_millis(out: &mut Vec<u8>, time: UnixTime) {
+    push_number(out, time.as_micros() / 1_000 % 1_000, 3, b'0');
 }
 
 #[cfg(test)]

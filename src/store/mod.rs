@@ -84,6 +84,7 @@ pub struct Store {
     ids: Ids,
     packer: Packer,
     stamps: Stamps,
+    log_clock: log::Clock,
     surt: Surt,
     repeats: Repeats,
     /// URL of a repeat's first record.
@@ -176,6 +177,7 @@ impl Store {
             ids: Ids::new(start),
             packer: Packer::new(settings.gzip_level, settings.gzip_bytes_max),
             stamps: Stamps::default(),
+            log_clock: log::Clock::default(),
             surt: Surt::default(),
             repeats: Repeats::new(settings.revisit_names_max),
             first_url: Vec::new(),
@@ -221,7 +223,7 @@ impl Store {
             return Ok(());
         }
         let before = self.log.len();
-        line.push(&mut self.log.pending);
+        line.push(&mut self.log.pending, &mut self.log_clock);
         self.totals.log_lines += 1;
         self.totals.log_bytes += self.log.len() - before;
         self.dirty = true;

@@ -128,6 +128,9 @@ impl KeyRules {
             return false;
         }
         let target = url.target().as_bytes();
+        if url.shape().is_plain_path() {
+            return self.is_plain_path(target);
+        }
         if let Some(look) = Look::at(target) {
             return self.is_its_own_target(target, look);
         }

@@ -53,6 +53,59 @@ impl Look {
     }
 }
 
+/// What a look at a target told that others want to know, in a byte: whether it has a query, bytes
+/// that could be spelled in another way, and how many slashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape(u8);
+
+impl Shape {
+    /// Nobody has looked.
+    pub(super) const UNSEEN: Self = Self(u8::MAX);
+    /// It is too long for one look.
+    const LONG: Self = Self(u8::MAX - 1);
+    /// From here on nothing is known.
+    const KNOWN_END: u8 = 0x80;
+    const ODD: u8 = 0x40;
+    const QUERY: u8 = 0x20;
+    /// So many, or more.
+    const SLASHES_MAX: u8 = 0x1f;
+
+    /// Looks at a target.
+    #[inline]
+    pub(super) fn of(target: &[u8]) -> Self {
+        let Some(look) = Look::at(target) else { return Self::LONG };
+        let slashes = (look.slash.count_ones() as u8).min(Self::SLASHES_MAX);
+        let marks = Places(look.special).fold(0, |marks, at| {
+            marks
+                | match target[at] {
+                    b'?' => Self::QUERY,
+                    // RFC 3986, sections 2.2 and 3.3: what a path may hold as it is, but for the
+                    // mark of parameters.
+                    b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b'='
+                    | b':' | b'@' => 0,
+                    _ => Self::ODD,
+                }
+        });
+        Self(slashes | marks)
+    }
+
+    /// Whether all of it is path, in which no byte could be spelled in another way and none marks a
+    /// parameter; `false` may be wrong.
+    #[inline]
+    pub(super) fn is_plain_path(self) -> bool {
+        self.0 & !Self::SLASHES_MAX == 0
+    }
+
+    /// Whether all of it is path, with at most so many slashes; `false` may be wrong.
+    #[inline]
+    pub(super) fn is_path_within(self, slashes: usize) -> bool {
+        let known = self.0 & Self::SLASHES_MAX;
+        self.0 & (Self::KNOWN_END | Self::QUERY) == 0
+            && known < Self::SLASHES_MAX
+            && usize::from(known) <= slashes
+    }
+}
+
 /// The bits before `at`, which may be 64.
 #[inline]
 pub(super) fn before(at: usize) -> u64 {
@@ -196,6 +249,25 @@ mod tests {
                 (expected.special, expected.slash, expected.dot),
                 "{block:?}"
             );
+        }
+    }
+
+    #[test]
+    fn shapes_say_what_a_loop_says() {
+        for (byte, len) in (0..=255).flat_map(|byte| (1..=BYTES_MAX).map(move |len| (byte, len))) {
+            let mut target = [b'/'; BYTES_MAX];
+            target[len - 1] = byte;
+            let shape = Shape::of(&target[..len]);
+            let slashes = target[..len].iter().filter(|byte| **byte == b'/').count();
+            let is_countable = byte != b'?' && slashes < usize::from(Shape::SLASHES_MAX);
+            for most in [0, slashes.saturating_sub(1), slashes, BYTES_MAX] {
+                assert_eq!(shape.is_path_within(most), is_countable && slashes <= most);
+            }
+            let is_plain = byte.is_ascii_alphanumeric() || b"-_./~!$&'()*+,=:@".contains(&byte);
+            assert_eq!(shape.is_plain_path(), is_plain, "{byte}");
+        }
+        for unknown in [Shape::UNSEEN, Shape::of(&[b'/'; BYTES_MAX + 1])] {
+            assert!(!unknown.is_plain_path() && !unknown.is_path_within(usize::MAX));
         }
     }
 

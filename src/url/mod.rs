@@ -11,6 +11,7 @@
 //! it is a slice; a [`Url`] is one allocation.
 //! Source: WHATWG URL standard, sections 4.3 (serialising) and 4.4 (parsing).
 
+use look::Shape;
 use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -102,7 +103,7 @@ impl Url {
 
     /// The borrowed view, which has all the parts.
     pub fn view(&self) -> UrlRef<'_> {
-        UrlRef { text: &self.text, marks: self.marks }
+        UrlRef { text: &self.text, marks: self.marks, shape: Shape::UNSEEN }
     }
 
     /// The whole text.
@@ -116,6 +117,8 @@ impl Url {
 pub struct UrlRef<'a> {
     text: &'a str,
     marks: Marks,
+    /// Of the target; what is on a page was looked at as it was joined.
+    shape: Shape,
 }
 
 impl<'a> UrlRef<'a> {
@@ -123,7 +126,7 @@ impl<'a> UrlRef<'a> {
     /// host, port, path), not the spelling of the parts: `None` means a damaged file.
     pub fn from_canonical(text: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok().filter(|text| text.is_ascii())?;
-        Some(Self { text, marks: Marks::find(text)? })
+        Some(Self { text, marks: Marks::find(text)?, shape: Shape::UNSEEN })
     }
 
     /// The whole text.
@@ -178,6 +181,13 @@ impl<'a> UrlRef<'a> {
         memchr::memchr(b'?', target.as_bytes()).map(|mark| &target[mark + 1..])
     }
 
+    /// What its target is like.
+    #[inline]
+    fn shape(self) -> Shape {
+        let is_seen = self.shape != Shape::UNSEEN;
+        if is_seen { self.shape } else { Shape::of(self.target().as_bytes()) }
+    }
+
     /// A copy that owns its text.
     pub fn to_owned(self) -> Url {
         Url { text: self.text.into(), marks: self.marks }
@@ -199,6 +209,7 @@ struct Span {
     start: u32,
     end: u32,
     marks: Marks,
+    shape: Shape,
 }
 
 /// Bytes a batch holds unless told otherwise: some 100,000 URLs.
@@ -249,7 +260,8 @@ impl Batch {
     }
 
     fn at(&self, span: Span) -> UrlRef<'_> {
-        UrlRef { text: &self.text[span.start as usize..span.end as usize], marks: span.marks }
+        let text = &self.text[span.start as usize..span.end as usize];
+        UrlRef { text, marks: span.marks, shape: span.shape }
     }
 
     /// Whether one more URL of at most `bytes` bytes may go in.
@@ -261,8 +273,10 @@ impl Batch {
     /// Makes the text from `start` on the next URL.
     fn seal(&mut self, start: usize, marks: Marks) {
         let narrow = |at: usize| u32::try_from(at).expect("has_room keeps a batch below 4 GiB");
+        let target = &self.text.as_bytes()[start + usize::from(marks.path_start)..];
+        let shape = Shape::of(target);
         let (start, end) = (narrow(start), narrow(self.text.len()));
-        self.spans.push(Span { start, end, marks });
+        self.spans.push(Span { start, end, marks, shape });
     }
 }
 
@@ -306,9 +320,9 @@ impl Marks {
         let rest = text.strip_prefix(if is_https { "https://" } else { "http://" })?;
         let authority = &rest[..memchr::memchr(b'/', rest.as_bytes())?];
         // A colon within brackets belongs to an IPv6 address.
-        let host_bytes = match authority.rfind(']') {
+        let host_bytes = match memchr::memrchr(b']', authority.as_bytes()) {
             Some(bracket) => bracket + 1,
-            None => authority.find(':').unwrap_or(authority.len()),
+            None => memchr::memchr(b':', authority.as_bytes()).unwrap_or(authority.len()),
         };
         let port = match &authority[host_bytes..] {
             "" => default_port(is_https),

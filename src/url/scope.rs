@@ -8,7 +8,6 @@
 //! Patterns run in time linear in the URL. Source of the refused ports: Fetch standard, section
 //! 2.9, "bad port".
 
-use super::look::{self, Look};
 use super::{Limits, Url, UrlRef, canon, domain};
 use crate::map::{Map, Set};
 use regex::bytes::{RegexSet, RegexSetBuilder};
@@ -301,11 +300,8 @@ impl Scope {
     fn check_traps(&self, url: UrlRef<'_>) -> Result<(), Rejection> {
         let set = &self.settings;
         let segments_free = set.path_depth_max.min(set.segment_repeats_max);
-        let target = url.target().as_bytes();
-        if let Some(look) = Look::at(target)
-            && !look::Places(look.special).any(|at| target[at] == b'?')
-            && look.slash.count_ones() as usize <= segments_free
-        {
+        // There are no more segments than slashes.
+        if url.shape().is_path_within(segments_free) {
             return Ok(());
         }
         let path = url.path().as_bytes();

@@ -2,12 +2,14 @@
 //!
 //! Laws: what comes out is canonical (read again, it is itself) and within the limit; base and
 //! parts are those of a fetchable URL; the standard's own answer agrees, but for user, password
-//! and fragment; the key of a key is that key.
+//! and fragment; the key of a key is that key; what a URL brings along from its page changes
+//! nothing of its key and scope.
 
 use super::Target;
 use encoding_rs::UTF_8;
 use sted::url::canon::{Joiner, whatwg};
 use sted::url::key::{KeyRules, Settings};
+use sted::url::scope::{self, Scope};
 use sted::url::{Batch, Limits, Url, UrlRef};
 
 pub const TARGET: Target = Target {
@@ -83,10 +85,13 @@ fn assert_canonical(url: UrlRef<'_>) {
         merge_schemes: true,
         ..Settings::default()
     };
+    let scope = Scope::new(scope::Settings::default(), &[]).expect("sane");
+    assert_eq!(scope.check(url, 0), scope.check(read, 0), "{text}");
     for settings in [Settings::default(), everything] {
         let rules = KeyRules::new(settings);
         let (mut first, mut second) = (Vec::new(), Vec::new());
         let key = rules.key(url, &mut first);
+        assert_eq!(key, rules.key(read, &mut second), "the key of {text}");
         let key = UrlRef::from_canonical(key).expect("a key has the shape of a URL");
         assert_eq!(rules.key(key, &mut second), key.as_str().as_bytes(), "the key of {text}");
     }

@@ -6,7 +6,7 @@ use super::*;
 
 fn text(line: &Line<'_>) -> String {
     let mut out = Vec::new();
-    line.push(&mut out);
+    line.push(&mut out, &mut Clock::default());
     String::from_utf8(out).expect("lines are UTF-8")
 }
 
