@@ -9,6 +9,7 @@ use super::conn::Phase;
 use super::contract::{Action, Job, StopReason};
 use super::settings::{Limits, Settings};
 use crate::http::pipeline::Close;
+use crate::stats as meter;
 use crate::time::{Instant, Now};
 use std::time::Duration;
 
@@ -178,9 +179,12 @@ impl Engine {
     /// trouble is the one that is told.
     fn finish_store(&mut self) {
         self.write_trace();
+        // On this thread: nothing is fetched any more, so that nothing has to wait.
+        let stage = self.meter.enter(meter::Stage::Store, 0);
         if let Err(error) = self.store.finish(self.disk.as_mut()) {
             self.trouble.get_or_insert(error.into());
         }
+        self.meter.back(stage);
     }
 
     /// Whether the archive may have its next job.
