@@ -6,7 +6,7 @@
 use super::Engine;
 use super::checkpoint::Checkpoints;
 use super::conn::Phase;
-use super::contract::{Action, Job, StopReason};
+use super::contract::{Action, Job, StopReason, StoreJob};
 use super::settings::{Limits, Settings};
 use crate::http::pipeline::Close;
 use crate::stats as meter;
@@ -28,8 +28,10 @@ enum Stage {
     Crawling,
     /// Open replies may finish until then.
     Stopping(StopReason, Instant),
-    /// The archive is being closed.
+    /// Checkpoints and jobs of the archive that are under way end first.
     Closing(StopReason),
+    /// The archive's last job is under way.
+    Settling(StopReason),
     /// The last checkpoint is being made.
     Saving(StopReason),
     Finished(StopReason),
@@ -47,7 +49,7 @@ impl Ending {
         match self.stage {
             Stage::Crawling => self.time_up,
             Stage::Stopping(_, until) => Some(until),
-            Stage::Closing(_) | Stage::Saving(_) | Stage::Finished(_) => None,
+            _ => None,
         }
     }
 
@@ -60,6 +62,7 @@ impl Ending {
             Stage::Crawling => None,
             Stage::Stopping(reason, _)
             | Stage::Closing(reason)
+            | Stage::Settling(reason)
             | Stage::Saving(reason)
             | Stage::Finished(reason) => Some(reason),
         }
@@ -67,7 +70,7 @@ impl Ending {
 
     /// Whether nothing is fetched any more.
     pub(super) fn is_closing(&self) -> bool {
-        matches!(self.stage, Stage::Closing(_) | Stage::Saving(_) | Stage::Finished(_))
+        !matches!(self.stage, Stage::Crawling | Stage::Stopping(..))
     }
 
     /// Whether it ends because there is nothing left to fetch.
@@ -147,7 +150,11 @@ impl Engine {
             }
             // A checkpoint that was under way ends first: the last one is of the very end.
             Stage::Closing(reason) if !self.syncing && self.rests_or_fails() => {
-                self.finish_store();
+                self.ending.stage = Stage::Settling(reason);
+                self.close_store();
+                self.end_if_done();
+            }
+            Stage::Settling(reason) if !self.syncing => {
                 self.ending.stage = Stage::Saving(reason);
                 if self.trouble.is_none() && self.checkpoints.is_some() {
                     self.want_checkpoint();
@@ -175,16 +182,25 @@ impl Engine {
         rests || self.trouble.is_some()
     }
 
-    /// Closes the archive, after trouble as well: what can still be made durable is. The first
-    /// trouble is the one that is told.
-    fn finish_store(&mut self) {
+    /// Hands out the archive's last job, after trouble as well: what can still be made durable is.
+    /// The first trouble is the one that is told.
+    fn close_store(&mut self) {
         self.write_trace();
-        // On this thread: nothing is fetched any more, so that nothing has to wait.
         let stage = self.meter.enter(meter::Stage::Store, 0);
-        if let Err(error) = self.store.finish(self.disk.as_mut()) {
-            self.trouble.get_or_insert(error.into());
+        match self.store.close(self.now.at, self.disk.as_mut()) {
+            Ok(job) => self.start_sync(job),
+            Err(error) => {
+                self.trouble.get_or_insert(error.into());
+            }
         }
         self.meter.back(stage);
+    }
+
+    fn start_sync(&mut self, job: Option<StoreJob>) {
+        if let Some(job) = job {
+            self.syncing = true;
+            self.actions.push_back(Action::Work(Job::Store(job)));
+        }
     }
 
     /// Whether the archive may have its next job.
@@ -214,11 +230,7 @@ impl Engine {
             return;
         }
         match self.store.sync_job(self.now.at, self.disk.as_mut()) {
-            Ok(Some(job)) => {
-                self.syncing = true;
-                self.actions.push_back(Action::Work(Job::Store(job)));
-            }
-            Ok(None) => {}
+            Ok(job) => self.start_sync(job),
             Err(error) => self.meet(error),
         }
     }

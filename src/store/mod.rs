@@ -290,20 +290,14 @@ impl Store {
         Ok(())
     }
 
-    /// Ends the archive: flushes, syncs, sorts the last index and gives all files their final
-    /// names. Slow. No job may be under way. After an error it can be called again.
-    pub fn finish(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+    /// Ends the archive: flushes, and hands out the job that syncs, sorts the last index and gives
+    /// all files their final names; `None` if that is done. No other job may be under way. After an
+    /// error, here or in the answer, it can be called again.
+    pub fn close(&mut self, at: Instant, disk: &mut dyn Disk) -> Result<Option<StoreJob>, Error> {
         assert!(self.outstanding.is_none(), "the last job's answer comes before the end");
         self.flush(disk)?;
         self.retire();
-        self.tickets += 1;
-        self.job(disk)?.run().result?;
-        self.full.clear();
-        self.dirty = false;
-        self.totals.committed = self.totals.captures;
-        self.totals.log_synced = self.totals.log_lines;
-        self.totals.syncs += 1;
-        Ok(())
+        self.sync_job(at, disk)
     }
 
     /// Counters of this run.

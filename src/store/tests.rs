@@ -34,6 +34,14 @@ fn open(settings: &Settings, disk: &mut Memory) -> Store {
     Store::open(settings.clone(), identity(), 1, disk, START).expect("an archive")
 }
 
+/// Closes the archive and does its last job, if there is one.
+fn finish(store: &mut Store, disk: &mut Memory) -> Result<(), Error> {
+    match store.close(Instant::ZERO, disk)? {
+        Some(job) => store.synced(job.run()),
+        None => Ok(()),
+    }
+}
+
 /// A response of a head and a body that is its own payload.
 fn capture<'a>(url: &'a str, response: &'a [u8], head_bytes: usize) -> Capture<'a> {
     Capture {
@@ -167,7 +175,7 @@ fn a_file_to_the_byte() {
     let (settings, mut disk) = (plain(), Memory::default());
     let mut store = open(&settings, &mut disk);
     let receipt = keep(&mut store, &mut disk, "http://example.com/", "hello");
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     let written = disk.bytes("warc/sted-20261120093849-00000.warc");
     let expected = include_str!("tests/golden.warc").replace('\n', "\r\n");
     assert_eq!(String::from_utf8(written.clone()).expect("text"), expected);
@@ -205,7 +213,7 @@ fn many_files_hold_all_that_was_kept() {
                 sync(&mut store, &mut disk);
             }
         }
-        store.finish(&mut disk).expect("room");
+        finish(&mut store, &mut disk).expect("room");
         assert_eq!(judge(&disk), urls, "all of them, in order of capture");
         let totals = store.totals();
         assert_eq!((totals.captures, totals.committed), (300, 300));
@@ -227,7 +235,7 @@ fn a_full_index_ends_the_file() {
     for number in 0..20 {
         keep(&mut store, &mut disk, &format!("http://example.com/{number}"), &number.to_string());
     }
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     assert_eq!(judge(&disk).len(), 20);
     assert_eq!(store.totals().files, 4, "five lines of a good 200 bytes a file");
 }
@@ -252,7 +260,7 @@ fn what_is_packed_is_only_wrapped() {
         let receipt = store.keep(&capture, &mut disk).expect("room").expect("wanted");
         assert_eq!(receipt.length > bytes as u64, wrapped, "{why}");
     }
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     assert_eq!(judge(&disk).len(), cases.len());
 }
 
@@ -268,7 +276,7 @@ fn chunks_are_kept_and_not_digested() {
     store.keep(&chunked, &mut disk).expect("room");
     let whole = keep(&mut store, &mut disk, "http://example.com/whole", "hello");
     assert!(whole.revisit, "the same payload, framed differently");
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     let records = records(&disk.bytes("warc/sted-20261120093849-00000.warc"));
     let stored = &records[2].1;
     assert!(memchr::memmem::find(stored, &response).is_some(), "verbatim");
@@ -302,7 +310,7 @@ fn repeats_are_stored_as_references() {
     kept(&mut store, &mut disk);
     let cut_again = kept(&mut store, &mut disk).expect("wanted");
     assert!(!cut_again.revisit, "what was cut stands for nothing");
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     assert_eq!(judge(&disk).len(), 6);
     let records = records(&disk.bytes("warc/sted-20261120093849-00000.warc"));
     let (original, revisit) = (&records[2].1, &records[4].1);
@@ -333,7 +341,7 @@ fn facts_of_the_connection() {
     store.keep(&secret, &mut disk).expect("room");
     secret.tls = Some(Tls { verified: true, ..tls });
     store.keep(&secret, &mut disk).expect("room");
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     let records = records(&disk.bytes("warc/sted-20261120093849-00000.warc"));
     let text = String::from_utf8_lossy(&records[2].1);
     assert!(text.contains("WARC-Protocol: http/1.0\r\nWARC-Protocol: tls/1.3\r\n"), "{text}");
@@ -359,7 +367,7 @@ fn hostile_values_stay_in_their_place() {
     capture.url = &url;
     capture.payload = b"";
     store.keep(&capture, &mut disk).expect("room");
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     let records = records(&disk.bytes("warc/sted-20261120093849-00000.warc"));
     assert_eq!(records.len(), 5);
     let types: Vec<String> = records.iter().map(|(_, r)| value(r, "WARC-Type")).collect();
@@ -380,11 +388,11 @@ fn what_the_settings_do_not_want_is_not_kept() {
     robots.robots = false;
     assert_eq!(store.keep(&robots, &mut disk).expect("room"), None);
     store.note(&log::Line { url: "http://a/", ..log::Line::default() }, &mut disk).expect("room");
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     assert_eq!(disk.names(), ["crawl.log"], "the log is kept without an archive");
     let mut store = open(&Settings { log: false, ..plain() }, &mut disk);
     store.note(&log::Line::default(), &mut disk).expect("room");
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     assert_eq!(store.totals().log_lines, 0);
     let wrong = [
         (Settings { gzip_level: 13, ..plain() }, "gzip_level"),
@@ -439,7 +447,7 @@ fn the_same_calls_give_the_same_bytes() {
         for number in 0..10 {
             keep(&mut store, &mut disk, "http://example.com/", &number.to_string());
         }
-        store.finish(&mut disk).expect("room");
+        finish(&mut store, &mut disk).expect("room");
         disk.bytes("warc/sted-20261120093849-00000.warc.gz")
     };
     assert_eq!(bytes(1), bytes(1));

@@ -47,7 +47,7 @@ fn a_full_disk_loses_nothing_that_was_kept() {
             lines_follow_records(&disk);
         }
         disk.limit(None, false);
-        store.finish(&mut disk).expect("room again");
+        finish(&mut store, &mut disk).expect("room again");
         let (urls, numbers): (Vec<String>, Vec<u64>) = kept.into_iter().unzip();
         assert_eq!(judge(&disk), urls, "seed {seed}");
         assert_eq!(warc_bytes(&disk), store.totals().warc_bytes, "seed {seed}");
@@ -100,7 +100,7 @@ fn a_large_response_is_kept_whole_or_not_at_all() {
             lines_follow_records(&disk);
         }
         disk.limit(None, false);
-        store.finish(&mut disk).expect("room again");
+        finish(&mut store, &mut disk).expect("room again");
         assert_eq!(judge(&disk), kept, "seed {seed}");
         assert_eq!(warc_bytes(&disk), store.totals().warc_bytes, "seed {seed}");
     }
@@ -153,7 +153,7 @@ fn power_may_go_at_any_time() {
             disk.lose_power(|bytes| die.word() % (bytes + 1));
         }
         let mut store = open(&settings, &mut disk);
-        store.finish(&mut disk).expect("room");
+        finish(&mut store, &mut disk).expect("room");
         let urls = judge(&disk);
         let lost: Vec<&String> = committed.iter().filter(|url| !urls.contains(url)).collect();
         assert!(lost.is_empty(), "seed {seed}: {lost:?}");
@@ -184,7 +184,7 @@ fn records_that_did_not_reach_the_disk_are_cut() {
         disk.truncate(&name, (bytes - zeros) as u64).expect("there");
         disk.append(&name, &vec![0; zeros]).expect("room");
         let mut store = open(&plain(), &mut disk);
-        store.finish(&mut disk).expect("room");
+        finish(&mut store, &mut disk).expect("room");
         assert_eq!(judge(&disk), urls[..expected], "{zeros} zeros at level {gzip_level}");
     }
 }
@@ -207,7 +207,7 @@ fn a_job_settles_what_it_took_along() {
         }
     }
     sync(&mut store, &mut disk);
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     assert_eq!(judge(&disk), urls);
     assert_eq!(store.totals().files, 15);
 }
@@ -225,7 +225,7 @@ fn files_that_are_there_are_not_written_over() {
     let mut store = open(&plain(), &mut disk);
     let receipt = keep(&mut store, &mut disk, "http://a/", "x");
     assert_eq!(&*receipt.file, "sted-20261120093849-00001.warc", "numbering goes on");
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     assert_eq!(disk.bytes("warc/notes.txt"), b"mine");
 }
 

@@ -91,7 +91,7 @@ fn a_damaged_record_is_not_read_back() {
     let settings = Settings::default();
     let mut store = open(&settings, &mut disk);
     let receipt = keep(&mut store, &mut disk, "http://example.com/", "hello");
-    store.finish(&mut disk).expect("room");
+    finish(&mut store, &mut disk).expect("room");
     let mut found = None;
     let moment = Position::default();
     store.since(moment, &mut disk, &mut |_, kept| found = Some(kept)).expect("readable");
