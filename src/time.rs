@@ -9,6 +9,7 @@
 //! have grown; the nearest one is O(1).
 
 use std::fmt;
+use std::fmt::Write as _;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
@@ -136,8 +137,16 @@ impl Civil {
 
     /// `2026-11-20T09:38:49Z`, the form of WARC-Date.
     pub fn to_seconds(self) -> String {
+        let mut text = String::new();
+        self.put_seconds(&mut text);
+        text
+    }
+
+    /// Appends the same.
+    pub fn put_seconds(self, out: &mut String) {
         let Self { year, month, day, hour, minute, second, .. } = self;
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+            .expect("a string takes all");
     }
 
     /// `2026-11-20T09:38:49.123Z`, the form of the crawl log.
@@ -149,8 +158,16 @@ impl Civil {
 
     /// `20261120093849`, the form of the index and of file names.
     pub fn to_digits(self) -> String {
+        let mut text = String::new();
+        self.put_digits(&mut text);
+        text
+    }
+
+    /// Appends the same.
+    pub fn put_digits(self, out: &mut String) {
         let Self { year, month, day, hour, minute, second, .. } = self;
-        format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+        write!(out, "{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+            .expect("a string takes all");
     }
 }
 

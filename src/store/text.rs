@@ -99,13 +99,13 @@ impl Default for Stamps {
 }
 
 impl Stamps {
-    /// `2026-11-20T09:38:49Z`, as in WARC-Date. Allocates when the second changes.
+    /// `2026-11-20T09:38:49Z`, as in WARC-Date.
     pub(super) fn iso(&mut self, time: UnixTime) -> &str {
         self.turn_to(time);
         &self.iso
     }
 
-    /// `20261120093849`, as in the index and in file names. Allocates when the second changes.
+    /// `20261120093849`, as in the index and in file names.
     pub(super) fn digits(&mut self, time: UnixTime) -> &str {
         self.turn_to(time);
         &self.digits
@@ -115,7 +115,11 @@ impl Stamps {
         let second = time.as_micros() / 1_000_000;
         if second != self.second {
             let civil = time.civil();
-            (self.second, self.iso, self.digits) = (second, civil.to_seconds(), civil.to_digits());
+            self.second = second;
+            self.iso.clear();
+            civil.put_seconds(&mut self.iso);
+            self.digits.clear();
+            civil.put_digits(&mut self.digits);
         }
     }
 }
