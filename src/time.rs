@@ -105,8 +105,6 @@ pub struct Civil {
     pub minute: u32,
     /// 0 to 59; leap seconds don't exist in Unix time.
     pub second: u32,
-    /// 0 to 999,999.
-    pub micros: u32,
 }
 
 impl Civil {
@@ -131,7 +129,6 @@ impl Civil {
             hour: narrow(seconds / 3_600 % 24),
             minute: narrow(seconds / 60 % 60),
             second: narrow(seconds % 60),
-            micros: narrow(time.0 % 1_000_000),
         }
     }
 
@@ -147,13 +144,6 @@ impl Civil {
         let Self { year, month, day, hour, minute, second, .. } = self;
         write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
             .expect("a string takes all");
-    }
-
-    /// `2026-11-20T09:38:49.123Z`, the form of the crawl log.
-    pub fn to_millis(self) -> String {
-        let Self { year, month, day, hour, minute, second, micros } = self;
-        let ms = micros / 1_000;
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
     }
 
     /// `20261120093849`, the form of the index and of file names.
@@ -346,17 +336,17 @@ mod tests {
     #[test]
     fn civil_dates_of_known_instants() {
         let cases = [
-            (0, "1970-01-01T00:00:00.000Z"),
-            (951_827_696, "2000-02-29T12:34:56.000Z"),
-            (1_709_251_199, "2024-02-29T23:59:59.000Z"),
-            (1_709_251_200, "2024-03-01T00:00:00.000Z"),
-            (1_767_225_599, "2025-12-31T23:59:59.000Z"),
-            (1_795_167_529, "2026-11-20T09:38:49.000Z"),
-            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
+            (0, "1970-01-01T00:00:00Z"),
+            (951_827_696, "2000-02-29T12:34:56Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (1_767_225_599, "2025-12-31T23:59:59Z"),
+            (1_795_167_529, "2026-11-20T09:38:49Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
         ];
         for (seconds, expected) in cases {
             let time = UnixTime::from_micros(seconds * 1_000_000);
-            assert_eq!(time.civil().to_millis(), expected, "{seconds}");
+            assert_eq!(time.civil().to_seconds(), expected, "{seconds}");
         }
     }
 

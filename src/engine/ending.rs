@@ -49,7 +49,7 @@ impl Ending {
         match self.stage {
             Stage::Crawling => self.time_up,
             Stage::Stopping(_, until) => Some(until),
-            _ => None,
+            Stage::Closing(_) | Stage::Settling(_) | Stage::Saving(_) | Stage::Finished(_) => None,
         }
     }
 

@@ -98,10 +98,7 @@ pub(super) struct Clock {
 impl Line<'_> {
     /// Appends the line, its end included.
     pub(super) fn push(&self, out: &mut Vec<u8>, clock: &mut Clock) {
-        out.extend_from_slice(clock.written.iso(self.time).trim_end_matches('Z').as_bytes());
-        out.push(b'.');
-        push_millis(out, self.time);
-        out.push(b'Z');
+        push_date(out, self.time, &mut clock.written);
         match u64::try_from(self.status) {
             Ok(status) => {
                 out.push(b' ');
@@ -350,6 +347,14 @@ fn days_of(year: u64, month: u64, day: u64) -> u64 {
 }
 
 /// Appends the millisecond within the second.
+/// `2026-11-20T09:38:49.123Z`.
+fn push_date(out: &mut Vec<u8>, time: UnixTime, stamps: &mut Stamps) {
+    out.extend_from_slice(stamps.iso(time).trim_end_matches('Z').as_bytes());
+    out.push(b'.');
+    push_millis(out, time);
+    out.push(b'Z');
+}
+
 fn push_millis(out: &mut Vec<u8>, time: UnixTime) {
     push_number(out, time.as_micros() / 1_000 % 1_000, 3, b'0');
 }
