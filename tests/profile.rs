@@ -10,6 +10,7 @@ directory = "DIR/profile"
 connections = [1, 4]
 step_time = "1s"
 warm_up = "200ms"
+repeats = 2
 [politeness]
 burst = "server"
 delay = "0s"
@@ -47,8 +48,8 @@ fn a_profile_of_the_lab_says_what_a_page_takes() {
     let folder = tempfile::tempdir().expect("a folder");
     let done = run(folder.path(), "");
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
-    assert!(done.err.contains("step 2 of 2: 4 connections"), "{}", done.err);
-    assert!(done.out.contains("connections") && done.out.contains("Throughput"), "{}", done.out);
+    assert!(done.err.contains("step 4 of 4: 4 connections"), "{}", done.err);
+    assert!(done.out.contains("connections") && done.out.contains("the median of its repeats"), "{}", done.out);
     let results = folder.path().join("profile");
     let figures = ["throughput.svg", "core.svg", "stages.svg", "lag.svg"];
     for file in figures.into_iter().chain(["report.html", "conf.toml"]) {
@@ -56,11 +57,13 @@ fn a_profile_of_the_lab_says_what_a_page_takes() {
     }
     let csv = fs::read_to_string(results.join("steps.csv")).expect("written");
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
-    let [head, one, four] = &lines[..] else { panic!("{csv}") };
+    let [head, one, four, _, again] = &lines[..] else { panic!("{csv}") };
     let value = |row: &[&str], name: &str| -> f64 {
         let column = head.iter().position(|head| *head == name).expect(name);
         row[column].parse().expect("a number")
     };
+    assert_eq!((value(four, "repeat"), value(again, "repeat")), (1.0, 2.0));
+    assert_eq!((value(four, "connections"), value(again, "connections")), (4.0, 4.0));
     assert!(value(four, "pages") > 1.5 * value(one, "pages"), "{csv}");
     for stage in ["receive", "send", "tls", "http", "links", "url", "seen", "schedule", "store"] {
         assert!(value(four, &format!("{stage}_cpu_ns")) > 0.0, "{stage}: {csv}");

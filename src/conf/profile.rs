@@ -16,6 +16,8 @@ pub struct Profile {
     pub step_pages: Option<u64>,
     /// Time before that, not measured.
     pub warm_up: Duration,
+    /// How often all steps are taken: what is told is the median.
+    pub repeats: u32,
 }
 
 impl Default for Profile {
@@ -26,6 +28,7 @@ impl Default for Profile {
             step_time: Duration::from_secs(5),
             step_pages: None,
             warm_up: Duration::from_secs(1),
+            repeats: 1,
         }
     }
 }

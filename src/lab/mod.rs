@@ -148,7 +148,9 @@ pub struct Totals {
 pub enum Error {
     /// A file could not be written.
     File(PathBuf, io::Error),
-    /// No sockets, ports, descriptors: what was tried, and what the system said.
+    /// So many addresses take a descriptor each, which is more than there are.
+    Descriptors(usize),
+    /// No sockets, no ports: what was tried, and what the system said.
     Socket(&'static str, io::Error),
     /// Certificates could not be made.
     Certificate(String),
@@ -158,6 +160,12 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path, source) => write!(f, "cannot write {}: {source}", path.display()),
+            Self::Descriptors(addresses) => write!(
+                f,
+                "cannot bind the hosts' addresses: each of the {addresses} takes a descriptor, \
+                 which is more than the system allows; lower web.hosts, or raise the limit \
+                 (ulimit -n)"
+            ),
             Self::Socket(what, source) => write!(f, "cannot {what}: {source}"),
             Self::Certificate(what) => write!(f, "cannot make certificates: {what}"),
         }
@@ -168,7 +176,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::File(_, source) | Self::Socket(_, source) => Some(source),
-            Self::Certificate(_) => None,
+            Self::Certificate(_) | Self::Descriptors(_) => None,
         }
     }
 }

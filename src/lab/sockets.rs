@@ -47,18 +47,22 @@ pub(super) struct Full {
 
 /// Binds everything.
 pub(super) fn open(settings: &Settings, web: &Web) -> Result<Sockets, Error> {
-    let plain = addresses(web, false);
-    let (http_port, plain) = probe(settings.http_port, 0, "bind the hosts' addresses", |port| {
+    let (plain, over_tls) = (addresses(web, false), addresses(web, true));
+    let hosts = "bind the hosts' addresses";
+    let few = |error: Error| match error {
+        Error::Socket(_, source) if source.raw_os_error() == Some(libc::EMFILE) => {
+            Error::Descriptors(plain.len() + over_tls.len())
+        }
+        error => error,
+    };
+    let bound = probe(settings.http_port, 0, hosts, |port| {
         let bound = bind_all(&plain, port, false)?;
         let full = fill_all(web, port)?;
         Ok((bound, full))
-    })?;
-    let (mut listeners, full) = plain;
-    let over_tls = addresses(web, true);
-    let (https_port, over_tls) =
-        probe(settings.https_port, 4_000, "bind the hosts' addresses", |port| {
-            bind_all(&over_tls, port, true)
-        })?;
+    });
+    let (http_port, (mut listeners, full)) = bound.map_err(few)?;
+    let bound = probe(settings.https_port, 4_000, hosts, |port| bind_all(&over_tls, port, true));
+    let (https_port, over_tls) = bound.map_err(few)?;
     listeners.extend(over_tls);
     let (dns_port, (udp, tcp)) = probe(settings.dns_port, 8_000, "bind the name server", |port| {
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, port));

@@ -42,7 +42,13 @@ fn throughput(steps: &[Step], verdict: &Verdict) -> Chart {
     chart.subtitle =
         "Higher is better; the knee is where it has come to 95% of its most".to_owned();
     let points = steps.iter().map(|step| (step.connections as f64, step.rate()));
-    chart.series = vec![Series::marked("pages a second", points.collect())];
+    let spread = steps.iter().map(|step| {
+        let (least, most) = step.spread?;
+        Some((step.connections as f64, least, most))
+    });
+    let mut series = Series::marked("pages a second", points.collect());
+    series.band = spread.collect();
+    chart.series = vec![series];
     let knee = &steps[verdict.knee];
     chart.marks.push(Mark::x(knee.connections as f64, "knee"));
     if let Some(full) = verdict.full.filter(|full| *full != verdict.knee) {

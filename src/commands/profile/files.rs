@@ -25,6 +25,16 @@ impl fmt::Display for Error {
     }
 }
 
+/// What there is to tell.
+pub(super) struct Results<'a> {
+    /// Each step that was taken.
+    pub(super) all: &'a [Step],
+    /// Their medians by the number of connections.
+    pub(super) steps: &'a [Step],
+    /// What they come to.
+    pub(super) verdict: &'a Verdict,
+}
+
 /// Writes everything into `directory`. `path` names the configuration in the report.
 ///
 /// # Errors
@@ -33,17 +43,17 @@ pub(super) fn write(
     directory: &Path,
     conf: &Conf,
     path: &Path,
-    steps: &[Step],
-    verdict: &Verdict,
+    results: &Results<'_>,
     has_flame: bool,
 ) -> Result<(), Error> {
+    let Results { all, steps, verdict } = results;
     let put = |name: &str, text: &str| {
         let path = directory.join(name);
         fs::write(&path, text).map_err(|source| Error { path, source })
     };
     let drawn = figures::all(steps, verdict);
     put("conf.toml", &conf.render())?;
-    put("steps.csv", &show::whole(steps).csv())?;
+    put("steps.csv", &show::whole(all).csv())?;
     for drawn in &drawn {
         put(&format!("{}.svg", drawn.file), &drawn.svg())?;
     }

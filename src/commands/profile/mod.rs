@@ -18,6 +18,7 @@ use super::lab::Lab;
 use super::{Exit, Failure, crawl, load};
 use crate::conf::{self, Conf, Events, Profile};
 use crate::os;
+use files::Results;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -53,13 +54,20 @@ pub fn run(path: &Path, flame: bool) -> Result<Exit, Failure> {
         flame::check(directory)?;
     }
     let sweep = Sweep::new(&conf, &profile)?;
-    let steps = sweep.steps()?;
+    let all = sweep.steps()?;
+    let steps = step::medians(&all, &profile.connections);
     let verdict = Verdict::of(&steps);
     let at = steps[verdict.full.unwrap_or(verdict.knee)].connections;
     let flame = flame.then(|| sweep.flame(at)).transpose();
     let drawn = flame.as_ref().is_ok_and(Option::is_some);
-    files::write(directory, &conf, path, &steps, &verdict, drawn)
-        .map_err(|error| Failure::new(Exit::Disk, error))?;
+    files::write(
+        directory,
+        &conf,
+        path,
+        &Results { all: &all, steps: &steps, verdict: &verdict },
+        drawn,
+    )
+    .map_err(|error| Failure::new(Exit::Disk, error))?;
     // Who has closed stdout does not want to read it.
     let _ = io::stdout().write_all(show::text(&steps, &verdict, directory).as_bytes());
     if let Some(file) = flame? {
@@ -102,13 +110,21 @@ impl<'a> Sweep<'a> {
         Ok(Self { conf, profile, folder, _lab: lab })
     }
 
-    /// All steps, in order.
+    /// All steps, from the first to the last, and again as often as is wanted: what drifts
+    /// meanwhile takes from all alike.
     fn steps(&self) -> Result<Vec<Step>, Failure> {
-        let all = self.profile.connections.len();
-        let steps = self.profile.connections.iter().enumerate().map(|(number, &connections)| {
-            let step = self.step(connections, &format!("{connections:05}"))?;
+        let (connections, repeats) = (&self.profile.connections, self.profile.repeats);
+        let all = connections.len() * repeats as usize;
+        let steps =
+            (1..=repeats).flat_map(|repeat| connections.iter().map(move |of| (repeat, *of)));
+        let steps = steps.enumerate().map(|(number, (repeat, connections))| {
+            let folder = match repeats {
+                1 => format!("{connections:05}"),
+                _ => format!("{connections:05}-{repeat}"),
+            };
+            let step = self.step(connections, &folder)?;
             eprintln!("step {} of {all}: {}", number + 1, show::line(&step));
-            Ok(step)
+            Ok(Step { repeat, ..step })
         });
         steps.collect()
     }

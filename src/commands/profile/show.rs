@@ -32,9 +32,10 @@ pub(super) fn line(step: &Step) -> String {
     )
 }
 
-/// What matters most, a row a step.
+/// What matters most, a row a step; of repeats also how far they lie apart.
 pub(super) fn summary(steps: &[Step]) -> Table {
-    let header = vec![
+    let is_repeated = steps.iter().any(|step| step.spread.is_some());
+    let mut header = vec![
         Column::number("connections", ""),
         Column::number("pages/s", "").with_best(Best::Highest),
         Column::number("Mb/s", ""),
@@ -43,10 +44,15 @@ pub(super) fn summary(steps: &[Step]) -> Table {
         Column::number("idle", "%"),
         Column::number("CPU a page", "us").with_best(Best::Lowest),
         Column::number("lag at 99%", "ms"),
+        Column::number("new URLs a page", ""),
         Column::number("lost", ""),
     ];
+    if is_repeated {
+        header.push(Column::number("least", "pages/s"));
+        header.push(Column::number("most", "pages/s"));
+    }
     let rows = steps.iter().map(|step| {
-        vec![
+        let mut row = vec![
             Cell::number(step.connections as f64, 0),
             Cell::number(step.rate(), 0),
             Cell::number(step.megabits(), 1),
@@ -55,8 +61,13 @@ pub(super) fn summary(steps: &[Step]) -> Table {
             Cell::number((1.0 - step.busy()).max(0.0) * 100.0, 0),
             Cell::number(step.page_us(), 1),
             Cell::number(step.lag_us.quantile(0.99) as f64 / 1e3, 2),
+            Cell::number(step.found(), 2),
             Cell::number(step.lost as f64, 0),
-        ]
+        ];
+        if let Some((least, most)) = step.spread {
+            row.extend([Cell::number(least, 0), Cell::number(most, 0)]);
+        }
+        row
     });
     Table { caption: String::new(), header, rows: rows.collect() }
 }
@@ -92,9 +103,12 @@ pub(super) fn stages(step: &Step) -> Table {
 pub(super) fn whole(steps: &[Step]) -> Table {
     let names = [
         "connections",
+        "repeat",
         "seconds",
         "pages",
         "bytes",
+        "urls_new",
+        "opened",
         "lost",
         "timed_out",
         "user_us",
@@ -118,9 +132,12 @@ pub(super) fn whole(steps: &[Step]) -> Table {
         let usage = &step.usage;
         let mut row = vec![
             step.connections as f64,
+            f64::from(step.repeat),
             step.seconds(),
             step.pages as f64,
             step.bytes as f64,
+            step.urls_new as f64,
+            step.opened as f64,
             step.lost as f64,
             step.timed_out as f64,
             usage.looping.user_us as f64,

@@ -16,10 +16,18 @@ use std::time::Duration;
 pub(super) struct Step {
     /// Open connections allowed.
     pub(super) connections: usize,
+    /// The how many-th time this is, from 1.
+    pub(super) repeat: u32,
+    /// Pages a second of the slowest and the fastest repeat, in the one that stands for all.
+    pub(super) spread: Option<(f64, f64)>,
     /// Pages.
     pub(super) pages: u64,
     /// Bytes received, after TLS.
     pub(super) bytes: u64,
+    /// URLs found that were new to the crawl: they cost more than those known.
+    pub(super) urls_new: u64,
+    /// Connections asked for.
+    pub(super) opened: u64,
     /// Requests that came to no reply, and of them those that took too long.
     pub(super) lost: u64,
     pub(super) timed_out: u64,
@@ -67,10 +75,29 @@ impl Step {
         self.usage.of(stage).cpu_ns as f64 / 1e9 / self.seconds()
     }
 
+    /// URLs new to the crawl, a page.
+    pub(super) fn found(&self) -> f64 {
+        self.urls_new as f64 / self.pages.max(1) as f64
+    }
+
     /// CPU time of all threads, in microseconds a page.
     pub(super) fn page_us(&self) -> f64 {
         self.usage.cpu_us() as f64 / self.pages.max(1) as f64
     }
+}
+
+/// For each number of connections the repeat whose throughput is the median (of an even number the
+/// lower of the two).
+pub(super) fn medians(all: &[Step], connections: &[usize]) -> Vec<Step> {
+    let median = |connections: &usize| {
+        let of = all.iter().filter(|step| step.connections == *connections);
+        let mut repeats: Vec<&Step> = of.collect();
+        repeats.sort_by(|one, next| one.rate().total_cmp(&next.rate()));
+        let (first, last) = (repeats.first()?.rate(), repeats.last()?.rate());
+        let spread = (repeats.len() > 1).then_some((first, last));
+        Some(Step { spread, ..repeats[(repeats.len() - 1) / 2].clone() })
+    };
+    connections.iter().filter_map(median).collect()
 }
 
 /// What can be read of a crawl at a moment.
@@ -78,6 +105,8 @@ impl Step {
 struct Reading {
     pages: u64,
     bytes: u64,
+    urls_new: u64,
+    opened: u64,
     lost: u64,
     timed_out: u64,
     usage: Usage,
@@ -93,6 +122,8 @@ impl Reading {
         Self {
             pages: counts.pages,
             bytes: counts.received_bytes,
+            urls_new: counts.urls_new,
+            opened: counts.connections,
             lost: of(&|name| LOST.contains(&name) || is_timeout(name)),
             timed_out: of(&is_timeout),
             usage: view.usage.clone(),
@@ -103,8 +134,12 @@ impl Reading {
     fn since(&self, earlier: &Self, connections: usize, ran_dry: bool) -> Step {
         Step {
             connections,
+            repeat: 1,
+            spread: None,
             pages: self.pages - earlier.pages,
             bytes: self.bytes - earlier.bytes,
+            urls_new: self.urls_new - earlier.urls_new,
+            opened: self.opened - earlier.opened,
             lost: self.lost - earlier.lost,
             timed_out: self.timed_out - earlier.timed_out,
             usage: self.usage.since(&earlier.usage),

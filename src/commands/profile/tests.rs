@@ -1,16 +1,17 @@
 //! Verdicts on steps made by hand, and what is told of them.
 
-use super::step::Step;
+use super::step::{self, Step};
 use super::{figures, show};
 use crate::commands::profile::verdict::Verdict;
 use crate::os::Usage;
 use crate::os::signal::Cpu;
+use crate::report::html::Figure;
 use crate::stats::{Histogram, Stage};
 use std::time::Duration;
 
 /// A second in which so many pages came and so much of the core was busy, two thirds of it with
 /// links.
-fn step(connections: usize, pages: u64, busy: f64) -> Step {
+fn step_of(connections: usize, pages: u64, busy: f64) -> Step {
     let busy_us = (busy * 1e6) as u64;
     let mut usage = Usage {
         wall: Duration::from_secs(1),
@@ -28,7 +29,7 @@ fn step(connections: usize, pages: u64, busy: f64) -> Step {
 }
 
 fn steps(all: &[(usize, u64, f64)]) -> Vec<Step> {
-    all.iter().map(|&(connections, pages, busy)| step(connections, pages, busy)).collect()
+    all.iter().map(|&(connections, pages, busy)| step_of(connections, pages, busy)).collect()
 }
 
 #[test]
@@ -79,6 +80,50 @@ fn what_makes_numbers_unsure_is_said() {
     ] {
         assert!(words.contains(text), "{text:?} is not in {words:?}");
     }
+}
+
+#[test]
+fn steps_that_find_more_are_said_to() {
+    let mut all = steps(&[(1, 100, 0.3), (2, 400, 0.9), (4, 400, 1.0)]);
+    for (step, urls_new) in all.iter_mut().zip([2_000, 1_200, 1_400]) {
+        step.urls_new = urls_new;
+    }
+    assert!(unequal_of(&all).is_none(), "before the knee the crawl has just begun");
+    all[2].urls_new = 2_400;
+    assert!(unequal_of(&all).is_some_and(|text| text.contains("leads to 3.0 to 6.0 new URLs")));
+    let found: Vec<String> = show::summary(&all)
+        .csv()
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth_back(1).expect("a column").to_owned())
+        .collect();
+    assert_eq!(found, ["20", "3", "6"]);
+}
+
+fn unequal_of(steps: &[Step]) -> Option<String> {
+    let words = Verdict::of(steps).words;
+    words.into_iter().find(|text| text.contains("new URLs"))
+}
+
+#[test]
+fn a_step_is_the_median_of_its_repeats() {
+    let all = steps(&[(1, 90, 0.3), (2, 180, 0.9), (1, 110, 0.3), (2, 150, 1.0), (1, 100, 0.3)]);
+    let medians = step::medians(&all, &[1, 2]);
+    let told: Vec<_> = medians.iter().map(|step| (step.pages, step.spread)).collect();
+    assert_eq!(told, [(100, Some((90.0, 110.0))), (150, Some((150.0, 180.0)))]);
+    assert_eq!(step::medians(&all[..1], &[1])[0].spread, None, "one is no spread");
+    let verdict = Verdict::of(&medians);
+    let words = verdict.words.join(" ");
+    assert!(words.contains("up to 22% apart (with 1 connection)"), "{words}");
+    assert_eq!(
+        show::summary(&medians).csv().lines().nth(2).map(|row| row.ends_with("150,180")),
+        Some(true)
+    );
+    let figures = figures::all(&medians, &verdict);
+    let figures::Drawn { figure: Figure::Chart(chart), .. } = &figures[0] else {
+        panic!("a chart")
+    };
+    assert_eq!(chart.series[0].band, Some(vec![(1.0, 90.0, 110.0), (2.0, 150.0, 180.0)]));
 }
 
 /// What is drawn and written holds the numbers that were measured.

@@ -35,6 +35,8 @@ impl Verdict {
         words.extend(of_stages(&steps[full.unwrap_or(knee)]));
         words.extend(beyond(steps, knee));
         words.extend(of_lag(steps));
+        words.extend(unequal(&steps[knee..]));
+        words.extend(of_repeats(steps));
         words.extend(of_doubt(steps));
         Self { knee, full, words }
     }
@@ -110,6 +112,37 @@ fn beyond(steps: &[Step], knee: usize) -> Option<String> {
     } else {
         format!("Past the knee it stays: {} with {}.", percent(kept, 0), connections(last))
     })
+}
+
+/// Whether what the pages of some steps, one at least, led to differs by more than what a doubling
+/// of connections does to a crawl that has come beyond its start.
+fn unequal(steps: &[Step]) -> Option<String> {
+    let found = || steps.iter().map(Step::found);
+    let (least, most) = (found().fold(f64::MAX, f64::min), found().fold(0.0, f64::max));
+    (most > least.max(1.0) * UNEQUAL).then(|| {
+        format!(
+            "From there on a page leads to {} to {} new URLs, which cost more than known ones: \
+             what steps differ by is not the connections' alone.",
+            grouped(least, 1),
+            grouped(most, 1)
+        )
+    })
+}
+
+/// Steps that find so many times as much as others are unlike in what they do.
+const UNEQUAL: f64 = 1.3;
+
+/// How far repeats lie apart, at the worst.
+fn of_repeats(steps: &[Step]) -> Option<String> {
+    let apart = |step: &Step| step.spread.map(|(least, most)| most / least.max(1e-9) - 1.0);
+    let worst = steps
+        .iter()
+        .max_by(|one, next| apart(one).unwrap_or(0.0).total_cmp(&apart(next).unwrap_or(0.0)))?;
+    Some(format!(
+        "Each step is the median of its repeats, which lie up to {} apart (with {}).",
+        percent(apart(worst)?, 0),
+        connections(worst)
+    ))
 }
 
 fn of_lag(steps: &[Step]) -> Option<String> {

@@ -38,6 +38,7 @@ fn profile(profile: &mut Profile, walk: &mut Walk<'_>) {
     walk.time("step_time", &mut profile.step_time, SECOND..=HOUR);
     walk.count_or("step_pages", &mut profile.step_pages, "none", 1..=u64::MAX >> 1);
     walk.time("warm_up", &mut profile.warm_up, Duration::ZERO..=HOUR);
+    walk.count("repeats", &mut profile.repeats, 1..=1_000);
 }
 
 fn lab(lab: &mut Lab, walk: &mut Walk<'_>) {
