@@ -49,7 +49,11 @@ fn a_profile_of_the_lab_says_what_a_page_takes() {
     let done = run(folder.path(), "");
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
     assert!(done.err.contains("step 4 of 4: 4 connections"), "{}", done.err);
-    assert!(done.out.contains("connections") && done.out.contains("the median of its repeats"), "{}", done.out);
+    assert!(
+        done.out.contains("connections") && done.out.contains("the median of its repeats"),
+        "{}",
+        done.out
+    );
     let results = folder.path().join("profile");
     let figures = ["throughput.svg", "core.svg", "stages.svg", "lag.svg"];
     for file in figures.into_iter().chain(["report.html", "conf.toml"]) {

@@ -88,6 +88,8 @@ pub(super) struct Conn {
     pub(super) facts: ConnFacts,
     pub(super) turn: Turn,
     pub(super) pipeline: Pipeline,
+    /// What it took to stand: a round trip, over TLS more.
+    pub(super) round_trip: Duration,
     /// Requests it has carried in all.
     pub(super) requests: u64,
     /// Requests unanswered, in order.

@@ -326,7 +326,8 @@ impl Engine {
             "a connection comes to stand once"
         );
         record.phase = Phase::Active;
-        record.turn.connect_time = Some(now.at.since(record.turn.began));
+        record.round_trip = now.at.since(record.turn.began);
+        record.turn.connect_time = Some(record.round_trip);
         record.facts = facts;
         self.fill(conn.slot);
     }

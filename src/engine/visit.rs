@@ -15,6 +15,7 @@ use crate::stats::Stage;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 impl Engine {
     /// Begins visits as long as there are servers ready and slots free.
@@ -100,6 +101,7 @@ impl Engine {
             facts: ConnFacts::default(),
             turn: Turn::new(now, false),
             pipeline,
+            round_trip: Duration::MAX,
             requests: 0,
             flight: VecDeque::new(),
             reader,
@@ -131,12 +133,13 @@ impl Engine {
         true
     }
 
-    /// Writes as many requests as pipeline, burst and queue allow; ends the visit if there is
-    /// nothing to send and nothing to wait for.
+    /// Writes as many requests as pipeline, burst and queue allow, unless more of them can go
+    /// together a little later; ends the visit if there is nothing to send and nothing to wait for.
     pub(super) fn fill(&mut self, slot: u32) {
         let stage = self.meter.enter(Stage::Http, 0);
         let before = self.conns.look(slot).out.len();
-        while self.may_send(slot) {
+        let later = self.is_ahead(slot);
+        while !later && self.may_send(slot) {
             let id = self.conns.look(slot).server;
             let Some(item) = self.next_item(id) else { break };
             self.send(slot, item);
@@ -151,6 +154,14 @@ impl Engine {
             self.end_visit(slot);
         }
         self.meter.back(stage);
+    }
+
+    /// Whether the server has enough to do for as long as what is sent now would take to get there.
+    fn is_ahead(&self, slot: u32) -> bool {
+        let conn = self.conns.look(slot);
+        let pace = conn.turn.response_time / conn.turn.replies.max(1);
+        let learnt = &self.sites.look(conn.server).learnt;
+        conn.pipeline.is_ahead(learnt, &self.settings.pipeline, pace, conn.round_trip)
     }
 
     fn may_send(&self, slot: u32) -> bool {

@@ -23,6 +23,9 @@
 //! 6. A reply that does not come in time while others wait behind it bars pipelining too: a server
 //!    that lost count can't be told from a slow one.
 //! 7. A batch is for one write, and only GETs are in it: nothing here is unsafe to repeat.
+//! 8. A server that has enough to do until more gets there is sent the next ones together, when
+//!    half of the depth is free ([`Pipeline::is_ahead`]): a write and a packet for some, not for
+//!    each.
 //!
 //! Laws: each request sent is replied to or handed back, once; `in_flight` never passes `depth_max`
 //! and is at most one until the rule above is met.
@@ -33,6 +36,8 @@ mod swap;
 mod tests;
 
 pub use swap::{Signs, Swap, suspicious};
+
+use std::time::Duration;
 
 /// Settings of pipelining.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,6 +236,22 @@ impl Pipeline {
         let depth = if self.is_open { learnt.depth(settings) } else { 1 };
         let taken = self.limit.min(learnt.allowance(settings)).saturating_sub(self.sent);
         depth.saturating_sub(self.in_flight()).min(taken)
+    }
+
+    /// Whether what is under way keeps the server at work until requests that are sent later get
+    /// there: then these go together, in one write and one packet. `pace` is the mean time from one
+    /// reply to the next. Twice the round trip is kept, since neither is steady, and half the
+    /// depth.
+    pub fn is_ahead(
+        &self,
+        learnt: &Learnt,
+        settings: &Settings,
+        pace: Duration,
+        round_trip: Duration,
+    ) -> bool {
+        let in_flight = self.in_flight();
+        2 * in_flight > learnt.depth(settings)
+            && pace.saturating_mul(in_flight - 1) >= round_trip.saturating_mul(2)
     }
 
     /// So many requests were sent (written, or handed over to be written).

@@ -1,4 +1,4 @@
-//! The seven rules of pipelining, each by its table, and a model of moody servers.
+//! The eight rules of pipelining, each by its table, and a model of moody servers.
 
 use super::*;
 use std::collections::VecDeque;
@@ -367,6 +367,72 @@ fn crawl(server: &Server, random: &mut Random) -> (u32, u32, u32) {
     }
     assert!(ends[1..].iter().all(|&count| count == 1), "{server:?}: each request ends once");
     (answered, dropped, in_vain)
+}
+
+/// A server so far away that takes so long for each request, one after the other: what 400 requests
+/// take in all, and in how many writes they went. `waits`: rule 8 is kept.
+fn fetched_from_afar(round_trip_us: u64, work_us: u64, waits: bool) -> (u64, u32) {
+    let settings = Settings { requests_new: 1_000, ..Settings::default() };
+    let (mut learnt, mut replies) = (Learnt::default(), VecDeque::new());
+    let mut pipeline = Pipeline::new(&learnt);
+    let (mut now, mut idle_from, mut since, mut sum) = (round_trip_us, 0, round_trip_us, 0);
+    let (mut left, mut writes) = (400, 0);
+    loop {
+        let pace = Duration::from_micros(sum / u64::from(pipeline.replies().max(1)));
+        let round_trip = Duration::from_micros(round_trip_us);
+        let later = waits && pipeline.is_ahead(&learnt, &settings, pace, round_trip);
+        let sent = pipeline.room(&learnt, &settings).min(left);
+        if sent > 0 && !later {
+            writes += 1;
+            left -= sent;
+            pipeline.sent(sent);
+            for _ in 0..sent {
+                idle_from = idle_from.max(now + round_trip_us / 2) + work_us;
+                replies.push_back(idle_from + round_trip_us / 2);
+            }
+        }
+        let Some(at) = replies.pop_front() else { return (now, writes) };
+        now = at;
+        sum += now - since;
+        since = now;
+        pipeline.replied(&mut learnt, &settings, &FINE);
+    }
+}
+
+/// Law: who waits to send several at once is not later for it, near or far, quick or slow.
+#[test]
+fn rule_8_a_write_for_some_keeps_the_server_at_work() {
+    let mut saved = 0;
+    for round_trip_us in [20, 200, 1_000, 20_000, 100_000, 300_000] {
+        for work_us in [10, 100, 1_000, 5_000, 20_000, 50_000, 100_000, 1_000_000] {
+            let (at_once, writes) = fetched_from_afar(round_trip_us, work_us, false);
+            let (later, fewer) = fetched_from_afar(round_trip_us, work_us, true);
+            let case = format!("{round_trip_us} us away, {work_us} us each");
+            assert!(later <= at_once + at_once / 100, "{case}: {later} us instead of {at_once}");
+            assert!(fewer <= writes, "{case}: {fewer} writes instead of {writes}");
+            saved += u32::from(fewer * 3 < writes);
+        }
+    }
+    assert!(saved > 20, "where the work is what takes time: {saved}");
+}
+
+#[test]
+fn rule_8_has_something_to_wait_for() {
+    let (settings, far) = (Settings::default(), Duration::from_millis(10));
+    let mut learnt = fit();
+    learnt.depth = 8;
+    let cases = [
+        (5, Duration::from_millis(5), far, true, "four more take two round trips"),
+        (5, Duration::from_millis(4), far, false, "they don't"),
+        (4, Duration::from_secs(1), far, false, "half of the depth is free"),
+        (8, Duration::ZERO, far, false, "nothing is known of its pace"),
+        (8, Duration::from_secs(1), Duration::MAX, false, "nor of how far it is"),
+        (0, Duration::from_secs(1), Duration::ZERO, false, "nothing is under way"),
+    ];
+    for (open, pace, round_trip, is_ahead, why) in cases {
+        let pipeline = connection(&mut learnt.clone(), 0, open);
+        assert_eq!(pipeline.is_ahead(&learnt, &settings, pace, round_trip), is_ahead, "{why}");
+    }
 }
 
 #[test]
