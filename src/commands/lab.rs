@@ -6,6 +6,7 @@
 use super::{Exit, Failure};
 use crate::conf::Conf;
 use crate::dns::address::Block;
+use crate::os::signal;
 use crate::web::Ports;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -75,6 +76,11 @@ impl Lab {
             conf.job.seeds = seeds.filter_map(|seed| seed.as_str().map(str::to_owned)).collect();
         }
         Ok(())
+    }
+
+    /// CPU time that it has taken so far, in microseconds.
+    pub(super) fn cpu_us(&self) -> Option<u64> {
+        Some(signal::cpu_of_process_ns(self.child.id())? / 1_000)
     }
 
     /// The ports that its URLs name.

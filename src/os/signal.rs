@@ -102,6 +102,12 @@ pub fn cpu_of_ns<T>(thread: &std::thread::JoinHandle<T>) -> u64 {
     system::thread_clock(thread).map_or(0, system::clock_ns)
 }
 
+/// CPU time of another process with all its threads, in nanoseconds; `None` if there is none of
+/// this number, or it isn't ours to ask about. 0 once it has ended and waits to be noticed.
+pub fn cpu_of_process_ns(id: u32) -> Option<u64> {
+    system::process_clock(id.try_into().ok()?).map(system::clock_ns)
+}
+
 /// CPU time: of the process with all its threads, or of one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
@@ -242,6 +248,15 @@ mod system {
         time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
     }
 
+    /// The clock of a process's CPU time; `None` if there is no such process, or it isn't ours to
+    /// ask about.
+    pub(super) fn process_clock(id: libc::pid_t) -> Option<libc::clockid_t> {
+        let mut clock = 0;
+        // SAFETY: writes one `clockid_t`, which is ours; any id may be asked about.
+        let code = unsafe { libc::clock_getcpuclockid(id, &raw mut clock) };
+        (code == 0).then_some(clock)
+    }
+
     /// The clock of a thread's CPU time; `None` once it has ended.
     pub(super) fn thread_clock<T>(thread: &JoinHandle<T>) -> Option<libc::clockid_t> {
         if thread.is_finished() {
@@ -326,6 +341,10 @@ mod tests {
         }
         std::hint::black_box(state);
         assert!(tick() - tick_at >= 19_000_000, "CPU time took no longer than time");
+        let before = process_cpu().sum_us();
+        let itself = cpu_of_process_ns(std::process::id()).unwrap() / 1_000;
+        assert!(itself + 10_000 >= before, "{itself} us and {before} us");
+        assert_eq!(cpu_of_process_ns(1 << 28), None, "no process has this number");
         let (own, process) = (thread_cpu().since(own_at), process_cpu().since(process_at));
         assert!(own.sum_us() >= 19_000, "two clocks of one thread: {own:?}");
         assert!(process.sum_us() >= 10_000, "the process's holds the thread's");

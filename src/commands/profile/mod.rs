@@ -83,7 +83,7 @@ struct Sweep<'a> {
     profile: &'a Profile,
     folder: PathBuf,
     /// Serves until it is dropped.
-    _lab: Option<Lab>,
+    lab: Option<Lab>,
 }
 
 impl<'a> Sweep<'a> {
@@ -107,7 +107,7 @@ impl<'a> Sweep<'a> {
         if let Some(lab) = &lab {
             lab.adapt(&mut conf)?;
         }
-        Ok(Self { conf, profile, folder, _lab: lab })
+        Ok(Self { conf, profile, folder, lab })
     }
 
     /// All steps, from the first to the last, and again as often as is wanted: what drifts
@@ -130,7 +130,9 @@ impl<'a> Sweep<'a> {
     }
 
     fn step(&self, connections: usize, name: &str) -> Result<Step, Failure> {
-        step::run(with_connections(&self.conf, connections), self.profile, &self.folder.join(name))
+        let conf = with_connections(&self.conf, connections);
+        let lab_us = || self.lab.as_ref().and_then(Lab::cpu_us);
+        step::run(conf, self.profile, &self.folder.join(name), &lab_us)
     }
 
     /// One more step, which is sampled; returns the file of the graph.

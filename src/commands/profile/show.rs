@@ -47,6 +47,10 @@ pub(super) fn summary(steps: &[Step]) -> Table {
         Column::number("new URLs a page", ""),
         Column::number("lost", ""),
     ];
+    let has_lab = steps.iter().any(|step| step.lab_us.is_some());
+    if has_lab {
+        header.push(Column::number("lab", "%"));
+    }
     if is_repeated {
         header.push(Column::number("least", "pages/s"));
         header.push(Column::number("most", "pages/s"));
@@ -64,6 +68,9 @@ pub(super) fn summary(steps: &[Step]) -> Table {
             Cell::number(step.found(), 2),
             Cell::number(step.lost as f64, 0),
         ];
+        if has_lab {
+            row.push(step.lab().map_or(Cell::Missing, |share| Cell::number(share * 100.0, 0)));
+        }
         if let Some((least, most)) = step.spread {
             row.extend([Cell::number(least, 0), Cell::number(most, 0)]);
         }
@@ -115,6 +122,7 @@ pub(super) fn whole(steps: &[Step]) -> Table {
         "system_us",
         "jobs_us",
         "names_us",
+        "lab_us",
         "lag_p50_us",
         "lag_p99_us",
         "lag_max_us",
@@ -144,6 +152,7 @@ pub(super) fn whole(steps: &[Step]) -> Table {
             usage.looping.system_us as f64,
             usage.jobs_us as f64,
             usage.names_us as f64,
+            step.lab_us.map_or(f64::NAN, |us| us as f64),
             step.lag_us.quantile(0.5) as f64,
             step.lag_us.quantile(0.99) as f64,
             step.lag_us.max() as f64,

@@ -33,6 +33,8 @@ pub(super) struct Step {
     pub(super) timed_out: u64,
     /// CPU time.
     pub(super) usage: Usage,
+    /// That of the lab, if it was crawled, in microseconds.
+    pub(super) lab_us: Option<u64>,
     /// Loop lag in microseconds.
     pub(super) lag_us: Histogram,
     /// There was nothing left to fetch before the time was over.
@@ -75,6 +77,11 @@ impl Step {
         self.usage.of(stage).cpu_ns as f64 / 1e9 / self.seconds()
     }
 
+    /// Share of a core that the lab had.
+    pub(super) fn lab(&self) -> Option<f64> {
+        Some(self.lab_us? as f64 / 1e6 / self.seconds())
+    }
+
     /// URLs new to the crawl, a page.
     pub(super) fn found(&self) -> f64 {
         self.urls_new as f64 / self.pages.max(1) as f64
@@ -110,11 +117,12 @@ struct Reading {
     lost: u64,
     timed_out: u64,
     usage: Usage,
+    lab_us: Option<u64>,
     lag_us: Histogram,
 }
 
 impl Reading {
-    fn of(view: &View<'_>) -> Self {
+    fn of(view: &View<'_>, lab_us: Option<u64>) -> Self {
         let counts = view.engine.counts();
         let of = |is: &dyn Fn(&str) -> bool| {
             counts.outcomes.iter().filter(|(name, _)| is(name)).map(|(_, count)| *count).sum()
@@ -127,6 +135,7 @@ impl Reading {
             lost: of(&|name| LOST.contains(&name) || is_timeout(name)),
             timed_out: of(&is_timeout),
             usage: view.usage.clone(),
+            lab_us,
             lag_us: view.lag_us.clone(),
         }
     }
@@ -143,6 +152,7 @@ impl Reading {
             lost: self.lost - earlier.lost,
             timed_out: self.timed_out - earlier.timed_out,
             usage: self.usage.since(&earlier.usage),
+            lab_us: self.lab_us.zip(earlier.lab_us).map(|(now, then)| now.saturating_sub(then)),
             lag_us: self.lag_us.since(&earlier.lag_us),
             ran_dry,
         }
@@ -160,11 +170,16 @@ fn is_timeout(name: &str) -> bool {
 /// Looks at a step, at least.
 const LOOKS: u32 = 50;
 
-/// Crawls for one step into `directory`.
+/// Crawls for one step into `directory`. `lab_us` tells the lab's CPU time so far.
 ///
 /// # Errors
 /// The crawl could not begin, or was stopped, or there was nothing to be measured.
-pub(super) fn run(conf: Conf, profile: &Profile, directory: &Path) -> Result<Step, Failure> {
+pub(super) fn run(
+    conf: Conf,
+    profile: &Profile,
+    directory: &Path,
+    lab_us: &dyn Fn() -> Option<u64>,
+) -> Result<Step, Failure> {
     let disk = |error: &dyn std::fmt::Display| {
         Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
     };
@@ -183,7 +198,7 @@ pub(super) fn run(conf: Conf, profile: &Profile, directory: &Path) -> Result<Ste
     let (meter, now) = (Meter::new(signal::tick), world.now());
     let mut engine = Engine::new(settings, &seeds, Box::new(files), meter, now)
         .map_err(|error| Failure::new(Exit::Usage, error))?;
-    let mut watch = Watch::new(profile);
+    let mut watch = Watch::new(profile, lab_us);
     world.run(&mut engine, &mut |view| watch.looks(view)).map_err(|error| system(&error))?;
     if let Some(trouble) = engine.trouble() {
         return Err(disk(trouble));
@@ -200,14 +215,15 @@ pub(super) fn run(conf: Conf, profile: &Profile, directory: &Path) -> Result<Ste
 /// Waits for the end of the warm-up, and for the end of the step.
 struct Watch<'a> {
     profile: &'a Profile,
+    lab_us: &'a dyn Fn() -> Option<u64>,
     first: Option<Reading>,
     last: Option<Reading>,
     is_over: bool,
 }
 
 impl<'a> Watch<'a> {
-    fn new(profile: &'a Profile) -> Self {
-        Self { profile, first: None, last: None, is_over: false }
+    fn new(profile: &'a Profile, lab_us: &'a dyn Fn() -> Option<u64>) -> Self {
+        Self { profile, lab_us, first: None, last: None, is_over: false }
     }
 
     fn looks(&mut self, view: View<'_>) {
@@ -215,7 +231,7 @@ impl<'a> Watch<'a> {
             // What is under way comes to its end, and is not measured.
             return;
         }
-        let reading = Reading::of(&view);
+        let reading = Reading::of(&view, (self.lab_us)());
         let Some(first) = &self.first else {
             if reading.usage.wall >= self.profile.warm_up {
                 self.first = Some(reading);

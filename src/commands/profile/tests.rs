@@ -106,6 +106,21 @@ fn unequal_of(steps: &[Step]) -> Option<String> {
 }
 
 #[test]
+fn a_lab_that_is_full_is_told() {
+    let mut all = steps(&[(1, 100, 0.3), (2, 400, 0.9), (4, 400, 1.0)]);
+    let of_lab =
+        |all: &[Step]| Verdict::of(all).words.into_iter().find(|text| text.contains("lab"));
+    assert_eq!(of_lab(&all), None, "there was none");
+    for (step, lab_us) in all.iter_mut().zip([100_000, 850_000, 970_000]) {
+        step.lab_us = Some(lab_us);
+    }
+    assert!(of_lab(&all).is_some_and(|text| text.contains("with 4 connections (97%)")));
+    assert!(show::summary(&all).csv().ends_with(",97\n"), "{}", show::summary(&all).csv());
+    all[2].lab_us = Some(890_000);
+    assert_eq!(of_lab(&all), None);
+}
+
+#[test]
 fn a_step_is_the_median_of_its_repeats() {
     let all = steps(&[(1, 90, 0.3), (2, 180, 0.9), (1, 110, 0.3), (2, 150, 1.0), (1, 100, 0.3)]);
     let medians = step::medians(&all, &[1, 2]);

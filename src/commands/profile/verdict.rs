@@ -35,6 +35,7 @@ impl Verdict {
         words.extend(of_stages(&steps[full.unwrap_or(knee)]));
         words.extend(beyond(steps, knee));
         words.extend(of_lag(steps));
+        words.extend(of_lab(steps));
         words.extend(unequal(&steps[knee..]));
         words.extend(of_repeats(steps));
         words.extend(of_doubt(steps));
@@ -112,6 +113,18 @@ fn beyond(steps: &[Step], knee: usize) -> Option<String> {
     } else {
         format!("Past the knee it stays: {} with {}.", percent(kept, 0), connections(last))
     })
+}
+
+/// Whether the other side was full as well.
+fn of_lab(steps: &[Step]) -> Option<String> {
+    let is_full = |step: &&Step| step.lab().is_some_and(|share| share >= FULL);
+    let first = steps.iter().find(is_full)?;
+    Some(format!(
+        "The lab fills a core of its own with {} ({}): from there on throughput is as much the \
+         lab's as the crawl's, and CPU a page is what tells of the crawl.",
+        connections(first),
+        percent(first.lab()?, 0)
+    ))
 }
 
 /// Whether what the pages of some steps, one at least, led to differs by more than what a doubling
