@@ -9,7 +9,7 @@ use super::request::{Request, has_token};
 use super::{Settings, Totals, log::Log};
 use crate::map::Map;
 use crate::web::wire::{self, Step, Terms, Wire};
-use crate::web::{Answer, Coding, Host, Place, Play, Resource, Web};
+use crate::web::{Answer, Coding, Host, Place, Play, Reply, Resource, Web};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -88,15 +88,22 @@ impl Responder {
             }
             let pages = (0..self.web.pages_of(host)).map(Resource::Page);
             for resource in pages.chain([Resource::Robots]) {
-                let path = self.web.path(Place { host, resource });
                 if self.bytes_left == 0 || !rows.is_empty() {
                     break;
                 }
-                self.page(host, &path, Terms::default());
-                if self.hosts[host as usize].coding != Coding::Identity {
-                    self.page(host, &path, Terms { coded: true, ..Terms::default() });
-                }
+                self.make(Place { host, resource });
             }
+        }
+    }
+
+    /// Makes the replies of a place of a behaving host.
+    fn make(&mut self, place: Place) {
+        let Answer::Reply(reply) = self.web.answer_at(place) else { return };
+        let (path, is_coded) =
+            (self.web.path(place), self.hosts[place.host as usize].coding != Coding::Identity);
+        for coded in [false, true].into_iter().take(1 + usize::from(is_coded)) {
+            let terms = Terms { coded, ..Terms::default() };
+            self.page(place.host, &path, Some(place), &reply, terms);
         }
     }
 
@@ -130,12 +137,15 @@ impl Responder {
         }
         // A path that isn't text is nobody's.
         let path = std::str::from_utf8(request.path).unwrap_or("");
-        if let Some(place) = self.web.place(host, path)
-            && let Answer::Play(play) = self.web.answer_at(place)
-        {
-            return Response::Acts(self.play(place, play, terms));
-        }
-        let page = self.page(host, path, terms);
+        let place = self.web.place(host, path);
+        let reply = match self.web.answer(place) {
+            Answer::Reply(reply) => reply,
+            Answer::Play(play) => {
+                let place = place.expect("plays have their places");
+                return Response::Acts(self.play(place, play, terms));
+            }
+        };
+        let page = self.page(host, path, place, &reply, terms);
         if !terms.head {
             self.meet(&page);
         }
@@ -149,18 +159,25 @@ impl Responder {
         }
     }
 
-    /// The reply to a path of a host without plays for it, made and, if there is room, kept.
-    fn page(&mut self, host: u32, path: &str, terms: Terms) -> Page {
-        let reply = match self.web.answer(host, path) {
-            Answer::Reply(reply) => reply,
-            Answer::Play(_) => unreachable!("plays are carried out, not kept"),
-        };
-        let place = self.web.place(host, path);
-        let wire = wire::encode(&reply, &self.hosts[host as usize], terms);
+    /// A reply to a path of a host, and to what is there, as it is sent; if there is room, kept.
+    fn page(
+        &mut self,
+        host: u32,
+        path: &str,
+        place: Option<Place>,
+        reply: &Reply,
+        terms: Terms,
+    ) -> Page {
+        let wire = wire::encode(reply, &self.hosts[host as usize], terms);
         let page = Page::new(wire, place.and_then(|place| self.index(place)));
         let cost = page.bytes.len() + path.len() + 64;
-        if !terms.head && !terms.http10 && place.is_some() && cost <= self.bytes_left {
-            self.bytes_left -= cost;
+        if !terms.head && !terms.http10 && place.is_some() {
+            // One that doesn't fit ends it: else all later ones would be made to be tried.
+            let Some(left) = self.bytes_left.checked_sub(cost) else {
+                self.bytes_left = 0;
+                return page;
+            };
+            self.bytes_left = left;
             let kept = &mut self.kept[host as usize];
             let by_path = if terms.coded { &mut kept.coded } else { &mut kept.plain };
             by_path.insert(path.as_bytes().into(), page.clone());

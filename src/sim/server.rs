@@ -363,7 +363,7 @@ fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
             (compact.reply, compact.wire_bytes, compact.text_bytes)
         }
         place => {
-            let answer = place.map_or_else(|| web.answer(number, ""), |place| web.answer_at(place));
+            let answer = web.answer(place);
             let Answer::Reply(reply) = answer else { panic!("plays are carried out by steps") };
             let length = reply.body.len() as u64;
             (reply, length, length)

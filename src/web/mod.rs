@@ -228,13 +228,10 @@ impl Web {
         Some(Place { host, resource })
     }
 
-    /// What the server says to a request for this path. `Reply`s are complete but for how the
-    /// host frames and codes them.
-    pub fn answer(&self, host: u32, path: &str) -> Answer {
-        let Some(place) = self.place(host, path) else {
-            return Answer::Reply(Reply::not_found());
-        };
-        self.answer_at(place)
+    /// What the server says to a request for what is at this place, or for a path where nothing is.
+    /// `Reply`s are complete but for how the host frames and codes them.
+    pub fn answer(&self, place: Option<Place>) -> Answer {
+        place.map_or_else(|| Answer::Reply(Reply::not_found()), |place| self.answer_at(place))
     }
 
     /// What the server says to a request for this place.

@@ -261,7 +261,9 @@ fn the_manifest_agrees_with_a_crawl_of_the_pages() {
             outcomes.insert(url, Outcome::RobotsDenied);
             continue;
         }
-        let Answer::Reply(reply) = web.answer(host, &path) else { panic!("a play at {url}") };
+        let Answer::Reply(reply) = web.answer(web.place(host, &path)) else {
+            panic!("a play at {url}")
+        };
         let (outcome, next) = match reply.status {
             200 if reply.content_type.starts_with("text/html") => {
                 (Outcome::Ok, references(&url, &reply.body))

@@ -100,7 +100,7 @@ fn read_all(stream: &mut TcpStream) -> (Vec<u8>, Option<io::ErrorKind>) {
 }
 
 fn body_of(web: &Web, host: u32, path: &str) -> Vec<u8> {
-    match web.answer(host, path) {
+    match web.answer(web.place(host, path)) {
         web::Answer::Reply(reply) => reply.body,
         web::Answer::Play(play) => panic!("{play:?}"),
     }
