@@ -346,8 +346,7 @@ fn days_of(year: u64, month: u64, day: u64) -> u64 {
     days_before_year + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 
-/// Appends the millisecond within the second.
-/// `2026-11-20T09:38:49.123Z`.
+/// Appends `2026-11-20T09:38:49.123Z`.
 fn push_date(out: &mut Vec<u8>, time: UnixTime, stamps: &mut Stamps) {
     out.extend_from_slice(stamps.iso(time).trim_end_matches('Z').as_bytes());
     out.push(b'.');
@@ -355,6 +354,7 @@ fn push_date(out: &mut Vec<u8>, time: UnixTime, stamps: &mut Stamps) {
     out.push(b'Z');
 }
 
+/// Appends the millisecond within the second.
 fn push_millis(out: &mut Vec<u8>, time: UnixTime) {
     push_number(out, time.as_micros() / 1_000 % 1_000, 3, b'0');
 }
