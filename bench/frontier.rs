@@ -8,7 +8,7 @@
 //!
 //! `frontier POLICY SERVERS URLS MEMORY_MIB [VISITS]` prints one line of JSON and leaves nothing
 //! behind; without arguments it runs small, as a test. Files go below the folder for temporary
-//! ones: 10 GB for a hundred million URLs.
+//! ones: up to 15 GB for a hundred million URLs.
 
 #![expect(clippy::disallowed_methods, reason = "a bench asks the system what it takes")]
 

@@ -140,6 +140,10 @@ impl<'a> Take<'a> {
 
     /// A number of variable length.
     pub fn varint(&mut self) -> Result<u64, Short> {
+        if let [byte @ 0..0x80, rest @ ..] = self.0 {
+            self.0 = rest;
+            return Ok(u64::from(*byte));
+        }
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;

@@ -25,6 +25,7 @@ pub mod queue;
 mod ranking;
 pub mod rest;
 mod restore;
+mod runs;
 #[cfg(test)]
 pub(crate) mod sabotage;
 pub mod server;
@@ -32,6 +33,7 @@ mod snapshot;
 mod spill;
 #[cfg(test)]
 mod tests;
+mod unpacked;
 pub mod workbench;
 
 use crate::table::Table;

@@ -33,6 +33,8 @@ pub(super) const STEPS: u32 = 16;
 const UNIT_BYTES: usize = if cfg!(test) { 32 } else { 256 };
 /// A chunk of so many bytes, or of which no more is left, is short.
 const SHORT_BYTES: usize = 3 * UNIT_BYTES;
+/// And one of so many has next to nothing in it.
+const TINY_BYTES: usize = if cfg!(test) { 2 * UNIT_BYTES } else { UNIT_BYTES };
 
 /// The band of a page of that quality.
 pub(super) fn quality_band(quality: Quality) -> Band {
@@ -107,6 +109,11 @@ impl Place {
     /// Whether little is in it still.
     pub(super) fn is_short(self) -> bool {
         self.left_bytes() <= SHORT_BYTES
+    }
+
+    /// Whether it has next to nothing in it.
+    pub(super) fn is_tiny(self) -> bool {
+        self.left_bytes() <= TINY_BYTES
     }
 
     /// Bytes of it that are not used up, about.

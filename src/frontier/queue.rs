@@ -26,6 +26,7 @@ use super::ServerId;
 use super::items::{Maker, Written};
 use super::place::Band;
 use super::policy::Policy;
+use super::unpacked::Unpacked;
 use crate::quality::Quality;
 use blocks::Blocks;
 use cold::{Cold, Task};
@@ -275,7 +276,7 @@ impl UrlQueue {
             } else if is_hot && head == 0 {
                 self.hot_or_new().push(item);
             } else {
-                cold.put_head(item.written(), blocks);
+                cold.put_head(&[item.written()], blocks);
             }
         } else if is_outside || is_last && (is_hot || head >= counted) {
             cold.put_tail(item.written(), band, blocks);
@@ -291,8 +292,8 @@ impl UrlQueue {
     fn insert(&mut self, item: &Item, blocks: &mut Blocks) {
         let counted = self.counted();
         let cold = self.cold.as_mut().expect("it was asked for");
-        let (text, url) = (cold.head_text(blocks), item.written());
-        let mut urls = cold::urls_in(&text);
+        let (head, url) = (cold.head_urls(blocks), item.written());
+        let mut urls: Vec<Written<'_>> = head.iter().collect();
         urls.insert(urls.partition_point(|other| other.standing() < url.standing()), url);
         if urls.len() > 2 * counted.max(2) {
             let last = urls.pop().expect("it has more than one");
@@ -319,7 +320,7 @@ impl UrlQueue {
     pub(super) fn restore(&mut self, item: Item, blocks: Option<&mut Blocks>) {
         match (&mut self.cold, blocks) {
             (Some(cold), Some(blocks)) if !self.by_quality && !cold.head.is_empty() => {
-                cold.put_head(item.written(), blocks);
+                cold.put_head(&[item.written()], blocks);
             }
             _ => self.hot_or_new().push(item),
         }
@@ -402,8 +403,9 @@ impl UrlQueue {
     }
 
     /// What is hot becomes the front of the head; if it is much by arrival, part of it. By quality
-    /// returns all but the best twice `kept`, best first: they are not of this queue any more.
-    pub(super) fn pack(&mut self, kept: usize, blocks: &mut Blocks) -> Vec<Item> {
+    /// returns all but the best for which there is room, best first: they are not of this queue any
+    /// more.
+    pub(super) fn pack(&mut self, room: usize, blocks: &mut Blocks) -> Vec<Item> {
         let Some(hot) = &mut self.hot else { return Vec::new() };
         if !self.by_quality {
             let items = hot.split_end(PACK_BYTES);
@@ -418,22 +420,23 @@ impl UrlQueue {
             items.extend(cold.head_items(blocks));
             items.sort_unstable_by(goes_before);
         }
-        let rest = items.split_off(items.len().min(2 * kept.max(1)));
+        let rest = items.split_off(items.len().min(room.max(1)));
         let urls: Vec<Written<'_>> = items.iter().map(Item::written).collect();
         cold.set_head(&urls, counted, blocks);
         rest
     }
 
-    /// Bytes that could go to the disk if so many URLs are kept, about.
-    pub(super) fn spillable(&self, kept: usize) -> usize {
-        self.cold.as_ref().map_or(0, |cold| cold.spillable(kept))
+    /// Bytes that could go to the disk if so many URLs are kept of heads that hold more than there
+    /// is room for, about.
+    pub(super) fn spillable(&self, kept: usize, room: usize) -> usize {
+        self.cold.as_ref().map_or(0, |cold| cold.spillable(kept, room))
     }
 
-    /// By quality: takes all but the best `kept` URLs out of a packed head, if it has twice as
-    /// many.
-    pub(super) fn trim(&mut self, kept: usize, blocks: &mut Blocks) -> Vec<Item> {
+    /// By quality: takes all but the best `kept` URLs out of a packed head, if it holds more than
+    /// there is room for.
+    pub(super) fn trim(&mut self, kept: usize, room: usize, blocks: &mut Blocks) -> Vec<Item> {
         let counted = self.counted();
-        let is_long = |cold: &&mut Cold| cold.head.urls() > 2 * kept;
+        let is_long = |cold: &&mut Cold| cold.head.urls() > room;
         match self.cold.as_deref_mut().filter(is_long) {
             Some(cold) if self.by_quality => {
                 let mut items = cold.head_items(blocks);
@@ -446,33 +449,27 @@ impl UrlQueue {
         }
     }
 
-    /// URLs of chunks that are needed no more, in their order: by arrival they come behind all in
-    /// memory but the tail. By quality returns those that the head has no room for, best first, and
-    /// `of_head`, in which they may lie, is the head as it was.
+    /// By quality: URLs of chunks that are needed no more. Returns those that the head has no room
+    /// for, best first, and `of_head`, in which they may lie, is the head as it was.
     pub(super) fn own<'a>(
         &mut self,
         mut urls: Vec<Written<'a>>,
-        kept: usize,
-        of_head: &'a mut Vec<u8>,
+        room: usize,
+        of_head: &'a mut Unpacked,
         blocks: &mut Blocks,
     ) -> Vec<Written<'a>> {
         let counted = self.counted();
-        if self.by_quality && self.hot.is_some() {
+        if self.hot.is_some() {
             self.warm(usize::MAX, blocks);
             let (hot, mut maker) = (self.hot_or_new(), Maker::default());
             urls.iter().for_each(|url| hot.push(maker.make(url)));
             return Vec::new();
         }
-        let by_arrival = !self.by_quality;
         let cold = self.cold_or_new();
-        if by_arrival {
-            urls.iter().for_each(|url| cold.put_head(*url, blocks));
-            return Vec::new();
-        }
-        *of_head = cold.head_text(blocks);
-        urls.extend(cold::urls_in(of_head));
+        *of_head = cold.head_urls(blocks);
+        urls.extend(of_head.iter());
         urls.sort_unstable_by_key(Written::standing);
-        let rest = urls.split_off(urls.len().min(2 * kept.max(1)));
+        let rest = urls.split_off(urls.len().min(room.max(1)));
         cold.set_head(&urls, counted, blocks);
         rest
     }

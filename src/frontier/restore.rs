@@ -8,7 +8,7 @@
 //! calendar has jumped, but after an unclean stop none is shorter than the longest rest a visit
 //! can come to (decision 31). Cost: a look-up a server, and one sort of those with URLs.
 
-use super::items::{Maker, Run};
+use super::items::Maker;
 use super::log;
 use super::names::Met;
 use super::place::Place;
@@ -16,6 +16,7 @@ use super::policy::Estimates;
 use super::queue::{Errand, Weight};
 use super::server::{Retirement, Server, ServerId, ServerState};
 use super::snapshot::{CHUNKS, MORE, SERVER, TAIL};
+use super::unpacked::Unpacked;
 use super::{Frontier, Settings};
 use crate::codec::{Short, Take};
 use crate::disk::Disk;
@@ -237,11 +238,12 @@ impl Frontier {
         let mut missing = restoring.missing.remove(&id).ok_or(Flaw::Senseless)?;
         let server = found(id, &mut self.servers, Some(restoring)).ok_or(Flaw::Senseless)?;
         let before = server.queue.weight();
-        let (mut run, mut maker) = (Run::default(), Maker::default());
+        let (mut urls, mut maker) = (Unpacked::default(), Maker::default());
         let mut errand_max = None;
         while !take.is_empty() {
             let origin = self.names.get(server.name).as_str();
-            let url = run.take(origin.len(), take).map_err(senseless)?;
+            urls.admit(origin.len(), take).map_err(senseless)?;
+            let url = urls.last().expect("it was taken");
             let left = if is_tail { &mut missing.in_tail } else { &mut missing.urls };
             *left = left.checked_sub(1).ok_or(Flaw::Senseless)?;
             if url.arrival > self.arrivals {

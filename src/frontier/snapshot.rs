@@ -22,13 +22,14 @@
 //! [`Frontier::begin_snapshot`], whatever was done to it since (held to a naive model).
 //! Cost: a copy of each server; one bit of memory a server, and what was written ahead.
 
-use super::items::{Run, glance};
 use super::log;
 use super::names::Names;
 use super::queue::blocks::{Blocks, Cursor};
 use super::queue::cold::Cold;
 use super::queue::{Errand, Item};
+use super::runs::Run;
 use super::server::{Retirement, Server, ServerId, ServerState};
+use super::unpacked::Unpacked;
 use super::workbench::Workbench;
 use super::{Frontier, group::GroupId};
 use crate::codec::{Put, Take};
@@ -76,9 +77,12 @@ struct Walk {
     is_begun: bool,
     /// URLs that are under way or at hand.
     urls: usize,
-    /// What is packed: where it goes on, and what of it has been looked at.
+    /// What is packed: where it goes on, what of it was read, and which URLs were taken out of
+    /// that, of which the first so many are written.
     head: Option<Cursor>,
     text: Vec<u8>,
+    taken: Unpacked,
+    put: usize,
 }
 
 impl Frontier {
@@ -300,22 +304,38 @@ impl Snapshot {
 impl Walk {
     /// Whether all that is packed in a head is written.
     fn is_over(&self) -> bool {
-        self.text.is_empty() && self.head.as_ref().is_none_or(Cursor::is_over)
+        let is_read = self.text.is_empty() && self.head.as_ref().is_none_or(Cursor::is_over);
+        is_read && self.put == self.taken.len()
     }
 
-    /// Appends URLs as they are packed, until `out` has `most` bytes.
+    /// Appends what is packed, as runs of their own, until `out` has `most` bytes.
     fn put_packed(&mut self, blocks: &Blocks, most: usize, out: &mut Vec<u8>) {
         while out.len() < most && !self.is_over() {
-            let (mut take, mut used) = (Take::new(&self.text), 0);
-            while out.len() + used < most && glance(&mut take).is_ok() {
-                used = self.text.len() - take.rest().len();
+            if self.put == self.taken.len() {
+                self.take_more(blocks);
             }
-            out.extend(self.text.drain(..used));
+            let mut run = Run::default();
+            while out.len() < most
+                && let Some(url) = self.taken.get(self.put)
+            {
+                run.put(url, out);
+                self.put += 1;
+            }
+        }
+    }
+
+    /// Takes URLs out of what was read, and reads more if none is whole.
+    fn take_more(&mut self, blocks: &Blocks) {
+        self.taken.forget();
+        self.put = 0;
+        let mut take = Take::new(&self.text);
+        while self.taken.take(&mut take).is_ok() {}
+        let used = self.text.len() - take.rest().len();
+        self.text.drain(..used);
+        if used == 0 {
             let head = self.head.as_mut().expect("it has a head");
-            if used == 0 {
-                assert!(!head.is_over(), "it was put in here whole");
-                blocks.read_on(head, FRAME_BYTES, &mut self.text);
-            }
+            assert!(!head.is_over(), "it was put in here whole");
+            blocks.read_on(head, FRAME_BYTES, &mut self.text);
         }
     }
 }

@@ -3,15 +3,16 @@
 //! Of the memory that URLs may take, a quarter is for those at hand. When it is full the queue that
 //! has most at hand is packed: its URLs become bytes. When all of it is full, the end of the queue
 //! that has most beyond its head becomes chunks of the [`log`]. When there is little but heads,
-//! heads keep half as many URLs from then on; twice as many when memory is half empty. How chunks
-//! come back is told in [`back`].
+//! heads hold half as many URLs from then on, first of those that were only read with others, then
+//! of those that they keep; twice as many when memory is half empty. How chunks come back is told
+//! in [`back`].
 //!
 //! Laws: no URL is lost or doubled, whatever fails; by arrival the order is exact, by quality by
 //! band (decision 34); each server that waits for a chunk is in the list of those, once. So memory
-//! keeps to its bound as long as one URL a server, 96 bytes for it and nine a chunk do.
-//! Cost: nothing looks at all servers in one turn; who has most is found in a list for each power
-//! of two of bytes, which are counted too; a URL on disk was written once, once more if its chunk
-//! was short, and once for each sweep of its segment that found it alive.
+//! keeps to its bound as long as one URL a server, 112 bytes for it and nine a chunk do.
+//! Cost: nothing looks at all servers in one turn; who has most is found in lists for classes of
+//! bytes, which are counted too; a URL on disk was written once, once more if its chunk was short
+//! (by arrival: tiny), and once for each sweep of its segment that found it alive.
 //!
 //! [`log`]: super::log
 
@@ -19,12 +20,13 @@ mod back;
 pub(super) mod job;
 mod press;
 
-use super::items::{Run, Written};
+use super::items::Written;
 use super::log::Log;
 use super::place::{Band, Place};
 use super::queue::blocks::Blocks;
-use super::queue::cold::{self, Task};
+use super::queue::cold::Task;
 use super::queue::{Item, UrlQueue, Weight};
+use super::runs::Run;
 use super::server::ServerId;
 use super::{Frontier, Settings};
 use crate::codec::Put;
@@ -53,6 +55,8 @@ pub(super) struct Spill {
     cold: Victims,
     /// How many URLs a head keeps at most.
     pub(super) kept_max: usize,
+    /// How many a head may hold whatever it keeps: as many as are worth a read.
+    read_urls: usize,
     /// Servers before this one know of the last change of `kept_max`.
     hand: usize,
     /// Servers that wait for their next chunks.
@@ -91,10 +95,14 @@ struct Sweep {
     piece_bytes: usize,
 }
 
-/// Servers by bytes: one class for little, and one for each power of two from there up.
+/// Servers by bytes: less than the first of these is little, and the classes are finer where most
+/// queues are when memory is full.
+const BOUNDS: [usize; CLASSES - 1] = if cfg!(test) {
+    [64, 128, 192, 256, 512, 1 << 10, 2 << 10]
+} else {
+    [256, 320, 384, 448, 512, 1 << 10, 8 << 10]
+};
 const CLASSES: usize = u8::BITS as usize;
-/// Less than twice this is little.
-const LITTLE: usize = if cfg!(test) { 32 } else { 128 };
 
 /// Servers by bytes. A list may hold a server that has changed since, but each server once; in
 /// which lists it is, its queue says, in a bit each.
@@ -115,6 +123,7 @@ impl Spill {
             hot: Victims::new(),
             cold: Victims::new(),
             kept_max: KEPT_MAX,
+            read_urls: READ_URLS,
             hand: usize::MAX,
             wanted: VecDeque::new(),
             merging: VecDeque::new(),
@@ -236,17 +245,24 @@ impl Spill {
     fn write_tail(&mut self, id: ServerId, queue: &mut UrlQueue) {
         let by_arrival = queue.is_by_arrival();
         let Some(cold) = queue.cold_mut() else { return };
-        if by_arrival {
-            let (text, ends) = cold.cut_tail(CUT_BYTES, CHUNK_BYTES, &mut self.blocks);
-            let mut start = 0;
-            for (end, urls) in ends {
-                let place = self.write_chunk(id, 0, urls, &text[start..end]);
+        if by_arrival && cold.tail.bytes() <= CHUNK_BYTES {
+            self.text.clear();
+            let urls = cold.take_tail_raw(&mut self.text, &mut self.blocks);
+            let text = std::mem::take(&mut self.text);
+            if urls > 0 {
+                let place = self.write_chunk(id, 0, urls, &text);
                 cold.add(place, urls, false, &mut self.blocks);
-                start = end;
+            }
+            self.text = text;
+        } else if by_arrival {
+            let urls = cold.cut_tail(CUT_BYTES, &mut self.blocks);
+            let written: Vec<Written<'_>> = urls.iter().collect();
+            for (place, urls) in self.write_chunks(id, false, &written) {
+                cold.add(place, urls, false, &mut self.blocks);
             }
         } else {
-            let text = cold.take_tail_text(&mut self.blocks);
-            let mut urls = cold::urls_in(&text);
+            let tail = cold.take_tail_urls(&mut self.blocks);
+            let mut urls: Vec<Written<'_>> = tail.iter().collect();
             urls.sort_unstable_by_key(Written::standing);
             self.write_rows(id, queue, &urls, false);
         }
@@ -284,6 +300,8 @@ impl Spill {
     }
 }
 
+/// So many URLs are worth a read.
+const READ_URLS: usize = if cfg!(test) { 4 } else { 16 };
 /// A head keeps as many URLs as a visit takes.
 const KEPT_MAX: usize = usize::MAX;
 
@@ -293,7 +311,7 @@ impl Victims {
     }
 
     fn class_of(bytes: usize) -> usize {
-        ((bytes / LITTLE).max(1).ilog2() as usize).min(CLASSES - 1)
+        BOUNDS.iter().take_while(|bound| bytes >= **bound).count()
     }
 
     /// A queue that has so many bytes is listed, if it is of class `least` or a higher one.

@@ -9,6 +9,8 @@
 //! one chain or to none. Cost: a block of 64 bytes for each 58, so a chain wastes 29 bytes and a
 //! tenth on the average.
 
+use super::super::unpacked::Unpacked;
+
 /// Bytes of URLs in a block.
 const FILL: usize = 58;
 /// Bytes of memory that a block takes.
@@ -29,8 +31,8 @@ pub(in super::super) struct Blocks {
     known: u32,
     /// Blocks in chains.
     used: usize,
-    /// Room to write a URL.
-    pub(super) text: Vec<u8>,
+    text: Vec<u8>,
+    urls: Unpacked,
 }
 
 /// Some bytes of a chain: those from `start` to `end`.
@@ -53,21 +55,25 @@ pub(in super::super) struct Chain {
     urls: u32,
 }
 
-/// A place in a chain that does not change.
-#[derive(Debug)]
-pub(in super::super) struct Cursor(u32);
+/// A place in a chain, from which it is read on. It is right as long as nothing before it goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct Cursor {
+    block: u32,
+    /// Where in the block; what was before it may be gone.
+    start: u8,
+}
 
 impl Cursor {
     /// Whether it is at the end.
     pub(in super::super) fn is_over(&self) -> bool {
-        self.0 == NONE
+        self.block == NONE
     }
 }
 
 impl Chain {
     /// Its front.
     pub(in super::super) fn cursor(&self) -> Cursor {
-        Cursor(self.first)
+        Cursor { block: self.first, start: 0 }
     }
 
     /// URLs in it.
@@ -87,18 +93,47 @@ impl Chain {
 }
 
 impl Blocks {
+    /// Room to write URLs: empty, to be put away after use.
+    pub(super) fn text(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.text)
+    }
+
+    /// Takes it back.
+    pub(super) fn put_text_away(&mut self, mut text: Vec<u8>) {
+        text.clear();
+        self.text = text;
+    }
+
+    /// Room to read URLs: empty, to be put away after use.
+    pub(super) fn unpacked(&mut self) -> Unpacked {
+        std::mem::take(&mut self.urls)
+    }
+
+    /// Takes it back.
+    pub(super) fn put_unpacked_away(&mut self, mut urls: Unpacked) {
+        urls.clear();
+        self.urls = urls;
+    }
+
     /// Bytes of memory that all chains take.
     pub(in super::super) fn bytes(&self) -> usize {
         self.used * BLOCK_BYTES
     }
 
-    /// Appends one URL.
+    /// Appends one URL, or whatever else the chain holds.
     pub(in super::super) fn push(&mut self, chain: &mut Chain, bytes: &[u8]) {
         self.push_all(chain, bytes, 1);
     }
 
-    /// Appends so many URLs, or whatever else the chain holds.
-    pub(in super::super) fn push_all(&mut self, chain: &mut Chain, mut bytes: &[u8], urls: usize) {
+    /// Appends so many URLs, and returns where they begin.
+    pub(in super::super) fn push_all(
+        &mut self,
+        chain: &mut Chain,
+        mut bytes: &[u8],
+        urls: usize,
+    ) -> Cursor {
+        let end = (chain.last != NONE).then(|| self.at(chain.last).end);
+        let at = end.map(|start| Cursor { block: chain.last, start });
         chain.urls += u32::try_from(urls).expect("a chain counts so");
         while !bytes.is_empty() {
             if chain.last == NONE || usize::from(self.at(chain.last).end) == FILL {
@@ -111,6 +146,7 @@ impl Blocks {
             block.end += u8::try_from(now.len()).expect("blocks are short");
             bytes = later;
         }
+        at.unwrap_or(chain.cursor())
     }
 
     /// Appends the first bytes of a chain to `out`: `most`, or a few more, or all.
@@ -121,10 +157,11 @@ impl Blocks {
     /// The same from a place in a chain on, which goes on.
     pub(in super::super) fn read_on(&self, from: &mut Cursor, most: usize, out: &mut Vec<u8>) {
         let enough = out.len().saturating_add(most);
-        while from.0 != NONE && out.len() < enough {
-            let block = self.at(from.0);
-            out.extend_from_slice(&block.bytes[block.start.into()..block.end.into()]);
-            from.0 = block.next;
+        while from.block != NONE && out.len() < enough {
+            let block = self.at(from.block);
+            let start = block.start.max(from.start);
+            out.extend_from_slice(&block.bytes[start.into()..block.end.into()]);
+            *from = Cursor { block: block.next, start: 0 };
         }
     }
 
@@ -145,6 +182,34 @@ impl Blocks {
             chain.first = next;
         }
         *chain = Chain::default();
+    }
+
+    /// Puts so many URLs before all others, or what these need.
+    pub(super) fn push_front(&mut self, chain: &mut Chain, mut bytes: &[u8], urls: u32) {
+        chain.urls += urls;
+        while !bytes.is_empty() {
+            if chain.first == NONE || self.at(chain.first).start == 0 {
+                self.lengthen_front(chain);
+            }
+            let block = self.at_mut(chain.first);
+            let until = usize::from(block.start);
+            let (earlier, now) = bytes.split_at(bytes.len().saturating_sub(until));
+            block.bytes[until - now.len()..until].copy_from_slice(now);
+            block.start -= u8::try_from(now.len()).expect("blocks are short");
+            bytes = earlier;
+        }
+    }
+
+    fn lengthen_front(&mut self, chain: &mut Chain) {
+        let number = self.take();
+        let end = u8::try_from(FILL).expect("blocks are short");
+        let block = self.at_mut(number);
+        (block.next, block.start, block.end) = (chain.first, end, end);
+        if chain.last == NONE {
+            chain.last = number;
+        }
+        chain.first = number;
+        chain.blocks += 1;
     }
 
     /// Gives all blocks of a chain back.
@@ -251,8 +316,13 @@ mod tests {
                 }
                 16..19 => {
                     let mut first = Chain::default();
-                    blocks.push(&mut first, &text);
-                    blocks.prepend(chain, first);
+                    match random.below(2) {
+                        0 => blocks.push_front(chain, &text, 1),
+                        _ => {
+                            blocks.push(&mut first, &text);
+                            blocks.prepend(chain, first);
+                        }
+                    }
                     texts.push_front(text);
                 }
                 _ if random.below(4) == 0 => {

@@ -8,11 +8,15 @@
 //! URLs as it has room for, and what is left costs no second write.
 //!
 //! Laws: chunks are sorted by the band of their next URL, best first; what is told of head and tail
-//! (bands, the sum, the worst) is what is in them. Cost: 96 bytes a queue, eight a chunk, and the
-//! bytes of URLs in blocks (`blocks`).
+//! (bands, the sum, the worst) is what is in them; head, tail and chunks are runs of URLs
+//! ([`super::super::runs`]), so that they can follow each other as they are. Cost: 112 bytes a
+//! queue, eight a chunk, and the bytes of URLs in blocks (`blocks`); to append one to the tail, a
+//! look at the first of its run.
 
-use super::super::items::{Glance, Maker, Run, Written, glance};
+use super::super::items::{Glance, Maker, Written};
 use super::super::place::{Band, Place};
+use super::super::runs::{FIRST, GONE, Run, Skim};
+use super::super::unpacked::{Raw, Unpacked};
 use super::Item;
 use super::blocks::{Blocks, Chain, Cursor};
 use super::places::Places;
@@ -35,6 +39,10 @@ pub(in super::super) struct Cold {
     worst: Quality,
     /// URLs in chunks.
     disk_urls: u32,
+    /// Where in the tail its last run begins, and how many URLs that has; 0: the next URL begins
+    /// one.
+    run: Cursor,
+    run_urls: u8,
     front_band: Band,
     tail_band: Band,
     /// Somebody is at its chunks.
@@ -57,7 +65,10 @@ const DISK_URLS_MAX: usize = u32::MAX as usize / 2;
 /// Chunks of one queue that come in at once, and their bytes.
 const READS_MAX: usize = 16;
 const READ_BYTES_MAX: usize = 8 << 10;
-/// What an allocator adds.
+/// Bytes in which the first URL of a run most often ends, and the one behind it.
+const ONE_BYTES: usize = 96;
+const TWO_BYTES: usize = 144;
+/// With what an allocator adds.
 const BOX_BYTES: usize = size_of::<Cold>() + 8;
 
 impl Cold {
@@ -105,27 +116,61 @@ impl Cold {
     /// Appends a URL of that band to the tail.
     pub(in super::super) fn put_tail(&mut self, url: Written<'_>, band: Band, blocks: &mut Blocks) {
         self.tail_band = if self.tail.is_empty() { band } else { self.tail_band.max(band) };
-        put(blocks, &mut self.tail, url);
+        let (mut text, mut urls) = (blocks.text(), blocks.unpacked());
+        if self.run_urls > 0 {
+            read_first(blocks, self.run, &mut text, &mut urls);
+            text.clear();
+        }
+        let mut run = Run::behind(urls.last(), self.run_urls.into());
+        let begins_run = run.put(url, &mut text);
+        let at = blocks.push_all(&mut self.tail, &text, 1);
+        if begins_run {
+            (self.run, self.run_urls) = (at, 0);
+        }
+        self.run_urls += 1;
+        blocks.put_text_away(text);
+        blocks.put_unpacked_away(urls);
     }
 
-    /// By arrival: appends a URL to the head.
-    pub(super) fn put_head(&mut self, url: Written<'_>, blocks: &mut Blocks) {
+    /// What the tail holds goes: it begins anew.
+    fn leave_tail(&mut self) -> Chain {
+        self.run_urls = 0;
+        std::mem::take(&mut self.tail)
+    }
+
+    /// By arrival: appends URLs to the head.
+    pub(super) fn put_head(&mut self, urls: &[Written<'_>], blocks: &mut Blocks) {
         self.front_band = 0;
-        put(blocks, &mut self.head, url);
+        put_run(blocks, &mut self.head, urls.iter().copied());
+    }
+
+    /// By arrival: appends URLs to the head as they are in a chunk.
+    pub(in super::super) fn put_head_raw(&mut self, urls: &Raw<'_>, blocks: &mut Blocks) {
+        self.front_band = 0;
+        let mut text = blocks.text();
+        if let Some(first) = urls.first {
+            text.extend_from_slice(first);
+            text[0] |= GONE;
+        }
+        text.extend_from_slice(urls.bytes);
+        blocks.push_all(&mut self.head, &text, urls.count);
+        blocks.put_text_away(text);
     }
 
     /// By arrival: puts URLs before all others.
     pub(super) fn put_before(&mut self, items: &[Item], blocks: &mut Blocks) {
         self.front_band = 0;
-        let mut chain = Chain::default();
-        items.iter().for_each(|item| put(blocks, &mut chain, item.written()));
-        blocks.prepend(&mut self.head, chain);
+        let urls = u32::try_from(items.len()).expect("a chain counts so");
+        let mut text = blocks.text();
+        write_run(items.iter().map(Item::written), &mut text);
+        blocks.push_front(&mut self.head, &text, urls);
+        blocks.put_text_away(text);
     }
 
     /// By arrival: the tail comes next.
     pub(super) fn turn_over(&mut self) {
         if self.head.is_empty() && self.places.is_empty() {
-            self.head = std::mem::take(&mut self.tail);
+            self.head = self.leave_tail();
         }
     }
 
@@ -137,7 +182,7 @@ impl Cold {
         blocks: &mut Blocks,
     ) {
         blocks.clear(&mut self.head);
-        urls.iter().for_each(|url| put(blocks, &mut self.head, *url));
+        put_run(blocks, &mut self.head, urls.iter().copied());
         self.sum = urls.iter().take(counted).map(|url| url.quality.millionths()).sum();
         self.summed = u32::try_from(counted).unwrap_or(u32::MAX);
         self.front_band = urls.first().map_or(0, Written::band);
@@ -160,10 +205,10 @@ impl Cold {
     fn look_at_head(&mut self, counted: usize, blocks: &Blocks) {
         let mut text = Vec::with_capacity(self.head.bytes());
         blocks.read(&self.head, usize::MAX, &mut text);
-        let mut take = Take::new(&text);
+        let (mut take, mut skim) = (Take::new(&text), Skim::default());
         (self.sum, self.worst) = (0, Quality::ZERO);
         for place in 0..self.head.urls() {
-            let seen = glance(&mut take).expect("it was put in here");
+            let seen = skim.pass(&mut take).expect("it was put in here");
             let Glance { is_prior, quality } = seen;
             if place == 0 {
                 self.front_band = seen.band();
@@ -190,29 +235,18 @@ impl Cold {
 
     /// Takes the first URL of the head.
     pub(super) fn take_first(&mut self, by_quality: bool, blocks: &mut Blocks) -> Option<Item> {
-        let mut text = std::mem::take(&mut blocks.text);
-        let mut cursor = self.head.cursor();
-        let first = read_until(blocks, &mut cursor, &mut text, |text| {
-            let mut take = Take::new(text);
-            let item = Maker::default().make(&Run::default().take(0, &mut take)?);
-            Ok((item, text.len() - take.rest().len()))
-        });
-        if let Some((item, bytes)) = &first {
-            if by_quality {
-                let next = |text: &[u8]| glance(&mut Take::new(&text[*bytes..]));
-                let next = read_until(blocks, &mut cursor, &mut text, next);
-                self.has_gone(item, next);
-            }
-            blocks.drop_front(&mut self.head, *bytes, 1);
+        let urls = take_front(blocks, &mut self.head, |urls, _| urls == 1);
+        let item = urls.last().map(|url| Maker::default().make(&url));
+        blocks.put_unpacked_away(urls);
+        if let Some(item) = item.as_ref().filter(|_| by_quality) {
+            self.has_gone(item, first(blocks, &self.head));
         }
-        text.clear();
-        blocks.text = text;
-        first.map(|(item, _)| item)
+        item
     }
 
-    /// By quality: the first URL of the head is about to go; `next` comes behind it.
+    /// By quality: the first URL of the head has gone; `next` came behind it.
     fn has_gone(&mut self, item: &Item, next: Option<Glance>) {
-        if self.head.urls() <= self.summed as usize {
+        if self.head.urls() < self.summed as usize {
             self.sum -= item.quality.millionths();
         } else {
             self.summed = 0;
@@ -225,31 +259,45 @@ impl Cold {
 
     /// Takes all URLs of the tail.
     pub(in super::super) fn take_tail(&mut self, blocks: &mut Blocks) -> Vec<Item> {
-        take(blocks, &mut self.tail, usize::MAX)
+        take(blocks, &mut self.leave_tail(), usize::MAX)
     }
 
-    /// The same, as bytes: see [`urls_in`].
-    pub(in super::super) fn take_tail_text(&mut self, blocks: &mut Blocks) -> Vec<u8> {
-        let text = text_of(blocks, &self.tail);
-        blocks.clear(&mut self.tail);
-        text
+    /// The same, without memory of their own.
+    pub(in super::super) fn take_tail_urls(&mut self, blocks: &mut Blocks) -> Unpacked {
+        let mut tail = self.leave_tail();
+        let urls = urls_of(blocks, &tail);
+        blocks.clear(&mut tail);
+        urls
     }
 
-    /// The head, as bytes.
-    pub(in super::super) fn head_text(&self, blocks: &Blocks) -> Vec<u8> {
-        text_of(blocks, &self.head)
+    /// Takes all URLs of the tail as they are written, and returns how many.
+    pub(in super::super) fn take_tail_raw(
+        &mut self,
+        out: &mut Vec<u8>,
+        blocks: &mut Blocks,
+    ) -> u32 {
+        let mut tail = self.leave_tail();
+        let urls = u32::try_from(tail.urls()).expect("a chain counts so");
+        blocks.read(&tail, usize::MAX, out);
+        blocks.clear(&mut tail);
+        urls
+    }
+
+    /// The URLs of the head, without memory of their own.
+    pub(in super::super) fn head_urls(&self, blocks: &Blocks) -> Unpacked {
+        urls_of(blocks, &self.head)
     }
 
     /// The URLs of the head.
     pub(super) fn head_items(&self, blocks: &Blocks) -> Vec<Item> {
-        items_of(blocks, &self.head, usize::MAX).0
+        items_in(self.head_urls(blocks).iter())
     }
 
     /// By arrival: takes all of the head beyond the first `kept` out.
     pub(in super::super) fn cut_head(&mut self, kept: usize, blocks: &mut Blocks) -> Vec<Item> {
         let mut items = self.take_head(usize::MAX, blocks);
         let rest = items.split_off(kept.min(items.len()));
-        items.iter().for_each(|item| put(blocks, &mut self.head, item.written()));
+        put_run(blocks, &mut self.head, items.iter().map(Item::written));
         rest
     }
 
@@ -259,35 +307,14 @@ impl Cold {
         let first = self.take_head(kept, blocks);
         let rest = std::mem::take(&mut self.head);
         blocks.prepend(&mut self.tail, rest);
-        first.iter().for_each(|item| put(blocks, &mut self.head, item.written()));
+        put_run(blocks, &mut self.head, first.iter().map(Item::written));
         self.tail_band = 0;
     }
 
-    /// Takes from the front of the tail about so many bytes out, as they are: with the ends of the
-    /// pieces that are to be chunks, and the URLs of each.
-    pub(in super::super) fn cut_tail(
-        &mut self,
-        most: usize,
-        piece: usize,
-        blocks: &mut Blocks,
-    ) -> (Vec<u8>, Vec<(usize, u32)>) {
-        let mut text = Vec::with_capacity(self.tail.bytes().min(most));
-        // Of the last URL all must be there.
-        blocks.read(&self.tail, most.saturating_add(1 << 18), &mut text);
-        let (mut ends, mut end) = (Vec::new(), 0);
-        let mut take = Take::new(&text);
-        while end < most && !take.is_empty() {
-            let (start, mut urls) = (end, 0);
-            while end - start < piece && !take.is_empty() {
-                glance(&mut take).expect("it was put in here");
-                end = text.len() - take.rest().len();
-                urls += 1;
-            }
-            ends.push((end, urls));
-        }
-        let urls = ends.iter().map(|(_, urls)| urls).sum();
-        blocks.drop_front(&mut self.tail, end, urls);
-        (text, ends)
+    /// Takes URLs of about so many bytes off the front of the tail.
+    pub(in super::super) fn cut_tail(&mut self, most: usize, blocks: &mut Blocks) -> Unpacked {
+        self.run_urls = 0;
+        take_front(blocks, &mut self.tail, |_, bytes| bytes >= most)
     }
 
     /// Chunks on disk, in order.
@@ -396,7 +423,8 @@ impl Cold {
         next
     }
 
-    /// Short chunks that may become fewer: by arrival the last ones in a row, by quality all.
+    /// Short chunks that may become fewer: by quality all; by arrival the last ones in a row, if
+    /// they are tiny, since to read them for that costs as much as to read them at their turn.
     pub(in super::super) fn short(
         &self,
         by_quality: bool,
@@ -407,7 +435,7 @@ impl Cold {
         if by_quality {
             return all.filter(|place| place.is_short()).take(most).collect();
         }
-        let mut row: Vec<Place> = all.rev().take_while(|place| place.is_short()).collect();
+        let mut row: Vec<Place> = all.rev().take_while(|place| place.is_tiny()).collect();
         row.reverse();
         row.truncate(most);
         row
@@ -441,47 +469,96 @@ impl Cold {
         self.disk_urls += urls;
     }
 
-    /// Bytes that could go to the disk if so many URLs are kept.
-    pub(super) fn spillable(&self, kept: usize) -> usize {
+    /// Bytes that could go to the disk if so many URLs are kept of a head that holds more than
+    /// there is room for.
+    pub(super) fn spillable(&self, kept: usize, room: usize) -> usize {
         let urls = self.head.urls();
-        let surplus = if urls > 2 * kept { urls - kept } else { 0 };
+        let surplus = if urls > room { urls - kept } else { 0 };
         self.tail.bytes() + self.head.bytes() * surplus / urls.max(1)
     }
 }
 
-/// URLs in bytes that were taken out of a chain.
-pub(in super::super) fn urls_in(text: &[u8]) -> Vec<Written<'_>> {
-    let (mut take, mut run, mut urls) = (Take::new(text), Run::default(), Vec::new());
+fn urls_of(blocks: &Blocks, chain: &Chain) -> Unpacked {
+    let mut text = Vec::with_capacity(chain.bytes());
+    blocks.read(chain, usize::MAX, &mut text);
+    let (mut take, mut urls) = (Take::new(&text), Unpacked::default());
     while !take.is_empty() {
-        urls.push(run.take(0, &mut take).expect("it was put in here"));
+        urls.take(&mut take).expect("it was put in here");
     }
     urls
 }
 
-fn text_of(blocks: &Blocks, chain: &Chain) -> Vec<u8> {
-    let mut text = Vec::with_capacity(chain.bytes());
-    blocks.read(chain, usize::MAX, &mut text);
-    text
+fn items_in<'a>(urls: impl Iterator<Item = Written<'a>>) -> Vec<Item> {
+    let mut maker = Maker::default();
+    urls.map(|url| maker.make(&url)).collect()
 }
 
-fn put(blocks: &mut Blocks, chain: &mut Chain, url: Written<'_>) {
-    let mut text = std::mem::take(&mut blocks.text);
-    Run::put_anew(url, &mut text);
-    blocks.push(chain, &text);
-    text.clear();
-    blocks.text = text;
+/// Reads the first URL of a run.
+fn read_first(blocks: &Blocks, mut from: Cursor, text: &mut Vec<u8>, urls: &mut Unpacked) {
+    blocks.read_on(&mut from, ONE_BYTES, text);
+    while urls.take(&mut Take::new(text)).is_err() {
+        assert!(!from.is_over(), "it was put in here");
+        blocks.read_on(&mut from, text.len().max(1), text);
+    }
+}
+
+/// Appends URLs, of which the first begins a run.
+fn put_run<'a>(blocks: &mut Blocks, chain: &mut Chain, urls: impl Iterator<Item = Written<'a>>) {
+    let mut count = 0;
+    let urls = urls.inspect(|_| count += 1);
+    let mut text = blocks.text();
+    write_run(urls, &mut text);
+    blocks.push_all(chain, &text, count);
+    blocks.put_text_away(text);
+}
+
+fn write_run<'a>(urls: impl Iterator<Item = Written<'a>>, out: &mut Vec<u8>) {
+    let mut run = Run::default();
+    urls.for_each(|url| {
+        run.put(url, out);
+    });
 }
 
 fn take(blocks: &mut Blocks, chain: &mut Chain, most: usize) -> Vec<Item> {
-    let (items, bytes) = items_of(blocks, chain, most);
-    let urls = u32::try_from(items.len()).expect("a chain counts so");
-    blocks.drop_front(chain, bytes, urls);
+    let urls = take_front(blocks, chain, |urls, _| urls >= most);
+    let items = items_in(urls.iter());
+    blocks.put_unpacked_away(urls);
     items
+}
+
+/// Takes URLs off the front of a chain, until `enough` is true of their number and bytes.
+fn take_front(
+    blocks: &mut Blocks,
+    chain: &mut Chain,
+    enough: impl Fn(usize, usize) -> bool,
+) -> Unpacked {
+    let (mut text, mut urls) = (blocks.text(), blocks.unpacked());
+    let mut cursor = chain.cursor();
+    blocks.read_on(&mut cursor, TWO_BYTES, &mut text);
+    while urls.len() < chain.urls() && !enough(urls.len(), urls.used()) {
+        while urls.take(&mut Take::new(&text[urls.used()..])).is_err() {
+            assert!(!cursor.is_over(), "it was put in here");
+            blocks.read_on(&mut cursor, text.len().max(1), &mut text);
+        }
+    }
+    if text.len() == urls.used() {
+        blocks.read_on(&mut cursor, 1, &mut text);
+    }
+    let needs_first = text.get(urls.used()).is_some_and(|bits| bits & FIRST == 0);
+    let gone = u32::try_from(urls.len()).expect("a chain counts so");
+    blocks.drop_front(chain, urls.used(), gone);
+    if needs_first {
+        let first = &mut text[urls.first_at()];
+        first[0] |= GONE;
+        blocks.push_front(chain, first, 0);
+    }
+    blocks.put_text_away(text);
+    urls
 }
 
 /// A glance at the first URL of a chain.
 fn first(blocks: &Blocks, chain: &Chain) -> Option<Glance> {
-    let glance = |text: &[u8]| glance(&mut Take::new(text));
+    let glance = |text: &[u8]| Skim::default().pass(&mut Take::new(text));
     read_until(blocks, &mut chain.cursor(), &mut Vec::new(), glance)
 }
 
@@ -501,25 +578,5 @@ fn read_until<T>(
             return None;
         }
         blocks.read_on(cursor, text.len().max(1), text);
-    }
-}
-
-/// The first URLs of a chain, and the bytes they take.
-fn items_of(blocks: &Blocks, chain: &Chain, most: usize) -> (Vec<Item>, usize) {
-    let urls = chain.urls().min(most);
-    let mut text = Vec::new();
-    let mut guess = if urls == chain.urls() { usize::MAX } else { 256 * urls };
-    loop {
-        text.clear();
-        blocks.read(chain, guess, &mut text);
-        let (mut take, mut run) = (Take::new(&text), Run::default());
-        let mut maker = Maker::default();
-        let one = |_| run.take(0, &mut take).map(|url| maker.make(&url));
-        let items = (0..urls).map(one).collect::<Result<Vec<_>, _>>();
-        match items {
-            Ok(items) => return (items, text.len() - take.rest().len()),
-            Err(short) => assert!(guess < usize::MAX, "{short}: it was put in here"),
-        }
-        guess = guess.saturating_mul(8);
     }
 }

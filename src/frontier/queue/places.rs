@@ -155,11 +155,10 @@ impl Places {
             return;
         }
         let mut chain = Chain::default();
-        let mut text = std::mem::take(&mut blocks.text);
+        let mut text = blocks.text();
         places.iter().for_each(|place| text.extend_from_slice(&place.word().to_le_bytes()));
         blocks.push_all(&mut chain, &text, places.len());
-        text.clear();
-        blocks.text = text;
+        blocks.put_text_away(text);
         self.list = List::Few(chain);
     }
 }

@@ -6,9 +6,11 @@ fn band_of(item: &Item) -> Band {
     item.written().band()
 }
 
+/// Some share much with others, some nothing.
 fn item(quality: u64, arrival: u64, prior: bool) -> Item {
+    let page = ["http://a.test/", "http://b.test/some/page", "http://b.test/some/other/page"];
     Item {
-        target: "/".into(),
+        target: format!("/{:o}/{}/page-{arrival:06}", arrival % 7 * 0o1234567, arrival % 3).into(),
         quality: Quality::from_millionths(quality),
         arrival,
         depth: 0,
@@ -16,7 +18,7 @@ fn item(quality: u64, arrival: u64, prior: bool) -> Item {
         tries: 0,
         errand: if prior { Errand::Robots(ServerId(0), 0) } else { Errand::Page },
         found_as: b'L',
-        via: None,
+        via: page.get((arrival / 4 % 4) as usize).map(|page| Rc::from(*page)),
     }
 }
 
@@ -140,7 +142,7 @@ fn packed_it_is_the_same_by_band() {
                     counts[2] += 1;
                 }
                 _ => {
-                    let rest = queue.trim(counted, &mut blocks);
+                    let rest = queue.trim(counted, 2 * counted, &mut blocks);
                     counts[3] += to_tail(&mut queue, rest, &mut blocks);
                 }
             }
@@ -175,7 +177,7 @@ fn take(queue: &mut UrlQueue, random: &mut Random, blocks: &mut Blocks) -> Optio
 
 fn pack(queue: &mut UrlQueue, counted: usize, blocks: &mut Blocks) -> usize {
     queue.tidy();
-    let rest = queue.pack(counted, blocks);
+    let rest = queue.pack(2 * counted, blocks);
     let count = to_tail(queue, rest, blocks);
     queue.survey(blocks);
     count

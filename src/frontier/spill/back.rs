@@ -11,12 +11,14 @@
 //! look-up a chunk; one job at a time, a MiB at most.
 
 use super::super::Frontier;
-use super::super::items::{Glance, Run, Written};
+use super::super::items::{Glance, Written};
 use super::super::log::{self, CHUNK, Log};
 use super::super::place::{Place, STEPS};
 use super::super::queue::cold::Task;
 use super::super::queue::{Errand, Item, Weight};
+use super::super::runs::FIRST;
 use super::super::server::{ServerId, ServerState};
+use super::super::unpacked::{Raw, Unpacked};
 use super::job::{self, FrontierDone, FrontierJob, Read, Reads, Work};
 use super::{SHORT_MIN, Spill, Sweep};
 use crate::codec::Take;
@@ -75,9 +77,9 @@ impl Frontier {
         {
             let server = &mut self.servers[id.index()];
             let kept = spill.kept(server, &self.settings);
-            let by_quality = !server.queue.is_by_arrival();
+            let (room, by_quality) = (spill.room(kept), !server.queue.is_by_arrival());
             let Some(cold) = server.queue.cold_mut() else { continue };
-            let next = cold.next(by_quality, 2 * kept, &spill.blocks);
+            let next = cold.next(by_quality, room, &spill.blocks);
             if next.is_empty() {
                 cold.task = Task::Nothing;
             }
@@ -176,18 +178,19 @@ impl Frontier {
         let before = server.queue.weight();
         let is_told = matches!(server.state, ServerState::Retired(_));
         let by_quality = !server.queue.is_by_arrival();
-        let mut kept = spill.kept(server, &self.settings);
-        let mut missing = (2 * kept).saturating_sub(server.queue.in_memory()).max(1);
+        let mut room = spill.room(spill.kept(server, &self.settings));
+        let mut missing = room.saturating_sub(server.queue.in_memory()).max(1);
         if is_told {
-            (kept, missing) = (usize::MAX / 2, usize::MAX);
+            (room, missing) = (usize::MAX, usize::MAX);
         } else if by_quality && chunks.len() > 1 {
             missing = usize::MAX;
         }
-        let (mut all, mut used) = (Vec::new(), Vec::new());
+        let mut used = Vec::new();
         for chunk in &mut chunks {
-            let (range, steps) = chunk.range(missing);
             let read = chunk.read;
-            let next = chunk.take(&range, &mut all).ok_or_else(|| read.damage(Flaw::Senseless))?;
+            let is_little = !by_quality && read.place.is_short();
+            let (range, steps) = chunk.range(if is_little { usize::MAX } else { missing });
+            let next = chunk.take(&range).ok_or_else(|| read.damage(Flaw::Senseless))?;
             let next = next.map(|url| if by_quality { url.band() } else { 0 });
             missing = missing.saturating_sub(range.len());
             used.push((read, range, steps, next));
@@ -195,19 +198,25 @@ impl Frontier {
                 break;
             }
         }
-        for (read, range, steps, next) in used {
+        for (read, range, steps, next) in &used {
             let blocks = &mut spill.blocks;
             let cold = server.queue.cold_mut();
             let is_over =
-                cold.and_then(|cold| cold.use_up(read.place, &range, steps, next, blocks));
+                cold.and_then(|cold| cold.use_up(read.place, range, *steps, *next, blocks));
             if is_over.ok_or_else(|| read.damage(Flaw::Senseless))? {
                 spill.log.release(read.place);
             }
         }
-        let mut of_head = Vec::new();
-        let rest = server.queue.own(all, kept, &mut of_head, &mut spill.blocks);
-        if !rest.is_empty() {
+        if by_quality {
+            let all = chunks.iter().flat_map(|chunk| chunk.taken.iter()).collect();
+            let mut of_head = Unpacked::default();
+            let rest = server.queue.own(all, room, &mut of_head, &mut spill.blocks);
             spill.write_rest(id, &mut server.queue, &rest);
+        } else {
+            let cold = server.queue.cold_or_new();
+            for chunk in &chunks[..used.len()] {
+                cold.put_head_raw(&chunk.raw(), &mut spill.blocks);
+            }
         }
         self.settle_back(id, before, now);
         Ok(())
@@ -245,12 +254,12 @@ impl Frontier {
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
         let before = server.queue.weight();
-        let mut urls = Vec::new();
         for chunk in &mut chunks {
             let (range, _) = chunk.range(usize::MAX);
-            let rest = chunk.take(&range, &mut urls);
-            rest.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
+            chunk.take(&range).ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
         }
+        let mut urls: Vec<Written<'_>> =
+            chunks.iter().flat_map(|chunk| chunk.taken.iter()).collect();
         let row: Vec<Place> = reads.iter().map(|read| read.place).collect();
         let cold = server.queue.cold_mut();
         let index = cold.and_then(|cold| cold.remove(&row, urls.len(), &mut spill.blocks));
@@ -334,7 +343,9 @@ impl Frontier {
             let mut take = Take::new(read.urls(bytes)?);
             let count = take.number().ok().filter(|count: &usize| *count > 0);
             let urls = count.ok_or_else(|| read.damage(Flaw::Senseless))?;
-            Ok(Chunk { read, urls, take, run: Run::default(), bounds })
+            let bytes = take.rest();
+            let taken = Unpacked::with_room();
+            Ok(Chunk { read, urls, bytes, taken, from: 0, until: 0, first_at: 0..0, bounds })
         };
         reads.iter().map(open).collect()
     }
@@ -388,8 +399,12 @@ struct Chunk<'a> {
     read: &'a Read,
     /// URLs in it, by what it says.
     urls: usize,
-    take: Take<'a>,
-    run: Run<'a>,
+    bytes: &'a [u8],
+    taken: Unpacked,
+    /// Where those that were taken lie, and before them the first of their run.
+    from: usize,
+    until: usize,
+    first_at: Range<usize>,
     bounds: Bounds,
 }
 
@@ -421,24 +436,31 @@ impl<'a> Chunk<'a> {
         (from..until, u32::try_from(steps).unwrap_or(u32::MAX))
     }
 
-    /// Appends the URLs of a range, and returns a glance at the one behind it, if there is one; all
+    /// Takes the URLs of a range, and returns a glance at the one behind it, if there is one; all
     /// but `None` if they are as they must be. Those before it were looked at when they were used.
-    fn take(
-        &mut self,
-        range: &Range<usize>,
-        urls: &mut Vec<Written<'a>>,
-    ) -> Option<Option<Glance>> {
+    fn take(&mut self, range: &Range<usize>) -> Option<Option<Glance>> {
+        let mut take = Take::new(self.bytes);
         for _ in 0..range.start {
-            self.run.pass(&mut self.take).ok()?;
+            self.taken.pass(&mut take).ok()?;
         }
+        (self.from, self.first_at) = (self.taken.used(), self.taken.first_at());
         for _ in range.clone() {
-            let url = self.run.take(self.bounds.origin_bytes, &mut self.take).ok()?;
-            urls.push(Some(url).filter(|url| self.bounds.admit(url))?);
+            self.taken.admit(self.bounds.origin_bytes, &mut take).ok()?;
+            self.taken.last().filter(|url| self.bounds.admit(url))?;
         }
+        self.until = self.taken.used();
         if range.end < self.urls {
-            return self.run.pass(&mut self.take).ok().map(Some);
+            return self.taken.pass(&mut take).ok().map(Some);
         }
-        self.take.is_empty().then_some(None)
+        take.is_empty().then_some(None)
+    }
+
+    /// Those that were taken, as they are written.
+    fn raw(&self) -> Raw<'a> {
+        let bytes = &self.bytes[self.from..self.until];
+        let begins_run = bytes.first().is_none_or(|bits| bits & FIRST != 0);
+        let first = (!begins_run).then(|| &self.bytes[self.first_at.clone()]);
+        Raw { first, bytes, count: self.taken.len() }
     }
 }
 

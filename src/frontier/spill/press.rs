@@ -9,7 +9,7 @@ use super::super::items::Written;
 use super::super::queue::{Item, UrlQueue, Weight};
 use super::super::server::{Server, ServerId, ServerState};
 use super::super::{Frontier, Settings};
-use super::{CHUNK_BYTES, KEPT_MAX, Spill, Victims};
+use super::{CHUNK_BYTES, KEPT_MAX, READ_URLS, Spill, Victims};
 use crate::table::Table;
 use crate::time::Instant;
 
@@ -47,10 +47,17 @@ impl Spill {
         if server.queue.is_by_arrival() { kept } else { kept.max(server.queue.counted()) }
     }
 
+    /// How many URLs a head may hold: twice as many, and as many as are worth a read, while there
+    /// is memory for that.
+    pub(super) fn room(&self, kept: usize) -> usize {
+        kept.saturating_mul(2).max(self.read_urls)
+    }
+
     /// Files a queue under what it has now.
     pub(super) fn note(&mut self, server: &mut Server, id: ServerId, settings: &Settings) {
         let kept = self.kept(server, settings);
-        let (hot, spillable) = (server.queue.weight().hot, server.queue.spillable(kept));
+        let room = self.room(kept);
+        let (hot, spillable) = (server.queue.weight().hot, server.queue.spillable(kept, room));
         if hot > 0 {
             self.hot.note(&mut server.queue.filed_hot, id, hot, 0);
         }
@@ -84,7 +91,8 @@ impl Spill {
     ) -> Option<ServerId> {
         while let Some((id, class)) = self.cold.last(least) {
             let server = &mut servers[id.index()];
-            let bytes = server.queue.spillable(self.kept(server, settings));
+            let kept = self.kept(server, settings);
+            let bytes = server.queue.spillable(kept, self.room(kept));
             server.queue.filed_cold &= !(1 << class);
             if bytes > 0 && Victims::class_of(bytes) >= class {
                 return Some(id);
@@ -93,12 +101,18 @@ impl Spill {
         None
     }
 
-    /// Heads keep half as many URLs. `false`: that can't be now.
+    /// Heads hold half as many URLs that were read, or keep half as many. `false`: that can't be
+    /// now.
     fn halve(&mut self, servers: usize) -> bool {
         if self.kept_max == 1 || self.hand < servers {
             return false;
         }
-        (self.kept_max, self.hand) = ((self.kept_max / 2).min(KEPT_FEW), 0);
+        self.hand = 0;
+        if self.read_urls > 1 {
+            self.read_urls /= 2;
+            return true;
+        }
+        self.kept_max = (self.kept_max / 2).min(KEPT_FEW);
         #[cfg(test)]
         {
             self.seen.halvings += 1;
@@ -108,7 +122,10 @@ impl Spill {
 
     /// Heads may keep twice as many, if there is room.
     fn double(&mut self) {
-        if self.kept_max < KEPT_MAX && self.bytes() < self.bytes_max / 2 {
+        if self.bytes() >= self.bytes_max / 2 {
+        } else if self.read_urls < READ_URLS && self.kept_max == KEPT_MAX {
+            (self.read_urls, self.hand) = (2 * self.read_urls, 0);
+        } else if self.kept_max < KEPT_MAX {
             let twice = if self.kept_max < KEPT_FEW { 2 * self.kept_max } else { KEPT_MAX };
             (self.kept_max, self.hand) = (twice, 0);
             #[cfg(test)]
@@ -122,10 +139,10 @@ impl Spill {
     fn cut(&mut self, id: ServerId, queue: &mut UrlQueue, kept: usize) {
         let may_cut_head = !queue.is_worked_at();
         if !queue.is_by_arrival() {
-            let rest = queue.trim(kept, &mut self.blocks);
+            let rest = queue.trim(kept, self.room(kept), &mut self.blocks);
             self.write_rest_of(id, queue, &rest);
         } else if let Some(cold) = queue.cold_mut()
-            && cold.head.urls() > 2 * kept
+            && cold.head.urls() > self.room(kept)
             && may_cut_head
         {
             if cold.places().is_empty() {
@@ -197,7 +214,7 @@ impl Frontier {
         let kept = spill.kept(server, &self.settings);
         let queue = &mut server.queue;
         if queue.is_parted() || spill.is_tight() && queue.hot_len() <= COOL_URLS {
-            let rest = queue.pack(kept, &mut spill.blocks);
+            let rest = queue.pack(spill.room(kept), &mut spill.blocks);
             spill.write_rest_of(id, queue, &rest);
         }
         queue.survey(&spill.blocks);
@@ -262,7 +279,7 @@ impl Frontier {
         let server = &mut self.servers[id.index()];
         let kept = spill.kept(server, &self.settings);
         let before = server.queue.weight();
-        let rest = server.queue.pack(kept, &mut spill.blocks);
+        let rest = server.queue.pack(spill.room(kept), &mut spill.blocks);
         spill.write_rest_of(id, &mut server.queue, &rest);
         spill.weigh(before, server.queue.weight());
         spill.note(server, id, &self.settings);

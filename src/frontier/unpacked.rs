@@ -1,0 +1,284 @@
+//! URLs taken out of bytes: their texts one behind the other, what they share written out.
+//!
+//! Laws: what [`super::runs::Run`] has put comes out, field by field, whatever was passed by before
+//! it, and it is told where the bytes of a run's first were. Bytes that make no sense are
+//! [`Short`], never a panic, and what was taken before stays as it was; what is allocated is
+//! bounded by what the bytes hold, and by a text's longest for each URL.
+//! Cost: a copy of each text, into memory that is used again.
+
+use super::items::{Glance, Written};
+use super::queue::Errand;
+use super::runs::{FIRST, NOTHING, RUN_URLS, Record, Skim, Text, Via};
+use crate::codec::{Short, Take};
+use crate::quality::Quality;
+use crate::url::URL_BYTES_CAP;
+use std::ops::Range;
+
+/// Some URLs, and the first of the run that they go on with.
+#[derive(Debug, Default)]
+pub(super) struct Unpacked {
+    texts: Vec<u8>,
+    rows: Vec<Row>,
+    first: Option<Row>,
+    /// Bytes taken so far, and which of them the first was in.
+    used: usize,
+    first_at: Range<usize>,
+}
+
+/// URLs in a row, as they are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raw<'a> {
+    /// The first of the run that they go on with; `None` if they begin with one.
+    pub(super) first: Option<&'a [u8]>,
+    pub(super) bytes: &'a [u8],
+    pub(super) count: usize,
+}
+
+/// Part of all texts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    start: u32,
+    end: u32,
+}
+
+/// A URL.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    target: Span,
+    via: Option<Span>,
+    quality: Quality,
+    arrival: u64,
+    depth: u16,
+    hops: u8,
+    tries: u8,
+    errand: Errand,
+    found_as: u8,
+}
+
+/// Room for the texts of a few runs.
+const ROOM_BYTES: usize = 2 << 10;
+/// Texts before those that are needed are dropped when they are longer than this.
+const PASSED_BYTES: usize = 16 << 10;
+const KEPT_BYTES: usize = 256 << 10;
+
+impl Unpacked {
+    /// With room for some.
+    pub(super) fn with_room() -> Self {
+        let texts = Vec::with_capacity(ROOM_BYTES);
+        Self { texts, rows: Vec::with_capacity(RUN_URLS), ..Self::default() }
+    }
+
+    /// Takes the next URL, which was written here.
+    pub(super) fn take(&mut self, take: &mut Take<'_>) -> Result<(), Short> {
+        let row = self.next(take, None)?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// Takes the next URL, whose origin is so long, if a request may carry it.
+    pub(super) fn admit(&mut self, origin_bytes: usize, take: &mut Take<'_>) -> Result<(), Short> {
+        let row = self.next(take, Some(origin_bytes))?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// Passes by the next URL, which is looked at no more than what follows needs.
+    pub(super) fn pass(&mut self, take: &mut Take<'_>) -> Result<Glance, Short> {
+        if self.rows.is_empty() && self.texts.len() > PASSED_BYTES {
+            self.drop_passed();
+        }
+        let is_first = take.rest().first().is_some_and(|bits| bits & FIRST != 0);
+        if is_first {
+            let (record, row) = self.step(take, None)?;
+            if !record.is_gone {
+                return Ok(self.written(&row).glance());
+            }
+        }
+        let mut rest = *take;
+        let glance = Skim::behind(self.first.ok_or(Short)?.quality).pass(&mut rest)?;
+        self.used += take.rest().len() - rest.rest().len();
+        *take = rest;
+        Ok(glance)
+    }
+
+    /// Bytes of what was taken and passed by.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Where in these the first of the last run was.
+    pub(super) fn first_at(&self) -> Range<usize> {
+        self.first_at.clone()
+    }
+
+    /// Those that were taken.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = Written<'_>> {
+        self.rows.iter().map(|row| self.written(row))
+    }
+
+    /// How many they are.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// One of them.
+    pub(super) fn get(&self, place: usize) -> Option<Written<'_>> {
+        self.rows.get(place).map(|row| self.written(row))
+    }
+
+    /// The last one.
+    pub(super) fn last(&self) -> Option<Written<'_>> {
+        self.rows.last().map(|row| self.written(row))
+    }
+
+    /// Forgets those that were taken; what follows in the run can be taken still.
+    pub(super) fn forget(&mut self) {
+        self.rows.clear();
+        self.drop_passed();
+    }
+
+    /// Forgets all. Little memory is kept for the next time.
+    pub(super) fn clear(&mut self) {
+        if self.texts.capacity() > KEPT_BYTES {
+            *self = Self::default();
+        }
+        self.rows.clear();
+        self.texts.clear();
+        (self.first, self.used) = (None, 0);
+    }
+
+    fn written(&self, row: &Row) -> Written<'_> {
+        Written {
+            target: self.text(row.target),
+            via: row.via.map(|via| self.text(via)),
+            quality: row.quality,
+            arrival: row.arrival,
+            depth: row.depth,
+            hops: row.hops,
+            tries: row.tries,
+            errand: row.errand,
+            found_as: row.found_as,
+        }
+    }
+
+    fn text(&self, span: Span) -> &[u8] {
+        &self.texts[span.range()]
+    }
+
+    /// Reads the next URL, with the first of its run if that is gone.
+    fn next(&mut self, take: &mut Take<'_>, origin_bytes: Option<usize>) -> Result<Row, Short> {
+        loop {
+            let (record, row) = self.step(take, origin_bytes)?;
+            if !record.is_gone {
+                return Ok(row);
+            }
+        }
+    }
+
+    /// The same, of the next one whether it is gone or not. If it is not as it must be, it has not
+    /// been read.
+    fn step<'a>(
+        &mut self,
+        take: &mut Take<'a>,
+        origin_bytes: Option<usize>,
+    ) -> Result<(Record<'a>, Row), Short> {
+        let mut rest = *take;
+        let record = Record::take(&mut rest)?;
+        let texts = self.texts.len();
+        let is_right = |this: &Self, row: &Row| {
+            origin_bytes.is_none_or(|origin| this.may_come_in(&record, row, origin))
+        };
+        let row = self.row(&record).ok().filter(|row| is_right(self, row));
+        let Some(row) = row else {
+            self.texts.truncate(texts);
+            return Err(Short);
+        };
+        let from = self.used;
+        self.used += take.rest().len() - rest.rest().len();
+        *take = rest;
+        if record.is_first {
+            (self.first, self.first_at) = (Some(row), from..self.used);
+        }
+        Ok((record, row))
+    }
+
+    fn row(&mut self, record: &Record<'_>) -> Result<Row, Short> {
+        let first = if record.is_first { None } else { Some(self.first.ok_or(Short)?) };
+        let of_first = first.and_then(|first| first.via);
+        let how = first.map_or((NOTHING.depth, NOTHING.found_as), |it| (it.depth, it.found_as));
+        let (depth, found_as) = record.how.unwrap_or(how);
+        let quality = first.map_or(NOTHING.quality, |first| first.quality);
+        let arrival = first.map_or(NOTHING.arrival, |first| first.arrival);
+        Ok(Row {
+            target: self.push(&record.target, first.map(|first| first.target))?,
+            via: match &record.via {
+                Via::None => None,
+                Via::Same => Some(of_first.ok_or(Short)?),
+                Via::New(via) => Some(self.push(via, of_first)?),
+            },
+            quality: record.quality.unwrap_or(quality),
+            arrival: arrival.wrapping_add(record.arrival),
+            depth,
+            hops: record.hops,
+            tries: record.tries,
+            errand: record.errand,
+            found_as,
+        })
+    }
+
+    /// Whether a URL that comes from a disk is as one that was written.
+    fn may_come_in(&self, record: &Record<'_>, row: &Row, origin_bytes: usize) -> bool {
+        let via = row.via.filter(|_| matches!(record.via, Via::New(_)));
+        may_be_asked_for(self.text(row.target), origin_bytes)
+            && via.is_none_or(|via| str::from_utf8(self.text(via)).is_ok())
+    }
+
+    /// Appends a text that may share its front and its back with another.
+    fn push(&mut self, text: &Text<'_>, other: Option<Span>) -> Result<Span, Short> {
+        let (start, other) = (self.texts.len(), other.map_or(0..0, Span::range));
+        let shared = text.front.checked_add(text.back).filter(|bytes| *bytes <= other.len());
+        let bytes = text.middle.len() + shared.ok_or(Short)?;
+        if bytes > TEXT_BYTES_MAX {
+            return Err(Short);
+        }
+        self.texts.reserve(bytes);
+        self.texts.extend_from_within(other.start..other.start + text.front);
+        self.texts.extend_from_slice(text.middle);
+        self.texts.extend_from_within(other.end - text.back..other.end);
+        Span::new(start..self.texts.len()).ok_or(Short)
+    }
+
+    /// Texts that no URL needs any more give way.
+    fn drop_passed(&mut self) {
+        let Some(first) = &mut self.first else { return self.texts.clear() };
+        let mut texts = Vec::new();
+        for span in [Some(&mut first.target), first.via.as_mut()].into_iter().flatten() {
+            let start = texts.len();
+            texts.extend_from_slice(&self.texts[span.range()]);
+            *span = Span::new(start..texts.len()).expect("it was shorter");
+        }
+        self.texts = texts;
+    }
+}
+
+/// No text is longer: what it shares can't make it so.
+const TEXT_BYTES_MAX: usize = 1 << 16;
+
+impl Span {
+    fn new(range: Range<usize>) -> Option<Self> {
+        Some(Self { start: range.start.try_into().ok()?, end: range.end.try_into().ok()? })
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Whether a target is as requests may carry it; what else is written there would go out to a
+/// server.
+fn may_be_asked_for(target: &[u8], origin_bytes: usize) -> bool {
+    let is_graphic = |so_far, byte: &u8| so_far & byte.is_ascii_graphic();
+    target.starts_with(b"/")
+        && origin_bytes + target.len() <= URL_BYTES_CAP
+        && target.iter().fold(true, is_graphic)
+}
