@@ -38,6 +38,12 @@ pub trait Disk: Send {
     fn handle(&self) -> Box<dyn Disk>;
 }
 
+impl fmt::Debug for dyn Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a disk")
+    }
+}
+
 /// Our own trouble with a file: what was tried, on which file, and why it failed.
 #[derive(Debug)]
 pub struct Error {

@@ -67,6 +67,8 @@ pub(super) struct Spill {
     given_up: VecDeque<ServerId>,
     sweep: Option<Sweep>,
     is_working: bool,
+    /// The handle of the last job, for the next one.
+    disk: Option<Box<dyn Disk>>,
     jobs: u32,
     /// Room for what the next job reads, and for a chunk that is being written.
     spare: Vec<u8>,
@@ -130,6 +132,7 @@ impl Spill {
             given_up: VecDeque::new(),
             sweep: None,
             is_working: false,
+            disk: None,
             jobs: 0,
             spare: Vec::new(),
             text: Vec::new(),

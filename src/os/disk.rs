@@ -8,7 +8,7 @@
 //! It does not order appends of two instances to one file against each other: a file has one
 //! writer at a time. It never leaves a name of its own behind, but [`lock`] leaves `lock`.
 //!
-//! Up to 64 files are kept open an instance, the one used longest ago is closed first. Cost: a
+//! Up to 128 files are kept open an instance, the one used longest ago is closed first. Cost: a
 //! call on an open file is one system call and a look-up of the name; one on a file that isn't open
 //! costs an `open` and now and then a `close` more.
 
@@ -26,7 +26,7 @@ use crate::disk::{Disk, Error};
 use crate::map::Map;
 
 /// Files kept open by one instance.
-const OPEN_MAX: usize = 64;
+const OPEN_MAX: usize = 128;
 
 /// A directory as a [`Disk`].
 pub struct OsDisk {

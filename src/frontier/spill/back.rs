@@ -64,8 +64,10 @@ impl Frontier {
         };
         let work = first.or_else(|| self.back()).or_else(|| self.merge());
         let work = work.or_else(|| self.sweep())?;
-        self.spill.as_mut().expect("as above").is_working = true;
-        Some(FrontierJob { disk: disk.handle(), work })
+        let spill = self.spill.as_mut().expect("as above");
+        spill.is_working = true;
+        let disk = spill.disk.take().unwrap_or_else(|| disk.handle());
+        Some(FrontierJob { disk, work })
     }
 
     fn back(&mut self) -> Option<Work> {
@@ -136,6 +138,7 @@ impl Frontier {
         self.expire(now);
         let spill = self.spill.as_mut().expect("the job was ours");
         spill.is_working = false;
+        spill.disk = Some(done.disk);
         if let Err(error) = done.result {
             match done.work {
                 Work::Back(reads) => spill.wanted.extend(ids_of(&reads.reads)),

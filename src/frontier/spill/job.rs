@@ -6,10 +6,10 @@ use super::super::place::Place;
 use super::super::server::ServerId;
 use crate::disk::{self, Disk};
 use crate::frame;
-use std::fmt;
 use std::ops::Range;
 
 /// Read these.
+#[derive(Debug)]
 pub struct FrontierJob {
     /// A handle of the job's own.
     pub disk: Box<dyn Disk>,
@@ -21,6 +21,8 @@ pub struct FrontierJob {
 pub struct FrontierDone {
     pub(in super::super) work: Work,
     pub(super) result: Result<(), disk::Error>,
+    /// For the next job: its files are open.
+    pub(super) disk: Box<dyn Disk>,
 }
 
 /// What is read.
@@ -50,12 +52,6 @@ pub(in super::super) struct Read {
     pub(super) range: Range<usize>,
 }
 
-impl fmt::Debug for FrontierJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FrontierJob").field("work", &self.work).finish_non_exhaustive()
-    }
-}
-
 impl FrontierJob {
     /// Reads; stops at the first failure.
     pub fn run(mut self) -> FrontierDone {
@@ -65,7 +61,7 @@ impl FrontierJob {
                 fill(self.disk.as_mut(), &log::name_of(*segment), *offset, 0, 0, bytes)
             }
         };
-        FrontierDone { work: self.work, result }
+        FrontierDone { work: self.work, result, disk: self.disk }
     }
 }
 
