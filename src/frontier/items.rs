@@ -11,7 +11,7 @@ use crate::quality::Quality;
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-/// A URL whose texts lie elsewhere: in the bytes it was taken from, or in an [`Item`].
+/// A URL whose texts lie elsewhere: where it was unpacked to, or in an [`Item`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written<'a> {
     pub(super) target: &'a [u8],

@@ -185,10 +185,9 @@ impl Unpacked {
         let mut rest = *take;
         let record = Record::take(&mut rest)?;
         let texts = self.texts.len();
-        let is_right = |this: &Self, row: &Row| {
-            origin_bytes.is_none_or(|origin| this.may_come_in(&record, row, origin))
-        };
-        let row = self.row(&record).ok().filter(|row| is_right(self, row));
+        let row = self.row(&record).ok();
+        let is_right = |row: &Row| origin_bytes.is_none_or(|origin| self.may_come_in(row, origin));
+        let row = row.filter(is_right);
         let Some(row) = row else {
             self.texts.truncate(texts);
             return Err(Short);
@@ -226,11 +225,11 @@ impl Unpacked {
         })
     }
 
-    /// Whether a URL that comes from a disk is as one that was written.
-    fn may_come_in(&self, record: &Record<'_>, row: &Row, origin_bytes: usize) -> bool {
-        let via = row.via.filter(|_| matches!(record.via, Via::New(_)));
+    /// Whether a URL that comes from a disk is as one that was written. The first of its run may
+    /// have been passed by, so what it has of that is looked at, too.
+    fn may_come_in(&self, row: &Row, origin_bytes: usize) -> bool {
         may_be_asked_for(self.text(row.target), origin_bytes)
-            && via.is_none_or(|via| str::from_utf8(self.text(via)).is_ok())
+            && row.via.is_none_or(|via| str::from_utf8(self.text(via)).is_ok())
     }
 
     /// Appends a text that may share its front and its back with another.

@@ -31,6 +31,7 @@ pub(in super::super) struct Blocks {
     known: u32,
     /// Blocks in chains.
     used: usize,
+    /// Room to write URLs, and to read them.
     text: Vec<u8>,
     urls: Unpacked,
 }

@@ -258,3 +258,18 @@ fn senseless_bytes_are_told() {
         assert_eq!(read(&written(&[item])), Err(Short), "{target:?} may not be asked for");
     }
 }
+
+/// Law: what was passed by is no way in: a page that is no text is told wherever it was written.
+#[test]
+fn a_page_of_a_first_that_was_passed_by_is_looked_at() {
+    let page: Rc<str> = Rc::from("http://a.test/where/they/were/found");
+    let of_page = |_| Item { via: Some(page.clone()), errand: Errand::Page, ..Random(1).item(&[]) };
+    let items: Vec<Item> = (0..2).map(of_page).collect();
+    let mut bytes = written(&items);
+    let is_found = |window: &[u8]| window == b"found";
+    let at = bytes.windows(5).position(is_found).expect("it was written");
+    bytes[at] = 0xff;
+    let (mut take, mut urls) = (Take::new(&bytes), Unpacked::default());
+    assert!(urls.pass(&mut take).is_ok());
+    assert_eq!(urls.admit("http://a.test".len(), &mut take), Err(Short));
+}

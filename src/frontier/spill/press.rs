@@ -123,7 +123,9 @@ impl Spill {
     /// Heads may keep twice as many, if there is room.
     fn double(&mut self) {
         if self.bytes() >= self.bytes_max / 2 {
-        } else if self.read_urls < READ_URLS && self.kept_max == KEPT_MAX {
+            return;
+        }
+        if self.read_urls < READ_URLS && self.kept_max == KEPT_MAX {
             (self.read_urls, self.hand) = (2 * self.read_urls, 0);
         } else if self.kept_max < KEPT_MAX {
             let twice = if self.kept_max < KEPT_FEW { 2 * self.kept_max } else { KEPT_MAX };
