@@ -44,7 +44,7 @@ impl Frontier {
 
     fn worth(&self, server: &Server) -> Worth {
         let schedule = &self.settings.schedule;
-        let by_quality = matches!(schedule.policy, Policy::Quality | Policy::Capability);
+        let by_quality = schedule.policy.is_by_quality();
         let mut items = self.in_memory(server);
         if by_quality {
             items.sort_by_key(|item| (!item.is_prior(), u64::MAX - item.quality.millionths()));

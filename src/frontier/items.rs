@@ -7,6 +7,8 @@
 
 use super::place::{BAND_MAX, Band, quality_band};
 use super::queue::{Errand, Item};
+use super::runs::{Record, Text, Via};
+use crate::codec::Short;
 use crate::quality::Quality;
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -50,6 +52,36 @@ impl Item {
             found_as: self.found_as,
         }
     }
+}
+
+impl Item {
+    /// A URL that was taken out of a run, with memory of its own: what was written, told against
+    /// the first of the run (of which there is none if it is that itself).
+    pub(super) fn taken(record: &Record<'_>, first: &Written<'_>) -> Result<Self, Short> {
+        let (depth, found_as) = record.how.unwrap_or((first.depth, first.found_as));
+        let via = match &record.via {
+            Via::None => None,
+            Via::Same => Some(Rc::from(text(first.via.ok_or(Short)?))),
+            Via::New(via) => Some(Rc::from(whole(via, first.via.unwrap_or_default())?)),
+        };
+        Ok(Self {
+            target: whole(&record.target, first.target)?.into_boxed_str(),
+            quality: record.quality.unwrap_or(first.quality),
+            arrival: first.arrival.wrapping_add(record.arrival),
+            depth,
+            hops: record.hops,
+            tries: record.tries,
+            errand: record.errand,
+            found_as,
+            via,
+        })
+    }
+}
+
+/// A text that shares its front and its back with another.
+fn whole(text: &Text<'_>, other: &[u8]) -> Result<String, Short> {
+    let bytes = text.pieces(other)?.concat();
+    Ok(String::from_utf8(bytes).expect(LOOKED_AT))
 }
 
 impl Written<'_> {
@@ -100,8 +132,10 @@ impl Maker {
 }
 
 fn text(bytes: &[u8]) -> &str {
-    str::from_utf8(bytes).expect("it was a text when it was written, and looked at when read")
+    str::from_utf8(bytes).expect(LOOKED_AT)
 }
+
+const LOOKED_AT: &str = "it was a text when it was written, and looked at when read";
 
 /// What decides where a URL goes, without the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

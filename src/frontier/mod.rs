@@ -18,6 +18,7 @@ pub mod group;
 mod index;
 mod items;
 mod log;
+mod look;
 mod names;
 mod place;
 pub mod policy;

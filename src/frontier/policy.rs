@@ -48,6 +48,11 @@ impl Policy {
             Self::Capability => "capability",
         }
     }
+
+    /// Whether the URLs of a server come out by quality, not in order of arrival.
+    pub(super) fn is_by_quality(self) -> bool {
+        matches!(self, Self::Quality | Self::Capability)
+    }
 }
 
 /// What ranks are made of, beside the servers' own measurements.

@@ -18,6 +18,7 @@ pub(super) mod blocks;
 pub(super) mod cold;
 mod ends;
 mod hot;
+mod packed;
 pub(super) mod places;
 #[cfg(test)]
 mod tests;
@@ -101,7 +102,7 @@ const INSERT_MAX: usize = 8;
 
 impl UrlQueue {
     pub(super) fn new(policy: Policy) -> Self {
-        let by_quality = matches!(policy, Policy::Quality | Policy::Capability);
+        let by_quality = policy.is_by_quality();
         Self { hot: None, cold: None, counted: 1, by_quality, filed_hot: 0, filed_cold: 0 }
     }
 

@@ -10,6 +10,7 @@
 
 use super::items::Maker;
 use super::log;
+use super::look::{Bounds, Look};
 use super::names::Met;
 use super::place::Place;
 use super::policy::Estimates;
@@ -240,9 +241,13 @@ impl Frontier {
         let before = server.queue.weight();
         let (mut urls, mut maker) = (Unpacked::default(), Maker::default());
         let mut errand_max = None;
+        let origin_bytes = self.names.get(server.name).as_str().len();
+        // Servers that a robots.txt is asked for may come to be known later.
+        let bounds = Bounds { origin_bytes, arrivals: self.arrivals, servers: usize::MAX };
+        let mut look = Look::new(take.rest(), bounds);
         while !take.is_empty() {
-            let origin = self.names.get(server.name).as_str();
-            urls.admit(origin.len(), take).map_err(senseless)?;
+            look.admit().map_err(senseless)?;
+            urls.take(take).map_err(senseless)?;
             let url = urls.last().expect("it was taken");
             let left = if is_tail { &mut missing.in_tail } else { &mut missing.urls };
             *left = left.checked_sub(1).ok_or(Flaw::Senseless)?;

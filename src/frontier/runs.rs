@@ -288,8 +288,27 @@ impl<'a> Record<'a> {
         })
     }
 
+    /// The first of a run, which says all itself.
+    pub(super) fn whole(&self) -> Written<'a> {
+        let (depth, found_as) = self.how.unwrap_or_default();
+        Written {
+            target: self.target.middle,
+            via: match self.via {
+                Via::New(via) => Some(via.middle),
+                Via::None | Via::Same => None,
+            },
+            quality: self.quality.unwrap_or(NOTHING.quality),
+            arrival: self.arrival,
+            depth,
+            hops: self.hops,
+            tries: self.tries,
+            errand: self.errand,
+            found_as,
+        }
+    }
+
     /// What a glance at it shows, if the first of its run is worth that.
-    fn glance(&self, of_first: Quality) -> Glance {
+    pub(super) fn glance(&self, of_first: Quality) -> Glance {
         let is_prior = matches!(self.errand, Errand::Robots(..));
         Glance { is_prior, quality: self.quality.unwrap_or(of_first) }
     }
@@ -300,14 +319,20 @@ impl<'a> Text<'a> {
         let (front, back) = if is_whole { (0, 0) } else { (take.number()?, take.number()?) };
         Ok(Self { front, back, middle: take.bytes()? })
     }
+
+    /// What it is made of, if it is told against `other`.
+    #[inline]
+    pub(super) fn pieces<'b>(&self, other: &'b [u8]) -> Result<[&'b [u8]; 3], Short>
+    where
+        'a: 'b,
+    {
+        let (front, rest) = other.split_at_checked(self.front).ok_or(Short)?;
+        let between = rest.len().checked_sub(self.back).ok_or(Short)?;
+        Ok([front, self.middle, &rest[between..]])
+    }
 }
 
 impl Skim {
-    /// In a run whose first is worth that.
-    pub(super) fn behind(quality: Quality) -> Self {
-        Self { quality: Some(quality) }
-    }
-
     /// Passes by the next URL, with the first of its run if that is gone.
     pub(super) fn pass(&mut self, take: &mut Take<'_>) -> Result<Glance, Short> {
         loop {

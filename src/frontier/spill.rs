@@ -17,6 +17,7 @@
 //! [`log`]: super::log
 
 mod back;
+mod chunk;
 pub(super) mod job;
 mod press;
 

@@ -282,7 +282,7 @@ impl Pair {
         assert_eq!(taken.as_ref().map(number_of), number);
         let (Some(url), Some(item)) = (expected, taken) else { return };
         let others = known.queue.iter().map(|url| made(url, ServerId(0)).written().band());
-        if matches!(policy, Policy::Quality | Policy::Capability) {
+        if policy.is_by_quality() {
             assert_eq!(others.max(), Some(item.written().band()), "no other is of a better band");
         }
         known.queue.retain(|other| *other != url);
@@ -574,7 +574,7 @@ fn agrees_with_the_naive_model(policy: Policy) {
     assert!(backs > 500 && merges > 50 && sweeps > 10 && failures > 20, "{seen:?}");
     let Seen { packs, cuts, halvings, doublings, mixed, .. } = seen;
     assert!(packs > 500 && cuts > 500 && halvings > 50 && doublings > 20, "{seen:?}");
-    let by_quality = matches!(policy, Policy::Quality | Policy::Capability);
+    let by_quality = policy.is_by_quality();
     assert!(mixed > 50 || !by_quality, "{seen:?}");
 }
 

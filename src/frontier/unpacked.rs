@@ -1,17 +1,17 @@
 //! URLs taken out of bytes: their texts one behind the other, what they share written out.
 //!
-//! Laws: what [`super::runs::Run`] has put comes out, field by field, whatever was passed by before
-//! it, and it is told where the bytes of a run's first were. Bytes that make no sense are
-//! [`Short`], never a panic, and what was taken before stays as it was; what is allocated is
-//! bounded by what the bytes hold, and by a text's longest for each URL.
+//! Laws: what [`super::runs::Run`] has put comes out, field by field, and it is told where the
+//! bytes of a run's first were. Bytes that make no sense are [`Short`], never a panic, and what was
+//! taken before stays as it was; what is allocated is bounded by what the bytes hold, and by a
+//! text's longest for each URL. What a disk brought is looked at before ([`super::look`]).
 //! Cost: a copy of each text, into memory that is used again.
 
-use super::items::{Glance, Written};
+use super::items::Written;
+use super::look::TEXT_BYTES_MAX;
 use super::queue::Errand;
-use super::runs::{FIRST, NOTHING, RUN_URLS, Record, Skim, Text, Via};
+use super::runs::{NOTHING, Record, Text, Via};
 use crate::codec::{Short, Take};
 use crate::quality::Quality;
-use crate::url::URL_BYTES_CAP;
 use std::ops::Range;
 
 /// Some URLs, and the first of the run that they go on with.
@@ -55,53 +55,30 @@ struct Row {
     found_as: u8,
 }
 
-/// Room for the texts of a few runs.
-const ROOM_BYTES: usize = 2 << 10;
-/// Texts before those that are needed are dropped when they are longer than this.
-const PASSED_BYTES: usize = 16 << 10;
 const KEPT_BYTES: usize = 256 << 10;
 
 impl Unpacked {
-    /// With room for some.
-    pub(super) fn with_room() -> Self {
-        let texts = Vec::with_capacity(ROOM_BYTES);
-        Self { texts, rows: Vec::with_capacity(RUN_URLS), ..Self::default() }
-    }
-
-    /// Takes the next URL, which was written here.
+    /// Takes the next URL, which was written here or looked at.
     pub(super) fn take(&mut self, take: &mut Take<'_>) -> Result<(), Short> {
-        let row = self.next(take, None)?;
-        self.rows.push(row);
-        Ok(())
-    }
-
-    /// Takes the next URL, whose origin is so long, if a request may carry it.
-    pub(super) fn admit(&mut self, origin_bytes: usize, take: &mut Take<'_>) -> Result<(), Short> {
-        let row = self.next(take, Some(origin_bytes))?;
-        self.rows.push(row);
-        Ok(())
-    }
-
-    /// Passes by the next URL, which is looked at no more than what follows needs.
-    pub(super) fn pass(&mut self, take: &mut Take<'_>) -> Result<Glance, Short> {
-        if self.rows.is_empty() && self.texts.len() > PASSED_BYTES {
-            self.drop_passed();
-        }
-        let is_first = take.rest().first().is_some_and(|bits| bits & FIRST != 0);
-        if is_first {
-            let (record, row) = self.step(take, None)?;
-            if !record.is_gone {
-                return Ok(self.written(&row).glance());
+        loop {
+            let (is_gone, row) = self.step(take)?;
+            if !is_gone {
+                self.rows.push(row);
+                return Ok(());
             }
         }
-        let mut rest = *take;
-        let glance = Skim::behind(self.first.ok_or(Short)?.quality).pass(&mut rest)?;
-        self.used += take.rest().len() - rest.rest().len();
-        *take = rest;
-        Ok(glance)
     }
 
-    /// Bytes of what was taken and passed by.
+    /// Takes URLs in a row.
+    pub(super) fn take_raw(&mut self, raw: &Raw<'_>) -> Result<(), Short> {
+        if let Some(first) = raw.first {
+            self.step(&mut Take::new(first))?;
+        }
+        let mut take = Take::new(raw.bytes);
+        (0..raw.count).try_for_each(|_| self.take(&mut take))
+    }
+
+    /// Bytes of what was taken.
     pub(super) fn used(&self) -> usize {
         self.used
     }
@@ -134,7 +111,14 @@ impl Unpacked {
     /// Forgets those that were taken; what follows in the run can be taken still.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
-        self.drop_passed();
+        let Some(first) = &mut self.first else { return self.texts.clear() };
+        let mut texts = Vec::new();
+        for span in [Some(&mut first.target), first.via.as_mut()].into_iter().flatten() {
+            let start = texts.len();
+            texts.extend_from_slice(&self.texts[span.range()]);
+            *span = Span::new(start..texts.len()).expect("it was shorter");
+        }
+        self.texts = texts;
     }
 
     /// Forgets all. Little memory is kept for the next time.
@@ -165,30 +149,11 @@ impl Unpacked {
         &self.texts[span.range()]
     }
 
-    /// Reads the next URL, with the first of its run if that is gone.
-    fn next(&mut self, take: &mut Take<'_>, origin_bytes: Option<usize>) -> Result<Row, Short> {
-        loop {
-            let (record, row) = self.step(take, origin_bytes)?;
-            if !record.is_gone {
-                return Ok(row);
-            }
-        }
-    }
-
-    /// The same, of the next one whether it is gone or not. If it is not as it must be, it has not
-    /// been read.
-    fn step<'a>(
-        &mut self,
-        take: &mut Take<'a>,
-        origin_bytes: Option<usize>,
-    ) -> Result<(Record<'a>, Row), Short> {
-        let mut rest = *take;
+    /// Reads the next URL, and whether it is gone. If it is not as it must be, nothing was read.
+    fn step(&mut self, take: &mut Take<'_>) -> Result<(bool, Row), Short> {
+        let (mut rest, texts) = (*take, self.texts.len());
         let record = Record::take(&mut rest)?;
-        let texts = self.texts.len();
-        let row = self.row(&record).ok();
-        let is_right = |row: &Row| origin_bytes.is_none_or(|origin| self.may_come_in(row, origin));
-        let row = row.filter(is_right);
-        let Some(row) = row else {
+        let Ok(row) = self.row(&record) else {
             self.texts.truncate(texts);
             return Err(Short);
         };
@@ -198,7 +163,7 @@ impl Unpacked {
         if record.is_first {
             (self.first, self.first_at) = (Some(row), from..self.used);
         }
-        Ok((record, row))
+        Ok((record.is_gone, row))
     }
 
     fn row(&mut self, record: &Record<'_>) -> Result<Row, Short> {
@@ -225,13 +190,6 @@ impl Unpacked {
         })
     }
 
-    /// Whether a URL that comes from a disk is as one that was written. The first of its run may
-    /// have been passed by, so what it has of that is looked at, too.
-    fn may_come_in(&self, row: &Row, origin_bytes: usize) -> bool {
-        may_be_asked_for(self.text(row.target), origin_bytes)
-            && row.via.is_none_or(|via| str::from_utf8(self.text(via)).is_ok())
-    }
-
     /// Appends a text that may share its front and its back with another.
     fn push(&mut self, text: &Text<'_>, other: Option<Span>) -> Result<Span, Short> {
         let (start, other) = (self.texts.len(), other.map_or(0..0, Span::range));
@@ -246,22 +204,7 @@ impl Unpacked {
         self.texts.extend_from_within(other.end - text.back..other.end);
         Span::new(start..self.texts.len()).ok_or(Short)
     }
-
-    /// Texts that no URL needs any more give way.
-    fn drop_passed(&mut self) {
-        let Some(first) = &mut self.first else { return self.texts.clear() };
-        let mut texts = Vec::new();
-        for span in [Some(&mut first.target), first.via.as_mut()].into_iter().flatten() {
-            let start = texts.len();
-            texts.extend_from_slice(&self.texts[span.range()]);
-            *span = Span::new(start..texts.len()).expect("it was shorter");
-        }
-        self.texts = texts;
-    }
 }
-
-/// No text is longer: what it shares can't make it so.
-const TEXT_BYTES_MAX: usize = 1 << 16;
 
 impl Span {
     fn new(range: Range<usize>) -> Option<Self> {
@@ -271,13 +214,4 @@ impl Span {
     fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
-}
-
-/// Whether a target is as requests may carry it; what else is written there would go out to a
-/// server.
-fn may_be_asked_for(target: &[u8], origin_bytes: usize) -> bool {
-    let is_graphic = |so_far, byte: &u8| so_far & byte.is_ascii_graphic();
-    target.starts_with(b"/")
-        && origin_bytes + target.len() <= URL_BYTES_CAP
-        && target.iter().fold(true, is_graphic)
 }

@@ -32,7 +32,7 @@ pub(in super::super) struct Blocks {
     /// Blocks in chains.
     used: usize,
     /// Room to write URLs, and to read them.
-    text: Vec<u8>,
+    texts: [Vec<u8>; 2],
     urls: Unpacked,
 }
 
@@ -94,24 +94,26 @@ impl Chain {
 }
 
 impl Blocks {
-    /// Room to write URLs: empty, to be put away after use.
+    /// Room to write URLs, twice at most: empty, to be put away after use.
     pub(super) fn text(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.text)
+        let [one, other] = &mut self.texts;
+        std::mem::take(if one.capacity() > 0 { one } else { other })
     }
 
     /// Takes it back.
     pub(super) fn put_text_away(&mut self, mut text: Vec<u8>) {
         text.clear();
-        self.text = text;
+        let [one, other] = &mut self.texts;
+        *(if one.capacity() > 0 { other } else { one }) = text;
     }
 
     /// Room to read URLs: empty, to be put away after use.
-    pub(super) fn unpacked(&mut self) -> Unpacked {
+    pub(in super::super) fn unpacked(&mut self) -> Unpacked {
         std::mem::take(&mut self.urls)
     }
 
     /// Takes it back.
-    pub(super) fn put_unpacked_away(&mut self, mut urls: Unpacked) {
+    pub(in super::super) fn put_unpacked_away(&mut self, mut urls: Unpacked) {
         urls.clear();
         self.urls = urls;
     }

@@ -13,14 +13,15 @@
 //! queue, eight a chunk, and the bytes of URLs in blocks (`blocks`); to append one to the tail, a
 //! look at the first of its run.
 
-use super::super::items::{Glance, Maker, Written};
+use super::super::items::{Glance, Written};
 use super::super::place::{Band, Place};
-use super::super::runs::{FIRST, GONE, Run, Skim};
+use super::super::runs::{GONE, Run, Skim};
 use super::super::unpacked::{Raw, Unpacked};
 use super::Item;
 use super::blocks::{Blocks, Chain, Cursor};
+use super::packed::{self, PUT_HERE, first, put_run, take, take_front, take_one, urls_of};
 use super::places::Places;
-use crate::codec::{Short, Take};
+use crate::codec::Take;
 use crate::quality::Quality;
 use std::ops::Range;
 
@@ -65,9 +66,6 @@ const DISK_URLS_MAX: usize = u32::MAX as usize / 2;
 /// Chunks of one queue that come in at once, and their bytes.
 const READS_MAX: usize = 16;
 const READ_BYTES_MAX: usize = 8 << 10;
-/// Bytes in which the first URL of a run most often ends, and the one behind it.
-const ONE_BYTES: usize = 96;
-const TWO_BYTES: usize = 144;
 /// With what an allocator adds.
 const BOX_BYTES: usize = size_of::<Cold>() + 8;
 
@@ -116,20 +114,19 @@ impl Cold {
     /// Appends a URL of that band to the tail.
     pub(in super::super) fn put_tail(&mut self, url: Written<'_>, band: Band, blocks: &mut Blocks) {
         self.tail_band = if self.tail.is_empty() { band } else { self.tail_band.max(band) };
-        let (mut text, mut urls) = (blocks.text(), blocks.unpacked());
-        if self.run_urls > 0 {
-            read_first(blocks, self.run, &mut text, &mut urls);
-            text.clear();
-        }
-        let mut run = Run::behind(urls.last(), self.run_urls.into());
-        let begins_run = run.put(url, &mut text);
+        let (mut text, mut read) = (blocks.text(), blocks.text());
+        let first = match self.run_urls {
+            0 => None,
+            _ => Some(packed::read_first(blocks, self.run, &mut read)),
+        };
+        let begins_run = Run::behind(first, self.run_urls.into()).put(url, &mut text);
         let at = blocks.push_all(&mut self.tail, &text, 1);
         if begins_run {
             (self.run, self.run_urls) = (at, 0);
         }
         self.run_urls += 1;
+        blocks.put_text_away(read);
         blocks.put_text_away(text);
-        blocks.put_unpacked_away(urls);
     }
 
     /// What the tail holds goes: it begins anew.
@@ -162,7 +159,7 @@ impl Cold {
         self.front_band = 0;
         let urls = u32::try_from(items.len()).expect("a chain counts so");
         let mut text = blocks.text();
-        write_run(items.iter().map(Item::written), &mut text);
+        packed::write_run(items.iter().map(Item::written), &mut text);
         blocks.push_front(&mut self.head, &text, urls);
         blocks.put_text_away(text);
     }
@@ -208,7 +205,7 @@ impl Cold {
         let (mut take, mut skim) = (Take::new(&text), Skim::default());
         (self.sum, self.worst) = (0, Quality::ZERO);
         for place in 0..self.head.urls() {
-            let seen = skim.pass(&mut take).expect("it was put in here");
+            let seen = skim.pass(&mut take).expect(PUT_HERE);
             let Glance { is_prior, quality } = seen;
             if place == 0 {
                 self.front_band = seen.band();
@@ -235,9 +232,7 @@ impl Cold {
 
     /// Takes the first URL of the head.
     pub(super) fn take_first(&mut self, by_quality: bool, blocks: &mut Blocks) -> Option<Item> {
-        let urls = take_front(blocks, &mut self.head, |urls, _| urls == 1);
-        let item = urls.last().map(|url| Maker::default().make(&url));
-        blocks.put_unpacked_away(urls);
+        let item = take_one(blocks, &mut self.head);
         if let Some(item) = item.as_ref().filter(|_| by_quality) {
             self.has_gone(item, first(blocks, &self.head));
         }
@@ -290,7 +285,7 @@ impl Cold {
 
     /// The URLs of the head.
     pub(super) fn head_items(&self, blocks: &Blocks) -> Vec<Item> {
-        items_in(self.head_urls(blocks).iter())
+        packed::items_of(blocks, &self.head)
     }
 
     /// By arrival: takes all of the head beyond the first `kept` out.
@@ -364,16 +359,23 @@ impl Cold {
         blocks: &mut Blocks,
     ) -> Option<bool> {
         let disk_urls = self.disk_urls.checked_sub(u32::try_from(range.len()).ok()?)?;
-        let was_there = self.places.edit(blocks, |places| {
-            let index = places.iter().position(|other| *other == place)?;
-            places.remove(index);
-            if let Some(band) = next {
-                let index = places.partition_point(|other| other.band() > band);
-                places.insert(index, place.used_up(steps, band));
+        let left = next.map(|band| place.used_up(steps, band));
+        let is_first = self.places.front() == Some(place);
+        match left {
+            None if is_first => self.places.pop_front(blocks),
+            Some(left) if is_first && left.band() == place.band() => {
+                self.places.set_front(left, blocks);
             }
-            Some(())
-        });
-        was_there?;
+            left => self.places.edit(blocks, |places| {
+                let index = places.iter().position(|other| *other == place)?;
+                places.remove(index);
+                if let Some(left) = left {
+                    let index = places.partition_point(|other| other.band() > left.band());
+                    places.insert(index, left);
+                }
+                Some(())
+            })?,
+        }
         self.disk_urls = disk_urls;
         (self.places.is_empty() == (disk_urls == 0)).then_some(next.is_none())
     }
@@ -412,7 +414,7 @@ impl Cold {
             return self.places.front().into_iter().collect();
         }
         let (mut next, mut bytes): (Vec<Place>, usize) = (Vec::new(), 0);
-        for place in self.places.iter(blocks).take(most) {
+        for place in self.places.first(most, blocks) {
             bytes += place.bytes();
             let follows = |before: &Place| !by_quality || before.is_short() && place.is_short();
             if next.last().is_some_and(|before| bytes > READ_BYTES_MAX || !follows(before)) {
@@ -475,108 +477,5 @@ impl Cold {
         let urls = self.head.urls();
         let surplus = if urls > room { urls - kept } else { 0 };
         self.tail.bytes() + self.head.bytes() * surplus / urls.max(1)
-    }
-}
-
-fn urls_of(blocks: &Blocks, chain: &Chain) -> Unpacked {
-    let mut text = Vec::with_capacity(chain.bytes());
-    blocks.read(chain, usize::MAX, &mut text);
-    let (mut take, mut urls) = (Take::new(&text), Unpacked::default());
-    while !take.is_empty() {
-        urls.take(&mut take).expect("it was put in here");
-    }
-    urls
-}
-
-fn items_in<'a>(urls: impl Iterator<Item = Written<'a>>) -> Vec<Item> {
-    let mut maker = Maker::default();
-    urls.map(|url| maker.make(&url)).collect()
-}
-
-/// Reads the first URL of a run.
-fn read_first(blocks: &Blocks, mut from: Cursor, text: &mut Vec<u8>, urls: &mut Unpacked) {
-    blocks.read_on(&mut from, ONE_BYTES, text);
-    while urls.take(&mut Take::new(text)).is_err() {
-        assert!(!from.is_over(), "it was put in here");
-        blocks.read_on(&mut from, text.len().max(1), text);
-    }
-}
-
-/// Appends URLs, of which the first begins a run.
-fn put_run<'a>(blocks: &mut Blocks, chain: &mut Chain, urls: impl Iterator<Item = Written<'a>>) {
-    let mut count = 0;
-    let urls = urls.inspect(|_| count += 1);
-    let mut text = blocks.text();
-    write_run(urls, &mut text);
-    blocks.push_all(chain, &text, count);
-    blocks.put_text_away(text);
-}
-
-fn write_run<'a>(urls: impl Iterator<Item = Written<'a>>, out: &mut Vec<u8>) {
-    let mut run = Run::default();
-    urls.for_each(|url| {
-        run.put(url, out);
-    });
-}
-
-fn take(blocks: &mut Blocks, chain: &mut Chain, most: usize) -> Vec<Item> {
-    let urls = take_front(blocks, chain, |urls, _| urls >= most);
-    let items = items_in(urls.iter());
-    blocks.put_unpacked_away(urls);
-    items
-}
-
-/// Takes URLs off the front of a chain, until `enough` is true of their number and bytes.
-fn take_front(
-    blocks: &mut Blocks,
-    chain: &mut Chain,
-    enough: impl Fn(usize, usize) -> bool,
-) -> Unpacked {
-    let (mut text, mut urls) = (blocks.text(), blocks.unpacked());
-    let mut cursor = chain.cursor();
-    blocks.read_on(&mut cursor, TWO_BYTES, &mut text);
-    while urls.len() < chain.urls() && !enough(urls.len(), urls.used()) {
-        while urls.take(&mut Take::new(&text[urls.used()..])).is_err() {
-            assert!(!cursor.is_over(), "it was put in here");
-            blocks.read_on(&mut cursor, text.len().max(1), &mut text);
-        }
-    }
-    if text.len() == urls.used() {
-        blocks.read_on(&mut cursor, 1, &mut text);
-    }
-    let needs_first = text.get(urls.used()).is_some_and(|bits| bits & FIRST == 0);
-    let gone = u32::try_from(urls.len()).expect("a chain counts so");
-    blocks.drop_front(chain, urls.used(), gone);
-    if needs_first {
-        let first = &mut text[urls.first_at()];
-        first[0] |= GONE;
-        blocks.push_front(chain, first, 0);
-    }
-    blocks.put_text_away(text);
-    urls
-}
-
-/// A glance at the first URL of a chain.
-fn first(blocks: &Blocks, chain: &Chain) -> Option<Glance> {
-    let glance = |text: &[u8]| Skim::default().pass(&mut Take::new(text));
-    read_until(blocks, &mut chain.cursor(), &mut Vec::new(), glance)
-}
-
-/// What `look` finds in the bytes of a chain from a place on, of which no more are read into `text`
-/// than it needs: blocks lie anywhere in memory. `None`: it is not there.
-fn read_until<T>(
-    blocks: &Blocks,
-    cursor: &mut Cursor,
-    text: &mut Vec<u8>,
-    look: impl Fn(&[u8]) -> Result<T, Short>,
-) -> Option<T> {
-    loop {
-        if let Ok(found) = look(text) {
-            return Some(found);
-        }
-        if cursor.is_over() {
-            return None;
-        }
-        blocks.read_on(cursor, text.len().max(1), text);
     }
 }

@@ -5,10 +5,11 @@
 //! allocator with holes, blocks don't (`blocks`).
 //!
 //! Law: it is a list of places, whichever way it is kept (held to a plain one). Cost: to look at
-//! the front, to count and to append O(1), else a copy of them all as long as they are few.
+//! the front, to take or change it, to count and to append O(1), else a copy of them all as long
+//! as they are few.
 
 use super::super::place::Place;
-use super::blocks::{Blocks, Chain};
+use super::blocks::{BLOCK_BYTES, Blocks, Chain};
 use std::collections::VecDeque;
 
 /// More than this are kept in memory of their own.
@@ -78,7 +79,7 @@ impl Places {
         blocks: &Blocks,
     ) -> impl DoubleEndedIterator<Item = Place> + '_ {
         let (few, many) = match &self.list {
-            List::Few(chain) => (read(chain, blocks), None),
+            List::Few(chain) => (read(chain, usize::MAX, blocks), None),
             List::Many(places) => (Vec::new(), Some(places.iter())),
         };
         few.into_iter().chain(many.into_iter().flatten().copied())
@@ -98,6 +99,36 @@ impl Places {
                 reserve(places);
                 places.push_back(place);
             }
+        }
+    }
+
+    /// The first ones in order, so many at most.
+    pub(super) fn first(&self, most: usize, blocks: &Blocks) -> Vec<Place> {
+        match &self.list {
+            List::Few(chain) => read(chain, most, blocks),
+            List::Many(places) => places.iter().take(most).copied().collect(),
+        }
+    }
+
+    /// Takes the first one out.
+    pub(super) fn pop_front(&mut self, blocks: &mut Blocks) {
+        let List::Few(chain) = &mut self.list else {
+            let _ = self.edit(blocks, VecDeque::pop_front);
+            return;
+        };
+        blocks.drop_front(chain, PLACE_BYTES, 1);
+        self.front = read(chain, 1, blocks).first().map_or(0, |place| place.word());
+    }
+
+    /// Puts another one in place of the first.
+    pub(super) fn set_front(&mut self, place: Place, blocks: &mut Blocks) {
+        self.front = place.word();
+        match &mut self.list {
+            List::Few(chain) => {
+                blocks.drop_front(chain, PLACE_BYTES, 1);
+                blocks.push_front(chain, &place.word().to_le_bytes(), 1);
+            }
+            List::Many(places) => places[0] = place,
         }
     }
 
@@ -129,7 +160,7 @@ impl Places {
         change: impl FnOnce(&mut VecDeque<Place>) -> R,
     ) -> R {
         let mut places = match &mut self.list {
-            List::Few(chain) => VecDeque::from(read(chain, blocks)),
+            List::Few(chain) => VecDeque::from(read(chain, usize::MAX, blocks)),
             List::Many(places) => std::mem::take(places.as_mut()),
         };
         let result = change(&mut places);
@@ -170,11 +201,13 @@ fn reserve(places: &mut VecDeque<Place>) {
     }
 }
 
-fn read(chain: &Chain, blocks: &Blocks) -> Vec<Place> {
-    let mut text = Vec::with_capacity(chain.bytes());
-    blocks.read(chain, usize::MAX, &mut text);
+fn read(chain: &Chain, most: usize, blocks: &Blocks) -> Vec<Place> {
+    let most = most.min(chain.urls());
+    let mut text = Vec::with_capacity(most * PLACE_BYTES + BLOCK_BYTES);
+    blocks.read(chain, most * PLACE_BYTES, &mut text);
     let (words, _) = text.as_chunks::<PLACE_BYTES>();
-    words.iter().map(|word| Place::from_word(u64::from_le_bytes(*word))).collect()
+    let places = words.iter().map(|word| Place::from_word(u64::from_le_bytes(*word)));
+    places.take(most).collect()
 }
 
 #[cfg(test)]
@@ -193,14 +226,22 @@ mod tests {
             let place = Place::new(1, step, 64, 3);
             // It grows and shrinks by turns.
             let grows = step / 40 % 2 == 0;
-            match random % 8 {
+            match random % 9 {
                 0..2 => {
                     places.push(place, &mut blocks);
                     list.push(place);
                 }
-                2..5 if grows => {
+                2..6 if grows => {
                     places.insert(at, place, &mut blocks);
                     list.insert(at, place);
+                }
+                8 if !list.is_empty() => {
+                    places.set_front(place, &mut blocks);
+                    list[0] = place;
+                }
+                6 if !list.is_empty() => {
+                    places.pop_front(&mut blocks);
+                    list.remove(0);
                 }
                 _ if at < list.len() => {
                     let out = places.edit(&mut blocks, |places| places.remove(at));
@@ -210,6 +251,7 @@ mod tests {
             }
             assert_eq!((places.len(), places.front()), (list.len(), list.first().copied()));
             assert!(places.iter(&blocks).eq(list.iter().copied()));
+            assert_eq!(places.first(at, &blocks), list[..at.min(list.len())]);
             kinds[usize::from(matches!(places.list, List::Many(_)))] += 1;
         }
         assert!(kinds.iter().all(|count| *count > 5_000), "{kinds:?}");

@@ -1,8 +1,9 @@
 //! Runs of URLs: what was put is taken again, whatever is passed by, gone, or damaged.
 
 use super::super::items::Maker;
+use super::super::look::{Bounds, Look};
 use super::super::queue::Item;
-use super::super::unpacked::Unpacked;
+use super::super::unpacked::{Raw, Unpacked};
 use super::*;
 use crate::url::URL_BYTES_CAP;
 use std::rc::Rc;
@@ -46,13 +47,28 @@ impl Random {
     }
 }
 
+const BOUNDS: Bounds =
+    Bounds { origin_bytes: "http://a.test".len(), arrivals: u64::MAX, servers: usize::MAX };
+
 fn read(bytes: &[u8]) -> Result<Vec<Item>, Short> {
+    let mut look = Look::new(bytes, BOUNDS);
+    while !look.is_over() {
+        look.admit()?;
+    }
+    Ok(items_of(&unpacked(bytes)?))
+}
+
+fn unpacked(bytes: &[u8]) -> Result<Unpacked, Short> {
     let (mut take, mut urls) = (Take::new(bytes), Unpacked::default());
     while !take.is_empty() {
-        urls.admit("http://a.test".len(), &mut take)?;
+        urls.take(&mut take)?;
     }
+    Ok(urls)
+}
+
+fn items_of(urls: &Unpacked) -> Vec<Item> {
     let mut maker = Maker::default();
-    Ok(urls.iter().map(|url| maker.make(&url)).collect())
+    urls.iter().map(|url| maker.make(&url)).collect()
 }
 
 fn written(items: &[Item]) -> Vec<u8> {
@@ -139,7 +155,7 @@ fn a_glance_is_as_good_as_a_look() {
     assert!(!run.put(next.written(), &mut out), "they are alike");
     let alone = Skim::default().pass(&mut Take::new(&out[behind..]));
     assert_eq!(alone, Err(Short), "what depends on others is nothing alone");
-    let alone = Unpacked::default().pass(&mut Take::new(&out[behind..]));
+    let alone = Look::new(&out[behind..], BOUNDS).pass();
     assert_eq!(alone, Err(Short));
 }
 
@@ -153,41 +169,79 @@ fn runs_come_back_field_by_field() {
     }
 }
 
-/// Law: what is passed by is no hindrance to what is taken after it.
+/// Law: what is passed by is no hindrance to what is taken after it, with the first of its run.
 #[test]
 fn urls_of_a_run_can_be_passed_by() {
     let mut random = Random(11);
     let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
-    let mut passed = 0;
-    for _ in 0..300 {
-        let items: Vec<Item> = (0..random.below(30)).map(|_| random.item(&pages)).collect();
+    let mut kinds = [0; 2];
+    for _ in 0..600 {
+        let items: Vec<Item> = (0..1 + random.below(30)).map(|_| random.item(&pages)).collect();
         let bytes = written(&items);
-        let (mut take, mut skimmed) = (Take::new(&bytes), Take::new(&bytes));
-        let (mut urls, mut skim, mut kept) = (Unpacked::default(), Skim::default(), Vec::new());
-        for item in &items {
+        let (mut look, mut skim) = (Look::new(&bytes, BOUNDS), Skim::default());
+        let mut skimmed = Take::new(&bytes);
+        let from = random.below(items.len() as u64) as usize;
+        for item in &items[..from] {
             let glance = item.written().glance();
-            assert_eq!(skim.pass(&mut skimmed), Ok(glance));
-            match random.below(16) {
-                0..8 => {
-                    assert_eq!(urls.pass(&mut take), Ok(glance));
-                    passed += 1;
-                }
-                8 => {
-                    urls.forget();
-                    kept.clear();
-                    assert_eq!(urls.pass(&mut take), Ok(glance));
-                }
-                _ => {
-                    urls.admit("http://a.test".len(), &mut take).expect("just written");
-                    kept.push(item.written());
-                }
+            assert_eq!((look.pass(), skim.pass(&mut skimmed)), (Ok(glance), Ok(glance)));
+            assert_eq!(look.used(), bytes.len() - skimmed.rest().len());
+        }
+        let (start, first_at) = (look.used(), look.first_at());
+        for item in &items[from..] {
+            assert_eq!(look.admit(), Ok(item.written().glance()));
+        }
+        assert!(look.is_over());
+        let begins_run = bytes[start] & FIRST != 0;
+        let first = (!begins_run).then(|| &bytes[first_at]);
+        let mut urls = Unpacked::default();
+        let raw = Raw { first, bytes: &bytes[start..], count: items.len() - from };
+        assert_eq!(urls.take_raw(&raw), Ok(()));
+        assert_eq!(items_of(&urls), items[from..]);
+        kinds[usize::from(begins_run)] += 1;
+    }
+    assert!(kinds.iter().all(|count| *count > 100), "{kinds:?}");
+}
+
+/// Law: URLs that are forgotten leave the first of their run to those behind them.
+#[test]
+fn urls_that_were_taken_can_be_forgotten() {
+    let mut random = Random(12);
+    let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+    for _ in 0..300 {
+        let items: Vec<Item> = (0..random.below(60)).map(|_| random.item(&pages)).collect();
+        let bytes = written(&items);
+        let (mut take, mut urls, mut kept) = (Take::new(&bytes), Unpacked::default(), Vec::new());
+        for item in &items {
+            if random.below(5) == 0 {
+                urls.forget();
+                kept.clear();
             }
-            assert_eq!(skimmed.rest().len(), take.rest().len());
+            assert_eq!(urls.take(&mut take), Ok(()));
+            kept.push(item.written());
             assert!(urls.iter().eq(kept.iter().copied()));
         }
-        assert!(take.is_empty());
     }
-    assert!(passed > 1_000, "{passed}");
+}
+
+/// Law: the first URL of a run, and the one behind it when that is gone, are what all would be.
+#[test]
+fn one_url_is_taken_as_many_are() {
+    let mut random = Random(17);
+    let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+    let mut behind = 0;
+    for _ in 0..2_000 {
+        let items = [random.item(&pages), random.item(&pages)];
+        let bytes = written(&items);
+        let mut take = Take::new(&bytes);
+        let first = Record::take(&mut take).expect("just written");
+        assert_eq!(Item::taken(&first, &NOTHING), Ok(items[0].clone()));
+        assert_eq!(first.whole(), items[0].written());
+        let next = Record::take(&mut take).expect("just written");
+        let against = if next.is_first { NOTHING } else { first.whole() };
+        assert_eq!(Item::taken(&next, &against), Ok(items[1].clone()));
+        behind += u32::from(!next.is_first);
+    }
+    assert!((300..1_900).contains(&behind), "{behind}");
 }
 
 /// Law: what two texts share is what a naive look finds.
@@ -235,28 +289,50 @@ fn one_page_is_written_once_a_run_and_kept_once() {
     assert!(read.iter().all(|item| Rc::ptr_eq(&via(item), &via(&read[0]))));
 }
 
-/// What a disk may hold in place of what was written.
+/// What a disk may hold in place of what was written. Law: what passes is what a look at the texts
+/// as they come out would let pass; one that is gone is looked at, too.
 #[test]
 fn senseless_bytes_are_told() {
     let mut random = Random(99);
-    let pages = [Rc::from("http://a.test/")];
-    let mut told = 0;
-    for _ in 0..20_000 {
+    let pages = ["http://a.test/", "http://a.test/stra\u{df}e"].map(Rc::from);
+    let mut told = [0; 3];
+    for _ in 0..40_000 {
         let items: Vec<Item> = (0..5).map(|_| random.item(&pages)).collect();
         let mut bytes = written(&items);
         for _ in 0..=random.below(3) {
             let at = random.below(bytes.len() as u64) as usize;
             bytes[at] = random.below(256) as u8;
         }
-        bytes.truncate(random.below(bytes.len() as u64 + 1) as usize);
-        told += u32::from(read(&bytes).is_err());
+        if random.below(3) == 0 {
+            bytes.truncate(random.below(bytes.len() as u64 + 1) as usize);
+        }
+        let (seen, naive) = (read(&bytes).is_ok(), is_right(&bytes));
+        let is_stricter = !seen && naive && has_gone(&bytes);
+        assert!(seen == naive || is_stricter, "{seen} {bytes:?}");
+        told[if is_stricter { 2 } else { usize::from(seen) }] += 1;
     }
-    assert!(told > 10_000, "{told}");
+    assert!(told[0] > 10_000 && told[1] > 5_000, "{told:?}");
     let long = format!("/{}", "x".repeat(URL_BYTES_CAP));
     for target in ["", "x", "/a b", "/a\r\nHost: b", "/\u{e4}", &long] {
         let item = Item { target: target.into(), ..random.item(&[]) };
         assert_eq!(read(&written(&[item])), Err(Short), "{target:?} may not be asked for");
     }
+}
+
+/// Whether all URLs in these bytes are as they must be, by their texts as they come out.
+fn is_right(bytes: &[u8]) -> bool {
+    let Ok(urls) = unpacked(bytes) else { return false };
+    urls.iter().all(|url| {
+        url.target.starts_with(b"/")
+            && url.target.iter().all(u8::is_ascii_graphic)
+            && BOUNDS.origin_bytes + url.target.len() <= URL_BYTES_CAP
+            && url.via.is_none_or(|via| str::from_utf8(via).is_ok())
+    })
+}
+
+fn has_gone(bytes: &[u8]) -> bool {
+    let mut take = Take::new(bytes);
+    std::iter::from_fn(|| Record::take(&mut take).ok()).any(|record| record.is_gone)
 }
 
 /// Law: what was passed by is no way in: a page that is no text is told wherever it was written.
@@ -269,7 +345,25 @@ fn a_page_of_a_first_that_was_passed_by_is_looked_at() {
     let is_found = |window: &[u8]| window == b"found";
     let at = bytes.windows(5).position(is_found).expect("it was written");
     bytes[at] = 0xff;
-    let (mut take, mut urls) = (Take::new(&bytes), Unpacked::default());
-    assert!(urls.pass(&mut take).is_ok());
-    assert_eq!(urls.admit("http://a.test".len(), &mut take), Err(Short));
+    assert_eq!(Look::new(&bytes, BOUNDS).pass(), Err(Short));
+}
+
+/// Law: what is told of a server's URLs can't be beyond what it is.
+#[test]
+fn what_is_out_of_bounds_is_told() {
+    let robots = Errand::Robots(ServerId(7), 0);
+    let item = |arrival, errand| Item { arrival, errand, ..Random(1).item(&[]) };
+    let cases = [
+        (item(9, Errand::Page), item(10, Errand::Page), true),
+        (item(9, Errand::Page), item(11, Errand::Page), false),
+        (item(11, Errand::Page), item(9, Errand::Page), false),
+        (item(9, Errand::Page), item(9, robots), true),
+        (item(9, Errand::Page), item(9, Errand::Robots(ServerId(8), 0)), false),
+    ];
+    for (one, other, is_within) in cases {
+        let bytes = written(&[one.clone(), other.clone()]);
+        let mut look = Look::new(&bytes, Bounds { arrivals: 10, servers: 8, ..BOUNDS });
+        let seen = look.admit().and_then(|_| look.admit());
+        assert_eq!(seen.is_ok(), is_within, "{one:?} {other:?}");
+    }
 }

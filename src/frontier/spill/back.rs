@@ -11,21 +11,21 @@
 //! look-up a chunk; one job at a time, a MiB at most.
 
 use super::super::Frontier;
-use super::super::items::{Glance, Written};
+use super::super::items::Written;
 use super::super::log::{self, CHUNK, Log};
-use super::super::place::{Place, STEPS};
+use super::super::look::Bounds;
+use super::super::place::Place;
 use super::super::queue::cold::Task;
-use super::super::queue::{Errand, Item, Weight};
-use super::super::runs::FIRST;
+use super::super::queue::{Item, Weight};
 use super::super::server::{ServerId, ServerState};
-use super::super::unpacked::{Raw, Unpacked};
+use super::super::unpacked::Unpacked;
+use super::chunk::{Chunk, Used};
 use super::job::{self, FrontierDone, FrontierJob, Read, Reads, Work};
 use super::{SHORT_MIN, Spill, Sweep};
 use crate::codec::Take;
 use crate::disk::Disk;
 use crate::frame::{self, Damage, Flaw};
 use crate::time::Instant;
-use std::ops::Range;
 
 /// Chunks and bytes that one job reads.
 const READS_MAX: usize = if cfg!(test) { 40 } else { 1 << 12 };
@@ -174,7 +174,7 @@ impl Frontier {
     /// The next chunks of a server have been read.
     fn take_back(&mut self, reads: &[Read], bytes: &[u8], now: Instant) -> Result<(), Damage> {
         let id = reads[0].id;
-        let mut chunks = self.opened(id, reads, bytes)?;
+        let chunks = self.opened(id, reads, bytes)?;
         self.write_ahead(id);
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
@@ -188,39 +188,40 @@ impl Frontier {
         } else if by_quality && chunks.len() > 1 {
             missing = usize::MAX;
         }
-        let mut used = Vec::new();
-        for chunk in &mut chunks {
-            let read = chunk.read;
-            let is_little = !by_quality && read.place.is_short();
-            let (range, steps) = chunk.range(if is_little { usize::MAX } else { missing });
-            let next = chunk.take(&range).ok_or_else(|| read.damage(Flaw::Senseless))?;
-            let next = next.map(|url| if by_quality { url.band() } else { 0 });
-            missing = missing.saturating_sub(range.len());
-            used.push((read, range, steps, next));
+        let mut used: Vec<Used<'_>> = Vec::with_capacity(chunks.len());
+        for chunk in &chunks {
+            let is_little = !by_quality && chunk.read.place.is_short();
+            let taken = chunk.take(if is_little { usize::MAX } else { missing });
+            used.push(taken.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?);
+            missing = missing.saturating_sub(used.last().map_or(0, |used| used.range.len()));
             if missing == 0 {
                 break;
             }
         }
-        for (read, range, steps, next) in &used {
+        let mut urls = spill.blocks.unpacked();
+        if by_quality {
+            take_all(&used, &mut urls)?;
+        }
+        for Used { read, range, steps, next, .. } in &used {
+            let next = next.map(|url| if by_quality { url.band() } else { 0 });
             let blocks = &mut spill.blocks;
             let cold = server.queue.cold_mut();
             let is_over =
-                cold.and_then(|cold| cold.use_up(read.place, range, *steps, *next, blocks));
+                cold.and_then(|cold| cold.use_up(read.place, range, *steps, next, blocks));
             if is_over.ok_or_else(|| read.damage(Flaw::Senseless))? {
                 spill.log.release(read.place);
             }
         }
         if by_quality {
-            let all = chunks.iter().flat_map(|chunk| chunk.taken.iter()).collect();
             let mut of_head = Unpacked::default();
+            let all = urls.iter().collect();
             let rest = server.queue.own(all, room, &mut of_head, &mut spill.blocks);
             spill.write_rest(id, &mut server.queue, &rest);
         } else {
             let cold = server.queue.cold_or_new();
-            for chunk in &chunks[..used.len()] {
-                cold.put_head_raw(&chunk.raw(), &mut spill.blocks);
-            }
+            used.iter().for_each(|used| cold.put_head_raw(&used.raw, &mut spill.blocks));
         }
+        spill.blocks.put_unpacked_away(urls);
         self.settle_back(id, before, now);
         Ok(())
     }
@@ -252,17 +253,18 @@ impl Frontier {
     /// Many short chunks have been read, to be made into fewer.
     fn merged(&mut self, reads: &[Read], bytes: &[u8], now: Instant) -> Result<(), Damage> {
         let id = reads[0].id;
-        let mut chunks = self.opened(id, reads, bytes)?;
+        let chunks = self.opened(id, reads, bytes)?;
         self.write_ahead(id);
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
         let before = server.queue.weight();
-        for chunk in &mut chunks {
-            let (range, _) = chunk.range(usize::MAX);
-            chunk.take(&range).ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
-        }
-        let mut urls: Vec<Written<'_>> =
-            chunks.iter().flat_map(|chunk| chunk.taken.iter()).collect();
+        let all = chunks
+            .iter()
+            .map(|chunk| chunk.take(usize::MAX).ok_or_else(|| chunk.read.damage(Flaw::Senseless)));
+        let all: Vec<Used<'_>> = all.collect::<Result<_, _>>()?;
+        let mut taken = spill.blocks.unpacked();
+        take_all(&all, &mut taken)?;
+        let mut urls: Vec<Written<'_>> = taken.iter().collect();
         let row: Vec<Place> = reads.iter().map(|read| read.place).collect();
         let cold = server.queue.cold_mut();
         let index = cold.and_then(|cold| cold.remove(&row, urls.len(), &mut spill.blocks));
@@ -277,6 +279,7 @@ impl Frontier {
             urls.sort_unstable_by_key(Written::standing);
             spill.write_rows(id, &mut server.queue, &urls, false);
         }
+        spill.blocks.put_unpacked_away(taken);
         row.into_iter().for_each(|place| spill.log.release(place));
         self.settle_back(id, before, now);
         Ok(())
@@ -343,12 +346,8 @@ impl Frontier {
             servers: self.servers.len(),
         };
         let open = |read: &'a Read| {
-            let mut take = Take::new(read.urls(bytes)?);
-            let count = take.number().ok().filter(|count: &usize| *count > 0);
-            let urls = count.ok_or_else(|| read.damage(Flaw::Senseless))?;
-            let bytes = take.rest();
-            let taken = Unpacked::with_room();
-            Ok(Chunk { read, urls, bytes, taken, from: 0, until: 0, first_at: 0..0, bounds })
+            let chunk = Chunk::open(read, read.urls(bytes)?, bounds);
+            chunk.ok_or_else(|| read.damage(Flaw::Senseless))
         };
         reads.iter().map(open).collect()
     }
@@ -396,75 +395,12 @@ impl Frontier {
     }
 }
 
-/// A chunk that was read, whose URLs are taken one after the other, as far as they are wanted.
-#[derive(Debug)]
-struct Chunk<'a> {
-    read: &'a Read,
-    /// URLs in it, by what it says.
-    urls: usize,
-    bytes: &'a [u8],
-    taken: Unpacked,
-    /// Where those that were taken lie, and before them the first of their run.
-    from: usize,
-    until: usize,
-    first_at: Range<usize>,
-    bounds: Bounds,
-}
-
-/// What URLs on disk can't be beyond.
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    origin_bytes: usize,
-    arrivals: u64,
-    servers: usize,
-}
-
-impl Bounds {
-    fn admit(self, url: &Written<'_>) -> bool {
-        match url.errand {
-            Errand::Page => url.arrival <= self.arrivals,
-            Errand::Robots(of, _) => of.index() < self.servers,
-        }
-    }
-}
-
-impl<'a> Chunk<'a> {
-    /// Which of its URLs are used up if so many are wanted, and the step that it is used up to.
-    fn range(&self, wanted: usize) -> (Range<usize>, u32) {
-        let step = self.urls.div_ceil(STEPS as usize).max(1);
-        let from = (self.read.place.used() as usize * step).min(self.urls);
-        let steps = from.saturating_add(wanted.max(1)).div_ceil(step);
-        // All of them may be wanted.
-        let until = steps.saturating_mul(step).min(self.urls);
-        (from..until, u32::try_from(steps).unwrap_or(u32::MAX))
-    }
-
-    /// Takes the URLs of a range, and returns a glance at the one behind it, if there is one; all
-    /// but `None` if they are as they must be. Those before it were looked at when they were used.
-    fn take(&mut self, range: &Range<usize>) -> Option<Option<Glance>> {
-        let mut take = Take::new(self.bytes);
-        for _ in 0..range.start {
-            self.taken.pass(&mut take).ok()?;
-        }
-        (self.from, self.first_at) = (self.taken.used(), self.taken.first_at());
-        for _ in range.clone() {
-            self.taken.admit(self.bounds.origin_bytes, &mut take).ok()?;
-            self.taken.last().filter(|url| self.bounds.admit(url))?;
-        }
-        self.until = self.taken.used();
-        if range.end < self.urls {
-            return self.taken.pass(&mut take).ok().map(Some);
-        }
-        take.is_empty().then_some(None)
-    }
-
-    /// Those that were taken, as they are written.
-    fn raw(&self) -> Raw<'a> {
-        let bytes = &self.bytes[self.from..self.until];
-        let begins_run = bytes.first().is_none_or(|bits| bits & FIRST != 0);
-        let first = (!begins_run).then(|| &self.bytes[self.first_at.clone()]);
-        Raw { first, bytes, count: self.taken.len() }
-    }
+/// Takes the URLs of chunks that are used up.
+fn take_all(used: &[Used<'_>], urls: &mut Unpacked) -> Result<(), Damage> {
+    used.iter().try_for_each(|used| {
+        let taken = urls.take_raw(&used.raw);
+        taken.map_err(|_| used.read.damage(Flaw::Senseless))
+    })
 }
 
 /// Whose chunks these are.

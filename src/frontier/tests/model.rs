@@ -112,7 +112,7 @@ impl Known {
     /// Its URLs in the order in which they are to come: by quality those in memory.
     pub(super) fn in_order(&self, policy: Policy) -> Vec<Url> {
         let mut urls: Vec<Url> = self.queue.iter().copied().collect();
-        if matches!(policy, Policy::Quality | Policy::Capability) {
+        if policy.is_by_quality() {
             urls.retain(|url| self.memory.contains(&url.number));
             urls.sort_by_key(|url| Reverse((url.prior, url.quality, Reverse(url.arrival))));
         }

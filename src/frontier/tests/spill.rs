@@ -57,7 +57,7 @@ fn the_longest_urls_go_to_the_disk_and_come_back() {
         let found = take_all(&mut frontier, &mut disk).expect("the disk is whole");
         let mut found: Vec<Item> =
             found.into_iter().map(|item| Item { arrival: 0, ..item }).collect();
-        if matches!(policy, Policy::Quality | Policy::Capability) {
+        if policy.is_by_quality() {
             // They are of one band.
             found.sort_by_key(number_at_front);
         }

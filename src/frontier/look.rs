@@ -1,0 +1,150 @@
+//! URLs that a disk brought back, looked at where they lie.
+//!
+//! A checksum tells what a disk has done, not what somebody has written there. What is not as a
+//! request may carry it must not go out to a server, and what is no text must not come into memory
+//! as one. Most URLs need no memory of their own for that: of one that is told against the first
+//! of its run, what it shares was looked at with that.
+//!
+//! Laws: whatever passes can be taken ([`super::unpacked`]), and what comes out is a target that
+//! may be asked for, a page that is a text, and within [`Bounds`] (held to a look at the texts as
+//! they come out). Cost: a look at each byte; nothing is allocated, but for pages that are not
+//! ASCII.
+
+use super::items::{Glance, Written};
+use super::queue::Errand;
+use super::runs::{NOTHING, Record, Text, Via};
+use crate::codec::{Short, Take};
+use crate::url::URL_BYTES_CAP;
+use std::ops::Range;
+
+/// What URLs of one server on disk can't be beyond.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) origin_bytes: usize,
+    pub(super) arrivals: u64,
+    pub(super) servers: usize,
+}
+
+/// URLs that are looked at one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Look<'a> {
+    bounds: Bounds,
+    bytes: &'a [u8],
+    rest: Take<'a>,
+    first: Option<First<'a>>,
+    first_at: Range<usize>,
+}
+
+/// The first of a run, which was looked at.
+#[derive(Clone, Copy, Debug)]
+struct First<'a> {
+    url: Written<'a>,
+    page_is_ascii: bool,
+}
+
+/// No text is longer: what it shares can't make it so.
+pub(super) const TEXT_BYTES_MAX: usize = 1 << 16;
+
+impl<'a> Look<'a> {
+    /// At URLs that begin with the first of a run.
+    pub(super) fn new(bytes: &'a [u8], bounds: Bounds) -> Self {
+        Self { bounds, bytes, rest: Take::new(bytes), first: None, first_at: 0..0 }
+    }
+
+    /// Looks at the next URL.
+    pub(super) fn admit(&mut self) -> Result<Glance, Short> {
+        self.next(true)
+    }
+
+    /// Passes by the next URL, which is looked at only if others lean on it.
+    pub(super) fn pass(&mut self) -> Result<Glance, Short> {
+        self.next(false)
+    }
+
+    /// Bytes of what was looked at and passed by.
+    pub(super) fn used(&self) -> usize {
+        self.bytes.len() - self.rest.rest().len()
+    }
+
+    /// Where in these the first of the last run was.
+    pub(super) fn first_at(&self) -> Range<usize> {
+        self.first_at.clone()
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn next(&mut self, is_wanted: bool) -> Result<Glance, Short> {
+        let from = self.used();
+        let mut record = Record::take(&mut self.rest)?;
+        if record.is_first {
+            self.first = Some(self.judge_first(&record)?);
+            self.first_at = from..self.used();
+            if !record.is_gone {
+                return Ok(record.glance(NOTHING.quality));
+            }
+            record = Record::take(&mut self.rest)?;
+        }
+        let first = self.first.filter(|_| !record.is_first).ok_or(Short)?;
+        if is_wanted {
+            self.judge(&record, &first)?;
+        }
+        Ok(record.glance(first.url.quality))
+    }
+
+    fn judge_first(&self, record: &Record<'a>) -> Result<First<'a>, Short> {
+        let url = record.whole();
+        let page = url.via.unwrap_or_default();
+        let page_is_ascii = page.is_ascii();
+        let is_right = self.may_be_asked_for(url.target.len(), url.target.first())
+            && is_graphic(url.target)
+            && page.len() <= TEXT_BYTES_MAX
+            && (page_is_ascii || str::from_utf8(page).is_ok())
+            && self.is_within(url.errand, url.arrival);
+        if is_right { Ok(First { url, page_is_ascii }) } else { Err(Short) }
+    }
+
+    fn judge(&self, record: &Record<'a>, first: &First<'a>) -> Result<(), Short> {
+        let target = &record.target;
+        let pieces = target.pieces(first.url.target)?;
+        let byte = pieces.iter().find_map(|piece| piece.first());
+        let is_right = self.may_be_asked_for(pieces.iter().map(|piece| piece.len()).sum(), byte)
+            && is_graphic(target.middle)
+            && self.is_within(record.errand, first.url.arrival.wrapping_add(record.arrival));
+        let page = match &record.via {
+            Via::None => Ok(()),
+            Via::Same => first.url.via.map(|_| ()).ok_or(Short),
+            Via::New(page) => judge_page(page, first),
+        };
+        if is_right { page } else { Err(Short) }
+    }
+
+    /// Whether a target of that length and first byte is as requests may carry it, as far as these
+    /// tell.
+    fn may_be_asked_for(&self, len: usize, byte: Option<&u8>) -> bool {
+        byte == Some(&b'/') && self.bounds.origin_bytes.saturating_add(len) <= URL_BYTES_CAP
+    }
+
+    fn is_within(&self, errand: Errand, arrival: u64) -> bool {
+        match errand {
+            Errand::Page => arrival <= self.bounds.arrivals,
+            Errand::Robots(of, _) => of.index() < self.bounds.servers,
+        }
+    }
+}
+
+/// What else is written there would go out to a server.
+fn is_graphic(bytes: &[u8]) -> bool {
+    bytes.iter().fold(true, |so_far, byte| so_far & byte.is_ascii_graphic())
+}
+
+fn judge_page(page: &Text<'_>, first: &First<'_>) -> Result<(), Short> {
+    let pieces = page.pieces(first.url.via.unwrap_or_default())?;
+    if pieces.iter().map(|piece| piece.len()).sum::<usize>() > TEXT_BYTES_MAX {
+        return Err(Short);
+    }
+    let is_ascii = first.page_is_ascii && page.middle.is_ascii();
+    if is_ascii || str::from_utf8(&pieces.concat()).is_ok() { Ok(()) } else { Err(Short) }
+}

@@ -1,0 +1,183 @@
+//! URLs as bytes in chains: put in, looked at, and taken off the front.
+//!
+//! Laws: a chain is a row of runs ([`super::super::runs`]) of which the first may have lost its
+//! front; then the first of that run is there, gone, for those behind it. Cost: no more blocks are
+//! read than hold what is wanted, since they lie anywhere in memory.
+
+use super::super::items::{Glance, Maker, Written};
+use super::super::runs::{FIRST, GONE, NOTHING, Record, Run, Skim};
+use super::super::unpacked::Unpacked;
+use super::Item;
+use super::blocks::{Blocks, Chain, Cursor};
+use crate::codec::{Short, Take};
+use std::ops::Range;
+
+/// Bytes in which the first URL of a run most often ends, and the one behind it.
+const ONE_BYTES: usize = 96;
+const TWO_BYTES: usize = 144;
+pub(super) const PUT_HERE: &str = "it was put in here";
+
+/// The same, without memory of their own.
+pub(super) fn urls_of(blocks: &Blocks, chain: &Chain) -> Unpacked {
+    let mut text = Vec::with_capacity(chain.bytes());
+    blocks.read(chain, usize::MAX, &mut text);
+    let (mut take, mut urls) = (Take::new(&text), Unpacked::default());
+    while !take.is_empty() {
+        urls.take(&mut take).expect(PUT_HERE);
+    }
+    urls
+}
+
+/// All URLs of a chain.
+pub(super) fn items_of(blocks: &Blocks, chain: &Chain) -> Vec<Item> {
+    items_in(urls_of(blocks, chain).iter())
+}
+
+fn items_in<'a>(urls: impl Iterator<Item = Written<'a>>) -> Vec<Item> {
+    let mut maker = Maker::default();
+    urls.map(|url| maker.make(&url)).collect()
+}
+
+/// Reads the first URL of a run.
+pub(super) fn read_first<'a>(
+    blocks: &Blocks,
+    mut from: Cursor,
+    text: &'a mut Vec<u8>,
+) -> Written<'a> {
+    let is_whole = |text: &[u8]| Record::take(&mut Take::new(text)).map(|_| ());
+    blocks.read_on(&mut from, ONE_BYTES, text);
+    read_until(blocks, &mut from, text, is_whole).expect(PUT_HERE);
+    Record::take(&mut Take::new(text)).expect(PUT_HERE).whole()
+}
+
+/// Appends URLs, of which the first begins a run.
+pub(super) fn put_run<'a>(
+    blocks: &mut Blocks,
+    chain: &mut Chain,
+    urls: impl Iterator<Item = Written<'a>>,
+) {
+    let mut count = 0;
+    let urls = urls.inspect(|_| count += 1);
+    let mut text = blocks.text();
+    write_run(urls, &mut text);
+    blocks.push_all(chain, &text, count);
+    blocks.put_text_away(text);
+}
+
+/// Writes URLs, of which the first begins a run.
+pub(super) fn write_run<'a>(urls: impl Iterator<Item = Written<'a>>, out: &mut Vec<u8>) {
+    let mut run = Run::default();
+    urls.for_each(|url| {
+        run.put(url, out);
+    });
+}
+
+/// Takes the first URLs off a chain, so many at most.
+pub(super) fn take(blocks: &mut Blocks, chain: &mut Chain, most: usize) -> Vec<Item> {
+    let urls = take_front(blocks, chain, |urls, _| urls >= most);
+    let items = items_in(urls.iter());
+    blocks.put_unpacked_away(urls);
+    items
+}
+
+/// Takes URLs off the front of a chain, until `enough` is true of their number and bytes.
+pub(super) fn take_front(
+    blocks: &mut Blocks,
+    chain: &mut Chain,
+    enough: impl Fn(usize, usize) -> bool,
+) -> Unpacked {
+    let (mut text, mut urls) = (blocks.text(), blocks.unpacked());
+    let mut cursor = chain.cursor();
+    blocks.read_on(&mut cursor, TWO_BYTES, &mut text);
+    while urls.len() < chain.urls() && !enough(urls.len(), urls.used()) {
+        while urls.take(&mut Take::new(&text[urls.used()..])).is_err() {
+            assert!(!cursor.is_over(), "{PUT_HERE}");
+            blocks.read_on(&mut cursor, text.len().max(1), &mut text);
+        }
+    }
+    let gone = Gone { urls: urls.len(), bytes: urls.used(), first_at: urls.first_at() };
+    drop_gone(blocks, chain, cursor, &mut text, gone);
+    blocks.put_text_away(text);
+    urls
+}
+
+/// Takes the first URL off a chain.
+pub(super) fn take_one(blocks: &mut Blocks, chain: &mut Chain) -> Option<Item> {
+    let (mut text, mut cursor) = (blocks.text(), chain.cursor());
+    blocks.read_on(&mut cursor, TWO_BYTES, &mut text);
+    let taken = read_until(blocks, &mut cursor, &mut text, one_of);
+    let item = taken.map(|(item, gone)| {
+        drop_gone(blocks, chain, cursor, &mut text, gone);
+        item
+    });
+    blocks.put_text_away(text);
+    item
+}
+
+/// The first URL in these bytes.
+fn one_of(text: &[u8]) -> Result<(Item, Gone), Short> {
+    let mut take = Take::new(text);
+    let record = Record::take(&mut take)?;
+    let first_at = 0..text.len() - take.rest().len();
+    let item = if record.is_gone {
+        Item::taken(&Record::take(&mut take)?, &record.whole())?
+    } else {
+        Item::taken(&record, &NOTHING)?
+    };
+    let bytes = text.len() - take.rest().len();
+    Ok((item, Gone { urls: 1, bytes, first_at }))
+}
+
+/// URLs at the front of a chain that were taken: where the first of their last run was.
+struct Gone {
+    urls: usize,
+    bytes: usize,
+    first_at: Range<usize>,
+}
+
+/// Takes URLs off a chain, of which `text` is what was read up to `cursor`; what those that are
+/// left need stays.
+fn drop_gone(
+    blocks: &mut Blocks,
+    chain: &mut Chain,
+    mut cursor: Cursor,
+    text: &mut Vec<u8>,
+    gone: Gone,
+) {
+    if text.len() == gone.bytes {
+        blocks.read_on(&mut cursor, 1, text);
+    }
+    let needs_first = text.get(gone.bytes).is_some_and(|bits| bits & FIRST == 0);
+    let urls = u32::try_from(gone.urls).expect("a chain counts so");
+    blocks.drop_front(chain, gone.bytes, urls);
+    if needs_first {
+        let first = &mut text[gone.first_at];
+        first[0] |= GONE;
+        blocks.push_front(chain, first, 0);
+    }
+}
+
+/// A glance at the first URL of a chain.
+pub(super) fn first(blocks: &Blocks, chain: &Chain) -> Option<Glance> {
+    let glance = |text: &[u8]| Skim::default().pass(&mut Take::new(text));
+    read_until(blocks, &mut chain.cursor(), &mut Vec::new(), glance)
+}
+
+/// What `look` finds in the bytes of a chain from a place on, of which no more are read into `text`
+/// than it needs: blocks lie anywhere in memory. `None`: it is not there.
+fn read_until<T>(
+    blocks: &Blocks,
+    cursor: &mut Cursor,
+    text: &mut Vec<u8>,
+    look: impl Fn(&[u8]) -> Result<T, Short>,
+) -> Option<T> {
+    loop {
+        if let Ok(found) = look(text) {
+            return Some(found);
+        }
+        if cursor.is_over() {
+            return None;
+        }
+        blocks.read_on(cursor, text.len().max(1), text);
+    }
+}
