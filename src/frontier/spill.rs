@@ -38,8 +38,10 @@ use std::collections::VecDeque;
 const CHUNK_BYTES: usize = if cfg!(test) { 120 } else { 4_096 };
 /// So many URLs of one band have a chunk of their own.
 const ROW_URLS: usize = if cfg!(test) { 4 } else { 16 };
-/// So many short chunks of a queue are made into fewer.
+/// So many short chunks of a queue are made into fewer. By arrival, where they are read in their
+/// turn as well as any, that is for the memory that their places take.
 const SHORT_MIN: usize = if cfg!(test) { 4 } else { 14 };
+const TINY_MIN: usize = if cfg!(test) { 4 } else { 24 };
 /// The end of a queue goes to the disk in pieces of this size.
 const CUT_BYTES: usize = 256 << 10;
 
@@ -276,10 +278,11 @@ impl Spill {
     /// If many chunks of a queue are short, they will be made into fewer.
     fn look_for_short(&mut self, id: ServerId, queue: &mut UrlQueue) {
         let by_quality = !queue.is_by_arrival();
+        let short_min = short_min(by_quality);
         if let Some(cold) = queue.cold_mut()
             && cold.task == Task::Nothing
-            && cold.places().len() >= SHORT_MIN
-            && cold.short(by_quality, SHORT_MIN, &self.blocks).len() >= SHORT_MIN
+            && cold.places().len() >= short_min
+            && cold.short(by_quality, short_min, &self.blocks).len() >= short_min
         {
             cold.task = Task::Merging;
             self.merging.push_back(id);
@@ -308,6 +311,10 @@ impl Spill {
 const READ_URLS: usize = if cfg!(test) { 4 } else { 16 };
 /// A head keeps as many URLs as a visit takes.
 const KEPT_MAX: usize = usize::MAX;
+
+fn short_min(by_quality: bool) -> usize {
+    if by_quality { SHORT_MIN } else { TINY_MIN }
+}
 
 impl Victims {
     fn new() -> Self {

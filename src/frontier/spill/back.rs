@@ -21,7 +21,7 @@ use super::super::server::{ServerId, ServerState};
 use super::super::unpacked::Unpacked;
 use super::chunk::{Chunk, Used};
 use super::job::{self, FrontierDone, FrontierJob, Read, Reads, Work};
-use super::{SHORT_MIN, Spill, Sweep};
+use super::{Spill, Sweep, short_min};
 use crate::codec::Take;
 use crate::disk::Disk;
 use crate::frame::{self, Damage, Flaw};
@@ -79,7 +79,10 @@ impl Frontier {
         {
             let server = &mut self.servers[id.index()];
             let kept = spill.kept(server, &self.settings);
-            let (room, by_quality) = (spill.room(kept), !server.queue.is_by_arrival());
+            let by_quality = !server.queue.is_by_arrival();
+            // What is read beyond what is wanted must not have to go again at once.
+            let is_roomy = by_quality || !spill.is_nearly_full();
+            let room = if is_roomy { spill.room(kept) } else { kept };
             let Some(cold) = server.queue.cold_mut() else { continue };
             let next = cold.next(by_quality, room, &spill.blocks);
             if next.is_empty() {
@@ -103,7 +106,7 @@ impl Frontier {
             let by_quality = !queue.is_by_arrival();
             let Some(cold) = queue.cold_mut() else { continue };
             let spill = self.spill.as_ref()?;
-            let row = cold.short(by_quality, SHORT_MIN, &spill.blocks);
+            let row = cold.short(by_quality, short_min(by_quality), &spill.blocks);
             if row.len() < 2 {
                 cold.task = Task::Nothing;
                 self.restock(id);

@@ -40,6 +40,11 @@ impl Spill {
         self.weight.hot >= self.hot_max() - self.hot_max() / 4
     }
 
+    /// Whether there is little room for more URLs in all.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.bytes() >= self.bytes_max - self.bytes_max / 8
+    }
+
     /// How many URLs the head of a server keeps: as many as a visit takes, but for a want of
     /// memory; not fewer than its rank counts.
     pub(in super::super) fn kept(&self, server: &Server, settings: &Settings) -> usize {
