@@ -13,6 +13,7 @@
 //! out is who a model finds that computes all ranks anew; nothing scans all servers.
 //! Cost: one map look-up to add; all else O(log servers) and O(log URLs of the server).
 
+mod ahead;
 mod audit;
 pub mod group;
 mod index;
@@ -65,6 +66,8 @@ pub struct Frontier {
     urls: usize,
     /// URLs queued so far: their order of arrival.
     arrivals: u64,
+    /// Who would have been next when somebody was handed out last.
+    follower: Option<ServerId>,
     /// Nobody who comes to be known is visited before this.
     quiet_until: Instant,
     /// The moment that is being written down.
@@ -97,6 +100,7 @@ impl Frontier {
             servers: Table::default(),
             urls: 0,
             arrivals: 0,
+            follower: None,
             quiet_until: Instant::ZERO,
             snapshot: None,
             restoring: None,
@@ -164,6 +168,10 @@ impl Frontier {
         self.expire(now);
         let id = self.workbench.take(&mut self.servers, now)?;
         self.turn_over(id);
+        if self.spill.is_some() {
+            self.follower = self.workbench.first();
+            self.follower.into_iter().for_each(|next| self.fetch_record(next));
+        }
         debug_assert!(self.has_next(id), "a ready server has a URL: {:?}", self.server(id));
         Some(id)
     }
@@ -181,6 +189,7 @@ impl Frontier {
             self.weigh(id, before);
             self.turn_over(id);
             self.restock(id);
+            self.follower.into_iter().for_each(|next| self.fetch_boxes(next));
         }
         item
     }
@@ -279,6 +288,7 @@ impl Frontier {
         self.restock(id);
         self.pass_hand(now);
         self.offer(id, now);
+        self.follower.into_iter().for_each(|next| self.fetch_urls(next));
         due
     }
 

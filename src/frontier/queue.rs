@@ -24,6 +24,7 @@ pub(super) mod places;
 mod tests;
 
 use super::ServerId;
+use super::ahead;
 use super::items::{Maker, Written};
 use super::place::Band;
 use super::policy::Policy;
@@ -166,6 +167,20 @@ impl UrlQueue {
     fn hot_or_new(&mut self) -> &mut Hot {
         let (by_quality, counted) = (self.by_quality, self.counted());
         self.hot.get_or_insert_with(|| Box::new(Hot::new(by_quality, counted)))
+    }
+
+    /// Asks for what it has at hand, and for what is told of what is packed.
+    pub(super) fn fetch_boxes(&self) {
+        self.hot.as_deref().into_iter().for_each(ahead::fetch);
+        self.cold.as_deref().into_iter().for_each(ahead::fetch);
+    }
+
+    /// The same, for its next URLs.
+    pub(super) fn fetch_urls(&self, blocks: Option<&Blocks>) {
+        self.hot.iter().filter_map(|hot| hot.front()).for_each(ahead::fetch);
+        if let (Some(cold), Some(blocks)) = (&self.cold, blocks) {
+            cold.fetch_urls(blocks);
+        }
     }
 
     /// How many of the best count.

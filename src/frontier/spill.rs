@@ -337,6 +337,12 @@ impl Victims {
         }
     }
 
+    /// Who may be the last one that many times later.
+    fn coming(&self, later: usize) -> Option<ServerId> {
+        let highest = self.classes.iter().rev().find(|ids| !ids.is_empty())?;
+        highest.iter().nth_back(later).copied()
+    }
+
     /// The last one that was listed in the highest class, down to that of `least` bytes.
     fn last(&mut self, least: usize) -> Option<(ServerId, usize)> {
         let lowest = Self::class_of(least);

@@ -268,6 +268,11 @@ impl Blocks {
         self.at_mut(number).next = free;
     }
 
+    /// The first block of a chain and the last one, to be asked for.
+    pub(in super::super) fn ends(&self, chain: &Chain) -> [Option<&impl Sized>; 2] {
+        [chain.first, chain.last].map(|number| (number != NONE).then(|| self.at(number)))
+    }
+
     fn at(&self, number: u32) -> &Block {
         let index = number as usize - 1;
         &self.slabs[index / SLAB][index % SLAB]

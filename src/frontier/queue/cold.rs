@@ -114,6 +114,7 @@ impl Cold {
     /// Appends a URL of that band to the tail.
     pub(in super::super) fn put_tail(&mut self, url: Written<'_>, band: Band, blocks: &mut Blocks) {
         self.tail_band = if self.tail.is_empty() { band } else { self.tail_band.max(band) };
+        blocks.fetch(&self.tail);
         let (mut text, mut read) = (blocks.text(), blocks.text());
         let first = match self.run_urls {
             0 => None,

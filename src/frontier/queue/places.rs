@@ -49,6 +49,14 @@ impl Places {
         self.len() == 0
     }
 
+    /// What of it is in blocks.
+    pub(in super::super) fn chain(&self) -> Option<&Chain> {
+        match &self.list {
+            List::Few(chain) => Some(chain),
+            List::Many(_) => None,
+        }
+    }
+
     /// Bytes of memory beside blocks.
     pub(super) fn bytes(&self) -> usize {
         match &self.list {
@@ -225,7 +233,7 @@ mod tests {
             let at = (random >> 8) as usize % (list.len() + 1);
             let place = Place::new(1, step, 64, 3);
             // It grows and shrinks by turns.
-            let grows = step / 40 % 2 == 0;
+            let grows = step / 16 % 5 < 2;
             match random % 9 {
                 0..2 => {
                     places.push(place, &mut blocks);

@@ -71,12 +71,12 @@ impl Frontier {
     }
 
     fn back(&mut self) -> Option<Work> {
-        let spill = self.spill.as_mut()?;
-        let (mut reads, mut bytes) = (spill.begin_reads(), 0);
-        while reads.reads.len() < READS_MAX
-            && bytes < READ_BYTES_MAX
-            && let Some(id) = spill.wanted.pop_front()
-        {
+        let (mut reads, mut bytes) = (self.spill.as_mut()?.begin_reads(), 0);
+        while reads.reads.len() < READS_MAX && bytes < READ_BYTES_MAX {
+            let wanted = &self.spill.as_ref()?.wanted;
+            self.look_ahead(0, |place| wanted.get(place).copied());
+            let spill = self.spill.as_mut()?;
+            let Some(id) = spill.wanted.pop_front() else { break };
             let server = &mut self.servers[id.index()];
             let kept = spill.kept(server, &self.settings);
             let by_quality = !server.queue.is_by_arrival();
@@ -93,7 +93,7 @@ impl Frontier {
                 spill.log.read(id, place, &mut reads);
             }
         }
-        spill.some_reads(reads).map(Work::Back)
+        self.spill.as_mut()?.some_reads(reads).map(Work::Back)
     }
 
     fn merge(&mut self) -> Option<Work> {
@@ -152,14 +152,16 @@ impl Frontier {
         }
         match done.work {
             Work::Back(Reads { reads, bytes }) => {
-                for reads in reads.chunk_by(|one, next| one.id == next.id) {
+                let all: Vec<&[Read]> = by_server(&reads).collect();
+                for (place, reads) in all.iter().enumerate() {
+                    self.look_ahead(place, |place| Some(all.get(place)?[0].id));
                     self.take_back(reads, &bytes, now)?;
                     self.relieve();
                 }
                 self.end_reads(bytes);
             }
             Work::Merge(Reads { reads, bytes }) => {
-                for reads in reads.chunk_by(|one, next| one.id == next.id) {
+                for reads in by_server(&reads) {
                     self.merged(reads, &bytes, now)?;
                 }
                 self.end_reads(bytes);
@@ -290,7 +292,7 @@ impl Frontier {
 
     /// Part of a segment has been read: what of it is alive is written anew.
     fn swept(&mut self, segment: u32, offset: u64, bytes: &[u8]) -> Result<(), Damage> {
-        let mut used = 0;
+        let (mut used, mut chunks) = (0, Vec::new());
         while used < bytes.len() {
             let at = offset + used as u64;
             let damage = |flaw| Damage { name: log::name_of(segment), offset: at, flaw };
@@ -303,8 +305,12 @@ impl Frontier {
             if frame.kind == CHUNK {
                 let mut take = Take::new(frame.payload);
                 let id = take.number().map(ServerId).map_err(|_| damage(Flaw::Senseless))?;
-                self.keep_alive(id, segment, at, take.rest());
+                chunks.push((id, at, take.rest()));
             }
+        }
+        for (place, (id, at, urls)) in chunks.iter().enumerate() {
+            self.look_ahead(place, |place| Some(chunks.get(place)?.0));
+            self.keep_alive(*id, segment, *at, urls);
         }
         let spill = self.spill.as_mut().expect("the job was ours");
         let sweep = spill.sweep.as_mut().expect("a sweep is under way");
@@ -404,6 +410,11 @@ fn take_all(used: &[Used<'_>], urls: &mut Unpacked) -> Result<(), Damage> {
         let taken = urls.take_raw(&used.raw);
         taken.map_err(|_| used.read.damage(Flaw::Senseless))
     })
+}
+
+/// Chunks of one server each.
+fn by_server(reads: &[Read]) -> impl Iterator<Item = &[Read]> {
+    reads.chunk_by(|one, next| one.id == next.id)
 }
 
 /// Whose chunks these are.

@@ -309,6 +309,8 @@ impl Frontier {
         {
             spill.seen.cuts += 1;
         }
+        let cold = &self.spill.as_ref().expect("as above").cold;
+        self.look_ahead(0, |later| cold.coming(later));
     }
 
     /// A few servers more are told how many URLs a head keeps now.

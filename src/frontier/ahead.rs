@@ -1,0 +1,79 @@
+//! What is needed next is asked for before it is: records, boxes, blocks.
+//!
+//! A million servers fit into no cache of a processor, and from the number of a server to its next
+//! URL it is a walk of four or five places, each of which tells the next one: so many times memory
+//! is waited for. Who will be visited next is known a visit ahead, and whose chunks were read, a
+//! job ahead. So each of these places is asked for while somebody else is looked at, one place
+//! further for those that are nearer.
+//!
+//! Law: nothing but time depends on it. Cost: an instruction for each 64 bytes, a few links
+//! followed. All unsafe code is in [`line`], with its proof.
+
+use super::Frontier;
+use super::queue::blocks::{Blocks, Chain};
+use super::queue::cold::Cold;
+use super::server::ServerId;
+
+/// Of those that will be looked at one after the other, so far ahead are their records asked for,
+/// then their boxes, then their blocks.
+const RECORD: usize = 12;
+const BOXES: usize = 8;
+const URLS: usize = 4;
+const LINE_BYTES: usize = 64;
+
+/// Asks for all of a value.
+pub(super) fn fetch<T>(value: &T) {
+    let start = std::ptr::from_ref(value).cast::<u8>();
+    (0..size_of::<T>()).step_by(LINE_BYTES).for_each(|at| line(start.wrapping_add(at)));
+}
+
+/// Asks for the line that an address is in.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn line(address: *const u8) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a hint reads and writes nothing that a program could see, and no address makes it
+    // fail; it is part of SSE, which no machine of this kind lacks.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn line(_address: *const u8) {}
+
+impl Frontier {
+    /// Servers will be looked at in the order of `ids`, and the one at `place` is next.
+    pub(super) fn look_ahead(&self, place: usize, ids: impl Fn(usize) -> Option<ServerId>) {
+        ids(place + RECORD).into_iter().for_each(|id| self.fetch_record(id));
+        ids(place + BOXES).into_iter().for_each(|id| self.fetch_boxes(id));
+        ids(place + URLS).into_iter().for_each(|id| self.fetch_urls(id));
+    }
+
+    pub(super) fn fetch_record(&self, id: ServerId) {
+        self.servers.get(id.index()).into_iter().for_each(fetch);
+    }
+
+    pub(super) fn fetch_boxes(&self, id: ServerId) {
+        self.servers.get(id.index()).into_iter().for_each(|server| server.queue.fetch_boxes());
+    }
+
+    pub(super) fn fetch_urls(&self, id: ServerId) {
+        let blocks = self.spill.as_ref().map(|spill| &spill.blocks);
+        let server = self.servers.get(id.index());
+        server.into_iter().for_each(|server| server.queue.fetch_urls(blocks));
+    }
+}
+
+impl Cold {
+    /// Asks for the ends of all that it has in blocks.
+    pub(super) fn fetch_urls(&self, blocks: &Blocks) {
+        [&self.head, &self.tail].into_iter().for_each(|chain| blocks.fetch(chain));
+        self.places().chain().into_iter().for_each(|chain| blocks.fetch(chain));
+    }
+}
+
+impl Blocks {
+    /// Asks for the ends of a chain.
+    pub(super) fn fetch(&self, chain: &Chain) {
+        self.ends(chain).into_iter().flatten().for_each(fetch);
+    }
+}
