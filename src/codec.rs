@@ -144,6 +144,15 @@ impl<'a> Take<'a> {
             self.0 = rest;
             return Ok(u64::from(*byte));
         }
+        if let Some((value, bytes)) = self.0.first_chunk().and_then(varint_in) {
+            self.0 = &self.0[bytes..];
+            return Ok(value);
+        }
+        self.varint_bytewise()
+    }
+
+    /// The same, however long it is.
+    fn varint_bytewise(&mut self) -> Result<u64, Short> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -174,6 +183,22 @@ impl<'a> Take<'a> {
     pub fn str(&mut self) -> Result<&'a str, Short> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Short)
     }
+}
+
+/// The number of variable length that ends in these bytes, and how many of them it takes.
+#[inline]
+fn varint_in(bytes: &[u8; 8]) -> Option<(u64, usize)> {
+    let word = u64::from_le_bytes(*bytes);
+    let end = !word & 0x8080_8080_8080_8080;
+    if end == 0 {
+        return None;
+    }
+    // All bits up to the last byte's highest one; then groups of seven bits move together.
+    let word = word & (end ^ (end - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
+    let word = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    let word = word & 0x0000_3fff_0000_3fff | (word & 0x3fff_0000_3fff_0000) >> 2;
+    let word = word & 0x0fff_ffff | (word & 0x0fff_ffff_0000_0000) >> 4;
+    Some((word, end.trailing_zeros() as usize / 8 + 1))
 }
 
 #[cfg(test)]
@@ -227,5 +252,30 @@ mod tests {
         assert_eq!(Take::new(&[2]).bool(), Err(Short));
         assert_eq!(Take::new(&[200, 1, 0]).bytes(), Err(Short), "a length past the end");
         assert_eq!(Take::new(&[1, 0xff]).str(), Err(Short), "no UTF-8");
+    }
+
+    /// Law: by words a number is what it is byte by byte, whatever follows it, and whether it is
+    /// spelt as shortly as it might be or not.
+    #[test]
+    fn numbers_of_variable_length_are_read_alike() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut kinds = [0; 2];
+        for _ in 0..200_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            // Many bytes that go on, few bytes that don't.
+            let mut bytes = random.to_le_bytes().to_vec();
+            let goes_on = (random >> 20) as usize % 12;
+            bytes.extend_from_slice(&random.rotate_left(23).to_le_bytes());
+            bytes.iter_mut().take(goes_on).for_each(|byte| *byte |= 0x80);
+            bytes.truncate((random >> 40) as usize % 17);
+            let (mut one, mut other) = (Take::new(&bytes), Take::new(&bytes));
+            let value = one.varint();
+            assert_eq!(value, other.varint_bytewise(), "{bytes:x?}");
+            assert!(value.is_err() || one.rest() == other.rest(), "{bytes:x?}");
+            kinds[usize::from(value.is_ok())] += 1;
+        }
+        assert!(kinds.iter().all(|count| *count > 20_000), "{kinds:?}");
     }
 }

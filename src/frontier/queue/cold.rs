@@ -116,11 +116,12 @@ impl Cold {
         self.tail_band = if self.tail.is_empty() { band } else { self.tail_band.max(band) };
         blocks.fetch(&self.tail);
         let (mut text, mut read) = (blocks.text(), blocks.text());
-        let first = match self.run_urls {
-            0 => None,
-            _ => Some(packed::read_first(blocks, self.run, &mut read)),
+        let begins_run = match self.run_urls {
+            0 => Run::default().put(url, &mut text),
+            urls => packed::with_first(blocks, self.run, &mut read, |first| {
+                Run::behind(Some(first), urls.into()).put(url, &mut text)
+            }),
         };
-        let begins_run = Run::behind(first, self.run_urls.into()).put(url, &mut text);
         let at = blocks.push_all(&mut self.tail, &text, 1);
         if begins_run {
             (self.run, self.run_urls) = (at, 0);

@@ -38,16 +38,21 @@ fn items_in<'a>(urls: impl Iterator<Item = Written<'a>>) -> Vec<Item> {
     urls.map(|url| maker.make(&url)).collect()
 }
 
-/// Reads the first URL of a run.
-pub(super) fn read_first<'a>(
+/// What is done with the first URL of a run, which is read into `text`.
+pub(super) fn with_first<T>(
     blocks: &Blocks,
     mut from: Cursor,
-    text: &'a mut Vec<u8>,
-) -> Written<'a> {
-    let is_whole = |text: &[u8]| Record::take(&mut Take::new(text)).map(|_| ());
+    text: &mut Vec<u8>,
+    what: impl FnOnce(Written<'_>) -> T,
+) -> T {
     blocks.read_on(&mut from, ONE_BYTES, text);
-    read_until(blocks, &mut from, text, is_whole).expect(PUT_HERE);
-    Record::take(&mut Take::new(text)).expect(PUT_HERE).whole()
+    loop {
+        if let Ok(first) = Record::take(&mut Take::new(text)) {
+            return what(first.whole());
+        }
+        assert!(!from.is_over(), "{PUT_HERE}");
+        blocks.read_on(&mut from, text.len().max(1), text);
+    }
 }
 
 /// Appends URLs, of which the first begins a run.
