@@ -7,7 +7,7 @@
 //! further for those that are nearer.
 //!
 //! Law: nothing but time depends on it. Cost: an instruction for each 64 bytes, a few links
-//! followed. All unsafe code is in [`line`], with its proof.
+//! followed. All unsafe code is in `line`, with its proof.
 
 use super::Frontier;
 use super::queue::blocks::{Blocks, Chain};

@@ -111,6 +111,7 @@ pub(super) fn take_one(blocks: &mut Blocks, chain: &mut Chain) -> Option<Item> {
     let (mut text, mut cursor) = (blocks.text(), chain.cursor());
     blocks.read_on(&mut cursor, TWO_BYTES, &mut text);
     let taken = read_until(blocks, &mut cursor, &mut text, one_of);
+    assert!(taken.is_some() || chain.is_empty(), "{PUT_HERE}");
     let item = taken.map(|(item, gone)| {
         drop_gone(blocks, chain, cursor, &mut text, gone);
         item
