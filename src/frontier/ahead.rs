@@ -48,14 +48,17 @@ impl Frontier {
         ids(place + URLS).into_iter().for_each(|id| self.fetch_urls(id));
     }
 
+    /// Asks for the record of a server.
     pub(super) fn fetch_record(&self, id: ServerId) {
         self.servers.get(id.index()).into_iter().for_each(fetch);
     }
 
+    /// Its record is there: asks for what its queue has at hand, and tells of what is packed.
     pub(super) fn fetch_boxes(&self, id: ServerId) {
         self.servers.get(id.index()).into_iter().for_each(|server| server.queue.fetch_boxes());
     }
 
+    /// These are there, too: asks for its next URLs.
     pub(super) fn fetch_urls(&self, id: ServerId) {
         let blocks = self.spill.as_ref().map(|spill| &spill.blocks);
         let server = self.servers.get(id.index());

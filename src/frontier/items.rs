@@ -52,9 +52,7 @@ impl Item {
             found_as: self.found_as,
         }
     }
-}
 
-impl Item {
     /// A URL that was taken out of a run, with memory of its own: what was written, told against
     /// the first of the run (of which there is none if it is that itself).
     pub(super) fn taken(record: &Record<'_>, first: &Written<'_>) -> Result<Self, Short> {

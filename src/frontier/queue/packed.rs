@@ -17,6 +17,11 @@ const ONE_BYTES: usize = 96;
 const TWO_BYTES: usize = 144;
 pub(super) const PUT_HERE: &str = "it was put in here";
 
+/// All URLs of a chain.
+pub(super) fn items_of(blocks: &Blocks, chain: &Chain) -> Vec<Item> {
+    items_in(urls_of(blocks, chain).iter())
+}
+
 /// The same, without memory of their own.
 pub(super) fn urls_of(blocks: &Blocks, chain: &Chain) -> Unpacked {
     let mut text = Vec::with_capacity(chain.bytes());
@@ -26,11 +31,6 @@ pub(super) fn urls_of(blocks: &Blocks, chain: &Chain) -> Unpacked {
         urls.take(&mut take).expect(PUT_HERE);
     }
     urls
-}
-
-/// All URLs of a chain.
-pub(super) fn items_of(blocks: &Blocks, chain: &Chain) -> Vec<Item> {
-    items_in(urls_of(blocks, chain).iter())
 }
 
 fn items_in<'a>(urls: impl Iterator<Item = Written<'a>>) -> Vec<Item> {

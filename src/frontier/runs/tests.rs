@@ -47,6 +47,11 @@ impl Random {
     }
 }
 
+/// Pages that URLs are found on.
+fn pages() -> Vec<Rc<str>> {
+    ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec()
+}
+
 const BOUNDS: Bounds =
     Bounds { origin_bytes: "http://a.test".len(), arrivals: u64::MAX, servers: usize::MAX };
 
@@ -83,7 +88,7 @@ fn written(items: &[Item]) -> Vec<u8> {
 #[test]
 fn runs_go_on_and_follow_each_other() {
     let mut random = Random(3);
-    let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+    let pages = pages();
     let items: Vec<Item> = (0..300).map(|_| random.item(&pages)).collect();
     let (mut out, mut first, mut urls, mut begun) = (Vec::new(), None, 0, 0);
     for item in &items {
@@ -103,7 +108,7 @@ fn runs_go_on_and_follow_each_other() {
 #[test]
 fn what_is_gone_is_not_there() {
     let mut random = Random(13);
-    let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+    let pages = pages();
     for _ in 0..300 {
         let items: Vec<Item> = (0..30).map(|_| random.item(&pages)).collect();
         let (mut run, mut out, mut kept) = (Run::default(), Vec::new(), Vec::new());
@@ -136,7 +141,7 @@ fn what_is_gone_is_not_there() {
 #[test]
 fn a_glance_is_as_good_as_a_look() {
     let mut random = Random(5);
-    let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+    let pages = pages();
     for _ in 0..2_000 {
         let (item, mut out) = (random.item(&pages), Vec::new());
         Run::default().put(item.written(), &mut out);
@@ -162,7 +167,7 @@ fn a_glance_is_as_good_as_a_look() {
 #[test]
 fn runs_come_back_field_by_field() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+    let pages = pages();
     for _ in 0..300 {
         let items: Vec<Item> = (0..random.below(30)).map(|_| random.item(&pages)).collect();
         assert_eq!(read(&written(&items)), Ok(items));
@@ -173,7 +178,7 @@ fn runs_come_back_field_by_field() {
 #[test]
 fn urls_of_a_run_can_be_passed_by() {
     let mut random = Random(11);
-    let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+    let pages = pages();
     let mut kinds = [0; 2];
     for _ in 0..600 {
         let items: Vec<Item> = (0..1 + random.below(30)).map(|_| random.item(&pages)).collect();
@@ -206,7 +211,7 @@ fn urls_of_a_run_can_be_passed_by() {
 #[test]
 fn urls_that_were_taken_can_be_forgotten() {
     let mut random = Random(12);
-    let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+    let pages = pages();
     for _ in 0..300 {
         let items: Vec<Item> = (0..random.below(60)).map(|_| random.item(&pages)).collect();
         let bytes = written(&items);
@@ -227,7 +232,7 @@ fn urls_that_were_taken_can_be_forgotten() {
 #[test]
 fn one_url_is_taken_as_many_are() {
     let mut random = Random(17);
-    let pages: Vec<Rc<str>> = ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec();
+    let pages = pages();
     let mut behind = 0;
     for _ in 0..2_000 {
         let items = [random.item(&pages), random.item(&pages)];
