@@ -24,7 +24,8 @@ const LINE_BYTES: usize = 64;
 /// Asks for all of a value.
 pub(super) fn fetch<T>(value: &T) {
     let start = std::ptr::from_ref(value).cast::<u8>();
-    (0..size_of::<T>()).step_by(LINE_BYTES).for_each(|at| line(start.wrapping_add(at)));
+    let bytes = start.addr() % LINE_BYTES + size_of::<T>();
+    (0..bytes).step_by(LINE_BYTES).for_each(|at| line(start.wrapping_add(at)));
 }
 
 /// Asks for the line that an address is in.

@@ -79,6 +79,7 @@ impl Retirement {
 
 /// The record of a server.
 #[derive(Debug)]
+#[repr(align(32))]
 pub struct Server {
     /// Its pending URLs.
     pub queue: UrlQueue,
