@@ -1,15 +1,15 @@
 //! URLs beyond memory: queues are packed, their ends go to the disk, heads shrink.
 //!
-//! Of the memory that URLs may take, a quarter is for those at hand. When it is full the queue that
-//! has most at hand is packed: its URLs become bytes. When all of it is full, the end of the queue
-//! that has most beyond its head becomes chunks of the [`log`]. When there is little but heads,
-//! heads hold half as many URLs from then on, first of those that were only read with others, then
-//! of those that they keep; twice as many when memory is half empty. How chunks come back is told
-//! in [`back`].
+//! Of the memory that URLs may take, one part in 32 is for those at hand. When that is full the
+//! queue that has most at hand is packed: its URLs become bytes. When all is full, the end of the
+//! queue that has most beyond its head becomes chunks of the [`log`]. When there is little but
+//! heads, heads hold half as many URLs from then on, first of those that were only read with
+//! others, then of those that they keep; twice as many when memory is half empty. How chunks come
+//! back is told in [`back`].
 //!
 //! Laws: no URL is lost or doubled, whatever fails; by arrival the order is exact, by quality by
 //! band (decision 34); each server that waits for a chunk is in the list of those, once. So memory
-//! keeps to its bound as long as one URL a server, 112 bytes for it and nine a chunk do.
+//! keeps to its bound as long as one URL a server, 128 bytes for it and nine a chunk do.
 //! Cost: nothing looks at all servers in one turn; who has most is found in lists for classes of
 //! bytes, which are counted too; a URL on disk was written once, once more if its chunk was short
 //! (by arrival: tiny), and once for each sweep of its segment that found it alive.
