@@ -1,8 +1,8 @@
-//! Places of the chunks of one queue, in order: a few in blocks, many in a piece of memory of
-//! their own.
+//! Places of the chunks of one queue, in order: very few here, a few in blocks, many in a piece of
+//! memory of their own.
 //!
-//! Most queues have few, and theirs grow by turns: pieces of memory that grow by turns leave the
-//! allocator with holes, blocks don't (`blocks`).
+//! Most queues have very few, which need no memory beside the queue's. Others grow by turns: pieces
+//! of memory that grow by turns leave the allocator with holes, blocks don't (`blocks`).
 //!
 //! Law: it is a list of places, whichever way it is kept (held to a plain one). Cost: to look at
 //! the front, to take or change it, to count and to append O(1), else a copy of them all as long
@@ -12,36 +12,36 @@ use super::super::place::Place;
 use super::blocks::{BLOCK_BYTES, Blocks, Chain};
 use std::collections::VecDeque;
 
-/// More than this are kept in memory of their own.
-const FEW_MAX: usize = if cfg!(test) { 6 } else { 64 };
+/// More than this are kept in blocks, and more than that in memory of their own.
+const NEAR_MAX: usize = if cfg!(test) { 3 } else { 5 };
+const FEW_MAX: usize = if cfg!(test) { 12 } else { 64 };
 const PLACE_BYTES: usize = size_of::<u64>();
 
 /// Places of chunks.
-#[derive(Debug, Default)]
-pub(in super::super) struct Places {
-    list: List,
-    /// The first one, if there is any.
-    front: u64,
-}
-
 #[derive(Debug)]
-enum List {
-    Few(Chain),
+pub(in super::super) enum Places {
+    /// So many words.
+    Near([u64; NEAR_MAX], u8),
+    Few {
+        chain: Chain,
+        front: u64,
+    },
     #[expect(clippy::box_collection, reason = "most queues have few: theirs should be small")]
     Many(Box<VecDeque<Place>>),
 }
 
-impl Default for List {
+impl Default for Places {
     fn default() -> Self {
-        Self::Few(Chain::default())
+        Self::Near([0; NEAR_MAX], 0)
     }
 }
 
 impl Places {
     pub(in super::super) fn len(&self) -> usize {
-        match &self.list {
-            List::Few(chain) => chain.urls(),
-            List::Many(places) => places.len(),
+        match self {
+            Self::Near(_, count) => usize::from(*count),
+            Self::Few { chain, .. } => chain.urls(),
+            Self::Many(places) => places.len(),
         }
     }
 
@@ -51,17 +51,17 @@ impl Places {
 
     /// What of it is in blocks.
     pub(in super::super) fn chain(&self) -> Option<&Chain> {
-        match &self.list {
-            List::Few(chain) => Some(chain),
-            List::Many(_) => None,
+        match self {
+            Self::Few { chain, .. } => Some(chain),
+            Self::Near(..) | Self::Many(_) => None,
         }
     }
 
     /// Bytes of memory beside blocks.
     pub(super) fn bytes(&self) -> usize {
-        match &self.list {
-            List::Few(_) => 0,
-            List::Many(places) => {
+        match self {
+            Self::Near(..) | Self::Few { .. } => 0,
+            Self::Many(places) => {
                 size_of::<VecDeque<Place>>() + places.capacity() * PLACE_BYTES + 24
             }
         }
@@ -70,15 +70,16 @@ impl Places {
     /// Bytes of memory in blocks.
     #[cfg(test)]
     pub(in super::super) fn block_bytes(&self) -> usize {
-        match &self.list {
-            List::Few(chain) => chain.bytes(),
-            List::Many(_) => 0,
-        }
+        self.chain().map_or(0, Chain::bytes)
     }
 
     /// The first one.
     pub(super) fn front(&self) -> Option<Place> {
-        (!self.is_empty()).then(|| Place::from_word(self.front))
+        match self {
+            Self::Near(words, count) => (*count > 0).then(|| Place::from_word(words[0])),
+            Self::Few { front, .. } => Some(Place::from_word(*front)),
+            Self::Many(places) => places.front().copied(),
+        }
     }
 
     /// All in order.
@@ -86,57 +87,68 @@ impl Places {
         &self,
         blocks: &Blocks,
     ) -> impl DoubleEndedIterator<Item = Place> + '_ {
-        let (few, many) = match &self.list {
-            List::Few(chain) => (read(chain, usize::MAX, blocks), None),
-            List::Many(places) => (Vec::new(), Some(places.iter())),
+        let (near, few, many) = match self {
+            Self::Near(words, count) => (&words[..usize::from(*count)], Vec::new(), None),
+            Self::Few { chain, .. } => (&[][..], read(chain, usize::MAX, blocks), None),
+            Self::Many(places) => (&[][..], Vec::new(), Some(places.iter())),
         };
-        few.into_iter().chain(many.into_iter().flatten().copied())
+        let near = near.iter().map(|word| Place::from_word(*word));
+        near.chain(few).chain(many.into_iter().flatten().copied())
     }
 
     /// Appends one.
     pub(super) fn push(&mut self, place: Place, blocks: &mut Blocks) {
-        match &mut self.list {
-            List::Few(chain) if chain.urls() < FEW_MAX => {
-                if chain.is_empty() {
-                    self.front = place.word();
-                }
+        match self {
+            Self::Near(words, count) if usize::from(*count) < NEAR_MAX => {
+                words[usize::from(*count)] = place.word();
+                *count += 1;
+            }
+            Self::Few { chain, .. } if chain.urls() < FEW_MAX => {
                 blocks.push(chain, &place.word().to_le_bytes());
             }
-            List::Few(_) => self.edit(blocks, |places| places.push_back(place)),
-            List::Many(places) => {
+            Self::Many(places) => {
                 reserve(places);
                 places.push_back(place);
             }
+            Self::Near(..) | Self::Few { .. } => self.edit(blocks, |all| all.push_back(place)),
         }
     }
 
     /// The first ones in order, so many at most.
     pub(super) fn first(&self, most: usize, blocks: &Blocks) -> Vec<Place> {
-        match &self.list {
-            List::Few(chain) => read(chain, most, blocks),
-            List::Many(places) => places.iter().take(most).copied().collect(),
+        match self {
+            Self::Few { chain, .. } => read(chain, most, blocks),
+            Self::Near(..) | Self::Many(_) => self.iter(blocks).take(most).collect(),
         }
     }
 
     /// Takes the first one out.
     pub(super) fn pop_front(&mut self, blocks: &mut Blocks) {
-        let List::Few(chain) = &mut self.list else {
-            let _ = self.edit(blocks, VecDeque::pop_front);
-            return;
-        };
-        blocks.drop_front(chain, PLACE_BYTES, 1);
-        self.front = read(chain, 1, blocks).first().map_or(0, |place| place.word());
+        match self {
+            Self::Near(words, count) if *count > 0 => {
+                words.copy_within(1.., 0);
+                *count -= 1;
+            }
+            Self::Few { chain, front } if chain.urls() > NEAR_MAX / 2 + 1 => {
+                blocks.drop_front(chain, PLACE_BYTES, 1);
+                *front = read(chain, 1, blocks)[0].word();
+            }
+            Self::Near(..) | Self::Few { .. } | Self::Many(_) => {
+                self.edit(blocks, |places| places.pop_front());
+            }
+        }
     }
 
     /// Puts another one in place of the first.
     pub(super) fn set_front(&mut self, place: Place, blocks: &mut Blocks) {
-        self.front = place.word();
-        match &mut self.list {
-            List::Few(chain) => {
+        match self {
+            Self::Near(words, _) => words[0] = place.word(),
+            Self::Few { chain, front } => {
+                *front = place.word();
                 blocks.drop_front(chain, PLACE_BYTES, 1);
                 blocks.push_front(chain, &place.word().to_le_bytes(), 1);
             }
-            List::Many(places) => places[0] = place,
+            Self::Many(places) => places[0] = place,
         }
     }
 
@@ -167,38 +179,37 @@ impl Places {
         blocks: &mut Blocks,
         change: impl FnOnce(&mut VecDeque<Place>) -> R,
     ) -> R {
-        let mut places = match &mut self.list {
-            List::Few(chain) => VecDeque::from(read(chain, usize::MAX, blocks)),
-            List::Many(places) => std::mem::take(places.as_mut()),
+        let (mut places, few_max) = match self {
+            Self::Near(..) | Self::Few { .. } => (self.iter(blocks).collect(), FEW_MAX),
+            Self::Many(places) => (std::mem::take(places.as_mut()), FEW_MAX / 2),
         };
         let result = change(&mut places);
-        self.front = places.front().map_or(0, |place| place.word());
-        self.keep(places, blocks);
+        if let Self::Few { chain, .. } = self {
+            blocks.clear(chain);
+        }
+        *self = Self::kept(places, few_max, blocks);
         result
     }
 
-    fn keep(&mut self, mut places: VecDeque<Place>, blocks: &mut Blocks) {
-        let was_few = matches!(self.list, List::Few(_));
-        if let List::Few(chain) = &mut self.list {
-            blocks.clear(chain);
-        }
-        let few_max = if was_few { FEW_MAX } else { FEW_MAX / 2 };
+    fn kept(mut places: VecDeque<Place>, few_max: usize, blocks: &mut Blocks) -> Self {
         if places.len() > few_max {
             if places.capacity() > 2 * places.len() {
                 places.shrink_to_fit();
             }
-            match &mut self.list {
-                List::Many(list) => **list = places,
-                List::Few(_) => self.list = List::Many(Box::new(places)),
-            }
-            return;
+            return Self::Many(Box::new(places));
+        }
+        let words = places.iter().map(|place| place.word());
+        if places.len() <= NEAR_MAX {
+            let mut near = [0; NEAR_MAX];
+            near.iter_mut().zip(words).for_each(|(to, word)| *to = word);
+            return Self::Near(near, u8::try_from(places.len()).expect("they are very few"));
         }
         let mut chain = Chain::default();
         let mut text = blocks.text();
-        places.iter().for_each(|place| text.extend_from_slice(&place.word().to_le_bytes()));
+        words.for_each(|word| text.extend_from_slice(&word.to_le_bytes()));
         blocks.push_all(&mut chain, &text, places.len());
         blocks.put_text_away(text);
-        self.list = List::Few(chain);
+        Self::Few { chain, front: places[0].word() }
     }
 }
 
@@ -225,7 +236,7 @@ mod tests {
     #[test]
     fn however_many_it_is_a_list() {
         let (mut blocks, mut places, mut list) = (Blocks::default(), Places::default(), Vec::new());
-        let (mut random, mut kinds) = (0x9e37_79b9_7f4a_7c15_u64, [0; 2]);
+        let (mut random, mut kinds) = (0x9e37_79b9_7f4a_7c15_u64, [0; 3]);
         for step in 0..30_000_u64 {
             random ^= random << 13;
             random ^= random >> 7;
@@ -260,9 +271,14 @@ mod tests {
             assert_eq!((places.len(), places.front()), (list.len(), list.first().copied()));
             assert!(places.iter(&blocks).eq(list.iter().copied()));
             assert_eq!(places.first(at, &blocks), list[..at.min(list.len())]);
-            kinds[usize::from(matches!(places.list, List::Many(_)))] += 1;
+            let kind = match &places {
+                Places::Near(..) => 0,
+                Places::Few { .. } => 1,
+                Places::Many(_) => 2,
+            };
+            kinds[kind] += 1;
         }
-        assert!(kinds.iter().all(|count| *count > 5_000), "{kinds:?}");
+        assert!(kinds.iter().all(|count| *count > 3_000), "{kinds:?}");
         places.edit(&mut blocks, |places| places.clear());
         assert_eq!((places.bytes(), blocks.bytes()), (0, 0));
     }
