@@ -333,6 +333,11 @@ impl<'a> Text<'a> {
 }
 
 impl Skim {
+    /// Goes on behind URLs of a run whose first is worth that.
+    pub(super) fn behind(of_first: Quality) -> Self {
+        Self { quality: Some(of_first) }
+    }
+
     /// Passes by the next URL, with the first of its run if that is gone.
     pub(super) fn pass(&mut self, take: &mut Take<'_>) -> Result<Glance, Short> {
         loop {

@@ -234,19 +234,19 @@ impl Cold {
 
     /// Takes the first URL of the head.
     pub(super) fn take_first(&mut self, by_quality: bool, blocks: &mut Blocks) -> Option<Item> {
-        let item = take_one(blocks, &mut self.head);
-        if let Some(item) = item.as_ref().filter(|_| by_quality) {
-            self.has_gone(item, first(blocks, &self.head));
+        let (item, next) = take_one(blocks, &mut self.head, by_quality)?;
+        if by_quality {
+            self.has_gone(&item, next);
         }
-        item
+        Some(item)
     }
 
     /// By quality: the first URL of the head has gone; `next` came behind it.
     fn has_gone(&mut self, item: &Item, next: Option<Glance>) {
-        if self.head.urls() < self.summed as usize {
-            self.sum -= item.quality.millionths();
-        } else {
-            self.summed = 0;
+        match next {
+            _ if self.head.urls() < self.summed as usize => self.sum -= item.quality.millionths(),
+            Some(next) if self.summed == 1 => self.sum = next.quality.millionths(),
+            _ => self.summed = 0,
         }
         match next {
             Some(next) => self.front_band = next.band(),

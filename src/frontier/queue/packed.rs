@@ -10,6 +10,7 @@ use super::super::unpacked::Unpacked;
 use super::Item;
 use super::blocks::{Blocks, Chain, Cursor};
 use crate::codec::{Short, Take};
+use crate::quality::Quality;
 use std::ops::Range;
 
 /// Bytes in which the first URL of a run most often ends, and the one behind it.
@@ -106,32 +107,40 @@ pub(super) fn take_front(
     urls
 }
 
-/// Takes the first URL off a chain.
-pub(super) fn take_one(blocks: &mut Blocks, chain: &mut Chain) -> Option<Item> {
+/// Takes the first URL off a chain; if asked to, glances at the one behind it on the way.
+pub(super) fn take_one(
+    blocks: &mut Blocks,
+    chain: &mut Chain,
+    glances: bool,
+) -> Option<(Item, Option<Glance>)> {
     let (mut text, mut cursor) = (blocks.text(), chain.cursor());
     blocks.read_on(&mut cursor, TWO_BYTES, &mut text);
     let taken = read_until(blocks, &mut cursor, &mut text, one_of);
     assert!(taken.is_some() || chain.is_empty(), "{PUT_HERE}");
-    let item = taken.map(|(item, gone)| {
+    let taken = taken.map(|(item, of_first, gone)| {
+        let glance = |text: &[u8]| Skim::behind(of_first).pass(&mut Take::new(&text[gone.bytes..]));
+        let wants = glances && chain.urls() > 1;
+        let next = wants.then(|| read_until(blocks, &mut cursor, &mut text, glance)).flatten();
         drop_gone(blocks, chain, cursor, &mut text, gone);
-        item
+        (item, next)
     });
     blocks.put_text_away(text);
-    item
+    taken
 }
 
-/// The first URL in these bytes.
-fn one_of(text: &[u8]) -> Result<(Item, Gone), Short> {
+/// The first URL in these bytes, and what the first of its run is worth.
+fn one_of(text: &[u8]) -> Result<(Item, Quality, Gone), Short> {
     let mut take = Take::new(text);
     let record = Record::take(&mut take)?;
     let first_at = 0..text.len() - take.rest().len();
+    let of_first = record.glance(NOTHING.quality).quality;
     let item = if record.is_gone {
         Item::taken(&Record::take(&mut take)?, &record.whole())?
     } else {
         Item::taken(&record, &NOTHING)?
     };
     let bytes = text.len() - take.rest().len();
-    Ok((item, Gone { urls: 1, bytes, first_at }))
+    Ok((item, of_first, Gone { urls: 1, bytes, first_at }))
 }
 
 /// URLs at the front of a chain that were taken: where the first of their last run was.
