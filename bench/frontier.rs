@@ -19,6 +19,7 @@ use sted::disk::Disk;
 use sted::frontier::policy::{self, Policy};
 use sted::frontier::{Added, Errand, Frontier, Item, Settings, Visit};
 use sted::os::disk::OsDisk;
+use sted::os::signal;
 use sted::quality::Quality;
 use sted::time::{Instant, Now};
 use sted::url::UrlRef;
@@ -34,6 +35,8 @@ const CHECKPOINT: u64 = 10_000_000;
 const BYTES_PER_PAGE: usize = 4_096;
 
 fn main() {
+    // As the program does.
+    signal::join_freed_memory();
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let number = |text: &String| text.parse::<u64>().expect("a number");

@@ -4,8 +4,10 @@ use clap::Parser;
 use std::panic;
 use std::process::ExitCode;
 use sted::commands::{Cli, Exit};
+use sted::os::signal;
 
 fn main() -> ExitCode {
+    signal::join_freed_memory();
     let cli = Cli::parse();
     start_log(&cli);
     // A panic is a fault of the program; its message is printed by the panic itself.

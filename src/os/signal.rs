@@ -1,4 +1,4 @@
-//! What is asked of the process and what it may use: signals, limits, entropy, clocks.
+//! What is asked of the process and what it may use: signals, limits, memory, entropy, clocks.
 //!
 //! [`Signals`]: the first SIGINT or SIGTERM asks to stop in order, the second to stop at once; each
 //! wakes the loop through a pair of sockets, so that nothing but counting and one write happens in
@@ -80,6 +80,15 @@ impl Drop for Signals {
 /// Raises the limit of open descriptors as far as the process may, and tells what it is then.
 pub fn descriptor_limit() -> u64 {
     system::raise_descriptor_limit()
+}
+
+/// From now on memory that is freed is joined with what is free beside it at once.
+///
+/// glibc lays small pieces aside, and joins all of them when somebody asks for much: after a million
+/// queues have become empty that stalls the loop for a tenth of a second (`bench/frontier.rs`).
+/// Other allocators are left as they are.
+pub fn join_freed_memory() {
+    system::keep_no_fast_bins();
 }
 
 /// Sixteen bytes nobody can foresee, for keys. Waits for the system's pool at boot, if need be.
@@ -213,6 +222,16 @@ mod system {
         assert_eq!(code, 0, "{}: the signal can be put back", io::Error::last_os_error());
     }
 
+    #[cfg(target_env = "gnu")]
+    pub(super) fn keep_no_fast_bins() {
+        // SAFETY: sets a number of the allocator, under its own lock.
+        let code = unsafe { libc::mallopt(libc::M_MXFAST, 0) };
+        assert_eq!(code, 1, "the allocator has this number");
+    }
+
+    #[cfg(not(target_env = "gnu"))]
+    pub(super) fn keep_no_fast_bins() {}
+
     pub(super) fn raise_descriptor_limit() -> u64 {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: writes one `rlimit`, which is ours.
@@ -276,6 +295,13 @@ mod system {
         assert_eq!(code, 0, "a process may ask for its own usage");
         // SAFETY: the call succeeded and has filled it.
         unsafe { usage.assume_init() }
+    }
+
+    /// Bytes of freed memory that are laid aside.
+    #[cfg(all(test, target_env = "gnu"))]
+    pub(super) fn laid_aside_bytes() -> usize {
+        // SAFETY: adds up the allocator's numbers, under its own locks.
+        unsafe { libc::mallinfo2() }.fsmblks
     }
 
     #[cfg(test)]
@@ -368,6 +394,17 @@ mod tests {
         }
         assert_eq!(cpu_of_ns(&thread), 0);
         thread.join().unwrap();
+    }
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn no_freed_memory_is_laid_aside() {
+        join_freed_memory();
+        let before = system::laid_aside_bytes();
+        let pieces: Vec<Box<[u8; 64]>> = (0..500).map(|_| Box::new([1; 64])).collect();
+        drop(std::hint::black_box(pieces));
+        let after = system::laid_aside_bytes();
+        assert!(after <= before, "{before} bytes, then {after}");
     }
 
     #[test]
