@@ -12,8 +12,8 @@
 
 use super::super::unpacked::Unpacked;
 
-/// Bytes of URLs in a block.
-const FILL: usize = 122;
+/// Bytes of URLs in a block; in tests, half a block.
+const FILL: usize = if cfg!(test) { 58 } else { 122 };
 /// Bytes of memory that a block takes.
 pub(in super::super) const BLOCK_BYTES: usize = size_of::<Block>();
 /// Blocks of a slab: a MiB; in tests, few.
@@ -39,7 +39,8 @@ pub(in super::super) struct Blocks {
 
 /// Some bytes of a chain: those from `start` to `end`.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(128))]
+#[cfg_attr(not(test), repr(align(128)))]
+#[cfg_attr(test, repr(align(64)))]
 struct Block {
     next: u32,
     start: u8,
@@ -260,7 +261,7 @@ impl Blocks {
         if self.known as usize == self.slabs.len() * SLAB {
             self.slabs.push(vec![EMPTY; SLAB].into_boxed_slice());
         }
-        self.known = self.known.checked_add(1).expect("less than 256 GiB of URLs");
+        self.known = self.known.checked_add(1).expect("less than 512 GiB of URLs");
         self.known
     }
 

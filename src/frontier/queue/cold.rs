@@ -10,8 +10,8 @@
 //! Laws: chunks are sorted by the band of their next URL, best first; what is told of head and tail
 //! (bands, the sum, the worst) is what is in them; head, tail and chunks are runs of URLs
 //! ([`super::super::runs`]), so that they can follow each other as they are. Cost: 128 bytes a
-//! queue, eight a chunk past the fifth, and the bytes of URLs in blocks (`blocks`); to append one
-//! to the tail, a look at the first of its run.
+//! queue, eight a chunk if there are more than five, and the bytes of URLs in blocks (`blocks`); to
+//! append one to the tail, a look at the first of its run.
 
 use super::super::items::{Glance, Written};
 use super::super::place::{Band, Place};

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// More than this are kept in blocks, and more than that in memory of their own.
 const NEAR_MAX: usize = if cfg!(test) { 3 } else { 5 };
-const FEW_MAX: usize = if cfg!(test) { 12 } else { 64 };
+const FEW_MAX: usize = if cfg!(test) { 20 } else { 64 };
 const PLACE_BYTES: usize = size_of::<u64>();
 
 /// Places of chunks.
@@ -277,6 +277,7 @@ mod tests {
                 Places::Many(_) => 2,
             };
             kinds[kind] += 1;
+            assert_eq!(places.block_bytes(), blocks.bytes());
         }
         assert!(kinds.iter().all(|count| *count > 3_000), "{kinds:?}");
         places.edit(&mut blocks, |places| places.clear());

@@ -14,7 +14,7 @@ use crate::table::Table;
 use crate::time::Instant;
 
 /// One part in so many of memory is for URLs at hand.
-const HOT_SHARE: usize = 32;
+const HOT_SHARE: usize = if cfg!(test) { 4 } else { 32 };
 /// Queues packed or cut for one URL that comes.
 const CUTS_MAX: u32 = 4;
 /// For less no queue is cut before heads keep the least.

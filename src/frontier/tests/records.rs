@@ -74,4 +74,6 @@ fn a_record_is_small() {
     let queue = size_of::<UrlQueue>();
     assert_eq!(size_of::<Server>() - queue, 72);
     assert_eq!(size_of::<group::Group>(), 24);
+    let places_more = 2; // than in tests
+    assert_eq!(size_of::<queue::cold::Cold>() + places_more * 8, 120);
 }
