@@ -1,7 +1,7 @@
 //! What a URL costs the frontier when queues don't fit into memory: time, memory, disk.
 //!
 //! Question: does the cost of a URL stay flat from one million to a hundred million, with the same
-//! bytes of memory? URLs of 40 bytes, found 20 on a page, come to servers drawn at random; then all
+//! bytes of memory? URLs of 40 bytes, found 25 on a page, come to servers drawn at random; then all
 //! are visited, one URL a visit, the best server first, until none is left. Jobs run where they
 //! are handed out, and their time counts: all times are the processor's, not the clock's. A
 //! checkpoint is written every ten million URLs, and when all have come.
@@ -12,12 +12,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "a bench asks the system what it takes")]
 
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use sted::disk::Disk;
 use sted::frontier::policy::{self, Policy};
-use sted::frontier::{Added, Errand, Frontier, Item, Settings, Visit};
+use sted::frontier::{Added, EXPECTED, Errand, Frontier, Item, Settings, Visit};
 use sted::os::disk::OsDisk;
 use sted::os::signal;
 use sted::quality::Quality;
@@ -25,7 +26,7 @@ use sted::time::{Instant, Now};
 use sted::url::UrlRef;
 
 /// Links of one page.
-const PAGE: u64 = 20;
+const PAGE: u64 = 25;
 /// URLs between two writes, and two jobs.
 const TURN: u64 = 250;
 /// Turns between two looks at memory.
@@ -79,8 +80,9 @@ fn within(
     bench.turn_began = began;
     let mut checkpoints = Duration::ZERO;
     for turn in 0..urls.div_ceil(TURN) {
-        for number in turn * TURN..((turn + 1) * TURN).min(urls) {
-            bench.add(number, servers);
+        let until = ((turn + 1) * TURN).min(urls);
+        for from in (turn * TURN..until).step_by(PAGE as usize) {
+            bench.add(from..(from + PAGE).min(until), servers);
         }
         bench.turn(&mut disk);
         if ((turn + 1) * TURN).is_multiple_of(CHECKPOINT) {
@@ -178,17 +180,34 @@ impl Bench {
         }
     }
 
-    fn add(&mut self, number: u64, servers: u64) {
-        if number.is_multiple_of(PAGE) {
-            self.via = format!("http://host{number:010}.test1/the/page/they/were/on").into();
+    /// Adds URLs of one page, as the engine does.
+    fn add(&mut self, numbers: Range<u64>, servers: u64) {
+        let number = numbers.start;
+        self.via = format!("http://host{number:010}.test1/the/page/they/were/on").into();
+        let links: Vec<(String, Quality)> =
+            numbers.map(|number| self.link(number, servers)).collect();
+        let urls: Option<Vec<UrlRef<'_>>> =
+            links.iter().map(|(url, _)| UrlRef::from_canonical(url.as_bytes())).collect();
+        let urls = urls.expect("canonical");
+        for (urls, links) in urls.chunks(EXPECTED).zip(links.chunks(EXPECTED)) {
+            self.frontier.expect(urls.iter().copied());
+            for (url, (_, quality)) in urls.iter().zip(links) {
+                self.add_one(*url, *quality);
+            }
         }
+    }
+
+    fn link(&mut self, number: u64, servers: u64) -> (String, Quality) {
         let server = self.random.below(servers);
         let url =
             format!("http://host{server:010}.test1/archive/2026/11/article-{number:012}.html");
-        let url = UrlRef::from_canonical(url.as_bytes()).expect("canonical");
+        (url, Quality::from_millionths(self.random.below(5_000_000)))
+    }
+
+    fn add_one(&mut self, url: UrlRef<'_>, quality: Quality) {
         let item = Item {
             target: url.target().into(),
-            quality: Quality::from_millionths(self.random.below(5_000_000)),
+            quality,
             arrival: 0,
             depth: 3,
             hops: 0,

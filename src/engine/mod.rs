@@ -30,6 +30,7 @@ pub mod settings;
 mod conn;
 mod ending;
 mod fetch;
+mod fresh;
 mod page;
 mod pause;
 mod pool;
@@ -68,7 +69,8 @@ use contract::{
 };
 use counts::Counts;
 use ending::Ending;
-use page::{Bench, Discovery, Page};
+use fresh::Discovery;
+use page::{Bench, Page};
 pub use pause::Trouble;
 
 use pause::Pause;

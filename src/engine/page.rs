@@ -7,9 +7,9 @@
 
 use super::Engine;
 use super::fetch::{Fetch, Reply};
-use super::remember::FRESH_MAX;
+use super::fresh::{Discovery, Entries};
 use super::settings::Settings;
-use crate::frontier::{Added, Errand, Item};
+use crate::frontier::Item;
 use crate::http::coding::{Coding, Codings, Decoder, State};
 use crate::http::response::Head;
 use crate::links::{self, Directives, Found, Progress, Scanner};
@@ -17,7 +17,6 @@ use crate::seen;
 use crate::stats::Stage;
 use crate::url::{Batch, Fingerprint, UrlRef, canon::Joiner};
 use smallvec::SmallVec;
-use std::rc::Rc;
 
 /// A reply that waits for its links to be followed.
 #[derive(Debug)]
@@ -134,7 +133,7 @@ pub(super) struct Bench {
     key: Vec<u8>,
     /// Of some of them.
     fingerprints: Vec<Fingerprint>,
-    entry: Vec<u8>,
+    pub(super) fresh: Entries,
 }
 
 /// How far the page under work has come.
@@ -167,7 +166,7 @@ impl Bench {
             wanted: Vec::new(),
             key: Vec::new(),
             fingerprints: Vec::new(),
-            entry: Vec::new(),
+            fresh: Entries::default(),
         }
     }
 
@@ -410,92 +409,7 @@ impl Engine {
         };
         self.note_unsent(id, &item, super::outcome::Outcome::RedirectLimit);
     }
-
-    /// Queues first-timers that the seen test lets out; more than a turn's share wait for the next.
-    pub(super) fn admit_fresh(&mut self) {
-        let stage = self.meter.enter(Stage::Schedule, 0);
-        self.queue_fresh();
-        self.meter.back(stage);
-    }
-
-    fn queue_fresh(&mut self) {
-        let mut last_via: Option<Rc<str>> = None;
-        let mut entry = std::mem::take(&mut self.bench.entry);
-        for _ in 0..FRESH_MAX {
-            let Some(bytes) = self.seen.fresh() else { break };
-            entry.clear();
-            entry.extend_from_slice(bytes);
-            let (found, url, via) = Discovery::decode(&entry);
-            if !via.is_empty() && last_via.as_deref() != Some(via) {
-                last_via = Some(via.into());
-            }
-            let via = if via.is_empty() { None } else { last_via.clone() };
-            self.admit(found, url, via);
-        }
-        self.bench.entry = entry;
-    }
-
-    fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
-        self.counts.urls_new += 1;
-        if !self.frontier.has_room_for(url) {
-            self.counts.servers_cut += 1;
-            return;
-        }
-        let item = Item {
-            target: url.target().into(),
-            quality: self.rating.of(url),
-            arrival: 0,
-            depth: found.depth,
-            hops: found.hops,
-            tries: 0,
-            errand: Errand::Page,
-            found_as: found.letter,
-            via,
-        };
-        let id = self.server_of(url);
-        match self.frontier.add_to(id, item, self.now.at) {
-            Added::Queued(_) => {}
-            Added::Retired(id, why, item) => {
-                let outcome = self.sites.look(id).retired_as();
-                let outcome = outcome.unwrap_or(super::outcome::Outcome::ServerRetired(why));
-                self.note_unsent(id, &item, outcome);
-            }
-            Added::Full(id, item) => {
-                self.note_unsent(id, &item, super::outcome::Outcome::QueueFull)
-            }
-        }
-    }
 }
 
 /// Letter of a redirect in a hop path.
 pub(super) const REDIRECT: u8 = b'R';
-
-/// How a URL was found: what goes with it through the seen test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Discovery {
-    pub(super) letter: u8,
-    pub(super) hops: u8,
-    pub(super) depth: u16,
-}
-
-impl Discovery {
-    /// Appends letter, hops, depth, length of the URL, the URL, the page it was found on.
-    pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
-        let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
-        out.extend_from_slice(&[self.letter, self.hops]);
-        out.extend_from_slice(&self.depth.to_le_bytes());
-        out.extend_from_slice(&len.to_le_bytes());
-        out.extend_from_slice(url.as_bytes());
-        out.extend_from_slice(via.as_bytes());
-    }
-
-    pub(super) fn decode(bytes: &[u8]) -> (Self, UrlRef<'_>, &str) {
-        let whole = "what the seen test lets out is what was offered";
-        let (&[letter, hops, low, high, len_low, len_high], rest) =
-            bytes.split_first_chunk().expect(whole);
-        let len = usize::from(u16::from_le_bytes([len_low, len_high]));
-        let url = UrlRef::from_canonical(&rest[..len]).expect(whole);
-        let via = std::str::from_utf8(&rest[len..]).expect(whole);
-        (Self { letter, hops, depth: u16::from_le_bytes([low, high]) }, url, via)
-    }
-}

@@ -2,9 +2,9 @@
 //!
 //! A million servers fit into no cache of a processor, and from the number of a server to its next
 //! URL it is a walk of four or five places, each of which tells the next one: so many times memory
-//! is waited for. Who will be visited next is known a visit ahead, and whose chunks were read, a
-//! job ahead. So each of these places is asked for while somebody else is looked at, one place
-//! further for those that are nearer.
+//! is waited for. Who will be visited next is known a visit ahead, whose chunks were read, a job
+//! ahead, and which URLs come, some at a time. So each of these places is asked for while somebody
+//! else is looked at, one place further for those that are nearer.
 //!
 //! Law: nothing but time depends on it. Cost: an instruction for each 64 bytes, a few links
 //! followed. All unsafe code is in `line`, with its proof.
@@ -13,18 +13,26 @@ use super::Frontier;
 use super::queue::blocks::{Blocks, Chain};
 use super::queue::cold::Cold;
 use super::server::ServerId;
+use crate::url::UrlRef;
 
 /// Of those that will be looked at one after the other, so far ahead are their records asked for,
 /// then their boxes, then their blocks.
 const RECORD: usize = 12;
 const BOXES: usize = 8;
 const URLS: usize = 4;
+/// URLs that [`Frontier::expect`] looks at: more reads side by side than a core has room for.
+pub const EXPECTED: usize = 16;
 const LINE_BYTES: usize = 64;
 
 /// Asks for all of a value.
 pub(super) fn fetch<T>(value: &T) {
-    let start = std::ptr::from_ref(value).cast::<u8>();
-    let bytes = start.addr() % LINE_BYTES + size_of::<T>();
+    fetch_all(std::slice::from_ref(value));
+}
+
+/// Asks for all of a row.
+pub(super) fn fetch_all<T>(row: &[T]) {
+    let start = row.as_ptr().cast::<u8>();
+    let bytes = start.addr() % LINE_BYTES + size_of_val(row);
     (0..bytes).step_by(LINE_BYTES).for_each(|at| line(start.wrapping_add(at)));
 }
 
@@ -42,6 +50,32 @@ fn line(address: *const u8) {
 fn line(_address: *const u8) {}
 
 impl Frontier {
+    /// These URLs are about to be added, [`EXPECTED`] at most: asks for what that will read, each
+    /// place of all of them before the next one of any. Costs some 50 ns a URL; among a million
+    /// servers it saves six times that.
+    pub fn expect<'a>(&self, urls: impl Iterator<Item = UrlRef<'a>>) {
+        let mut servers = [(0, None); EXPECTED];
+        let mut expected = 0;
+        for ((hash, _), url) in servers.iter_mut().zip(urls) {
+            *hash = self.names.hash(url);
+            self.names.home(*hash).into_iter().for_each(fetch);
+            expected += 1;
+        }
+        let servers = &mut servers[..expected];
+        for (hash, server) in &mut *servers {
+            *server = self.names.guess(*hash).and_then(|id| self.servers.get(id.index()));
+            server.iter().copied().for_each(fetch);
+        }
+        let servers = || servers.iter().filter_map(|(_, server)| *server);
+        for server in servers() {
+            fetch_all(self.names.bytes(server.name));
+            server.queue.fetch_boxes();
+            self.workbench.fetch(server);
+        }
+        let Some(spill) = &self.spill else { return };
+        servers().for_each(|server| server.queue.fetch_ends(&spill.blocks));
+    }
+
     /// Servers will be looked at in the order of `ids`, and the one at `place` is next.
     pub(super) fn look_ahead(&self, place: usize, ids: impl Fn(usize) -> Option<ServerId>) {
         ids(place + RECORD).into_iter().for_each(|id| self.fetch_record(id));
@@ -72,6 +106,12 @@ impl Cold {
     pub(super) fn fetch_urls(&self, blocks: &Blocks) {
         [&self.head, &self.tail].into_iter().for_each(|chain| blocks.fetch(chain));
         self.places().chain().into_iter().for_each(|chain| blocks.fetch(chain));
+    }
+
+    /// The same for a URL that comes.
+    pub(super) fn fetch_ends(&self, blocks: &Blocks) {
+        let ends = if self.tail.is_empty() { &self.head } else { &self.tail };
+        blocks.fetch(ends);
     }
 }
 

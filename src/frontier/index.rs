@@ -59,6 +59,12 @@ impl Index {
         None
     }
 
+    /// The slot at which the search for a hash begins.
+    pub(super) fn home(&self, hash: u64) -> Option<&u64> {
+        let slots = &*self.segments.get(segment_of(hash))?.slots;
+        slots.get(home(hash, slots.len()))
+    }
+
     /// Puts a number in that isn't in.
     pub(super) fn insert(&mut self, hash: u64, number: u32) {
         assert_ne!(number, u32::MAX, "fewer than 2^32 - 1 names");

@@ -41,6 +41,7 @@ pub mod workbench;
 use crate::table::Table;
 use crate::time::Instant;
 use crate::url::{UrlRef, domain};
+pub use ahead::EXPECTED;
 pub use group::GroupKind;
 pub use names::Origin;
 use names::{Met, Names};

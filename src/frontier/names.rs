@@ -47,6 +47,27 @@ impl Names {
         Origin(&self.chunks[offset / CHUNK_BYTES][offset % CHUNK_BYTES..][..len])
     }
 
+    /// The bytes of a name, which are not looked at.
+    pub(super) fn bytes(&self, Name(word): Name) -> &[u8] {
+        let (offset, len) = ((word >> 16) as usize, usize::from(word as u16));
+        &self.chunks[offset / CHUNK_BYTES].as_bytes()[offset % CHUNK_BYTES..][..len]
+    }
+
+    /// Under what the server of a URL is looked for first.
+    pub(super) fn hash(&self, url: UrlRef<'_>) -> u64 {
+        self.index.hash(url.host().as_bytes())
+    }
+
+    /// Where the search for that begins.
+    pub(super) fn home(&self, hash: u64) -> Option<&u64> {
+        self.index.home(hash)
+    }
+
+    /// The server that is filed there, most likely: no name is looked at.
+    pub(super) fn guess(&self, hash: u64) -> Option<ServerId> {
+        self.index.find(hash, |_| true).map(ServerId)
+    }
+
     /// Looks for the server of a URL among `servers`.
     pub(super) fn find<'a>(&self, url: UrlRef<'_>, server: impl Fn(u32) -> &'a Server) -> Met {
         let (origin, host) = (url.origin(), url.host());

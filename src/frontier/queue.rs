@@ -183,6 +183,11 @@ impl UrlQueue {
         }
     }
 
+    /// The same, for where the next one that comes will be put.
+    pub(super) fn fetch_ends(&self, blocks: &Blocks) {
+        self.cold.iter().for_each(|cold| cold.fetch_ends(blocks));
+    }
+
     /// How many of the best count.
     pub(super) fn counted(&self) -> usize {
         self.counted as usize

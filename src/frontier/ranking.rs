@@ -8,6 +8,7 @@
 //! and removing O(log n), the first O(1); for as many servers as were ever in it at once, 28 bytes
 //! each and a sixth for the nodes. Who isn't in it costs nothing.
 
+use super::ahead;
 use super::policy::Rank;
 use super::server::ServerId;
 
@@ -79,6 +80,13 @@ impl Ranking {
         self.len += 1;
         self.change(slot, Some(rank));
         slot
+    }
+
+    /// Asks for what a change of the rank in a slot will look at first.
+    pub(super) fn fetch(&self, slot: u32) {
+        self.leaves.get(slot as usize).into_iter().for_each(ahead::fetch);
+        let nodes = self.levels.first().and_then(|level| level.get(slot as usize / WIDTH));
+        nodes.into_iter().for_each(ahead::fetch);
     }
 
     /// Sets the rank of the server in a slot.

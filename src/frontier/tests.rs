@@ -211,6 +211,7 @@ impl Pair {
             || self.model.servers[server].queue.len() >= self.model.settings.urls_per_server_max;
         let url = url(server, number);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("canonical");
+        self.frontier.expect([url; EXPECTED + 1].into_iter()); // changes nothing
         let added = self.frontier.add(url, item, self.now);
         let id = self.ids[server];
         if self.model.servers[server].retired {

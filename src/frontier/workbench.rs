@@ -303,6 +303,13 @@ impl Workbench {
         self.line.len()
     }
 
+    /// Asks for the place of a server in line.
+    pub(super) fn fetch(&self, server: &Server) {
+        if server.state == ServerState::Ready && server.hold == Hold::Out {
+            self.line.fetch(server.slot);
+        }
+    }
+
     pub(super) fn first(&self) -> Option<ServerId> {
         self.line.first().map(|(id, ..)| id)
     }

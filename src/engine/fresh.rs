@@ -1,0 +1,140 @@
+//! First-timers: URLs that the seen test lets out go into the frontier.
+//!
+//! Their servers and queues lie anywhere in memory, so some are decoded at once and the frontier is
+//! told to expect them before the first is added.
+//!
+//! Law: they are added in the order in which they come out, [`FRESH_MAX`] a turn at most. Cost: a
+//! copy of each.
+
+use super::Engine;
+use super::remember::FRESH_MAX;
+use crate::frontier::{self, Added, Errand, Item};
+use crate::stats::Stage;
+use crate::url::UrlRef;
+use smallvec::SmallVec;
+use std::rc::Rc;
+
+/// First-timers that are decoded at once, as they came out, one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    bytes: Vec<u8>,
+    ends: SmallVec<[usize; frontier::EXPECTED]>,
+}
+
+impl Entries {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, entry: &[u8]) {
+        self.bytes.extend_from_slice(entry);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
+    }
+}
+
+impl Engine {
+    /// Queues first-timers that the seen test lets out; more than a turn's share wait for the next.
+    pub(super) fn admit_fresh(&mut self) {
+        let stage = self.meter.enter(Stage::Schedule, 0);
+        self.queue_fresh();
+        self.meter.back(stage);
+    }
+
+    pub(super) fn queue_fresh(&mut self) {
+        let mut last_via: Option<Rc<str>> = None;
+        let mut entries = std::mem::take(&mut self.bench.fresh);
+        let mut left = FRESH_MAX;
+        while left > 0 && self.take_fresh(left, &mut entries) {
+            left -= entries.ends.len();
+            let few: SmallVec<[_; frontier::EXPECTED]> =
+                entries.iter().map(Discovery::decode).collect();
+            self.frontier.expect(few.iter().map(|(_, url, _)| *url));
+            for (found, url, via) in few {
+                if !via.is_empty() && last_via.as_deref() != Some(via) {
+                    last_via = Some(via.into());
+                }
+                let via = if via.is_empty() { None } else { last_via.clone() };
+                self.admit(found, url, via);
+            }
+        }
+        self.bench.fresh = entries;
+    }
+
+    /// As many as are worth expecting at once, `most` at most. `false`: there are none.
+    fn take_fresh(&mut self, most: usize, entries: &mut Entries) -> bool {
+        entries.clear();
+        while entries.ends.len() < most.min(frontier::EXPECTED)
+            && let Some(entry) = self.seen.fresh()
+        {
+            entries.push(entry);
+        }
+        !entries.ends.is_empty()
+    }
+
+    fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
+        self.counts.urls_new += 1;
+        if !self.frontier.has_room_for(url) {
+            self.counts.servers_cut += 1;
+            return;
+        }
+        let item = Item {
+            target: url.target().into(),
+            quality: self.rating.of(url),
+            arrival: 0,
+            depth: found.depth,
+            hops: found.hops,
+            tries: 0,
+            errand: Errand::Page,
+            found_as: found.letter,
+            via,
+        };
+        let id = self.server_of(url);
+        match self.frontier.add_to(id, item, self.now.at) {
+            Added::Queued(_) => {}
+            Added::Retired(id, why, item) => {
+                let outcome = self.sites.look(id).retired_as();
+                let outcome = outcome.unwrap_or(super::outcome::Outcome::ServerRetired(why));
+                self.note_unsent(id, &item, outcome);
+            }
+            Added::Full(id, item) => {
+                self.note_unsent(id, &item, super::outcome::Outcome::QueueFull)
+            }
+        }
+    }
+}
+
+/// How a URL was found: what goes with it through the seen test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Discovery {
+    pub(super) letter: u8,
+    pub(super) hops: u8,
+    pub(super) depth: u16,
+}
+
+impl Discovery {
+    /// Appends letter, hops, depth, length of the URL, the URL, the page it was found on.
+    pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
+        let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
+        out.extend_from_slice(&[self.letter, self.hops]);
+        out.extend_from_slice(&self.depth.to_le_bytes());
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(url.as_bytes());
+        out.extend_from_slice(via.as_bytes());
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> (Self, UrlRef<'_>, &str) {
+        let whole = "what the seen test lets out is what was offered";
+        let (&[letter, hops, low, high, len_low, len_high], rest) =
+            bytes.split_first_chunk().expect(whole);
+        let len = usize::from(u16::from_le_bytes([len_low, len_high]));
+        let url = UrlRef::from_canonical(&rest[..len]).expect(whole);
+        let via = std::str::from_utf8(&rest[len..]).expect(whole);
+        (Self { letter, hops, depth: u16::from_le_bytes([low, high]) }, url, via)
+    }
+}
