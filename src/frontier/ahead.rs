@@ -99,6 +99,13 @@ impl Frontier {
         let server = self.servers.get(id.index());
         server.into_iter().for_each(|server| server.queue.fetch_urls(blocks));
     }
+
+    /// The same, for its next URL only.
+    pub(super) fn fetch_front(&self, id: ServerId) {
+        let blocks = self.spill.as_ref().map(|spill| &spill.blocks);
+        let server = self.servers.get(id.index());
+        server.into_iter().for_each(|server| server.queue.fetch_front(blocks));
+    }
 }
 
 impl Cold {
@@ -106,6 +113,11 @@ impl Cold {
     pub(super) fn fetch_urls(&self, blocks: &Blocks) {
         [&self.head, &self.tail].into_iter().for_each(|chain| blocks.fetch(chain));
         self.places().chain().into_iter().for_each(|chain| blocks.fetch(chain));
+    }
+
+    /// Asks for what holds the next URL.
+    pub(super) fn fetch_front(&self, blocks: &Blocks) {
+        [self.head.first(), self.second].into_iter().for_each(|number| blocks.fetch_one(number));
     }
 
     /// The same for a URL that comes.
@@ -119,5 +131,10 @@ impl Blocks {
     /// Asks for the ends of a chain.
     pub(super) fn fetch(&self, chain: &Chain) {
         self.ends(chain).into_iter().flatten().for_each(fetch);
+    }
+
+    /// Asks for a block, if there is one of that number.
+    pub(super) fn fetch_one(&self, number: u32) {
+        self.get(number).into_iter().for_each(fetch);
     }
 }

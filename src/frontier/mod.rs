@@ -167,6 +167,7 @@ impl Frontier {
     /// visited now.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         self.expire(now);
+        self.follower.into_iter().for_each(|next| self.fetch_front(next));
         let id = self.workbench.take(&mut self.servers, now)?;
         self.turn_over(id);
         if self.spill.is_some() {
@@ -187,10 +188,10 @@ impl Frontier {
         let item = server.queue.pop(self.spill.as_mut().map(|spill| &mut spill.blocks));
         self.urls -= usize::from(item.is_some());
         if self.spill.is_some() {
+            self.follower.into_iter().for_each(|next| self.fetch_boxes(next));
             self.weigh(id, before);
             self.turn_over(id);
             self.restock(id);
-            self.follower.into_iter().for_each(|next| self.fetch_boxes(next));
         }
         item
     }
@@ -289,7 +290,6 @@ impl Frontier {
         self.restock(id);
         self.pass_hand(now);
         self.offer(id, now);
-        self.follower.into_iter().for_each(|next| self.fetch_urls(next));
         due
     }
 

@@ -183,6 +183,15 @@ impl UrlQueue {
         }
     }
 
+    /// The same, for the next one of them.
+    pub(super) fn fetch_front(&self, blocks: Option<&Blocks>) {
+        match (&self.hot, &self.cold, blocks) {
+            (Some(hot), ..) => hot.front().into_iter().for_each(ahead::fetch),
+            (_, Some(cold), Some(blocks)) => cold.fetch_front(blocks),
+            _ => {}
+        }
+    }
+
     /// The same, for where the next one that comes will be put.
     pub(super) fn fetch_ends(&self, blocks: &Blocks) {
         self.cold.iter().for_each(|cold| cold.fetch_ends(blocks));

@@ -80,6 +80,11 @@ impl Chain {
         Cursor { block: self.first, start: 0 }
     }
 
+    /// The number of its first block; 0 if it has none.
+    pub(in super::super) fn first(&self) -> u32 {
+        self.first
+    }
+
     /// URLs in it.
     pub(in super::super) fn urls(&self) -> usize {
         self.urls as usize
@@ -274,6 +279,17 @@ impl Blocks {
     /// The first block of a chain and the last one, to be asked for.
     pub(in super::super) fn ends(&self, chain: &Chain) -> [Option<&impl Sized>; 2] {
         [chain.first, chain.last].map(|number| (number != NONE).then(|| self.at(number)))
+    }
+
+    /// The number of the second block of a chain; 0 if it has none.
+    pub(super) fn second(&self, chain: &Chain) -> u32 {
+        if chain.first == NONE { NONE } else { self.at(chain.first).next }
+    }
+
+    /// A block to be asked for, if there is one of that number.
+    pub(in super::super) fn get(&self, number: u32) -> Option<&impl Sized> {
+        let index = (number as usize).checked_sub(1)?;
+        self.slabs.get(index / SLAB)?.get(index % SLAB)
     }
 
     fn at(&self, number: u32) -> &Block {

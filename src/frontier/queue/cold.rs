@@ -44,6 +44,8 @@ pub(in super::super) struct Cold {
     /// one.
     run: Cursor,
     run_urls: u8,
+    /// The second block of the head, most likely: it is asked for together with the first.
+    pub(in super::super) second: u32,
     front_band: Band,
     tail_band: Band,
     /// Somebody is at its chunks.
@@ -68,6 +70,8 @@ const READS_MAX: usize = 16;
 const READ_BYTES_MAX: usize = 8 << 10;
 /// With what an allocator adds.
 const BOX_BYTES: usize = size_of::<Cold>() + 8;
+/// More would take the allocator's next size.
+const _: () = assert!(BOX_BYTES <= 128);
 
 impl Cold {
     /// Bytes of memory beside what is in blocks.
@@ -153,6 +157,7 @@ impl Cold {
         }
         text.extend_from_slice(urls.bytes);
         blocks.push_all(&mut self.head, &text, urls.count);
+        self.second = blocks.second(&self.head);
         blocks.put_text_away(text);
     }
 
@@ -182,6 +187,7 @@ impl Cold {
     ) {
         blocks.clear(&mut self.head);
         put_run(blocks, &mut self.head, urls.iter().copied());
+        self.second = blocks.second(&self.head);
         self.sum = urls.iter().take(counted).map(|url| url.quality.millionths()).sum();
         self.summed = u32::try_from(counted).unwrap_or(u32::MAX);
         self.front_band = urls.first().map_or(0, Written::band);
@@ -235,6 +241,7 @@ impl Cold {
     /// Takes the first URL of the head.
     pub(super) fn take_first(&mut self, by_quality: bool, blocks: &mut Blocks) -> Option<Item> {
         let (item, next) = take_one(blocks, &mut self.head, by_quality)?;
+        self.second = blocks.second(&self.head);
         if by_quality {
             self.has_gone(&item, next);
         }
