@@ -15,6 +15,17 @@ use crate::url::UrlRef;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name(u64);
 
+impl Name {
+    /// How long it is, without a look at it.
+    pub(super) fn bytes(self) -> usize {
+        usize::from(self.0 as u16)
+    }
+
+    fn offset(self) -> usize {
+        (self.0 >> 16) as usize
+    }
+}
+
 /// All names.
 #[derive(Debug)]
 pub(super) struct Names {
@@ -42,15 +53,15 @@ impl Names {
     }
 
     /// The origin of that name.
-    pub(super) fn get(&self, Name(word): Name) -> Origin<'_> {
-        let (offset, len) = ((word >> 16) as usize, usize::from(word as u16));
-        Origin(&self.chunks[offset / CHUNK_BYTES][offset % CHUNK_BYTES..][..len])
+    pub(super) fn get(&self, name: Name) -> Origin<'_> {
+        let (chunk, from) = (name.offset() / CHUNK_BYTES, name.offset() % CHUNK_BYTES);
+        Origin(&self.chunks[chunk][from..][..name.bytes()])
     }
 
     /// The bytes of a name, which are not looked at.
-    pub(super) fn bytes(&self, Name(word): Name) -> &[u8] {
-        let (offset, len) = ((word >> 16) as usize, usize::from(word as u16));
-        &self.chunks[offset / CHUNK_BYTES].as_bytes()[offset % CHUNK_BYTES..][..len]
+    pub(super) fn bytes(&self, name: Name) -> &[u8] {
+        let (chunk, from) = (name.offset() / CHUNK_BYTES, name.offset() % CHUNK_BYTES);
+        &self.chunks[chunk].as_bytes()[from..][..name.bytes()]
     }
 
     /// Under what the server of a URL is looked for first.

@@ -261,6 +261,7 @@ impl Blocks {
             let block = self.at_mut(number);
             let next = std::mem::replace(block, EMPTY).next;
             self.free = next;
+            self.fetch_one(next); // whoever takes one most often takes some
             return number;
         }
         if self.known as usize == self.slabs.len() * SLAB {

@@ -350,7 +350,7 @@ impl Frontier {
         bytes: &'a [u8],
     ) -> Result<Vec<Chunk<'a>>, Damage> {
         let bounds = Bounds {
-            origin_bytes: self.origin(id).as_str().len(),
+            origin_bytes: self.server(id).name.bytes(),
             arrivals: self.arrivals,
             servers: self.servers.len(),
         };
