@@ -3,7 +3,7 @@
 //! Their servers and queues lie anywhere in memory, so some are decoded at once and the frontier is
 //! told to expect them before the first is added.
 //!
-//! Law: they are added in the order in which they come out, [`FRESH_MAX`] a turn at most. Cost: a
+//! Law: they are added in the order in which they come out, [`FRESH_MAX`] a call at most. Cost: a
 //! copy of each.
 
 use super::Engine;
@@ -21,9 +21,13 @@ pub(super) struct Entries {
     ends: SmallVec<[usize; frontier::EXPECTED]>,
 }
 
+/// Room for them is kept up to this size.
+const ENTRIES_SPARE_BYTES: usize = 64 << 10;
+
 impl Entries {
     fn clear(&mut self) {
         self.bytes.clear();
+        self.bytes.shrink_to(ENTRIES_SPARE_BYTES);
         self.ends.clear();
     }
 

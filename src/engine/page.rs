@@ -1,4 +1,4 @@
-//! What a fetched page leads to: decoding, links, canonical URLs, the seen test, the frontier.
+//! What a fetched page leads to: decoding, links, canonical URLs, the seen test.
 //!
 //! A page goes through its stages batch-wise: all its links are found, then all are joined, then
 //! all are offered. Decoding and scanning stop at the turn's byte budget and go on in the next

@@ -20,7 +20,7 @@ use crate::url::UrlRef;
 const RECORD: usize = 12;
 const BOXES: usize = 8;
 const URLS: usize = 4;
-/// URLs that [`Frontier::expect`] looks at: more reads side by side than a core has room for.
+/// URLs that [`Frontier::expect`] looks at: a core has room for about as many reads side by side.
 pub const EXPECTED: usize = 16;
 const LINE_BYTES: usize = 64;
 
@@ -50,9 +50,9 @@ fn line(address: *const u8) {
 fn line(_address: *const u8) {}
 
 impl Frontier {
-    /// These URLs are about to be added, [`EXPECTED`] at most: asks for what that will read, each
-    /// place of all of them before the next one of any. Costs some 50 ns a URL; among a million
-    /// servers it saves six times that.
+    /// These URLs are about to be added, [`EXPECTED`] at most: asks for what that will read first,
+    /// for all of them side by side. Costs some 50 ns a URL, and saves several times that where
+    /// servers are many.
     pub fn expect<'a>(&self, urls: impl Iterator<Item = UrlRef<'a>>) {
         let mut servers = [(0, None); EXPECTED];
         let mut expected = 0;
@@ -94,13 +94,13 @@ impl Frontier {
     }
 
     /// These are there, too: asks for its next URLs.
-    pub(super) fn fetch_urls(&self, id: ServerId) {
+    fn fetch_urls(&self, id: ServerId) {
         let blocks = self.spill.as_ref().map(|spill| &spill.blocks);
         let server = self.servers.get(id.index());
         server.into_iter().for_each(|server| server.queue.fetch_urls(blocks));
     }
 
-    /// The same, for its next URL only.
+    /// As `fetch_urls`, but for its next URL only.
     pub(super) fn fetch_front(&self, id: ServerId) {
         let blocks = self.spill.as_ref().map(|spill| &spill.blocks);
         let server = self.servers.get(id.index());
@@ -120,7 +120,7 @@ impl Cold {
         [self.head.first(), self.second].into_iter().for_each(|number| blocks.fetch_one(number));
     }
 
-    /// The same for a URL that comes.
+    /// Asks for the ends of that which a URL that comes will be put behind.
     pub(super) fn fetch_ends(&self, blocks: &Blocks) {
         let ends = if self.tail.is_empty() { &self.head } else { &self.tail };
         blocks.fetch(ends);

@@ -17,7 +17,7 @@ pub(super) struct Name(u64);
 
 impl Name {
     /// How long it is, without a look at it.
-    pub(super) fn bytes(self) -> usize {
+    pub(super) fn len(self) -> usize {
         usize::from(self.0 as u16)
     }
 
@@ -55,13 +55,13 @@ impl Names {
     /// The origin of that name.
     pub(super) fn get(&self, name: Name) -> Origin<'_> {
         let (chunk, from) = (name.offset() / CHUNK_BYTES, name.offset() % CHUNK_BYTES);
-        Origin(&self.chunks[chunk][from..][..name.bytes()])
+        Origin(&self.chunks[chunk][from..][..name.len()])
     }
 
     /// The bytes of a name, which are not looked at.
     pub(super) fn bytes(&self, name: Name) -> &[u8] {
         let (chunk, from) = (name.offset() / CHUNK_BYTES, name.offset() % CHUNK_BYTES);
-        &self.chunks[chunk].as_bytes()[from..][..name.bytes()]
+        &self.chunks[chunk].as_bytes()[from..][..name.len()]
     }
 
     /// Under what the server of a URL is looked for first.
@@ -74,7 +74,7 @@ impl Names {
         self.index.home(hash)
     }
 
-    /// The server that is filed there, most likely: no name is looked at.
+    /// The first server that is filed under these bits, most likely the one: no name is looked at.
     pub(super) fn guess(&self, hash: u64) -> Option<ServerId> {
         self.index.find(hash, |_| true).map(ServerId)
     }

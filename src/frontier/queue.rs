@@ -183,7 +183,7 @@ impl UrlQueue {
         }
     }
 
-    /// The same, for the next one of them.
+    /// As `fetch_urls`, but for the next one of them.
     pub(super) fn fetch_front(&self, blocks: Option<&Blocks>) {
         match (&self.hot, &self.cold, blocks) {
             (Some(hot), ..) => hot.front().into_iter().for_each(ahead::fetch),
@@ -192,7 +192,7 @@ impl UrlQueue {
         }
     }
 
-    /// The same, for where the next one that comes will be put.
+    /// Asks for where the next one that comes will be put, if it is packed.
     pub(super) fn fetch_ends(&self, blocks: &Blocks) {
         self.cold.iter().for_each(|cold| cold.fetch_ends(blocks));
     }
@@ -421,7 +421,7 @@ impl UrlQueue {
         let is_turn = self.is_turn_of_tail();
         let Some(cold) = &mut self.cold else { return };
         if !self.by_quality {
-            return cold.turn_over();
+            return cold.turn_over(blocks);
         }
         if !is_turn {
             return;

@@ -70,8 +70,6 @@ const READS_MAX: usize = 16;
 const READ_BYTES_MAX: usize = 8 << 10;
 /// With what an allocator adds.
 const BOX_BYTES: usize = size_of::<Cold>() + 8;
-/// More would take the allocator's next size.
-const _: () = assert!(BOX_BYTES <= 128);
 
 impl Cold {
     /// Bytes of memory beside what is in blocks.
@@ -172,9 +170,10 @@ impl Cold {
     }
 
     /// By arrival: the tail comes next.
-    pub(super) fn turn_over(&mut self) {
+    pub(super) fn turn_over(&mut self, blocks: &Blocks) {
         if self.head.is_empty() && self.places.is_empty() {
             self.head = self.leave_tail();
+            self.second = blocks.second(&self.head);
         }
     }
 
@@ -228,7 +227,9 @@ impl Cold {
     /// Takes the first URLs of the head, so many at most.
     pub(super) fn take_head(&mut self, most: usize, blocks: &mut Blocks) -> Vec<Item> {
         self.summed = 0;
-        take(blocks, &mut self.head, most)
+        let items = take(blocks, &mut self.head, most);
+        self.second = blocks.second(&self.head);
+        items
     }
 
     /// By quality: the same.

@@ -350,7 +350,7 @@ impl Frontier {
         bytes: &'a [u8],
     ) -> Result<Vec<Chunk<'a>>, Damage> {
         let bounds = Bounds {
-            origin_bytes: self.server(id).name.bytes(),
+            origin_bytes: self.server(id).name.len(),
             arrivals: self.arrivals,
             servers: self.servers.len(),
         };

@@ -69,6 +69,29 @@ fn domains_are_groups_if_they_can_hold_somebody_back() {
     }
 }
 
+/// Law: nobody comes to be known, or changes, because a URL is expected; whoever that may be.
+#[test]
+fn what_is_expected_changes_nothing() {
+    let hosts = ["a.test", "a.test:81", "b.test", "retired.test", "x.c.test", "nobody.test"];
+    let urls: Vec<String> = hosts.iter().map(|host| format!("http://{host}/")).collect();
+    let urls: Vec<UrlRef<'_>> =
+        urls.iter().map(|url| UrlRef::from_canonical(url.as_bytes()).expect("canonical")).collect();
+    for (crawl, known) in [(None, 5), (Some(1), 5), (Some(1), 0)] {
+        let mut frontier = Frontier::new(Settings { crawl, ..Settings::default() });
+        for (number, url) in (0..).zip(&urls[..known]) {
+            frontier.add(*url, item(number, 1, None), Instant::ZERO);
+        }
+        if known > 3 {
+            frontier.retire(ServerId(3), Retirement::Failures, Instant::ZERO);
+        }
+        let before = format!("{frontier:?}");
+        for few in 0..=2 * EXPECTED {
+            frontier.expect(urls.iter().copied().cycle().take(few));
+        }
+        assert_eq!(format!("{frontier:?}"), before, "{known} known");
+    }
+}
+
 #[test]
 fn a_record_is_small() {
     let queue = size_of::<UrlQueue>();
