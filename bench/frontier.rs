@@ -222,6 +222,7 @@ impl Bench {
 
     /// What the engine does once a turn.
     fn turn(&mut self, disk: &mut OsDisk) {
+        self.frontier.take_in(self.now).expect("the disk is whole");
         self.frontier.write(false, disk).expect("there is room");
         self.longest_turn = self.longest_turn.max(processor() - self.turn_began);
         self.work(disk);
@@ -238,7 +239,7 @@ impl Bench {
         let done = job.run();
         self.working += processor() - began;
         self.jobs += 1;
-        self.frontier.worked(done, self.now).expect("the disk is whole");
+        self.frontier.worked(done).expect("the disk is whole");
         true
     }
 
@@ -246,7 +247,9 @@ impl Bench {
         while visits > 0 && self.frontier.urls() > 0 {
             self.now = self.now + Duration::from_micros(1);
             let Some(id) = self.frontier.next(self.now) else {
-                assert!(self.work(disk), "whoever has URLs is ready or waits for the disk");
+                let is_coming = self.frontier.has_read() || self.work(disk);
+                assert!(is_coming, "whoever has URLs is ready or waits for the disk");
+                self.frontier.take_in(self.now).expect("the disk is whole");
                 continue;
             };
             let item = self.frontier.take(id).expect("it has a URL");

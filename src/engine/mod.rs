@@ -400,6 +400,8 @@ impl Engine {
         self.expire_ending();
         let stage = self.meter.enter(Stage::Store, 0);
         self.sync_store();
+        self.meter.enter(Stage::State, 0);
+        self.take_queues_in();
         self.meter.back(stage);
         self.expire_checkpoint();
         let frontier = &self.frontier;
@@ -453,7 +455,8 @@ impl Engine {
     /// When the engine wants to be called again, whatever happens; `None` if only events can
     /// bring it on.
     pub fn deadline(&self) -> Option<Instant> {
-        if !self.actions.is_empty() || !self.pages.is_empty() || self.seen.has_fresh() {
+        let has_fresh = self.seen.has_fresh() || self.frontier.has_read();
+        if !self.actions.is_empty() || !self.pages.is_empty() || has_fresh {
             return Some(self.now.at);
         }
         let candidates = [

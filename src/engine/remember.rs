@@ -69,7 +69,14 @@ impl Engine {
 
     /// Queues have been read back. What can't be read ends the crawl.
     pub(super) fn queues_worked(&mut self, done: FrontierDone) {
-        if let Err(error) = self.frontier.worked(done, self.now.at) {
+        if let Err(error) = self.frontier.worked(done) {
+            self.meet(error);
+        }
+    }
+
+    /// Some of what was read comes into the queues. To be called once a turn.
+    pub(super) fn take_queues_in(&mut self) {
+        if let Err(error) = self.frontier.take_in(self.now.at) {
             self.meet(error);
         }
     }

@@ -18,6 +18,7 @@
 
 mod back;
 mod chunk;
+mod intake;
 pub(super) mod job;
 mod press;
 
@@ -32,6 +33,7 @@ use super::server::ServerId;
 use super::{Frontier, Settings};
 use crate::codec::Put;
 use crate::disk::{self, Disk};
+use intake::Intake;
 use std::collections::VecDeque;
 
 /// Bytes of URLs in a chunk: what a disk reads at once. In tests, few.
@@ -69,7 +71,9 @@ pub(super) struct Spill {
     /// Retired servers whose URLs are in memory to be told.
     given_up: VecDeque<ServerId>,
     sweep: Option<Sweep>,
+    /// A job is out, or what it has read is being taken in.
     is_working: bool,
+    intake: Option<Intake>,
     /// The handle of the last job, for the next one.
     disk: Option<Box<dyn Disk>>,
     jobs: u32,
@@ -135,6 +139,7 @@ impl Spill {
             given_up: VecDeque::new(),
             sweep: None,
             is_working: false,
+            intake: None,
             disk: None,
             jobs: 0,
             spare: Vec::new(),

@@ -3,7 +3,8 @@
 //! When a visit leaves fewer URLs in memory than the next may take, the next chunk is read, of
 //! several servers in one job, while the server rests. A server whose next URL is not in memory is
 //! not in line until it is there. The same jobs make many short chunks of a queue into fewer, and
-//! write anew what is alive in a segment of which little is.
+//! write anew what is alive in a segment of which little is. When what was read comes in is told in
+//! [`intake`](super::intake).
 //!
 //! Laws: whoever waits for a chunk is in the list of those, once; what was read is believed only
 //! if its checksum and its server are right, and of its URLs those that are used, at the end their
@@ -20,7 +21,7 @@ use super::super::queue::{Item, Weight};
 use super::super::server::{ServerId, ServerState};
 use super::super::unpacked::Unpacked;
 use super::chunk::{Chunk, Used};
-use super::job::{self, FrontierDone, FrontierJob, Read, Reads, Work};
+use super::job::{self, FrontierJob, Read, Reads, Work};
 use super::{Spill, Sweep, short_min};
 use crate::codec::Take;
 use crate::disk::Disk;
@@ -133,51 +134,13 @@ impl Frontier {
         Some(Work::Sweep { segment, offset, bytes })
     }
 
-    /// Takes in what a job has read.
-    ///
-    /// # Errors
-    /// What the disk says, or what is wrong with a segment. The URLs are where they were.
-    pub fn worked(&mut self, done: FrontierDone, now: Instant) -> Result<(), frame::Error> {
-        self.expire(now);
-        let spill = self.spill.as_mut().expect("the job was ours");
-        spill.is_working = false;
-        spill.disk = Some(done.disk);
-        if let Err(error) = done.result {
-            match done.work {
-                Work::Back(reads) => spill.wanted.extend(ids_of(&reads.reads)),
-                Work::Merge(reads) => spill.merging.extend(ids_of(&reads.reads)),
-                Work::Sweep { .. } => {}
-            }
-            return Err(error.into());
-        }
-        match done.work {
-            Work::Back(Reads { reads, bytes }) => {
-                let all: Vec<&[Read]> = by_server(&reads).collect();
-                for (place, reads) in all.iter().enumerate() {
-                    self.look_ahead(place, |place| Some(all.get(place)?[0].id));
-                    self.take_back(reads, &bytes, now)?;
-                    self.relieve();
-                }
-                self.end_reads(bytes);
-            }
-            Work::Merge(Reads { reads, bytes }) => {
-                for reads in by_server(&reads) {
-                    self.merged(reads, &bytes, now)?;
-                }
-                self.end_reads(bytes);
-            }
-            Work::Sweep { segment, offset, bytes } => self.swept(segment, offset, &bytes)?,
-        }
-        self.pass_hand(now);
-        Ok(())
-    }
-
-    fn end_reads(&mut self, bytes: Vec<u8>) {
-        self.spill.as_mut().expect("the job was ours").spare = bytes;
-    }
-
     /// The next chunks of a server have been read.
-    fn take_back(&mut self, reads: &[Read], bytes: &[u8], now: Instant) -> Result<(), Damage> {
+    pub(super) fn take_back(
+        &mut self,
+        reads: &[Read],
+        bytes: &[u8],
+        now: Instant,
+    ) -> Result<(), Damage> {
         let id = reads[0].id;
         let chunks = self.opened(id, reads, bytes)?;
         self.write_ahead(id);
@@ -256,7 +219,12 @@ impl Frontier {
     }
 
     /// Many short chunks have been read, to be made into fewer.
-    fn merged(&mut self, reads: &[Read], bytes: &[u8], now: Instant) -> Result<(), Damage> {
+    pub(super) fn merged(
+        &mut self,
+        reads: &[Read],
+        bytes: &[u8],
+        now: Instant,
+    ) -> Result<(), Damage> {
         let id = reads[0].id;
         let chunks = self.opened(id, reads, bytes)?;
         self.write_ahead(id);
@@ -291,7 +259,7 @@ impl Frontier {
     }
 
     /// Part of a segment has been read: what of it is alive is written anew.
-    fn swept(&mut self, segment: u32, offset: u64, bytes: &[u8]) -> Result<(), Damage> {
+    pub(super) fn swept(&mut self, segment: u32, offset: u64, bytes: &[u8]) -> Result<(), Damage> {
         let (mut used, mut chunks) = (0, Vec::new());
         while used < bytes.len() {
             let at = offset + used as u64;
@@ -410,18 +378,6 @@ fn take_all(used: &[Used<'_>], urls: &mut Unpacked) -> Result<(), Damage> {
         let taken = urls.take_raw(&used.raw);
         taken.map_err(|_| used.read.damage(Flaw::Senseless))
     })
-}
-
-/// Chunks of one server each.
-fn by_server(reads: &[Read]) -> impl Iterator<Item = &[Read]> {
-    reads.chunk_by(|one, next| one.id == next.id)
-}
-
-/// Whose chunks these are.
-fn ids_of(reads: &[Read]) -> Vec<ServerId> {
-    let mut ids: Vec<ServerId> = reads.iter().map(|read| read.id).collect();
-    ids.dedup();
-    ids
 }
 
 impl Spill {

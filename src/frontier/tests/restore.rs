@@ -313,8 +313,7 @@ fn senseless_frames_are_told() {
                 };
                 frontier.take(id);
                 frontier.finish(id, &Visit::new(1, now, now), now);
-                let done = frontier.job(&left.disk).map(|job| frontier.worked(job.run(), now));
-                if done.is_some_and(|done| done.is_err()) {
+                if spill::work(&mut frontier, &left.disk, now).is_err() {
                     break; // that is told, too
                 }
             }

@@ -21,15 +21,23 @@ fn add(frontier: &mut Frontier, host: u32, item: Item) {
     assert!(matches!(frontier.add(url, item, Instant::ZERO), Added::Queued(_)));
 }
 
+/// A job is done, or some of what the last one has read is taken in; `false` if there is neither.
+pub(super) fn work(frontier: &mut Frontier, disk: &Memory, now: Instant) -> Result<bool, Error> {
+    if frontier.has_read() {
+        frontier.take_in(now)?;
+        return Ok(true);
+    }
+    let job = frontier.job(disk);
+    job.map_or(Ok(false), |job| frontier.worked(job.run()).map(|()| true))
+}
+
 /// Takes all URLs out, by visits of one; jobs are done as they come.
 fn take_all(frontier: &mut Frontier, disk: &mut Memory) -> Result<Vec<Item>, Error> {
     let (mut items, mut now) = (Vec::new(), Instant::from_micros(1));
     loop {
         now = now + Duration::from_micros(1);
         frontier.write(false, disk)?;
-        if let Some(job) = frontier.job(disk) {
-            frontier.worked(job.run(), now)?;
-        } else if frontier.urls() == 0 {
+        if !work(frontier, disk, now)? && frontier.urls() == 0 {
             return Ok(items);
         }
         while let Some(id) = frontier.next(now) {
@@ -132,9 +140,7 @@ fn memory_and_disk_keep_to_their_bounds() {
                 frontier.take(id);
                 frontier.finish(id, &Visit::new(1, now, now), now);
             }
-            if let Some(job) = frontier.job(&disk) {
-                frontier.worked(job.run(), now).expect("the disk is whole");
-            }
+            work(&mut frontier, &disk, now).expect("the disk is whole");
             if number % 500 == 0 {
                 frontier.begin_snapshot(Vec::new(), crate::time::Now::default());
                 frontier.mark(&mut disk).expect("there is room");
@@ -176,13 +182,41 @@ fn memory_keeps_to_its_bound_while_chunks_come_back() {
             }
             full = full.max(frontier.memory_bytes());
             frontier.write(false, &mut disk).expect("there is room");
-            while let Some(job) = frontier.job(&disk) {
-                frontier.worked(job.run(), now).expect("the disk is whole");
+            while work(&mut frontier, &disk, now).expect("the disk is whole") {
                 most = most.max(frontier.memory_bytes());
             }
         }
         let one_servers = 3_000;
         assert!(most < full + one_servers, "{policy:?}: {full} when full, {most} after jobs");
+    }
+}
+
+/// Law: a turn takes in no more than it can bear, whatever was read, and in the end all is there.
+#[test]
+fn what_was_read_is_taken_in_some_at_a_time() {
+    const SERVERS: u32 = 40;
+    for policy in Policy::ALL {
+        let mut frontier = Frontier::new(settings(policy, 1_000));
+        let (mut disk, mut now) = (Memory::default(), Instant::from_micros(1));
+        for number in 0..SERVERS * 30 {
+            add(&mut frontier, number % SERVERS, item(number, 5, None));
+        }
+        frontier.write(true, &mut disk).expect("there is room");
+        while let Some(id) = frontier.next(now) {
+            frontier.take(id);
+            frontier.finish(id, &Visit::new(1, now, now), now);
+            now = now + Duration::from_micros(1);
+        }
+        let mut turns = 0;
+        while frontier.ready() < SERVERS as usize {
+            let before = frontier.ready();
+            assert!(work(&mut frontier, &disk, now).expect("whole"), "{policy:?}: {before} ready");
+            assert!(frontier.ready() <= before + 3, "{policy:?}: {before}");
+            turns += 1;
+        }
+        assert!(turns > SERVERS / 3, "{policy:?}: {turns}");
+        let left = frontier.urls();
+        assert_eq!(take_all(&mut frontier, &mut disk).expect("whole").len(), left);
     }
 }
 
@@ -210,9 +244,7 @@ impl Churn {
                 self.waiting.remove(&number_of(&item)).expect("it waits");
                 self.frontier.finish(id, &Visit::new(1, self.now, self.now), self.now);
             }
-            if let Some(job) = self.frontier.job(&self.disk) {
-                self.frontier.worked(job.run(), self.now).expect("the disk is whole");
-            }
+            work(&mut self.frontier, &self.disk, self.now).expect("the disk is whole");
         }
         self.frontier.write(false, &mut self.disk).expect("there is room");
     }
