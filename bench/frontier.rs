@@ -6,9 +6,10 @@
 //! are handed out, and their time counts: all times are the processor's, not the clock's. A
 //! checkpoint is written every ten million URLs, and when all have come.
 //!
-//! `frontier POLICY SERVERS URLS MEMORY_MIB [VISITS]` prints one line of JSON and leaves nothing
-//! behind; without arguments it runs small, as a test. Files go below the folder for temporary
-//! ones: up to 15 GB for a hundred million URLs.
+//! `frontier POLICY SERVERS URLS MEMORY_MIB [VISITS [TURNS_A_JOB]]` prints one line of JSON and
+//! leaves nothing behind; without arguments it runs small, as a test. A job every 64 turns, say, is
+//! what a slow disk would do: each then reads for all that have come to wait since. Files go below
+//! the folder for temporary ones: up to 8 GB for a hundred million URLs.
 
 #![expect(clippy::disallowed_methods, reason = "a bench asks the system what it takes")]
 
@@ -33,6 +34,8 @@ const TURN: u64 = 250;
 const LOOK: u64 = 64;
 /// URLs between two checkpoints.
 const CHECKPOINT: u64 = 10_000_000;
+/// What the loop's lag is to be below.
+const LONG: Duration = Duration::from_millis(5);
 const BYTES_PER_PAGE: usize = 4_096;
 
 fn main() {
@@ -47,32 +50,26 @@ fn main() {
             Policy::ALL.into_iter().find(named).expect("bfs, performance, quality, capability");
         let urls = number(urls);
         let visits = rest.first().map_or(urls, number);
+        let turns_a_job = rest.get(1).map_or(1, number);
         let memory_bytes = usize::try_from(number(memory_mib) << 20).expect("it fits");
-        println!("{}", run(policy, number(servers), urls, memory_bytes, visits));
+        let bench = Bench::new(policy, memory_bytes, turns_a_job);
+        println!("{}", run(bench, number(servers), urls, visits));
     } else {
         for policy in Policy::ALL {
-            println!("{}", run(policy, 300, 20_000, 200_000, 20_000));
+            println!("{}", run(Bench::new(policy, 200_000, 2), 300, 20_000, 20_000));
         }
     }
 }
 
-fn run(policy: Policy, servers: u64, urls: u64, memory_bytes: usize, visits: u64) -> String {
+fn run(bench: Bench, servers: u64, urls: u64, visits: u64) -> String {
     let root = std::env::temp_dir().join(format!("sted-frontier-{}", std::process::id()));
-    let report = within(&root, policy, servers, urls, memory_bytes, visits);
+    let report = within(&root, bench, servers, urls, visits);
     std::fs::remove_dir_all(&root).expect("it was made here");
     report
 }
 
-fn within(
-    root: &Path,
-    policy: Policy,
-    servers: u64,
-    urls: u64,
-    memory_bytes: usize,
-    visits: u64,
-) -> String {
+fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, visits: u64) -> String {
     let mut disk = OsDisk::open(root).expect("a folder for temporary files");
-    let mut bench = Bench::new(policy, memory_bytes);
     let known = resident();
     bench.meet(servers);
     let idle = resident();
@@ -96,7 +93,7 @@ fn within(
     let began = processor();
     let mut checkpoints = Duration::ZERO;
     for turn in 0..visits.div_ceil(TURN) {
-        bench.visit(TURN, &disk);
+        bench.visit(TURN, &mut disk);
         bench.turn(&mut disk);
         if ((turn + 1) * TURN).is_multiple_of(CHECKPOINT) {
             checkpoints += bench.checkpoint(&mut disk);
@@ -111,8 +108,9 @@ fn within(
          \"push_ns\":{:.0},\"pop_ns\":{:.0},\"jobs_ns\":{:.0},\"jobs\":{},\
          \"disk_bytes_per_url\":{:.1},\"rss_mib\":{},\"rss_most_mib\":{},\
          \"counted_mib\":{},\"idle_server_bytes\":{},\
-         \"checkpoint_ms\":{},\"longest_turn_us\":{},\"checksum\":{}}}",
-        policy.name(),
+         \"turns_a_job\":{},\"checkpoint_ms\":{},\"turns\":{},\"turns_over_5_ms\":{},\
+         \"longest_turn_us\":{},\"checksum\":{}}}",
+        bench.policy.name(),
         ns(pushing, urls),
         ns(popping, visits),
         ns(bench.working, urls + visits),
@@ -122,28 +120,38 @@ fn within(
         (bench.rss_most - known) >> 20,
         memory >> 20,
         (idle - known) as u64 / servers,
+        bench.turns_a_job,
         checkpoint.as_millis(),
+        bench.turns,
+        bench.long_turns,
         bench.longest_turn.as_micros(),
         bench.checksum,
     )
 }
 
 struct Bench {
+    policy: Policy,
+    /// Turns from one job to the next.
+    turns_a_job: u64,
     frontier: Frontier,
     random: Random,
     now: Instant,
     via: Rc<str>,
     jobs: u64,
     working: Duration,
+    /// When the turn began, had it no job.
     turn_began: Duration,
     turns: u64,
     longest_turn: Duration,
+    /// Turns that took longer than [`LONG`].
+    long_turns: u64,
+    checkpoints: u32,
     rss_most: usize,
     checksum: u64,
 }
 
 impl Bench {
-    fn new(policy: Policy, memory_bytes: usize) -> Self {
+    fn new(policy: Policy, memory_bytes: usize, turns_a_job: u64) -> Self {
         let frontier = Frontier::new(Settings {
             schedule: policy::Settings { policy, ..policy::Settings::default() },
             delay: Duration::ZERO,
@@ -157,6 +165,8 @@ impl Bench {
             ..Settings::default()
         });
         Self {
+            policy,
+            turns_a_job,
             frontier,
             random: Random(0x9e37_79b9_7f4a_7c15),
             now: Instant::from_micros(1),
@@ -166,6 +176,8 @@ impl Bench {
             turn_began: processor(),
             turns: 0,
             longest_turn: Duration::ZERO,
+            long_turns: 0,
+            checkpoints: 0,
             rss_most: 0,
             checksum: 0,
         }
@@ -224,8 +236,12 @@ impl Bench {
     fn turn(&mut self, disk: &mut OsDisk) {
         self.frontier.take_in(self.now).expect("the disk is whole");
         self.frontier.write(false, disk).expect("there is room");
-        self.longest_turn = self.longest_turn.max(processor() - self.turn_began);
-        self.work(disk);
+        if self.turns.is_multiple_of(self.turns_a_job) {
+            self.work(disk);
+        }
+        let took = processor() - self.turn_began;
+        self.longest_turn = self.longest_turn.max(took);
+        self.long_turns += u64::from(took > LONG);
         self.turns += 1;
         if self.turns.is_multiple_of(LOOK) {
             self.rss_most = self.rss_most.max(resident());
@@ -233,23 +249,22 @@ impl Bench {
         self.turn_began = processor();
     }
 
-    fn work(&mut self, disk: &OsDisk) -> bool {
-        let Some(job) = self.frontier.job(disk) else { return false };
+    fn work(&mut self, disk: &OsDisk) {
+        let Some(job) = self.frontier.job(disk) else { return };
         let began = processor();
         let done = job.run();
-        self.working += processor() - began;
+        let took = processor() - began;
+        self.working += took;
+        self.turn_began += took; // it is not the loop's
         self.jobs += 1;
         self.frontier.worked(done).expect("the disk is whole");
-        true
     }
 
-    fn visit(&mut self, mut visits: u64, disk: &OsDisk) {
+    fn visit(&mut self, mut visits: u64, disk: &mut OsDisk) {
         while visits > 0 && self.frontier.urls() > 0 {
             self.now = self.now + Duration::from_micros(1);
             let Some(id) = self.frontier.next(self.now) else {
-                let is_coming = self.frontier.has_read() || self.work(disk);
-                assert!(is_coming, "whoever has URLs is ready or waits for the disk");
-                self.frontier.take_in(self.now).expect("the disk is whole");
+                self.wait(disk);
                 continue;
             };
             let item = self.frontier.take(id).expect("it has a URL");
@@ -267,16 +282,32 @@ impl Bench {
         }
     }
 
+    /// Nobody is ready: turns go by until chunks come back.
+    fn wait(&mut self, disk: &mut OsDisk) {
+        let mut is_coming = self.frontier.has_read();
+        for _ in 0..self.turns_a_job {
+            self.turn(disk);
+            is_coming |= self.frontier.has_read();
+        }
+        assert!(is_coming, "whoever has URLs is ready or waits for the disk");
+    }
+
     /// Writes a checkpoint as the engine would, and removes what is of no use after it.
     fn checkpoint(&mut self, disk: &mut OsDisk) -> Duration {
         let began = processor();
+        let before = snapshot_name(self.checkpoints);
+        self.checkpoints += 1;
+        let name = snapshot_name(self.checkpoints);
         let now = Now { at: self.now, ..Now::default() };
         self.frontier.begin_snapshot(Vec::new(), now);
         self.frontier.mark(disk).expect("there is room");
         let mut out = Vec::new();
         while !self.frontier.snapshot_some(1 << 20, &mut out) {
-            disk.append("snapshot", &out).expect("there is room");
+            disk.append(&name, &out).expect("there is room");
             out.clear();
+        }
+        if self.checkpoints > 1 {
+            disk.remove(&before).expect("it was written");
         }
         self.frontier.settled().iter().for_each(|name| disk.remove(name).expect("it was written"));
         let took = processor() - began;
@@ -285,11 +316,13 @@ impl Bench {
     }
 }
 
+fn snapshot_name(number: u32) -> String {
+    format!("snapshot-{number}")
+}
+
 /// Time that this thread has had a processor.
 fn processor() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let ns = text.split(' ').next().and_then(|ns| ns.parse().ok());
-    Duration::from_nanos(ns.unwrap_or(0))
+    Duration::from_nanos(signal::thread_cpu_ns())
 }
 
 /// Bytes of memory in use.
