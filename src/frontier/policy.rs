@@ -11,13 +11,13 @@
 //! visit. T = (0 if parked, else 2 x connection time) + P x response time / p: how long that visit
 //! holds a slot. Rests make a server not ready; they are not in its rank.
 //!
-//! Laws: ranks are fractions of integers, compared exactly; ties go by order of arrival; so the
-//! same inputs give the same order on every machine.
+//! Laws: ranks are fractions of integers, rounded as IEEE 754 says, so that those that differ by
+//! more than one part in 2^52 are told apart; ties go by order of arrival; so the same inputs give
+//! the same order on every machine. Cost: a division a rank, a comparison of integers to compare.
 //! Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and Quality, Princeton
 //! TR-682-03, sections 3 and 4.
 
 use super::rest::{Burst, Visit};
-use std::cmp::Ordering;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -89,44 +89,27 @@ impl Default for Settings {
 /// Where a ready server stands: the lesser rank goes first.
 ///
 /// A fraction, gain by cost, and the order of arrival for equal ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    gain: u64,
-    cost_us: NonZeroU64,
+    /// The complement of the fraction's bits: those of numbers that aren't negative are in their
+    /// order.
+    behind: NonZeroU64,
     arrival: u64,
 }
 
 impl Rank {
     /// A visit that gains so much in so many microseconds; one at least.
     pub(super) fn new(gain: u64, cost_us: u64, arrival: u64) -> Self {
-        let cost_us = NonZeroU64::new(cost_us).unwrap_or(NonZeroU64::MIN);
-        Self { gain, cost_us, arrival }
+        let fraction = gain as f64 / cost_us.max(1) as f64;
+        // Only what is not a number has all bits set.
+        Self { behind: NonZeroU64::new(!fraction.to_bits()).unwrap_or(NonZeroU64::MIN), arrival }
     }
 
-    /// Cost by gain, and the last one first: wrong in every respect.
+    /// The lesser fraction and the last one first: wrong in every respect.
     #[cfg(test)]
     pub(super) fn inverted(self) -> Self {
-        Self::new(self.cost_us.get(), self.gain, u64::MAX - self.arrival)
-    }
-}
-
-impl Ord for Rank {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let own = u128::from(self.gain) * u128::from(other.cost_us.get());
-        let others = u128::from(other.gain) * u128::from(self.cost_us.get());
-        others.cmp(&own).then(self.arrival.cmp(&other.arrival))
-    }
-}
-
-impl PartialOrd for Rank {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-
-    fn lt(&self, other: &Self) -> bool {
-        let own = u128::from(self.gain) * u128::from(other.cost_us.get());
-        let others = u128::from(other.gain) * u128::from(self.cost_us.get());
-        own > others || own == others && self.arrival < other.arrival
+        let behind = NonZeroU64::new(u64::MAX - self.behind.get()).unwrap_or(NonZeroU64::MIN);
+        Self { behind, arrival: u64::MAX - self.arrival }
     }
 }
 

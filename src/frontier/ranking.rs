@@ -5,7 +5,7 @@
 //! rank is carried up until a node keeps its winner, so that nothing else moves.
 //!
 //! Law: the first is the best of all that are in it (held to a sorted list). Cost: setting, moving
-//! and removing O(log n), the first O(1); for as many servers as were ever in it at once, 28 bytes
+//! and removing O(log n), the first O(1); for as many servers as were ever in it at once, 20 bytes
 //! each and a sixth for the nodes. Who isn't in it costs nothing.
 
 use super::ahead;
@@ -35,7 +35,7 @@ struct Node {
 
 const NONE: u32 = u32::MAX;
 const EMPTY: Node = Node { rank: None, slot: NONE };
-/// Children of a node: eight ranks are three cache lines.
+/// Children of a node: eight ranks are two cache lines.
 const WIDTH: usize = 8;
 
 impl Node {
