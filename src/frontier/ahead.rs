@@ -83,6 +83,14 @@ impl Frontier {
         ids(place + URLS).into_iter().for_each(|id| self.fetch_urls(id));
     }
 
+    /// Somebody in line is about to be visited: the same for those who will be next.
+    pub(super) fn look_along(&self) {
+        let coming = |after: usize| self.workbench.coming(after - 1);
+        coming(RECORD).into_iter().for_each(|id| self.fetch_record(id));
+        coming(BOXES).into_iter().for_each(|id| self.fetch_boxes(id));
+        coming(URLS).into_iter().for_each(|id| self.fetch_front(id));
+    }
+
     /// Asks for the record of a server.
     pub(super) fn fetch_record(&self, id: ServerId) {
         self.servers.get(id.index()).into_iter().for_each(fetch);
@@ -101,7 +109,7 @@ impl Frontier {
     }
 
     /// As `fetch_urls`, but for its next URL only.
-    pub(super) fn fetch_front(&self, id: ServerId) {
+    fn fetch_front(&self, id: ServerId) {
         let blocks = self.spill.as_ref().map(|spill| &spill.blocks);
         let server = self.servers.get(id.index());
         server.into_iter().for_each(|server| server.queue.fetch_front(blocks));

@@ -29,7 +29,7 @@ impl Frontier {
         if let Some(id) = self.workbench.forgotten(&self.servers) {
             return Err(format!("{} waits in a group for nothing", self.origin(id).as_str()));
         }
-        let Some(first) = self.workbench.first() else { return Ok(()) };
+        let Some(first) = self.workbench.coming(0) else { return Ok(()) };
         let worth = self.worth(self.server(first));
         for (id, other) in line {
             let (server, best) = (self.server(id), self.server(first));

@@ -67,8 +67,6 @@ pub struct Frontier {
     urls: usize,
     /// URLs queued so far: their order of arrival.
     arrivals: u64,
-    /// Who would have been next when somebody was handed out last.
-    follower: Option<ServerId>,
     /// Nobody who comes to be known is visited before this.
     quiet_until: Instant,
     /// The moment that is being written down.
@@ -101,7 +99,6 @@ impl Frontier {
             servers: Table::default(),
             urls: 0,
             arrivals: 0,
-            follower: None,
             quiet_until: Instant::ZERO,
             snapshot: None,
             restoring: None,
@@ -167,13 +164,9 @@ impl Frontier {
     /// visited now.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         self.expire(now);
-        self.follower.into_iter().for_each(|next| self.fetch_front(next));
         let id = self.workbench.take(&mut self.servers, now)?;
         self.turn_over(id);
-        if self.spill.is_some() {
-            self.follower = self.workbench.first();
-            self.follower.into_iter().for_each(|next| self.fetch_record(next));
-        }
+        self.look_along();
         debug_assert!(self.has_next(id), "a ready server has a URL: {:?}", self.server(id));
         Some(id)
     }
@@ -188,7 +181,6 @@ impl Frontier {
         let item = server.queue.pop(self.spill.as_mut().map(|spill| &mut spill.blocks));
         self.urls -= usize::from(item.is_some());
         if self.spill.is_some() {
-            self.follower.into_iter().for_each(|next| self.fetch_boxes(next));
             self.weigh(id, before);
             self.turn_over(id);
             self.restock(id);

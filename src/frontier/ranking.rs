@@ -1,21 +1,27 @@
-//! Ready servers in the order of their ranks: a tournament.
+//! Ready servers in the order of their ranks: a few in front, and a tournament of the others.
 //!
-//! Each server in it has a slot, which it keeps until it is taken out; slots that are free are
-//! given again. A tree stands on the slots: each node holds the best of eight below it. A changed
-//! rank is carried up until a node keeps its winner, so that nothing else moves.
+//! Each server has a slot, which it keeps until it is taken out; slots that are free are given
+//! again. A tree stands on the slots: each node holds the best of eight below it. A changed rank is
+//! carried up until a node keeps its winner, so that nothing else moves. The sixteen that come
+//! first have left the tree and stand in a row, so that it is known who will be visited soon, and
+//! what is told of them can be asked for in time.
 //!
-//! Law: the first is the best of all that are in it (held to a sorted list). Cost: setting, moving
+//! Laws: the row is sorted, nobody in the tree goes before anybody in it, and it is full unless the
+//! tree is empty; so the first is the best of all (held to a sorted list). Cost: setting, moving
 //! and removing O(log n), the first O(1); for as many servers as were ever in it at once, 20 bytes
 //! each and a sixth for the nodes. Who isn't in it costs nothing.
 
 use super::ahead;
 use super::policy::Rank;
 use super::server::ServerId;
+use std::collections::VecDeque;
 
 /// Ready servers by rank.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
-    /// Ranks by slot.
+    /// Those that come first, best first.
+    front: VecDeque<Leader>,
+    /// Ranks by slot, of those that are in the tree.
     leaves: Vec<Option<Rank>>,
     /// Servers by slot; of a free one, the next that is free.
     servers: Vec<u32>,
@@ -26,6 +32,14 @@ pub(super) struct Ranking {
     len: usize,
 }
 
+/// One of those in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leader {
+    rank: Rank,
+    slot: u32,
+    id: ServerId,
+}
+
 /// The best of those below, if there is any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Node {
@@ -33,10 +47,14 @@ struct Node {
     slot: u32,
 }
 
+/// So many stand in front of the tree; in tests, few.
+const FRONT: usize = if cfg!(test) { 3 } else { 16 };
 const NONE: u32 = u32::MAX;
 const EMPTY: Node = Node { rank: None, slot: NONE };
 /// Children of a node: eight ranks are two cache lines.
 const WIDTH: usize = 8;
+/// Levels of the tree, leaves excepted, that don't fit into the nearer caches.
+const FAR_LEVELS: usize = 2;
 
 impl Node {
     /// Whether it goes before `other`.
@@ -51,8 +69,12 @@ impl Node {
 impl Ranking {
     /// Who comes first, in which slot, and with which rank.
     pub(super) fn first(&self) -> Option<(ServerId, u32, Rank)> {
-        let root = self.levels.last()?.first()?;
-        root.rank.map(|rank| (ServerId(self.servers[root.slot as usize]), root.slot, rank))
+        self.front.front().map(|first| (first.id, first.slot, first.rank))
+    }
+
+    /// Who comes after so many others, if that is soon.
+    pub(super) fn coming(&self, place: usize) -> Option<ServerId> {
+        self.front.get(place).map(|leader| leader.id)
     }
 
     /// Servers in it.
@@ -62,7 +84,8 @@ impl Ranking {
 
     /// The rank in a slot, if there is a server in it.
     pub(super) fn rank(&self, slot: u32) -> Option<Rank> {
-        self.leaves.get(slot as usize).copied().flatten()
+        let in_tree = self.leaves.get(slot as usize).copied().flatten();
+        in_tree.or_else(|| self.place_in_front(slot).map(|place| self.front[place].rank))
     }
 
     /// Puts a server in that isn't; returns its slot.
@@ -78,7 +101,7 @@ impl Ranking {
             slot
         };
         self.len += 1;
-        self.change(slot, Some(rank));
+        self.put(slot, rank);
         slot
     }
 
@@ -91,15 +114,86 @@ impl Ranking {
 
     /// Sets the rank of the server in a slot.
     pub(super) fn set(&mut self, slot: u32, rank: Rank) {
-        self.change(slot, Some(rank));
+        if self.leaves[slot as usize].is_none() {
+            self.leave_front(slot);
+            self.put(slot, rank);
+        } else if self.goes_in_front(rank) {
+            self.change(slot, None);
+            self.put_in_front(slot, rank);
+        } else {
+            self.change(slot, Some(rank));
+        }
     }
 
     /// Takes the server in a slot out.
     pub(super) fn remove(&mut self, slot: u32) {
-        assert!(self.rank(slot).is_some(), "who is taken out is in");
-        self.change(slot, None);
+        if self.leaves[slot as usize].is_none() {
+            self.leave_front(slot);
+        } else {
+            self.change(slot, None);
+        }
         self.len -= 1;
         self.servers[slot as usize] = std::mem::replace(&mut self.free, slot);
+    }
+
+    /// Puts a server that is neither in front nor in the tree where it belongs.
+    fn put(&mut self, slot: u32, rank: Rank) {
+        if self.goes_in_front(rank) {
+            self.put_in_front(slot, rank);
+        } else {
+            self.change(slot, Some(rank));
+        }
+    }
+
+    /// Whether a server of this rank belongs in front.
+    fn goes_in_front(&self, rank: Rank) -> bool {
+        self.front.len() < FRONT || self.front.back().is_some_and(|last| rank < last.rank)
+    }
+
+    /// If there are too many then, the last one goes to the tree.
+    fn put_in_front(&mut self, slot: u32, rank: Rank) {
+        let place = self.front.partition_point(|leader| leader.rank < rank);
+        let id = ServerId(self.servers[slot as usize]);
+        self.front.insert(place, Leader { rank, slot, id });
+        if self.front.len() > FRONT
+            && let Some(last) = self.front.pop_back()
+        {
+            self.change(last.slot, Some(last.rank));
+        }
+    }
+
+    /// The best of the tree takes the place of one that leaves.
+    fn leave_front(&mut self, slot: u32) {
+        let place = self.place_in_front(slot).expect("who is taken out is in");
+        self.front.remove(place);
+        if let Some((slot, rank)) = self.best() {
+            self.change(slot, None);
+            let id = ServerId(self.servers[slot as usize]);
+            self.front.push_back(Leader { rank, slot, id });
+            self.best().into_iter().for_each(|(next, _)| self.fetch_removal(next));
+        }
+    }
+
+    fn place_in_front(&self, slot: u32) -> Option<usize> {
+        self.front.iter().position(|leader| leader.slot == slot)
+    }
+
+    /// The best of the tree.
+    fn best(&self) -> Option<(u32, Rank)> {
+        let root = self.levels.last()?.first()?;
+        root.rank.map(|rank| (root.slot, rank))
+    }
+
+    /// Asks for what is looked at if a slot becomes free.
+    fn fetch_removal(&self, slot: u32) {
+        let place = slot as usize;
+        ahead::fetch(&self.servers[place]);
+        ahead::fetch_all(group(&self.leaves, place));
+        let levels = self.levels.iter().take(FAR_LEVELS);
+        levels.fold(place / WIDTH, |place, level| {
+            ahead::fetch_all(group(level, place));
+            place / WIDTH
+        });
     }
 
     fn change(&mut self, slot: u32, rank: Option<Rank>) {
@@ -132,15 +226,12 @@ impl Ranking {
         let mut best = None;
         match level.checked_sub(1) {
             Some(below) => {
-                let nodes = &self.levels[below];
-                let until = (from + WIDTH).min(nodes.len());
-                for node in &nodes[from..until] {
+                for node in group(&self.levels[below], from) {
                     offer(&mut best, node.rank.as_ref(), node.slot);
                 }
             }
             None => {
-                let until = (from + WIDTH).min(self.leaves.len());
-                for (rank, slot) in self.leaves[from..until].iter().zip(narrow(from)..) {
+                for (rank, slot) in group(&self.leaves, from).iter().zip(narrow(from)..) {
                     offer(&mut best, rank.as_ref(), slot);
                 }
             }
@@ -167,6 +258,12 @@ impl Ranking {
             below = wanted;
         }
     }
+}
+
+/// Those that have the same node above them.
+fn group<T>(row: &[T], place: usize) -> &[T] {
+    let from = place / WIDTH * WIDTH;
+    &row[from..(from + WIDTH).min(row.len())]
 }
 
 /// Takes a rank if it goes before the best so far. By reference: ranks are compared more often
@@ -231,6 +328,10 @@ mod tests {
                 let first = first.map(|(rank, id)| (ServerId(*id), slots[id], *rank));
                 assert_eq!(ranking.first(), first, "{servers} servers, change {arrival}");
                 assert_eq!(ranking.len(), sorted.len());
+                let coming: Vec<u32> =
+                    (0..).map_while(|place| ranking.coming(place)).map(|id| id.0).collect();
+                let next: Vec<u32> = sorted.values().copied().take(FRONT).collect();
+                assert_eq!(coming, next, "{servers} servers, change {arrival}");
                 most = most.max(sorted.len());
             }
             assert_eq!(ranking.leaves.len(), most, "free slots are given again");

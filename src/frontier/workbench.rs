@@ -310,8 +310,9 @@ impl Workbench {
         }
     }
 
-    pub(super) fn first(&self) -> Option<ServerId> {
-        self.line.first().map(|(id, ..)| id)
+    /// Who comes after so many others, most likely, if that is soon.
+    pub(super) fn coming(&self, place: usize) -> Option<ServerId> {
+        self.line.coming(place)
     }
 
     /// A server that waits in a group with room and no clock to wait for, and better than all in
