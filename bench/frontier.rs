@@ -10,6 +10,9 @@
 //! leaves nothing behind; without arguments it runs small, as a test. A job every 64 turns, say, is
 //! what a slow disk would do: each then reads for all that have come to wait since. Files go below
 //! the folder for temporary ones: up to 8 GB for a hundred million URLs.
+//!
+//! `frontier memory MIB...` says what one step through so much memory takes, each to a line drawn
+//! at random, whose number the one before holds: what there is to be flat against.
 
 #![expect(clippy::disallowed_methods, reason = "a bench asks the system what it takes")]
 
@@ -44,7 +47,11 @@ fn main() {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let number = |text: &String| text.parse::<u64>().expect("a number");
-    if let [policy, servers, urls, memory_mib, rest @ ..] = &arguments[..] {
+    if let [memory, sizes @ ..] = &arguments[..]
+        && memory == "memory"
+    {
+        sizes.iter().map(number).for_each(walk_memory);
+    } else if let [policy, servers, urls, memory_mib, rest @ ..] = &arguments[..] {
         let named = |policy_: &Policy| policy_.name() == policy;
         let policy =
             Policy::ALL.into_iter().find(named).expect("bfs, performance, quality, capability");
@@ -314,6 +321,24 @@ impl Bench {
         self.turn_began = processor();
         took
     }
+}
+
+/// Steps through memory that nothing foresees.
+fn walk_memory(mib: u64) {
+    const STEPS: u32 = 4_000_000;
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let count = u32::try_from(mib << 20 >> 6).expect("fewer than 2^32 lines");
+    let mut lines: Vec<[u32; 16]> = (0..count).map(|number| [number; 16]).collect();
+    // One cycle through all of them (Sattolo).
+    for last in (1..lines.len()).rev() {
+        lines.swap(last, usize::try_from(random.below(last as u64)).expect("a place"));
+    }
+    let walk = |from: u32| (0..STEPS).fold(from, |line, _| lines[line as usize][0]);
+    let from = walk(0); // once for the caches
+    let began = processor();
+    let end = std::hint::black_box(walk(from));
+    let ns = (processor() - began).as_nanos() as f64 / f64::from(STEPS);
+    println!("{{\"memory_mib\":{mib},\"step_ns\":{ns:.1},\"checksum\":{end}}}");
 }
 
 fn snapshot_name(number: u32) -> String {
