@@ -144,6 +144,8 @@ struct Bench {
     random: Random,
     now: Instant,
     via: Rc<str>,
+    /// The URLs of a page, one behind the other.
+    page: String,
     jobs: u64,
     working: Duration,
     /// When the turn began, had it no job.
@@ -178,6 +180,7 @@ impl Bench {
             random: Random(0x9e37_79b9_7f4a_7c15),
             now: Instant::from_micros(1),
             via: "".into(),
+            page: String::new(),
             jobs: 0,
             working: Duration::ZERO,
             turn_began: processor(),
@@ -203,10 +206,12 @@ impl Bench {
     fn add(&mut self, numbers: Range<u64>, servers: u64) {
         let number = numbers.start;
         self.via = format!("http://host{number:010}.test1/the/page/they/were/on").into();
-        let links: Vec<(String, Quality)> =
-            numbers.map(|number| self.link(number, servers)).collect();
-        let urls: Option<Vec<UrlRef<'_>>> =
-            links.iter().map(|(url, _)| UrlRef::from_canonical(url.as_bytes())).collect();
+        let mut page = std::mem::take(&mut self.page);
+        page.clear();
+        let links: Vec<(Range<usize>, Quality)> =
+            numbers.map(|number| self.write_link(number, servers, &mut page)).collect();
+        let url = |text: &Range<usize>| UrlRef::from_canonical(&page.as_bytes()[text.clone()]);
+        let urls: Option<Vec<UrlRef<'_>>> = links.iter().map(|(text, _)| url(text)).collect();
         let urls = urls.expect("canonical");
         for (urls, links) in urls.chunks(EXPECTED).zip(links.chunks(EXPECTED)) {
             self.frontier.expect(urls.iter().copied());
@@ -214,13 +219,23 @@ impl Bench {
                 self.add_one(*url, *quality);
             }
         }
+        self.page = page;
     }
 
-    fn link(&mut self, number: u64, servers: u64) -> (String, Quality) {
-        let server = self.random.below(servers);
-        let url =
-            format!("http://host{server:010}.test1/archive/2026/11/article-{number:012}.html");
-        (url, Quality::from_millionths(self.random.below(5_000_000)))
+    /// Writes a URL behind the others of its page, and says where.
+    fn write_link(
+        &mut self,
+        number: u64,
+        servers: u64,
+        page: &mut String,
+    ) -> (Range<usize>, Quality) {
+        let start = page.len();
+        page.push_str("http://host");
+        write_number::<10>(self.random.below(servers), page);
+        page.push_str(".test1/archive/2026/11/article-");
+        write_number::<12>(number, page);
+        page.push_str(".html");
+        (start..page.len(), Quality::from_millionths(self.random.below(5_000_000)))
     }
 
     fn add_one(&mut self, url: UrlRef<'_>, quality: Quality) {
@@ -343,6 +358,16 @@ fn walk_memory(mib: u64) {
 
 fn snapshot_name(number: u32) -> String {
     format!("snapshot-{number}")
+}
+
+/// Appends a number of so many digits.
+fn write_number<const DIGITS: usize>(mut number: u64, out: &mut String) {
+    let mut digits = [0; DIGITS];
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    out.extend(digits.map(char::from));
 }
 
 /// Time that this thread has had a processor.
