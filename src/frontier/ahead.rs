@@ -2,24 +2,33 @@
 //!
 //! A million servers fit into no cache of a processor, and from the number of a server to its next
 //! URL it is a walk of four or five places, each of which tells the next one: so many times memory
-//! is waited for. Who will be visited next is known a visit ahead, whose chunks were read, a job
-//! ahead, and which URLs come, some at a time. So each of these places is asked for while somebody
-//! else is looked at, one place further for those that are nearer.
+//! is waited for. Who will be visited next is known some visits ahead, whose chunks were read, a
+//! job ahead, and which URLs come, some at a time. So each of these places is asked for while
+//! somebody else is looked at, one place further for those that are nearer.
+//!
+//! They are asked for in batches. Where the tables of pages don't fit into a cache either, a core
+//! goes on behind a hint only when it knows the page: one hint alone holds it up for all of that
+//! (some 200 ns with a GiB in pages of 4 KiB), eight side by side hardly longer.
 //!
 //! Law: nothing but time depends on it. Cost: an instruction for each 64 bytes, a few links
 //! followed. All unsafe code is in `line`, with its proof.
 
 use super::Frontier;
+use super::policy::Policy;
 use super::queue::blocks::{Blocks, Chain};
 use super::queue::cold::Cold;
 use super::server::ServerId;
 use crate::url::UrlRef;
+use std::ops::Range;
 
-/// Of those that will be looked at one after the other, so far ahead are their records asked for,
-/// then their boxes, then their blocks.
-const RECORD: usize = 12;
-const BOXES: usize = 8;
-const URLS: usize = 4;
+/// So many are asked for side by side. Of those that will be looked at one after the other the
+/// blocks of the next are, the boxes of those behind, and the records of those behind these.
+pub(super) const BATCH: usize = 8;
+const URLS: Range<usize> = 0..BATCH;
+const BOXES: Range<usize> = URLS.end..URLS.end + BATCH;
+const RECORDS: Range<usize> = BOXES.end..BOXES.end + BATCH;
+/// Of so many servers it has to be known that they come.
+pub(super) const AHEAD: usize = RECORDS.end;
 /// URLs that [`Frontier::expect`] looks at: a core has room for about as many reads side by side.
 pub const EXPECTED: usize = 16;
 const LINE_BYTES: usize = 64;
@@ -67,28 +76,40 @@ impl Frontier {
             server.iter().copied().for_each(fetch);
         }
         let servers = || servers.iter().filter_map(|(_, server)| *server);
+        let is_reranked = self.settings.schedule.policy != Policy::Bfs;
         for server in servers() {
             fetch_all(self.names.bytes(server.name));
             server.queue.fetch_boxes();
-            self.workbench.fetch(server);
+            if is_reranked {
+                self.workbench.fetch(server);
+            }
         }
         let Some(spill) = &self.spill else { return };
         servers().for_each(|server| server.queue.fetch_ends(&spill.blocks));
     }
 
-    /// Servers will be looked at in the order of `ids`, and the one at `place` is next.
-    pub(super) fn look_ahead(&self, place: usize, ids: impl Fn(usize) -> Option<ServerId>) {
-        ids(place + RECORD).into_iter().for_each(|id| self.fetch_record(id));
-        ids(place + BOXES).into_iter().for_each(|id| self.fetch_boxes(id));
-        ids(place + URLS).into_iter().for_each(|id| self.fetch_urls(id));
+    /// Servers are looked at one after the other, and this is the `step`th: `coming` tells whose
+    /// turn it is so many steps later.
+    pub(super) fn look_ahead(&self, step: usize, coming: impl Fn(usize) -> Option<ServerId>) {
+        if !step.is_multiple_of(BATCH) {
+            return;
+        }
+        let since = |places: Range<usize>| if step == 0 { 0..places.end } else { places };
+        since(RECORDS).filter_map(&coming).for_each(|id| self.fetch_record(id));
+        since(BOXES).filter_map(&coming).for_each(|id| self.fetch_boxes(id));
+        since(URLS).filter_map(&coming).for_each(|id| self.fetch_urls(id));
     }
 
     /// Somebody in line is about to be visited: the same for those who will be next.
-    pub(super) fn look_along(&self) {
-        let coming = |after: usize| self.workbench.coming(after - 1);
-        coming(RECORD).into_iter().for_each(|id| self.fetch_record(id));
-        coming(BOXES).into_iter().for_each(|id| self.fetch_boxes(id));
-        coming(URLS).into_iter().for_each(|id| self.fetch_front(id));
+    pub(super) fn look_along(&mut self) {
+        self.visits = self.visits.wrapping_add(1);
+        if !self.visits.is_multiple_of(BATCH) {
+            return;
+        }
+        let coming = |later: usize| self.workbench.coming(later);
+        RECORDS.filter_map(coming).for_each(|id| self.fetch_record(id));
+        BOXES.filter_map(coming).for_each(|id| self.fetch_boxes(id));
+        URLS.filter_map(coming).for_each(|id| self.fetch_front(id));
     }
 
     /// Asks for the record of a server.
@@ -125,13 +146,16 @@ impl Cold {
 
     /// Asks for what holds the next URL.
     pub(super) fn fetch_front(&self, blocks: &Blocks) {
-        [self.head.first(), self.second].into_iter().for_each(|number| blocks.fetch_one(number));
+        let first = if self.head.is_empty() { self.tail.first() } else { self.head.first() };
+        [first, self.second].into_iter().for_each(|number| blocks.fetch_one(number));
     }
 
-    /// Asks for the ends of that which a URL that comes will be put behind.
+    /// Asks for the ends of that which a URL that comes will be put behind, and for what it will be
+    /// told against.
     pub(super) fn fetch_ends(&self, blocks: &Blocks) {
         let ends = if self.tail.is_empty() { &self.head } else { &self.tail };
         blocks.fetch(ends);
+        blocks.fetch_one(self.run_block());
     }
 }
 

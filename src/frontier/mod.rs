@@ -65,6 +65,8 @@ pub struct Frontier {
     names: Names,
     workbench: Workbench,
     urls: usize,
+    /// Visits begun so far.
+    visits: usize,
     /// URLs queued so far: their order of arrival.
     arrivals: u64,
     /// Nobody who comes to be known is visited before this.
@@ -98,6 +100,7 @@ impl Frontier {
             settings,
             servers: Table::default(),
             urls: 0,
+            visits: 0,
             arrivals: 0,
             quiet_until: Instant::ZERO,
             snapshot: None,

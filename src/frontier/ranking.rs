@@ -2,7 +2,7 @@
 //!
 //! Each server has a slot, which it keeps until it is taken out; slots that are free are given
 //! again. A tree stands on the slots: each node holds the best of eight below it. A changed rank is
-//! carried up until a node keeps its winner, so that nothing else moves. The sixteen that come
+//! carried up until a node keeps its winner, so that nothing else moves. Those few dozen that come
 //! first have left the tree and stand in a row, so that it is known who will be visited soon, and
 //! what is told of them can be asked for in time.
 //!
@@ -11,7 +11,7 @@
 //! and removing O(log n), the first O(1); for as many servers as were ever in it at once, 20 bytes
 //! each and a sixth for the nodes. Who isn't in it costs nothing.
 
-use super::ahead;
+use super::ahead::{self, AHEAD, BATCH};
 use super::policy::Rank;
 use super::server::ServerId;
 use std::collections::VecDeque;
@@ -30,6 +30,8 @@ pub(super) struct Ranking {
     /// From the leaves up; the last one is the root alone.
     levels: Vec<Vec<Node>>,
     len: usize,
+    /// Servers that have gone from the tree to the row so far.
+    left: usize,
 }
 
 /// One of those in front.
@@ -47,14 +49,16 @@ struct Node {
     slot: u32,
 }
 
-/// So many stand in front of the tree; in tests, few.
-const FRONT: usize = if cfg!(test) { 3 } else { 16 };
+/// So many stand in front of the tree: as many as are looked at ahead. In tests, few.
+const FRONT: usize = if cfg!(test) { 3 } else { AHEAD };
 const NONE: u32 = u32::MAX;
 const EMPTY: Node = Node { rank: None, slot: NONE };
 /// Children of a node: eight ranks are two cache lines.
 const WIDTH: usize = 8;
 /// Levels of the tree, leaves excepted, that don't fit into the nearer caches.
 const FAR_LEVELS: usize = 2;
+/// Of no more nodes are the best chosen that will most likely leave the tree next.
+const CANDIDATES: usize = 64;
 
 impl Node {
     /// Whether it goes before `other`.
@@ -170,7 +174,10 @@ impl Ranking {
             self.change(slot, None);
             let id = ServerId(self.servers[slot as usize]);
             self.front.push_back(Leader { rank, slot, id });
-            self.best().into_iter().for_each(|(next, _)| self.fetch_removal(next));
+            self.left += 1;
+            if self.left.is_multiple_of(BATCH) {
+                self.fetch_next();
+            }
         }
     }
 
@@ -182,6 +189,22 @@ impl Ranking {
     fn best(&self) -> Option<(u32, Rank)> {
         let root = self.levels.last()?.first()?;
         root.rank.map(|rank| (root.slot, rank))
+    }
+
+    /// Asks for what is looked at when those leave the tree who will most likely be the next: the
+    /// best of a few dozen that each are the best of their part.
+    fn fetch_next(&self) {
+        let few = self.levels.iter().skip(FAR_LEVELS).find(|level| level.len() <= CANDIDATES);
+        let mut best = [EMPTY; BATCH];
+        for node in few.into_iter().flatten() {
+            if node.beats(best[BATCH - 1]) {
+                let place = best.partition_point(|other| !node.beats(*other));
+                best[place..].rotate_right(1);
+                best[place] = *node;
+            }
+        }
+        let slots = best.into_iter().filter(|node| node.rank.is_some());
+        slots.for_each(|node| self.fetch_removal(node.slot));
     }
 
     /// Asks for what is looked at if a slot becomes free.

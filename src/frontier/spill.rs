@@ -58,6 +58,8 @@ pub(super) struct Spill {
     /// Queues by what they have at hand, and by what they have beyond their heads.
     hot: Victims,
     cold: Victims,
+    /// Queues cut so far.
+    cuts: usize,
     /// How many URLs a head keeps at most.
     pub(super) kept_max: usize,
     /// How many a head may hold whatever it keeps: as many as are worth a read.
@@ -131,6 +133,7 @@ impl Spill {
             bytes_max: settings.memory_bytes,
             hot: Victims::new(),
             cold: Victims::new(),
+            cuts: 0,
             kept_max: KEPT_MAX,
             read_urls: READ_URLS,
             hand: usize::MAX,

@@ -68,6 +68,11 @@ pub(in super::super) struct Cursor {
 }
 
 impl Cursor {
+    /// The number of the block that it is in; 0 at the end.
+    pub(super) fn block(&self) -> u32 {
+        self.block
+    }
+
     /// Whether it is at the end.
     pub(in super::super) fn is_over(&self) -> bool {
         self.block == NONE

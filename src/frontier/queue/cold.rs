@@ -90,6 +90,11 @@ impl Cold {
         (self.tail.urls(), self.disk_urls as usize)
     }
 
+    /// The number of the block in which the last run of the tail begins; 0 if there is none.
+    pub(in super::super) fn run_block(&self) -> u32 {
+        if self.run_urls == 0 { 0 } else { self.run.block() }
+    }
+
     pub(super) fn sum(&self) -> u64 {
         self.sum
     }

@@ -73,9 +73,12 @@ impl Frontier {
 
     fn back(&mut self) -> Option<Work> {
         let (mut reads, mut bytes) = (self.spill.as_mut()?.begin_reads(), 0);
-        while reads.reads.len() < READS_MAX && bytes < READ_BYTES_MAX {
+        for step in 0.. {
+            if reads.reads.len() >= READS_MAX || bytes >= READ_BYTES_MAX {
+                break;
+            }
             let wanted = &self.spill.as_ref()?.wanted;
-            self.look_ahead(0, |place| wanted.get(place).copied());
+            self.look_ahead(step, |later| wanted.get(later).copied());
             let spill = self.spill.as_mut()?;
             let Some(id) = spill.wanted.pop_front() else { break };
             let server = &mut self.servers[id.index()];
@@ -277,7 +280,7 @@ impl Frontier {
             }
         }
         for (place, (id, at, urls)) in chunks.iter().enumerate() {
-            self.look_ahead(place, |place| Some(chunks.get(place)?.0));
+            self.look_ahead(place, |later| Some(chunks.get(place + later)?.0));
             self.keep_alive(*id, segment, *at, urls);
         }
         let spill = self.spill.as_mut().expect("the job was ours");

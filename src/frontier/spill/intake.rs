@@ -8,6 +8,7 @@
 //! [`BYTES_MAX`] and [`SERVERS_MAX`] say, and the rest of one server's.
 
 use super::super::Frontier;
+use super::super::ahead::AHEAD;
 use super::super::server::ServerId;
 use super::Spill;
 use super::job::{FrontierDone, Read, Reads, Work};
@@ -17,8 +18,6 @@ use crate::time::Instant;
 /// Bytes of chunks, and servers, that are taken in in one turn.
 const BYTES_MAX: usize = if cfg!(test) { 300 } else { 32 << 10 };
 const SERVERS_MAX: usize = if cfg!(test) { 3 } else { 64 };
-/// Servers behind these that may be looked at ahead.
-const AHEAD: usize = 16;
 
 /// What a job has read, and how much of it has been taken in.
 #[derive(Debug)]
@@ -103,7 +102,7 @@ impl Frontier {
         let next: Vec<&[Read]> = by_server(&reads[*taken..]).take(SERVERS_MAX + AHEAD).collect();
         let mut left = BYTES_MAX;
         for (place, reads) in next.iter().enumerate().take(SERVERS_MAX) {
-            self.look_ahead(place, |place| Some(next.get(place)?[0].id));
+            self.look_ahead(place, |later| Some(next.get(place + later)?[0].id));
             what(self, reads)?;
             *taken += reads.len();
             left = left.saturating_sub(reads.iter().map(|read| read.place.bytes()).sum());

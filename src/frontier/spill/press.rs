@@ -309,8 +309,9 @@ impl Frontier {
         {
             spill.seen.cuts += 1;
         }
-        let cold = &self.spill.as_ref().expect("as above").cold;
-        self.look_ahead(0, |later| cold.coming(later));
+        spill.cuts = spill.cuts.wrapping_add(1);
+        let spill = self.spill.as_ref().expect("as above");
+        self.look_ahead(spill.cuts, |later| spill.cold.coming(later));
     }
 
     /// A few servers more are told how many URLs a head keeps now.
