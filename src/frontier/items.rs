@@ -37,6 +37,12 @@ pub(super) struct Maker {
     via: Option<Rc<str>>,
 }
 
+/// The memory of a row of URLs, for others.
+pub(super) fn emptied<'a>(mut row: Vec<Written<'_>>) -> Vec<Written<'a>> {
+    row.clear();
+    row.into_iter().map(|_| unreachable!("it is empty")).collect()
+}
+
 impl Item {
     /// As it is written.
     pub(super) fn written(&self) -> Written<'_> {
@@ -146,5 +152,21 @@ impl Glance {
     /// The band of the URL.
     pub(super) fn band(self) -> Band {
         if self.is_prior { BAND_MAX } else { quality_band(self.quality) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::runs::NOTHING;
+    use super::*;
+
+    #[test]
+    fn an_emptied_row_keeps_its_memory() {
+        let text = String::from("/a");
+        let mut row = Vec::with_capacity(100);
+        row.push(Written { target: text.as_bytes(), ..NOTHING });
+        let address = row.as_ptr().addr();
+        let row: Vec<Written<'static>> = emptied(row);
+        assert_eq!((row.len(), row.capacity(), row.as_ptr().addr()), (0, 100, address));
     }
 }

@@ -192,9 +192,14 @@ impl UrlQueue {
         }
     }
 
-    /// Asks for where the next one that comes will be put, if it is packed.
+    /// Asks for where the next one that comes will be put, if it is packed: by quality that may be
+    /// a short head.
     pub(super) fn fetch_ends(&self, blocks: &Blocks) {
-        self.cold.iter().for_each(|cold| cold.fetch_ends(blocks));
+        let Some(cold) = &self.cold else { return };
+        cold.fetch_ends(blocks);
+        if self.by_quality && cold.head.urls() <= INSERT_MAX {
+            cold.fetch_front(blocks);
+        }
     }
 
     /// How many of the best count.
@@ -323,13 +328,16 @@ impl UrlQueue {
         let counted = self.counted();
         let cold = self.cold.as_mut().expect("it was asked for");
         let (head, url) = (cold.head_urls(blocks), item.written());
-        let mut urls: Vec<Written<'_>> = head.iter().collect();
+        let mut urls = blocks.row();
+        urls.extend(head.iter());
         urls.insert(urls.partition_point(|other| other.standing() < url.standing()), url);
         if urls.len() > 2 * counted.max(2) {
             let last = urls.pop().expect("it has more than one");
             cold.put_tail(last, last.band(), blocks);
         }
         cold.set_head(&urls, counted, blocks);
+        blocks.put_row_away(urls);
+        blocks.put_unpacked_away(head);
     }
 
     /// Puts a URL back to where it was.
@@ -418,7 +426,7 @@ impl UrlQueue {
     /// The tail comes in if its turn has come: nothing of its band or a better one is on disk, nor
     /// of its own or a better one before it in memory.
     pub(super) fn take_turn(&mut self, blocks: &mut Blocks) {
-        let is_turn = self.is_turn_of_tail();
+        let (is_turn, counted) = (self.is_turn_of_tail(), self.counted());
         let Some(cold) = &mut self.cold else { return };
         if !self.by_quality {
             return cold.turn_over(blocks);
@@ -426,10 +434,28 @@ impl UrlQueue {
         if !is_turn {
             return;
         }
+        let is_short = cold.head.urls() + cold.tail.urls() <= 2 * counted.max(INSERT_MAX);
+        if is_short && self.hot.is_none() {
+            return self.merge_tail(blocks);
+        }
         let items = cold.take_tail(blocks);
         self.warm(usize::MAX, blocks);
         let hot = self.hot_or_new();
         items.into_iter().for_each(|item| hot.push(item));
+    }
+
+    /// By quality: the tail comes into the head, which is no longer for it than there is room.
+    fn merge_tail(&mut self, blocks: &mut Blocks) {
+        let counted = self.counted();
+        let Some(cold) = &mut self.cold else { return };
+        let (tail, head, mut urls) =
+            (cold.take_tail_urls(blocks), cold.head_urls(blocks), blocks.row());
+        urls.extend(tail.iter().chain(head.iter()));
+        urls.sort_unstable_by_key(Written::standing);
+        cold.set_head(&urls, counted, blocks);
+        blocks.put_row_away(urls);
+        blocks.put_unpacked_away(tail);
+        blocks.put_unpacked_away(head);
     }
 
     /// What is hot becomes the front of the head; if it is much by arrival, part of it. By quality
@@ -501,6 +527,7 @@ impl UrlQueue {
         urls.sort_unstable_by_key(Written::standing);
         let rest = urls.split_off(urls.len().min(room.max(1)));
         cold.set_head(&urls, counted, blocks);
+        blocks.put_row_away(urls);
         rest
     }
 

@@ -228,8 +228,12 @@ impl Spill {
         urls: &[Written<'_>],
         before: bool,
     ) {
-        let mut mixed: Vec<Written<'_>> = Vec::new();
-        for row in urls.chunk_by(|one, next| one.band() == next.band()) {
+        let rows = || urls.chunk_by(|one, next| one.band() == next.band());
+        if rows().all(|row| row.len() < ROW_URLS) {
+            return self.add_chunks(id, queue, urls, before);
+        }
+        let mut mixed = self.blocks.row();
+        for row in rows() {
             if row.len() < ROW_URLS {
                 mixed.extend_from_slice(row);
             } else {
@@ -237,6 +241,7 @@ impl Spill {
             }
         }
         self.add_chunks(id, queue, &mixed, before);
+        self.blocks.put_row_away(mixed);
     }
 
     fn add_chunks(
@@ -276,9 +281,12 @@ impl Spill {
             }
         } else {
             let tail = cold.take_tail_urls(&mut self.blocks);
-            let mut urls: Vec<Written<'_>> = tail.iter().collect();
+            let mut urls = self.blocks.row();
+            urls.extend(tail.iter());
             urls.sort_unstable_by_key(Written::standing);
             self.write_rows(id, queue, &urls, false);
+            self.blocks.put_row_away(urls);
+            self.blocks.put_unpacked_away(tail);
         }
         self.look_for_short(id, queue);
     }

@@ -55,7 +55,8 @@ struct Row {
     found_as: u8,
 }
 
-const KEPT_BYTES: usize = 256 << 10;
+/// More memory isn't kept to be used again.
+pub(super) const KEPT_BYTES: usize = 256 << 10;
 
 impl Unpacked {
     /// Takes the next URL, which was written here or looked at.

@@ -10,7 +10,8 @@
 //! twentieth on the average. Two lines side by side come from memory as one, and most often hold
 //! what is wanted of a chain.
 
-use super::super::unpacked::Unpacked;
+use super::super::items::{self, Written};
+use super::super::unpacked::{KEPT_BYTES, Unpacked};
 
 /// Bytes of URLs in a block; in tests, half a block.
 const FILL: usize = if cfg!(test) { 58 } else { 122 };
@@ -18,6 +19,10 @@ const FILL: usize = if cfg!(test) { 58 } else { 122 };
 pub(in super::super) const BLOCK_BYTES: usize = size_of::<Block>();
 /// Blocks of a slab: a MiB; in tests, few.
 const SLAB: usize = if cfg!(test) { 4 } else { 1 << 13 };
+
+/// Room of each kind that is kept to be used again, as much as is in use at once: what is beyond a
+/// KiB costs the allocator a search, in memory that nobody has looked at for long.
+const SPARES_MAX: usize = 4;
 
 /// Where a chain ends, or has not begun: blocks are numbered from 1.
 const NONE: u32 = 0;
@@ -32,9 +37,10 @@ pub(in super::super) struct Blocks {
     known: u32,
     /// Blocks in chains.
     used: usize,
-    /// Room to write URLs, and to read them.
-    texts: [Vec<u8>; 2],
-    urls: Unpacked,
+    /// Room to write URLs, to read them, and to put them in order.
+    texts: Vec<Vec<u8>>,
+    unpacked: Vec<Unpacked>,
+    rows: Vec<Vec<Written<'static>>>,
 }
 
 /// Some bytes of a chain: those from `start` to `end`.
@@ -107,28 +113,42 @@ impl Chain {
 }
 
 impl Blocks {
-    /// Room to write URLs, twice at most: empty, to be put away after use.
+    /// Room to write URLs: empty, to be put away after use.
     pub(super) fn text(&mut self) -> Vec<u8> {
-        let [one, other] = &mut self.texts;
-        std::mem::take(if one.capacity() > 0 { one } else { other })
+        self.texts.pop().unwrap_or_default()
     }
 
     /// Takes it back.
     pub(super) fn put_text_away(&mut self, mut text: Vec<u8>) {
-        text.clear();
-        let [one, other] = &mut self.texts;
-        *(if one.capacity() > 0 { other } else { one }) = text;
+        if self.texts.len() < SPARES_MAX && text.capacity() <= KEPT_BYTES {
+            text.clear();
+            self.texts.push(text);
+        }
     }
 
     /// Room to read URLs: empty, to be put away after use.
     pub(in super::super) fn unpacked(&mut self) -> Unpacked {
-        std::mem::take(&mut self.urls)
+        self.unpacked.pop().unwrap_or_default()
     }
 
     /// Takes it back.
     pub(in super::super) fn put_unpacked_away(&mut self, mut urls: Unpacked) {
-        urls.clear();
-        self.urls = urls;
+        if self.unpacked.len() < SPARES_MAX {
+            urls.clear();
+            self.unpacked.push(urls);
+        }
+    }
+
+    /// Room for URLs in a row: empty, to be put away after use.
+    pub(in super::super) fn row<'a>(&mut self) -> Vec<Written<'a>> {
+        self.rows.pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub(in super::super) fn put_row_away(&mut self, row: Vec<Written<'_>>) {
+        if self.rows.len() < SPARES_MAX && row.capacity() * size_of::<Written<'_>>() <= KEPT_BYTES {
+            self.rows.push(items::emptied(row));
+        }
     }
 
     /// Bytes of memory that all chains take.

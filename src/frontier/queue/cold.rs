@@ -272,7 +272,7 @@ impl Cold {
         take(blocks, &mut self.leave_tail(), usize::MAX)
     }
 
-    /// The same, without memory of their own.
+    /// The same, without memory of their own, to be put away after use.
     pub(in super::super) fn take_tail_urls(&mut self, blocks: &mut Blocks) -> Unpacked {
         let mut tail = self.leave_tail();
         let urls = urls_of(blocks, &tail);
@@ -293,8 +293,8 @@ impl Cold {
         urls
     }
 
-    /// The URLs of the head, without memory of their own.
-    pub(in super::super) fn head_urls(&self, blocks: &Blocks) -> Unpacked {
+    /// The URLs of the head, without memory of their own, to be put away after use.
+    pub(in super::super) fn head_urls(&self, blocks: &mut Blocks) -> Unpacked {
         urls_of(blocks, &self.head)
     }
 

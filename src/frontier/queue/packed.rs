@@ -20,18 +20,25 @@ pub(super) const PUT_HERE: &str = "it was put in here";
 
 /// All URLs of a chain.
 pub(super) fn items_of(blocks: &Blocks, chain: &Chain) -> Vec<Item> {
-    items_in(urls_of(blocks, chain).iter())
+    let (mut text, mut urls) = (Vec::with_capacity(chain.bytes()), Unpacked::default());
+    unpack(blocks, chain, &mut text, &mut urls);
+    items_in(urls.iter())
 }
 
-/// The same, without memory of their own.
-pub(super) fn urls_of(blocks: &Blocks, chain: &Chain) -> Unpacked {
-    let mut text = Vec::with_capacity(chain.bytes());
-    blocks.read(chain, usize::MAX, &mut text);
-    let (mut take, mut urls) = (Take::new(&text), Unpacked::default());
+/// The same, without memory of their own, to be put away after use.
+pub(super) fn urls_of(blocks: &mut Blocks, chain: &Chain) -> Unpacked {
+    let (mut text, mut urls) = (blocks.text(), blocks.unpacked());
+    unpack(blocks, chain, &mut text, &mut urls);
+    blocks.put_text_away(text);
+    urls
+}
+
+fn unpack(blocks: &Blocks, chain: &Chain, text: &mut Vec<u8>, urls: &mut Unpacked) {
+    blocks.read(chain, usize::MAX, text);
+    let mut take = Take::new(text);
     while !take.is_empty() {
         urls.take(&mut take).expect(PUT_HERE);
     }
-    urls
 }
 
 fn items_in<'a>(urls: impl Iterator<Item = Written<'a>>) -> Vec<Item> {

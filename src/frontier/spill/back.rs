@@ -184,10 +184,11 @@ impl Frontier {
             }
         }
         if by_quality {
-            let mut of_head = Unpacked::default();
-            let all = urls.iter().collect();
+            let (mut of_head, mut all) = (Unpacked::default(), spill.blocks.row());
+            all.extend(urls.iter());
             let rest = server.queue.own(all, room, &mut of_head, &mut spill.blocks);
             spill.write_rest(id, &mut server.queue, &rest);
+            spill.blocks.put_unpacked_away(of_head);
         } else {
             let cold = server.queue.cold_or_new();
             used.iter().for_each(|used| cold.put_head_raw(&used.raw, &mut spill.blocks));
