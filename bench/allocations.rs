@@ -4,6 +4,9 @@
 //! with their reasons? Two crawls of the lab's `bench` web, one three times as long as the other;
 //! what the longer one took more is divided by the pages it fetched more, so what is done once
 //! drops out. Only the loop's thread is counted, exactly; the lab and side threads have others.
+//! By TLS it depends on how a page is cut into records: a lab that is kept from its core writes
+//! shorter ones, each of which is an allocation. So what is over is counted again, twice at most,
+//! and the least counts: what isn't listed is in all of them.
 //!
 //! `cargo bench --bench allocations` prints a line of JSON for each kind of crawl and fails where
 //! there are more than are listed. Under `cargo test` it does the same on smaller webs.
@@ -43,6 +46,8 @@ const PAGE_BY_TLS: [(&str, f64); 5] = [
 ];
 /// Buffers and tables that grow with the crawl, a page.
 const GROWTH: f64 = 0.15;
+/// Counts of a kind, as long as they are over.
+const COUNTS_MAX: usize = 3;
 
 struct Kind {
     name: &'static str,
@@ -62,25 +67,34 @@ fn main() {
     }
     let is_bench = words.iter().any(|word| word == "--bench");
     let pages = if is_bench { 100 } else { 20 };
-    let mut is_over = false;
-    for kind in &KINDS {
-        let (one, three) = (run(kind, pages), run(kind, 3 * pages));
-        let more = (three.pages - one.pages) as f64;
-        let allocations = (three.allocations - one.allocations) as f64 / more;
-        let bytes = (three.bytes - one.bytes) as f64 / more;
-        let listed: f64 = kind.listed.iter().map(|(_, count)| count).sum();
-        println!(
-            "{{\"kind\":\"{}\",\"pages\":{more},\"allocations_per_page\":{allocations:.3},\
-             \"bytes_per_page\":{bytes:.0},\"listed\":{listed}}}",
-            kind.name
-        );
-        if allocations > listed + GROWTH {
-            is_over = true;
-            eprintln!("{}: {allocations:.3} allocations a page; listed are:", kind.name);
-            kind.listed.iter().for_each(|(why, count)| eprintln!("  {count}: {why}"));
-        }
+    let over: Vec<&str> =
+        KINDS.iter().filter(|kind| is_over(kind, pages)).map(|kind| kind.name).collect();
+    assert!(over.is_empty(), "allocations that are not listed: {over:?}");
+}
+
+/// Whether a crawl of that kind allocates more than is listed, however often it is counted.
+fn is_over(kind: &Kind, pages: u32) -> bool {
+    let listed: f64 = kind.listed.iter().map(|(_, count)| count).sum();
+    let is_over = (0..COUNTS_MAX).all(|_| count(kind, pages, listed) > listed + GROWTH);
+    if is_over {
+        eprintln!("{}: listed are:", kind.name);
+        kind.listed.iter().for_each(|(why, count)| eprintln!("  {count}: {why}"));
     }
-    assert!(!is_over, "allocations that are not listed");
+    is_over
+}
+
+/// Allocations a page.
+fn count(kind: &Kind, pages: u32, listed: f64) -> f64 {
+    let (one, three) = (run(kind, pages), run(kind, 3 * pages));
+    let more = (three.pages - one.pages) as f64;
+    let allocations = (three.allocations - one.allocations) as f64 / more;
+    let bytes = (three.bytes - one.bytes) as f64 / more;
+    println!(
+        "{{\"kind\":\"{}\",\"pages\":{more},\"allocations_per_page\":{allocations:.3},\
+         \"bytes_per_page\":{bytes:.0},\"listed\":{listed}}}",
+        kind.name
+    );
+    allocations
 }
 
 struct Taken {
