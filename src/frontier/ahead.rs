@@ -14,7 +14,6 @@
 //! followed. All unsafe code is in `line`, with its proof.
 
 use super::Frontier;
-use super::policy::Policy;
 use super::queue::blocks::{Blocks, Chain};
 use super::queue::cold::Cold;
 use super::server::ServerId;
@@ -76,13 +75,9 @@ impl Frontier {
             server.iter().copied().for_each(fetch);
         }
         let servers = || servers.iter().filter_map(|(_, server)| *server);
-        let is_reranked = self.settings.schedule.policy != Policy::Bfs;
         for server in servers() {
             fetch_all(self.names.bytes(server.name));
             server.queue.fetch_boxes();
-            if is_reranked {
-                self.workbench.fetch(server);
-            }
         }
         let Some(spill) = &self.spill else { return };
         servers().for_each(|server| server.queue.fetch_ends(&spill.blocks));

@@ -45,6 +45,7 @@ pub use ahead::EXPECTED;
 pub use group::GroupKind;
 pub use names::Origin;
 use names::{Met, Names};
+use policy::Rank;
 #[cfg(test)]
 use queue::Weight;
 pub use queue::{Errand, Item};
@@ -139,12 +140,10 @@ impl Frontier {
         }
         self.urls += 1;
         item.arrival = self.arrivals;
+        let before = self.servers[id.index()].rank(&self.settings);
         self.put(id, item);
         match self.servers[id.index()].state {
-            ServerState::Ready => {
-                self.workbench.rerank(&mut self.servers, id, &self.settings, now);
-            }
-            ServerState::Reading => self.line_up(id, now),
+            ServerState::Ready | ServerState::Reading => self.line_up(id, before, now),
             _ => self.offer(id, now),
         }
         Added::Queued(id)
@@ -160,6 +159,7 @@ impl Frontier {
         let mut server = self.new_server(url, id, met);
         server.due = self.quiet_until;
         self.servers.push(server);
+        self.workbench.meet();
         id
     }
 
@@ -291,8 +291,10 @@ impl Frontier {
     /// Whether a connection to a server stands between two visits: the next one is the cheaper
     /// for it.
     pub fn set_parked(&mut self, id: ServerId, is_parked: bool, now: Instant) {
-        self.servers[id.index()].estimates.is_parked = is_parked;
-        self.workbench.rerank(&mut self.servers, id, &self.settings, now);
+        let server = &mut self.servers[id.index()];
+        let before = server.rank(&self.settings);
+        server.estimates.is_parked = is_parked;
+        self.workbench.rerank(&mut self.servers, id, before, &self.settings, now);
     }
 
     /// Keeps a server from being visited before `until`, busy ones excepted.
@@ -341,9 +343,10 @@ impl Frontier {
     ) {
         self.write_ahead(id);
         let server = &mut self.servers[id.index()];
+        let before = server.rank(&self.settings);
         server.set_crawl_delay(delay);
         self.limit(id);
-        self.workbench.rerank(&mut self.servers, id, &self.settings, now);
+        self.workbench.rerank(&mut self.servers, id, before, &self.settings, now);
     }
 
     /// How many requests one visit to this server may make.
@@ -420,12 +423,13 @@ impl Frontier {
         server.queue.items(self.spill.as_ref().map(|spill| &spill.blocks))
     }
 
-    /// A server whose URLs had to be read stands in line, if they are there.
-    fn line_up(&mut self, id: ServerId, now: Instant) {
+    /// A server whose URLs had to be read stands in line, if they are there; one that does, with
+    /// what was its rank `before`, where it belongs now.
+    fn line_up(&mut self, id: ServerId, before: Rank, now: Instant) {
         let server = &mut self.servers[id.index()];
         match server.state {
             ServerState::Reading => self.workbench.stand(server, id, &self.settings),
-            _ => self.workbench.rerank(&mut self.servers, id, &self.settings, now),
+            _ => self.workbench.rerank(&mut self.servers, id, before, &self.settings, now),
         }
     }
 

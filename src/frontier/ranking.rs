@@ -1,84 +1,96 @@
-//! Ready servers in the order of their ranks: a few in front, and a tournament of the others.
+//! Ready servers in the order of their ranks: a sorted row of those that come first, and bags of
+//! the others.
 //!
-//! Each server has a slot, which it keeps until it is taken out; slots that are free are given
-//! again. A tree stands on the slots: each node holds the best of eight below it. A changed rank is
-//! carried up until a node keeps its winner, so that nothing else moves. Those few dozen that come
-//! first have left the tree and stand in a row, so that it is known who will be visited soon, and
-//! what is told of them can be asked for in time.
+//! Behind the row come the bags, each with those whose ranks lie between its border and that of the
+//! next, in no order: to put a server in is a search among the borders, which fit into the nearer
+//! caches, and an append. When the row runs short the best of the first bag are sorted and join it.
+//! So it is known who will be visited soon, and what is told of them can be asked for in time. A
+//! bag that is full is split; a row that is long gives its worse half up.
 //!
-//! Laws: the row is sorted, nobody in the tree goes before anybody in it, and it is full unless the
-//! tree is empty; so the first is the best of all (held to a sorted list). Cost: setting, moving
-//! and removing O(log n), the first O(1); for as many servers as were ever in it at once, 20 bytes
-//! each and a sixth for the nodes. Who isn't in it costs nothing.
+//! A server whose rank changes, or that goes, leaves behind what said so: an entry counts as long
+//! as its stamp is the one that its server got last. Bags are rid of what doesn't count when they
+//! are full or looked into, and one after the other when that is a quarter of what does.
+//!
+//! Laws: the row is sorted and its first one counts, nobody in a bag goes before anybody in the row
+//! or in a bag before, and the row is short only if there are no bags; so the first is the best of
+//! all (held to a sorted list). Cost: setting, moving and removing O(log n), amortised, of which
+//! nothing but the end of a bag and the stamp is far from what is used anyway; the first O(1). At
+//! once no more is done than to look through a bag or to split one, some microseconds. 24 bytes for
+//! an entry, of which there are a quarter more than servers at most, in bags that are half full or
+//! fuller, and four bytes for each server that is known.
+//!
+//! Source: to sort no more than is asked for is Navarro and Paredes, "On sorting, heaps, and
+//! minimum spanning trees", Algorithmica 57 (2010); here leaves that aren't sorted hang on a row of
+//! borders, so that no step is long.
 
-use super::ahead::{self, AHEAD, BATCH};
+use super::ahead::AHEAD;
 use super::policy::Rank;
 use super::server::ServerId;
+use crate::table::Table;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// Ready servers by rank.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
-    /// Those that come first, best first.
-    front: VecDeque<Leader>,
-    /// Ranks by slot, of those that are in the tree.
-    leaves: Vec<Option<Rank>>,
-    /// Servers by slot; of a free one, the next that is free.
-    servers: Vec<u32>,
-    /// The slot that is given next, unless it is `NONE`.
-    free: u32,
-    /// From the leaves up; the last one is the root alone.
-    levels: Vec<Vec<Node>>,
+    /// Those that come first, the first one last.
+    row: Vec<Entry>,
+    /// The others, best bags first.
+    bags: VecDeque<Vec<Entry>>,
+    /// Room for more bags: all are of one size, or the allocator would be left with holes.
+    spare: Vec<Vec<Entry>>,
+    /// Nobody in a bag goes before its border, and all in the bags before it do.
+    borders: VecDeque<Rank>,
+    /// Servers.
     len: usize,
-    /// Servers that have gone from the tree to the row so far.
-    left: usize,
+    /// Entries in bags, those included that don't count.
+    filed: usize,
+    /// Entries made so far, as far as stamps tell them apart.
+    stamps: u32,
+    /// By server: the stamp of what counts.
+    counting: Table<u32>,
+    /// The bag that is rid next of what doesn't count.
+    hand: usize,
 }
 
-/// One of those in front.
+/// A server in the row or in a bag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Leader {
+struct Entry {
     rank: Rank,
-    slot: u32,
     id: ServerId,
+    stamp: u32,
 }
 
-/// The best of those below, if there is any.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Node {
-    rank: Option<Rank>,
-    slot: u32,
-}
+/// So many are in the row at least: as many as are looked at ahead. In tests, few.
+const ROW_MIN: usize = if cfg!(test) { 3 } else { AHEAD };
+/// A row that is longer gives a piece up.
+const ROW_MAX: usize = 2 * PIECE;
+/// Entries that go from a bag to the row at once, or back.
+const PIECE: usize = if cfg!(test) { 4 } else { 256 };
+/// Entries of a bag.
+const BAG: usize = if cfg!(test) { 12 } else { 1 << 10 };
+/// Whenever so many entries were made a bag is rid of what doesn't count: so all are, long before a
+/// stamp is given again.
+const TIDY: u32 = if cfg!(test) { 50 } else { 1 << 10 };
+/// What counts of a server that isn't in it.
+const NONE: u32 = 0;
 
-/// So many stand in front of the tree: as many as are looked at ahead. In tests, few.
-const FRONT: usize = if cfg!(test) { 3 } else { AHEAD };
-const NONE: u32 = u32::MAX;
-const EMPTY: Node = Node { rank: None, slot: NONE };
-/// Children of a node: eight ranks are two cache lines.
-const WIDTH: usize = 8;
-/// Levels of the tree, leaves excepted, that don't fit into the nearer caches.
-const FAR_LEVELS: usize = 2;
-/// Of no more nodes are the best chosen that will most likely leave the tree next.
-const CANDIDATES: usize = 64;
-
-impl Node {
-    /// Whether it goes before `other`.
-    fn beats(self, other: Self) -> bool {
-        match (self.rank, other.rank) {
-            (Some(own), Some(others)) => own < others,
-            (own, _) => own.is_some(),
-        }
+impl Entry {
+    /// Whether it is what counts of its server.
+    fn counts(&self, counting: &Table<u32>) -> bool {
+        counting[self.id.index()] == self.stamp
     }
 }
 
 impl Ranking {
-    /// Who comes first, in which slot, and with which rank.
-    pub(super) fn first(&self) -> Option<(ServerId, u32, Rank)> {
-        self.front.front().map(|first| (first.id, first.slot, first.rank))
+    /// Who comes first, and with which rank.
+    pub(super) fn first(&self) -> Option<(ServerId, Rank)> {
+        self.row.last().map(|first| (first.id, first.rank))
     }
 
-    /// Who comes after so many others, if that is soon.
+    /// Who comes after so many others, most likely, if that is soon.
     pub(super) fn coming(&self, place: usize) -> Option<ServerId> {
-        self.front.get(place).map(|leader| leader.id)
+        self.row.iter().nth_back(place).map(|entry| entry.id)
     }
 
     /// Servers in it.
@@ -86,221 +98,193 @@ impl Ranking {
         self.len
     }
 
-    /// The rank in a slot, if there is a server in it.
-    pub(super) fn rank(&self, slot: u32) -> Option<Rank> {
-        let in_tree = self.leaves.get(slot as usize).copied().flatten();
-        in_tree.or_else(|| self.place_in_front(slot).map(|place| self.front[place].rank))
+    /// All in it, in no order, with their ranks.
+    pub(super) fn all(&self) -> impl Iterator<Item = (ServerId, Rank)> {
+        let entries = self.row.iter().chain(self.bags.iter().flatten());
+        entries.filter(|entry| entry.counts(&self.counting)).map(|entry| (entry.id, entry.rank))
     }
 
-    /// Puts a server in that isn't; returns its slot.
-    pub(super) fn enter(&mut self, id: ServerId, rank: Rank) -> u32 {
-        let slot = if self.len < self.leaves.len() {
-            let slot = self.free;
-            self.free = std::mem::replace(&mut self.servers[slot as usize], id.0);
-            slot
-        } else {
-            let slot = u32::try_from(self.leaves.len()).expect("fewer than 2^32 servers");
-            self.servers.push(id.0);
-            self.reach(slot as usize);
-            slot
-        };
+    /// One server more is known, and may be put in from now on.
+    pub(super) fn meet(&mut self) {
+        self.counting.push(NONE);
+    }
+
+    /// Puts a server in that isn't.
+    pub(super) fn enter(&mut self, id: ServerId, rank: Rank) {
         self.len += 1;
-        self.put(slot, rank);
-        slot
+        self.set(id, rank);
     }
 
-    /// Asks for what a change of the rank in a slot will look at first.
-    pub(super) fn fetch(&self, slot: u32) {
-        self.leaves.get(slot as usize).into_iter().for_each(ahead::fetch);
-        let nodes = self.levels.first().and_then(|level| level.get(slot as usize / WIDTH));
-        nodes.into_iter().for_each(ahead::fetch);
-    }
-
-    /// Sets the rank of the server in a slot.
-    pub(super) fn set(&mut self, slot: u32, rank: Rank) {
-        if self.leaves[slot as usize].is_none() {
-            self.leave_front(slot);
-            self.put(slot, rank);
-        } else if self.goes_in_front(rank) {
-            self.change(slot, None);
-            self.put_in_front(slot, rank);
-        } else {
-            self.change(slot, Some(rank));
+    /// Sets the rank of a server that is in it.
+    pub(super) fn set(&mut self, id: ServerId, rank: Rank) {
+        self.stamps = self.stamps.wrapping_add(1).max(NONE + 1);
+        self.counting[id.index()] = self.stamps;
+        let entry = Entry { rank, id, stamp: self.stamps };
+        match self.bag_of(rank) {
+            None => self.put_in_row(entry),
+            Some(bag) => self.put_in_bag(bag, entry),
         }
+        if self.stamps.is_multiple_of(TIDY) {
+            self.tidy();
+        }
+        self.keep();
     }
 
-    /// Takes the server in a slot out.
-    pub(super) fn remove(&mut self, slot: u32) {
-        if self.leaves[slot as usize].is_none() {
-            self.leave_front(slot);
-        } else {
-            self.change(slot, None);
-        }
+    /// Takes a server out that is in it.
+    pub(super) fn remove(&mut self, id: ServerId) {
+        self.counting[id.index()] = NONE;
         self.len -= 1;
-        self.servers[slot as usize] = std::mem::replace(&mut self.free, slot);
+        self.keep();
     }
 
-    /// Puts a server that is neither in front nor in the tree where it belongs.
-    fn put(&mut self, slot: u32, rank: Rank) {
-        if self.goes_in_front(rank) {
-            self.put_in_front(slot, rank);
+    /// The bag that servers of this rank belong to; `None`: that is the row.
+    fn bag_of(&self, rank: Rank) -> Option<usize> {
+        self.borders.partition_point(|border| *border <= rank).checked_sub(1)
+    }
+
+    fn put_in_row(&mut self, entry: Entry) {
+        let place = self.row.partition_point(|other| other.rank > entry.rank);
+        self.row.insert(place, entry);
+        if self.row.len() > ROW_MAX {
+            self.shorten_row();
+        }
+    }
+
+    /// The worse ones of the row go to the first bag, if it has room for them, or to a new one.
+    fn shorten_row(&mut self) {
+        let border = self.row[PIECE - 1].rank;
+        if self.bags.front().is_some_and(|first| first.len() + PIECE <= BAG) {
+            self.borders[0] = border;
         } else {
-            self.change(slot, Some(rank));
+            let bag = self.new_bag();
+            self.add_bag(0, border, bag);
+        }
+        self.bags[0].extend(self.row.drain(..PIECE));
+        self.filed += PIECE;
+    }
+
+    fn put_in_bag(&mut self, mut bag: usize, entry: Entry) {
+        if self.bags[bag].len() >= BAG {
+            bag = self.make_room(bag, entry.rank);
+        }
+        self.bags[bag].push(entry);
+        self.filed += 1;
+    }
+
+    /// A bag is full: what doesn't count goes, and if that isn't much, half of it. Returns the bag
+    /// that this rank belongs to then.
+    fn make_room(&mut self, bag: usize, rank: Rank) -> usize {
+        self.rid(bag);
+        if self.bags[bag].len() <= BAG / 4 * 3 {
+            return bag;
+        }
+        let is_last = bag + 1 == self.borders.len();
+        if is_last && self.bags[bag].iter().all(|entry| entry.rank < rank) {
+            // Servers that come one behind the other leave full bags behind.
+            let empty = self.new_bag();
+            self.add_bag(bag + 1, rank, empty);
+            return bag + 1;
+        }
+        // All that is left counts, and ranks that count are unique.
+        let mut worse = self.new_bag();
+        let entries = &mut self.bags[bag];
+        let middle = entries.len() / 2;
+        let border = entries.select_nth_unstable_by_key(middle, |entry| entry.rank).1.rank;
+        worse.extend(entries.drain(middle..));
+        self.filed -= worse.len();
+        self.add_bag(bag + 1, border, worse);
+        if rank < border { bag } else { bag + 1 }
+    }
+
+    fn add_bag(&mut self, place: usize, border: Rank, bag: Vec<Entry>) {
+        self.filed += bag.len();
+        self.bags.insert(place, bag);
+        self.borders.insert(place, border);
+    }
+
+    fn new_bag(&mut self) -> Vec<Entry> {
+        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BAG))
+    }
+
+    /// Room is kept for a quarter more bags than there are.
+    fn put_away(&mut self, mut bag: Vec<Entry>) {
+        if self.spare.len() <= self.bags.len() / 4 {
+            bag.clear();
+            self.spare.push(bag);
         }
     }
 
-    /// Whether a server of this rank belongs in front.
-    fn goes_in_front(&self, rank: Rank) -> bool {
-        self.front.len() < FRONT || self.front.back().is_some_and(|last| rank < last.rank)
+    fn take_bag(&mut self, place: usize) -> Option<Vec<Entry>> {
+        self.borders.remove(place)?;
+        let bag = self.bags.remove(place)?;
+        self.filed -= bag.len();
+        Some(bag)
     }
 
-    /// If there are too many then, the last one goes to the tree.
-    fn put_in_front(&mut self, slot: u32, rank: Rank) {
-        let place = self.front.partition_point(|leader| leader.rank < rank);
-        let id = ServerId(self.servers[slot as usize]);
-        self.front.insert(place, Leader { rank, slot, id });
-        if self.front.len() > FRONT
-            && let Some(last) = self.front.pop_back()
-        {
-            self.change(last.slot, Some(last.rank));
+    /// Something may not count any more: the first one does, the row is long enough, and what
+    /// doesn't is not too much.
+    fn keep(&mut self) {
+        if self.row.len() + self.filed > self.len + self.len / 4 + 2 * ROW_MIN {
+            self.tidy();
+        }
+        loop {
+            while self.row.pop_if(|first| !first.counts(&self.counting)).is_some() {}
+            if self.row.len() >= ROW_MIN || self.bags.is_empty() {
+                break;
+            }
+            self.lengthen_row();
         }
     }
 
-    /// The best of the tree takes the place of one that leaves.
-    fn leave_front(&mut self, slot: u32) {
-        let place = self.place_in_front(slot).expect("who is taken out is in");
-        self.front.remove(place);
-        if let Some((slot, rank)) = self.best() {
-            self.change(slot, None);
-            let id = ServerId(self.servers[slot as usize]);
-            self.front.push_back(Leader { rank, slot, id });
-            self.left += 1;
-            if self.left.is_multiple_of(BATCH) {
-                self.fetch_next();
-            }
+    /// The best ones of the first bag go to the row.
+    fn lengthen_row(&mut self) {
+        self.rid(0);
+        let bag = &mut self.bags[0];
+        let left = bag.len().saturating_sub(PIECE);
+        if let Some(last) = left.checked_sub(1) {
+            // The worse ones, in front, stay; the best of them comes last.
+            let best = bag.select_nth_unstable_by_key(last, |entry| Reverse(entry.rank)).1;
+            self.borders[0] = best.rank;
+        }
+        bag[left..].sort_unstable_by_key(|entry| Reverse(entry.rank));
+        self.filed -= bag.len() - left;
+        self.row.splice(..0, bag.drain(left..));
+        if left == 0 {
+            let empty = self.take_bag(0).expect("there is one");
+            self.put_away(empty);
         }
     }
 
-    fn place_in_front(&self, slot: u32) -> Option<usize> {
-        self.front.iter().position(|leader| leader.slot == slot)
+    /// Takes what doesn't count out of a bag.
+    fn rid(&mut self, bag: usize) {
+        let entries = &mut self.bags[bag];
+        let before = entries.len();
+        entries.retain(|entry| entry.counts(&self.counting));
+        self.filed -= before - entries.len();
     }
 
-    /// The best of the tree.
-    fn best(&self) -> Option<(u32, Rank)> {
-        let root = self.levels.last()?.first()?;
-        root.rank.map(|rank| (root.slot, rank))
-    }
-
-    /// Asks for what is looked at when those leave the tree who will most likely be the next: the
-    /// best of a few dozen that each are the best of their part.
-    fn fetch_next(&self) {
-        let few = self.levels.iter().skip(FAR_LEVELS).find(|level| level.len() <= CANDIDATES);
-        let mut best = [EMPTY; BATCH];
-        for node in few.into_iter().flatten() {
-            if node.beats(best[BATCH - 1]) {
-                let place = best.partition_point(|other| !node.beats(*other));
-                best[place..].rotate_right(1);
-                best[place] = *node;
-            }
+    /// The next bag, or the row, is rid of what doesn't count; a small bag is joined to the one
+    /// behind it.
+    fn tidy(&mut self) {
+        if self.hand >= self.bags.len() {
+            self.hand = 0;
+            self.row.retain(|entry| entry.counts(&self.counting));
+            return;
         }
-        let slots = best.into_iter().filter(|node| node.rank.is_some());
-        slots.for_each(|node| self.fetch_removal(node.slot));
-    }
-
-    /// Asks for what is looked at if a slot becomes free.
-    fn fetch_removal(&self, slot: u32) {
-        let place = slot as usize;
-        ahead::fetch(&self.servers[place]);
-        ahead::fetch_all(group(&self.leaves, place));
-        let levels = self.levels.iter().take(FAR_LEVELS);
-        levels.fold(place / WIDTH, |place, level| {
-            ahead::fetch_all(group(level, place));
-            place / WIDTH
-        });
-    }
-
-    fn change(&mut self, slot: u32, rank: Option<Rank>) {
-        let leaf = &mut self.leaves[slot as usize];
-        let mut before = Node { rank: std::mem::replace(leaf, rank), slot };
-        let mut after = Node { rank, slot };
-        let mut place = slot as usize;
-        for level in 0..self.levels.len() {
-            place /= WIDTH;
-            let holder = self.levels[level][place];
-            let held = before.rank.is_some() && holder.slot == before.slot;
-            let winner = if after.beats(holder) || held && !before.beats(after) {
-                after
-            } else if held {
-                self.best_of(level, place)
-            } else {
-                return; // somebody else holds this node, and keeps it
-            };
-            self.levels[level][place] = winner;
-            (before, after) = (holder, winner);
-            if before == after {
-                return;
-            }
+        let bag = self.hand;
+        self.hand += 1;
+        self.rid(bag);
+        let next = self.bags.get(bag + 1).map_or(BAG, Vec::len);
+        if self.bags[bag].is_empty() {
+            let empty = self.take_bag(bag).expect("there is one");
+            self.put_away(empty);
+        } else if self.bags[bag].len() + next <= BAG / 2 {
+            let mut worse = self.take_bag(bag + 1).expect("there is one");
+            self.filed += worse.len();
+            self.bags[bag].append(&mut worse);
+            self.put_away(worse);
         }
     }
-
-    /// The best of the children of a node.
-    fn best_of(&self, level: usize, place: usize) -> Node {
-        let from = place * WIDTH;
-        let mut best = None;
-        match level.checked_sub(1) {
-            Some(below) => {
-                for node in group(&self.levels[below], from) {
-                    offer(&mut best, node.rank.as_ref(), node.slot);
-                }
-            }
-            None => {
-                for (rank, slot) in group(&self.leaves, from).iter().zip(narrow(from)..) {
-                    offer(&mut best, rank.as_ref(), slot);
-                }
-            }
-        }
-        best.map_or(EMPTY, |(rank, slot)| Node { rank: Some(*rank), slot })
-    }
-
-    /// Makes a new slot.
-    fn reach(&mut self, slot: usize) {
-        self.leaves.resize(slot + 1, None);
-        let mut below = self.leaves.len();
-        for level in 0.. {
-            let wanted = below.div_ceil(WIDTH);
-            if level == self.levels.len() {
-                // A new root: what the old one held is below it.
-                let nodes = (0..wanted).map(|place| self.best_of(level, place)).collect();
-                self.levels.push(nodes);
-            } else {
-                self.levels[level].resize(wanted, EMPTY);
-            }
-            if wanted == 1 {
-                return;
-            }
-            below = wanted;
-        }
-    }
-}
-
-/// Those that have the same node above them.
-fn group<T>(row: &[T], place: usize) -> &[T] {
-    let from = place / WIDTH * WIDTH;
-    &row[from..(from + WIDTH).min(row.len())]
-}
-
-/// Takes a rank if it goes before the best so far. By reference: ranks are compared more often
-/// than kept.
-fn offer<'a>(best: &mut Option<(&'a Rank, u32)>, rank: Option<&'a Rank>, slot: u32) {
-    if let Some(rank) = rank
-        && best.is_none_or(|(other, _)| rank < other)
-    {
-        *best = Some((rank, slot));
-    }
-}
-
-fn narrow(slot: usize) -> u32 {
-    u32::try_from(slot).expect("fewer than 2^32 servers")
 }
 
 #[cfg(test)]
@@ -308,8 +292,40 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn rank(gain: u64, cost_us: u64, arrival: u64) -> Rank {
-        Rank::new(gain, cost_us, arrival)
+    fn known(servers: u32) -> Ranking {
+        let mut ranking = Ranking::default();
+        (0..servers).for_each(|_| ranking.meet());
+        ranking
+    }
+
+    /// All laws.
+    fn check(ranking: &Ranking, sorted: &BTreeMap<Rank, ServerId>) {
+        let first = sorted.first_key_value().map(|(rank, id)| (*id, *rank));
+        assert_eq!(ranking.first(), first);
+        assert_eq!(ranking.len(), sorted.len());
+        let all: BTreeMap<Rank, ServerId> = ranking.all().map(|(id, rank)| (rank, id)).collect();
+        assert_eq!(all, *sorted);
+        assert_eq!(ranking.all().count(), sorted.len(), "each counts once");
+        assert!(ranking.row.is_sorted_by_key(|entry| Reverse(entry.rank)));
+        assert!(ranking.row.len() >= ROW_MIN || ranking.bags.is_empty());
+        assert!(ranking.borders.iter().is_sorted());
+        assert_eq!(ranking.borders.len(), ranking.bags.len());
+        assert_eq!(ranking.filed, ranking.bags.iter().map(Vec::len).sum::<usize>());
+        let borders =
+            ranking.borders.iter().zip(ranking.borders.iter().skip(1).map(Some).chain([None]));
+        for (bag, (from, to)) in ranking.bags.iter().zip(borders) {
+            assert!(bag.len() <= BAG);
+            assert!(
+                bag.iter()
+                    .all(|entry| *from <= entry.rank && to.is_none_or(|to| entry.rank <= *to))
+            );
+        }
+        let border = ranking.borders.front();
+        assert!(ranking.row.iter().all(|entry| border.is_none_or(|border| entry.rank <= *border)));
+        // A change at a time is tidied, if a bag at a time.
+        let most = ranking.len + ranking.len / 2 + 2 * ROW_MIN + ranking.bags.len() + ROW_MAX;
+        assert!(ranking.row.len() + ranking.filed <= most);
+        assert!(ranking.bags.len() <= 4 * most / BAG + 4, "{} bags", ranking.bags.len());
     }
 
     /// Random changes, against a sorted map.
@@ -322,42 +338,59 @@ mod tests {
             random ^= random << 17;
             random % limit
         };
-        for servers in [1, 7, 8, 9, 63, 64, 65, 600, 5_000] {
-            let mut ranking = Ranking::default();
-            let mut slots: BTreeMap<u32, u32> = BTreeMap::new();
-            let mut sorted: BTreeMap<Rank, u32> = BTreeMap::new();
-            let mut most = 0;
-            for arrival in 0..20_000_u64 {
-                let id = u32::try_from(below(servers)).expect("small");
-                let slot = slots.get(&id).copied();
-                let old = slot.map(|slot| ranking.rank(slot).expect("it is in"));
-                assert_eq!(old.and_then(|old| sorted.remove(&old)), slot.map(|_| id));
-                let new = rank(below(50), 1 + below(50), arrival);
-                match (slot, below(3)) {
-                    (None, 0) => {}
-                    (Some(slot), 0) => {
-                        ranking.remove(slot);
-                        slots.remove(&id);
-                    }
-                    (Some(slot), _) => ranking.set(slot, new),
-                    (None, _) => {
-                        assert_eq!(slots.insert(id, ranking.enter(ServerId(id), new)), None)
-                    }
+        for (count, ranks, leavers) in [1_u32, 2, 9, 17, 600, 3_000]
+            .into_iter()
+            .flat_map(|count| [(count, 50, 3), (count, 2, 30), (count, 1, 2)])
+        {
+            let mut ranking = known(count);
+            let mut ranks_of: BTreeMap<ServerId, Rank> = BTreeMap::new();
+            let mut sorted: BTreeMap<Rank, ServerId> = BTreeMap::new();
+            for arrival in 0..10_000_u64 {
+                let any = ServerId(u32::try_from(below(count.into())).expect("small"));
+                // As often as not it is the first: that is who is taken.
+                let first = sorted.first_key_value().map_or(any, |(_, id)| *id);
+                let id = if below(2) == 0 { first } else { any };
+                let old = ranks_of.remove(&id);
+                old.iter().for_each(|old| {
+                    sorted.remove(old);
+                });
+                let same = below(8) == 0;
+                let new = old.filter(|_| same);
+                let new = new.unwrap_or_else(|| Rank::new(below(ranks), 1 + below(ranks), arrival));
+                match old {
+                    Some(_) if below(leavers) == 0 => ranking.remove(id),
+                    Some(_) => ranking.set(id, new),
+                    None => ranking.enter(id, new),
                 }
-                if slots.contains_key(&id) {
+                if ranking.len() > sorted.len() {
+                    ranks_of.insert(id, new);
                     sorted.insert(new, id);
                 }
-                let first = sorted.first_key_value();
-                let first = first.map(|(rank, id)| (ServerId(*id), slots[id], *rank));
-                assert_eq!(ranking.first(), first, "{servers} servers, change {arrival}");
-                assert_eq!(ranking.len(), sorted.len());
-                let coming: Vec<u32> =
-                    (0..).map_while(|place| ranking.coming(place)).map(|id| id.0).collect();
-                let next: Vec<u32> = sorted.values().copied().take(FRONT).collect();
-                assert_eq!(coming, next, "{servers} servers, change {arrival}");
-                most = most.max(sorted.len());
+                if arrival % 16 == 0 || count < 20 {
+                    check(&ranking, &sorted);
+                } else {
+                    let first = sorted.first_key_value().map(|(rank, id)| (*id, *rank));
+                    assert_eq!(ranking.first(), first, "{count} servers, change {arrival}");
+                }
             }
-            assert_eq!(ranking.leaves.len(), most, "free slots are given again");
         }
+    }
+
+    /// Whoever has gone leaves no memory taken.
+    #[test]
+    fn what_does_not_count_goes() {
+        let mut ranking = known(3_000);
+        for (arrival, id) in (0..).zip((0..3_000).map(ServerId)) {
+            ranking.enter(id, Rank::new(1, 1, arrival));
+        }
+        assert!(
+            ranking.bags.len() <= 3_000_usize.div_ceil(BAG),
+            "in order of arrival bags are full"
+        );
+        for id in (0..3_000).rev().map(ServerId) {
+            ranking.remove(id);
+        }
+        assert_eq!((ranking.first(), ranking.len()), (None, 0));
+        assert!(ranking.row.len() + ranking.filed <= ROW_MAX, "{ranking:?}");
     }
 }

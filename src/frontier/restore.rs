@@ -223,6 +223,7 @@ impl Frontier {
         restoring.early.insert(id, server);
         while let Some(server) = restoring.early.remove(&ServerId::from_index(self.servers.len())) {
             self.servers.push(server);
+            self.workbench.meet();
         }
         self.restoring = Some(restoring);
         if missing.urls > 0 { self.restore_urls(id, false, take) } else { finished(take) }

@@ -1,7 +1,7 @@
 //! One server: what politeness is owed to, and its URL queue.
 //!
 //! Cost: 72 bytes and what its queue is; who is neither in line nor asleep nor held back pays for
-//! no more than that, its name and a slot to find it by.
+//! no more than that, its name, a slot to find it by, and four bytes for when it stands in line.
 
 use super::group::GroupId;
 use super::names::Name;
@@ -92,7 +92,7 @@ pub struct Server {
     pub(super) arrival: u64,
     /// Host, domain and address, as far as they have groups.
     pub(super) groups: [Option<GroupId>; 3],
-    /// Its slot among those in line, asleep or held back, if it is.
+    /// Its slot among those asleep or held back, if it is.
     pub(super) slot: u32,
     /// How it answers.
     pub(super) estimates: Estimates,

@@ -8,7 +8,7 @@
 //! a model that looks at all servers). Cost: O(log n) for all verbs, amortised; nothing scans.
 
 use super::group::{GroupId, GroupKind, Groups};
-use super::policy::{Policy, Rank};
+use super::policy::Rank;
 use super::ranking::Ranking;
 use super::rest::Settings;
 #[cfg(test)]
@@ -45,6 +45,11 @@ impl Workbench {
             held: Slab::new(),
             arrivals: 0,
         }
+    }
+
+    /// One server more is known.
+    pub(super) fn meet(&mut self) {
+        self.line.meet();
     }
 
     /// No visit to the host of a server before this.
@@ -117,7 +122,7 @@ impl Workbench {
             server.state = ServerState::Reading;
         } else {
             server.state = ServerState::Ready;
-            server.slot = self.line.enter(id, server.rank(settings));
+            self.line.enter(id, server.rank(settings));
         }
     }
 
@@ -142,8 +147,8 @@ impl Workbench {
     /// The first in line that all its groups admit; the others go to the group that holds them
     /// back.
     pub(super) fn take(&mut self, servers: &mut Table<Server>, now: Instant) -> Option<ServerId> {
-        while let Some((id, slot, rank)) = self.line.first() {
-            self.line.remove(slot);
+        while let Some((id, rank)) = self.line.first() {
+            self.line.remove(id);
             let server = &mut servers[id.index()];
             debug_assert_eq!(server.state, ServerState::Ready, "only ready servers are in line");
             let groups = server.groups;
@@ -168,30 +173,33 @@ impl Workbench {
         None
     }
 
-    /// Something that makes the rank of a server has changed.
+    /// Something that makes the rank of a server may have changed, which was this `before`.
     pub(super) fn rerank(
         &mut self,
         servers: &mut Table<Server>,
         id: ServerId,
+        before: Rank,
         settings: &Settings,
         now: Instant,
     ) {
         let server = &mut servers[id.index()];
-        if settings.schedule.policy == Policy::Bfs || server.state != ServerState::Ready {
+        if server.state != ServerState::Ready {
             return;
+        }
+        let rank = server.rank(settings);
+        if rank == before {
+            return; // most URLs don't change what the best are worth
         }
         #[cfg(test)]
         if sabotage::is(Sabotage::RanksStale) {
             return;
         }
-        let rank = server.rank(settings);
         if server.hold == Hold::Held {
             return self.rerank_held(server, id, rank, now);
         }
-        let fell = self.line.rank(server.slot).is_some_and(|old| old < rank);
         let groups = server.groups;
-        self.line.set(server.slot, rank);
-        if fell {
+        self.line.set(id, rank);
+        if before < rank {
             // It may have stood in line for a group in which somebody is better now.
             for group in groups.into_iter().flatten() {
                 if self.groups[group].first().is_some_and(|(best, _)| best < rank) {
@@ -203,16 +211,13 @@ impl Workbench {
 
     fn rerank_held(&mut self, server: &mut Server, id: ServerId, rank: Rank, now: Instant) {
         let (holder, old) = &mut self.held[server.slot as usize];
-        if *old == rank {
-            return;
-        }
         let group = &mut self.groups[*holder];
         group.let_go(std::mem::replace(old, rank));
         if self.groups.admits(*holder, now) {
             // Whoever stands in line for that group may be worse now.
             self.held.remove(server.slot as usize);
             server.hold = Hold::Out;
-            server.slot = self.line.enter(id, rank);
+            self.line.enter(id, rank);
         } else {
             self.groups[*holder].hold_back(rank, id);
         }
@@ -285,7 +290,7 @@ impl Workbench {
                 self.groups[holder].let_go(rank);
             }
             (ServerState::Ready, _) => {
-                self.line.remove(server.slot);
+                self.line.remove(id);
                 let groups = server.groups;
                 self.wake_all(servers, groups, now);
             }
@@ -303,13 +308,6 @@ impl Workbench {
         self.line.len()
     }
 
-    /// Asks for the place of a server in line.
-    pub(super) fn fetch(&self, server: &Server) {
-        if server.state == ServerState::Ready && server.hold == Hold::Out {
-            self.line.fetch(server.slot);
-        }
-    }
-
     /// Who comes after so many others, most likely, if that is soon.
     pub(super) fn coming(&self, place: usize) -> Option<ServerId> {
         self.line.coming(place)
@@ -324,12 +322,10 @@ impl Workbench {
             if !self.groups.has_room(group) || is_resting {
                 return None;
             }
-            let stands_for = |server: &Server| {
-                server.groups.contains(&Some(group))
-                    && (server.state, server.hold) == (ServerState::Ready, Hold::Out)
-                    && self.line.rank(server.slot).is_some_and(|rank| rank < best)
+            let stands_for = |(id, rank): (ServerId, Rank)| {
+                servers[id.index()].groups.contains(&Some(group)) && rank < best
             };
-            let is_stood_for = servers.iter().any(stands_for);
+            let is_stood_for = self.line.all().any(stands_for);
             (!is_stood_for).then_some(id)
         };
         self.groups.ids().find_map(forgets)
@@ -361,7 +357,7 @@ impl Workbench {
             let server = &mut servers[first.index()];
             self.held.remove(server.slot as usize);
             server.hold = Hold::Out;
-            server.slot = self.line.enter(first, rank);
+            self.line.enter(first, rank);
         }
     }
 }

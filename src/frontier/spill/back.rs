@@ -16,6 +16,7 @@ use super::super::items::Written;
 use super::super::log::{self, CHUNK, Log};
 use super::super::look::Bounds;
 use super::super::place::Place;
+use super::super::policy::Rank;
 use super::super::queue::cold::Task;
 use super::super::queue::{Item, Weight};
 use super::super::server::{ServerId, ServerState};
@@ -149,7 +150,7 @@ impl Frontier {
         self.write_ahead(id);
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
-        let before = server.queue.weight();
+        let before = (server.queue.weight(), server.rank(&self.settings));
         let is_told = matches!(server.state, ServerState::Retired(_));
         let by_quality = !server.queue.is_by_arrival();
         let mut room = spill.room(spill.kept(server, &self.settings));
@@ -198,8 +199,8 @@ impl Frontier {
         Ok(())
     }
 
-    /// What a server's chunks are read for is done.
-    fn settle_back(&mut self, id: ServerId, before: Weight, now: Instant) {
+    /// What a server's chunks are read for is done, to a queue that had this weight and rank.
+    fn settle_back(&mut self, id: ServerId, before: (Weight, Rank), now: Instant) {
         let server = &mut self.servers[id.index()];
         let spill = self.spill.as_mut().expect("the job was ours");
         if let Some(cold) = server.queue.cold_mut() {
@@ -210,7 +211,8 @@ impl Frontier {
         if server.state == ServerState::Busy {
             server.queue.warm_if_bare(kept, &mut spill.blocks);
         }
-        spill.weigh(before, server.queue.weight());
+        let (weight, rank) = before;
+        spill.weigh(weight, server.queue.weight());
         let is_told = matches!(server.state, ServerState::Retired(_));
         if is_told && server.queue.in_memory() > 0 && !spill.given_up.contains(&id) {
             spill.given_up.push_back(id);
@@ -219,7 +221,7 @@ impl Frontier {
             self.cool(id);
         }
         self.restock(id);
-        self.line_up(id, now);
+        self.line_up(id, rank, now);
     }
 
     /// Many short chunks have been read, to be made into fewer.
@@ -234,7 +236,7 @@ impl Frontier {
         self.write_ahead(id);
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
-        let before = server.queue.weight();
+        let before = (server.queue.weight(), server.rank(&self.settings));
         let all = chunks
             .iter()
             .map(|chunk| chunk.take(usize::MAX).ok_or_else(|| chunk.read.damage(Flaw::Senseless)));

@@ -323,8 +323,9 @@ impl Frontier {
             }
             let id = ServerId::from_index(spill.hand);
             spill.hand += 1;
+            let before = self.servers[id.index()].rank(&self.settings);
             self.limit(id);
-            self.workbench.rerank(&mut self.servers, id, &self.settings, now);
+            self.workbench.rerank(&mut self.servers, id, before, &self.settings, now);
         }
     }
 
