@@ -15,12 +15,15 @@ pub(crate) mod memory;
 use std::fmt;
 use std::io;
 
-/// The whole disk behind eight verbs.
+/// The whole disk behind nine verbs, and a hint.
 pub trait Disk: Send {
     /// Adds `bytes` at the end of `name`, which is created if it does not exist.
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error>;
     /// Reads into `buffer` from `offset`; returns how many bytes there were (fewer at the end).
     fn read_at(&mut self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
+    /// So much of `name` from `offset` on will be read soon, most likely: it may be brought near in
+    /// one piece. Waits for nothing and can't fail: what is wrong, reading tells.
+    fn ask_for(&mut self, _name: &str, _offset: u64, _bytes: u64) {}
     /// Length of `name` in bytes; `None` if there is no such file.
     fn len(&mut self, name: &str) -> Result<Option<u64>, Error>;
     /// Makes the bytes and the name durable. Slow: a job's call, not the loop's.

@@ -28,6 +28,9 @@ pub(super) const CHUNK: u8 = 20;
 const SEGMENT_BYTES: u64 = if cfg!(test) { 3_000 } else { SEGMENT_BYTES_MAX - (1 << 20) };
 /// Bytes wait in memory until there are so many.
 const WRITE_BYTES: usize = if cfg!(test) { 500 } else { 256 << 10 };
+/// What is asked for at once of a segment.
+pub(super) const EXTENT_BYTES: u64 =
+    if cfg!(test) { 300 } else { SEGMENT_BYTES_MAX / u64::BITS as u64 };
 /// A closed segment is swept when less than one part in so many is alive.
 const SPARSE: u64 = 4;
 
@@ -51,6 +54,8 @@ struct Segment {
     /// Bytes of chunks that are needed, each rounded up.
     live_bytes: u64,
     is_sparse: bool,
+    /// Extents that were asked for, a bit each.
+    asked: u64,
 }
 
 #[derive(Debug)]
@@ -178,6 +183,17 @@ impl Log {
         let written = tail.len() - tail.pending.len() as u64;
         let from = place.offset().checked_sub(written)?;
         tail.pending.get(usize::try_from(from).ok()?..)
+    }
+
+    /// Something is about to be read: where the extent begins that it is in, unless that was asked
+    /// for before.
+    pub(super) fn ask_for(&mut self, place: Place) -> Option<u64> {
+        let segment = self.segments.get_mut(&place.segment())?;
+        let extent = place.offset() / EXTENT_BYTES;
+        let bit = 1_u64.checked_shl(u32::try_from(extent).ok()?)?;
+        let is_new = segment.asked & bit == 0;
+        segment.asked |= bit;
+        is_new.then_some(extent * EXTENT_BYTES)
     }
 
     /// Whether anything in a segment is needed.

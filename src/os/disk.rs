@@ -189,6 +189,12 @@ impl Disk for OsDisk {
         done.map_err(|source| Error::new("read", name, source))
     }
 
+    fn ask_for(&mut self, name: &str, offset: u64, bytes: u64) {
+        if let Ok(file) = self.file(name, Missing::Fail) {
+            system::will_need(file, offset, bytes);
+        }
+    }
+
     fn len(&mut self, name: &str) -> Result<Option<u64>, Error> {
         self.len_checked(name).map_err(|source| Error::new("measure", name, source))
     }
@@ -441,6 +447,20 @@ impl std::error::Error for LockError {
             Self::Held { .. } => None,
             Self::Failed { source, .. } => Some(source),
         }
+    }
+}
+
+/// The unsafe call, with its proof.
+mod system {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    /// Has the system read some of a file into its cache, without waiting for that.
+    pub(super) fn will_need(file: &File, offset: u64, bytes: u64) {
+        let (Ok(offset), Ok(bytes)) = (offset.try_into(), bytes.try_into()) else { return };
+        // SAFETY: the descriptor is open as long as `file` is borrowed, and the call touches no
+        // memory of ours. It is advice: a refusal changes nothing.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) };
     }
 }
 

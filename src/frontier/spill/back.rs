@@ -110,7 +110,7 @@ impl Frontier {
             let queue = &mut self.servers[id.index()].queue;
             let by_quality = !queue.is_by_arrival();
             let Some(cold) = queue.cold_mut() else { continue };
-            let spill = self.spill.as_ref()?;
+            let spill = self.spill.as_mut()?;
             let row = cold.short(by_quality, short_min(by_quality), &spill.blocks);
             if row.len() < 2 {
                 cold.task = Task::Nothing;
@@ -390,7 +390,7 @@ impl Spill {
     fn begin_reads(&mut self) -> Reads {
         let mut bytes = std::mem::take(&mut self.spare);
         bytes.clear();
-        Reads { reads: Vec::new(), bytes }
+        Reads { bytes, ..Reads::default() }
     }
 
     fn some_reads(&mut self, reads: Reads) -> Option<Reads> {
@@ -404,12 +404,15 @@ impl Spill {
 
 impl Log {
     /// A chunk to be read; if it is not on disk yet it is there at once.
-    fn read(&self, id: ServerId, place: Place, reads: &mut Reads) {
+    fn read(&mut self, id: ServerId, place: Place, reads: &mut Reads) {
         let waiting = self.waiting(place).unwrap_or_default();
         let bytes = job::frame_bytes(waiting).map_or(0, |bytes| bytes.min(waiting.len()));
         let start = reads.bytes.len();
         reads.bytes.extend_from_slice(&waiting[..bytes]);
         reads.reads.push(Read { id, place, range: start..start + bytes });
+        if bytes == 0 {
+            reads.extents.extend(self.ask_for(place).map(|offset| (place.segment(), offset)));
+        }
     }
 }
 

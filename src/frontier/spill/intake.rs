@@ -77,14 +77,14 @@ impl Frontier {
     fn take_some(&mut self, intake: &mut Intake, now: Instant) -> Result<(), Damage> {
         let Intake { work, taken } = intake;
         match work {
-            Work::Back(Reads { reads, bytes }) => {
+            Work::Back(Reads { reads, bytes, .. }) => {
                 self.each_server(reads, taken, |frontier, reads| {
                     frontier.take_back(reads, bytes, now)?;
                     frontier.relieve();
                     Ok(())
                 })
             }
-            Work::Merge(Reads { reads, bytes }) => {
+            Work::Merge(Reads { reads, bytes, .. }) => {
                 self.each_server(reads, taken, |frontier, reads| frontier.merged(reads, bytes, now))
             }
             Work::Sweep { segment, offset, bytes } => self.swept(*segment, *offset, bytes),
