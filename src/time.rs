@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::fmt::Write as _;
-use std::ops::{Add, Sub};
+use std::ops::{Add, Range, Sub};
 use std::time::Duration;
 
 /// A point in monotonic time: microseconds since the start of the run.
@@ -84,6 +84,11 @@ impl UnixTime {
         Self(self.0.saturating_sub(us))
     }
 
+    /// The second that [`Civil::to_digits`] writes so; `None` if there is none.
+    pub fn from_digits(text: &str) -> Option<Self> {
+        Civil::from_digits(text)?.time()
+    }
+
     /// The civil date and time of day in UTC.
     pub fn civil(self) -> Civil {
         Civil::of(self)
@@ -130,6 +135,41 @@ impl Civil {
             minute: narrow(seconds / 60 % 60),
             second: narrow(seconds % 60),
         }
+    }
+
+    /// The fields, in fourteen digits, whatever they say.
+    fn from_digits(text: &str) -> Option<Self> {
+        if text.len() != 14 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let field = |range: Range<usize>| text[range].parse().ok();
+        Some(Self {
+            year: field(0..4)?,
+            month: field(4..6)?,
+            day: field(6..8)?,
+            hour: field(8..10)?,
+            minute: field(10..12)?,
+            second: field(12..14)?,
+        })
+    }
+
+    /// When that was; `None` if there is no such second, or it was before the epoch.
+    pub fn time(self) -> Option<UnixTime> {
+        let us = self.seconds()?.checked_mul(1_000_000)?;
+        Some(UnixTime(us)).filter(|time| time.civil() == self)
+    }
+
+    /// [`Civil::of`] the other way round, whatever the fields say.
+    fn seconds(self) -> Option<u64> {
+        let [year, month, day] = [self.year, self.month, self.day].map(u64::from);
+        let years = year.checked_sub(u64::from(month <= 2))?;
+        let (era, year_of_era) = (years / 400, years % 400);
+        let from_march = (month + 9) % 12;
+        let day_of_year = (153 * from_march + 2) / 5 + day.checked_sub(1)?;
+        let day_of_era = 365 * year_of_era + year_of_era / 4 - year_of_era / 100 + day_of_year;
+        let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
+        let [hour, minute, second] = [self.hour, self.minute, self.second].map(u64::from);
+        Some(86_400 * days + 3_600 * hour + 60 * minute + second)
     }
 
     /// `2026-11-20T09:38:49Z`, the form of WARC-Date.
@@ -347,6 +387,33 @@ mod tests {
         for (seconds, expected) in cases {
             let time = UnixTime::from_micros(seconds * 1_000_000);
             assert_eq!(time.civil().to_seconds(), expected, "{seconds}");
+            assert_eq!(UnixTime::from_digits(&time.civil().to_digits()), Some(time), "{seconds}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_second_is_not_read_as_one() {
+        let cases = [
+            ("20261120093849", true, "a second like any"),
+            ("20240229000000", true, "a leap day"),
+            ("20260229000000", false, "no leap day"),
+            ("21000229000000", false, "nor in a full century"),
+            ("20261320093849", false, "thirteen months"),
+            ("20260020093849", false, "no month"),
+            ("20261100093849", false, "no day"),
+            ("20261120243849", false, "hour 24"),
+            ("20261120093860", false, "a leap second"),
+            ("19691231235959", false, "before the epoch"),
+            ("00000101000000", false, "long before it"),
+            ("2026112009384", false, "thirteen digits"),
+            ("202611200938490", false, "fifteen"),
+            ("+0261120093849", false, "a sign"),
+            ("2026112009384\u{e9}", false, "no digit"),
+        ];
+        for (digits, is_second, why) in cases {
+            let time = UnixTime::from_digits(digits);
+            assert_eq!(time.is_some(), is_second, "{why}");
+            assert!(time.is_none_or(|time| time.civil().to_digits() == digits), "{why}");
         }
     }
 

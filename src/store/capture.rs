@@ -106,7 +106,7 @@ pub struct Receipt {
 /// Text of a record's fields besides URLs is shorter than this, in bytes.
 const FIELDS_BYTES_MAX: u64 = 1 << 10;
 /// A URL that a `revisit` refers to is no longer than this, in bytes.
-const FIRST_URL_BYTES_MAX: usize = 8 << 10;
+pub(super) const FIRST_URL_BYTES_MAX: usize = 8 << 10;
 
 impl Capture<'_> {
     /// Bytes of its records before compression, about, and no less.
@@ -172,7 +172,8 @@ fn is_packed_media(media: &str) -> bool {
 
 /// The record that holds the payload.
 pub(super) struct Known<'a> {
-    pub(super) id: RecordId,
+    /// If it is known, too.
+    pub(super) id: Option<RecordId>,
     /// Its WARC-Date.
     pub(super) date: &'a str,
     pub(super) url: &'a str,
@@ -233,7 +234,7 @@ impl Ready<'_> {
         let mut record = self.begin(out, Kind::Revisit, self.id, block);
         record.digest("WARC-Payload-Digest", &self.digest);
         record.value("WARC-Profile", PROFILE);
-        record.id("WARC-Refers-To", first.id);
+        first.id.iter().for_each(|id| _ = record.id("WARC-Refers-To", *id));
         record.text("WARC-Refers-To-Target-URI", first.url);
         record.value("WARC-Refers-To-Date", first.date);
         record.value("WARC-Truncated", Truncated::Length.name());

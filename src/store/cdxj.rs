@@ -86,6 +86,8 @@ pub struct Entry<'a> {
     pub offset: u64,
     /// Length of the record in the file, in bytes.
     pub length: u64,
+    /// Whether the record holds less than the server had to give.
+    pub truncated: bool,
 }
 
 /// A line that isn't one of the index.
@@ -116,6 +118,8 @@ struct Fields<'a> {
     offset: Cow<'a, str>,
     #[serde(borrow)]
     length: Cow<'a, str>,
+    #[serde(borrow)]
+    truncated: Option<Cow<'a, str>>,
 }
 
 /// Reads one line, without its end.
@@ -139,6 +143,7 @@ pub fn parse(line: &str) -> Result<Entry<'_>, Malformed> {
         mime: fields.mime,
         digest: fields.digest,
         file: fields.filename,
+        truncated: fields.truncated.is_some(),
     })
 }
 

@@ -42,6 +42,18 @@ impl Algorithm {
         Digest { algorithm: self, value }
     }
 
+    /// The digest that is written so in an index ([`Digest::push_indexed`]), if it is of this kind.
+    pub(super) fn parse_indexed(self, text: &str) -> Option<Digest> {
+        let mut value = [0; 32];
+        let bytes = &mut value[..self.bytes()];
+        match self {
+            Self::Sha1Base32 => take_base32(text, bytes)?,
+            Self::Sha256Base32 => take_base32(text.strip_prefix(self.label())?, bytes)?,
+            Self::Sha256Hex => take_hex(text.strip_prefix(self.label())?, bytes)?,
+        }
+        Some(Digest { algorithm: self, value })
+    }
+
     fn label(self) -> &'static str {
         match self {
             Self::Sha1Base32 => "sha1:",
@@ -124,11 +136,48 @@ fn push_base32(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
+/// The bytes of which [`push_base32`] makes that text, as many as there is room for; `None` if
+/// there is no such row of them.
+fn take_base32(text: &str, bytes: &mut [u8]) -> Option<()> {
+    if text.len() != bytes.len().div_ceil(5) * 8 {
+        return None;
+    }
+    for (group, characters) in bytes.chunks_mut(5).zip(text.as_bytes().chunks(8)) {
+        let told = (group.len() * 8).div_ceil(5);
+        let mut bits = 0_u64;
+        for character in &characters[..told] {
+            let value = match character {
+                b'A'..=b'Z' => character - b'A',
+                b'2'..=b'7' => character - b'2' + 26,
+                _ => return None,
+            };
+            bits = bits << 5 | u64::from(value);
+        }
+        bits <<= 5 * (8 - told);
+        group.copy_from_slice(&bits.to_be_bytes()[3..3 + group.len()]);
+    }
+    let mut again = Vec::with_capacity(text.len());
+    push_base32(&mut again, bytes);
+    (again == text.as_bytes()).then_some(())
+}
+
+/// The bytes that are written so in hexadecimal digits, in lower case.
+fn take_hex(text: &str, bytes: &mut [u8]) -> Option<()> {
+    let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_hex || text.len() != 2 * bytes.len() {
+        return None;
+    }
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(())
+}
+
 /// Where and when a payload was stored first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct First {
-    /// Its record.
-    pub(super) id: RecordId,
+    /// Its record, if this run wrote it.
+    pub(super) id: Option<RecordId>,
     /// The record's date.
     pub(super) date: UnixTime,
 }
@@ -245,6 +294,33 @@ mod tests {
         }
     }
 
+    /// Law: what an index holds is read as the digest that was written, and nothing else is one.
+    #[test]
+    fn indexed_digests_read_back() {
+        let kinds = [Algorithm::Sha1Base32, Algorithm::Sha256Base32, Algorithm::Sha256Hex];
+        for (kind, text) in kinds.into_iter().flat_map(|kind| [(kind, "abc"), (kind, "")]) {
+            let digest = kind.of(text.as_bytes());
+            let mut written = Vec::new();
+            digest.push_indexed(&mut written);
+            let written = String::from_utf8(written).expect("a digest is ASCII");
+            for other in kinds {
+                let expected = (other == kind).then_some(digest);
+                assert_eq!(other.parse_indexed(&written), expected, "{written} as {other:?}");
+            }
+            for place in 0..written.len() {
+                for byte in ["", "0", "1", "B", "g", "=", "\0", "\u{e9}"] {
+                    let changed = [&written[..place], byte, &written[place + 1..]].concat();
+                    let read = kind.parse_indexed(&changed).map(|digest| {
+                        let mut again = Vec::new();
+                        digest.push_indexed(&mut again);
+                        String::from_utf8(again).expect("a digest is ASCII")
+                    });
+                    assert!(read.is_none_or(|read| read == changed), "{changed}");
+                }
+            }
+        }
+    }
+
     /// RFC 4648, section 10.
     #[test]
     fn base32_vectors() {
@@ -281,7 +357,7 @@ mod tests {
                 continue;
             }
             let text = "u".repeat((random % 300) as usize);
-            let first = First { id: ids.next(), date: UnixTime::from_micros(step) };
+            let first = First { id: Some(ids.next()), date: UnixTime::from_micros(step) };
             repeats.add(digest, &text, first);
             list.push((digest, text, first));
             while list.len() > 8 || list.iter().map(|(_, url, _)| url.len()).sum::<usize>() > 800 {
@@ -295,7 +371,7 @@ mod tests {
     fn no_names_means_no_memory() {
         let mut repeats = Repeats::new(0);
         let digest = Algorithm::Sha1Base32.of(b"x");
-        let first = First { id: super::super::warc::Ids::new(1).next(), date: UnixTime::default() };
+        let first = First { id: None, date: UnixTime::default() };
         repeats.add(digest, "", first);
         assert_eq!(repeats.find(&digest, &mut Vec::new()), None);
     }

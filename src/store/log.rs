@@ -30,7 +30,7 @@
 
 use super::digest::Digest;
 use super::text::{Stamps, cut, media_type, push_number, push_visible, push_word, put};
-use crate::time::UnixTime;
+use crate::time::{Civil, UnixTime};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -317,7 +317,7 @@ fn begun_of(word: &str) -> Option<(UnixTime, Duration)> {
 /// numbers, each followed by that of its separator.
 fn unix_of(text: &str, widths: &[usize; 14]) -> Option<UnixTime> {
     let mut place = 0;
-    let mut numbers = [0_u64; 7];
+    let mut numbers = [0_u32; 7];
     for (number, width) in numbers.iter_mut().zip(widths.chunks(2)) {
         let digits = text.get(place..place + width[0])?;
         let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -325,25 +325,9 @@ fn unix_of(text: &str, widths: &[usize; 14]) -> Option<UnixTime> {
         place += width[0] + width[1];
     }
     let [year, month, day, hour, minute, second, ms] = numbers;
-    let sane = place == text.len()
-        && year >= 1970
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 60;
-    if !sane {
-        return None;
-    }
-    let seconds = days_of(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    Some(UnixTime::from_micros((seconds * 1_000 + ms) * 1_000))
-}
-
-/// Days since 1970-01-01. Years begin in March here, so that leap days end them.
-fn days_of(year: u64, month: u64, day: u64) -> u64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days_before_year = 365 * year + year / 4 - year / 100 + year / 400;
-    days_before_year + (153 * month + 2) / 5 + day - 1 - 719_468
+    let time = Civil { year, month, day, hour, minute, second }.time();
+    let time = time.filter(|_| place == text.len())?;
+    Some(UnixTime::from_micros(time.as_micros() + u64::from(ms) * 1_000))
 }
 
 /// Appends `2026-11-20T09:38:49.123Z`.

@@ -43,6 +43,7 @@ pub mod job;
 pub mod log;
 
 mod capture;
+mod recall;
 mod recover;
 mod replay;
 mod room;
@@ -172,7 +173,7 @@ impl Store {
         settings.validate()?;
         let found = recover::recover(&settings.prefix, durable, disk)?;
         let start = Ids::new(seed).word() ^ now.as_micros();
-        Ok(Self {
+        let mut store = Self {
             identity,
             ids: Ids::new(start),
             packer: Packer::new(settings.gzip_level, settings.gzip_bytes_max),
@@ -193,7 +194,9 @@ impl Store {
             cut: found.cut,
             wanted_bytes: 0,
             settings,
-        })
+        };
+        store.recall(disk)?;
+        Ok(store)
     }
 
     /// Keeps a capture; `None` if the settings don't want it. On an error nothing was kept.
@@ -410,7 +413,7 @@ impl Store {
         let packed = self.push_records(capture, id, digest, first, disk)?;
         // From here on nothing can fail.
         if first.is_none() && capture.can_repeat() {
-            self.repeats.add(digest, capture.url, First { id, date: capture.started });
+            self.repeats.add(digest, capture.url, First { id: Some(id), date: capture.started });
         }
         self.totals.captures += 1;
         self.totals.revisits += u64::from(first.is_some());

@@ -135,7 +135,7 @@ impl Store {
     }
 
     /// Index files by serial number, each once.
-    fn indexes(&self, disk: &mut dyn Disk) -> Result<Vec<(u32, String)>, Error> {
+    pub(super) fn indexes(&self, disk: &mut dyn Disk) -> Result<Vec<(u32, String)>, Error> {
         let names = disk.list("index")?;
         let ours = names.iter().filter_map(|name| name_of(name, &self.settings.prefix));
         // A crash may have left both the sorted file and the one it was made of.
@@ -151,7 +151,7 @@ impl Store {
     }
 }
 
-const REPEAT: &str = "warc/revisit";
+pub(super) const REPEAT: &str = "warc/revisit";
 
 impl Kept {
     /// Writes it down, for a later run.
@@ -187,7 +187,7 @@ impl Place {
 
 /// Reads an index line by line. A line that isn't one is passed over: what was torn has been cut,
 /// and what somebody else wrote there is none of ours.
-fn each_line(
+pub(super) fn each_line(
     name: &str,
     disk: &mut dyn Disk,
     tell: &mut dyn FnMut(&cdxj::Entry<'_>),
@@ -201,9 +201,11 @@ fn each_line(
         text.truncate(before + more);
         offset += more as u64;
         let end = memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1);
-        for line in text[..end].split(|&byte| byte == b'\n') {
-            let entry = std::str::from_utf8(line).ok().and_then(|line| cdxj::parse(line).ok());
-            entry.iter().for_each(&mut *tell);
+        let mut from = 0;
+        for to in memchr::memchr_iter(b'\n', &text[..end]) {
+            let line = std::str::from_utf8(&text[from..to]).ok();
+            line.and_then(|line| cdxj::parse(line).ok()).iter().for_each(&mut *tell);
+            from = to + 1;
         }
         text.drain(..end);
         if more == 0 {

@@ -1,12 +1,13 @@
 //! The archive as a whole, on a disk in memory: bytes, files, jobs. What goes wrong is in `faults`.
 
 mod faults;
+mod recall;
 mod replay;
 
 use super::warc::{Ids, unpack};
 use super::*;
 use crate::disk::memory::Memory;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::time::Duration;
 
@@ -118,7 +119,7 @@ fn find(record: &[u8], name: &str) -> Option<String> {
 
 /// Holds a finished archive to its laws; returns the URLs of its captures, in order.
 fn judge(disk: &Memory) -> Vec<String> {
-    let (mut urls, mut dated) = (Vec::new(), BTreeMap::new());
+    let (mut urls, mut dated, mut stored) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
     for name in disk.names() {
         assert!(!name.ends_with(".open") && !name.ends_with(".sorting"), "{name} is left over");
         let Some(stem) = name.strip_prefix("warc/") else {
@@ -141,10 +142,17 @@ fn judge(disk: &Memory) -> Vec<String> {
                 "request" => continue,
                 "response" => {
                     dated.insert(value(record, "WARC-Record-ID"), url.clone());
+                    let digest = find(record, "WARC-Payload-Digest");
+                    stored.insert((url.clone(), value(record, "WARC-Date"), digest));
                 }
                 "revisit" => {
-                    let first = dated.get(&value(record, "WARC-Refers-To"));
-                    assert_eq!(first, find(record, "WARC-Refers-To-Target-URI").as_ref());
+                    let first_url = value(record, "WARC-Refers-To-Target-URI");
+                    if let Some(id) = find(record, "WARC-Refers-To") {
+                        assert_eq!(dated.get(&id), Some(&first_url));
+                    }
+                    let date = value(record, "WARC-Refers-To-Date");
+                    let digest = find(record, "WARC-Payload-Digest");
+                    assert!(stored.contains(&(first_url, date, digest)), "what it refers to");
                 }
                 other => panic!("no such type: {other}"),
             }

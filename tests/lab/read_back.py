@@ -4,7 +4,8 @@
 
 Every line of the index is followed: the bytes it names must be one gzip member with one record, of
 the line's URL, time and status, whose payload has the line's digest. A revisit must refer to a
-record with that payload. Every response must have a line, and the request that belongs to it.
+record with that payload, by URL and date, and by name if it tells one (what an earlier run stored
+is known without). Every response must have a line, and the request that belongs to it.
 Prints what there was as JSON; with a mistake it tells it and exits with 1.
 """
 
@@ -20,6 +21,9 @@ import zlib
 from warcio.archiveiterator import ArchiveIterator
 
 
+FIRST = "Refers-To-Target-URI", "Refers-To-Date", "Payload-Digest"
+
+
 def main(job):
     lines = []
     for file in sorted((job / "index").iterdir()):
@@ -28,7 +32,7 @@ def main(job):
         lines += text
     files = {file.name: file.read_bytes() for file in sorted((job / "warc").iterdir())}
     counts = dict.fromkeys(["lines", "revisits", "chunked", "truncated", "robots"], 0)
-    digests, revisits, places = {}, [], set()
+    names, stored, revisits, places = {}, set(), [], set()
     for line in lines:
         key, stamp, fields = line.split(" ", 2)
         fields = json.loads(fields)
@@ -57,10 +61,13 @@ def main(job):
         else:
             expect(digest, "sha1:" + fields["digest"], line)
         expect(base64.b32encode(hashlib.sha1(body).digest()).decode(), fields["digest"], line)
-        digests[headers["WARC-Record-ID"]] = (fields["digest"], fields["url"])
+        first = fields["url"], headers["WARC-Date"], "sha1:" + fields["digest"]
+        stored.add(first)
+        names[headers["WARC-Record-ID"]] = first
     for headers, line in revisits:
-        first = headers["WARC-Refers-To"], headers["WARC-Payload-Digest"].removeprefix("sha1:")
-        expect((first[1], headers["WARC-Refers-To-Target-URI"]), digests.get(first[0]), line)
+        first = tuple(headers[f"WARC-{name}"] for name in FIRST)
+        expect(first in stored, True, line)
+        expect(names.get(headers["WARC-Refers-To"], first), first, line)
     every_record_is_indexed(files, places)
     print(json.dumps(counts))
 
