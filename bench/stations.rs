@@ -15,6 +15,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
+#[path = "stations_frontier.rs"]
+mod frontier;
 #[path = "stations_inputs.rs"]
 mod inputs;
 mod nowhere;
@@ -56,7 +58,7 @@ struct Work {
     round: Box<dyn FnMut() -> u64>,
 }
 
-const STATIONS: [Station; 15] = [
+const STATIONS: [Station; 19] = [
     Station { name: "url_join_lab", rounds: 20, make: || url_join(&inputs::lab_pages()) },
     Station { name: "url_join_docs", rounds: 20, make: || url_join(&[inputs::docs_page()]) },
     Station { name: "url_key", rounds: 20, make: url_key },
@@ -68,6 +70,18 @@ const STATIONS: [Station; 15] = [
     Station { name: "response_head", rounds: 50, make: response_head },
     Station { name: "chunked", rounds: 20, make: chunked },
     Station { name: "scheduler", rounds: 20, make: scheduler },
+    Station { name: "packed_bfs", rounds: 10, make: || frontier::packed(Policy::Bfs) },
+    Station { name: "spilled_bfs", rounds: 10, make: || frontier::spilled(Policy::Bfs) },
+    Station {
+        name: "packed_capability",
+        rounds: 10,
+        make: || frontier::packed(Policy::Capability),
+    },
+    Station {
+        name: "spilled_capability",
+        rounds: 10,
+        make: || frontier::spilled(Policy::Capability),
+    },
     Station { name: "seen_offer", rounds: 20, make: seen_offer },
     Station { name: "warc_record", rounds: 2, make: warc_record },
     Station { name: "robots_match", rounds: 20, make: robots_match },
