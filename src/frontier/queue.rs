@@ -482,10 +482,10 @@ impl UrlQueue {
         rest
     }
 
-    /// Bytes that could go to the disk if so many URLs are kept of heads that hold more than there
-    /// is room for, about.
-    pub(super) fn spillable(&self, kept: usize, room: usize) -> usize {
-        self.cold.as_ref().map_or(0, |cold| cold.spillable(kept, room))
+    /// Bytes that could go to the disk if so many URLs are kept of heads that hold more than
+    /// `head_max`, about.
+    pub(super) fn spillable(&self, kept: usize, head_max: usize) -> usize {
+        self.cold.as_ref().map_or(0, |cold| cold.spillable(kept, head_max))
     }
 
     /// By quality: takes all but the best `kept` URLs out of a packed head, if it holds more than

@@ -487,10 +487,10 @@ impl Cold {
     }
 
     /// Bytes that could go to the disk if so many URLs are kept of a head that holds more than
-    /// there is room for.
-    pub(super) fn spillable(&self, kept: usize, room: usize) -> usize {
+    /// `head_max`.
+    pub(super) fn spillable(&self, kept: usize, head_max: usize) -> usize {
         let urls = self.head.urls();
-        let surplus = if urls > room { urls - kept } else { 0 };
+        let surplus = if urls > head_max { urls - kept } else { 0 };
         self.tail.bytes() + self.head.bytes() * surplus / urls.max(1)
     }
 }

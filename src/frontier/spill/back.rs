@@ -153,8 +153,11 @@ impl Frontier {
         let before = (server.queue.weight(), server.rank(&self.settings));
         let is_told = matches!(server.state, ServerState::Retired(_));
         let by_quality = !server.queue.is_by_arrival();
-        let mut room = spill.room(spill.kept(server, &self.settings));
+        let kept = spill.kept(server, &self.settings);
+        let mut room = spill.room(kept);
         let mut missing = room.saturating_sub(server.queue.in_memory()).max(1);
+        // What is read must not have to go again at once.
+        let most = spill.head_max(&server.queue, kept).saturating_sub(server.queue.in_memory());
         if is_told {
             (room, missing) = (usize::MAX, usize::MAX);
         } else if by_quality && chunks.len() > 1 {
@@ -162,7 +165,7 @@ impl Frontier {
         }
         let mut used: Vec<Used<'_>> = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
-            let is_little = !by_quality && chunk.read.place.is_short();
+            let is_little = !by_quality && chunk.read.place.is_short() && chunk.left() <= most;
             let taken = chunk.take(if is_little { usize::MAX } else { missing });
             used.push(taken.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?);
             missing = missing.saturating_sub(used.last().map_or(0, |used| used.range.len()));

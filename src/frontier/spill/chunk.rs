@@ -43,6 +43,11 @@ impl<'a> Chunk<'a> {
         Some(Self { read, urls, bytes: take.rest(), bounds })
     }
 
+    /// URLs in it that are not used up.
+    pub(super) fn left(&self) -> usize {
+        self.urls - self.range(1).0.start
+    }
+
     /// Uses up as many URLs as are wanted, about; `None` if they are not as they must be.
     pub(super) fn take(&self, wanted: usize) -> Option<Used<'a>> {
         let (range, steps) = self.range(wanted);

@@ -58,11 +58,18 @@ impl Spill {
         kept.saturating_mul(2).max(self.read_urls)
     }
 
+    /// How many URLs a head may hold before it is cut. By arrival that is more than what is read at
+    /// once, or what came whole with a short chunk would have to go again.
+    pub(super) fn head_max(&self, queue: &UrlQueue, kept: usize) -> usize {
+        let room = self.room(kept);
+        if queue.is_by_arrival() { room.max(2 * self.read_urls) } else { room }
+    }
+
     /// Files a queue under what it has now.
     pub(super) fn note(&mut self, server: &mut Server, id: ServerId, settings: &Settings) {
         let kept = self.kept(server, settings);
-        let room = self.room(kept);
-        let (hot, spillable) = (server.queue.weight().hot, server.queue.spillable(kept, room));
+        let head_max = self.head_max(&server.queue, kept);
+        let (hot, spillable) = (server.queue.weight().hot, server.queue.spillable(kept, head_max));
         if hot > 0 {
             self.hot.note(&mut server.queue.filed_hot, id, hot, 0);
         }
@@ -97,7 +104,7 @@ impl Spill {
         while let Some((id, class)) = self.cold.last(least) {
             let server = &mut servers[id.index()];
             let kept = self.kept(server, settings);
-            let bytes = server.queue.spillable(kept, self.room(kept));
+            let bytes = server.queue.spillable(kept, self.head_max(&server.queue, kept));
             server.queue.filed_cold &= !(1 << class);
             if bytes > 0 && Victims::class_of(bytes) >= class {
                 return Some(id);
@@ -144,12 +151,12 @@ impl Spill {
 
     /// The end of a queue goes to the disk.
     fn cut(&mut self, id: ServerId, queue: &mut UrlQueue, kept: usize) {
-        let may_cut_head = !queue.is_worked_at();
+        let (may_cut_head, head_max) = (!queue.is_worked_at(), self.head_max(queue, kept));
         if !queue.is_by_arrival() {
             let rest = queue.trim(kept, self.room(kept), &mut self.blocks);
             self.write_rest_of(id, queue, &rest);
         } else if let Some(cold) = queue.cold_mut()
-            && cold.head.urls() > self.room(kept)
+            && cold.head.urls() > head_max
             && may_cut_head
         {
             if cold.places().is_empty() {
