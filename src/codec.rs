@@ -139,11 +139,17 @@ impl<'a> Take<'a> {
     }
 
     /// A number of variable length.
+    #[inline]
     pub fn varint(&mut self) -> Result<u64, Short> {
         if let [byte @ 0..0x80, rest @ ..] = self.0 {
             self.0 = rest;
             return Ok(u64::from(*byte));
         }
+        self.varint_of_some()
+    }
+
+    /// The same, of two bytes or more.
+    fn varint_of_some(&mut self) -> Result<u64, Short> {
         if let Some((value, bytes)) = self.0.first_chunk().and_then(varint_in) {
             self.0 = &self.0[bytes..];
             return Ok(value);

@@ -13,6 +13,7 @@
 use super::items::{Glance, Written};
 use super::queue::Errand;
 use super::runs::{NOTHING, Record, Text, Via};
+use super::unpacked::Unpacked;
 use crate::codec::{Short, Take};
 use crate::url::URL_BYTES_CAP;
 use std::ops::Range;
@@ -53,12 +54,21 @@ impl<'a> Look<'a> {
 
     /// Looks at the next URL.
     pub(super) fn admit(&mut self) -> Result<Glance, Short> {
-        self.next(true)
+        self.next(|look, record, first| look.judge(record, first))
+    }
+
+    /// The same, and takes it. Of a run whose first was passed by `urls` must know that
+    /// ([`Unpacked::lead`]).
+    pub(super) fn admit_into(&mut self, urls: &mut Unpacked) -> Result<Glance, Short> {
+        self.next(|look, record, first| {
+            look.judge(record, first)?;
+            urls.add(record)
+        })
     }
 
     /// Passes by the next URL, which is looked at only if others lean on it.
     pub(super) fn pass(&mut self) -> Result<Glance, Short> {
-        self.next(false)
+        self.next(|_, _, _| Ok(()))
     }
 
     /// Bytes of what was looked at and passed by.
@@ -76,21 +86,25 @@ impl<'a> Look<'a> {
         self.rest.is_empty()
     }
 
-    fn next(&mut self, is_wanted: bool) -> Result<Glance, Short> {
+    /// The next URL, and the first of its run before it if that begins here and is gone: `what` is
+    /// done with each, beside the first that it is told against.
+    fn next(
+        &mut self,
+        mut what: impl FnMut(&Self, &Record<'a>, Option<&First<'a>>) -> Result<(), Short>,
+    ) -> Result<Glance, Short> {
         let from = self.used();
         let mut record = Record::take(&mut self.rest)?;
         if record.is_first {
             self.first = Some(self.judge_first(&record)?);
             self.first_at = from..self.used();
+            what(self, &record, None)?;
             if !record.is_gone {
                 return Ok(record.glance(NOTHING.quality));
             }
             record = Record::take(&mut self.rest)?;
         }
         let first = self.first.filter(|_| !record.is_first).ok_or(Short)?;
-        if is_wanted {
-            self.judge(&record, &first)?;
-        }
+        what(self, &record, Some(&first))?;
         Ok(record.glance(first.url.quality))
     }
 
@@ -106,7 +120,9 @@ impl<'a> Look<'a> {
         if is_right { Ok(First { url, page_is_ascii }) } else { Err(Short) }
     }
 
-    fn judge(&self, record: &Record<'a>, first: &First<'a>) -> Result<(), Short> {
+    /// Whether it is as it must be; a first was judged when it was found.
+    fn judge(&self, record: &Record<'a>, first: Option<&First<'a>>) -> Result<(), Short> {
+        let Some(first) = first else { return Ok(()) };
         let target = &record.target;
         let pieces = target.pieces(first.url.target)?;
         let byte = pieces.iter().find_map(|piece| piece.first());

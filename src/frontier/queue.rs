@@ -197,7 +197,8 @@ impl UrlQueue {
     pub(super) fn fetch_ends(&self, blocks: &Blocks) {
         let Some(cold) = &self.cold else { return };
         cold.fetch_ends(blocks);
-        if self.by_quality && cold.head.urls() <= INSERT_MAX {
+        // Most that comes while something is on disk is no better than that.
+        if self.by_quality && cold.head.urls() <= INSERT_MAX && cold.places().is_empty() {
             cold.fetch_front(blocks);
         }
     }

@@ -118,9 +118,9 @@ impl Frontier {
         let id = ServerId(take.number().map_err(senseless)?);
         match frame.kind {
             SERVER => self.restore_server(id, &mut take)?,
-            MORE => self.restore_urls(id, false, &mut take)?,
+            MORE => self.restore_urls(id, false, take.rest())?,
             CHUNKS => self.restore_chunks(id, &mut take)?,
-            TAIL => self.restore_urls(id, true, &mut take)?,
+            TAIL => self.restore_urls(id, true, take.rest())?,
             _ => return Err(Flaw::Senseless),
         }
         Ok(id)
@@ -226,16 +226,11 @@ impl Frontier {
             self.workbench.meet();
         }
         self.restoring = Some(restoring);
-        if missing.urls > 0 { self.restore_urls(id, false, take) } else { finished(take) }
+        if missing.urls > 0 { self.restore_urls(id, false, take.rest()) } else { finished(take) }
     }
 
     /// URLs of a queue: in its order, or in the tail.
-    fn restore_urls(
-        &mut self,
-        id: ServerId,
-        is_tail: bool,
-        take: &mut Take<'_>,
-    ) -> Result<(), Flaw> {
+    fn restore_urls(&mut self, id: ServerId, is_tail: bool, bytes: &[u8]) -> Result<(), Flaw> {
         let restoring = self.restoring.as_mut().expect("a frontier is being restored");
         let mut missing = restoring.missing.remove(&id).ok_or(Flaw::Senseless)?;
         let server = found(id, &mut self.servers, Some(restoring)).ok_or(Flaw::Senseless)?;
@@ -245,10 +240,9 @@ impl Frontier {
         let origin_bytes = self.names.get(server.name).as_str().len();
         // Servers that a robots.txt is asked for may come to be known later.
         let bounds = Bounds { origin_bytes, arrivals: self.arrivals, servers: usize::MAX };
-        let mut look = Look::new(take.rest(), bounds);
-        while !take.is_empty() {
-            look.admit().map_err(senseless)?;
-            urls.take(take).map_err(senseless)?;
+        let mut look = Look::new(bytes, bounds);
+        while !look.is_over() {
+            look.admit_into(&mut urls).map_err(senseless)?;
             let url = urls.last().expect("it was taken");
             let left = if is_tail { &mut missing.in_tail } else { &mut missing.urls };
             *left = left.checked_sub(1).ok_or(Flaw::Senseless)?;

@@ -70,13 +70,21 @@ impl Unpacked {
         }
     }
 
-    /// Takes URLs in a row.
-    pub(super) fn take_raw(&mut self, raw: &Raw<'_>) -> Result<(), Short> {
-        if let Some(first) = raw.first {
-            self.step(&mut Take::new(first))?;
+    /// Takes a URL that was read and looked at, or the first of a run that is gone.
+    pub(super) fn add(&mut self, record: &Record<'_>) -> Result<(), Short> {
+        let row = self.row(record)?;
+        if record.is_first {
+            self.first = Some(row);
         }
-        let mut take = Take::new(raw.bytes);
-        (0..raw.count).try_for_each(|_| self.take(&mut take))
+        if !record.is_gone {
+            self.rows.push(row);
+        }
+        Ok(())
+    }
+
+    /// The first of a run, as it is written, of which only those behind it are wanted.
+    pub(super) fn lead(&mut self, first: &[u8]) -> Result<(), Short> {
+        self.step(&mut Take::new(first)).map(|_| ())
     }
 
     /// Bytes of what was taken.

@@ -3,7 +3,7 @@
 use super::super::items::Maker;
 use super::super::look::{Bounds, Look};
 use super::super::queue::Item;
-use super::super::unpacked::{Raw, Unpacked};
+use super::super::unpacked::Unpacked;
 use super::*;
 use crate::url::URL_BYTES_CAP;
 use std::rc::Rc;
@@ -191,16 +191,16 @@ fn urls_of_a_run_can_be_passed_by() {
             assert_eq!((look.pass(), skim.pass(&mut skimmed)), (Ok(glance), Ok(glance)));
             assert_eq!(look.used(), bytes.len() - skimmed.rest().len());
         }
-        let (start, first_at) = (look.used(), look.first_at());
-        for item in &items[from..] {
-            assert_eq!(look.admit(), Ok(item.written().glance()));
+        let (mut urls, mut seen) = (Unpacked::default(), look.clone());
+        let begins_run = bytes[look.used()] & FIRST != 0;
+        if !begins_run {
+            assert_eq!(urls.lead(&bytes[look.first_at()]), Ok(()));
         }
-        assert!(look.is_over());
-        let begins_run = bytes[start] & FIRST != 0;
-        let first = (!begins_run).then(|| &bytes[first_at]);
-        let mut urls = Unpacked::default();
-        let raw = Raw { first, bytes: &bytes[start..], count: items.len() - from };
-        assert_eq!(urls.take_raw(&raw), Ok(()));
+        for item in &items[from..] {
+            let glance = item.written().glance();
+            assert_eq!((look.admit_into(&mut urls), seen.admit()), (Ok(glance), Ok(glance)));
+        }
+        assert!(look.is_over() && seen.is_over());
         assert_eq!(items_of(&urls), items[from..]);
         kinds[usize::from(begins_run)] += 1;
     }

@@ -163,19 +163,17 @@ impl Frontier {
         } else if by_quality && chunks.len() > 1 {
             missing = usize::MAX;
         }
-        let mut used: Vec<Used<'_>> = Vec::with_capacity(chunks.len());
+        let (mut urls, mut used) = (spill.blocks.unpacked(), Vec::with_capacity(chunks.len()));
         for chunk in &chunks {
             let is_little = !by_quality && chunk.read.place.is_short() && chunk.left() <= most;
-            let taken = chunk.take(if is_little { usize::MAX } else { missing });
-            used.push(taken.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?);
-            missing = missing.saturating_sub(used.last().map_or(0, |used| used.range.len()));
+            let wanted = if is_little { usize::MAX } else { missing };
+            let taken = chunk.take(wanted, by_quality.then_some(&mut urls));
+            let taken = taken.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
+            missing = missing.saturating_sub(taken.range.len());
+            used.push(taken);
             if missing == 0 {
                 break;
             }
-        }
-        let mut urls = spill.blocks.unpacked();
-        if by_quality {
-            take_all(&used, &mut urls)?;
         }
         for Used { read, range, steps, next, .. } in &used {
             let next = next.map(|url| if by_quality { url.band() } else { 0 });
@@ -240,12 +238,11 @@ impl Frontier {
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
         let before = (server.queue.weight(), server.rank(&self.settings));
-        let all = chunks
-            .iter()
-            .map(|chunk| chunk.take(usize::MAX).ok_or_else(|| chunk.read.damage(Flaw::Senseless)));
-        let all: Vec<Used<'_>> = all.collect::<Result<_, _>>()?;
         let mut taken = spill.blocks.unpacked();
-        take_all(&all, &mut taken)?;
+        for chunk in &chunks {
+            let used = chunk.take(usize::MAX, Some(&mut taken));
+            used.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
+        }
         let mut urls: Vec<Written<'_>> = taken.iter().collect();
         let row: Vec<Place> = reads.iter().map(|read| read.place).collect();
         let cold = server.queue.cold_mut();
@@ -379,14 +376,6 @@ impl Frontier {
             numbers.into_iter().for_each(|number| spill.log.look_at(number));
         }
     }
-}
-
-/// Takes the URLs of chunks that are used up.
-fn take_all(used: &[Used<'_>], urls: &mut Unpacked) -> Result<(), Damage> {
-    used.iter().try_for_each(|used| {
-        let taken = urls.take_raw(&used.raw);
-        taken.map_err(|_| used.read.damage(Flaw::Senseless))
-    })
 }
 
 impl Spill {
