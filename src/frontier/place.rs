@@ -32,7 +32,7 @@ pub(super) const STEPS: u32 = 16;
 /// In tests a short chunk has a few URLs.
 const UNIT_BYTES: usize = if cfg!(test) { 32 } else { 256 };
 /// A chunk of so many bytes, or of which no more is left, is short.
-const SHORT_BYTES: usize = 3 * UNIT_BYTES;
+pub(super) const SHORT_BYTES: usize = UNIT_BYTES * if cfg!(test) { 4 } else { 3 };
 /// And one of so many has next to nothing in it.
 const TINY_BYTES: usize = if cfg!(test) { 2 * UNIT_BYTES } else { UNIT_BYTES };
 
@@ -109,6 +109,12 @@ impl Place {
     /// Whether little is in it still.
     pub(super) fn is_short(self) -> bool {
         self.left_bytes() <= SHORT_BYTES
+    }
+
+    /// By quality: whether it may lie there as its URLs have come, in no order, so that it must be
+    /// taken whole.
+    pub(super) fn is_unsorted(self) -> bool {
+        self.used() == 0 && self.is_short()
     }
 
     /// Whether it has next to nothing in it.

@@ -12,7 +12,8 @@
 //! keeps to its bound as long as one URL a server, 128 bytes for it and nine a chunk do.
 //! Cost: nothing looks at all servers in one turn; who has most is found in lists for classes of
 //! bytes, which are counted too; a URL on disk was written once, once more if its chunk was short
-//! (by arrival: tiny), and once for each sweep of its segment that found it alive.
+//! (by arrival: tiny), and once for each sweep of its segment that found it alive. By quality a
+//! short chunk lies there as its URLs came: it is taken whole, and put in order then.
 //!
 //! [`log`]: super::log
 
@@ -24,7 +25,7 @@ mod press;
 
 use super::items::Written;
 use super::log::Log;
-use super::place::{Band, Place};
+use super::place::{Band, Place, SHORT_BYTES};
 use super::queue::blocks::Blocks;
 use super::queue::cold::Task;
 use super::queue::{Item, UrlQueue, Weight};
@@ -33,6 +34,7 @@ use super::server::ServerId;
 use super::{Frontier, Settings};
 use crate::codec::Put;
 use crate::disk::{self, Disk};
+use crate::frame;
 use intake::Intake;
 use std::collections::VecDeque;
 
@@ -40,6 +42,9 @@ use std::collections::VecDeque;
 const CHUNK_BYTES: usize = if cfg!(test) { 120 } else { 4_096 };
 /// So many URLs of one band have a chunk of their own.
 const ROW_URLS: usize = if cfg!(test) { 4 } else { 16 };
+/// By quality: a tail that isn't longer becomes a chunk as it is, which is short then: less than
+/// the frame and two numbers.
+const UNSORTED_BYTES: usize = SHORT_BYTES - frame::OVERHEAD_BYTES - 2 * 5;
 /// So many short chunks of a queue are made into fewer. By arrival, where they are read in their
 /// turn as well as any, that is for the memory that their places take.
 const SHORT_MIN: usize = if cfg!(test) { 4 } else { 14 };
@@ -86,7 +91,8 @@ pub(super) struct Spill {
     pub(super) seen: Seen,
 }
 
-/// How often queues were packed, cut, and their heads halved or doubled.
+/// How often queues were packed, cut, and their heads halved or doubled; by quality, chunks of
+/// several bands, and those of some URLs that are in no order.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
@@ -95,6 +101,7 @@ pub(super) struct Seen {
     pub(super) halvings: u32,
     pub(super) doublings: u32,
     pub(super) mixed: u32,
+    pub(super) unsorted: u32,
 }
 
 /// A segment that is being swept.
@@ -264,12 +271,19 @@ impl Spill {
     fn write_tail(&mut self, id: ServerId, queue: &mut UrlQueue) {
         let by_arrival = queue.is_by_arrival();
         let Some(cold) = queue.cold_mut() else { return };
-        if by_arrival && cold.tail.bytes() <= CHUNK_BYTES {
+        let raw_max = if by_arrival { CHUNK_BYTES } else { UNSORTED_BYTES };
+        if cold.tail.bytes() <= raw_max {
             self.text.clear();
+            let band = cold.tail_band().unwrap_or_default();
             let urls = cold.take_tail_raw(&mut self.text, &mut self.blocks);
             let text = std::mem::take(&mut self.text);
             if urls > 0 {
-                let place = self.write_chunk(id, 0, urls, &text);
+                let place = self.write_chunk(id, band, urls, &text);
+                debug_assert!(by_arrival || place.is_unsorted(), "it will be taken whole");
+                #[cfg(test)]
+                {
+                    self.seen.unsorted += u32::from(!by_arrival && urls > 2);
+                }
                 cold.add(place, urls, false, &mut self.blocks);
             }
             self.text = text;
@@ -305,9 +319,11 @@ impl Spill {
         }
     }
 
-    /// What a packed queue keeps no longer in its head goes to the tail; much of it to the disk.
+    /// What a packed queue keeps no longer in its head goes to the tail; much of it to the disk. It
+    /// is in order: where it would have to go there soon, it is written as such.
     fn write_rest(&mut self, id: ServerId, queue: &mut UrlQueue, rest: &[Written<'_>]) {
-        if rest.iter().map(Written::bytes).sum::<usize>() > CHUNK_BYTES {
+        let tail_max = if self.is_nearly_full() { UNSORTED_BYTES } else { CHUNK_BYTES };
+        if rest.iter().map(Written::bytes).sum::<usize>() > tail_max {
             self.write_rows(id, queue, rest, true);
             return self.look_for_short(id, queue);
         }

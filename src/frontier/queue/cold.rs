@@ -5,7 +5,8 @@
 //! in order of arrival there is one band, and all is in its order.
 //!
 //! A chunk is read whole, but used up in steps: its place tells how far. So a server takes as many
-//! URLs as it has room for, and what is left costs no second write.
+//! URLs as it has room for, and what is left costs no second write. By quality a chunk that was
+//! short from the start may hold its URLs in any order, and is used up at once.
 //!
 //! Laws: chunks are sorted by the band of their next URL, best first; what is told of head and tail
 //! (bands, the sum, the worst) is what is in them; head, tail and chunks are runs of URLs
@@ -109,7 +110,7 @@ impl Cold {
     }
 
     /// The best band of the tail.
-    pub(super) fn tail_band(&self) -> Option<Band> {
+    pub(in super::super) fn tail_band(&self) -> Option<Band> {
         (!self.tail.is_empty()).then_some(self.tail_band)
     }
 

@@ -32,6 +32,9 @@ use crate::time::Instant;
 /// Chunks and bytes that one job reads.
 const READS_MAX: usize = if cfg!(test) { 40 } else { 1 << 12 };
 const READ_BYTES_MAX: usize = 1 << 20;
+/// By quality: of more chunks of a server than these all is taken, so that they become fewer on the
+/// way; of fewer what is wanted, since what is left where it is needn't be written again.
+const CHUNKS_FEW: usize = if cfg!(test) { 2 } else { 3 };
 /// A sweep reads a segment in pieces of this size.
 const PIECE_BYTES: usize = if cfg!(test) { 700 } else { 512 << 10 };
 
@@ -160,13 +163,17 @@ impl Frontier {
         let most = spill.head_max(&server.queue, kept).saturating_sub(server.queue.in_memory());
         if is_told {
             (room, missing) = (usize::MAX, usize::MAX);
-        } else if by_quality && chunks.len() > 1 {
+        } else if by_quality && chunks.len() > CHUNKS_FEW {
             missing = usize::MAX;
         }
         let (mut urls, mut used) = (spill.blocks.unpacked(), Vec::with_capacity(chunks.len()));
         for chunk in &chunks {
-            let is_little = !by_quality && chunk.read.place.is_short() && chunk.left() <= most;
-            let wanted = if is_little { usize::MAX } else { missing };
+            let place = chunk.read.place;
+            let is_whole = match by_quality {
+                true => place.is_unsorted(),
+                false => place.is_short() && chunk.left() <= most,
+            };
+            let wanted = if is_whole { usize::MAX } else { missing };
             let taken = chunk.take(wanted, by_quality.then_some(&mut urls));
             let taken = taken.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
             missing = missing.saturating_sub(taken.range.len());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::disk::memory::Touch;
 use crate::frame::{Error, Flaw};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn settings(policy: Policy, memory_bytes: usize) -> Settings {
     Settings {
@@ -49,6 +49,21 @@ fn take_all(frontier: &mut Frontier, disk: &mut Memory) -> Result<Vec<Item>, Err
     }
 }
 
+/// The same, by server.
+fn take_all_of_each(frontier: &mut Frontier, disk: &mut Memory) -> BTreeMap<ServerId, Vec<Item>> {
+    let (mut found, mut now) = (BTreeMap::<_, Vec<_>>::new(), Instant::from_micros(1));
+    while frontier.urls() > 0 {
+        now = now + Duration::from_micros(1);
+        frontier.write(false, disk).expect("there is room");
+        work(frontier, disk, now).expect("the disk is whole");
+        while let Some(id) = frontier.next(now) {
+            found.entry(id).or_default().extend(frontier.take(id));
+            frontier.finish(id, &Visit::new(1, now, now), now);
+        }
+    }
+    found
+}
+
 /// A place tells lengths up to 64 KiB only.
 #[test]
 fn the_longest_urls_go_to_the_disk_and_come_back() {
@@ -78,6 +93,35 @@ fn the_longest_urls_go_to_the_disk_and_come_back() {
 fn number_at_front(item: &Item) -> u32 {
     let digits = item.target[1..].split('/').next();
     digits.and_then(|digits| digits.parse().ok()).expect("targets begin with numbers")
+}
+
+/// Law: in whatever order URLs lie in a chunk, by quality none comes out before one of its server
+/// that is of a better band.
+#[test]
+fn a_chunk_in_no_order_hides_no_better_url() {
+    let mut unsorted = 0;
+    for seed in 1..=300 {
+        let mut random = Random(seed);
+        let policy = random.pick([Policy::Quality, Policy::Capability]);
+        // Tails are cut before they are overlong.
+        let settings = settings(policy, 1_000 + random.below(700));
+        let (mut frontier, mut disk) = (Frontier::new(settings), Memory::default());
+        let urls = 40 + random.below(100) as u32;
+        for number in 0..urls {
+            let quality = random.pick([0, 20, 1_000, 60_000, 500_000, 3_000_000]);
+            let item = Item { via: None, ..item(number, quality, None) };
+            add(&mut frontier, random.below(6) as u32, item);
+        }
+        unsorted += frontier.spill.as_ref().map_or(0, |spill| spill.seen.unsorted);
+        let found = take_all_of_each(&mut frontier, &mut disk);
+        for items in found.values() {
+            let bands: Vec<_> = items.iter().map(|item| item.written().band()).collect();
+            assert!(bands.is_sorted_by(|one, next| one >= next), "{policy:?} {seed}: {bands:?}");
+        }
+        let found: usize = found.values().map(Vec::len).sum();
+        assert_eq!(found, urls as usize, "none is lost");
+    }
+    assert!(unsorted > 200, "chunks of some URLs in no order: {unsorted}");
 }
 
 /// Law: what is read of a segment is asked for in large pieces, each once, just before.
