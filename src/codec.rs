@@ -174,7 +174,20 @@ impl<'a> Take<'a> {
         Err(Short)
     }
 
+    /// So many numbers of variable length that take a byte each; `None`: they don't, and nothing
+    /// was taken.
+    #[inline]
+    pub fn small<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk::<N>()?;
+        let are_small = taken.iter().fold(0, |bits, byte| bits | byte) < 0x80;
+        are_small.then(|| {
+            self.0 = rest;
+            *taken
+        })
+    }
+
     /// A number of variable length that fits the type wanted.
+    #[inline]
     pub fn number<T: TryFrom<u64>>(&mut self) -> Result<T, Short> {
         T::try_from(self.varint()?).map_err(|_| Short)
     }
@@ -258,6 +271,20 @@ mod tests {
         assert_eq!(Take::new(&[2]).bool(), Err(Short));
         assert_eq!(Take::new(&[200, 1, 0]).bytes(), Err(Short), "a length past the end");
         assert_eq!(Take::new(&[1, 0xff]).str(), Err(Short), "no UTF-8");
+    }
+
+    /// Law: small numbers are what they are one by one.
+    #[test]
+    fn small_numbers_are_taken_together() {
+        let mut out = Vec::new();
+        [5, 0, 127, 128, 1, 2].into_iter().for_each(|value| out.put_varint(value));
+        let mut take = Take::new(&out);
+        assert_eq!(take.small(), Some([5, 0]));
+        assert_eq!(take.small::<2>(), None, "the second takes two bytes");
+        assert_eq!((take.varint(), take.varint()), (Ok(127), Ok(128)), "nothing was taken");
+        assert_eq!(take.small::<3>(), None, "there are two");
+        assert_eq!(take.small(), Some([1, 2]));
+        assert!(take.is_empty());
     }
 
     /// Law: by words a number is what it is byte by byte, whatever follows it, and whether it is

@@ -107,11 +107,13 @@ impl<'a> Run<'a> {
 
     /// Appends a URL. Whether it is the first of a run.
     pub(super) fn put(&mut self, url: Written<'a>, out: &mut Vec<u8>) -> bool {
-        if let Some(first) = self.first.filter(|_| self.urls < RUN_URLS) {
-            let texts = Shared::of(&first, &url);
+        if let Some(first) = &self.first
+            && self.urls < RUN_URLS
+        {
+            let texts = Shared::of(first, &url);
             if texts.are_worth_it(&url) {
                 self.urls += 1;
-                put_against(&first, texts, &url, out);
+                put_against(first, texts, &url, out);
                 return false;
             }
         }
@@ -211,9 +213,14 @@ fn put_rest(bits: u8, url: &Written<'_>, out: &mut Vec<u8>) {
 
 /// What is new of a text.
 fn put_middle(text: &[u8], (front, back): (usize, usize), out: &mut Vec<u8>) {
+    let middle = &text[front..text.len() - back];
+    if (front | back | middle.len()) < 0x80 {
+        out.extend_from_slice(&[front as u8, back as u8, middle.len() as u8]);
+        return out.extend_from_slice(middle);
+    }
     out.put_varint(front as u64);
     out.put_varint(back as u64);
-    out.put_bytes(&text[front..text.len() - back]);
+    out.put_bytes(middle);
 }
 
 /// How many bytes two texts share at their fronts, and then at their backs.
@@ -315,7 +322,12 @@ impl<'a> Record<'a> {
 }
 
 impl<'a> Text<'a> {
+    #[inline]
     fn take(is_whole: bool, take: &mut Take<'a>) -> Result<Self, Short> {
+        if !is_whole && let Some([front, back, middle]) = take.small() {
+            let middle = take.raw(middle.into())?;
+            return Ok(Self { front: front.into(), back: back.into(), middle });
+        }
         let (front, back) = if is_whole { (0, 0) } else { (take.number()?, take.number()?) };
         Ok(Self { front, back, middle: take.bytes()? })
     }
