@@ -8,11 +8,11 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile study cache-study test sim crash kill check conformance bench
-.PHONY: bench-peers stations golden doc install clean ci
+.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill check conformance
+.PHONY: bench bench-peers stations golden doc install clean ci
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## get what the tests need and this machine lacks
 	@tests/deps
@@ -58,6 +58,9 @@ study: build ## run the shipped experiments on scheduling: reports to bench/runs
 
 cache-study: build ## what a cache of known URLs is worth: report to bench/runs (GRAPH=folder of cnr-2000)
 	bench/cache-study $(GRAPH)
+
+frontier-study: build ## what a waiting URL costs, from 1 to 100 million of them: report to bench/runs (URLS="1000000 100000000")
+	$(CARGO) bench --locked --bench frontier -- study bench/runs/$$(date -u +%F)-frontier-study $(URLS)
 
 bench: build ## measure what a page costs, beside wrk, in a minute
 	bench/run

@@ -11,10 +11,17 @@
 //! what a slow disk would do: each then reads for all that have come to wait since. Files go below
 //! the folder for temporary ones: up to 8 GB for a hundred million URLs.
 //!
+//! `frontier study FOLDER [URLS...]` runs each policy with so many URLs of a million servers and
+//! 736 MiB, a million to a hundred million if none are named, and writes a report
+//! ([`study`]; `make frontier-study`).
+//!
 //! `frontier memory MIB...` says what one step through so much memory takes, each to a line drawn
 //! at random, whose number the one before holds: what there is to be flat against.
 
 #![expect(clippy::disallowed_methods, reason = "a bench asks the system what it takes")]
+
+#[path = "frontier_study.rs"]
+mod study;
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,10 +31,11 @@ use sted::disk::Disk;
 use sted::frontier::policy::{self, Policy};
 use sted::frontier::{Added, EXPECTED, Errand, Frontier, Item, Settings, Visit};
 use sted::os::disk::OsDisk;
-use sted::os::signal;
+use sted::os::signal::{self, Cpu};
 use sted::quality::Quality;
 use sted::time::{Instant, Now};
 use sted::url::UrlRef;
+use study::Asked;
 
 /// Links of one page.
 const PAGE: u64 = 25;
@@ -40,6 +48,8 @@ const CHECKPOINT: u64 = 10_000_000;
 /// What the loop's lag is to be below.
 const LONG: Duration = Duration::from_millis(5);
 const BYTES_PER_PAGE: usize = 4_096;
+/// URLs of a study, if none are named.
+const SIZES: [u64; 5] = [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000];
 
 fn main() {
     // As the program does.
@@ -51,6 +61,12 @@ fn main() {
         && memory == "memory"
     {
         sizes.iter().map(number).for_each(walk_memory);
+    } else if let [study, folder, sizes @ ..] = &arguments[..]
+        && study == "study"
+    {
+        let sizes: Vec<u64> = sizes.iter().map(number).collect();
+        let sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes };
+        study::run(Path::new(folder), &Asked { servers: 1_000_000, memory_mib: 736, sizes });
     } else if let [policy, servers, urls, memory_mib, rest @ ..] = &arguments[..] {
         let named = |policy_: &Policy| policy_.name() == policy;
         let policy =
@@ -65,6 +81,9 @@ fn main() {
         for policy in Policy::ALL {
             println!("{}", run(Bench::new(policy, 200_000, 2), 300, 20_000, 20_000));
         }
+        let folder = tempfile::tempdir().expect("a folder for temporary files");
+        let sizes = vec![1_000, 40_000];
+        study::run(folder.path(), &Asked { servers: 1_000, memory_mib: 1, sizes });
     }
 }
 
@@ -80,47 +99,28 @@ fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, visits: u64) -
     let known = resident();
     bench.meet(servers);
     let idle = resident();
-    let began = processor();
-    bench.turn_began = began;
-    let mut checkpoints = Duration::ZERO;
-    for turn in 0..urls.div_ceil(TURN) {
-        let until = ((turn + 1) * TURN).min(urls);
-        for from in (turn * TURN..until).step_by(PAGE as usize) {
-            bench.add(from..(from + PAGE).min(until), servers);
-        }
-        bench.turn(&mut disk);
-        if ((turn + 1) * TURN).is_multiple_of(CHECKPOINT) {
-            checkpoints += bench.checkpoint(&mut disk);
-        }
-    }
-    let pushing = processor() - began - checkpoints;
-    let full = resident();
+    let pushing = push(&mut bench, &mut disk, servers, urls);
+    let full = bench.look();
     let (disk_bytes, memory) = (bench.frontier.disk_bytes().0, bench.frontier.memory_bytes());
     let checkpoint = bench.checkpoint(&mut disk);
-    let began = processor();
-    let mut checkpoints = Duration::ZERO;
-    for turn in 0..visits.div_ceil(TURN) {
-        bench.visit(TURN, &mut disk);
-        bench.turn(&mut disk);
-        if ((turn + 1) * TURN).is_multiple_of(CHECKPOINT) {
-            checkpoints += bench.checkpoint(&mut disk);
-        }
-    }
-    let popping = processor() - began - checkpoints;
+    let popping = pop(&mut bench, &mut disk, visits);
     let left = bench.frontier.urls() as u64;
     assert_eq!(left, urls.saturating_sub(visits.next_multiple_of(TURN)), "none is lost");
-    let ns = |time: Duration, count: u64| time.as_nanos() as f64 / count as f64;
+    let ns = |us: u64, count: u64| us as f64 * 1e3 / count as f64;
     format!(
         "{{\"policy\":\"{}\",\"servers\":{servers},\"urls\":{urls},\"visits\":{visits},\
-         \"push_ns\":{:.0},\"pop_ns\":{:.0},\"jobs_ns\":{:.0},\"jobs\":{},\
+         \"push_ns\":{:.0},\"pop_ns\":{:.0},\"push_system_ns\":{:.0},\"pop_system_ns\":{:.0},\
+         \"jobs_ns\":{:.0},\"jobs\":{},\
          \"disk_bytes_per_url\":{:.1},\"rss_mib\":{},\"rss_most_mib\":{},\
          \"counted_mib\":{},\"idle_server_bytes\":{},\
          \"turns_a_job\":{},\"checkpoint_ms\":{},\"turns\":{},\"turns_over_5_ms\":{},\
          \"longest_turn_us\":{},\"checksum\":{}}}",
         bench.policy.name(),
-        ns(pushing, urls),
-        ns(popping, visits),
-        ns(bench.working, urls + visits),
+        ns(pushing.sum_us(), urls),
+        ns(popping.sum_us(), visits),
+        ns(pushing.system_us, urls),
+        ns(popping.system_us, visits),
+        bench.working.as_nanos() as f64 / (urls + visits) as f64,
         bench.jobs,
         disk_bytes as f64 / urls as f64,
         (full - known) >> 20,
@@ -128,12 +128,44 @@ fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, visits: u64) -
         memory >> 20,
         (idle - known) as u64 / servers,
         bench.turns_a_job,
-        checkpoint.as_millis(),
+        checkpoint.sum_us() / 1_000,
         bench.turns,
         bench.long_turns,
         bench.longest_turn.as_micros(),
         bench.checksum,
     )
+}
+
+/// URLs come. `bench/frontier.sh` counts instructions in here, and in [`pop`].
+#[inline(never)]
+fn push(bench: &mut Bench, disk: &mut OsDisk, servers: u64, urls: u64) -> Cpu {
+    bench.turn_began = processor();
+    let mut began = signal::thread_cpu();
+    for turn in 0..urls.div_ceil(TURN) {
+        let until = ((turn + 1) * TURN).min(urls);
+        for from in (turn * TURN..until).step_by(PAGE as usize) {
+            bench.add(from..(from + PAGE).min(until), servers);
+        }
+        bench.turn(disk);
+        if ((turn + 1) * TURN).is_multiple_of(CHECKPOINT) {
+            pass_over(bench.checkpoint(disk), &mut began);
+        }
+    }
+    signal::thread_cpu().since(began)
+}
+
+/// Servers are visited.
+#[inline(never)]
+fn pop(bench: &mut Bench, disk: &mut OsDisk, visits: u64) -> Cpu {
+    let mut began = signal::thread_cpu();
+    for turn in 0..visits.div_ceil(TURN) {
+        bench.visit(TURN, disk);
+        bench.turn(disk);
+        if ((turn + 1) * TURN).is_multiple_of(CHECKPOINT) {
+            pass_over(bench.checkpoint(disk), &mut began);
+        }
+    }
+    signal::thread_cpu().since(began)
 }
 
 struct Bench {
@@ -266,9 +298,16 @@ impl Bench {
         self.long_turns += u64::from(took > LONG);
         self.turns += 1;
         if self.turns.is_multiple_of(LOOK) {
-            self.rss_most = self.rss_most.max(resident());
+            self.look();
         }
         self.turn_began = processor();
+    }
+
+    /// Bytes of memory in use.
+    fn look(&mut self) -> usize {
+        let now = resident();
+        self.rss_most = self.rss_most.max(now);
+        now
     }
 
     fn work(&mut self, disk: &OsDisk) {
@@ -315,8 +354,8 @@ impl Bench {
     }
 
     /// Writes a checkpoint as the engine would, and removes what is of no use after it.
-    fn checkpoint(&mut self, disk: &mut OsDisk) -> Duration {
-        let began = processor();
+    fn checkpoint(&mut self, disk: &mut OsDisk) -> Cpu {
+        let began = signal::thread_cpu();
         let before = snapshot_name(self.checkpoints);
         self.checkpoints += 1;
         let name = snapshot_name(self.checkpoints);
@@ -332,9 +371,8 @@ impl Bench {
             disk.remove(&before).expect("it was written");
         }
         self.frontier.settled().iter().for_each(|name| disk.remove(name).expect("it was written"));
-        let took = processor() - began;
         self.turn_began = processor();
-        took
+        signal::thread_cpu().since(began)
     }
 }
 
@@ -368,6 +406,12 @@ fn write_number<const DIGITS: usize>(mut number: u64, out: &mut String) {
         number /= 10;
     }
     out.extend(digits.map(char::from));
+}
+
+/// Moves the beginning of what is measured past what is no part of it.
+fn pass_over(took: Cpu, began: &mut Cpu) {
+    began.user_us += took.user_us;
+    began.system_us += took.system_us;
 }
 
 /// Time that this thread has had a processor.
