@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What a URL costs in instructions, as valgrind counts them (repeatable), from one URL a server, all
 # in memory, to a hundred, most of them on disk: one in a hundred of the servers and bytes of
-# `make frontier-study`. What the system does for a read or a write is not in it.
+# `make frontier-study`. What the system does for a read or a write is not in it. More than twice
+# the first of a policy fails.
 #
 #     bench/frontier.sh [URLS...]       (10000 30000 100000 300000 1000000 by default)
 set -euo pipefail
@@ -23,11 +24,20 @@ instructions() { # POLICY URLS
     total=$(sed -n 's/.*Collected : *//p' "$work/err")
     [ "${total:-0}" -gt 0 ] || { echo "bench: valgrind has counted nothing" >&2; exit 1; }
     disk=$(sed -n 's/.*"disk_bytes_per_url":\([0-9.]*\).*/\1/p' <<<"$line")
-    echo "{\"policy\":\"$1\",\"servers\":$servers,\"urls\":$2,\"disk_bytes_per_url\":$disk,\"instructions_per_url\":$((total / $2))}"
+    count=$((total / $2))
+    echo "{\"policy\":\"$1\",\"servers\":$servers,\"urls\":$2,\"disk_bytes_per_url\":$disk,\"instructions_per_url\":$count}"
 }
 
+faults=0
 for policy in bfs performance quality capability; do
+    first=0
     for urls in "${sizes[@]}"; do
         instructions $policy "$urls"
+        [ $first -gt 0 ] || first=$count
+        if [ "$count" -gt $((2 * first)) ]; then
+            echo "bench: $policy: $count instructions a URL with $urls, $first with ${sizes[0]}" >&2
+            faults=1
+        fi
     done
 done
+exit $faults

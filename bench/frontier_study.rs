@@ -28,6 +28,9 @@ const REPEAT_URLS: u64 = 10_000_000;
 const REPEATS_MAX: u64 = 5;
 /// The frontier of a hundred million URLs is to keep below this.
 const MEMORY_MIB_MAX: f64 = 1024.0;
+/// And a URL is not to cost so many times more: what is allowed to a decision from ten thousand to
+/// ten million servers (DECISIONS.md 68).
+const GROWTH_MAX: f64 = 2.0;
 
 /// What is run.
 pub(super) struct Asked {
@@ -110,7 +113,8 @@ impl Size<'_> {
 }
 
 /// Runs what is asked for and writes what came of it into `folder`; tells it on the terminal, too.
-pub(super) fn run(folder: &Path, asked: &Asked) {
+/// What is beyond what is allowed comes back.
+pub(super) fn run(folder: &Path, asked: &Asked) -> Vec<String> {
     fs::create_dir_all(folder).expect("a folder for the report");
     let runs = all_runs(asked);
     let put = |name: &str, text: &str| {
@@ -124,13 +128,19 @@ pub(super) fn run(folder: &Path, asked: &Asked) {
         put(&format!("{name}.svg"), &chart.svg());
     }
     let table = table(&sizes);
-    let lead = lead(&sizes, asked);
-    print!("{}\n{lead}\n", table.text());
+    let told = told(&sizes);
+    print!("{}\n{}\n", table.text(), told.join("\n"));
     let figures = figures.map(|(_, chart)| Figure::Chart(chart)).into();
     let page = Page {
         title: "What a waiting URL costs".to_owned(),
-        lead,
+        lead: format!(
+            "{} servers, {} MiB set; against {} URLs.",
+            grouped(asked.servers as f64, 0),
+            grouped(asked.memory_mib as f64, 0),
+            grouped(asked.sizes[0] as f64, 0),
+        ),
         blocks: vec![
+            Block::Text(told.join("\n\n")),
             Block::Figures(figures),
             Block::Table(table),
             Block::Text(HOW.to_owned()),
@@ -141,6 +151,7 @@ pub(super) fn run(folder: &Path, asked: &Asked) {
         ],
     };
     put("report.html", &page.html());
+    faults(&sizes)
 }
 
 const HOW: &str = "Push and pop are processor time, with the jobs that read the disk; the loop \
@@ -331,38 +342,52 @@ fn runs_table(runs: &[Run]) -> Table {
     Table { header, rows: runs.iter().map(row).collect(), ..Table::default() }
 }
 
-/// In words: how the cost grows while all fits into memory, on the way to the disk, and there.
-fn lead(sizes: &[(Policy, Vec<Size<'_>>)], asked: &Asked) -> String {
+/// In words, by policy: how the cost grows while all fits into memory, on the way to the disk, and
+/// there.
+fn told(sizes: &[(Policy, Vec<Size<'_>>)]) -> Vec<String> {
+    sizes.iter().map(|(policy, sizes)| told_of(*policy, sizes)).collect()
+}
+
+fn told_of(policy: Policy, sizes: &[Size<'_>]) -> String {
+    let (first, last) = (&sizes[0], &sizes[sizes.len() - 1]);
     let urls = |size: &Size<'_>| grouped(size.urls as f64, 0);
-    let mut text = format!(
-        "{} servers, {} MiB set.",
-        grouped(asked.servers as f64, 0),
-        grouped(asked.memory_mib as f64, 0)
-    );
-    for (policy, sizes) in sizes {
-        let (first, last) = (&sizes[0], &sizes[sizes.len() - 1]);
-        let times =
-            |from: &Size<'_>, to: &Size<'_>| to.median(Run::both_ns) / from.median(Run::both_ns);
-        text.push_str(&format!(
-            " {}: from {} to {} URLs one costs {:.2} times as much",
-            policy.name(),
-            urls(first),
-            urls(last),
-            times(first, last),
-        ));
-        let on_disk = sizes.iter().position(Size::is_on_disk);
-        if let Some(at) = on_disk.filter(|at| *at > 0) {
-            let (fits, spills) = (&sizes[at - 1], &sizes[at]);
-            text.push_str(&format!(
-                ": {:.2} while they fit into memory, up to {}, {:.2} with those on disk, {}, and {:.2} from there on",
-                times(first, fits),
-                urls(fits),
-                times(fits, spills),
-                urls(spills),
-                times(spills, last),
-            ));
+    let mut text =
+        format!("{}: {:.2} times with {} URLs", policy.name(), grows(first, last), urls(last));
+    let on_disk = sizes.iter().position(Size::is_on_disk);
+    if let Some(at) = on_disk.filter(|at| *at > 0) {
+        let (fits, spills) = (&sizes[at - 1], &sizes[at]);
+        text.push_str(" (");
+        if at > 1 {
+            text.push_str(&format!("{:.2} up to {}, in memory; ", grows(first, fits), urls(fits)));
         }
-        text.push('.');
+        text.push_str(&format!("{:.2} to {}, some on disk", grows(fits, spills), urls(spills)));
+        if at + 1 < sizes.len() {
+            text.push_str(&format!("; {:.2} from there on", grows(spills, last)));
+        }
+        text.push(')');
     }
     text
+}
+
+fn grows(from: &Size<'_>, to: &Size<'_>) -> f64 {
+    to.median(Run::both_ns) / from.median(Run::both_ns)
+}
+
+/// What is beyond what is allowed.
+fn faults(sizes: &[(Policy, Vec<Size<'_>>)]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (policy, sizes) in sizes {
+        let name = policy.name();
+        for size in sizes {
+            let (times, mib) = (grows(&sizes[0], size), size.most(|run| run.rss_most_mib));
+            let urls = grouped(size.urls as f64, 0);
+            if times > GROWTH_MAX {
+                faults.push(format!("{name}: {times:.2} times the cost with {urls} URLs"));
+            }
+            if mib >= MEMORY_MIB_MAX {
+                faults.push(format!("{name}: {mib} MiB resident with {urls} URLs"));
+            }
+        }
+    }
+    faults
 }
