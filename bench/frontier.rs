@@ -64,7 +64,8 @@ fn main() {
     } else if let [study, folder, sizes @ ..] = &arguments[..]
         && study == "study"
     {
-        let sizes: Vec<u64> = sizes.iter().map(number).collect();
+        let mut sizes: Vec<u64> = sizes.iter().map(number).collect();
+        sizes.sort_unstable();
         let sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes };
         let asked = Asked { servers: 1_000_000, memory_mib: 736, sizes };
         let faults = study::run(Path::new(folder), &asked);

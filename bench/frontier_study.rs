@@ -5,8 +5,8 @@
 //! side, the small ones too, so that all have the same company. Where runs were repeated the
 //! median stands, and the figures show what they spread over.
 //!
-//! Laws: nothing is left out; a run that fails ends the study and is named. What is on the page
-//! is computed from `runs.csv`.
+//! Laws: nothing is left out; a run that fails ends the study and is named, and those before it are
+//! in `runs.csv`, from which all else is computed.
 
 use serde::Deserialize;
 use std::collections::VecDeque;
@@ -116,11 +116,10 @@ impl Size<'_> {
 /// What is beyond what is allowed comes back.
 pub(super) fn run(folder: &Path, asked: &Asked) -> Vec<String> {
     fs::create_dir_all(folder).expect("a folder for the report");
-    let runs = all_runs(asked);
     let put = |name: &str, text: &str| {
         fs::write(folder.join(name), text).expect("a folder that can be written to");
     };
-    put("runs.csv", &runs_table(&runs).csv());
+    let runs = all_runs(asked, |so_far| put("runs.csv", &runs_table(so_far).csv()));
     let sizes: Vec<(Policy, Vec<Size<'_>>)> =
         Policy::ALL.into_iter().map(|policy| (policy, of_policy(policy, &runs, asked))).collect();
     let figures = [("cost", cost(&sizes)), ("growth", growth(&sizes)), ("memory", memory(&sizes))];
@@ -162,13 +161,9 @@ holds itself to. A turn is what the loop does between two jobs.\n\nURLs of 40 by
 a page, come to servers drawn at random; then all are visited, one URL a visit, until none is \
 left. bench/frontier.rs has the rest.";
 
-/// Small ones first; what ran is told on stderr.
-fn all_runs(asked: &Asked) -> Vec<Run> {
-    let each = asked.sizes.iter().flat_map(|urls| {
-        let repeats = (REPEAT_URLS / urls).clamp(1, REPEATS_MAX);
-        (0..repeats).flat_map(move |_| Policy::ALL.map(|policy| (policy, *urls)))
-    });
-    let left = Mutex::new(each.collect::<VecDeque<_>>());
+/// Each is told on stderr when it has run, and kept.
+fn all_runs(asked: &Asked, keep: impl Fn(&[Run])) -> Vec<Run> {
+    let left = Mutex::new(in_order(asked));
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let (done, runs) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -181,12 +176,29 @@ fn all_runs(asked: &Asked) -> Vec<Run> {
             });
         }
         drop(done);
-        let told = |run: &Run| {
+        let mut all: Vec<Run> = Vec::new();
+        for run in runs {
             let (policy, urls, ns) = (&run.policy, grouped(run.urls as f64, 0), run.both_ns());
             eprintln!("{policy} {urls} URLs: {} ns each", grouped(ns, 0));
-        };
-        runs.iter().inspect(told).collect()
+            all.push(run);
+            keep(&all);
+        }
+        all
     })
+}
+
+/// Runs of a size are spread over the whole time, so that a slow hour is slow for all of them.
+fn in_order(asked: &Asked) -> VecDeque<(Policy, u64)> {
+    let mut order = Vec::new();
+    for urls in &asked.sizes {
+        let repeats = (REPEAT_URLS / urls).clamp(1, REPEATS_MAX);
+        for repeat in 0..repeats {
+            let at = (2 * repeat + 1) as f64 / (2 * repeats) as f64;
+            order.extend(Policy::ALL.map(|policy| (at, policy, *urls)));
+        }
+    }
+    order.sort_by(|one, other| one.0.total_cmp(&other.0));
+    order.into_iter().map(|(_, policy, urls)| (policy, urls)).collect()
 }
 
 fn one(policy: Policy, urls: u64, asked: &Asked) -> Run {
