@@ -132,14 +132,15 @@ impl Spill {
         true
     }
 
-    /// Heads may keep twice as many, if there is room.
+    /// Heads may hold or keep twice as many, if there is room: the fewer they are, the less more of
+    /// them take.
     fn double(&mut self) {
-        if self.bytes() >= self.bytes_max / 2 {
-            return;
-        }
-        if self.read_urls < READ_URLS && self.kept_max == KEPT_MAX {
-            (self.read_urls, self.hand) = (2 * self.read_urls, 0);
-        } else if self.kept_max < KEPT_MAX {
+        if self.kept_max == KEPT_MAX {
+            let wanted = self.bytes_max / READ_URLS * self.read_urls;
+            if self.read_urls < READ_URLS && self.bytes() < self.bytes_max - wanted {
+                (self.read_urls, self.hand) = (2 * self.read_urls, 0);
+            }
+        } else if self.bytes() < self.bytes_max / 2 {
             let twice = if self.kept_max < KEPT_FEW { 2 * self.kept_max } else { KEPT_MAX };
             (self.kept_max, self.hand) = (twice, 0);
             #[cfg(test)]
@@ -346,5 +347,24 @@ impl Frontier {
         server.queue.survey(&spill.blocks);
         spill.weigh(before, server.queue.weight());
         spill.note(server, id, &self.settings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Law: what is read of a server at once grows again when there is room for that, and the
+    /// sooner the less it is; not beyond what is worth a read.
+    #[test]
+    fn heads_hold_more_again_when_there_is_room_for_it() {
+        let settings = Settings { memory_bytes: 1_600, crawl: Some(1), ..Settings::default() };
+        let mut spill = Spill::new(&settings).expect("there is a disk");
+        let cases = [(1, 1_200, 1), (1, 1_199, 2), (2, 800, 2), (2, 799, 4), (4, 0, 4)];
+        for (read_urls, bytes, expected) in cases {
+            (spill.read_urls, spill.weight.cold) = (read_urls, bytes);
+            spill.double();
+            assert_eq!(spill.read_urls, expected, "{read_urls} a read with {bytes} bytes");
+        }
     }
 }
