@@ -28,8 +28,7 @@ const REPEAT_URLS: u64 = 10_000_000;
 const REPEATS_MAX: u64 = 5;
 /// The frontier of a hundred million URLs is to keep below this.
 const MEMORY_MIB_MAX: f64 = 1024.0;
-/// And a URL is not to cost so many times more: what is allowed to a decision from ten thousand to
-/// ten million servers (DECISIONS.md 68).
+/// And a URL is not to cost so many times more: a fence, not the aim (DECISIONS.md 68).
 const GROWTH_MAX: f64 = 2.0;
 
 /// What is run.
