@@ -85,6 +85,7 @@ fn main() {
         for policy in Policy::ALL {
             println!("{}", run(Bench::new(policy, 200_000, 2), 300, 20_000, 20_000));
         }
+        study::test_faults();
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let sizes = vec![1_000, 40_000];
         let asked = Asked { servers: 1_000, memory_mib: 1, sizes };

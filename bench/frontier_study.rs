@@ -384,6 +384,33 @@ fn grows(from: &Size<'_>, to: &Size<'_>) -> f64 {
     to.median(Run::both_ns) / from.median(Run::both_ns)
 }
 
+/// Twice the cost and a GiB are told, less isn't.
+pub(super) fn test_faults() {
+    let with = |urls: u64, pop_ns: f64, rss_most_mib: f64| Run {
+        policy: "bfs".to_owned(),
+        urls,
+        push_ns: 500.0,
+        pop_ns,
+        push_system_ns: 0.0,
+        pop_system_ns: 0.0,
+        jobs_ns: 0.0,
+        disk_bytes_per_url: 0.0,
+        counted_mib: 0.0,
+        rss_most_mib,
+        turns: 1,
+        turns_over_5_ms: 0,
+        longest_turn_us: 0.0,
+    };
+    for (pop_ns, mib, expected) in
+        [(1_490.0, 1_023.0, 0), (1_510.0, 1_023.0, 1), (500.0, 1_024.0, 1)]
+    {
+        let runs = [with(1, 500.0, 100.0), with(9, pop_ns, mib)];
+        let sizes = runs.iter().map(|run| Size { urls: run.urls, runs: vec![run] });
+        let faults = faults(&[(Policy::Bfs, sizes.collect())]);
+        assert_eq!(faults.len(), expected, "{faults:?}");
+    }
+}
+
 /// What is beyond what is allowed.
 fn faults(sizes: &[(Policy, Vec<Size<'_>>)]) -> Vec<String> {
     let mut faults = Vec::new();

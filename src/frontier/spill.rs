@@ -4,8 +4,8 @@
 //! queue that has most at hand is packed: its URLs become bytes. When all is full, the end of the
 //! queue that has most beyond its head becomes chunks of the [`log`]. When there is little but
 //! heads, heads hold half as many URLs from then on, first of those that were only read with
-//! others, then of those that they keep; twice as many when memory is half empty. How chunks come
-//! back is told in [`back`].
+//! others, then of those that they keep; twice as many when there is room for those, of those kept
+//! when memory is half empty. How chunks come back is told in [`back`].
 //!
 //! Laws: no URL is lost or doubled, whatever fails; by arrival the order is exact, by quality by
 //! band (decision 34); each server that waits for a chunk is in the list of those, once. So memory

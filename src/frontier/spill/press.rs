@@ -132,8 +132,8 @@ impl Spill {
         true
     }
 
-    /// Heads may hold or keep twice as many, if there is room: the fewer they are, the less more of
-    /// them take.
+    /// Heads may hold or keep twice as many, if there is room. Of those that are read with others
+    /// the fewer there are the less twice as many take (DECISIONS.md 69).
     fn double(&mut self) {
         if self.kept_max == KEPT_MAX {
             let wanted = self.bytes_max / READ_URLS * self.read_urls;
