@@ -59,8 +59,8 @@ study: build ## run the shipped experiments on scheduling: reports to bench/runs
 cache-study: build ## what a cache of known URLs is worth: report to bench/runs (GRAPH=folder of cnr-2000)
 	bench/cache-study $(GRAPH)
 
-frontier-study: build ## what a waiting URL costs, from 1 to 100 million of them: report to bench/runs (URLS="1000000 100000000")
-	$(CARGO) bench --locked --bench frontier -- study bench/runs/$$(date -u +%F)-frontier-study $(URLS)
+frontier-study: build ## what a waiting URL costs, from 1 to 100 million of them: report to bench/runs (URLS="1000000 100000000" BURST=server)
+	$(CARGO) bench --locked --bench frontier -- study bench/runs/$$(date -u +%F)-frontier-study$(BURST:%=-burst-%) $(or $(BURST),1) $(URLS)
 
 bench: build ## measure what a page costs, beside wrk, in a minute
 	bench/run

@@ -2,18 +2,21 @@
 //!
 //! Question: does the cost of a URL stay flat from one million to a hundred million, with the same
 //! bytes of memory? URLs of 40 bytes, found 25 on a page, come to servers drawn at random; then all
-//! are visited, one URL a visit, the best server first, until none is left. Jobs run where they
-//! are handed out, and their time counts: all times are the processor's, not the clock's. A
-//! checkpoint is written every ten million URLs, and when all have come.
+//! are visited, the best server first, until none is left. Jobs run where they are handed out, and
+//! their time counts: all times are the processor's, not the clock's. A checkpoint is written every
+//! ten million URLs, and when all have come.
 //!
-//! `frontier POLICY SERVERS URLS MEMORY_MIB [VISITS [TURNS_A_JOB]]` prints one line of JSON and
-//! leaves nothing behind; without arguments it runs small, as a test. A job every 64 turns, say, is
-//! what a slow disk would do: each then reads for all that have come to wait since. Files go below
-//! the folder for temporary ones: up to 8 GB for a hundred million URLs.
+//! `frontier POLICY SERVERS URLS MEMORY_MIB [BURST [TAKEN [TURNS_A_JOB]]]` prints one line of JSON
+//! and leaves nothing behind; without arguments it runs small, as a test. BURST is what a visit
+//! takes at most, as in `[politeness]`: a number (1 unless told otherwise, as on the open web), or
+//! `server`, as many as servers allow on a connection, a hundred here (as in experiments). TAKEN is
+//! how many URLs are. A job every 64 turns, say, is what a slow disk would do: each then reads for
+//! all that have come to wait since. Files go below the folder for temporary ones: up to 8 GB for a
+//! hundred million URLs.
 //!
-//! `frontier study FOLDER [URLS...]` runs each policy with so many URLs of a million servers and
-//! 736 MiB, a million to a hundred million if none are named, and writes a report; it fails where
-//! one costs twice as much, or a GiB is not enough ([`study`]; `make frontier-study`).
+//! `frontier study FOLDER BURST [URLS...]` runs each policy with so many URLs of a million servers
+//! and 736 MiB, a million to a hundred million if none are named, and writes a report; it fails
+//! where one costs twice as much, or a GiB is not enough ([`study`]; `make frontier-study`).
 //!
 //! `frontier memory MIB...` says what one step through so much memory takes, each to a line drawn
 //! at random, whose number the one before holds: what there is to be flat against.
@@ -29,7 +32,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use sted::disk::Disk;
 use sted::frontier::policy::{self, Policy};
-use sted::frontier::{Added, EXPECTED, Errand, Frontier, Item, Settings, Visit};
+use sted::frontier::{Added, Burst, EXPECTED, Errand, Frontier, Item, ServerId, Settings, Visit};
 use sted::os::disk::OsDisk;
 use sted::os::signal::{self, Cpu};
 use sted::quality::Quality;
@@ -48,6 +51,8 @@ const CHECKPOINT: u64 = 10_000_000;
 /// What the loop's lag is to be below.
 const LONG: Duration = Duration::from_millis(5);
 const BYTES_PER_PAGE: usize = 4_096;
+/// Requests that servers allow on a connection.
+const ALLOWANCE: u32 = 100;
 /// URLs of a study, if none are named.
 const SIZES: [u64; 5] = [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000];
 
@@ -61,13 +66,14 @@ fn main() {
         && memory == "memory"
     {
         sizes.iter().map(number).for_each(walk_memory);
-    } else if let [study, folder, sizes @ ..] = &arguments[..]
+    } else if let [study, folder, burst, sizes @ ..] = &arguments[..]
         && study == "study"
     {
         let mut sizes: Vec<u64> = sizes.iter().map(number).collect();
         sizes.sort_unstable();
         let sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes };
-        let asked = Asked { servers: 1_000_000, memory_mib: 736, sizes };
+        let burst = burst_of(burst);
+        let asked = Asked { servers: 1_000_000, memory_mib: 736, burst, sizes };
         let faults = study::run(Path::new(folder), &asked);
         faults.iter().for_each(|fault| eprintln!("frontier: {fault}"));
         std::process::exit(i32::from(!faults.is_empty()));
@@ -76,31 +82,43 @@ fn main() {
         let policy =
             Policy::ALL.into_iter().find(named).expect("bfs, performance, quality, capability");
         let urls = number(urls);
-        let visits = rest.first().map_or(urls, number);
-        let turns_a_job = rest.get(1).map_or(1, number);
+        let burst = rest.first().map_or(Burst::Requests(1), |text| burst_of(text));
+        let taken = rest.get(1).map_or(urls, number);
+        let turns_a_job = rest.get(2).map_or(1, number);
         let memory_bytes = usize::try_from(number(memory_mib) << 20).expect("it fits");
-        let bench = Bench::new(policy, memory_bytes, turns_a_job);
-        println!("{}", run(bench, number(servers), urls, visits));
+        let bench = Bench::new(policy, memory_bytes, burst, turns_a_job);
+        println!("{}", run(bench, number(servers), urls, taken));
     } else {
-        for policy in Policy::ALL {
-            println!("{}", run(Bench::new(policy, 200_000, 2), 300, 20_000, 20_000));
+        for (policy, burst) in Policy::ALL
+            .into_iter()
+            .flat_map(|policy| [Burst::Requests(1), Burst::Server].map(|burst| (policy, burst)))
+        {
+            println!("{}", run(Bench::new(policy, 200_000, burst, 2), 300, 20_000, 20_000));
         }
         study::test_faults();
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let sizes = vec![1_000, 40_000];
-        let asked = Asked { servers: 1_000, memory_mib: 1, sizes };
+        let asked = Asked { servers: 1_000, memory_mib: 1, burst: Burst::Server, sizes };
         study::run(folder.path(), &asked); // how long it takes here says nothing
     }
 }
 
-fn run(bench: Bench, servers: u64, urls: u64, visits: u64) -> String {
+/// As the configuration spells it.
+fn burst_of(text: &str) -> Burst {
+    match text {
+        "server" => Burst::Server,
+        number => Burst::Requests(number.parse().expect("a number of requests, or server")),
+    }
+}
+
+fn run(bench: Bench, servers: u64, urls: u64, taken: u64) -> String {
     let root = std::env::temp_dir().join(format!("sted-frontier-{}", std::process::id()));
-    let report = within(&root, bench, servers, urls, visits);
+    let report = within(&root, bench, servers, urls, taken);
     std::fs::remove_dir_all(&root).expect("it was made here");
     report
 }
 
-fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, visits: u64) -> String {
+fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, taken: u64) -> String {
     let mut disk = OsDisk::open(root).expect("a folder for temporary files");
     let known = resident();
     bench.meet(servers);
@@ -109,12 +127,12 @@ fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, visits: u64) -
     let full = bench.look();
     let (disk_bytes, memory) = (bench.frontier.disk_bytes().0, bench.frontier.memory_bytes());
     let checkpoint = bench.checkpoint(&mut disk);
-    let popping = pop(&mut bench, &mut disk, visits);
+    let popping = pop(&mut bench, &mut disk, taken);
     let left = bench.frontier.urls() as u64;
-    assert_eq!(left, urls.saturating_sub(visits.next_multiple_of(TURN)), "none is lost");
+    assert_eq!(left, urls.saturating_sub(taken.next_multiple_of(TURN)), "none is lost");
     let ns = |us: u64, count: u64| us as f64 * 1e3 / count as f64;
     format!(
-        "{{\"policy\":\"{}\",\"servers\":{servers},\"urls\":{urls},\"visits\":{visits},\
+        "{{\"policy\":\"{}\",\"servers\":{servers},\"urls\":{urls},\"taken\":{taken},\"visits\":{},\
          \"push_ns\":{:.0},\"pop_ns\":{:.0},\"push_system_ns\":{:.0},\"pop_system_ns\":{:.0},\
          \"jobs_ns\":{:.0},\"jobs\":{},\
          \"disk_bytes_per_url\":{:.1},\"rss_mib\":{},\"rss_most_mib\":{},\
@@ -122,11 +140,12 @@ fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, visits: u64) -
          \"turns_a_job\":{},\"checkpoint_ms\":{},\"turns\":{},\"turns_over_5_ms\":{},\
          \"longest_turn_us\":{},\"checksum\":{}}}",
         bench.policy.name(),
+        bench.visits,
         ns(pushing.sum_us(), urls),
-        ns(popping.sum_us(), visits),
+        ns(popping.sum_us(), taken),
         ns(pushing.system_us, urls),
-        ns(popping.system_us, visits),
-        bench.working.as_nanos() as f64 / (urls + visits) as f64,
+        ns(popping.system_us, taken),
+        bench.working.as_nanos() as f64 / (urls + taken) as f64,
         bench.jobs,
         disk_bytes as f64 / urls as f64,
         (full - known) >> 20,
@@ -162,9 +181,9 @@ fn push(bench: &mut Bench, disk: &mut OsDisk, servers: u64, urls: u64) -> Cpu {
 
 /// Servers are visited.
 #[inline(never)]
-fn pop(bench: &mut Bench, disk: &mut OsDisk, visits: u64) -> Cpu {
+fn pop(bench: &mut Bench, disk: &mut OsDisk, taken: u64) -> Cpu {
     let mut began = signal::thread_cpu();
-    for turn in 0..visits.div_ceil(TURN) {
+    for turn in 0..taken.div_ceil(TURN) {
         bench.visit(TURN, disk);
         bench.turn(disk);
         if ((turn + 1) * TURN).is_multiple_of(CHECKPOINT) {
@@ -176,6 +195,8 @@ fn pop(bench: &mut Bench, disk: &mut OsDisk, visits: u64) -> Cpu {
 
 struct Bench {
     policy: Policy,
+    /// URLs that a visit takes, if the server has as many.
+    visit_max: u64,
     /// Turns from one job to the next.
     turns_a_job: u64,
     frontier: Frontier,
@@ -193,14 +214,16 @@ struct Bench {
     /// Turns that took longer than [`LONG`].
     long_turns: u64,
     checkpoints: u32,
+    visits: u64,
     rss_most: usize,
     checksum: u64,
 }
 
 impl Bench {
-    fn new(policy: Policy, memory_bytes: usize, turns_a_job: u64) -> Self {
+    fn new(policy: Policy, memory_bytes: usize, burst: Burst, turns_a_job: u64) -> Self {
         let frontier = Frontier::new(Settings {
             schedule: policy::Settings { policy, ..policy::Settings::default() },
+            burst,
             delay: Duration::ZERO,
             delay_factor_milli: 0,
             domain_visits_max: 0,
@@ -211,8 +234,13 @@ impl Bench {
             crawl: Some(1),
             ..Settings::default()
         });
+        let visit_max = match burst {
+            Burst::Requests(most) => most,
+            Burst::Server => ALLOWANCE,
+        };
         Self {
             policy,
+            visit_max: visit_max.into(),
             turns_a_job,
             frontier,
             random: Random(0x9e37_79b9_7f4a_7c15),
@@ -226,6 +254,7 @@ impl Bench {
             longest_turn: Duration::ZERO,
             long_turns: 0,
             checkpoints: 0,
+            visits: 0,
             rss_most: 0,
             checksum: 0,
         }
@@ -327,26 +356,42 @@ impl Bench {
         self.frontier.worked(done).expect("the disk is whole");
     }
 
-    fn visit(&mut self, mut visits: u64, disk: &mut OsDisk) {
-        while visits > 0 && self.frontier.urls() > 0 {
+    /// Servers are visited until so many URLs were taken.
+    fn visit(&mut self, mut urls: u64, disk: &mut OsDisk) {
+        while urls > 0 && self.frontier.urls() > 0 {
             self.now = self.now + Duration::from_micros(1);
             let Some(id) = self.frontier.next(self.now) else {
                 self.wait(disk);
                 continue;
             };
-            let item = self.frontier.take(id).expect("it has a URL");
-            let checksum = self.checksum.rotate_left(5) ^ u64::from(id.0);
-            self.checksum = checksum ^ item.quality.millionths();
-            let visit = Visit {
-                connect_time: Some(Duration::from_micros(20_000 + self.random.below(200_000))),
-                replies: 1,
-                response_time: Duration::from_micros(5_000 + self.random.below(500_000)),
-                allowance: 100,
-                ..Visit::new(1, self.now, self.now)
-            };
-            self.frontier.finish(id, &visit, self.now);
-            visits -= 1;
+            let most = self.visit_max.min(urls);
+            let mut requests = 0;
+            while requests < most
+                && let Some(item) = self.frontier.take(id)
+            {
+                let checksum = self.checksum.rotate_left(5) ^ u64::from(id.0);
+                self.checksum = checksum ^ item.quality.millionths();
+                requests += 1;
+            }
+            assert!(requests > 0, "it has a URL");
+            self.finish(id, requests);
+            urls -= requests;
         }
+    }
+
+    fn finish(&mut self, id: ServerId, requests: u64) {
+        let connect_us = 20_000 + self.random.below(200_000);
+        let response_us = (5_000 + self.random.below(500_000)) * requests;
+        let requests = u32::try_from(requests).expect("a visit is short");
+        let visit = Visit {
+            connect_time: Some(Duration::from_micros(connect_us)),
+            replies: requests,
+            response_time: Duration::from_micros(response_us),
+            allowance: ALLOWANCE,
+            ..Visit::new(requests, self.now, self.now)
+        };
+        self.frontier.finish(id, &visit, self.now);
+        self.visits += 1;
     }
 
     /// Nobody is ready: turns go by until chunks come back.

@@ -14,6 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
+use sted::frontier::Burst;
 use sted::frontier::policy::Policy;
 use sted::report::chart::{Chart, Mark, Series};
 use sted::report::html::{Block, Figure, Page};
@@ -35,6 +36,8 @@ const GROWTH_MAX: f64 = 2.0;
 pub(super) struct Asked {
     pub(super) servers: u64,
     pub(super) memory_mib: u64,
+    /// What a visit takes.
+    pub(super) burst: Burst,
     /// URLs, the fewest first.
     pub(super) sizes: Vec<u64>,
 }
@@ -132,9 +135,10 @@ pub(super) fn run(folder: &Path, asked: &Asked) -> Vec<String> {
     let page = Page {
         title: "What a waiting URL costs".to_owned(),
         lead: format!(
-            "{} servers, {} MiB set; against {} URLs.",
+            "{} servers, {} MiB set, burst {}; against {} URLs.",
             grouped(asked.servers as f64, 0),
             grouped(asked.memory_mib as f64, 0),
+            burst(asked),
             grouped(asked.sizes[0] as f64, 0),
         ),
         blocks: vec![
@@ -157,8 +161,8 @@ alone is without them, as a crawl runs them beside its loop. Of both, the system
 reading, writing and new pages of memory cost. Times by which it grows are against the fewest \
 URLs. Memory is what is resident beyond the start, servers included; counted is what the frontier \
 holds itself to. A turn is what the loop does between two jobs.\n\nURLs of 40 bytes, found 25 on \
-a page, come to servers drawn at random; then all are visited, one URL a visit, until none is \
-left. bench/frontier.rs has the rest.";
+a page, come to servers drawn at random; then all are visited until none is left; a burst \
+is what a visit takes at most, \"server\" a hundred here. bench/frontier.rs has the rest.";
 
 /// Each is told on stderr when it has run, and kept.
 fn all_runs(asked: &Asked, keep: impl Fn(&[Run])) -> Vec<Run> {
@@ -204,10 +208,18 @@ fn one(policy: Policy, urls: u64, asked: &Asked) -> Run {
     let numbers = [asked.servers, urls, asked.memory_mib].map(|number| number.to_string());
     let program = std::env::current_exe().expect("this program has a name");
     let mut run = Command::new(program);
-    run.arg(policy.name()).args(numbers).stderr(Stdio::inherit());
+    run.arg(policy.name()).args(numbers).arg(burst(asked)).stderr(Stdio::inherit());
     let output = run.output().expect("this program can be run");
     assert!(output.status.success(), "{} with {urls} URLs: {}", policy.name(), output.status);
     serde_json::from_slice(&output.stdout).expect("a line of JSON")
+}
+
+/// As the configuration spells it.
+fn burst(asked: &Asked) -> String {
+    match asked.burst {
+        Burst::Requests(most) => most.to_string(),
+        Burst::Server => "server".to_owned(),
+    }
 }
 
 fn of_policy<'a>(policy: Policy, runs: &'a [Run], asked: &Asked) -> Vec<Size<'a>> {
