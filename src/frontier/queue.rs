@@ -312,7 +312,7 @@ impl UrlQueue {
             } else if is_hot && head == 0 {
                 self.hot_or_new().push(item);
             } else {
-                cold.put_head(&[item.written()], blocks);
+                cold.put_head(item.written(), blocks);
             }
         } else if is_outside || is_last && (is_hot || head >= counted) {
             cold.put_tail(item.written(), band, blocks);
@@ -359,7 +359,7 @@ impl UrlQueue {
     pub(super) fn restore(&mut self, item: Item, blocks: Option<&mut Blocks>) {
         match (&mut self.cold, blocks) {
             (Some(cold), Some(blocks)) if !self.by_quality && !cold.head.is_empty() => {
-                cold.put_head(&[item.written()], blocks);
+                cold.put_head(item.written(), blocks);
             }
             _ => self.hot_or_new().push(item),
         }

@@ -41,8 +41,8 @@ pub(in super::super) struct Cold {
     worst: Quality,
     /// URLs in chunks.
     disk_urls: u32,
-    /// Where in the tail its last run begins, and how many URLs that has; 0: the next URL begins
-    /// one.
+    /// Where the last run begins, of the tail or of the head if there is none, and how many URLs
+    /// it has; 0: the next URL begins one.
     run: Cursor,
     run_urls: u8,
     /// The second block of the head, most likely: it is asked for together with the first.
@@ -91,7 +91,7 @@ impl Cold {
         (self.tail.urls(), self.disk_urls as usize)
     }
 
-    /// The number of the block in which the last run of the tail begins; 0 if there is none.
+    /// The number of the block in which the last run begins; 0 if there is none.
     pub(in super::super) fn run_block(&self) -> u32 {
         if self.run_urls == 0 { 0 } else { self.run.block() }
     }
@@ -121,8 +121,29 @@ impl Cold {
 
     /// Appends a URL of that band to the tail.
     pub(in super::super) fn put_tail(&mut self, url: Written<'_>, band: Band, blocks: &mut Blocks) {
-        self.tail_band = if self.tail.is_empty() { band } else { self.tail_band.max(band) };
-        blocks.fetch(&self.tail);
+        if self.tail.is_empty() {
+            (self.tail_band, self.run_urls) = (band, 0);
+        }
+        self.tail_band = self.tail_band.max(band);
+        let mut tail = std::mem::take(&mut self.tail);
+        self.append(&mut tail, url, blocks);
+        self.tail = tail;
+    }
+
+    /// By arrival: appends a URL to the head.
+    pub(super) fn put_head(&mut self, url: Written<'_>, blocks: &mut Blocks) {
+        self.front_band = 0;
+        if !self.tail.is_empty() {
+            // The last run is not the head's: as a damaged checkpoint may have it.
+            return put_run(blocks, &mut self.head, std::iter::once(url));
+        }
+        let mut head = std::mem::take(&mut self.head);
+        self.append(&mut head, url, blocks);
+        self.head = head;
+    }
+
+    fn append(&mut self, chain: &mut Chain, url: Written<'_>, blocks: &mut Blocks) {
+        blocks.fetch(chain);
         let (mut text, mut read) = (blocks.text(), blocks.text());
         let begins_run = match self.run_urls {
             0 => Run::default().put(url, &mut text),
@@ -130,7 +151,7 @@ impl Cold {
                 Run::behind(Some(first), urls.into()).put(url, &mut text)
             }),
         };
-        let at = blocks.push_all(&mut self.tail, &text, 1);
+        let at = blocks.push_all(chain, &text, 1);
         if begins_run {
             (self.run, self.run_urls) = (at, 0);
         }
@@ -145,15 +166,10 @@ impl Cold {
         std::mem::take(&mut self.tail)
     }
 
-    /// By arrival: appends URLs to the head.
-    pub(super) fn put_head(&mut self, urls: &[Written<'_>], blocks: &mut Blocks) {
-        self.front_band = 0;
-        put_run(blocks, &mut self.head, urls.iter().copied());
-    }
-
     /// By arrival: appends URLs to the head as they are in a chunk.
     pub(in super::super) fn put_head_raw(&mut self, urls: &Raw<'_>, blocks: &mut Blocks) {
         self.front_band = 0;
+        self.head_has_changed();
         let mut text = blocks.text();
         if let Some(first) = urls.first {
             text.extend_from_slice(first);
@@ -178,7 +194,7 @@ impl Cold {
     /// By arrival: the tail comes next.
     pub(super) fn turn_over(&mut self, blocks: &Blocks) {
         if self.head.is_empty() && self.places.is_empty() {
-            self.head = self.leave_tail();
+            self.head = std::mem::take(&mut self.tail); // with its last run
             self.second = blocks.second(&self.head);
         }
     }
@@ -233,6 +249,7 @@ impl Cold {
     /// Takes the first URLs of the head, so many at most.
     pub(super) fn take_head(&mut self, most: usize, blocks: &mut Blocks) -> Vec<Item> {
         self.summed = 0;
+        self.head_has_changed();
         let items = take(blocks, &mut self.head, most);
         self.second = blocks.second(&self.head);
         items
@@ -245,8 +262,16 @@ impl Cold {
         items
     }
 
+    /// What was told of its last run may not be right any more.
+    fn head_has_changed(&mut self) {
+        if self.tail.is_empty() {
+            self.run_urls = 0;
+        }
+    }
+
     /// Takes the first URL of the head.
     pub(super) fn take_first(&mut self, by_quality: bool, blocks: &mut Blocks) -> Option<Item> {
+        self.head_has_changed();
         let (item, next) = take_one(blocks, &mut self.head, by_quality)?;
         self.second = blocks.second(&self.head);
         if by_quality {
