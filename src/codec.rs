@@ -103,7 +103,9 @@ impl<'a> Take<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
+    /// So many bytes.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(Short)?;
         self.0 = rest;
         Ok(*taken)
@@ -174,16 +176,17 @@ impl<'a> Take<'a> {
         Err(Short)
     }
 
-    /// So many numbers of variable length that take a byte each; `None`: they don't, and nothing
-    /// was taken.
+    /// A number of so many bytes, low ones first; more than eight are none.
     #[inline]
-    pub fn small<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>()?;
-        let are_small = taken.iter().fold(0, |bits, byte| bits | byte) < 0x80;
-        are_small.then(|| {
-            self.0 = rest;
-            *taken
-        })
+    pub fn word(&mut self, bytes: usize) -> Result<u64, Short> {
+        let unused = size_of::<u64>().checked_sub(bytes).ok_or(Short)?;
+        let (taken, rest) = self.0.split_at_checked(bytes).ok_or(Short)?;
+        let word = match self.0.first_chunk() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => taken.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        self.0 = rest;
+        Ok(word & u64::MAX.checked_shr(unused as u32 * u8::BITS).unwrap_or(0))
     }
 
     /// A number of variable length that fits the type wanted.
@@ -273,18 +276,18 @@ mod tests {
         assert_eq!(Take::new(&[1, 0xff]).str(), Err(Short), "no UTF-8");
     }
 
-    /// Law: small numbers are what they are one by one.
+    /// Law: a number of some bytes is what its bytes say, whatever follows it.
     #[test]
-    fn small_numbers_are_taken_together() {
-        let mut out = Vec::new();
-        [5, 0, 127, 128, 1, 2].into_iter().for_each(|value| out.put_varint(value));
-        let mut take = Take::new(&out);
-        assert_eq!(take.small(), Some([5, 0]));
-        assert_eq!(take.small::<2>(), None, "the second takes two bytes");
-        assert_eq!((take.varint(), take.varint()), (Ok(127), Ok(128)), "nothing was taken");
-        assert_eq!(take.small::<3>(), None, "there are two");
-        assert_eq!(take.small(), Some([1, 2]));
-        assert!(take.is_empty());
+    fn words_are_taken_by_their_length() {
+        let bytes = [0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa];
+        for (from, len) in (0..=bytes.len()).flat_map(|from| (0..=9).map(move |len| (from, len))) {
+            let mut take = Take::new(&bytes[from..]);
+            let there = bytes[from..].get(..len).filter(|_| len <= 8);
+            let value =
+                |of: &[u8]| of.iter().rev().fold(0, |sum, byte| sum * 256 + u64::from(*byte));
+            assert_eq!(take.word(len), there.map(value).ok_or(Short), "{len} from {from}");
+            assert_eq!(take.rest().len(), bytes.len() - from - there.map_or(0, <[u8]>::len));
+        }
     }
 
     /// Law: by words a number is what it is byte by byte, whatever follows it, and whether it is

@@ -23,8 +23,8 @@ use std::fmt;
 pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 /// What a frame takes beside its payload.
 pub const OVERHEAD_BYTES: usize = 9;
-/// Version of all formats below `state/`: an older program refuses a newer one's files.
-pub const FORMAT: u16 = 3;
+/// Version of all formats below `state/`: a program refuses the files of any other.
+pub const FORMAT: u16 = 4;
 /// Kind of the frame that opens a file.
 const OPENING: u8 = 0;
 const MAGIC: &[u8] = b"sted";
@@ -142,8 +142,8 @@ pub enum Flaw {
     Senseless,
     /// It isn't the file that was looked for, or is another crawl's.
     Foreign(Role),
-    /// A newer program wrote it, in this format.
-    Newer(u16),
+    /// A newer or an older program wrote it, in this format.
+    Version(u16),
 }
 
 impl fmt::Display for Flaw {
@@ -153,8 +153,9 @@ impl fmt::Display for Flaw {
             Self::Changed => f.write_str("has changed since it was written (wrong checksum)"),
             Self::Senseless => f.write_str("says what can't be"),
             Self::Foreign(role) => write!(f, "is not {} of this crawl", role.name()),
-            Self::Newer(format) => {
-                write!(f, "was written by a newer sted (format {format}; this one knows {FORMAT})")
+            Self::Version(format) => {
+                let age = if *format > FORMAT { "a newer" } else { "an older" };
+                write!(f, "was written by {age} sted (format {format}; this one knows {FORMAT})")
             }
         }
     }
@@ -344,8 +345,8 @@ pub fn crawl_of(frame: Frame<'_>, role: Role) -> Result<u64, Flaw> {
     let mut read =
         || -> Result<(u8, u16, u64), Short> { Ok((take.u8()?, take.u16()?, take.u64()?)) };
     match read() {
-        Ok((_, format, _)) if format > FORMAT => Err(Flaw::Newer(format)),
-        Ok((found, FORMAT, of)) if found == role as u8 => Ok(of),
+        Ok((_, format, _)) if format != FORMAT => Err(Flaw::Version(format)),
+        Ok((found, _, of)) if found == role as u8 => Ok(of),
         Ok(_) => Err(Flaw::Foreign(role)),
         Err(Short) => Err(Flaw::Cut),
     }
@@ -431,15 +432,17 @@ mod tests {
             Flaw::Foreign(Role::Keys),
             "another crawl"
         );
-        let mut newer = Vec::new();
-        push_with(OPENING, &mut newer, |out| {
-            out.extend_from_slice(b"sted\x02");
-            out.put_u16(FORMAT + 1);
-            out.put_u64(CRAWL);
-        });
-        let told = flaw(read_all(&newer, None).unwrap_err());
-        assert_eq!(told.flaw, Flaw::Newer(FORMAT + 1));
-        assert!(told.to_string().contains("newer sted"), "{told}");
+        for (format, age) in [(FORMAT + 1, "a newer sted"), (FORMAT - 1, "an older sted")] {
+            let mut other = Vec::new();
+            push_with(OPENING, &mut other, |out| {
+                out.extend_from_slice(b"sted\x02");
+                out.put_u16(format);
+                out.put_u64(CRAWL);
+            });
+            let told = flaw(read_all(&other, None).unwrap_err());
+            assert_eq!(told.flaw, Flaw::Version(format));
+            assert!(told.to_string().contains(age), "{told}");
+        }
         assert_eq!(flaw(read_all(b"", None).unwrap_err()).flaw, Flaw::Cut, "an empty file");
     }
 

@@ -115,7 +115,12 @@ fn damaged(directory: &Path, error: &frame::Error) -> Failure {
         frame::Error::Disk(error) => cannot(directory, error),
         frame::Error::Damaged(damage) => {
             let mend = match damage.flaw {
-                frame::Flaw::Newer(_) => "go on with it by that version".to_owned(),
+                frame::Flaw::Version(format) if format > frame::FORMAT => {
+                    "go on with it by that version".to_owned()
+                }
+                frame::Flaw::Version(_) => "go on with it by that version, or let `sted crawl \
+                                            --rebuild` make the state anew from the archive"
+                    .to_owned(),
                 _ => "put the file back from a copy, or let `sted crawl --rebuild` make the state \
                       anew from the archive"
                     .to_owned(),

@@ -6,23 +6,27 @@
 //! are worth). So one is appended by who has seen the first, and runs can be moved as they are.
 //!
 //! ```text
-//! URL    bits u8 | target | arrival, zigzag
-//!        ROBOTS: server, redirects | VIA_NEW: via | TRIED: hops, tries
-//!        unless QUALITY_SAME: millionths | unless HOW_SAME: depth, letter
-//! text   FIRST: whole
-//!        else: bytes that front and back share with that of the first | what is between them
+//! URL    bits u8 | sizes u8 | target: lengths | VIA_NEW: via: lengths
+//!        arrival, less than that of the first or more, zigzag | millionths, none if QUALITY_SAME
+//!        unless HOW_SAME: depth, letter | TRIED: hops, tries | ROBOTS: server, redirects
+//!        target: what is new | VIA_NEW: via: what is new
+//! sizes  bytes of the arrival, 4 bits | of the quality 3 | WIDE
+//! lengths of a text: bytes that its front and its back share with that of the first, bytes that
+//!        are new; of a first one nothing is shared. A byte each, if WIDE of variable length
 //! ```
 //! A first one that is GONE was taken and stays for those behind it, of which there is at least
 //! one.
 //!
 //! Laws: what was put is taken again ([`super::unpacked`]), field by field. Bytes that make no
 //! sense are [`Short`], never a panic. Cost: a comparison of texts, eight bytes at a time; most
-//! often twelve bytes beside what is new of target and via.
+//! often fifteen bytes beside what is new of target and via. What there is to read is told by the
+//! first two bytes, and numbers are read whole, so that most records are read without a loop
+//! (DECISIONS.md 71).
 
 use super::ServerId;
 use super::items::{Glance, Written};
 use super::queue::Errand;
-use crate::codec::{Put, Short, Take};
+use crate::codec::{Short, Take};
 use crate::quality::Quality;
 
 /// A run of URLs that is being written: its first, and how many they are.
@@ -83,6 +87,26 @@ const HOW_SAME: u8 = 32;
 pub(super) const FIRST: u8 = 64;
 pub(super) const GONE: u8 = 128;
 
+/// Of the sizes: bytes of the arrival, where those of the quality are, lengths of more than a byte.
+const ARRIVAL_SIZE: u8 = 15;
+const QUALITY_SHIFT: u32 = 4;
+const QUALITY_SIZE: u8 = 7;
+const WIDE: u8 = 128;
+
+/// What comes before the texts of a plain record, and may be read of them with it: bits and sizes,
+/// six lengths, and three words, of which the last has depth and letter.
+const PLAIN_BYTES: usize = 32;
+/// Of a word, so many of its bytes.
+const MASKS: [u64; 9] = {
+    let mut masks = [0; 9];
+    let mut bytes = 1;
+    while bytes < masks.len() {
+        masks[bytes] = u64::MAX >> (64 - 8 * bytes);
+        bytes += 1;
+    }
+    masks
+};
+
 /// A run is no longer: what is far behind the first has less in common with it.
 pub(super) const RUN_URLS: usize = 16;
 
@@ -113,7 +137,7 @@ impl<'a> Run<'a> {
             let texts = Shared::of(first, &url);
             if texts.are_worth_it(&url) {
                 self.urls += 1;
-                put_against(first, texts, &url, out);
+                put(0, first, texts, &url, out);
                 return false;
             }
         }
@@ -141,6 +165,14 @@ impl Shared {
         Self { target: shared(first.target, url.target), via }
     }
 
+    fn bits(&self) -> u8 {
+        match self.via {
+            Via::None => 0,
+            Via::Same => VIA_SAME,
+            Via::New(..) => VIA_NEW,
+        }
+    }
+
     /// Half of the texts, or more. If not, the URL had better be the first of the next run.
     fn are_worth_it(&self, url: &Written<'_>) -> bool {
         let via = url.via.map_or(0, <[u8]>::len);
@@ -154,35 +186,50 @@ impl Shared {
 
 /// Appends a URL as the first of a run.
 fn put_first(url: &Written<'_>, out: &mut Vec<u8>) {
-    let via = if url.via.is_some() { VIA_NEW } else { 0 };
-    let bits = FIRST | via | bits(&NOTHING, url);
-    out.put_u8(bits);
-    out.put_bytes(url.target);
-    put_errand(&NOTHING, url, out);
-    if let Some(via) = url.via {
-        out.put_bytes(via);
-    }
-    put_rest(bits, url, out);
+    let via = if url.via.is_some() { Via::New((0, 0)) } else { Via::None };
+    put(FIRST, &NOTHING, Shared { target: (0, 0), via }, url, out);
 }
 
-/// Appends a URL behind the first of its run.
-fn put_against(first: &Written<'_>, texts: Shared, url: &Written<'_>, out: &mut Vec<u8>) {
-    let via = match texts.via {
-        Via::None => 0,
-        Via::Same => VIA_SAME,
-        Via::New(..) => VIA_NEW,
+/// Appends a URL that is told against `first`: what its texts share with that one's is known.
+fn put(bits: u8, first: &Written<'_>, texts: Shared, url: &Written<'_>, out: &mut Vec<u8>) {
+    let arrival = zigzag(url.arrival.wrapping_sub(first.arrival));
+    let is_same = url.quality == first.quality;
+    let quality = if is_same { 0 } else { url.quality.millionths() };
+    let bits = bits | texts.bits() | bits_of(first, url);
+    let target = Text::new(url.target, texts.target);
+    let via = match (texts.via, url.via) {
+        (Via::New(shared), Some(via)) => Some(Text::new(via, shared)),
+        _ => None,
     };
-    let bits = via | bits(first, url);
-    out.put_u8(bits);
-    put_middle(url.target, texts.target, out);
-    put_errand(first, url, out);
-    if let (Via::New(shared), Some(via)) = (texts.via, url.via) {
-        put_middle(via, shared, out);
+    let is_wide = target.is_wide() || via.is_some_and(|via| via.is_wide());
+    let mut head = Head::new();
+    let sizes = size_of_word(arrival) | size_of_word(quality) << QUALITY_SHIFT;
+    head.put_all([bits, sizes | if is_wide { WIDE } else { 0 }]);
+    target.put_lengths(is_wide, &mut head);
+    if let Some(via) = &via {
+        via.put_lengths(is_wide, &mut head);
     }
-    put_rest(bits, url, out);
+    head.put_word(arrival);
+    head.put_word(quality);
+    if bits & HOW_SAME == 0 {
+        head.put_varint(u64::from(url.depth));
+        head.put_all([url.found_as]);
+    }
+    if bits & TRIED != 0 {
+        head.put_all([url.hops, url.tries]);
+    }
+    if let Errand::Robots(of, redirects) = url.errand {
+        head.put_varint(u64::from(of.0));
+        head.put_all([redirects]);
+    }
+    out.extend_from_slice(head.bytes());
+    out.extend_from_slice(target.middle);
+    if let Some(via) = via {
+        out.extend_from_slice(via.middle);
+    }
 }
 
-fn bits(first: &Written<'_>, url: &Written<'_>) -> u8 {
+fn bits_of(first: &Written<'_>, url: &Written<'_>) -> u8 {
     let when = |is: bool, bit: u8| if is { bit } else { 0 };
     when(url.is_prior(), ROBOTS)
         | when(url.hops > 0 || url.tries > 0, TRIED)
@@ -190,37 +237,48 @@ fn bits(first: &Written<'_>, url: &Written<'_>) -> u8 {
         | when((url.depth, url.found_as) == (first.depth, first.found_as), HOW_SAME)
 }
 
-fn put_errand(first: &Written<'_>, url: &Written<'_>, out: &mut Vec<u8>) {
-    out.put_varint(zigzag(url.arrival.wrapping_sub(first.arrival)));
-    if let Errand::Robots(of, redirects) = url.errand {
-        out.put_varint(u64::from(of.0));
-        out.put_u8(redirects);
+/// What of a record comes before its texts.
+struct Head {
+    bytes: [u8; HEAD_BYTES_MAX],
+    len: usize,
+}
+
+/// Bits and sizes, six lengths, two numbers, depth and letter, hops and tries, server and
+/// redirects.
+const HEAD_BYTES_MAX: usize = 2 + 6 * 10 + 2 * 8 + 4 + 2 + 6;
+
+impl Head {
+    fn new() -> Self {
+        Self { bytes: [0; HEAD_BYTES_MAX], len: 0 }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    fn put_all<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.bytes[self.len..self.len + N].copy_from_slice(&bytes);
+        self.len += N;
+    }
+
+    /// As many bytes as [`size_of_word`] says, low ones first.
+    fn put_word(&mut self, value: u64) {
+        self.put_all(value.to_le_bytes());
+        self.len -= size_of::<u64>() - usize::from(size_of_word(value));
+    }
+
+    fn put_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.put_all([value as u8 | 0x80]);
+            value >>= 7;
+        }
+        self.put_all([value as u8]);
     }
 }
 
-fn put_rest(bits: u8, url: &Written<'_>, out: &mut Vec<u8>) {
-    if bits & TRIED != 0 {
-        out.extend_from_slice(&[url.hops, url.tries]);
-    }
-    if bits & QUALITY_SAME == 0 {
-        out.put_varint(url.quality.millionths());
-    }
-    if bits & HOW_SAME == 0 {
-        out.put_varint(u64::from(url.depth));
-        out.put_u8(url.found_as);
-    }
-}
-
-/// What is new of a text.
-fn put_middle(text: &[u8], (front, back): (usize, usize), out: &mut Vec<u8>) {
-    let middle = &text[front..text.len() - back];
-    if (front | back | middle.len()) < 0x80 {
-        out.extend_from_slice(&[front as u8, back as u8, middle.len() as u8]);
-        return out.extend_from_slice(middle);
-    }
-    out.put_varint(front as u64);
-    out.put_varint(back as u64);
-    out.put_bytes(middle);
+/// Bytes of a number, but for those that are nothing.
+fn size_of_word(value: u64) -> u8 {
+    (u64::BITS - value.leading_zeros()).div_ceil(u8::BITS) as u8
 }
 
 /// How many bytes two texts share at their fronts, and then at their backs.
@@ -268,30 +326,107 @@ impl<'a> Record<'a> {
     /// Takes the next one.
     #[inline]
     pub(super) fn take(take: &mut Take<'a>) -> Result<Self, Short> {
-        let bits = take.u8()?;
+        match Self::plain(take.rest()) {
+            Some((record, bytes)) => take.raw(bytes).map(|_| record),
+            None => Self::any(take),
+        }
+    }
+
+    /// The next one and its bytes, if it is of the kind that most are, and more follows than its
+    /// numbers: without a loop, and with hardly a branch. `None`: it takes a closer look.
+    #[inline]
+    fn plain(bytes: &'a [u8]) -> Option<(Self, usize)> {
+        let head = bytes.first_chunk::<PLAIN_BYTES>()?;
+        let [bits, sizes, ..] = *head;
+        let has = |bit: u8| bits & bit != 0;
+        let (is_first, arrival_bytes) = (has(FIRST), usize::from(sizes & ARRIVAL_SIZE));
+        let is_odd = bits & (TRIED | ROBOTS) != 0 || sizes & WIDE != 0 || arrival_bytes > 8;
+        if is_odd || has(VIA_SAME) && (is_first || has(VIA_NEW)) || has(GONE) && !is_first {
+            return None;
+        }
+        let target = Lengths::small([head[2], head[3], head[4]]);
+        let (of_via, mut at) = match has(VIA_NEW) {
+            true => (Lengths::small([head[5], head[6], head[7]]), 8),
+            false => (Lengths::default(), 5),
+        };
+        if is_first && (target.shared() | of_via.shared()) != 0 {
+            return None;
+        }
+        let arrival = word_at(head, at, arrival_bytes);
+        at += arrival_bytes;
+        let quality_bytes = usize::from(sizes >> QUALITY_SHIFT & QUALITY_SIZE);
+        let millionths = word_at(head, at, quality_bytes);
+        at += quality_bytes;
+        let how = match has(HOW_SAME) {
+            true => None,
+            false if head[at] >= 0x80 => return None,
+            false => Some((u16::from(head[at]), head[at + 1])),
+        };
+        at += if how.is_some() { 2 } else { 0 };
+        let (until, end) = (at + target.new, at + target.new + of_via.new);
+        let (target_new, via_new) = (bytes.get(at..until)?, bytes.get(until..end)?);
+        let record = Self {
+            is_first,
+            is_gone: has(GONE),
+            target: Text { front: target.front, back: target.back, middle: target_new },
+            via: match has(VIA_NEW) {
+                true => Via::New(Text { front: of_via.front, back: of_via.back, middle: via_new }),
+                false if has(VIA_SAME) => Via::Same,
+                false => Via::None,
+            },
+            arrival: unzigzag(arrival),
+            quality: match millionths {
+                0 if has(QUALITY_SAME) => None,
+                _ => Some(quality(millionths).ok()?),
+            },
+            how,
+            hops: 0,
+            tries: 0,
+            errand: Errand::Page,
+        };
+        Some((record, end))
+    }
+
+    /// The next one, whatever it is.
+    #[cold]
+    fn any(take: &mut Take<'a>) -> Result<Self, Short> {
+        let [bits, sizes] = take.array()?;
         let (is_first, has) = (bits & FIRST != 0, |bit: u8| bits & bit != 0);
         let is_odd = has(VIA_NEW) && has(VIA_SAME);
         if is_odd || is_first && has(VIA_SAME) || !is_first && has(GONE) {
             return Err(Short);
         }
+        let target = Lengths::take(sizes & WIDE != 0, take)?;
+        let of_via = match has(VIA_NEW) {
+            true => Lengths::take(sizes & WIDE != 0, take)?,
+            false => Lengths::default(),
+        };
+        if is_first && (target.shared() | of_via.shared()) != 0 {
+            return Err(Short);
+        }
+        let arrival = take.word((sizes & ARRIVAL_SIZE).into())?;
+        let quality_size = sizes >> QUALITY_SHIFT & QUALITY_SIZE;
         Ok(Self {
             is_first,
             is_gone: has(GONE),
-            target: Text::take(is_first, take)?,
-            arrival: unzigzag(take.varint()?),
+            arrival: unzigzag(arrival),
+            quality: match take.word(quality_size.into())? {
+                0 if has(QUALITY_SAME) => None,
+                millionths => Some(quality(millionths)?),
+            },
+            how: if has(HOW_SAME) { None } else { Some((take.number()?, take.u8()?)) },
+            hops: if has(TRIED) { take.u8()? } else { 0 },
+            tries: if has(TRIED) { take.u8()? } else { 0 },
             errand: match has(ROBOTS) {
                 true => Errand::Robots(ServerId(take.number()?), take.u8()?),
                 false => Errand::Page,
             },
+            target: target.of(take)?,
             via: match has(VIA_NEW) {
-                true => Via::New(Text::take(is_first, take)?),
+                true => Via::New(of_via.of(take)?),
                 false if has(VIA_SAME) => Via::Same,
                 false => Via::None,
             },
-            hops: if has(TRIED) { take.u8()? } else { 0 },
-            tries: if has(TRIED) { take.u8()? } else { 0 },
-            quality: if has(QUALITY_SAME) { None } else { Some(quality(take.varint()?)?) },
-            how: if has(HOW_SAME) { None } else { Some((take.number()?, take.u8()?)) },
         })
     }
 
@@ -321,15 +456,56 @@ impl<'a> Record<'a> {
     }
 }
 
-impl<'a> Text<'a> {
+/// Lengths of a text: what its front and its back share, and what is new.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lengths {
+    front: usize,
+    back: usize,
+    new: usize,
+}
+
+impl Lengths {
     #[inline]
-    fn take(is_whole: bool, take: &mut Take<'a>) -> Result<Self, Short> {
-        if !is_whole && let Some([front, back, middle]) = take.small() {
-            let middle = take.raw(middle.into())?;
-            return Ok(Self { front: front.into(), back: back.into(), middle });
+    fn take(is_wide: bool, take: &mut Take<'_>) -> Result<Self, Short> {
+        if is_wide {
+            return Ok(Self { front: take.number()?, back: take.number()?, new: take.number()? });
         }
-        let (front, back) = if is_whole { (0, 0) } else { (take.number()?, take.number()?) };
-        Ok(Self { front, back, middle: take.bytes()? })
+        Ok(Self::small(take.array()?))
+    }
+
+    #[inline]
+    fn small(lengths: [u8; 3]) -> Self {
+        let [front, back, new] = lengths.map(usize::from);
+        Self { front, back, new }
+    }
+
+    fn shared(&self) -> usize {
+        self.front | self.back
+    }
+
+    /// The text that has these.
+    #[inline]
+    fn of<'a>(self, take: &mut Take<'a>) -> Result<Text<'a>, Short> {
+        Ok(Text { front: self.front, back: self.back, middle: take.raw(self.new)? })
+    }
+}
+
+impl<'a> Text<'a> {
+    fn new(text: &'a [u8], (front, back): (usize, usize)) -> Self {
+        Self { front, back, middle: &text[front..text.len() - back] }
+    }
+
+    /// Whether its lengths don't fit into a byte each.
+    fn is_wide(&self) -> bool {
+        self.front | self.back | self.middle.len() > usize::from(u8::MAX)
+    }
+
+    fn put_lengths(&self, is_wide: bool, head: &mut Head) {
+        let lengths = [self.front, self.back, self.middle.len()];
+        match is_wide {
+            true => lengths.into_iter().for_each(|length| head.put_varint(length as u64)),
+            false => head.put_all(lengths.map(|length| length as u8)),
+        }
     }
 
     /// What it is made of, if it is told against `other`.
@@ -365,6 +541,13 @@ impl Skim {
             }
         }
     }
+}
+
+/// A number of up to eight bytes.
+#[inline]
+fn word_at(head: &[u8; PLAIN_BYTES], at: usize, bytes: usize) -> u64 {
+    let word = head[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    word & MASKS[bytes]
 }
 
 fn quality(millionths: u64) -> Result<Quality, Short> {

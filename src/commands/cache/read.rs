@@ -136,7 +136,7 @@ pub(super) fn look(path: &Path) -> Result<(), Failure> {
 /// What is wrong with the beginning of a file.
 fn no_trace(broken: &Broken) -> String {
     match broken.flaw {
-        Flaw::Newer(_) => broken.to_string(),
+        Flaw::Version(_) => broken.to_string(),
         _ => "is no trace of a crawl".to_owned(),
     }
 }

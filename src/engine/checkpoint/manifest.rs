@@ -112,8 +112,8 @@ impl Manifest {
         let mut words = head.strip_prefix(MAGIC).ok_or(Flaw::Changed)?.split(' ');
         let (blank, format, sum) = (words.next(), words.next(), words.next());
         let format: u16 = format.and_then(|word| word.parse().ok()).ok_or(Flaw::Changed)?;
-        if format > FORMAT {
-            return Err(Flaw::Newer(format));
+        if format != FORMAT {
+            return Err(Flaw::Version(format));
         }
         let json = rest.strip_suffix('\n').ok_or(Flaw::Cut)?;
         let right = format!("{:08x}", libdeflater::crc32(json.as_bytes()));
@@ -122,7 +122,7 @@ impl Manifest {
         }
         let manifest: Self = serde_json::from_str(json).map_err(|_| Flaw::Senseless)?;
         let has_key = manifest.key().is_some();
-        if format == FORMAT && has_key { Ok(manifest) } else { Err(Flaw::Senseless) }
+        if has_key { Ok(manifest) } else { Err(Flaw::Senseless) }
     }
 }
 
@@ -174,9 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_told() {
-        let (own, newer) = (format!("checkpoint {FORMAT}"), format!("checkpoint {}", FORMAT + 1));
-        let text = sample().text().replacen(&own, &newer, 1);
-        assert_eq!(Manifest::parse(text.as_bytes()), Err(Flaw::Newer(FORMAT + 1)));
+    fn another_format_is_told() {
+        for format in [FORMAT - 1, FORMAT + 1] {
+            let (own, other) = (format!("checkpoint {FORMAT}"), format!("checkpoint {format}"));
+            let text = sample().text().replacen(&own, &other, 1);
+            assert_eq!(Manifest::parse(text.as_bytes()), Err(Flaw::Version(format)));
+        }
     }
 }

@@ -201,6 +201,15 @@ impl Blocks {
         }
     }
 
+    /// The bytes from a place in a chain to the end of their block.
+    pub(super) fn piece(&self, from: Cursor) -> &[u8] {
+        if from.block == NONE {
+            return &[];
+        }
+        let block = self.at(from.block);
+        &block.bytes[block.start.max(from.start).into()..block.end.into()]
+    }
+
     /// Takes so many bytes, which are so many URLs, off the front.
     pub(in super::super) fn drop_front(&mut self, chain: &mut Chain, mut bytes: usize, urls: u32) {
         chain.urls -= urls;
@@ -284,7 +293,8 @@ impl Blocks {
         if self.free != NONE {
             let number = self.free;
             let block = self.at_mut(number);
-            let next = std::mem::replace(block, EMPTY).next;
+            let next = std::mem::take(&mut block.next);
+            (block.start, block.end) = (0, 0);
             self.free = next;
             self.fetch_one(next); // whoever takes one most often takes some
             return number;

@@ -46,13 +46,17 @@ fn items_in<'a>(urls: impl Iterator<Item = Written<'a>>) -> Vec<Item> {
     urls.map(|url| maker.make(&url)).collect()
 }
 
-/// What is done with the first URL of a run, which is read into `text`.
+/// What is done with the first URL of a run, for which `text` is room.
 pub(super) fn with_first<T>(
     blocks: &Blocks,
     mut from: Cursor,
     text: &mut Vec<u8>,
     what: impl FnOnce(Written<'_>) -> T,
 ) -> T {
+    // Most often it lies in one block.
+    if let Ok(first) = Record::take(&mut Take::new(blocks.piece(from))) {
+        return what(first.whole());
+    }
     blocks.read_on(&mut from, ONE_BYTES, text);
     loop {
         if let Ok(first) = Record::take(&mut Take::new(text)) {

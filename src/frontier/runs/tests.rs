@@ -249,6 +249,35 @@ fn one_url_is_taken_as_many_are() {
     assert!((300..1_900).contains(&behind), "{behind}");
 }
 
+/// Law: the short way to read a record is as good as the long one, whatever is written there, and
+/// most records go by it.
+#[test]
+fn plain_records_are_read_as_any() {
+    let mut random = Random(31);
+    let pages = pages();
+    let mut kinds = [0; 3];
+    for round in 0..20_000 {
+        let items: Vec<Item> = (0..3).map(|_| random.item(&pages)).collect();
+        let mut bytes = written(&items);
+        for _ in 0..round % 3 {
+            let at = random.below(bytes.len().min(40) as u64) as usize;
+            bytes[at] = random.below(256) as u8;
+        }
+        let mut rest = Take::new(&bytes);
+        let any = Record::any(&mut rest);
+        let plain = Record::plain(&bytes);
+        kinds[if plain.is_some() { 2 } else { usize::from(any.is_ok()) }] += 1;
+        if let Some((plain, used)) = plain {
+            assert_eq!(format!("{:?}", Ok::<_, Short>(plain)), format!("{any:?}"));
+            assert_eq!(used, bytes.len() - rest.rest().len());
+        }
+        let mut taken = Take::new(&bytes);
+        assert_eq!(format!("{:?}", Record::take(&mut taken)), format!("{any:?}"));
+        assert!(any.is_err() || taken.rest() == rest.rest());
+    }
+    assert!(kinds.iter().all(|count| *count > 1_000), "{kinds:?}");
+}
+
 /// Law: what two texts share is what a naive look finds.
 #[test]
 fn what_texts_share_is_found() {
