@@ -149,6 +149,11 @@ pub(super) struct Glance {
 }
 
 impl Glance {
+    /// What it is worth as the worst of some: of a robots.txt the most there is.
+    pub(super) fn as_worst(self) -> Quality {
+        if self.is_prior { Quality::MAX } else { self.quality }
+    }
+
     /// The band of the URL.
     pub(super) fn band(self) -> Band {
         if self.is_prior { BAND_MAX } else { quality_band(self.quality) }

@@ -20,6 +20,7 @@ mod index;
 mod items;
 mod log;
 mod look;
+mod loose;
 mod names;
 mod place;
 pub mod policy;

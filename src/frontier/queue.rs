@@ -20,15 +20,15 @@ mod ends;
 mod hot;
 mod packed;
 pub(super) mod places;
+mod sorted;
 #[cfg(test)]
 mod tests;
 
 use super::ServerId;
 use super::ahead;
-use super::items::{Maker, Written};
+use super::items::Written;
 use super::place::Band;
 use super::policy::Policy;
-use super::unpacked::Unpacked;
 use crate::quality::Quality;
 use blocks::Blocks;
 use cold::{Cold, Task};
@@ -98,7 +98,8 @@ pub(super) struct Weight {
 
 /// By arrival a long queue is packed in pieces of this size.
 const PACK_BYTES: usize = if cfg!(test) { 1_000 } else { 256 << 10 };
-/// A URL is put in its place in a packed head that is no longer; others are warmed.
+/// A URL is put in its place in a packed head that is no longer, whatever it is like; others are
+/// warmed.
 const INSERT_MAX: usize = 8;
 
 impl UrlQueue {
@@ -308,37 +309,18 @@ impl UrlQueue {
         let is_last = head > 0 && item.quality <= cold.worst();
         if !by_quality {
             if is_outside || head >= counted {
-                cold.put_tail(item.written(), 0, blocks);
+                cold.put_tail(item.written(), false, blocks);
             } else if is_hot && head == 0 {
                 self.hot_or_new().push(item);
             } else {
                 cold.put_head(item.written(), blocks);
             }
         } else if is_outside || is_last && (is_hot || head >= counted) {
-            cold.put_tail(item.written(), band, blocks);
-        } else if !is_hot && head <= INSERT_MAX {
-            self.insert(&item, blocks);
-        } else {
+            cold.put_tail(item.written(), true, blocks);
+        } else if is_hot || !self.insert(&item, blocks) {
             self.warm(usize::MAX, blocks);
             self.hot_or_new().push(item);
         }
-    }
-
-    /// Puts a URL in its place in a short head.
-    fn insert(&mut self, item: &Item, blocks: &mut Blocks) {
-        let counted = self.counted();
-        let cold = self.cold.as_mut().expect("it was asked for");
-        let (head, url) = (cold.head_urls(blocks), item.written());
-        let mut urls = blocks.row();
-        urls.extend(head.iter());
-        urls.insert(urls.partition_point(|other| other.standing() < url.standing()), url);
-        if urls.len() > 2 * counted.max(2) {
-            let last = urls.pop().expect("it has more than one");
-            cold.put_tail(last, last.band(), blocks);
-        }
-        cold.set_head(&urls, counted, blocks);
-        blocks.put_row_away(urls);
-        blocks.put_unpacked_away(head);
     }
 
     /// Puts a URL back to where it was.
@@ -445,20 +427,6 @@ impl UrlQueue {
         items.into_iter().for_each(|item| hot.push(item));
     }
 
-    /// By quality: the tail comes into the head, which is no longer for it than there is room.
-    fn merge_tail(&mut self, blocks: &mut Blocks) {
-        let counted = self.counted();
-        let Some(cold) = &mut self.cold else { return };
-        let (tail, head, mut urls) =
-            (cold.take_tail_urls(blocks), cold.head_urls(blocks), blocks.row());
-        urls.extend(tail.iter().chain(head.iter()));
-        urls.sort_unstable_by_key(Written::standing);
-        cold.set_head(&urls, counted, blocks);
-        blocks.put_row_away(urls);
-        blocks.put_unpacked_away(tail);
-        blocks.put_unpacked_away(head);
-    }
-
     /// What is hot becomes the front of the head; if it is much by arrival, part of it. By quality
     /// returns all but the best for which there is room, best first: they are not of this queue any
     /// more.
@@ -487,49 +455,6 @@ impl UrlQueue {
     /// `head_max`, about.
     pub(super) fn spillable(&self, kept: usize, head_max: usize) -> usize {
         self.cold.as_ref().map_or(0, |cold| cold.spillable(kept, head_max))
-    }
-
-    /// By quality: takes all but the best `kept` URLs out of a packed head, if it holds more than
-    /// there is room for.
-    pub(super) fn trim(&mut self, kept: usize, room: usize, blocks: &mut Blocks) -> Vec<Item> {
-        let counted = self.counted();
-        let is_long = |cold: &&mut Cold| cold.head.urls() > room;
-        match self.cold.as_deref_mut().filter(is_long) {
-            Some(cold) if self.by_quality => {
-                let mut items = cold.head_items(blocks);
-                let rest = items.split_off(kept.max(1));
-                let urls: Vec<Written<'_>> = items.iter().map(Item::written).collect();
-                cold.set_head(&urls, counted, blocks);
-                rest
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// By quality: URLs of chunks that are needed no more. Returns those that the head has no room
-    /// for, best first, and `of_head`, in which they may lie, is the head as it was.
-    pub(super) fn own<'a>(
-        &mut self,
-        mut urls: Vec<Written<'a>>,
-        room: usize,
-        of_head: &'a mut Unpacked,
-        blocks: &mut Blocks,
-    ) -> Vec<Written<'a>> {
-        let counted = self.counted();
-        if self.hot.is_some() {
-            self.warm(usize::MAX, blocks);
-            let (hot, mut maker) = (self.hot_or_new(), Maker::default());
-            urls.iter().for_each(|url| hot.push(maker.make(url)));
-            return Vec::new();
-        }
-        let cold = self.cold_or_new();
-        *of_head = cold.head_urls(blocks);
-        urls.extend(of_head.iter());
-        urls.sort_unstable_by_key(Written::standing);
-        let rest = urls.split_off(urls.len().min(room.max(1)));
-        cold.set_head(&urls, counted, blocks);
-        blocks.put_row_away(urls);
-        rest
     }
 
     /// Takes any of its own, whatever is on disk.

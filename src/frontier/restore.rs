@@ -255,8 +255,8 @@ impl Frontier {
             let blocks = self.spill.as_mut().map(|spill| &mut spill.blocks);
             match blocks {
                 Some(blocks) if is_tail => {
-                    let band = server.queue.band(&url);
-                    server.queue.cold_or_new().put_tail(url, band, blocks);
+                    let by_quality = !server.queue.is_by_arrival();
+                    server.queue.cold_or_new().put_tail(url, by_quality, blocks);
                 }
                 None if is_tail => return Err(Flaw::Senseless),
                 blocks => server.queue.restore(maker.make(&url), blocks),

@@ -17,65 +17,23 @@
 //! A first one that is GONE was taken and stays for those behind it, of which there is at least
 //! one.
 //!
-//! Laws: what was put is taken again ([`super::unpacked`]), field by field. Bytes that make no
-//! sense are [`Short`], never a panic. Cost: a comparison of texts, eight bytes at a time; most
+//! Laws: what was put is taken again ([`record`], [`super::unpacked`]), field by field. Cost: a comparison of texts, eight bytes at a time; most
 //! often fifteen bytes beside what is new of target and via. What there is to read is told by the
 //! first two bytes, and numbers are read whole, so that most records are read without a loop
 //! (DECISIONS.md 71).
 
-use super::ServerId;
-use super::items::{Glance, Written};
+mod record;
+
+use super::items::Written;
 use super::queue::Errand;
-use crate::codec::{Short, Take};
 use crate::quality::Quality;
+pub(super) use record::{Record, Skim, Text, Via};
 
 /// A run of URLs that is being written: its first, and how many they are.
 #[derive(Debug, Default)]
 pub(super) struct Run<'a> {
     first: Option<Written<'a>>,
     urls: usize,
-}
-
-/// A URL as it is written: what of it is not that of the first of its run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Record<'a> {
-    /// It is the first of a run, and so whole.
-    pub(super) is_first: bool,
-    pub(super) is_gone: bool,
-    pub(super) target: Text<'a>,
-    pub(super) via: Via<Text<'a>>,
-    /// Less than that of the first, or more.
-    pub(super) arrival: u64,
-    pub(super) quality: Option<Quality>,
-    /// Depth, and letter.
-    pub(super) how: Option<(u16, u8)>,
-    pub(super) hops: u8,
-    pub(super) tries: u8,
-    pub(super) errand: Errand,
-}
-
-/// A text: so many bytes at the front and at the back of another, and what is between them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Text<'a> {
-    pub(super) front: usize,
-    pub(super) back: usize,
-    pub(super) middle: &'a [u8],
-}
-
-/// The URL of the page that a URL was found on.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Via<T> {
-    None,
-    /// It is that of the first.
-    Same,
-    New(T),
-}
-
-/// URLs that are passed by: what tells where one goes is seen, its texts are not looked at.
-#[derive(Debug, Default)]
-pub(super) struct Skim {
-    /// Of the first of the run.
-    quality: Option<Quality>,
 }
 
 const ROBOTS: u8 = 1;
@@ -93,21 +51,7 @@ const QUALITY_SHIFT: u32 = 4;
 const QUALITY_SIZE: u8 = 7;
 const WIDE: u8 = 128;
 
-/// What comes before the texts of a plain record, and may be read of them with it: bits and sizes,
-/// six lengths, and three words, of which the last has depth and letter.
-const PLAIN_BYTES: usize = 32;
-/// Of a word, so many of its bytes.
-const MASKS: [u64; 9] = {
-    let mut masks = [0; 9];
-    let mut bytes = 1;
-    while bytes < masks.len() {
-        masks[bytes] = u64::MAX >> (64 - 8 * bytes);
-        bytes += 1;
-    }
-    masks
-};
-
-/// A run is no longer: what is far behind the first has less in common with it.
+/// A run is no longer, unless it was put together ([`super::loose`]): what is far behind the first has less in common with it.
 pub(super) const RUN_URLS: usize = 16;
 
 /// What the first of a run is told against.
@@ -133,13 +77,10 @@ impl<'a> Run<'a> {
     pub(super) fn put(&mut self, url: Written<'a>, out: &mut Vec<u8>) -> bool {
         if let Some(first) = &self.first
             && self.urls < RUN_URLS
+            && put_behind(first, &url, out)
         {
-            let texts = Shared::of(first, &url);
-            if texts.are_worth_it(&url) {
-                self.urls += 1;
-                put(0, first, texts, &url, out);
-                return false;
-            }
+            self.urls += 1;
+            return false;
         }
         put_first(&url, out);
         (self.first, self.urls) = (Some(url), 1);
@@ -165,12 +106,14 @@ impl Shared {
         Self { target: shared(first.target, url.target), via }
     }
 
-    fn bits(&self) -> u8 {
-        match self.via {
-            Via::None => 0,
-            Via::Same => VIA_SAME,
-            Via::New(..) => VIA_NEW,
-        }
+    /// The texts of a URL that share so much.
+    fn told<'a>(&self, url: &Written<'a>) -> ToldTexts<'a> {
+        let via = match (self.via, url.via) {
+            (Via::New(shared), Some(via)) => Via::New(Told::of(via, shared)),
+            (Via::Same, _) => Via::Same,
+            _ => Via::None,
+        };
+        ToldTexts { target: Told::of(url.target, self.target), via }
     }
 
     /// Half of the texts, or more. If not, the URL had better be the first of the next run.
@@ -184,29 +127,184 @@ impl Shared {
     }
 }
 
-/// Appends a URL as the first of a run.
-fn put_first(url: &Written<'_>, out: &mut Vec<u8>) {
-    let via = if url.via.is_some() { Via::New((0, 0)) } else { Via::None };
-    put(FIRST, &NOTHING, Shared { target: (0, 0), via }, url, out);
+/// Appends a URL that is told against `first`, if they have enough in common.
+fn put_behind(first: &Written<'_>, url: &Written<'_>, out: &mut Vec<u8>) -> bool {
+    let texts = Shared::of(first, url);
+    let is_worth_it = texts.are_worth_it(url);
+    if is_worth_it {
+        put(0, first, url, texts.told(url), out);
+    }
+    is_worth_it
 }
 
-/// Appends a URL that is told against `first`: what its texts share with that one's is known.
-fn put(bits: u8, first: &Written<'_>, texts: Shared, url: &Written<'_>, out: &mut Vec<u8>) {
+/// Appends a URL that is told against `first`, whatever they have in common, and returns what that
+/// is.
+pub(super) fn put_against(first: &Written<'_>, url: &Written<'_>, out: &mut Vec<u8>) -> Worth {
+    let told = Shared::of(first, url).told(url);
+    put(0, first, url, told, out);
+    told.worth(first)
+}
+
+/// Appends a URL as the first of a run.
+pub(super) fn put_first(url: &Written<'_>, out: &mut Vec<u8>) {
+    let via = if url.via.is_some() { Via::New((0, 0)) } else { Via::None };
+    put(FIRST, &NOTHING, url, Shared { target: (0, 0), via }.told(url), out);
+}
+
+/// The first of a run whose URLs are to be told against another one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lead<'a> {
+    url: Written<'a>,
+    other: Written<'a>,
+    shared: Shared,
+}
+
+impl<'a> Lead<'a> {
+    /// URLs that were told against `url` will be against `other`.
+    pub(super) fn new(url: Written<'a>, other: Written<'a>) -> Self {
+        Self { url, other, shared: Shared::of(&other, &url) }
+    }
+
+    /// Appends a URL of the run, and returns what it has in common with the other first. Its texts
+    /// are not looked at: what it shares with both of them it does not share less with one.
+    pub(super) fn put(&self, record: &Record<'_>, out: &mut Vec<u8>) -> Worth {
+        let (depth, found_as) = record.how.unwrap_or((self.url.depth, self.url.found_as));
+        let url = Written {
+            quality: record.quality.unwrap_or(self.url.quality),
+            arrival: self.url.arrival.wrapping_add(record.arrival),
+            depth,
+            hops: record.hops,
+            tries: record.tries,
+            errand: record.errand,
+            found_as,
+            ..NOTHING
+        };
+        let page = self.url.via.unwrap_or_default();
+        let of_page = match self.shared.via {
+            Via::None => (0, 0),
+            Via::Same => (usize::MAX, usize::MAX),
+            Via::New(shared) => shared,
+        };
+        let via = match (&record.via, self.shared.via) {
+            (Via::None, _) => Via::None,
+            (Via::Same, Via::Same) => Via::Same,
+            (Via::Same, _) => Via::New(Told::of(page, of_page)),
+            (Via::New(text), _) => Via::New(Told::through(text, page, of_page)),
+        };
+        let target = Told::through(&record.target, self.url.target, self.shared.target);
+        let told = ToldTexts { target, via };
+        put(0, &self.other, &url, told, out);
+        told.worth(&self.other)
+    }
+}
+
+/// Bytes of texts that are shared with the first, and all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Worth {
+    pub(super) shared: usize,
+    pub(super) all: usize,
+}
+
+impl Worth {
+    pub(super) fn add(&mut self, other: Self) {
+        self.shared += other.shared;
+        self.all += other.all;
+    }
+}
+
+/// Texts as they are written behind a first.
+#[derive(Clone, Copy, Debug)]
+struct ToldTexts<'a> {
+    target: Told<'a>,
+    via: Via<Told<'a>>,
+}
+
+/// A text: so many bytes at the front and at the back of another, and what is between them.
+#[derive(Clone, Copy, Debug)]
+struct Told<'a> {
+    front: usize,
+    back: usize,
+    new: [&'a [u8]; 3],
+}
+
+impl ToldTexts<'_> {
+    fn bits(&self) -> u8 {
+        match self.via {
+            Via::None => 0,
+            Via::Same => VIA_SAME,
+            Via::New(_) => VIA_NEW,
+        }
+    }
+
+    fn worth(&self, first: &Written<'_>) -> Worth {
+        let (shared, all) = match &self.via {
+            Via::None => (0, 0),
+            Via::Same => (first.via.map_or(0, <[u8]>::len), first.via.map_or(0, <[u8]>::len)),
+            Via::New(via) => (via.front + via.back, via.front + via.back + via.new_bytes()),
+        };
+        let of_target = self.target.front + self.target.back;
+        Worth { shared: shared + of_target, all: all + of_target + self.target.new_bytes() }
+    }
+}
+
+impl<'a> Told<'a> {
+    /// A text that shares so much with another one.
+    fn of(text: &'a [u8], (front, back): (usize, usize)) -> Self {
+        Self { front, back, new: [b"", &text[front..text.len() - back], b""] }
+    }
+
+    /// A text that was told against one which shares so much with another one.
+    fn through<'b>(text: &Text<'b>, lead: &'b [u8], (front, back): (usize, usize)) -> Self
+    where
+        'b: 'a,
+    {
+        let (front, back) = (text.front.min(front), text.back.min(back));
+        let behind = &lead[lead.len() - text.back..lead.len() - back];
+        Self { front, back, new: [&lead[front..text.front], text.middle, behind] }
+    }
+
+    fn new_bytes(&self) -> usize {
+        self.new.iter().map(|piece| piece.len()).sum()
+    }
+
+    /// Whether its lengths don't fit into a byte each.
+    fn is_wide(&self) -> bool {
+        self.front | self.back | self.new_bytes() > usize::from(u8::MAX)
+    }
+
+    fn put_lengths(&self, is_wide: bool, head: &mut Head) {
+        let lengths = [self.front, self.back, self.new_bytes()];
+        match is_wide {
+            true => lengths.into_iter().for_each(|length| head.put_varint(length as u64)),
+            false => head.put_all(lengths.map(|length| length as u8)),
+        }
+    }
+
+    fn put_new(&self, out: &mut Vec<u8>) {
+        let [before, new, behind] = self.new;
+        if !before.is_empty() {
+            out.extend_from_slice(before);
+        }
+        out.extend_from_slice(new);
+        if !behind.is_empty() {
+            out.extend_from_slice(behind);
+        }
+    }
+}
+
+/// Appends a URL that is told against `first`, its texts so.
+fn put(bits: u8, first: &Written<'_>, url: &Written<'_>, texts: ToldTexts<'_>, out: &mut Vec<u8>) {
     let arrival = zigzag(url.arrival.wrapping_sub(first.arrival));
     let is_same = url.quality == first.quality;
     let quality = if is_same { 0 } else { url.quality.millionths() };
     let bits = bits | texts.bits() | bits_of(first, url);
-    let target = Text::new(url.target, texts.target);
-    let via = match (texts.via, url.via) {
-        (Via::New(shared), Some(via)) => Some(Text::new(via, shared)),
-        _ => None,
-    };
-    let is_wide = target.is_wide() || via.is_some_and(|via| via.is_wide());
+    let via = if let Via::New(via) = &texts.via { Some(via) } else { None };
+    let is_wide = texts.target.is_wide() || via.is_some_and(Told::is_wide);
     let mut head = Head::new();
     let sizes = size_of_word(arrival) | size_of_word(quality) << QUALITY_SHIFT;
     head.put_all([bits, sizes | if is_wide { WIDE } else { 0 }]);
-    target.put_lengths(is_wide, &mut head);
-    if let Some(via) = &via {
+    texts.target.put_lengths(is_wide, &mut head);
+    if let Some(via) = via {
         via.put_lengths(is_wide, &mut head);
     }
     head.put_word(arrival);
@@ -223,9 +321,9 @@ fn put(bits: u8, first: &Written<'_>, texts: Shared, url: &Written<'_>, out: &mu
         head.put_all([redirects]);
     }
     out.extend_from_slice(head.bytes());
-    out.extend_from_slice(target.middle);
+    texts.target.put_new(out);
     if let Some(via) = via {
-        out.extend_from_slice(via.middle);
+        via.put_new(out);
     }
 }
 
@@ -322,248 +420,10 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     std::ptr::eq(one, other) || one == other
 }
 
-impl<'a> Record<'a> {
-    /// Takes the next one.
-    #[inline]
-    pub(super) fn take(take: &mut Take<'a>) -> Result<Self, Short> {
-        match Self::plain(take.rest()) {
-            Some((record, bytes)) => take.raw(bytes).map(|_| record),
-            None => Self::any(take),
-        }
-    }
-
-    /// The next one and its bytes, if it is of the kind that most are, and more follows than its
-    /// numbers: without a loop, and with hardly a branch. `None`: it takes a closer look.
-    #[inline]
-    fn plain(bytes: &'a [u8]) -> Option<(Self, usize)> {
-        let head = bytes.first_chunk::<PLAIN_BYTES>()?;
-        let [bits, sizes, ..] = *head;
-        let has = |bit: u8| bits & bit != 0;
-        let (is_first, arrival_bytes) = (has(FIRST), usize::from(sizes & ARRIVAL_SIZE));
-        let is_odd = bits & (TRIED | ROBOTS) != 0 || sizes & WIDE != 0 || arrival_bytes > 8;
-        if is_odd || has(VIA_SAME) && (is_first || has(VIA_NEW)) || has(GONE) && !is_first {
-            return None;
-        }
-        let target = Lengths::small([head[2], head[3], head[4]]);
-        let (of_via, mut at) = match has(VIA_NEW) {
-            true => (Lengths::small([head[5], head[6], head[7]]), 8),
-            false => (Lengths::default(), 5),
-        };
-        if is_first && (target.shared() | of_via.shared()) != 0 {
-            return None;
-        }
-        let arrival = word_at(head, at, arrival_bytes);
-        at += arrival_bytes;
-        let quality_bytes = usize::from(sizes >> QUALITY_SHIFT & QUALITY_SIZE);
-        let millionths = word_at(head, at, quality_bytes);
-        at += quality_bytes;
-        let how = match has(HOW_SAME) {
-            true => None,
-            false if head[at] >= 0x80 => return None,
-            false => Some((u16::from(head[at]), head[at + 1])),
-        };
-        at += if how.is_some() { 2 } else { 0 };
-        let (until, end) = (at + target.new, at + target.new + of_via.new);
-        let (target_new, via_new) = (bytes.get(at..until)?, bytes.get(until..end)?);
-        let record = Self {
-            is_first,
-            is_gone: has(GONE),
-            target: Text { front: target.front, back: target.back, middle: target_new },
-            via: match has(VIA_NEW) {
-                true => Via::New(Text { front: of_via.front, back: of_via.back, middle: via_new }),
-                false if has(VIA_SAME) => Via::Same,
-                false => Via::None,
-            },
-            arrival: unzigzag(arrival),
-            quality: match millionths {
-                0 if has(QUALITY_SAME) => None,
-                _ => Some(quality(millionths).ok()?),
-            },
-            how,
-            hops: 0,
-            tries: 0,
-            errand: Errand::Page,
-        };
-        Some((record, end))
-    }
-
-    /// The next one, whatever it is.
-    #[cold]
-    fn any(take: &mut Take<'a>) -> Result<Self, Short> {
-        let [bits, sizes] = take.array()?;
-        let (is_first, has) = (bits & FIRST != 0, |bit: u8| bits & bit != 0);
-        let is_odd = has(VIA_NEW) && has(VIA_SAME);
-        if is_odd || is_first && has(VIA_SAME) || !is_first && has(GONE) {
-            return Err(Short);
-        }
-        let target = Lengths::take(sizes & WIDE != 0, take)?;
-        let of_via = match has(VIA_NEW) {
-            true => Lengths::take(sizes & WIDE != 0, take)?,
-            false => Lengths::default(),
-        };
-        if is_first && (target.shared() | of_via.shared()) != 0 {
-            return Err(Short);
-        }
-        let arrival = take.word((sizes & ARRIVAL_SIZE).into())?;
-        let quality_size = sizes >> QUALITY_SHIFT & QUALITY_SIZE;
-        Ok(Self {
-            is_first,
-            is_gone: has(GONE),
-            arrival: unzigzag(arrival),
-            quality: match take.word(quality_size.into())? {
-                0 if has(QUALITY_SAME) => None,
-                millionths => Some(quality(millionths)?),
-            },
-            how: if has(HOW_SAME) { None } else { Some((take.number()?, take.u8()?)) },
-            hops: if has(TRIED) { take.u8()? } else { 0 },
-            tries: if has(TRIED) { take.u8()? } else { 0 },
-            errand: match has(ROBOTS) {
-                true => Errand::Robots(ServerId(take.number()?), take.u8()?),
-                false => Errand::Page,
-            },
-            target: target.of(take)?,
-            via: match has(VIA_NEW) {
-                true => Via::New(of_via.of(take)?),
-                false if has(VIA_SAME) => Via::Same,
-                false => Via::None,
-            },
-        })
-    }
-
-    /// The first of a run, which says all itself.
-    pub(super) fn whole(&self) -> Written<'a> {
-        let (depth, found_as) = self.how.unwrap_or_default();
-        Written {
-            target: self.target.middle,
-            via: match self.via {
-                Via::New(via) => Some(via.middle),
-                Via::None | Via::Same => None,
-            },
-            quality: self.quality.unwrap_or(NOTHING.quality),
-            arrival: self.arrival,
-            depth,
-            hops: self.hops,
-            tries: self.tries,
-            errand: self.errand,
-            found_as,
-        }
-    }
-
-    /// What a glance at it shows, if the first of its run is worth that.
-    pub(super) fn glance(&self, of_first: Quality) -> Glance {
-        let is_prior = matches!(self.errand, Errand::Robots(..));
-        Glance { is_prior, quality: self.quality.unwrap_or(of_first) }
-    }
-}
-
-/// Lengths of a text: what its front and its back share, and what is new.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lengths {
-    front: usize,
-    back: usize,
-    new: usize,
-}
-
-impl Lengths {
-    #[inline]
-    fn take(is_wide: bool, take: &mut Take<'_>) -> Result<Self, Short> {
-        if is_wide {
-            return Ok(Self { front: take.number()?, back: take.number()?, new: take.number()? });
-        }
-        Ok(Self::small(take.array()?))
-    }
-
-    #[inline]
-    fn small(lengths: [u8; 3]) -> Self {
-        let [front, back, new] = lengths.map(usize::from);
-        Self { front, back, new }
-    }
-
-    fn shared(&self) -> usize {
-        self.front | self.back
-    }
-
-    /// The text that has these.
-    #[inline]
-    fn of<'a>(self, take: &mut Take<'a>) -> Result<Text<'a>, Short> {
-        Ok(Text { front: self.front, back: self.back, middle: take.raw(self.new)? })
-    }
-}
-
-impl<'a> Text<'a> {
-    fn new(text: &'a [u8], (front, back): (usize, usize)) -> Self {
-        Self { front, back, middle: &text[front..text.len() - back] }
-    }
-
-    /// Whether its lengths don't fit into a byte each.
-    fn is_wide(&self) -> bool {
-        self.front | self.back | self.middle.len() > usize::from(u8::MAX)
-    }
-
-    fn put_lengths(&self, is_wide: bool, head: &mut Head) {
-        let lengths = [self.front, self.back, self.middle.len()];
-        match is_wide {
-            true => lengths.into_iter().for_each(|length| head.put_varint(length as u64)),
-            false => head.put_all(lengths.map(|length| length as u8)),
-        }
-    }
-
-    /// What it is made of, if it is told against `other`.
-    #[inline]
-    pub(super) fn pieces<'b>(&self, other: &'b [u8]) -> Result<[&'b [u8]; 3], Short>
-    where
-        'a: 'b,
-    {
-        let (front, rest) = other.split_at_checked(self.front).ok_or(Short)?;
-        let between = rest.len().checked_sub(self.back).ok_or(Short)?;
-        Ok([front, self.middle, &rest[between..]])
-    }
-}
-
-impl Skim {
-    /// Goes on behind URLs of a run whose first is worth that.
-    pub(super) fn behind(of_first: Quality) -> Self {
-        Self { quality: Some(of_first) }
-    }
-
-    /// Passes by the next URL, with the first of its run if that is gone.
-    pub(super) fn pass(&mut self, take: &mut Take<'_>) -> Result<Glance, Short> {
-        loop {
-            let record = Record::take(take)?;
-            let of_first =
-                if record.is_first { NOTHING.quality } else { self.quality.ok_or(Short)? };
-            let glance = record.glance(of_first);
-            if record.is_first {
-                self.quality = Some(glance.quality);
-            }
-            if !record.is_gone {
-                return Ok(glance);
-            }
-        }
-    }
-}
-
-/// A number of up to eight bytes.
-#[inline]
-fn word_at(head: &[u8; PLAIN_BYTES], at: usize, bytes: usize) -> u64 {
-    let word = head[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-    word & MASKS[bytes]
-}
-
-fn quality(millionths: u64) -> Result<Quality, Short> {
-    let quality = Quality::from_millionths(millionths);
-    if quality.millionths() == millionths { Ok(quality) } else { Err(Short) }
-}
-
 /// Small numbers of either sign as small numbers without.
 fn zigzag(difference: u64) -> u64 {
     let sign = if difference >> 63 == 1 { u64::MAX } else { 0 };
     difference << 1 ^ sign
-}
-
-fn unzigzag(zigzag: u64) -> u64 {
-    let sign = if zigzag & 1 == 1 { u64::MAX } else { 0 };
-    zigzag >> 1 ^ sign
 }
 
 #[cfg(test)]

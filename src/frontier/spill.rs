@@ -21,6 +21,7 @@ mod back;
 mod chunk;
 mod intake;
 pub(super) mod job;
+mod order;
 mod press;
 
 use super::items::Written;
@@ -28,9 +29,10 @@ use super::log::Log;
 use super::place::{Band, Place, SHORT_BYTES};
 use super::queue::blocks::Blocks;
 use super::queue::cold::Task;
-use super::queue::{Item, UrlQueue, Weight};
+use super::queue::{UrlQueue, Weight};
 use super::runs::Run;
 use super::server::ServerId;
+use super::unpacked::Raw;
 use super::{Frontier, Settings};
 use crate::codec::Put;
 use crate::disk::{self, Disk};
@@ -40,8 +42,6 @@ use std::collections::VecDeque;
 
 /// Bytes of URLs in a chunk: what a disk reads at once. In tests, few.
 const CHUNK_BYTES: usize = if cfg!(test) { 120 } else { 4_096 };
-/// So many URLs of one band have a chunk of their own.
-const ROW_URLS: usize = if cfg!(test) { 4 } else { 16 };
 /// By quality: a tail that isn't longer becomes a chunk as it is, which is short then: less than
 /// the frame and two numbers.
 const UNSORTED_BYTES: usize = SHORT_BYTES - frame::OVERHEAD_BYTES - 2 * 5;
@@ -92,7 +92,7 @@ pub(super) struct Spill {
 }
 
 /// How often queues were packed, cut, and their heads halved or doubled; by quality, chunks of
-/// several bands, and those of some URLs that are in no order.
+/// several bands, and those of some URLs that are in no order; URLs written as they are.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
@@ -102,6 +102,7 @@ pub(super) struct Seen {
     pub(super) doublings: u32,
     pub(super) mixed: u32,
     pub(super) unsorted: u32,
+    pub(super) as_is: u32,
 }
 
 /// A segment that is being swept.
@@ -225,48 +226,6 @@ impl Spill {
         })
     }
 
-    /// By quality: URLs, best first, become chunks: long rows of a band chunks of their own, what
-    /// is between them chunks of several bands.
-    /// They go behind those of their band, or `before` them.
-    fn write_rows(
-        &mut self,
-        id: ServerId,
-        queue: &mut UrlQueue,
-        urls: &[Written<'_>],
-        before: bool,
-    ) {
-        let rows = || urls.chunk_by(|one, next| one.band() == next.band());
-        if rows().all(|row| row.len() < ROW_URLS) {
-            return self.add_chunks(id, queue, urls, before);
-        }
-        let mut mixed = self.blocks.row();
-        for row in rows() {
-            if row.len() < ROW_URLS {
-                mixed.extend_from_slice(row);
-            } else {
-                self.add_chunks(id, queue, row, before);
-            }
-        }
-        self.add_chunks(id, queue, &mixed, before);
-        self.blocks.put_row_away(mixed);
-    }
-
-    fn add_chunks(
-        &mut self,
-        id: ServerId,
-        queue: &mut UrlQueue,
-        urls: &[Written<'_>],
-        before: bool,
-    ) {
-        let mut chunks = self.write_chunks(id, true, urls);
-        if before {
-            chunks.reverse();
-        }
-        for (place, urls) in chunks {
-            queue.cold_or_new().add(place, urls, before, &mut self.blocks);
-        }
-    }
-
     /// The tail of a queue goes to the disk, or some of it if that is much.
     fn write_tail(&mut self, id: ServerId, queue: &mut UrlQueue) {
         let by_arrival = queue.is_by_arrival();
@@ -294,13 +253,10 @@ impl Spill {
                 cold.add(place, urls, false, &mut self.blocks);
             }
         } else {
-            let tail = cold.take_tail_urls(&mut self.blocks);
-            let mut urls = self.blocks.row();
-            urls.extend(tail.iter());
-            urls.sort_unstable_by_key(Written::standing);
-            self.write_rows(id, queue, &urls, false);
-            self.blocks.put_row_away(urls);
-            self.blocks.put_unpacked_away(tail);
+            let mut text = self.blocks.text();
+            let count = cold.take_tail_raw(&mut text, &mut self.blocks) as usize;
+            self.write_sorted(id, queue, &[Raw { first: None, bytes: &text, count }]);
+            self.blocks.put_text_away(text);
         }
         self.look_for_short(id, queue);
     }
@@ -317,25 +273,6 @@ impl Spill {
             cold.task = Task::Merging;
             self.merging.push_back(id);
         }
-    }
-
-    /// What a packed queue keeps no longer in its head goes to the tail; much of it to the disk. It
-    /// is in order: where it would have to go there soon, it is written as such.
-    fn write_rest(&mut self, id: ServerId, queue: &mut UrlQueue, rest: &[Written<'_>]) {
-        let tail_max = if self.is_nearly_full() { UNSORTED_BYTES } else { CHUNK_BYTES };
-        if rest.iter().map(Written::bytes).sum::<usize>() > tail_max {
-            self.write_rows(id, queue, rest, true);
-            return self.look_for_short(id, queue);
-        }
-        for url in rest {
-            queue.cold_or_new().put_tail(*url, url.band(), &mut self.blocks);
-        }
-    }
-
-    /// The same, of URLs that have memory of their own.
-    fn write_rest_of(&mut self, id: ServerId, queue: &mut UrlQueue, rest: &[Item]) {
-        let urls: Vec<Written<'_>> = rest.iter().map(Item::written).collect();
-        self.write_rest(id, queue, &urls);
     }
 }
 

@@ -82,6 +82,13 @@ impl Unpacked {
         Ok(())
     }
 
+    /// Takes URLs that are written so, which were written here or looked at.
+    pub(super) fn take_raw(&mut self, urls: &Raw<'_>) -> Result<(), Short> {
+        urls.first.map_or(Ok(()), |first| self.lead(first))?;
+        let mut take = Take::new(urls.bytes);
+        (0..urls.count).try_for_each(|_| self.take(&mut take))
+    }
+
     /// The first of a run, as it is written, of which only those behind it are wanted.
     pub(super) fn lead(&mut self, first: &[u8]) -> Result<(), Short> {
         self.step(&mut Take::new(first)).map(|_| ())

@@ -11,6 +11,7 @@
 //! what is wanted of a chain.
 
 use super::super::items::{self, Written};
+use super::super::loose::Loose;
 use super::super::unpacked::{KEPT_BYTES, Unpacked};
 
 /// Bytes of URLs in a block; in tests, half a block.
@@ -41,6 +42,7 @@ pub(in super::super) struct Blocks {
     texts: Vec<Vec<u8>>,
     unpacked: Vec<Unpacked>,
     rows: Vec<Vec<Written<'static>>>,
+    loose: Vec<Loose>,
 }
 
 /// Some bytes of a chain: those from `start` to `end`.
@@ -114,12 +116,12 @@ impl Chain {
 
 impl Blocks {
     /// Room to write URLs: empty, to be put away after use.
-    pub(super) fn text(&mut self) -> Vec<u8> {
+    pub(in super::super) fn text(&mut self) -> Vec<u8> {
         self.texts.pop().unwrap_or_default()
     }
 
     /// Takes it back.
-    pub(super) fn put_text_away(&mut self, mut text: Vec<u8>) {
+    pub(in super::super) fn put_text_away(&mut self, mut text: Vec<u8>) {
         if self.texts.len() < SPARES_MAX && text.capacity() <= KEPT_BYTES {
             text.clear();
             self.texts.push(text);
@@ -148,6 +150,19 @@ impl Blocks {
     pub(in super::super) fn put_row_away(&mut self, row: Vec<Written<'_>>) {
         if self.rows.len() < SPARES_MAX && row.capacity() * size_of::<Written<'_>>() <= KEPT_BYTES {
             self.rows.push(items::emptied(row));
+        }
+    }
+
+    /// Room for URLs that are loose: empty, to be put away after use.
+    pub(in super::super) fn loose(&mut self) -> Loose {
+        self.loose.pop().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub(in super::super) fn put_loose_away(&mut self, mut urls: Loose) {
+        if self.loose.len() < SPARES_MAX {
+            urls.clear();
+            self.loose.push(urls);
         }
     }
 

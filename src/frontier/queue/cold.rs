@@ -14,15 +14,16 @@
 //! queue, eight a chunk if there are more than five, and the bytes of URLs in blocks (`blocks`); to
 //! append one to the tail, a look at the first of its run.
 
+mod best;
+
 use super::super::items::{Glance, Written};
 use super::super::place::{Band, Place};
-use super::super::runs::{GONE, Run, Skim};
+use super::super::runs::{GONE, Run};
 use super::super::unpacked::{Raw, Unpacked};
 use super::Item;
 use super::blocks::{Blocks, Chain, Cursor};
-use super::packed::{self, PUT_HERE, first, put_run, take, take_front, take_one, urls_of};
+use super::packed::{self, first, put_run, take, take_front, take_one, urls_of};
 use super::places::Places;
-use crate::codec::Take;
 use crate::quality::Quality;
 use std::ops::Range;
 
@@ -119,8 +120,14 @@ impl Cold {
         self.places.front().map(Place::band)
     }
 
-    /// Appends a URL of that band to the tail.
-    pub(in super::super) fn put_tail(&mut self, url: Written<'_>, band: Band, blocks: &mut Blocks) {
+    /// Appends a URL to the tail.
+    pub(in super::super) fn put_tail(
+        &mut self,
+        url: Written<'_>,
+        by_quality: bool,
+        blocks: &mut Blocks,
+    ) {
+        let band = if by_quality { url.band() } else { 0 };
         if self.tail.is_empty() {
             (self.tail_band, self.run_urls) = (band, 0);
         }
@@ -199,53 +206,6 @@ impl Cold {
         }
     }
 
-    /// By quality: makes these, which are sorted, the head, of which so many count.
-    pub(in super::super) fn set_head(
-        &mut self,
-        urls: &[Written<'_>],
-        counted: usize,
-        blocks: &mut Blocks,
-    ) {
-        blocks.clear(&mut self.head);
-        put_run(blocks, &mut self.head, urls.iter().copied());
-        self.second = blocks.second(&self.head);
-        self.sum = urls.iter().take(counted).map(|url| url.quality.millionths()).sum();
-        self.summed = u32::try_from(counted).unwrap_or(u32::MAX);
-        self.front_band = urls.first().map_or(0, Written::band);
-        self.worst = urls
-            .last()
-            .map_or(Quality::ZERO, |url| if url.is_prior() { Quality::MAX } else { url.quality });
-    }
-
-    /// By quality: looks at the head anew, of which so many count, if what is told of it is not
-    /// right.
-    pub(super) fn survey(&mut self, counted: usize, blocks: &Blocks) {
-        let (before, counted) = (self.summed, u32::try_from(counted).unwrap_or(u32::MAX));
-        self.summed = counted;
-        let all_count = before.min(counted) as usize >= self.head.urls();
-        if before == 0 || before != counted && !all_count {
-            self.look_at_head(counted as usize, blocks);
-        }
-    }
-
-    fn look_at_head(&mut self, counted: usize, blocks: &Blocks) {
-        let mut text = Vec::with_capacity(self.head.bytes());
-        blocks.read(&self.head, usize::MAX, &mut text);
-        let (mut take, mut skim) = (Take::new(&text), Skim::default());
-        (self.sum, self.worst) = (0, Quality::ZERO);
-        for place in 0..self.head.urls() {
-            let seen = skim.pass(&mut take).expect(PUT_HERE);
-            let Glance { is_prior, quality } = seen;
-            if place == 0 {
-                self.front_band = seen.band();
-            }
-            if place < counted {
-                self.sum += quality.millionths();
-            }
-            self.worst = if is_prior { Quality::MAX } else { quality };
-        }
-    }
-
     /// Takes the first URLs of the head, so many at most.
     pub(super) fn take_head(&mut self, most: usize, blocks: &mut Blocks) -> Vec<Item> {
         self.summed = 0;
@@ -280,30 +240,9 @@ impl Cold {
         Some(item)
     }
 
-    /// By quality: the first URL of the head has gone; `next` came behind it.
-    fn has_gone(&mut self, item: &Item, next: Option<Glance>) {
-        match next {
-            _ if self.head.urls() < self.summed as usize => self.sum -= item.quality.millionths(),
-            Some(next) if self.summed == 1 => self.sum = next.quality.millionths(),
-            _ => self.summed = 0,
-        }
-        match next {
-            Some(next) => self.front_band = next.band(),
-            None => self.worst = Quality::ZERO,
-        }
-    }
-
     /// Takes all URLs of the tail.
     pub(in super::super) fn take_tail(&mut self, blocks: &mut Blocks) -> Vec<Item> {
         take(blocks, &mut self.leave_tail(), usize::MAX)
-    }
-
-    /// The same, without memory of their own, to be put away after use.
-    pub(in super::super) fn take_tail_urls(&mut self, blocks: &mut Blocks) -> Unpacked {
-        let mut tail = self.leave_tail();
-        let urls = urls_of(blocks, &tail);
-        blocks.clear(&mut tail);
-        urls
     }
 
     /// Takes all URLs of the tail as they are written, and returns how many.
@@ -317,6 +256,11 @@ impl Cold {
         blocks.read(&tail, usize::MAX, out);
         blocks.clear(&mut tail);
         urls
+    }
+
+    /// Appends the URLs of the head as they are written to `out`.
+    pub(in super::super) fn read_head(&self, blocks: &Blocks, out: &mut Vec<u8>) {
+        blocks.read(&self.head, usize::MAX, out);
     }
 
     /// The URLs of the head, without memory of their own, to be put away after use.

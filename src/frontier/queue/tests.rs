@@ -141,10 +141,11 @@ fn packed_it_is_the_same_by_band() {
                     counts[1] += pack(&mut queue, counted, &mut blocks);
                     counts[2] += 1;
                 }
-                _ => {
-                    let rest = queue.trim(counted, 2 * counted, &mut blocks);
+                _ if policy == Policy::Capability && head_urls(&queue) > 2 * counted => {
+                    let rest = queue.trim(counted, &mut blocks);
                     counts[3] += to_tail(&mut queue, rest, &mut blocks);
                 }
+                _ => {}
             }
             queue.tidy();
             queue.survey(&blocks);
@@ -160,6 +161,10 @@ fn packed_it_is_the_same_by_band() {
         assert_eq!((blocks.bytes(), queue.weight()), (0, Weight::default()));
     }
     assert!(counts.iter().all(|count| *count > 40), "{counts:?}");
+}
+
+fn head_urls(queue: &UrlQueue) -> usize {
+    queue.cold().map_or(0, |cold| cold.head.urls())
 }
 
 /// Takes the next one, which may have been looked at before.
@@ -186,7 +191,7 @@ fn pack(queue: &mut UrlQueue, counted: usize, blocks: &mut Blocks) -> usize {
 /// What a head gave up joins the tail; returns how many that are.
 fn to_tail(queue: &mut UrlQueue, rest: Vec<Item>, blocks: &mut Blocks) -> usize {
     for item in &rest {
-        queue.cold_or_new().put_tail(item.written(), item.written().band(), blocks);
+        queue.cold_or_new().put_tail(item.written(), true, blocks);
     }
     rest.len()
 }

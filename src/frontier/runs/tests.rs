@@ -1,21 +1,28 @@
 //! Runs of URLs: what was put is taken again, whatever is passed by, gone, or damaged.
 
-use super::super::items::Maker;
+use super::super::ServerId;
+use super::super::items::{Glance, Maker};
 use super::super::look::{Bounds, Look};
+use super::super::loose::Loose;
 use super::super::queue::Item;
-use super::super::unpacked::Unpacked;
+use super::super::unpacked::{Raw, Unpacked};
 use super::*;
+use crate::codec::{Short, Take};
 use crate::url::URL_BYTES_CAP;
 use std::rc::Rc;
 
 struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        self.0 % limit
+        self.0
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
     }
 
     /// Some begin alike, some end alike, and some repeat themselves.
@@ -321,6 +328,60 @@ fn one_page_is_written_once_a_run_and_kept_once() {
     let read = read(&bytes).expect("just written");
     let via = |item: &Item| item.via.clone().expect("all have it");
     assert!(read.iter().all(|item| Rc::ptr_eq(&via(item), &via(&read[0]))));
+}
+
+/// Law: loose URLs come out as they were, in their order, whatever they were told against before,
+/// some of them as well as all; so they do a second time.
+#[test]
+fn loose_urls_change_places() {
+    let mut random = Random(41);
+    let pages = pages();
+    let (mut loose, mut kinds) = (Loose::default(), [0; 3]);
+    for _ in 0..3_000 {
+        loose.clear();
+        let mut items: Vec<Item> = Vec::new();
+        for _ in 0..1 + random.below(3) {
+            let mut some: Vec<Item> =
+                (0..1 + random.below(20)).map(|_| random.item(&pages)).collect();
+            some.iter_mut().for_each(|item| item.arrival = random.next());
+            let bytes = written(&some);
+            // The first may be gone, as that of a head or of a chunk that is partly used up.
+            let second = Look::new(&bytes, BOUNDS).pass().map(|_| ()).and_then(|()| {
+                let mut take = Take::new(&bytes);
+                Record::take(&mut take).map(|_| bytes.len() - take.rest().len())
+            });
+            let behind = second.expect("just written");
+            let leans = bytes.get(behind).is_some_and(|bits| bits & FIRST == 0);
+            if leans && random.below(2) == 0 {
+                let (first, bytes) = bytes.split_at(behind);
+                loose.add(&Raw { first: Some(first), bytes, count: some.len() - 1 });
+                items.extend_from_slice(&some[1..]);
+                kinds[0] += 1;
+            } else {
+                loose.add(&Raw { first: None, bytes: &bytes, count: some.len() });
+                items.extend(some);
+            }
+        }
+        let new = random.item(&pages);
+        loose.add_new(&new.written());
+        items.push(new);
+        items.sort_by_key(|item| item.written().standing());
+        loose.sort();
+        let split = random.below(items.len() as u64 + 1) as usize;
+        let mut again = Loose::default();
+        for (rows, items) in [(0..split, &items[..split]), (split..items.len(), &items[split..])] {
+            let mut out = Vec::new();
+            loose.write(&loose.rows()[rows], &mut out);
+            assert_eq!(read(&out).as_deref(), Ok(items));
+            again.add(&Raw { first: None, bytes: &out, count: items.len() });
+        }
+        again.sort();
+        let mut out = Vec::new();
+        again.write(again.rows(), &mut out);
+        assert_eq!(read(&out), Ok(items));
+        kinds[1 + usize::from(loose.is_worth_it())] += 1;
+    }
+    assert!(kinds.iter().all(|count| *count > 300), "{kinds:?}");
 }
 
 /// What a disk may hold in place of what was written. Law: what passes is what a look at the texts

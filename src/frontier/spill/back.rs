@@ -20,7 +20,7 @@ use super::super::policy::Rank;
 use super::super::queue::cold::Task;
 use super::super::queue::{Item, Weight};
 use super::super::server::{ServerId, ServerState};
-use super::super::unpacked::Unpacked;
+use super::super::unpacked::Raw;
 use super::chunk::{Chunk, Used};
 use super::job::{self, FrontierJob, Read, Reads, Work};
 use super::{Spill, Sweep, short_min};
@@ -166,7 +166,7 @@ impl Frontier {
         } else if by_quality && chunks.len() > CHUNKS_FEW {
             missing = usize::MAX;
         }
-        let (mut urls, mut used) = (spill.blocks.unpacked(), Vec::with_capacity(chunks.len()));
+        let mut used = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
             let place = chunk.read.place;
             let is_whole = match by_quality {
@@ -174,7 +174,7 @@ impl Frontier {
                 false => place.is_short() && chunk.left() <= most,
             };
             let wanted = if is_whole { usize::MAX } else { missing };
-            let taken = chunk.take(wanted, by_quality.then_some(&mut urls));
+            let taken = chunk.take(wanted);
             let taken = taken.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
             missing = missing.saturating_sub(taken.range.len());
             used.push(taken);
@@ -193,16 +193,12 @@ impl Frontier {
             }
         }
         if by_quality {
-            let (mut of_head, mut all) = (Unpacked::default(), spill.blocks.row());
-            all.extend(urls.iter());
-            let rest = server.queue.own(all, room, &mut of_head, &mut spill.blocks);
-            spill.write_rest(id, &mut server.queue, &rest);
-            spill.blocks.put_unpacked_away(of_head);
+            let urls: Vec<Raw<'_>> = used.iter().map(|used| used.raw).collect();
+            spill.own(id, &mut server.queue, &urls, room);
         } else {
             let cold = server.queue.cold_or_new();
             used.iter().for_each(|used| cold.put_head_raw(&used.raw, &mut spill.blocks));
         }
-        spill.blocks.put_unpacked_away(urls);
         self.settle_back(id, before, now);
         Ok(())
     }
@@ -245,27 +241,28 @@ impl Frontier {
         let spill = self.spill.as_mut().expect("the job was ours");
         let server = &mut self.servers[id.index()];
         let before = (server.queue.weight(), server.rank(&self.settings));
-        let mut taken = spill.blocks.unpacked();
+        let mut urls: Vec<Raw<'_>> = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
-            let used = chunk.take(usize::MAX, Some(&mut taken));
-            used.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
+            let used = chunk.take(usize::MAX);
+            urls.push(used.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?.raw);
         }
-        let mut urls: Vec<Written<'_>> = taken.iter().collect();
         let row: Vec<Place> = reads.iter().map(|read| read.place).collect();
+        let count = urls.iter().map(|urls| urls.count).sum();
         let cold = server.queue.cold_mut();
-        let index = cold.and_then(|cold| cold.remove(&row, urls.len(), &mut spill.blocks));
+        let index = cold.and_then(|cold| cold.remove(&row, count, &mut spill.blocks));
         let index = index.ok_or_else(|| reads[0].damage(Flaw::Senseless))?;
         if server.queue.is_by_arrival() {
+            let taken = spill.unpacked(&urls);
+            let urls: Vec<Written<'_>> = taken.iter().collect();
             let merged = spill.write_chunks(id, false, &urls);
+            spill.blocks.put_unpacked_away(taken);
             let cold = server.queue.cold_or_new();
             for (place, urls) in merged.into_iter().rev() {
                 cold.insert(index, place, urls, &mut spill.blocks);
             }
         } else {
-            urls.sort_unstable_by_key(Written::standing);
-            spill.write_rows(id, &mut server.queue, &urls, false);
+            spill.write_sorted(id, &mut server.queue, &urls);
         }
-        spill.blocks.put_unpacked_away(taken);
         row.into_iter().for_each(|place| spill.log.release(place));
         self.settle_back(id, before, now);
         Ok(())

@@ -8,7 +8,7 @@ use super::super::items::Glance;
 use super::super::look::{Bounds, Look};
 use super::super::place::STEPS;
 use super::super::runs::FIRST;
-use super::super::unpacked::{Raw, Unpacked};
+use super::super::unpacked::Raw;
 use super::job::Read;
 use crate::codec::Take;
 use std::ops::Range;
@@ -48,9 +48,8 @@ impl<'a> Chunk<'a> {
         self.urls - self.range(1).0.start
     }
 
-    /// Uses up as many URLs as are wanted, about, and takes them out if there is where to; `None`
-    /// if they are not as they must be.
-    pub(super) fn take(&self, wanted: usize, mut urls: Option<&mut Unpacked>) -> Option<Used<'a>> {
+    /// Uses up as many URLs as are wanted, about; `None` if they are not as they must be.
+    pub(super) fn take(&self, wanted: usize) -> Option<Used<'a>> {
         let (range, steps) = self.range(wanted);
         let mut look = Look::new(self.bytes, self.bounds);
         for _ in 0..range.start {
@@ -59,15 +58,8 @@ impl<'a> Chunk<'a> {
         let (from, first_at) = (look.used(), look.first_at());
         let begins_run = self.bytes.get(from).is_none_or(|bits| bits & FIRST != 0);
         let first = (!begins_run).then(|| &self.bytes[first_at]);
-        if let (Some(urls), Some(first)) = (&mut urls, first) {
-            urls.lead(first).ok()?;
-        }
         for _ in range.clone() {
-            let admitted = match &mut urls {
-                Some(urls) => look.admit_into(urls),
-                None => look.admit(),
-            };
-            admitted.ok()?;
+            look.admit().ok()?;
         }
         let raw = Raw { first, bytes: &self.bytes[from..look.used()], count: range.len() };
         let next = if range.end < self.urls { Some(look.pass().ok()?) } else { None };

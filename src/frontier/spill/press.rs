@@ -154,8 +154,7 @@ impl Spill {
     fn cut(&mut self, id: ServerId, queue: &mut UrlQueue, kept: usize) {
         let (may_cut_head, head_max) = (!queue.is_worked_at(), self.head_max(queue, kept));
         if !queue.is_by_arrival() {
-            let rest = queue.trim(kept, self.room(kept), &mut self.blocks);
-            self.write_rest_of(id, queue, &rest);
+            self.trim(id, queue, kept, self.room(kept));
         } else if let Some(cold) = queue.cold_mut()
             && cold.head.urls() > head_max
             && may_cut_head

@@ -1,0 +1,238 @@
+//! URLs of one queue, loose: put in order, and written again behind one first, as bytes.
+//!
+//! By quality what a disk brings back goes between what the head has, and what there is no room for
+//! goes on. Behind one first a URL is the same bytes wherever it stands; one that leans on another
+//! first is told against this one from what the two have in common. So texts are neither written
+//! out nor compared: what tells where a URL goes is read, and its bytes are moved.
+//!
+//! Laws: what was added comes out, field by field, in whatever order it is written (held to URLs
+//! that were unpacked, sorted and written anew). Where the first has less than half of all texts in
+//! common with them, [`Loose::is_worth_it`] says so, and they had better be written anew. Cost: a
+//! look at the numbers of each URL, a copy of its bytes.
+
+use super::items::{Glance, Standing, Written};
+use super::runs::{self, GONE, Lead, NOTHING, Record, Worth};
+use super::unpacked::{KEPT_BYTES, Raw, Unpacked};
+use crate::codec::Take;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+/// URLs behind one first.
+#[derive(Debug, Default)]
+pub(super) struct Loose {
+    /// The first, as it is written, gone; nothing if there is none.
+    first: Vec<u8>,
+    /// What is written behind it, in no order.
+    text: Vec<u8>,
+    rows: Vec<Row>,
+    worth: Worth,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) glance: Glance,
+    arrival: u64,
+    /// Where it is written; nowhere if it is the first.
+    start: u32,
+    end: u32,
+}
+
+const LOOKED_AT: &str = "it was written here, or looked at";
+
+impl Row {
+    fn standing(&self) -> Standing {
+        (!self.glance.is_prior, Reverse(self.glance.quality), self.arrival)
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    fn is_first(&self) -> bool {
+        self.start == self.end
+    }
+}
+
+impl Loose {
+    /// Adds URLs, which were looked at.
+    pub(super) fn add(&mut self, urls: &Raw<'_>) {
+        let mut rest = urls.bytes;
+        let mut lead = urls.first.unwrap_or_default();
+        if !lead.is_empty() && self.first.is_empty() {
+            self.begin(lead);
+        }
+        // One run at a time.
+        while !rest.is_empty() {
+            let is_begun = rest[0] & runs::FIRST != 0;
+            if is_begun {
+                let mut take = Take::new(rest);
+                let record = Record::take(&mut take).expect(LOOKED_AT);
+                lead = &rest[..rest.len() - take.rest().len()];
+                rest = take.rest();
+                if self.first.is_empty() {
+                    self.begin(lead);
+                }
+                if !record.is_gone {
+                    self.add_first(&record.whole(), self.is_own(lead));
+                }
+            }
+            rest = match self.is_own(lead) {
+                true => self.add_own(rest),
+                false => self.add_others(lead, rest),
+            };
+        }
+    }
+
+    fn begin(&mut self, first: &[u8]) {
+        self.first.extend_from_slice(first);
+        self.first[0] |= GONE;
+    }
+
+    /// Whether a first that is written so is that which all lean on.
+    fn is_own(&self, first: &[u8]) -> bool {
+        first.len() == self.first.len()
+            && first[0] | GONE == self.first[0]
+            && first[1..] == self.first[1..]
+    }
+
+    fn add_first(&mut self, url: &Written<'_>, is_own: bool) {
+        if is_own {
+            let end = self.text.len() as u32;
+            self.rows.push(Row { glance: url.glance(), arrival: url.arrival, start: end, end });
+        } else {
+            self.add_new(url);
+        }
+    }
+
+    /// Adds URLs that lean on the first, up to the next run, and returns what is left.
+    fn add_own<'a>(&mut self, mut rest: &'a [u8]) -> &'a [u8] {
+        let first = first_of(&self.first);
+        while rest.first().is_some_and(|bits| bits & runs::FIRST == 0) {
+            let mut take = Take::new(rest);
+            let record = Record::take(&mut take).expect(LOOKED_AT);
+            let (bytes, behind) = rest.split_at(rest.len() - take.rest().len());
+            let start = self.text.len() as u32;
+            self.text.extend_from_slice(bytes);
+            self.worth.add(record.worth(&first));
+            self.rows.push(Row {
+                glance: record.glance(first.quality),
+                arrival: first.arrival.wrapping_add(record.arrival),
+                start,
+                end: self.text.len() as u32,
+            });
+            rest = behind;
+        }
+        rest
+    }
+
+    /// The same of those that lean on another first.
+    fn add_others<'a>(&mut self, lead: &[u8], mut rest: &'a [u8]) -> &'a [u8] {
+        let of = first_of(lead);
+        let lead = Lead::new(of, first_of(&self.first));
+        while rest.first().is_some_and(|bits| bits & runs::FIRST == 0) {
+            let mut take = Take::new(rest);
+            let record = Record::take(&mut take).expect(LOOKED_AT);
+            let start = self.text.len() as u32;
+            self.worth.add(lead.put(&record, &mut self.text));
+            self.rows.push(Row {
+                glance: record.glance(of.quality),
+                arrival: of.arrival.wrapping_add(record.arrival),
+                start,
+                end: self.text.len() as u32,
+            });
+            rest = take.rest();
+        }
+        rest
+    }
+
+    /// Adds a URL with texts of its own; there is a first.
+    pub(super) fn add_new(&mut self, url: &Written<'_>) {
+        let start = self.text.len() as u32;
+        self.worth.add(runs::put_against(&first_of(&self.first), url, &mut self.text));
+        let end = self.text.len() as u32;
+        self.rows.push(Row { glance: url.glance(), arrival: url.arrival, start, end });
+    }
+
+    /// Whether they have half of their texts in common with the first.
+    pub(super) fn is_worth_it(&self) -> bool {
+        2 * self.worth.shared >= self.worth.all
+    }
+
+    /// Brings them into the order in which they come out.
+    pub(super) fn sort(&mut self) {
+        self.rows.sort_unstable_by_key(Row::standing);
+    }
+
+    /// All of them.
+    pub(super) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Whether the first is one of these.
+    pub(super) fn has_first(&self, rows: &[Row]) -> bool {
+        rows.iter().any(Row::is_first)
+    }
+
+    /// Bytes that so many take if they share little, about, as [`Written::bytes`] has it.
+    pub(super) fn bytes_of(&self, urls: usize) -> usize {
+        if self.first.is_empty() { 0 } else { first_of(&self.first).bytes() * urls }
+    }
+
+    /// How many of some go into so many bytes beside the first, with the one that goes beyond.
+    pub(super) fn urls_in(rows: &[Row], bytes: usize) -> usize {
+        let mut sum = 0;
+        let is_within = |row: &&Row| {
+            let is_within = sum < bytes;
+            sum += row.range().len();
+            is_within
+        };
+        rows.iter().take_while(is_within).count()
+    }
+
+    /// Appends some of them, behind the first.
+    pub(super) fn write(&self, rows: &[Row], out: &mut Vec<u8>) {
+        let Some(begins) = rows.first() else { return };
+        let at = out.len();
+        out.extend_from_slice(&self.first);
+        let rows = if begins.is_first() {
+            out[at] &= !GONE;
+            &rows[1..]
+        } else {
+            rows
+        };
+        for row in rows {
+            if row.is_first() {
+                let first = first_of(&self.first);
+                runs::put_against(&first, &first, out);
+            } else {
+                out.extend_from_slice(&self.text[row.range()]);
+            }
+        }
+    }
+
+    /// Writes the texts of some of them out.
+    pub(super) fn unpack(&self, rows: &[Row], text: &mut Vec<u8>, urls: &mut Unpacked) {
+        self.write(rows, text);
+        let raw = Raw { first: None, bytes: text, count: rows.len() };
+        urls.take_raw(&raw).expect(LOOKED_AT);
+    }
+
+    /// Forgets all. Little memory is kept for the next time.
+    pub(super) fn clear(&mut self) {
+        if self.text.capacity() + self.rows.capacity() * size_of::<Row>() > KEPT_BYTES {
+            *self = Self::default();
+        }
+        self.first.clear();
+        self.text.clear();
+        self.rows.clear();
+        self.worth = Worth::default();
+    }
+}
+
+fn first_of(bytes: &[u8]) -> Written<'_> {
+    if bytes.is_empty() {
+        return NOTHING;
+    }
+    Record::take(&mut Take::new(bytes)).expect(LOOKED_AT).whole()
+}
