@@ -30,7 +30,7 @@ impl Earlier {
     /// The one that is there, if there is one.
     ///
     /// # Errors
-    /// Its checkpoint can't be read, or was written by a newer program.
+    /// Its checkpoint can't be read, or was written by another version.
     pub fn find(disk: &mut dyn Disk) -> Result<Option<Self>, frame::Error> {
         Ok(Manifest::find(disk)?.map(Self))
     }

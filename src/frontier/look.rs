@@ -24,6 +24,8 @@ pub(super) struct Bounds {
     pub(super) origin_bytes: usize,
     pub(super) arrivals: u64,
     pub(super) servers: usize,
+    /// Bytes of all texts, written out.
+    pub(super) texts: usize,
 }
 
 /// URLs that are looked at one after the other.
@@ -34,6 +36,8 @@ pub(super) struct Look<'a> {
     rest: Take<'a>,
     first: Option<First<'a>>,
     first_at: Range<usize>,
+    /// Bytes of all texts so far, written out.
+    texts: usize,
 }
 
 /// The first of a run, which was looked at.
@@ -49,26 +53,28 @@ pub(super) const TEXT_BYTES_MAX: usize = 1 << 16;
 impl<'a> Look<'a> {
     /// At URLs that begin with the first of a run.
     pub(super) fn new(bytes: &'a [u8], bounds: Bounds) -> Self {
-        Self { bounds, bytes, rest: Take::new(bytes), first: None, first_at: 0..0 }
+        Self { bounds, bytes, rest: Take::new(bytes), first: None, first_at: 0..0, texts: 0 }
     }
 
     /// Looks at the next URL.
     pub(super) fn admit(&mut self) -> Result<Glance, Short> {
-        self.next(|look, record, first| look.judge(record, first))
+        let glance = self.next(|look, record, first| look.judge(record, first))?;
+        if self.texts > self.bounds.texts { Err(Short) } else { Ok(glance) }
     }
 
     /// The same, and takes it. Of a run whose first was passed by `urls` must know that
     /// ([`Unpacked::lead`]).
     pub(super) fn admit_into(&mut self, urls: &mut Unpacked) -> Result<Glance, Short> {
         self.next(|look, record, first| {
-            look.judge(record, first)?;
-            urls.add(record)
+            let bytes = look.judge(record, first)?;
+            urls.add(record)?;
+            Ok(bytes)
         })
     }
 
     /// Passes by the next URL, which is looked at only if others lean on it.
     pub(super) fn pass(&mut self) -> Result<Glance, Short> {
-        self.next(|_, _, _| Ok(()))
+        self.next(|_, _, _| Ok(0))
     }
 
     /// Bytes of what was looked at and passed by.
@@ -90,21 +96,21 @@ impl<'a> Look<'a> {
     /// done with each, beside the first that it is told against.
     fn next(
         &mut self,
-        mut what: impl FnMut(&Self, &Record<'a>, Option<&First<'a>>) -> Result<(), Short>,
+        mut what: impl FnMut(&Self, &Record<'a>, Option<&First<'a>>) -> Result<usize, Short>,
     ) -> Result<Glance, Short> {
         let from = self.used();
         let mut record = Record::take(&mut self.rest)?;
         if record.is_first {
             self.first = Some(self.judge_first(&record)?);
             self.first_at = from..self.used();
-            what(self, &record, None)?;
+            self.texts += what(self, &record, None)?;
             if !record.is_gone {
                 return Ok(record.glance(NOTHING.quality));
             }
             record = Record::take(&mut self.rest)?;
         }
         let first = self.first.filter(|_| !record.is_first).ok_or(Short)?;
-        what(self, &record, Some(&first))?;
+        self.texts += what(self, &record, Some(&first))?;
         Ok(record.glance(first.url.quality))
     }
 
@@ -120,21 +126,23 @@ impl<'a> Look<'a> {
         if is_right { Ok(First { url, page_is_ascii }) } else { Err(Short) }
     }
 
-    /// Whether it is as it must be; a first was judged when it was found.
-    fn judge(&self, record: &Record<'a>, first: Option<&First<'a>>) -> Result<(), Short> {
-        let Some(first) = first else { return Ok(()) };
+    /// Whether it is as it must be, and the bytes of its texts, written out; a first was judged
+    /// when it was found.
+    fn judge(&self, record: &Record<'a>, first: Option<&First<'a>>) -> Result<usize, Short> {
+        let Some(first) = first else { return Ok(0) };
         let target = &record.target;
         let pieces = target.pieces(first.url.target)?;
         let byte = pieces.iter().find_map(|piece| piece.first());
-        let is_right = self.may_be_asked_for(pieces.iter().map(|piece| piece.len()).sum(), byte)
+        let target_bytes = pieces.iter().map(|piece| piece.len()).sum();
+        let is_right = self.may_be_asked_for(target_bytes, byte)
             && is_graphic(target.middle)
             && self.is_within(record.errand, first.url.arrival.wrapping_add(record.arrival));
         let page = match &record.via {
-            Via::None => Ok(()),
-            Via::Same => first.url.via.map(|_| ()).ok_or(Short),
+            Via::None => Ok(0),
+            Via::Same => first.url.via.map(<[u8]>::len).ok_or(Short),
             Via::New(page) => judge_page(page, first),
         };
-        if is_right { page } else { Err(Short) }
+        if is_right { page.map(|page_bytes| target_bytes + page_bytes) } else { Err(Short) }
     }
 
     /// Whether a target of that length and first byte is as requests may carry it, as far as these
@@ -156,11 +164,12 @@ fn is_graphic(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |so_far, byte| so_far & byte.is_ascii_graphic())
 }
 
-fn judge_page(page: &Text<'_>, first: &First<'_>) -> Result<(), Short> {
+fn judge_page(page: &Text<'_>, first: &First<'_>) -> Result<usize, Short> {
     let pieces = page.pieces(first.url.via.unwrap_or_default())?;
-    if pieces.iter().map(|piece| piece.len()).sum::<usize>() > TEXT_BYTES_MAX {
+    let bytes = pieces.iter().map(|piece| piece.len()).sum();
+    if bytes > TEXT_BYTES_MAX {
         return Err(Short);
     }
     let is_ascii = first.page_is_ascii && page.middle.is_ascii();
-    if is_ascii || str::from_utf8(&pieces.concat()).is_ok() { Ok(()) } else { Err(Short) }
+    if is_ascii || str::from_utf8(&pieces.concat()).is_ok() { Ok(bytes) } else { Err(Short) }
 }

@@ -38,6 +38,10 @@ pub(super) struct Row {
     end: u32,
 }
 
+/// More than this is not put together.
+const TEXT_BYTES_ENOUGH: usize = 1 << 20;
+/// Bytes of a row in a chunk, at the least.
+const ROW_BYTES_MIN: usize = 16;
 const LOOKED_AT: &str = "it was written here, or looked at";
 
 impl Row {
@@ -63,7 +67,7 @@ impl Loose {
             self.begin(lead);
         }
         // One run at a time.
-        while !rest.is_empty() {
+        while !rest.is_empty() && !self.is_too_long() {
             let is_begun = rest[0] & runs::FIRST != 0;
             if is_begun {
                 let mut take = Take::new(rest);
@@ -130,7 +134,7 @@ impl Loose {
     fn add_others<'a>(&mut self, lead: &[u8], mut rest: &'a [u8]) -> &'a [u8] {
         let of = first_of(lead);
         let lead = Lead::new(of, first_of(&self.first));
-        while rest.first().is_some_and(|bits| bits & runs::FIRST == 0) {
+        while rest.first().is_some_and(|bits| bits & runs::FIRST == 0) && !self.is_too_long() {
             let mut take = Take::new(rest);
             let record = Record::take(&mut take).expect(LOOKED_AT);
             let start = self.text.len() as u32;
@@ -154,9 +158,21 @@ impl Loose {
         self.rows.push(Row { glance: url.glance(), arrival: url.arrival, start, end });
     }
 
-    /// Whether they have half of their texts in common with the first.
+    /// Whether they have half of their texts in common with the first. `false`: some may be
+    /// missing.
     pub(super) fn is_worth_it(&self) -> bool {
-        2 * self.worth.shared >= self.worth.all
+        2 * self.worth.shared >= self.worth.all && !self.is_too_long()
+    }
+
+    /// Whether there is more than anybody writes at once: a short record may lean on a long text.
+    fn is_too_long(&self) -> bool {
+        self.text.len() > TEXT_BYTES_ENOUGH
+    }
+
+    /// Bytes of what is written.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len()
     }
 
     /// Brings them into the order in which they come out.
@@ -184,7 +200,7 @@ impl Loose {
         let mut sum = 0;
         let is_within = |row: &&Row| {
             let is_within = sum < bytes;
-            sum += row.range().len();
+            sum += row.range().len().max(ROW_BYTES_MIN);
             is_within
         };
         rows.iter().take_while(is_within).count()
@@ -220,7 +236,8 @@ impl Loose {
 
     /// Forgets all. Little memory is kept for the next time.
     pub(super) fn clear(&mut self) {
-        if self.text.capacity() + self.rows.capacity() * size_of::<Row>() > KEPT_BYTES {
+        let bytes = self.first.capacity() + self.text.capacity();
+        if bytes + self.rows.capacity() * size_of::<Row>() > KEPT_BYTES {
             *self = Self::default();
         }
         self.first.clear();

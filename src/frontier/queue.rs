@@ -98,8 +98,8 @@ pub(super) struct Weight {
 
 /// By arrival a long queue is packed in pieces of this size.
 const PACK_BYTES: usize = if cfg!(test) { 1_000 } else { 256 << 10 };
-/// A URL is put in its place in a packed head that is no longer, whatever it is like; others are
-/// warmed.
+/// A URL is put in its place in a packed head that is no longer, whatever it is like; longer ones
+/// are warmed, unless their URLs have much in common.
 const INSERT_MAX: usize = 8;
 
 impl UrlQueue {
@@ -120,6 +120,11 @@ impl UrlQueue {
     /// URLs that wait in memory in their order.
     pub(super) fn in_memory(&self) -> usize {
         self.hot_len() + self.cold.as_ref().map_or(0, |cold| cold.head.urls())
+    }
+
+    /// Whether nothing was at hand since it was packed.
+    pub(super) fn is_bare(&self) -> bool {
+        self.hot.is_none()
     }
 
     /// URLs that are hot.

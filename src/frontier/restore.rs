@@ -239,7 +239,8 @@ impl Frontier {
         let mut errand_max = None;
         let origin_bytes = self.names.get(server.name).as_str().len();
         // Servers that a robots.txt is asked for may come to be known later.
-        let bounds = Bounds { origin_bytes, arrivals: self.arrivals, servers: usize::MAX };
+        let (arrivals, any) = (self.arrivals, usize::MAX);
+        let bounds = Bounds { origin_bytes, arrivals, servers: any, texts: any };
         let mut look = Look::new(bytes, bounds);
         while !look.is_over() {
             look.admit_into(&mut urls).map_err(senseless)?;

@@ -17,10 +17,10 @@
 //! A first one that is GONE was taken and stays for those behind it, of which there is at least
 //! one.
 //!
-//! Laws: what was put is taken again ([`record`], [`super::unpacked`]), field by field. Cost: a comparison of texts, eight bytes at a time; most
-//! often fifteen bytes beside what is new of target and via. What there is to read is told by the
-//! first two bytes, and numbers are read whole, so that most records are read without a loop
-//! (DECISIONS.md 71).
+//! Laws: what was put is taken again ([`record`], [`super::unpacked`]), field by field. Cost: a
+//! comparison of texts, eight bytes at a time; most often fifteen bytes beside what is new of
+//! target and via. What there is to read is told by the first two bytes, and numbers are read
+//! whole, so that most records are read without a loop (DECISIONS.md 71).
 
 mod record;
 
@@ -51,7 +51,8 @@ const QUALITY_SHIFT: u32 = 4;
 const QUALITY_SIZE: u8 = 7;
 const WIDE: u8 = 128;
 
-/// A run is no longer, unless it was put together ([`super::loose`]): what is far behind the first has less in common with it.
+/// A run is no longer, unless it was put together ([`super::loose`]): what is far behind the first
+/// has less in common with it.
 pub(super) const RUN_URLS: usize = 16;
 
 /// What the first of a run is told against.

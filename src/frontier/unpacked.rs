@@ -1,6 +1,6 @@
 //! URLs taken out of bytes: their texts one behind the other, what they share written out.
 //!
-//! Laws: what [`super::runs::Run`] has put comes out, field by field, and it is told where the
+//! Laws: what [`super::runs`] has put comes out, field by field, and it is told where the
 //! bytes of a run's first were. Bytes that make no sense are [`Short`], never a panic, and what was
 //! taken before stays as it was; what is allocated is bounded by what the bytes hold, and by a
 //! text's longest for each URL. What a disk brought is looked at before ([`super::look`]).

@@ -1,7 +1,7 @@
 //! URLs as bytes in chains: put in, looked at, and taken off the front.
 //!
-//! Laws: a chain is a row of runs ([`super::super::runs`]) of which the first may have lost its
-//! front; then the first of that run is there, gone, for those behind it. Cost: no more blocks are
+//! Laws: a chain is a row of runs ([`super::super::runs`]); the first of a run may be there, gone,
+//! for those behind it only. Cost: no more blocks are
 //! read than hold what is wanted, since they lie anywhere in memory.
 
 use super::super::items::{Glance, Maker, Written};

@@ -1,7 +1,7 @@
 //! By quality: URLs come into the packed head of a queue, where they belong.
 //!
-//! Laws: the head stays in order, and no URL is lost. Cost: a look at the numbers of each URL of the
-//! head and a copy of its bytes ([`super::super::loose`]); where they have little in common, or
+//! Laws: the head stays in order, and no URL is lost. Cost: a look at the numbers of each URL of
+//! the head and a copy of its bytes ([`super::super::loose`]); where they have little in common, or
 //! something is hot, each is written anew.
 
 use super::super::items::{Maker, Written};

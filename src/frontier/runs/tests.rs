@@ -59,8 +59,12 @@ fn pages() -> Vec<Rc<str>> {
     ["http://a.test/", "http://b.test/x"].map(Rc::from).to_vec()
 }
 
-const BOUNDS: Bounds =
-    Bounds { origin_bytes: "http://a.test".len(), arrivals: u64::MAX, servers: usize::MAX };
+const BOUNDS: Bounds = Bounds {
+    origin_bytes: "http://a.test".len(),
+    arrivals: u64::MAX,
+    servers: usize::MAX,
+    texts: usize::MAX,
+};
 
 fn read(bytes: &[u8]) -> Result<Vec<Item>, Short> {
     let mut look = Look::new(bytes, BOUNDS);
@@ -441,6 +445,34 @@ fn a_page_of_a_first_that_was_passed_by_is_looked_at() {
     let at = bytes.windows(5).position(is_found).expect("it was written");
     bytes[at] = 0xff;
     assert_eq!(Look::new(&bytes, BOUNDS).pass(), Err(Short));
+}
+
+/// Law: URLs that lean on a long text are let pass only as long as all together are not too much;
+/// and they are not put together then, since that would write it for each of them.
+#[test]
+fn what_would_take_too_much_is_told() {
+    let [one, other] = ["a", "b"].map(|host| format!("http://{host}.test/{}", host.repeat(60_000)));
+    let item = |number: u64, via: &str| Item {
+        target: format!("/{number}").into(),
+        arrival: number,
+        errand: Errand::Page,
+        via: Some(via.into()),
+        ..Random(1).item(&[])
+    };
+    let items: Vec<Item> = (0..60).map(|number| item(number, &one)).collect();
+    let bytes = written(&items);
+    assert!(bytes.len() < 300_000, "a page is written once a run");
+    let look = |texts| {
+        let mut look = Look::new(&bytes, Bounds { texts, ..BOUNDS });
+        (0..60).try_for_each(|_| look.admit().map(|_| ()))
+    };
+    assert_eq!((look(4_000_000), look(3_000_000)), (Ok(()), Err(Short)));
+    let mut loose = Loose::default();
+    let first = written(&[item(100, &other)]);
+    loose.add(&Raw { first: None, bytes: &first, count: 1 });
+    loose.add(&Raw { first: None, bytes: &bytes, count: 60 });
+    assert!(!loose.is_worth_it());
+    assert!(loose.bytes() < 2_000_000, "{}", loose.bytes());
 }
 
 /// Law: what is told of a server's URLs can't be beyond what it is.

@@ -35,6 +35,8 @@ const READ_BYTES_MAX: usize = 1 << 20;
 /// By quality: of more chunks of a server than these all is taken, so that they become fewer on the
 /// way; of fewer what is wanted, since what is left where it is needn't be written again.
 const CHUNKS_FEW: usize = if cfg!(test) { 2 } else { 3 };
+/// Texts of a chunk, written out, are no more: few URLs may lean on much, but not on any amount.
+const TEXTS_BYTES_MAX: usize = 128 << 20;
 /// A sweep reads a segment in pieces of this size.
 const PIECE_BYTES: usize = if cfg!(test) { 700 } else { 512 << 10 };
 
@@ -331,6 +333,7 @@ impl Frontier {
             origin_bytes: self.server(id).name.len(),
             arrivals: self.arrivals,
             servers: self.servers.len(),
+            texts: TEXTS_BYTES_MAX,
         };
         let open = |read: &'a Read| {
             let chunk = Chunk::open(read, read.urls(bytes)?, bounds);

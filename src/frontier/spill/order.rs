@@ -30,10 +30,10 @@ impl Spill {
         room: usize,
     ) {
         let (mut text, mut loose) = (self.blocks.text(), self.blocks.loose());
-        let head = queue.read_head(&mut text, &self.blocks);
-        let is_bare = queue.hot_len() == 0;
+        let is_bare = queue.is_bare();
         if is_bare {
-            // Of what is told anew there had better be less, and a head is short when it's read for.
+            let head = queue.read_head(&mut text, &self.blocks);
+            // What is told anew had better be less, and a head is short when it is read for.
             urls.iter().chain([&head]).for_each(|urls| loose.add(urls));
         }
         if is_bare && loose.is_worth_it() {
