@@ -50,6 +50,11 @@ impl Tail {
         self.written + self.pending.len() as u64
     }
 
+    /// Bytes on disk.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Whether nothing is in it or waits to be.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -57,18 +62,31 @@ impl Tail {
 
     /// Brings what waits to the disk. On an error all of it waits on.
     pub fn flush(&mut self, disk: &mut dyn Disk, kept_bytes: usize) -> Result<(), Error> {
+        self.flush_to(self.len(), disk, kept_bytes)
+    }
+
+    /// The same, of what is before `len`.
+    pub fn flush_to(
+        &mut self,
+        len: u64,
+        disk: &mut dyn Disk,
+        kept_bytes: usize,
+    ) -> Result<(), Error> {
         if self.doubtful {
             self.cut_back(disk)?;
         }
-        if self.pending.is_empty() {
+        let count = usize::try_from(len.saturating_sub(self.written)).unwrap_or(usize::MAX);
+        let now = &self.pending[..count.min(self.pending.len())];
+        if now.is_empty() {
             return Ok(());
         }
-        if let Err(error) = disk.append(&self.name, &self.pending) {
+        if let Err(error) = disk.append(&self.name, now) {
             self.doubtful = true;
             return Err(error);
         }
-        self.written = self.len();
-        self.pending.clear();
+        let count = now.len();
+        self.written += count as u64;
+        self.pending.drain(..count);
         self.pending.shrink_to(kept_bytes);
         Ok(())
     }
@@ -167,8 +185,16 @@ mod tests {
                     }
                 }
                 assert_eq!(tail.len(), model.len() as u64);
-                if random.word().is_multiple_of(4) && tail.flush(&mut disk, 0).is_ok() {
-                    assert!(model.is_empty() || disk.bytes("x") == model, "seed {seed}");
+                let until = if random.word().is_multiple_of(2) {
+                    model.len()
+                } else {
+                    random.word() as usize % (model.len() + 1)
+                };
+                if random.word().is_multiple_of(4)
+                    && tail.flush_to(until as u64, &mut disk, 0).is_ok()
+                {
+                    let until = until.max(tail.written() as usize);
+                    assert!(until == 0 || disk.bytes("x") == model[..until], "seed {seed}");
                 }
             }
             disk.limit(None, false);

@@ -7,7 +7,11 @@
 //! ```text
 //! file   state/frontier/segment-N: the opening frame, then chunks
 //! chunk  kind 20: number of the server | URLs, to the end
+//! filler kind 21: zeros up to where the next append begins
 //! ```
+//! Appends end at multiples of [`WRITE_BYTES`], and no chunk lies across one: what a system keeps
+//! of a file in memory it keeps in pieces that lie as the appends did, and in large ones a chunk is
+//! found the sooner (DECISIONS.md 73).
 //!
 //! Laws: a place that was handed out can be read until it is released, from the disk or from what
 //! waits to be written; on a full disk nothing is lost; at most a quarter of the closed segments'
@@ -22,11 +26,12 @@ use crate::frame::{self, Role};
 use crate::tail::Tail;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Kind of the frame that is a chunk.
+/// Kind of the frame that is a chunk, and of what fills a file up.
 pub(super) const CHUNK: u8 = 20;
+const FILLER: u8 = 21;
 /// A segment this long is closed; in tests, soon.
 const SEGMENT_BYTES: u64 = if cfg!(test) { 3_000 } else { SEGMENT_BYTES_MAX - (1 << 20) };
-/// Bytes wait in memory until there are so many.
+/// Bytes wait in memory until there are so many: an append.
 const WRITE_BYTES: usize = if cfg!(test) { 500 } else { 256 << 10 };
 /// What is asked for at once of a segment.
 pub(super) const EXTENT_BYTES: u64 =
@@ -62,6 +67,8 @@ struct Segment {
 struct Growing {
     segment: u32,
     tail: Tail,
+    /// Up to here it goes to the disk in whole appends.
+    whole: u64,
     /// Nothing of it was written in this run: the name must not be taken.
     is_fresh: bool,
 }
@@ -103,13 +110,11 @@ impl Log {
             self.begin();
         }
         let growing = self.tails.back_mut().expect("it has just begun");
-        let offset = growing.tail.len();
-        frame::push_with(CHUNK, &mut growing.tail.pending, |out| {
+        let (offset, bytes) = growing.put(|out| {
             out.put_varint(id.index() as u64);
             write(out);
         });
-        let bytes = growing.tail.len() - offset;
-        let place = Place::new(growing.segment, offset, bytes as usize, band);
+        let place = Place::new(growing.segment, offset, bytes, band);
         let segment = self.segments.get_mut(&growing.segment).expect("all are listed");
         segment.bytes = growing.tail.len();
         segment.live_bytes += place.bytes() as u64;
@@ -124,7 +129,7 @@ impl Log {
         let mut tail = Tail::new(name_of(segment), 0);
         frame::push_opening(Role::Segment, self.crawl, &mut tail.pending);
         self.segments.insert(segment, Segment::default());
-        self.tails.push_back(Growing { segment, tail, is_fresh: true });
+        self.tails.push_back(Growing { segment, tail, whole: 0, is_fresh: true });
         if let Some(closed) = closed {
             self.look_at(closed);
         }
@@ -180,8 +185,7 @@ impl Log {
     pub(super) fn waiting(&self, place: Place) -> Option<&[u8]> {
         let mut growing = self.tails.iter().filter(|growing| growing.segment == place.segment());
         let tail = &growing.next()?.tail;
-        let written = tail.len() - tail.pending.len() as u64;
-        let from = place.offset().checked_sub(written)?;
+        let from = place.offset().checked_sub(tail.written())?;
         tail.pending.get(usize::try_from(from).ok()?..)
     }
 
@@ -207,9 +211,9 @@ impl Log {
     /// The disk's: what waits waits on, and this may be called again.
     pub(super) fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         while let Some(growing) = self.tails.front_mut() {
-            let enough = growing.tail.pending.len() >= WRITE_BYTES;
             let is_closed = growing.tail.len() >= SEGMENT_BYTES;
-            if !all && !enough && !is_closed || growing.tail.pending.is_empty() && !is_closed {
+            let until = if all || is_closed { growing.tail.len() } else { growing.whole };
+            if until <= growing.tail.written() && !is_closed {
                 break;
             }
             if growing.is_fresh {
@@ -219,7 +223,7 @@ impl Log {
                 }
                 growing.is_fresh = false;
             }
-            growing.tail.flush(disk, 2 * WRITE_BYTES)?;
+            growing.tail.flush_to(until, disk, 2 * WRITE_BYTES)?;
             if !is_closed || self.tails.len() == 1 {
                 break;
             }
@@ -262,6 +266,32 @@ impl Log {
     }
 }
 
+impl Growing {
+    /// Appends a chunk, behind a filler if it would lie across the end of an append: where it lies,
+    /// and how long it is.
+    fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> (u64, usize) {
+        let (start, offset) = (self.tail.pending.len(), self.tail.len());
+        frame::push_with(CHUNK, &mut self.tail.pending, write);
+        let bytes = self.tail.pending.len() - start;
+        let left = WRITE_BYTES - (offset % WRITE_BYTES as u64) as usize;
+        // What is left behind a chunk has to be nothing, or to have room for a filler.
+        let fits = |room: usize| bytes + frame::OVERHEAD_BYTES <= room;
+        if fits(left) || bytes != left && !fits(WRITE_BYTES) {
+            return (offset, bytes);
+        }
+        if bytes == left {
+            self.whole = self.tail.len();
+            return (offset, bytes);
+        }
+        let Some(zeros) = left.checked_sub(frame::OVERHEAD_BYTES) else { return (offset, bytes) };
+        let chunk = self.tail.pending.split_off(start);
+        frame::push_with(FILLER, &mut self.tail.pending, |out| out.resize(out.len() + zeros, 0));
+        self.whole = self.tail.len();
+        self.tail.pending.extend_from_slice(&chunk);
+        (self.whole, bytes)
+    }
+}
+
 /// The file of a segment.
 pub(super) fn name_of(segment: u32) -> String {
     format!("{FOLDER}/segment-{segment}")
@@ -274,3 +304,55 @@ pub(super) fn number_of(name: &str) -> Option<u32> {
 
 /// The folder of all segments.
 pub(super) const FOLDER: &str = "state/frontier";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Take;
+    use crate::disk::memory::Memory;
+
+    /// Law: but for what is brought to the disk at once, appends end at multiples of their size
+    /// and between chunks; chunks are where they are said to be, whichever they are, and a reader
+    /// of all frames finds each of them.
+    #[test]
+    fn appends_end_where_pieces_of_a_file_do() {
+        let (mut log, mut disk) = (Log::new(7), Memory::default());
+        let (mut placed, mut appends, mut fillers) = (Vec::new(), 0, 0);
+        for number in 0..3_000_u32 {
+            // Some are longer than an append, and some end just before it does or with it.
+            let bytes = if number % 50 == 49 { 1_100 } else { 1 + number * 7 % 160 };
+            let place = log.append(ServerId(number % 90), 0, |out| {
+                out.resize(out.len() + bytes as usize, number as u8);
+            });
+            placed.push((place, number, bytes as usize));
+            let name = name_of(place.segment());
+            let before = disk.len(&name).expect("it can be asked").unwrap_or(0);
+            let all = number % 70 == 69;
+            log.write(all, &mut disk).expect("there is room");
+            let after = disk.len(&name).expect("as above").unwrap_or(0);
+            let is_closed = after >= SEGMENT_BYTES;
+            let is_even = after.is_multiple_of(WRITE_BYTES as u64);
+            assert!(all || is_closed || after == before || is_even);
+            assert!(log.tails.len() == 1, "what is closed is written");
+            appends += usize::from(!all && after > before);
+        }
+        log.write(true, &mut disk).expect("there is room");
+        for (place, number, bytes) in placed {
+            let file = disk.bytes(&name_of(place.segment()));
+            let at = place.offset();
+            let (frame, _) = frame::parse(&file[at as usize..], at).expect("it is whole");
+            let mut take = Take::new(frame.payload);
+            assert_eq!((frame.kind, take.number()), (CHUNK, Ok(number % 90)));
+            assert_eq!(take.rest(), vec![number as u8; bytes]);
+        }
+        for number in log.numbers() {
+            let (file, mut at) = (disk.bytes(&name_of(number)), 0);
+            while at < file.len() {
+                let (frame, bytes) = frame::parse(&file[at..], 0).expect("frames to the end");
+                fillers += usize::from(frame.kind == FILLER);
+                at += bytes;
+            }
+        }
+        assert!(appends > 100 && fillers > 100, "{appends} appends, {fillers} fillers");
+    }
+}
