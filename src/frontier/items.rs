@@ -37,6 +37,9 @@ pub(super) struct Maker {
     via: Option<Rc<str>>,
 }
 
+/// Most texts are no longer: they are put together without memory of their own.
+const ROOM_BYTES: usize = 256;
+
 /// The memory of a row of URLs, for others.
 pub(super) fn emptied<'a>(mut row: Vec<Written<'_>>) -> Vec<Written<'a>> {
     row.clear();
@@ -66,10 +69,10 @@ impl Item {
         let via = match &record.via {
             Via::None => None,
             Via::Same => Some(Rc::from(text(first.via.ok_or(Short)?))),
-            Via::New(via) => Some(Rc::from(whole(via, first.via.unwrap_or_default())?)),
+            Via::New(via) => Some(own(via, first.via.unwrap_or_default())?),
         };
         Ok(Self {
-            target: whole(&record.target, first.target)?.into_boxed_str(),
+            target: own(&record.target, first.target)?,
             quality: record.quality.unwrap_or(first.quality),
             arrival: first.arrival.wrapping_add(record.arrival),
             depth,
@@ -82,10 +85,25 @@ impl Item {
     }
 }
 
-/// A text that shares its front and its back with another.
-fn whole(text: &Text<'_>, other: &[u8]) -> Result<String, Short> {
-    let bytes = text.pieces(other)?.concat();
-    Ok(String::from_utf8(bytes).expect(LOOKED_AT))
+/// A text that shares its front and its back with another, with memory of its own.
+fn own<T: for<'a> From<&'a str>>(told: &Text<'_>, other: &[u8]) -> Result<T, Short> {
+    let [front, middle, back] = told.pieces(other)?;
+    if front.is_empty() && back.is_empty() {
+        return Ok(T::from(text(middle)));
+    }
+    let (mut room, long): ([u8; ROOM_BYTES], Vec<u8>);
+    let (until, len) = (front.len() + middle.len(), front.len() + middle.len() + back.len());
+    let whole = if len <= ROOM_BYTES {
+        room = [0; ROOM_BYTES];
+        room[..front.len()].copy_from_slice(front);
+        room[front.len()..until].copy_from_slice(middle);
+        room[until..len].copy_from_slice(back);
+        &room[..len]
+    } else {
+        long = [front, middle, back].concat();
+        &long
+    };
+    Ok(T::from(text(whole)))
 }
 
 impl Written<'_> {

@@ -109,9 +109,10 @@ impl<'a> Look<'a> {
             }
             record = Record::take(&mut self.rest)?;
         }
-        let first = self.first.filter(|_| !record.is_first).ok_or(Short)?;
-        self.texts += what(self, &record, Some(&first))?;
-        Ok(record.glance(first.url.quality))
+        let first = self.first.as_ref().filter(|_| !record.is_first).ok_or(Short)?;
+        let (bytes, glance) = (what(self, &record, Some(first))?, record.glance(first.url.quality));
+        self.texts += bytes;
+        Ok(glance)
     }
 
     fn judge_first(&self, record: &Record<'a>) -> Result<First<'a>, Short> {
@@ -131,9 +132,11 @@ impl<'a> Look<'a> {
     fn judge(&self, record: &Record<'a>, first: Option<&First<'a>>) -> Result<usize, Short> {
         let Some(first) = first else { return Ok(0) };
         let target = &record.target;
-        let pieces = target.pieces(first.url.target)?;
-        let byte = pieces.iter().find_map(|piece| piece.first());
-        let target_bytes = pieces.iter().map(|piece| piece.len()).sum();
+        let target_bytes = target.len(first.url.target.len())?;
+        let byte = match target.front {
+            0 => target.pieces(first.url.target)?.iter().find_map(|piece| piece.first()),
+            _ => first.url.target.first(),
+        };
         let is_right = self.may_be_asked_for(target_bytes, byte)
             && is_graphic(target.middle)
             && self.is_within(record.errand, first.url.arrival.wrapping_add(record.arrival));
@@ -165,11 +168,12 @@ fn is_graphic(bytes: &[u8]) -> bool {
 }
 
 fn judge_page(page: &Text<'_>, first: &First<'_>) -> Result<usize, Short> {
-    let pieces = page.pieces(first.url.via.unwrap_or_default())?;
-    let bytes = pieces.iter().map(|piece| piece.len()).sum();
+    let other = first.url.via.unwrap_or_default();
+    let bytes = page.len(other.len())?;
     if bytes > TEXT_BYTES_MAX {
         return Err(Short);
     }
     let is_ascii = first.page_is_ascii && page.middle.is_ascii();
-    if is_ascii || str::from_utf8(&pieces.concat()).is_ok() { Ok(bytes) } else { Err(Short) }
+    let is_text = || Ok(str::from_utf8(&page.pieces(other)?.concat()).is_ok());
+    if is_ascii || is_text()? { Ok(bytes) } else { Err(Short) }
 }

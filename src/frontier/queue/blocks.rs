@@ -56,6 +56,22 @@ struct Block {
     bytes: [u8; FILL],
 }
 
+impl Block {
+    /// It begins with these bytes, which end at `until`, and goes on as before.
+    fn put_before(&mut self, until: usize, bytes: &[u8]) -> bool {
+        let start = until - bytes.len();
+        self.bytes[start..until].copy_from_slice(bytes);
+        self.start = u8::try_from(start).expect("blocks are short");
+        true
+    }
+
+    /// It holds these bytes, and nothing else.
+    fn fill_before(&mut self, bytes: &[u8]) -> bool {
+        self.end = FILL as u8;
+        self.put_before(FILL, bytes)
+    }
+}
+
 const EMPTY: Block = Block { next: NONE, start: 0, end: 0, bytes: [0; FILL] };
 
 /// URLs, as bytes, in order.
@@ -260,6 +276,46 @@ impl Blocks {
         }
     }
 
+    /// Takes so many bytes, which are so many URLs, off the front, and puts what those behind them
+    /// need in their place.
+    pub(super) fn replace_front(
+        &mut self,
+        chain: &mut Chain,
+        bytes: usize,
+        urls: u32,
+        with: &[u8],
+    ) {
+        if self.slide(chain, bytes, with) {
+            chain.urls -= urls;
+        } else {
+            self.drop_front(chain, bytes, urls);
+            self.push_front(chain, with, 0);
+        }
+    }
+
+    /// The same, if it changes nothing but the first two blocks, which stay. `false`: it was not
+    /// done.
+    fn slide(&mut self, chain: &Chain, bytes: usize, with: &[u8]) -> bool {
+        let block = self.at_mut(chain.first);
+        let here = usize::from(block.end - block.start);
+        if let Some(left) = here.checked_sub(bytes).filter(|left| *left > 0) {
+            let until = usize::from(block.end) - left;
+            return with.len() <= until && block.put_before(until, with);
+        }
+        let (next, beyond) = (block.next, bytes - here);
+        if next == NONE {
+            return false;
+        }
+        let second = self.at_mut(next);
+        let until = usize::from(second.start) + beyond;
+        let (far, near) = with.split_at(with.len().saturating_sub(until));
+        if until >= usize::from(second.end) || far.is_empty() || far.len() > FILL {
+            return false;
+        }
+        second.put_before(until, near);
+        self.at_mut(chain.first).fill_before(far)
+    }
+
     fn lengthen_front(&mut self, chain: &mut Chain) {
         let number = self.take();
         let end = u8::try_from(FILL).expect("blocks are short");
@@ -382,7 +438,19 @@ mod tests {
             let index = random.below(6);
             let text = vec![step as u8; 1 + random.below(140)];
             let (chain, texts) = &mut chains[index];
-            match random.below(20) {
+            match random.below(24) {
+                19..23 => {
+                    // What goes leaves something behind, as the first of a run does.
+                    let urls = random.below(texts.len().min(4) + 1);
+                    let bytes = texts.drain(..urls).map(|text| text.len()).sum();
+                    let (bytes, with) = (bytes, &text[..text.len().min(1 + bytes)]);
+                    if !texts.is_empty() {
+                        blocks.replace_front(chain, bytes, urls as u32, with);
+                        texts[0].splice(0..0, with.iter().copied());
+                    } else {
+                        blocks.drop_front(chain, bytes, urls as u32);
+                    }
+                }
                 0..9 => {
                     blocks.push(chain, &text);
                     texts.push_back(text);

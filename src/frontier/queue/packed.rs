@@ -175,11 +175,12 @@ fn drop_gone(
     }
     let needs_first = text.get(gone.bytes).is_some_and(|bits| bits & FIRST == 0);
     let urls = u32::try_from(gone.urls).expect("a chain counts so");
-    blocks.drop_front(chain, gone.bytes, urls);
     if needs_first {
         let first = &mut text[gone.first_at];
         first[0] |= GONE;
-        blocks.push_front(chain, first, 0);
+        blocks.replace_front(chain, gone.bytes, urls, first);
+    } else {
+        blocks.drop_front(chain, gone.bytes, urls);
     }
 }
 

@@ -72,7 +72,7 @@ const MASKS: [u64; 9] = {
 
 impl<'a> Record<'a> {
     /// Takes the next one.
-    #[inline]
+    #[inline(always)]
     pub(in super::super) fn take(take: &mut Take<'a>) -> Result<Self, Short> {
         match Self::plain(take.rest()) {
             Some((record, bytes)) => take.raw(bytes).map(|_| record),
@@ -80,11 +80,16 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The next one and its bytes, if it is of the kind that most are, and more follows than its
-    /// numbers: without a loop, and with hardly a branch. `None`: it takes a closer look.
-    #[inline]
+    /// The next one and its bytes, if it is of the kind that most are: without a loop, and with
+    /// hardly a branch. `None`: it takes a closer look.
+    #[inline(always)]
     pub(super) fn plain(bytes: &'a [u8]) -> Option<(Self, usize)> {
-        let head = bytes.first_chunk::<PLAIN_BYTES>()?;
+        // At the end of a text numbers that aren't there are zeros; then texts can't be there.
+        let mut end = [0; PLAIN_BYTES];
+        let head = bytes.first_chunk::<PLAIN_BYTES>().unwrap_or_else(|| {
+            end[..bytes.len()].copy_from_slice(bytes);
+            &end
+        });
         let [bits, sizes, ..] = *head;
         let has = |bit: u8| bits & bit != 0;
         let (is_first, arrival_bytes) = (has(FIRST), usize::from(sizes & ARRIVAL_SIZE));
@@ -250,6 +255,13 @@ impl Lengths {
 }
 
 impl<'a> Text<'a> {
+    /// Its bytes, if it is told against a text of so many.
+    #[inline]
+    pub(in super::super) fn len(&self, other: usize) -> Result<usize, Short> {
+        let shared = self.front.checked_add(self.back).filter(|shared| *shared <= other);
+        Ok(shared.ok_or(Short)? + self.middle.len())
+    }
+
     /// What it is made of, if it is told against `other`.
     #[inline]
     pub(in super::super) fn pieces<'b>(&self, other: &'b [u8]) -> Result<[&'b [u8]; 3], Short>
