@@ -13,6 +13,8 @@
 //! kind 17, more URLs  number of their server | URLs in memory, to the end
 //! kind 18, chunks     number of their server | place u64 of each, to the end
 //! kind 19, a tail     number of its server | URLs, to the end
+//! URLs                runs ([`super::runs`]), the first of which begins with its first, there or
+//!                     gone: what is packed goes in as it is, and is cut where a frame is full
 //! wait                us left | unless none is left: end, us of Unix time
 //! state               servers | arrivals of URLs
 //!                     segments of the log | for each: number, bytes that count
@@ -20,16 +22,16 @@
 //!
 //! Law: what [`super::restore`] makes of it is the frontier as it was at the moment of
 //! [`Frontier::begin_snapshot`], whatever was done to it since (held to a naive model).
-//! Cost: a copy of each server; one bit of memory a server, and what was written ahead.
+//! Cost: a copy of each server, and a look at the URLs of those that take more than one frame; one
+//! bit of memory a server, and what was written ahead.
 
 use super::log;
 use super::names::Names;
-use super::queue::blocks::{Blocks, Cursor};
+use super::queue::blocks::{Blocks, Chain, Cursor};
 use super::queue::cold::Cold;
 use super::queue::{Errand, Item};
-use super::runs::Run;
+use super::runs::{FIRST, GONE, Record, Run};
 use super::server::{Retirement, Server, ServerId, ServerState};
-use super::unpacked::Unpacked;
 use super::workbench::Workbench;
 use super::{Frontier, group::GroupId};
 use crate::codec::{Put, Take};
@@ -37,6 +39,7 @@ use crate::disk::{self, Disk};
 use crate::frame::{self, Mark};
 use crate::map::Map;
 use crate::time::{Instant, Now};
+use std::ops::Range;
 
 /// Kinds of frames.
 pub(super) const SERVER: u8 = 16;
@@ -77,12 +80,16 @@ struct Walk {
     is_begun: bool,
     /// URLs that are under way or at hand.
     urls: usize,
-    /// What is packed: where it goes on, what of it was read, and which URLs were taken out of
-    /// that, of which the first so many are written.
-    head: Option<Cursor>,
-    text: Vec<u8>,
-    taken: Unpacked,
-    put: usize,
+    packed: Packed,
+}
+
+/// How far a chain is written.
+#[derive(Debug, Default)]
+struct Packed {
+    /// Where it goes on.
+    from: Cursor,
+    /// What of it was read and is not written; begins with the first of a run.
+    rest: Vec<u8>,
 }
 
 impl Frontier {
@@ -232,12 +239,14 @@ impl Snapshot {
     ) {
         let mut walk = std::mem::take(&mut self.walk);
         let under_way = self.flights.get(&id).map_or(&[][..], Vec::as_slice);
-        let head = server.queue.cold().map(|cold| &cold.head).zip(blocks);
-        if !walk.is_begun {
-            walk.head = head.map(|(head, _)| head.cursor());
+        let packed = server.queue.cold().zip(blocks);
+        if let (Some((cold, _)), false) = (packed, walk.is_begun) {
+            walk.packed = Packed::of(&cold.head);
         }
         let mut items = under_way.iter().chain(server.queue.hot_items()).skip(walk.urls).peekable();
-        while !walk.is_begun || out.len() < enough && !(items.peek().is_none() && walk.is_over()) {
+        while !walk.is_begun
+            || out.len() < enough && !(items.peek().is_none() && walk.packed.is_over())
+        {
             let kind = if walk.is_begun { MORE } else { SERVER };
             frame::push_with(kind, out, |out| {
                 let most = out.len() + FRAME_BYTES;
@@ -254,14 +263,16 @@ impl Snapshot {
                     run.put(item.written(), out);
                     walk.urls += 1;
                 }
-                if let Some((_, blocks)) = head {
-                    walk.put_packed(blocks, most, out);
+                if let Some((_, blocks)) = packed {
+                    walk.packed.put_some(blocks, most, out);
                 }
             });
             walk.is_begun = true;
         }
-        if items.peek().is_none() && walk.is_over() {
-            put_cold(id, server.queue.cold(), blocks, out);
+        if items.peek().is_none() && walk.packed.is_over() {
+            if let Some((cold, blocks)) = packed {
+                put_cold(id, cold, blocks, out);
+            }
             self.written[id.index() / 64] |= 1 << (id.index() % 64);
         }
         self.walk = walk;
@@ -301,43 +312,56 @@ impl Snapshot {
     }
 }
 
-impl Walk {
-    /// Whether all that is packed in a head is written.
+impl Packed {
+    fn of(chain: &Chain) -> Self {
+        Self { from: chain.cursor(), rest: Vec::new() }
+    }
+
+    /// Whether all of it is written.
     fn is_over(&self) -> bool {
-        let is_read = self.text.is_empty() && self.head.as_ref().is_none_or(Cursor::is_over);
-        is_read && self.put == self.taken.len()
+        self.rest.is_empty() && self.from.is_over()
     }
 
-    /// Appends what is packed, as runs of their own, until `out` has `most` bytes.
-    fn put_packed(&mut self, blocks: &Blocks, most: usize, out: &mut Vec<u8>) {
-        while out.len() < most && !self.is_over() {
-            if self.put == self.taken.len() {
-                self.take_more(blocks);
+    /// Appends URLs as they are, until `out` has about `most` bytes; at least one if it has fewer.
+    fn put_some(&mut self, blocks: &Blocks, most: usize, out: &mut Vec<u8>) {
+        if out.len() >= most {
+            return;
+        }
+        let start = out.len();
+        out.append(&mut self.rest);
+        blocks.read_on(&mut self.from, most.saturating_sub(out.len()), out);
+        // A chain ends with a whole URL, a block hardly ever.
+        while !self.from.is_over() {
+            let (first, end) = last_whole(&out[start..]);
+            let later = &out[start + end..];
+            if end > 0 && !later.is_empty() {
+                if later[0] & FIRST == 0 {
+                    self.rest.extend_from_slice(&out[start..][first]);
+                    self.rest[0] |= GONE;
+                }
+                self.rest.extend_from_slice(later);
+                return out.truncate(start + end);
             }
-            let mut run = Run::default();
-            while out.len() < most
-                && let Some(url) = self.taken.get(self.put)
-            {
-                run.put(url, out);
-                self.put += 1;
-            }
+            blocks.read_on(&mut self.from, 1, out);
         }
     }
+}
 
-    /// Takes URLs out of what was read, and reads more if none is whole.
-    fn take_more(&mut self, blocks: &Blocks) {
-        self.taken.forget();
-        self.put = 0;
-        let mut take = Take::new(&self.text);
-        while self.taken.take(&mut take).is_ok() {}
-        let used = self.text.len() - take.rest().len();
-        self.text.drain(..used);
-        if used == 0 {
-            let head = self.head.as_mut().expect("it has a head");
-            assert!(!head.is_over(), "it was put in here whole");
-            blocks.read_on(head, FRAME_BYTES, &mut self.text);
+/// Where in bytes that begin with the first of a run the last whole URL ends, and where the first
+/// of its run is if what follows leans on that, too.
+fn last_whole(bytes: &[u8]) -> (Range<usize>, usize) {
+    let (mut take, mut used) = (Take::new(bytes), 0);
+    let (mut first, mut end) = (0..0, 0);
+    while let Ok(record) = Record::take(&mut take) {
+        let from = std::mem::replace(&mut used, bytes.len() - take.rest().len());
+        if record.is_first {
+            first = from..used;
+        }
+        if !record.is_gone {
+            end = used;
         }
     }
+    (first, end)
 }
 
 /// How much of a queue waits outside: what to expect.
@@ -350,8 +374,7 @@ fn put_outside(cold: Option<&Cold>, out: &mut Vec<u8>) {
 }
 
 /// What waits outside, in frames of its own.
-fn put_cold(id: ServerId, cold: Option<&Cold>, blocks: Option<&Blocks>, out: &mut Vec<u8>) {
-    let (Some(cold), Some(blocks)) = (cold, blocks) else { return };
+fn put_cold(id: ServerId, cold: &Cold, blocks: &Blocks, out: &mut Vec<u8>) {
     let mut places = cold.places().iter(blocks).peekable();
     while places.peek().is_some() {
         frame::push_with(CHUNKS, out, |out| {
@@ -359,12 +382,12 @@ fn put_cold(id: ServerId, cold: Option<&Cold>, blocks: Option<&Blocks>, out: &mu
             places.by_ref().take(FRAME_BYTES / 9).for_each(|place| out.put_u64(place.word()));
         });
     }
-    let mut tail = Walk { head: Some(cold.tail.cursor()), ..Walk::default() };
+    let mut tail = Packed::of(&cold.tail);
     while !tail.is_over() {
         frame::push_with(TAIL, out, |out| {
             let most = out.len() + FRAME_BYTES;
             out.put_varint(id.index() as u64);
-            tail.put_packed(blocks, most, out);
+            tail.put_some(blocks, most, out);
         });
     }
 }

@@ -114,27 +114,9 @@ impl Unpacked {
         self.rows.len()
     }
 
-    /// One of them.
-    pub(super) fn get(&self, place: usize) -> Option<Written<'_>> {
-        self.rows.get(place).map(|row| self.written(row))
-    }
-
     /// The last one.
     pub(super) fn last(&self) -> Option<Written<'_>> {
         self.rows.last().map(|row| self.written(row))
-    }
-
-    /// Forgets those that were taken; what follows in the run can be taken still.
-    pub(super) fn forget(&mut self) {
-        self.rows.clear();
-        let Some(first) = &mut self.first else { return self.texts.clear() };
-        let mut texts = Vec::new();
-        for span in [Some(&mut first.target), first.via.as_mut()].into_iter().flatten() {
-            let start = texts.len();
-            texts.extend_from_slice(&self.texts[span.range()]);
-            *span = Span::new(start..texts.len()).expect("it was shorter");
-        }
-        self.texts = texts;
     }
 
     /// Forgets all. Little memory is kept for the next time.

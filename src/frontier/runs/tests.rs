@@ -218,27 +218,6 @@ fn urls_of_a_run_can_be_passed_by() {
     assert!(kinds.iter().all(|count| *count > 100), "{kinds:?}");
 }
 
-/// Law: URLs that are forgotten leave the first of their run to those behind them.
-#[test]
-fn urls_that_were_taken_can_be_forgotten() {
-    let mut random = Random(12);
-    let pages = pages();
-    for _ in 0..300 {
-        let items: Vec<Item> = (0..random.below(60)).map(|_| random.item(&pages)).collect();
-        let bytes = written(&items);
-        let (mut take, mut urls, mut kept) = (Take::new(&bytes), Unpacked::default(), Vec::new());
-        for item in &items {
-            if random.below(5) == 0 {
-                urls.forget();
-                kept.clear();
-            }
-            assert_eq!(urls.take(&mut take), Ok(()));
-            kept.push(item.written());
-            assert!(urls.iter().eq(kept.iter().copied()));
-        }
-    }
-}
-
 /// Law: the first URL of a run, and the one behind it when that is gone, are what all would be.
 #[test]
 fn one_url_is_taken_as_many_are() {

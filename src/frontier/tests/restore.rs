@@ -1,7 +1,10 @@
 //! A frontier written down in the middle of its history and made again: it is the model as that
 //! was at the moment, and goes on like it.
 
+use super::super::runs::GONE;
+use super::super::snapshot::{MORE, TAIL};
 use super::*;
+use crate::codec::Take;
 use crate::frame::{self, Flaw, Frame};
 use crate::time::{Now, UnixTime};
 
@@ -198,7 +201,7 @@ fn frames_of(mut bytes: &[u8]) -> Vec<Owned> {
 
 /// In another order, but for that within a server.
 fn shuffled(mut frames: Vec<Owned>, random: &mut Random) -> Vec<Owned> {
-    let of = |frame: &Owned| crate::codec::Take::new(&frame.1).varint().expect("a number");
+    let of = |frame: &Owned| Take::new(&frame.1).varint().expect("a number");
     let keys: Vec<usize> = (0..SERVERS).map(|_| random.below(5)).collect();
     frames.sort_by_key(|frame| keys[of(frame) as usize]);
     frames
@@ -247,6 +250,85 @@ fn by_quality_it_comes_back_as_it_was() {
 #[test]
 fn by_capability_it_comes_back_as_it_was() {
     comes_back(Policy::Capability);
+}
+
+/// A URL whose texts have more or less in common with those of others.
+fn long(number: u32, random: &mut Random) -> Item {
+    let some = |random: &mut Random| "x".repeat(random.pick([0, 3, 30, 300]));
+    let page = random.below(3);
+    let via = format!("http://via.test/{page}{}", some(random)).into();
+    let target = format!("/{number}/{}", some(random)).into();
+    let quality = random.pick([0, 1, 500, 3_000_000]);
+    Item { target, via: Some(via), arrival: number.into(), ..item(number, quality, None) }
+}
+
+/// A frontier of one server with all of these in its head, but for the first so many, which were
+/// taken, and those in its tail.
+fn with_ends(policy: Policy, head: &[Item], gone: usize, tail: &[Item]) -> Frontier {
+    let schedule = policy::Settings { policy, ..policy::Settings::default() };
+    let mut frontier = Frontier::new(Settings { schedule, crawl: Some(7), ..Settings::default() });
+    let url = url(0, 0);
+    let id = frontier.server_of(UrlRef::from_canonical(url.as_bytes()).expect("canonical"));
+    frontier.arrivals = (head.len() + tail.len()) as u64;
+    let blocks = &mut frontier.spill.as_mut().expect("it has one").blocks;
+    let queue = &mut frontier.servers[id.index()].queue;
+    head.iter().for_each(|item| queue.restore(item.clone(), Some(blocks)));
+    queue.restore_packed(blocks);
+    for _ in 0..gone {
+        queue.pop(Some(blocks)).expect("a head has as many");
+    }
+    let by_quality = policy.is_by_quality();
+    tail.iter().for_each(|url| queue.cold_or_new().put_tail(url.written(), by_quality, blocks));
+    frontier
+}
+
+/// Heads and tails of many frames come back, wherever in a run a frame is full, and whether its
+/// first was taken before.
+#[test]
+fn long_ends_of_queues_come_back() {
+    for policy in Policy::ALL {
+        let (mut heads_cut, mut tails_cut) = (0, 0);
+        for seed in 1..=100 {
+            let mut random = Random(seed);
+            let urls = 2 + random.below(60);
+            let mut head: Vec<Item> =
+                (0..urls as u32).map(|number| long(number, &mut random)).collect();
+            let tail = head.split_off(1 + random.below(urls - 1));
+            let gone = random.below(head.len().min(4) + 1);
+            let mut frontier = with_ends(policy, &head, gone, &tail);
+            frontier.begin_snapshot(Vec::new(), calendar(Instant::ZERO, AHEAD_US));
+            let mut disk = Memory::default();
+            let mark = frontier.mark(&mut disk).expect("there is room");
+            let mut bytes = Vec::new();
+            while !frontier.snapshot_some(random.below(300), &mut bytes) {}
+            let frames = frames_of(&bytes);
+            heads_cut += frames.iter().filter(|frame| begins_amid_a_run(frame, MORE)).count();
+            tails_cut += frames.iter().filter(|frame| begins_amid_a_run(frame, TAIL)).count();
+
+            let settings = frontier.settings.clone();
+            let mut found = Frontier::restore(settings, &mark.state, &mut disk).expect("whole");
+            for (kind, payload) in &frames {
+                let frame = Frame { kind: *kind, payload, offset: 0 };
+                found.restore_frame(&frame).expect("just written");
+            }
+            found.restored(true, calendar(Instant::ZERO, AHEAD_US)).expect("all are there");
+            let server = found.server(ServerId(0));
+            let mut in_memory = found.in_memory(server);
+            server.queue.sort(&mut in_memory);
+            server.queue.sort(&mut head);
+            assert_eq!(in_memory, head[gone..], "{policy:?} {seed}");
+            let blocks = &mut found.spill.as_mut().expect("it has one").blocks;
+            let cold = found.servers[0].queue.cold_or_new();
+            assert_eq!(cold.take_tail(blocks), tail, "{policy:?} {seed}");
+        }
+        assert!(heads_cut > 100 && tails_cut > 100, "{policy:?}: {heads_cut}, {tails_cut}");
+    }
+}
+
+/// Whether a frame of that kind begins with the first of a run that the frame before it has.
+fn begins_amid_a_run((kind, payload): &Owned, of: u8) -> bool {
+    let mut take = Take::new(payload);
+    *kind == of && take.varint().is_ok() && take.rest()[0] & GONE != 0
 }
 
 fn restore(left: &Left, frames: &[Owned]) -> Result<Frontier, Flaw> {
