@@ -3,8 +3,9 @@
 //! A million servers fit into no cache of a processor, and from the number of a server to its next
 //! URL it is a walk of four or five places, each of which tells the next one: so many times memory
 //! is waited for. Who will be visited next is known some visits ahead, whose chunks were read, a
-//! job ahead, and which URLs come, some at a time. So each of these places is asked for while
-//! somebody else is looked at, one place further for those that are nearer.
+//! job ahead, which URLs come, some at a time, and who is written down, by number. So each of these
+//! places is asked for while somebody else is looked at, one place further for those that are
+//! nearer.
 //!
 //! They are asked for in batches. Where the tables of pages don't fit into a cache either, a core
 //! goes on behind a hint only when it knows the page: one hint alone holds it up for all of that
@@ -95,6 +96,18 @@ impl Frontier {
         since(URLS).filter_map(&coming).for_each(|id| self.fetch_urls(id));
     }
 
+    /// Servers are written whole, by number, and this is the `step`th, of number `next`: the same a
+    /// batch earlier, and then for what is behind the first blocks.
+    pub(super) fn look_through(&self, step: usize, next: usize) {
+        let coming = |later: usize| Some(ServerId::from_index(next + later));
+        self.look_ahead(step, |later| coming(later + BATCH));
+        if let Some(spill) = self.spill.as_ref().filter(|_| step.is_multiple_of(BATCH)) {
+            let server = |id: ServerId| self.servers.get(id.index());
+            let cold = URLS.filter_map(coming).filter_map(server).filter_map(|it| it.queue.cold());
+            cold.for_each(|cold| cold.fetch_seconds(&spill.blocks));
+        }
+    }
+
     /// Somebody in line is about to be visited: the same for those who will be next.
     pub(super) fn look_along(&mut self) {
         self.visits = self.visits.wrapping_add(1);
@@ -137,6 +150,12 @@ impl Cold {
     pub(super) fn fetch_urls(&self, blocks: &Blocks) {
         [&self.head, &self.tail].into_iter().for_each(|chain| blocks.fetch(chain));
         self.places().chain().into_iter().for_each(|chain| blocks.fetch(chain));
+    }
+
+    /// The ends are there: asks for what is behind the first blocks.
+    fn fetch_seconds(&self, blocks: &Blocks) {
+        let chains = [&self.head, &self.tail];
+        chains.into_iter().for_each(|chain| blocks.fetch_one(blocks.second(chain)));
     }
 
     /// Asks for what holds the next URL.

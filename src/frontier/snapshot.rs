@@ -123,12 +123,14 @@ impl Frontier {
     /// Writes some more as frames, about `budget_bytes` beside what was written ahead; `true` when
     /// all is written.
     pub fn snapshot_some(&mut self, budget_bytes: usize, out: &mut Vec<u8>) -> bool {
-        let Some(snapshot) = &mut self.snapshot else { return true };
+        let Some(mut snapshot) = self.snapshot.take() else { return true };
         out.append(&mut snapshot.ahead);
-        let enough = out.len() + budget_bytes;
+        let (enough, mut step) = (out.len() + budget_bytes, 0);
         while out.len() < enough && snapshot.next < snapshot.servers {
             let id = ServerId::from_index(snapshot.next);
             if !snapshot.is_written(id) {
+                self.look_through(step, id.index());
+                step += 1;
                 let server = &self.servers[id.index()];
                 let blocks = self.spill.as_ref().map(|spill| &spill.blocks);
                 let known = (&self.names, &self.workbench);
@@ -137,9 +139,7 @@ impl Frontier {
             snapshot.pass_written();
         }
         let done = snapshot.next == snapshot.servers;
-        if done {
-            self.snapshot = None;
-        }
+        self.snapshot = (!done).then_some(snapshot);
         done
     }
 

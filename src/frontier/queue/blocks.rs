@@ -389,7 +389,7 @@ impl Blocks {
     }
 
     /// The number of the second block of a chain; 0 if it has none.
-    pub(super) fn second(&self, chain: &Chain) -> u32 {
+    pub(in super::super) fn second(&self, chain: &Chain) -> u32 {
         if chain.first == NONE { NONE } else { self.at(chain.first).next }
     }
 
