@@ -84,6 +84,8 @@ pub(super) struct Spill {
     /// The handle of the last job, for the next one.
     disk: Option<Box<dyn Disk>>,
     jobs: u32,
+    /// Calls since the last job, of which the next one waits for more to read.
+    calls: u32,
     /// Room for what the next job reads, and for a chunk that is being written.
     spare: Vec<u8>,
     text: Vec<u8>,
@@ -153,6 +155,7 @@ impl Spill {
             intake: None,
             disk: None,
             jobs: 0,
+            calls: 0,
             spare: Vec::new(),
             text: Vec::new(),
             #[cfg(test)]

@@ -16,6 +16,9 @@ use std::ops::Range;
 /// Bytes in which the first URL of a run most often ends, and the one behind it.
 const ONE_BYTES: usize = 96;
 const TWO_BYTES: usize = 144;
+/// The same of one behind a first that is gone. Another block would have to be waited for, and most
+/// often isn't needed.
+const NEXT_BYTES: usize = 112;
 pub(super) const PUT_HERE: &str = "it was put in here";
 
 /// All URLs of a chain.
@@ -125,7 +128,7 @@ pub(super) fn take_one(
     glances: bool,
 ) -> Option<(Item, Option<Glance>)> {
     let (mut text, mut cursor) = (blocks.text(), chain.cursor());
-    blocks.read_on(&mut cursor, TWO_BYTES, &mut text);
+    blocks.read_on(&mut cursor, if glances { TWO_BYTES } else { NEXT_BYTES }, &mut text);
     let taken = read_until(blocks, &mut cursor, &mut text, one_of);
     assert!(taken.is_some() || chain.is_empty(), "{PUT_HERE}");
     let taken = taken.map(|(item, of_first, gone)| {

@@ -4,7 +4,8 @@
 //! several servers in one job, while the server rests. A server whose next URL is not in memory is
 //! not in line until it is there. The same jobs make many short chunks of a queue into fewer, and
 //! write anew what is alive in a segment of which little is. When what was read comes in is told in
-//! [`intake`](super::intake).
+//! [`intake`](super::intake). While others are ready a job of few reads waits for more: to hand one
+//! out, and to have its memory asked for in time, costs the same for few as for many.
 //!
 //! Laws: whoever waits for a chunk is in the list of those, once; what was read is believed only
 //! if its checksum and its server are right, and of its URLs those that are used, at the end their
@@ -29,6 +30,10 @@ use crate::disk::Disk;
 use crate::frame::{self, Damage, Flaw};
 use crate::time::Instant;
 
+/// Servers that a job reads for, if others are ready meanwhile; it waits for so many calls at most
+/// until there are as many.
+const SERVERS_ENOUGH: usize = if cfg!(test) { 3 } else { 64 };
+const CALLS_MAX: u32 = 8;
 /// Chunks and bytes that one job reads.
 const READS_MAX: usize = if cfg!(test) { 40 } else { 1 << 12 };
 const READ_BYTES_MAX: usize = 1 << 20;
@@ -78,7 +83,12 @@ impl Frontier {
     }
 
     fn back(&mut self) -> Option<Work> {
-        let (mut reads, mut bytes) = (self.spill.as_mut()?.begin_reads(), 0);
+        let ready = self.ready();
+        let spill = self.spill.as_mut()?;
+        if spill.may_wait(ready) {
+            return None;
+        }
+        let (mut reads, mut bytes) = (spill.begin_reads(), 0);
         for step in 0.. {
             if reads.reads.len() >= READS_MAX || bytes >= READ_BYTES_MAX {
                 break;
@@ -386,6 +396,13 @@ impl Frontier {
 }
 
 impl Spill {
+    /// Whether there will be more to read soon, and enough to do until then.
+    fn may_wait(&mut self, ready: usize) -> bool {
+        let is_few = !self.wanted.is_empty() && self.wanted.len() < SERVERS_ENOUGH.min(ready);
+        self.calls = if is_few { (self.calls + 1) % CALLS_MAX } else { 0 };
+        self.calls > 0
+    }
+
     fn begin_reads(&mut self) -> Reads {
         let mut bytes = std::mem::take(&mut self.spare);
         bytes.clear();
