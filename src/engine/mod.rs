@@ -461,8 +461,7 @@ impl Engine {
         }
         let candidates = [
             self.conns.nearest(),
-            // While no visit may begin, a server that is due changes nothing.
-            self.frontier.deadline().filter(|_| self.may_begin()),
+            self.visit_deadline(),
             (!self.paused.is_empty()).then(|| self.now.at + receive::SILENCE_MAX),
             self.sync_deadline(),
             self.ending.deadline(),

@@ -12,6 +12,7 @@ use crate::http::pipeline::Pipeline;
 use crate::http::response::Reader;
 use crate::quality::Quality;
 use crate::stats::Stage;
+use crate::time::Instant;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -35,6 +36,19 @@ impl Engine {
             && !self.pool.is_over()
             && self.conns.busy() < self.settings.connections.open_max
             && self.resolving < self.settings.names.in_flight_max
+    }
+
+    /// When the next visit may begin, as far as that is known.
+    pub(super) fn visit_deadline(&self) -> Option<Instant> {
+        // While none may, a server that is due changes nothing.
+        if !self.may_begin() {
+            return None;
+        }
+        // Who has come to stand in line since visits began may be all there is to bring it on.
+        if self.frontier.ready() > 0 {
+            return Some(self.now.at);
+        }
+        self.frontier.deadline()
     }
 
     fn begin_visit(&mut self, id: ServerId) {
@@ -268,7 +282,7 @@ impl Engine {
             && conn.out.len() == conn.out_sent;
         if soon && usable && !self.is_stopping() && site.retired_as().is_none() {
             let wanted = self.frontier.has_next(id);
-            let due = if wanted { due } else { crate::time::Instant::FAR };
+            let due = if wanted { due } else { Instant::FAR };
             self.conns.park(slot, due, self.now.at + idle);
             self.frontier.set_parked(id, true, self.now.at);
         } else {
@@ -277,7 +291,7 @@ impl Engine {
     }
 
     /// Tells the frontier that a visit has ended; returns when the server is due again.
-    pub(super) fn finish_visit(&mut self, id: ServerId, turn: &Turn) -> crate::time::Instant {
+    pub(super) fn finish_visit(&mut self, id: ServerId, turn: &Turn) -> Instant {
         self.counts.visits += 1;
         let visit = Visit {
             requests: turn.requests,

@@ -84,8 +84,10 @@ pub(super) struct Spill {
     /// The handle of the last job, for the next one.
     disk: Option<Box<dyn Disk>>,
     jobs: u32,
-    /// Calls since the last job, of which the next one waits for more to read.
-    calls: u32,
+    /// Calls for which the next job has been held back, so that it has more to read; not if one of
+    /// those that it reads for is being visited.
+    held_calls: u32,
+    is_urgent: bool,
     /// Room for what the next job reads, and for a chunk that is being written.
     spare: Vec<u8>,
     text: Vec<u8>,
@@ -155,7 +157,8 @@ impl Spill {
             intake: None,
             disk: None,
             jobs: 0,
-            calls: 0,
+            held_calls: 0,
+            is_urgent: false,
             spare: Vec::new(),
             text: Vec::new(),
             #[cfg(test)]

@@ -58,17 +58,10 @@ struct Block {
 
 impl Block {
     /// It begins with these bytes, which end at `until`, and goes on as before.
-    fn put_before(&mut self, until: usize, bytes: &[u8]) -> bool {
+    fn put_before(&mut self, until: usize, bytes: &[u8]) {
         let start = until - bytes.len();
         self.bytes[start..until].copy_from_slice(bytes);
         self.start = u8::try_from(start).expect("blocks are short");
-        true
-    }
-
-    /// It holds these bytes, and nothing else.
-    fn fill_before(&mut self, bytes: &[u8]) -> bool {
-        self.end = FILL as u8;
-        self.put_before(FILL, bytes)
     }
 }
 
@@ -300,7 +293,11 @@ impl Blocks {
         let here = usize::from(block.end - block.start);
         if let Some(left) = here.checked_sub(bytes).filter(|left| *left > 0) {
             let until = usize::from(block.end) - left;
-            return with.len() <= until && block.put_before(until, with);
+            let has_room = with.len() <= until;
+            if has_room {
+                block.put_before(until, with);
+            }
+            return has_room;
         }
         let (next, beyond) = (block.next, bytes - here);
         if next == NONE {
@@ -313,7 +310,10 @@ impl Blocks {
             return false;
         }
         second.put_before(until, near);
-        self.at_mut(chain.first).fill_before(far)
+        let block = self.at_mut(chain.first);
+        block.end = u8::try_from(FILL).expect("blocks are short");
+        block.put_before(FILL, far);
+        true
     }
 
     fn lengthen_front(&mut self, chain: &mut Chain) {
@@ -426,6 +426,31 @@ mod tests {
         }
     }
 
+    /// So many go and leave something behind for the others, as the first of a run does. Counts
+    /// where that was a matter of one block, and of two.
+    fn leave(
+        blocks: &mut Blocks,
+        chain: &mut Chain,
+        texts: &mut VecDeque<Vec<u8>>,
+        text: &[u8],
+        urls: usize,
+        slid: &mut [u32; 2],
+    ) {
+        let bytes: usize = texts.drain(..urls).map(|text| text.len()).sum();
+        let Some(next) = texts.front_mut() else {
+            return blocks.drop_front(chain, bytes, urls as u32);
+        };
+        let with = &text[..text.len().min(1 + bytes)];
+        next.splice(0..0, with.iter().copied());
+        let here = blocks.piece(chain.cursor()).len();
+        if blocks.slide(chain, bytes, with) {
+            chain.urls -= urls as u32;
+            slid[usize::from(bytes >= here)] += 1;
+        } else {
+            blocks.replace_front(chain, bytes, urls as u32, with);
+        }
+    }
+
     /// Some chains side by side, against queues of texts.
     #[test]
     fn chains_are_queues_of_bytes() {
@@ -433,23 +458,15 @@ mod tests {
         let mut blocks = Blocks::default();
         let mut chains: Vec<(Chain, VecDeque<Vec<u8>>)> = Vec::new();
         chains.resize_with(6, Default::default);
-        let mut most = 0;
+        let (mut most, mut slid) = (0, [0; 2]);
         for step in 0..20_000 {
             let index = random.below(6);
             let text = vec![step as u8; 1 + random.below(140)];
             let (chain, texts) = &mut chains[index];
             match random.below(24) {
                 19..23 => {
-                    // What goes leaves something behind, as the first of a run does.
                     let urls = random.below(texts.len().min(4) + 1);
-                    let bytes = texts.drain(..urls).map(|text| text.len()).sum();
-                    let (bytes, with) = (bytes, &text[..text.len().min(1 + bytes)]);
-                    if !texts.is_empty() {
-                        blocks.replace_front(chain, bytes, urls as u32, with);
-                        texts[0].splice(0..0, with.iter().copied());
-                    } else {
-                        blocks.drop_front(chain, bytes, urls as u32);
-                    }
+                    leave(&mut blocks, chain, texts, &text, urls, &mut slid);
                 }
                 0..9 => {
                     blocks.push(chain, &text);
@@ -494,6 +511,7 @@ mod tests {
             blocks.slabs.len() * SLAB * BLOCK_BYTES < most + SLAB * BLOCK_BYTES,
             "all are used"
         );
+        assert!(slid.iter().all(|count| *count > 100), "within one block and two: {slid:?}");
         chains.iter_mut().for_each(|(chain, _)| blocks.clear(chain));
         assert_eq!(blocks.bytes(), 0);
     }

@@ -30,10 +30,10 @@ use crate::disk::Disk;
 use crate::frame::{self, Damage, Flaw};
 use crate::time::Instant;
 
-/// Servers that a job reads for, if others are ready meanwhile; it waits for so many calls at most
-/// until there are as many.
+/// Servers that a job reads for, if others are ready meanwhile; it is held back for so many calls
+/// at most until there are as many.
 const SERVERS_ENOUGH: usize = if cfg!(test) { 3 } else { 64 };
-const CALLS_MAX: u32 = 8;
+pub(in super::super) const HELD_CALLS_MAX: u32 = 7;
 /// Chunks and bytes that one job reads.
 const READS_MAX: usize = if cfg!(test) { 40 } else { 1 << 12 };
 const READ_BYTES_MAX: usize = 1 << 20;
@@ -61,10 +61,14 @@ impl Frontier {
         {
             cold.task = Task::Reading;
             spill.wanted.push_back(id);
+            // The visit goes on if its URLs are there in time.
+            let is_visited = server.state == ServerState::Busy;
+            spill.is_urgent |= is_visited && server.visit_max(&self.settings) > 1;
         }
     }
 
-    /// The next job, if there is any and none is under way.
+    /// The next job, if there is any and none is under way. One that would read little is held back
+    /// for some calls while others are ready, so whoever has begun their visits is to call again.
     pub fn job(&mut self, disk: &dyn Disk) -> Option<FrontierJob> {
         let spill = self.spill.as_mut().filter(|spill| !spill.is_working)?;
         spill.jobs = spill.jobs.wrapping_add(1);
@@ -74,6 +78,9 @@ impl Frontier {
             2 => self.merge(),
             _ => None,
         };
+        if first.is_none() && self.holds_back() {
+            return None;
+        }
         let work = first.or_else(|| self.back()).or_else(|| self.merge());
         let work = work.or_else(|| self.sweep())?;
         let spill = self.spill.as_mut().expect("as above");
@@ -82,12 +89,15 @@ impl Frontier {
         Some(FrontierJob { disk, work })
     }
 
-    fn back(&mut self) -> Option<Work> {
+    /// Whether there will be more to read soon, and enough to do until then.
+    fn holds_back(&mut self) -> bool {
         let ready = self.ready();
+        self.spill.as_mut().is_some_and(|spill| spill.holds_back(ready))
+    }
+
+    fn back(&mut self) -> Option<Work> {
         let spill = self.spill.as_mut()?;
-        if spill.may_wait(ready) {
-            return None;
-        }
+        spill.is_urgent = false;
         let (mut reads, mut bytes) = (spill.begin_reads(), 0);
         for step in 0.. {
             if reads.reads.len() >= READS_MAX || bytes >= READ_BYTES_MAX {
@@ -396,11 +406,13 @@ impl Frontier {
 }
 
 impl Spill {
-    /// Whether there will be more to read soon, and enough to do until then.
-    fn may_wait(&mut self, ready: usize) -> bool {
-        let is_few = !self.wanted.is_empty() && self.wanted.len() < SERVERS_ENOUGH.min(ready);
-        self.calls = if is_few { (self.calls + 1) % CALLS_MAX } else { 0 };
-        self.calls > 0
+    /// The same, while so many servers are ready.
+    fn holds_back(&mut self, ready: usize) -> bool {
+        let are_few = self.wanted.len() < SERVERS_ENOUGH.min(ready);
+        let may = !self.wanted.is_empty() && are_few && !self.is_urgent;
+        let holds = may && self.held_calls < HELD_CALLS_MAX;
+        self.held_calls = if holds { self.held_calls + 1 } else { 0 };
+        holds
     }
 
     fn begin_reads(&mut self) -> Reads {
@@ -448,5 +460,32 @@ impl Read {
     fn damage(&self, flaw: Flaw) -> Damage {
         let (name, offset) = (log::name_of(self.place.segment()), self.place.offset());
         Damage { name, offset, flaw }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Settings;
+    use super::*;
+
+    /// Law: a job that would read for few is held back, but not for ever, and not if somebody may
+    /// be waiting for it.
+    #[test]
+    fn a_job_of_few_reads_waits_for_more() {
+        let settings = Settings { crawl: Some(1), ..Settings::default() };
+        let mut spill = Spill::new(&settings).expect("there is a disk");
+        assert!(!spill.holds_back(100), "there is nothing to read");
+        spill.wanted.push_back(ServerId(0));
+        assert!(!spill.holds_back(0) && !spill.holds_back(1), "few others are ready");
+        for _ in 0..3 {
+            assert!((0..HELD_CALLS_MAX).all(|_| spill.holds_back(100)));
+            assert!(!spill.holds_back(100), "it has waited long enough");
+        }
+        spill.is_urgent = true;
+        assert!(!spill.holds_back(100), "a visit waits");
+        spill.is_urgent = false;
+        assert!(spill.holds_back(100));
+        spill.wanted.extend((1..SERVERS_ENOUGH as u32).map(ServerId));
+        assert!(!spill.holds_back(100), "these are enough");
     }
 }
