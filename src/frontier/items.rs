@@ -91,18 +91,14 @@ fn own<T: for<'a> From<&'a str>>(told: &Text<'_>, other: &[u8]) -> Result<T, Sho
     if front.is_empty() && back.is_empty() {
         return Ok(T::from(text(middle)));
     }
-    let (mut room, long): ([u8; ROOM_BYTES], Vec<u8>);
-    let (until, len) = (front.len() + middle.len(), front.len() + middle.len() + back.len());
-    let whole = if len <= ROOM_BYTES {
-        room = [0; ROOM_BYTES];
-        room[..front.len()].copy_from_slice(front);
-        room[front.len()..until].copy_from_slice(middle);
-        room[until..len].copy_from_slice(back);
-        &room[..len]
-    } else {
-        long = [front, middle, back].concat();
-        &long
+    let (between, end) = (front.len(), front.len() + middle.len());
+    let mut room = [0; ROOM_BYTES];
+    let Some(whole) = room.get_mut(..end + back.len()) else {
+        return Ok(T::from(text(&[front, middle, back].concat())));
     };
+    whole[..between].copy_from_slice(front);
+    whole[between..end].copy_from_slice(middle);
+    whole[end..].copy_from_slice(back);
     Ok(T::from(text(whole)))
 }
 

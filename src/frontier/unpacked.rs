@@ -191,8 +191,7 @@ impl Unpacked {
     /// Appends a text that may share its front and its back with another.
     fn push(&mut self, text: &Text<'_>, other: Option<Span>) -> Result<Span, Short> {
         let (start, other) = (self.texts.len(), other.map_or(0..0, Span::range));
-        let shared = text.front.checked_add(text.back).filter(|bytes| *bytes <= other.len());
-        let bytes = text.middle.len() + shared.ok_or(Short)?;
+        let bytes = text.len(other.len())?;
         if bytes > TEXT_BYTES_MAX {
             return Err(Short);
         }

@@ -1,8 +1,8 @@
 //! URLs as bytes in chains: put in, looked at, and taken off the front.
 //!
 //! Laws: a chain is a row of runs ([`super::super::runs`]); the first of a run may be there, gone,
-//! for those behind it only. Cost: no more blocks are
-//! read than hold what is wanted, since they lie anywhere in memory.
+//! for those behind it only. Cost: no more blocks are read than hold what is wanted, since they lie
+//! anywhere in memory.
 
 use super::super::items::{Glance, Maker, Written};
 use super::super::runs::{FIRST, GONE, NOTHING, Record, Run, Skim};

@@ -33,7 +33,7 @@ use crate::time::Instant;
 /// Servers that a job reads for, if others are ready meanwhile; it is held back for so many calls
 /// at most until there are as many.
 const SERVERS_ENOUGH: usize = if cfg!(test) { 3 } else { 64 };
-pub(in super::super) const HELD_CALLS_MAX: u32 = 7;
+const HELD_CALLS_MAX: u32 = 7;
 /// Chunks and bytes that one job reads.
 const READS_MAX: usize = if cfg!(test) { 40 } else { 1 << 12 };
 const READ_BYTES_MAX: usize = 1 << 20;
