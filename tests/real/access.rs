@@ -8,8 +8,8 @@ use std::path::Path;
 /// A request as its server saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
-    /// The crawler's port: one for each connection. Python's server doesn't tell.
-    pub(super) port: Option<u16>,
+    /// Whether it was the first on its connection.
+    pub(super) begins: bool,
     pub(super) status: u16,
     /// Path and query.
     pub(super) target: String,
@@ -19,29 +19,33 @@ pub(super) struct Hit {
 pub(super) fn read(server: Server, folder: &Path) -> Vec<Hit> {
     let file = server.access_log(folder);
     let text = fs::read_to_string(&file).unwrap_or_default();
-    let read = |line: &str| {
+    let mut ports = BTreeSet::new();
+    let mut read = |line: &str| {
         let hit = match server {
-            Server::Caddy => of_json(line),
+            Server::Caddy => of_json(line, &mut ports),
             Server::Simple => of_python(line),
-            _ => of_line(line),
+            // These count from one, the others from nothing.
+            Server::Nginx | Server::Secure => of_line(line, 1),
+            Server::Apache | Server::Lighttpd => of_line(line, 0),
         };
         hit.unwrap_or_else(|| panic!("{}: not a line of it: {line}", file.display()))
     };
     let is_hit = |line: &&str| server != Server::Simple || line.contains(" HTTP/1.");
-    text.lines().filter(is_hit).map(read).collect()
+    text.lines().filter(is_hit).map(&mut read).collect()
 }
 
-/// How many connections requests came on, as far as that is known.
+/// How many connections requests came on.
 pub(super) fn connections(hits: &[Hit]) -> usize {
-    hits.iter().filter_map(|hit| hit.port).collect::<BTreeSet<u16>>().len()
+    hits.iter().filter(|hit| hit.begins).count()
 }
 
-/// `40312 200 "GET /path HTTP/1.1"`
-fn of_line(line: &str) -> Option<Hit> {
-    let (port, rest) = line.split_once(' ')?;
+/// `17 200 "GET /path HTTP/1.1"`: its place on the connection comes first. (Ports don't tell
+/// connections apart: the system gives one out again.)
+fn of_line(line: &str, first: usize) -> Option<Hit> {
+    let (place, rest) = line.split_once(' ')?;
     let (status, request) = rest.split_once(' ')?;
     Some(Hit {
-        port: Some(port.parse().ok()?),
+        begins: place.parse::<usize>().ok()? == first,
         status: status.parse().ok()?,
         target: target(request)?,
     })
@@ -52,14 +56,15 @@ fn of_python(line: &str) -> Option<Hit> {
     let (_, rest) = line.split_once("] ")?;
     let (request, result) = rest.rsplit_once("\" ")?;
     let status = result.split(' ').next()?.parse().ok()?;
-    Some(Hit { port: None, status, target: target(request)? })
+    Some(Hit { begins: true, status, target: target(request)? })
 }
 
-fn of_json(line: &str) -> Option<Hit> {
+/// Of its connections ports must tell.
+fn of_json(line: &str, ports: &mut BTreeSet<u16>) -> Option<Hit> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     let request = line.get("request")?;
     Some(Hit {
-        port: Some(request.get("remote_port")?.as_str()?.parse().ok()?),
+        begins: ports.insert(request.get("remote_port")?.as_str()?.parse().ok()?),
         status: u16::try_from(line.get("status")?.as_u64()?).ok()?,
         target: request.get("uri")?.as_str()?.to_owned(),
     })

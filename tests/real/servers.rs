@@ -212,7 +212,7 @@ http {
     fastcgi_temp_path @FOLDER@/fastcgi;
     uwsgi_temp_path @FOLDER@/uwsgi;
     scgi_temp_path @FOLDER@/scgi;
-    log_format plain '$remote_port $status "$request"';
+    log_format plain '$connection_requests $status "$request"';
     access_log @FOLDER@/access.log plain;
     keepalive_requests 100;
     server {
@@ -261,7 +261,7 @@ AddType text/plain .txt
 AddOutputFilterByType DEFLATE text/html text/plain
 DeflateCompressionLevel 1
 ErrorLog "@FOLDER@/error.log"
-LogFormat "%{remote}p %>s \"%r\"" plain
+LogFormat "%k %>s \"%r\"" plain
 CustomLog "@FOLDER@/access.log" plain
 <Directory "/">
     Options FollowSymLinks
@@ -281,7 +281,7 @@ server.max-keep-alive-idle = 30
 index-file.names = ("index.html")
 mimetype.assign = (".html" => "text/html", ".txt" => "text/plain", "" => "application/octet-stream")
 accesslog.filename = "@FOLDER@/access.log"
-accesslog.format = "%{remote}p %s \"%r\""
+accesslog.format = "%k %s \"%r\""
 "#;
 
 const CADDY: &str = r"
