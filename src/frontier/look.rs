@@ -11,6 +11,7 @@
 //! ASCII.
 
 use super::items::{Glance, Written};
+use super::loose::{Behind, Loose};
 use super::queue::Errand;
 use super::runs::{NOTHING, Record, Text, Via};
 use super::unpacked::Unpacked;
@@ -40,6 +41,12 @@ pub(super) struct Look<'a> {
     texts: usize,
 }
 
+/// What is written there, read, and its bytes.
+struct Found<'a> {
+    record: Record<'a>,
+    bytes: &'a [u8],
+}
+
 /// The first of a run, which was looked at.
 #[derive(Clone, Copy, Debug)]
 struct First<'a> {
@@ -58,23 +65,43 @@ impl<'a> Look<'a> {
 
     /// Looks at the next URL.
     pub(super) fn admit(&mut self) -> Result<Glance, Short> {
-        let glance = self.next(|look, record, first| look.judge(record, first))?;
-        if self.texts > self.bounds.texts { Err(Short) } else { Ok(glance) }
+        let glance = self.next(|look, found, first| look.judge(&found.record, first))?;
+        self.is_short_enough().then_some(glance).ok_or(Short)
+    }
+
+    /// The same, and adds it to URLs that are loose; `behind` is what those lean on that follow.
+    pub(super) fn admit_loose(
+        &mut self,
+        urls: &mut Loose,
+        behind: &mut Option<Behind<'a>>,
+    ) -> Result<(), Short> {
+        self.next(|look, found, first| {
+            let texts = look.judge(&found.record, first)?;
+            urls.add_record(&found.record, found.bytes, behind);
+            Ok(texts)
+        })?;
+        self.is_short_enough().then_some(()).ok_or(Short)
     }
 
     /// The same, and takes it. Of a run whose first was passed by `urls` must know that
     /// ([`Unpacked::lead`]).
     pub(super) fn admit_into(&mut self, urls: &mut Unpacked) -> Result<Glance, Short> {
-        self.next(|look, record, first| {
-            let bytes = look.judge(record, first)?;
-            urls.add(record)?;
-            Ok(bytes)
+        self.next(|look, found, first| {
+            let texts = look.judge(&found.record, first)?;
+            urls.add(&found.record)?;
+            Ok(texts)
         })
     }
 
     /// Passes by the next URL, which is looked at only if others lean on it.
     pub(super) fn pass(&mut self) -> Result<Glance, Short> {
         self.next(|_, _, _| Ok(0))
+    }
+
+    /// The same, if nobody asks what it is.
+    pub(super) fn skip(&mut self) -> Result<(), Short> {
+        let is_passed = self.first.is_some() && Record::pass(&mut self.rest);
+        if is_passed { Ok(()) } else { self.pass().map(drop) }
     }
 
     /// Bytes of what was looked at and passed by.
@@ -87,32 +114,49 @@ impl<'a> Look<'a> {
         self.first_at.clone()
     }
 
+    /// The first of the run that what comes next may go on with.
+    pub(super) fn first(&self) -> Option<Written<'a>> {
+        self.first.map(|first| first.url)
+    }
+
     /// Whether nothing is left.
     pub(super) fn is_over(&self) -> bool {
         self.rest.is_empty()
     }
 
+    fn is_short_enough(&self) -> bool {
+        self.texts <= self.bounds.texts
+    }
+
     /// The next URL, and the first of its run before it if that begins here and is gone: `what` is
     /// done with each, beside the first that it is told against.
+    #[inline(always)]
     fn next(
         &mut self,
-        mut what: impl FnMut(&Self, &Record<'a>, Option<&First<'a>>) -> Result<usize, Short>,
+        mut what: impl FnMut(&Self, &Found<'a>, Option<&First<'a>>) -> Result<usize, Short>,
     ) -> Result<Glance, Short> {
         let from = self.used();
-        let mut record = Record::take(&mut self.rest)?;
-        if record.is_first {
-            self.first = Some(self.judge_first(&record)?);
+        let mut found = self.find()?;
+        if found.record.is_first {
+            self.first = Some(self.judge_first(&found.record)?);
             self.first_at = from..self.used();
-            self.texts += what(self, &record, None)?;
-            if !record.is_gone {
-                return Ok(record.glance(NOTHING.quality));
+            self.texts += what(self, &found, None)?;
+            if !found.record.is_gone {
+                return Ok(found.record.glance(NOTHING.quality));
             }
-            record = Record::take(&mut self.rest)?;
+            found = self.find()?;
         }
-        let first = self.first.as_ref().filter(|_| !record.is_first).ok_or(Short)?;
-        let (bytes, glance) = (what(self, &record, Some(first))?, record.glance(first.url.quality));
-        self.texts += bytes;
+        let first = self.first.as_ref().filter(|_| !found.record.is_first).ok_or(Short)?;
+        let glance = found.record.glance(first.url.quality);
+        self.texts += what(self, &found, Some(first))?;
         Ok(glance)
+    }
+
+    #[inline(always)]
+    fn find(&mut self) -> Result<Found<'a>, Short> {
+        let before = self.rest.rest();
+        let record = Record::take(&mut self.rest)?;
+        Ok(Found { record, bytes: &before[..before.len() - self.rest.rest().len()] })
     }
 
     fn judge_first(&self, record: &Record<'a>) -> Result<First<'a>, Short> {

@@ -58,39 +58,57 @@ impl Row {
     }
 }
 
+/// The first of a run whose URLs are added, and how they are told behind the first of all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Behind<'a> {
+    url: Written<'a>,
+    /// `None`: it is that one.
+    lead: Option<Lead<'a>>,
+}
+
 impl Loose {
     /// Adds URLs, which were looked at.
     pub(super) fn add(&mut self, urls: &Raw<'_>) {
-        let mut rest = urls.bytes;
-        let mut lead = urls.first.unwrap_or_default();
-        if !lead.is_empty() && self.first.is_empty() {
-            self.begin(lead);
-        }
-        // One run at a time.
-        while !rest.is_empty() && !self.is_too_long() {
-            let is_begun = rest[0] & runs::FIRST != 0;
-            if is_begun {
-                let mut take = Take::new(rest);
-                let record = Record::take(&mut take).expect(LOOKED_AT);
-                lead = &rest[..rest.len() - take.rest().len()];
-                rest = take.rest();
-                if self.first.is_empty() {
-                    self.begin(lead);
-                }
-                if !record.is_gone {
-                    self.add_first(&record.whole(), self.is_own(lead));
-                }
-            }
-            rest = match self.is_own(lead) {
-                true => self.add_own(rest),
-                false => self.add_others(lead, rest),
-            };
+        let mut behind = urls.first.map(|bytes| self.lead(bytes, first_of(bytes)));
+        let mut take = Take::new(urls.bytes);
+        while !take.is_empty() {
+            let before = take.rest();
+            let record = Record::take(&mut take).expect(LOOKED_AT);
+            let bytes = &before[..before.len() - take.rest().len()];
+            self.add_record(&record, bytes, &mut behind);
         }
     }
 
-    fn begin(&mut self, first: &[u8]) {
-        self.first.extend_from_slice(first);
-        self.first[0] |= GONE;
+    /// Adds the next URL of some, which was looked at, with the first of its run before it if that
+    /// is gone: what was read, and the bytes that it was read from. Keeps what those that follow
+    /// lean on.
+    #[inline]
+    pub(super) fn add_record<'a>(
+        &mut self,
+        record: &Record<'a>,
+        bytes: &[u8],
+        behind: &mut Option<Behind<'a>>,
+    ) {
+        if record.is_first {
+            let first = record.whole();
+            let lead = self.lead(bytes, first);
+            if !record.is_gone {
+                self.add_first(&first, lead.lead.is_none());
+            }
+            *behind = Some(lead);
+        } else if !self.is_too_long() {
+            self.add_behind(behind.as_ref().expect(LOOKED_AT), record, bytes);
+        }
+    }
+
+    /// URLs will be added that lean on this first, which is written so.
+    pub(super) fn lead<'a>(&mut self, bytes: &[u8], first: Written<'a>) -> Behind<'a> {
+        if self.first.is_empty() {
+            self.first.extend_from_slice(bytes);
+            self.first[0] |= GONE;
+        }
+        let lead = (!self.is_own(bytes)).then(|| Lead::new(first, &first_of(&self.first)));
+        Behind { url: first, lead }
     }
 
     /// Whether a first that is written so is that which all lean on.
@@ -104,50 +122,27 @@ impl Loose {
         if is_own {
             let end = self.text.len() as u32;
             self.rows.push(Row { glance: url.glance(), arrival: url.arrival, start: end, end });
-        } else {
+        } else if !self.is_too_long() {
             self.add_new(url);
         }
     }
 
-    /// Adds URLs that lean on the first, up to the next run, and returns what is left.
-    fn add_own<'a>(&mut self, mut rest: &'a [u8]) -> &'a [u8] {
-        let first = first_of(&self.first);
-        while rest.first().is_some_and(|bits| bits & runs::FIRST == 0) {
-            let mut take = Take::new(rest);
-            let record = Record::take(&mut take).expect(LOOKED_AT);
-            let (bytes, behind) = rest.split_at(rest.len() - take.rest().len());
-            let start = self.text.len() as u32;
-            self.text.extend_from_slice(bytes);
-            self.worth.add(record.worth(&first));
-            self.rows.push(Row {
-                glance: record.glance(first.quality),
-                arrival: first.arrival.wrapping_add(record.arrival),
-                start,
-                end: self.text.len() as u32,
-            });
-            rest = behind;
-        }
-        rest
-    }
-
-    /// The same of those that lean on another first.
-    fn add_others<'a>(&mut self, lead: &[u8], mut rest: &'a [u8]) -> &'a [u8] {
-        let of = first_of(lead);
-        let lead = Lead::new(of, first_of(&self.first));
-        while rest.first().is_some_and(|bits| bits & runs::FIRST == 0) && !self.is_too_long() {
-            let mut take = Take::new(rest);
-            let record = Record::take(&mut take).expect(LOOKED_AT);
-            let start = self.text.len() as u32;
-            self.worth.add(lead.put(&record, &mut self.text));
-            self.rows.push(Row {
-                glance: record.glance(of.quality),
-                arrival: of.arrival.wrapping_add(record.arrival),
-                start,
-                end: self.text.len() as u32,
-            });
-            rest = take.rest();
-        }
-        rest
+    #[inline]
+    fn add_behind(&mut self, behind: &Behind<'_>, record: &Record<'_>, bytes: &[u8]) {
+        let start = self.text.len() as u32;
+        self.worth.add(match &behind.lead {
+            None => {
+                self.text.extend_from_slice(bytes);
+                record.worth(&behind.url)
+            }
+            Some(lead) => lead.put(record, &mut self.text),
+        });
+        self.rows.push(Row {
+            glance: record.glance(behind.url.quality),
+            arrival: behind.url.arrival.wrapping_add(record.arrival),
+            start,
+            end: self.text.len() as u32,
+        });
     }
 
     /// Adds a URL with texts of its own; there is a first.
@@ -161,7 +156,7 @@ impl Loose {
     /// Whether they have half of their texts in common with the first. `false`: some may be
     /// missing.
     pub(super) fn is_worth_it(&self) -> bool {
-        2 * self.worth.shared >= self.worth.all && !self.is_too_long()
+        self.worth.is_half() && !self.is_too_long()
     }
 
     /// Whether there is more than anybody writes at once: a short record may lean on a long text.
@@ -225,6 +220,47 @@ impl Loose {
                 out.extend_from_slice(&self.text[row.range()]);
             }
         }
+    }
+
+    /// Appends some of them, told against another first. `false`: they have less than half of their
+    /// texts in common with that, and nothing was appended.
+    pub(super) fn write_behind(
+        &self,
+        other: &Written<'_>,
+        rows: &[Row],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let first = first_of(&self.first);
+        let (lead, begins) = (Lead::new(first, other), out.len());
+        let mut worth = Worth::default();
+        for row in rows {
+            worth.add(if row.is_first() {
+                runs::put_against(other, &first, out)
+            } else {
+                let record = Record::take(&mut Take::new(&self.text[row.range()]));
+                lead.put(&record.expect(LOOKED_AT), out)
+            });
+        }
+        if !worth.is_half() {
+            out.truncate(begins);
+        }
+        worth.is_half()
+    }
+
+    /// Appends some of them behind one of them, which becomes the first. `false`: they have less
+    /// than half of their texts in common with that, and nothing was appended.
+    pub(super) fn write_anew(&self, rows: &[Row], urls: &mut Unpacked, out: &mut Vec<u8>) -> bool {
+        let Some((begins, rest)) = rows.split_first() else { return true };
+        let at = out.len();
+        self.unpack(std::slice::from_ref(begins), out, urls);
+        out.truncate(at);
+        let first = urls.last().expect("it was unpacked");
+        runs::put_first(&first, out);
+        let is_told = self.write_behind(&first, rest, out);
+        if !is_told {
+            out.truncate(at);
+        }
+        is_told
     }
 
     /// Writes the texts of some of them out.

@@ -101,6 +101,9 @@ const PACK_BYTES: usize = if cfg!(test) { 1_000 } else { 256 << 10 };
 /// A URL is put in its place in a packed head that is no longer, whatever it is like; longer ones
 /// are warmed, unless their URLs have much in common.
 const INSERT_MAX: usize = 8;
+/// A tail whose turn has come is put in order as bytes if it and the head hold no more than twice
+/// as many URLs, or as many as count.
+const MERGE_MAX: usize = if cfg!(test) { 8 } else { 32 };
 
 impl UrlQueue {
     pub(super) fn new(policy: Policy) -> Self {
@@ -320,7 +323,10 @@ impl UrlQueue {
             } else {
                 cold.put_head(item.written(), blocks);
             }
-        } else if is_outside || is_last && (is_hot || head >= counted) {
+        } else if is_outside
+            || is_last && (is_hot || head >= counted)
+            || !is_hot && cold.is_behind_counted(item.quality, counted)
+        {
             cold.put_tail(item.written(), true, blocks);
         } else if is_hot || !self.insert(&item, blocks) {
             self.warm(usize::MAX, blocks);
@@ -422,7 +428,7 @@ impl UrlQueue {
         if !is_turn {
             return;
         }
-        let is_short = cold.head.urls() + cold.tail.urls() <= 2 * counted.max(INSERT_MAX);
+        let is_short = cold.head.urls() + cold.tail.urls() <= 2 * counted.max(MERGE_MAX);
         if is_short && self.hot.is_none() {
             return self.merge_tail(blocks);
         }

@@ -26,6 +26,7 @@ mod record;
 
 use super::items::Written;
 use super::queue::Errand;
+use crate::codec::Take;
 use crate::quality::Quality;
 pub(super) use record::{Record, Skim, Text, Via};
 
@@ -53,7 +54,9 @@ const WIDE: u8 = 128;
 
 /// A run is no longer, unless it was put together ([`super::loose`]): what is far behind the first
 /// has less in common with it.
-pub(super) const RUN_URLS: usize = 16;
+pub(super) const RUN_URLS: usize = 32;
+
+const WRITTEN_HERE: &str = "it was written here";
 
 /// What the first of a run is told against.
 pub(super) const NOTHING: Written<'static> = Written {
@@ -143,7 +146,26 @@ fn put_behind(first: &Written<'_>, url: &Written<'_>, out: &mut Vec<u8>) -> bool
 pub(super) fn put_against(first: &Written<'_>, url: &Written<'_>, out: &mut Vec<u8>) -> Worth {
     let told = Shared::of(first, url).told(url);
     put(0, first, url, told, out);
-    told.worth(first)
+    told.worth(first.via.map_or(0, <[u8]>::len))
+}
+
+/// Appends a URL and those of some runs behind it, which were written here: as one of the first of
+/// these, if they have enough in common.
+pub(super) fn put_before(others: &[u8], url: &Written<'_>, out: &mut Vec<u8>) {
+    let (mut take, begins) = (Take::new(others), out.len());
+    let record = Record::take(&mut take).expect(WRITTEN_HERE);
+    let (first, rest) = (record.whole(), take.rest());
+    out.extend_from_slice(&others[..others.len() - rest.len()]);
+    out[begins] |= GONE;
+    if !put_behind(&first, url, out) {
+        out.truncate(begins);
+        put_first(url, out);
+        return out.extend_from_slice(others);
+    }
+    if !record.is_gone {
+        put_against(&first, &first, out);
+    }
+    out.extend_from_slice(rest);
 }
 
 /// Appends a URL as the first of a run.
@@ -156,14 +178,22 @@ pub(super) fn put_first(url: &Written<'_>, out: &mut Vec<u8>) {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lead<'a> {
     url: Written<'a>,
-    other: Written<'a>,
+    /// The other one, but for its texts; bytes of the URL of its page.
+    other: Written<'static>,
+    other_via: usize,
     shared: Shared,
 }
 
 impl<'a> Lead<'a> {
     /// URLs that were told against `url` will be against `other`.
-    pub(super) fn new(url: Written<'a>, other: Written<'a>) -> Self {
-        Self { url, other, shared: Shared::of(&other, &url) }
+    pub(super) fn new(url: Written<'a>, other: &Written<'_>) -> Self {
+        let Written { quality, arrival, depth, found_as, .. } = *other;
+        Self {
+            url,
+            other: Written { quality, arrival, depth, found_as, ..NOTHING },
+            other_via: other.via.map_or(0, <[u8]>::len),
+            shared: Shared::of(other, &url),
+        }
     }
 
     /// Appends a URL of the run, and returns what it has in common with the other first. Its texts
@@ -195,7 +225,7 @@ impl<'a> Lead<'a> {
         let target = Told::through(&record.target, self.url.target, self.shared.target);
         let told = ToldTexts { target, via };
         put(0, &self.other, &url, told, out);
-        told.worth(&self.other)
+        told.worth(self.other_via)
     }
 }
 
@@ -210,6 +240,11 @@ impl Worth {
     pub(super) fn add(&mut self, other: Self) {
         self.shared += other.shared;
         self.all += other.all;
+    }
+
+    /// Whether half of the texts are shared, or more.
+    pub(super) fn is_half(self) -> bool {
+        2 * self.shared >= self.all
     }
 }
 
@@ -237,10 +272,11 @@ impl ToldTexts<'_> {
         }
     }
 
-    fn worth(&self, first: &Written<'_>) -> Worth {
+    /// If the URL of the first's page has so many bytes.
+    fn worth(&self, of_via: usize) -> Worth {
         let (shared, all) = match &self.via {
             Via::None => (0, 0),
-            Via::Same => (first.via.map_or(0, <[u8]>::len), first.via.map_or(0, <[u8]>::len)),
+            Via::Same => (of_via, of_via),
             Via::New(via) => (via.front + via.back, via.front + via.back + via.new_bytes()),
         };
         let of_target = self.target.front + self.target.back;
@@ -273,6 +309,7 @@ impl<'a> Told<'a> {
         self.front | self.back | self.new_bytes() > usize::from(u8::MAX)
     }
 
+    #[inline(always)]
     fn put_lengths(&self, is_wide: bool, head: &mut Head) {
         let lengths = [self.front, self.back, self.new_bytes()];
         match is_wide {
@@ -281,6 +318,7 @@ impl<'a> Told<'a> {
         }
     }
 
+    #[inline(always)]
     fn put_new(&self, out: &mut Vec<u8>) {
         let [before, new, behind] = self.new;
         if !before.is_empty() {

@@ -67,8 +67,9 @@ pub(super) struct Spill {
     cuts: usize,
     /// How many URLs a head keeps at most.
     pub(super) kept_max: usize,
-    /// How many a head may hold whatever it keeps: as many as are worth a read.
+    /// How many a head may hold whatever it keeps: as many as are worth a read, or fewer.
     read_urls: usize,
+    read_urls_max: usize,
     /// Servers before this one know of the last change of `kept_max`.
     hand: usize,
     /// Servers that wait for their next chunks.
@@ -138,6 +139,8 @@ struct Victims {
 
 impl Spill {
     pub(super) fn new(settings: &Settings) -> Option<Box<Self>> {
+        let by_quality = settings.schedule.policy.is_by_quality();
+        let read_urls_max = if by_quality { READ_URLS_BY_QUALITY } else { READ_URLS };
         Some(Box::new(Self {
             log: Log::new(settings.crawl?),
             blocks: Blocks::default(),
@@ -147,7 +150,8 @@ impl Spill {
             cold: Victims::new(),
             cuts: 0,
             kept_max: KEPT_MAX,
-            read_urls: READ_URLS,
+            read_urls: read_urls_max,
+            read_urls_max,
             hand: usize::MAX,
             wanted: VecDeque::new(),
             merging: VecDeque::new(),
@@ -261,7 +265,9 @@ impl Spill {
         } else {
             let mut text = self.blocks.text();
             let count = cold.take_tail_raw(&mut text, &mut self.blocks) as usize;
-            self.write_sorted(id, queue, &[Raw { first: None, bytes: &text, count }]);
+            let (mut loose, urls) = (self.blocks.loose(), Raw { first: None, bytes: &text, count });
+            loose.add(&urls);
+            self.write_sorted(id, queue, &[urls], loose);
             self.blocks.put_text_away(text);
         }
         self.look_for_short(id, queue);
@@ -282,8 +288,9 @@ impl Spill {
     }
 }
 
-/// So many URLs are worth a read.
+/// So many URLs are worth a read; by quality more, since each read puts the head in order anew.
 const READ_URLS: usize = if cfg!(test) { 4 } else { 16 };
+const READ_URLS_BY_QUALITY: usize = if cfg!(test) { 6 } else { 24 };
 /// A head keeps as many URLs as a visit takes.
 const KEPT_MAX: usize = usize::MAX;
 

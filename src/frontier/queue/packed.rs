@@ -132,7 +132,7 @@ pub(super) fn take_one(
     let taken = read_until(blocks, &mut cursor, &mut text, one_of);
     assert!(taken.is_some() || chain.is_empty(), "{PUT_HERE}");
     let taken = taken.map(|(item, of_first, gone)| {
-        let glance = |text: &[u8]| Skim::behind(of_first).pass(&mut Take::new(&text[gone.bytes..]));
+        let glance = |text: &[u8]| Skim::behind(of_first).glance(&text[gone.bytes..]);
         let wants = glances && chain.urls() > 1;
         let next = wants.then(|| read_until(blocks, &mut cursor, &mut text, glance)).flatten();
         drop_gone(blocks, chain, cursor, &mut text, gone);

@@ -1,8 +1,9 @@
 //! By quality: URLs come into the packed head of a queue, where they belong.
 //!
 //! Laws: the head stays in order, and no URL is lost. Cost: a look at the numbers of each URL of
-//! the head and a copy of its bytes ([`super::super::loose`]); where they have little in common, or
-//! something is hot, each is written anew.
+//! the head and a copy of its bytes ([`super::super::loose`]), or of its bytes alone where a URL
+//! goes before all others; where they have little in common, or something is hot, each is written
+//! anew.
 
 use super::super::items::{Maker, Written};
 use super::super::loose::Loose;
@@ -21,6 +22,9 @@ impl UrlQueue {
         let count = cold.head.urls();
         if count == 0 {
             cold.set_head(&[url], counted, blocks);
+            return true;
+        }
+        if counted == 1 && count < INSERT_MAX && cold.put_best(url, blocks) {
             return true;
         }
         if count > LONG_HEAD {
@@ -53,8 +57,10 @@ impl UrlQueue {
         let tail_urls = Raw { first: None, bytes: &tail, count };
         cold.read_head(blocks, &mut head);
         let head_urls = Raw { first: None, bytes: &head, count: cold.head.urls() };
-        urls.add(&head_urls);
-        urls.add(&tail_urls);
+        // The fewer are told anew.
+        let tail_leads = count > head_urls.count;
+        let in_turn = if tail_leads { [&tail_urls, &head_urls] } else { [&head_urls, &tail_urls] };
+        in_turn.into_iter().for_each(|part| urls.add(part));
         if urls.is_worth_it() {
             urls.sort();
             cold.set_head_as_is(&urls, urls.rows().len(), counted, blocks);

@@ -71,6 +71,11 @@ const MASKS: [u64; 9] = {
     masks
 };
 
+/// Most behind a first have none of these, and two of those.
+const ODD: u8 = FIRST | GONE | TRIED | ROBOTS;
+const HOW_AND_VIA_SAME: u8 = HOW_SAME | VIA_SAME;
+const HOW_SAME_VIA_NEW: u8 = HOW_SAME | VIA_NEW;
+
 impl<'a> Record<'a> {
     /// Takes the next one.
     #[inline(always)]
@@ -139,6 +144,22 @@ impl<'a> Record<'a> {
             errand: Errand::Page,
         };
         Some((record, end))
+    }
+
+    /// Passes by the next one, if it is of the kind that most behind a first are. `false`: it takes
+    /// a closer look.
+    #[inline]
+    pub(in super::super) fn pass(take: &mut Take<'a>) -> bool {
+        let Some(&[bits, sizes, _, _, target, _, _, via]) = take.rest().first_chunk() else {
+            return false;
+        };
+        let numbers = usize::from(sizes & ARRIVAL_SIZE) + usize::from(sizes >> QUALITY_SHIFT);
+        let texts = match bits & (ODD | HOW_SAME | VIA_NEW | VIA_SAME) {
+            HOW_SAME | HOW_AND_VIA_SAME => 5 + usize::from(target),
+            HOW_SAME_VIA_NEW => 8 + usize::from(target) + usize::from(via),
+            _ => return false,
+        };
+        sizes & (WIDE | ARRIVAL_SIZE) <= 8 && take.raw(numbers + texts).is_ok()
     }
 
     /// The next one, whatever it is.
@@ -279,6 +300,23 @@ impl Skim {
     /// Goes on behind URLs of a run whose first is worth that.
     pub(in super::super) fn behind(of_first: Quality) -> Self {
         Self { quality: Some(of_first) }
+    }
+
+    /// A glance at the next URL, of which no more needs to be there than comes before its texts.
+    #[inline]
+    pub(in super::super) fn glance(&mut self, bytes: &[u8]) -> Result<Glance, Short> {
+        if let (Some(head), Some(of_first)) = (bytes.first_chunk::<PLAIN_BYTES>(), self.quality)
+            && head[0] & ODD == 0
+            && head[1] & (WIDE | ARRIVAL_SIZE) <= 8
+        {
+            let at = if head[0] & VIA_NEW != 0 { 8 } else { 5 };
+            let (arrival, size) = (head[1] & ARRIVAL_SIZE, head[1] >> QUALITY_SHIFT);
+            let millionths = word_at(head, at + usize::from(arrival), size.into());
+            let is_same = millionths == 0 && head[0] & QUALITY_SAME != 0;
+            let quality = if is_same { of_first } else { quality(millionths)? };
+            return Ok(Glance { is_prior: false, quality });
+        }
+        self.pass(&mut Take::new(bytes))
     }
 
     /// Passes by the next URL, with the first of its run if that is gone.

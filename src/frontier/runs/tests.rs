@@ -3,7 +3,7 @@
 use super::super::ServerId;
 use super::super::items::{Glance, Maker};
 use super::super::look::{Bounds, Look};
-use super::super::loose::Loose;
+use super::super::loose::{Loose, Row};
 use super::super::queue::Item;
 use super::super::unpacked::{Raw, Unpacked};
 use super::*;
@@ -197,22 +197,33 @@ fn urls_of_a_run_can_be_passed_by() {
         let (mut look, mut skim) = (Look::new(&bytes, BOUNDS), Skim::default());
         let mut skimmed = Take::new(&bytes);
         let from = random.below(items.len() as u64) as usize;
+        let mut skipping = look.clone();
         for item in &items[..from] {
             let glance = item.written().glance();
+            assert_eq!(skim.glance(skimmed.rest()), Ok(glance));
             assert_eq!((look.pass(), skim.pass(&mut skimmed)), (Ok(glance), Ok(glance)));
             assert_eq!(look.used(), bytes.len() - skimmed.rest().len());
+            assert_eq!(skipping.skip(), Ok(()));
+            assert_eq!((skipping.used(), skipping.first_at()), (look.used(), look.first_at()));
         }
         let (mut urls, mut seen) = (Unpacked::default(), look.clone());
+        let (mut loose, mut added, mut behind) = (Loose::default(), look.clone(), None);
         let begins_run = bytes[look.used()] & FIRST != 0;
         if !begins_run {
             assert_eq!(urls.lead(&bytes[look.first_at()]), Ok(()));
+            let first = look.first().expect("others lean on it");
+            behind = Some(loose.lead(&bytes[look.first_at()], first));
         }
         for item in &items[from..] {
             let glance = item.written().glance();
             assert_eq!((look.admit_into(&mut urls), seen.admit()), (Ok(glance), Ok(glance)));
+            assert_eq!(added.admit_loose(&mut loose, &mut behind), Ok(()));
         }
-        assert!(look.is_over() && seen.is_over());
+        assert!(look.is_over() && seen.is_over() && added.is_over());
         assert_eq!(items_of(&urls), items[from..]);
+        let mut out = Vec::new();
+        loose.write(loose.rows(), &mut out);
+        assert_eq!(read(&out).as_deref(), Ok(&items[from..]));
         kinds[usize::from(begins_run)] += 1;
     }
     assert!(kinds.iter().all(|count| *count > 100), "{kinds:?}");
@@ -327,7 +338,7 @@ fn one_page_is_written_once_a_run_and_kept_once() {
 fn loose_urls_change_places() {
     let mut random = Random(41);
     let pages = pages();
-    let (mut loose, mut kinds) = (Loose::default(), [0; 3]);
+    let (mut loose, mut kinds, mut anew) = (Loose::default(), [0; 3], 0);
     for _ in 0..3_000 {
         loose.clear();
         let mut items: Vec<Item> = Vec::new();
@@ -362,9 +373,10 @@ fn loose_urls_change_places() {
         let mut again = Loose::default();
         for (rows, items) in [(0..split, &items[..split]), (split..items.len(), &items[split..])] {
             let mut out = Vec::new();
-            loose.write(&loose.rows()[rows], &mut out);
+            loose.write(&loose.rows()[rows.clone()], &mut out);
             assert_eq!(read(&out).as_deref(), Ok(items));
             again.add(&Raw { first: None, bytes: &out, count: items.len() });
+            anew += u32::from(is_written_anew(&loose, &loose.rows()[rows], items));
         }
         again.sort();
         let mut out = Vec::new();
@@ -373,6 +385,41 @@ fn loose_urls_change_places() {
         kinds[1 + usize::from(loose.is_worth_it())] += 1;
     }
     assert!(kinds.iter().all(|count| *count > 300), "{kinds:?}");
+    assert!((1_000..5_000).contains(&anew), "{anew}");
+}
+
+/// Whether loose URLs have enough in common to be told behind one of them; then they come out as
+/// they were, and else nothing was written.
+fn is_written_anew(loose: &Loose, rows: &[Row], items: &[Item]) -> bool {
+    let (mut urls, mut out) = (Unpacked::default(), Vec::new());
+    let is_told = loose.write_anew(rows, &mut urls, &mut out);
+    let expected = if is_told { items } else { &[] };
+    assert_eq!(read(&out).as_deref(), Ok(expected));
+    is_told
+}
+
+/// Law: a URL that goes before others comes out before them, told behind the first of these, or on
+/// its own if they have little in common.
+#[test]
+fn a_url_goes_before_others() {
+    let mut random = Random(43);
+    let pages = pages();
+    let mut firsts = [0; 3];
+    for _ in 0..3_000 {
+        let mut items: Vec<Item> = vec![random.item(&pages)];
+        let mut bytes = written(&items);
+        for _ in 0..1 + random.below(6) {
+            let (item, mut out) = (random.item(&pages), Vec::new());
+            put_before(&bytes, &item.written(), &mut out);
+            items.insert(0, item);
+            bytes = out;
+            assert_eq!(read(&bytes).as_ref(), Ok(&items));
+        }
+        let mut take = Take::new(&bytes);
+        let all = std::iter::from_fn(|| Record::take(&mut take).ok());
+        firsts[all.filter(|record| record.is_first).count().min(3) - 1] += 1;
+    }
+    assert!(firsts.iter().all(|count| *count > 100), "{firsts:?}");
 }
 
 /// What a disk may hold in place of what was written. Law: what passes is what a look at the texts

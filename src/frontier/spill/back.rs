@@ -188,6 +188,9 @@ impl Frontier {
         } else if by_quality && chunks.len() > CHUNKS_FEW {
             missing = usize::MAX;
         }
+        // What wasn't at hand is sorted as bytes.
+        let is_bare = by_quality && server.queue.is_bare();
+        let mut loose = is_bare.then(|| spill.blocks.loose());
         let mut used = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
             let place = chunk.read.place;
@@ -196,7 +199,7 @@ impl Frontier {
                 false => place.is_short() && chunk.left() <= most,
             };
             let wanted = if is_whole { usize::MAX } else { missing };
-            let taken = chunk.take(wanted);
+            let taken = chunk.take(wanted, loose.as_mut());
             let taken = taken.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?;
             missing = missing.saturating_sub(taken.range.len());
             used.push(taken);
@@ -216,7 +219,7 @@ impl Frontier {
         }
         if by_quality {
             let urls: Vec<Raw<'_>> = used.iter().map(|used| used.raw).collect();
-            spill.own(id, &mut server.queue, &urls, room);
+            spill.own(id, &mut server.queue, &urls, loose, room);
         } else {
             let cold = server.queue.cold_or_new();
             used.iter().for_each(|used| cold.put_head_raw(&used.raw, &mut spill.blocks));
@@ -264,8 +267,9 @@ impl Frontier {
         let server = &mut self.servers[id.index()];
         let before = (server.queue.weight(), server.rank(&self.settings));
         let mut urls: Vec<Raw<'_>> = Vec::with_capacity(chunks.len());
+        let mut loose = (!server.queue.is_by_arrival()).then(|| spill.blocks.loose());
         for chunk in &chunks {
-            let used = chunk.take(usize::MAX);
+            let used = chunk.take(usize::MAX, loose.as_mut());
             urls.push(used.ok_or_else(|| chunk.read.damage(Flaw::Senseless))?.raw);
         }
         let row: Vec<Place> = reads.iter().map(|read| read.place).collect();
@@ -273,7 +277,9 @@ impl Frontier {
         let cold = server.queue.cold_mut();
         let index = cold.and_then(|cold| cold.remove(&row, count, &mut spill.blocks));
         let index = index.ok_or_else(|| reads[0].damage(Flaw::Senseless))?;
-        if server.queue.is_by_arrival() {
+        if let Some(loose) = loose {
+            spill.write_sorted(id, &mut server.queue, &urls, loose);
+        } else {
             let taken = spill.unpacked(&urls);
             let urls: Vec<Written<'_>> = taken.iter().collect();
             let merged = spill.write_chunks(id, false, &urls);
@@ -282,8 +288,6 @@ impl Frontier {
             for (place, urls) in merged.into_iter().rev() {
                 cold.insert(index, place, urls, &mut spill.blocks);
             }
-        } else {
-            spill.write_sorted(id, &mut server.queue, &urls);
         }
         row.into_iter().for_each(|place| spill.log.release(place));
         self.settle_back(id, before, now);

@@ -6,6 +6,7 @@
 
 use super::super::items::Glance;
 use super::super::look::{Bounds, Look};
+use super::super::loose::Loose;
 use super::super::place::STEPS;
 use super::super::runs::FIRST;
 use super::super::unpacked::Raw;
@@ -48,18 +49,26 @@ impl<'a> Chunk<'a> {
         self.urls - self.range(1).0.start
     }
 
-    /// Uses up as many URLs as are wanted, about; `None` if they are not as they must be.
-    pub(super) fn take(&self, wanted: usize) -> Option<Used<'a>> {
+    /// Uses up as many URLs as are wanted, about, and adds them to those that are `loose`; `None`
+    /// if they are not as they must be.
+    pub(super) fn take(&self, wanted: usize, mut loose: Option<&mut Loose>) -> Option<Used<'a>> {
         let (range, steps) = self.range(wanted);
         let mut look = Look::new(self.bytes, self.bounds);
         for _ in 0..range.start {
-            look.pass().ok()?;
+            look.skip().ok()?;
         }
         let (from, first_at) = (look.used(), look.first_at());
         let begins_run = self.bytes.get(from).is_none_or(|bits| bits & FIRST != 0);
         let first = (!begins_run).then(|| &self.bytes[first_at]);
+        let mut behind = match (&mut loose, first.zip(look.first())) {
+            (Some(loose), Some((bytes, first))) => Some(loose.lead(bytes, first)),
+            _ => None,
+        };
         for _ in range.clone() {
-            look.admit().ok()?;
+            match &mut loose {
+                Some(loose) => look.admit_loose(loose, &mut behind).ok()?,
+                None => look.admit().map(drop).ok()?,
+            }
         }
         let raw = Raw { first, bytes: &self.bytes[from..look.used()], count: range.len() };
         let next = if range.end < self.urls { Some(look.pass().ok()?) } else { None };

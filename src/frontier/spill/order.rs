@@ -21,25 +21,24 @@ const LOOKED_AT: &str = "it was written here, or looked at";
 
 impl Spill {
     /// URLs of chunks that are needed no more come into the head; what that has no room for goes
-    /// on.
+    /// on. They are `loose`, unless something is at hand.
     pub(super) fn own(
         &mut self,
         id: ServerId,
         queue: &mut UrlQueue,
         urls: &[Raw<'_>],
+        loose: Option<Loose>,
         room: usize,
     ) {
-        let (mut text, mut loose) = (self.blocks.text(), self.blocks.loose());
-        let is_bare = queue.is_bare();
-        if is_bare {
-            let head = queue.read_head(&mut text, &self.blocks);
+        let (mut loose, mut text) = (loose, self.blocks.text());
+        if let Some(loose) = &mut loose {
             // What is told anew had better be less, and a head is short when it is read for.
-            urls.iter().chain([&head]).for_each(|urls| loose.add(urls));
+            loose.add(&queue.read_head(&mut text, &self.blocks));
         }
-        if is_bare && loose.is_worth_it() {
+        if let Some(loose) = loose.as_mut().filter(|loose| loose.is_worth_it()) {
             loose.sort();
             let kept = loose.rows().len().min(room.max(1));
-            self.keep(id, queue, &loose, kept);
+            self.keep(id, queue, loose, kept);
         } else {
             let taken = self.unpacked(urls);
             let (mut of_head, mut all) = (Unpacked::default(), self.blocks.row());
@@ -49,7 +48,7 @@ impl Spill {
             self.blocks.put_unpacked_away(of_head);
             self.blocks.put_unpacked_away(taken);
         }
-        self.blocks.put_loose_away(loose);
+        loose.into_iter().for_each(|loose| self.blocks.put_loose_away(loose));
         self.blocks.put_text_away(text);
     }
 
@@ -86,9 +85,13 @@ impl Spill {
     }
 
     /// URLs go to the disk in their order.
-    pub(super) fn write_sorted(&mut self, id: ServerId, queue: &mut UrlQueue, urls: &[Raw<'_>]) {
-        let mut loose = self.blocks.loose();
-        urls.iter().for_each(|urls| loose.add(urls));
+    pub(super) fn write_sorted(
+        &mut self,
+        id: ServerId,
+        queue: &mut UrlQueue,
+        urls: &[Raw<'_>],
+        mut loose: Loose,
+    ) {
         if loose.is_worth_it() {
             loose.sort();
             self.write_rows_as_is(id, queue, &loose, loose.rows(), false);

@@ -9,7 +9,7 @@ use super::super::items::Written;
 use super::super::queue::{Item, UrlQueue, Weight};
 use super::super::server::{Server, ServerId, ServerState};
 use super::super::{Frontier, Settings};
-use super::{CHUNK_BYTES, KEPT_MAX, READ_URLS, Spill, Victims};
+use super::{CHUNK_BYTES, KEPT_MAX, Spill, Victims};
 use crate::table::Table;
 use crate::time::Instant;
 
@@ -136,9 +136,9 @@ impl Spill {
     /// the fewer there are the less twice as many take (DECISIONS.md 69).
     fn double(&mut self) {
         if self.kept_max == KEPT_MAX {
-            let wanted = self.bytes_max / READ_URLS * self.read_urls;
-            if self.read_urls < READ_URLS && self.bytes() < self.bytes_max - wanted {
-                (self.read_urls, self.hand) = (2 * self.read_urls, 0);
+            let wanted = self.bytes_max / self.read_urls_max * self.read_urls;
+            if self.read_urls < self.read_urls_max && self.bytes() < self.bytes_max - wanted {
+                (self.read_urls, self.hand) = (self.read_urls_max.min(2 * self.read_urls), 0);
             }
         } else if self.bytes() < self.bytes_max / 2 {
             let twice = if self.kept_max < KEPT_FEW { 2 * self.kept_max } else { KEPT_MAX };
@@ -359,7 +359,8 @@ mod tests {
     fn heads_hold_more_again_when_there_is_room_for_it() {
         let settings = Settings { memory_bytes: 1_600, crawl: Some(1), ..Settings::default() };
         let mut spill = Spill::new(&settings).expect("there is a disk");
-        let cases = [(1, 1_200, 1), (1, 1_199, 2), (2, 800, 2), (2, 799, 4), (4, 0, 4)];
+        let cases =
+            [(1, 1_200, 1), (1, 1_199, 2), (2, 800, 2), (2, 799, 4), (3, 399, 4), (4, 0, 4)];
         for (read_urls, bytes, expected) in cases {
             (spill.read_urls, spill.weight.cold) = (read_urls, bytes);
             spill.double();

@@ -5,11 +5,12 @@
 
 use super::super::super::items::{Glance, Written};
 use super::super::super::loose::Loose;
-use super::super::super::runs::Skim;
+use super::super::super::place::{BAND_MAX, Band};
+use super::super::super::runs::{self, RUN_URLS, Skim};
 use super::super::super::unpacked::Raw;
 use super::super::Item;
 use super::super::blocks::Blocks;
-use super::super::packed::{PUT_HERE, put_run};
+use super::super::packed::{self, PUT_HERE, put_run};
 use super::Cold;
 use crate::codec::Take;
 use crate::quality::Quality;
@@ -28,6 +29,36 @@ impl Cold {
         blocks.clear(&mut self.head);
         put_run(blocks, &mut self.head, urls.iter().copied());
         self.tell_head(urls.iter().map(Written::glance), counted, blocks);
+    }
+
+    /// By quality: whether a URL of that quality comes behind as many of the head as count, as far
+    /// as is known without reading that.
+    pub(in super::super) fn is_behind_counted(&self, quality: Quality, counted: usize) -> bool {
+        counted == 1 && self.knows_best() && quality.millionths() <= self.sum
+    }
+
+    /// Whether the sum is the quality of the first URL in the head, a page.
+    fn knows_best(&self) -> bool {
+        !self.head.is_empty() && self.summed == 1 && self.front_band < BAND_MAX
+    }
+
+    /// By quality: puts a URL before all others of a short head, of which one counts. `false`: it
+    /// may not belong there.
+    pub(in super::super) fn put_best(&mut self, url: Written<'_>, blocks: &mut Blocks) -> bool {
+        if !self.knows_best() || url.quality.millionths() <= self.sum {
+            return false;
+        }
+        let (mut text, mut head) = (blocks.text(), blocks.text());
+        self.read_head(blocks, &mut head);
+        runs::put_before(&head, &url, &mut text);
+        let urls = self.head.urls() + 1;
+        blocks.clear(&mut self.head);
+        blocks.push_all(&mut self.head, &text, urls);
+        blocks.put_text_away(head);
+        blocks.put_text_away(text);
+        self.second = blocks.second(&self.head);
+        (self.sum, self.front_band) = (url.quality.millionths(), url.band());
+        true
     }
 
     /// By quality: puts a URL in its place in the head, of which the last goes if they are many.
@@ -76,20 +107,22 @@ impl Cold {
         blocks: &mut Blocks,
     ) {
         let rows = &urls.rows()[..kept];
-        let mut text = blocks.text();
-        if kept < FEW && !urls.has_first(rows) {
-            let (mut taken, mut row) = (blocks.unpacked(), blocks.row());
-            urls.unpack(rows, &mut text, &mut taken);
-            row.extend(taken.iter());
-            self.set_head(&row, counted, blocks);
-            blocks.put_row_away(row);
-            blocks.put_unpacked_away(taken);
-        } else {
+        let (mut text, mut taken) = (blocks.text(), blocks.unpacked());
+        let is_anew = kept < FEW && !urls.has_first(rows);
+        if !is_anew {
             urls.write(rows, &mut text);
+        }
+        if is_anew && !urls.write_anew(rows, &mut taken, &mut text) {
+            taken.clear();
+            urls.unpack(rows, &mut text, &mut taken);
+            let row: Vec<Written<'_>> = taken.iter().collect();
+            self.set_head(&row, counted, blocks);
+        } else {
             blocks.clear(&mut self.head);
             blocks.push_all(&mut self.head, &text, kept);
             self.tell_head(rows.iter().map(|row| row.glance), counted, blocks);
         }
+        blocks.put_unpacked_away(taken);
         blocks.put_text_away(text);
     }
 
@@ -119,10 +152,25 @@ impl Cold {
         if rest.is_empty() {
             return;
         }
-        let (mut text, mut taken) = (blocks.text(), blocks.unpacked());
-        urls.unpack(rest, &mut text, &mut taken);
-        taken.iter().for_each(|url| self.put_tail(url, true, blocks));
-        blocks.put_unpacked_away(taken);
+        let (mut text, mut read) = (blocks.text(), blocks.text());
+        let begun = if self.tail.is_empty() { 0 } else { usize::from(self.run_urls) };
+        let is_told = begun > 0
+            && begun + rest.len() <= RUN_URLS
+            && packed::with_first(blocks, self.run, &mut read, |first| {
+                urls.write_behind(&first, rest, &mut text)
+            });
+        if is_told {
+            blocks.push_all(&mut self.tail, &text, rest.len());
+            self.run_urls = u8::try_from(begun + rest.len()).expect("runs are short");
+            let bands = rest.iter().map(|row| row.glance.band());
+            self.tail_band = bands.fold(self.tail_band, Band::max);
+        } else {
+            let mut taken = blocks.unpacked();
+            urls.unpack(rest, &mut text, &mut taken);
+            taken.iter().for_each(|url| self.put_tail(url, true, blocks));
+            blocks.put_unpacked_away(taken);
+        }
+        blocks.put_text_away(read);
         blocks.put_text_away(text);
     }
 
