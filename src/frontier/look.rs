@@ -7,8 +7,8 @@
 //!
 //! Laws: whatever passes can be taken ([`super::unpacked`]), and what comes out is a target that
 //! may be asked for, a page that is a text, and within [`Bounds`] (held to a look at the texts as
-//! they come out). Cost: a look at each byte; nothing is allocated, but for pages that are not
-//! ASCII.
+//! they come out). Cost: a look at each byte; nothing is allocated to look, but for pages that are
+//! not ASCII.
 
 use super::items::{Glance, Written};
 use super::loose::{Behind, Loose};
@@ -154,9 +154,8 @@ impl<'a> Look<'a> {
 
     #[inline(always)]
     fn find(&mut self) -> Result<Found<'a>, Short> {
-        let before = self.rest.rest();
-        let record = Record::take(&mut self.rest)?;
-        Ok(Found { record, bytes: &before[..before.len() - self.rest.rest().len()] })
+        let (record, bytes) = Record::take_with_bytes(&mut self.rest)?;
+        Ok(Found { record, bytes })
     }
 
     fn judge_first(&self, record: &Record<'a>) -> Result<First<'a>, Short> {

@@ -72,16 +72,14 @@ impl Loose {
         let mut behind = urls.first.map(|bytes| self.lead(bytes, first_of(bytes)));
         let mut take = Take::new(urls.bytes);
         while !take.is_empty() {
-            let before = take.rest();
-            let record = Record::take(&mut take).expect(LOOKED_AT);
-            let bytes = &before[..before.len() - take.rest().len()];
+            let (record, bytes) = Record::take_with_bytes(&mut take).expect(LOOKED_AT);
             self.add_record(&record, bytes, &mut behind);
         }
     }
 
-    /// Adds the next URL of some, which was looked at, with the first of its run before it if that
-    /// is gone: what was read, and the bytes that it was read from. Keeps what those that follow
-    /// lean on.
+    /// Adds one of some URLs that follow each other, which was looked at, or takes note of the
+    /// first of a run that is gone: what was read, and the bytes that it was read from. Keeps what
+    /// those that follow lean on.
     #[inline]
     pub(super) fn add_record<'a>(
         &mut self,
@@ -265,8 +263,9 @@ impl Loose {
 
     /// Writes the texts of some of them out.
     pub(super) fn unpack(&self, rows: &[Row], text: &mut Vec<u8>, urls: &mut Unpacked) {
+        let at = text.len();
         self.write(rows, text);
-        let raw = Raw { first: None, bytes: text, count: rows.len() };
+        let raw = Raw { first: None, bytes: &text[at..], count: rows.len() };
         urls.take_raw(&raw).expect(LOOKED_AT);
     }
 

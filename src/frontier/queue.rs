@@ -98,8 +98,8 @@ pub(super) struct Weight {
 
 /// By arrival a long queue is packed in pieces of this size.
 const PACK_BYTES: usize = if cfg!(test) { 1_000 } else { 256 << 10 };
-/// A URL is put in its place in a packed head that is no longer, whatever it is like; longer ones
-/// are warmed, unless their URLs have much in common.
+/// A URL that must come into a packed head that is no longer is put in its place, whatever it is
+/// like; longer ones are warmed, unless their URLs have much in common.
 const INSERT_MAX: usize = 8;
 /// A tail whose turn has come is put in order as bytes if it and the head hold no more than twice
 /// as many URLs, or as many as count.
@@ -311,7 +311,10 @@ impl UrlQueue {
         let is_hot = self.hot_len() > 0;
         let by_quality = self.by_quality;
         let cold = self.cold.as_mut().expect("it was asked for");
-        let outside = cold.chunk_band().max(cold.tail_band());
+        // What comes before all in the head waits for nothing but the disk.
+        let is_best = !is_hot && cold.is_best(item.quality, counted);
+        let tail = if is_best { None } else { cold.tail_band() };
+        let outside = cold.chunk_band().max(tail);
         let is_outside = outside.is_some_and(|outside| band <= outside);
         let head = cold.head.urls();
         let is_last = head > 0 && item.quality <= cold.worst();

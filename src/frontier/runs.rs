@@ -52,8 +52,8 @@ const QUALITY_SHIFT: u32 = 4;
 const QUALITY_SIZE: u8 = 7;
 const WIDE: u8 = 128;
 
-/// A run is no longer, unless it was put together ([`super::loose`]): what is far behind the first
-/// has less in common with it.
+/// A run is no longer, unless it was put together ([`super::loose`], [`put_before`]): what is far
+/// behind the first has less in common with it.
 pub(super) const RUN_URLS: usize = 32;
 
 const WRITTEN_HERE: &str = "it was written here";
@@ -153,9 +153,9 @@ pub(super) fn put_against(first: &Written<'_>, url: &Written<'_>, out: &mut Vec<
 /// these, if they have enough in common.
 pub(super) fn put_before(others: &[u8], url: &Written<'_>, out: &mut Vec<u8>) {
     let (mut take, begins) = (Take::new(others), out.len());
-    let record = Record::take(&mut take).expect(WRITTEN_HERE);
-    let (first, rest) = (record.whole(), take.rest());
-    out.extend_from_slice(&others[..others.len() - rest.len()]);
+    let (record, bytes) = Record::take_with_bytes(&mut take).expect(WRITTEN_HERE);
+    let first = record.whole();
+    out.extend_from_slice(bytes);
     out[begins] |= GONE;
     if !put_behind(&first, url, out) {
         out.truncate(begins);
@@ -165,7 +165,7 @@ pub(super) fn put_before(others: &[u8], url: &Written<'_>, out: &mut Vec<u8>) {
     if !record.is_gone {
         put_against(&first, &first, out);
     }
-    out.extend_from_slice(rest);
+    out.extend_from_slice(take.rest());
 }
 
 /// Appends a URL as the first of a run.

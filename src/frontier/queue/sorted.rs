@@ -24,7 +24,7 @@ impl UrlQueue {
             cold.set_head(&[url], counted, blocks);
             return true;
         }
-        if counted == 1 && count < INSERT_MAX && cold.put_best(url, blocks) {
+        if count < INSERT_MAX && cold.put_best(url, counted, blocks) {
             return true;
         }
         if count > LONG_HEAD {
@@ -48,7 +48,8 @@ impl UrlQueue {
         may_be || count <= INSERT_MAX
     }
 
-    /// By quality: the tail comes into the head, which is no longer for it than there is room.
+    /// By quality: the tail comes into the head, which is cut when memory is wanted if that makes
+    /// it longer than there is room.
     pub(super) fn merge_tail(&mut self, blocks: &mut Blocks) {
         let counted = self.counted();
         let Some(cold) = &mut self.cold else { return };

@@ -86,6 +86,16 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// The next one, and the bytes that it was read from.
+    #[inline(always)]
+    pub(in super::super) fn take_with_bytes(
+        take: &mut Take<'a>,
+    ) -> Result<(Self, &'a [u8]), Short> {
+        let before = take.rest();
+        let record = Self::take(take)?;
+        Ok((record, &before[..before.len() - take.rest().len()]))
+    }
+
     /// The next one and its bytes, if it is of the kind that most are: without a loop, and with
     /// hardly a branch. `None`: it takes a closer look.
     #[inline(always)]
@@ -302,7 +312,8 @@ impl Skim {
         Self { quality: Some(of_first) }
     }
 
-    /// A glance at the next URL, of which no more needs to be there than comes before its texts.
+    /// A glance at the next URL, of which no more needs to be there than its first 32 bytes, if it
+    /// is of the kind that most behind a first are; else all of it.
     #[inline]
     pub(in super::super) fn glance(&mut self, bytes: &[u8]) -> Result<Glance, Short> {
         if let (Some(head), Some(of_first)) = (bytes.first_chunk::<PLAIN_BYTES>(), self.quality)

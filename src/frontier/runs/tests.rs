@@ -201,6 +201,8 @@ fn urls_of_a_run_can_be_passed_by() {
         for item in &items[..from] {
             let glance = item.written().glance();
             assert_eq!(skim.glance(skimmed.rest()), Ok(glance));
+            let cut = random.below(skimmed.rest().len() as u64) as usize;
+            assert!([Ok(glance), Err(Short)].contains(&skim.glance(&skimmed.rest()[..cut])));
             assert_eq!((look.pass(), skim.pass(&mut skimmed)), (Ok(glance), Ok(glance)));
             assert_eq!(look.used(), bytes.len() - skimmed.rest().len());
             assert_eq!(skipping.skip(), Ok(()));
@@ -440,6 +442,8 @@ fn senseless_bytes_are_told() {
             bytes.truncate(random.below(bytes.len() as u64 + 1) as usize);
         }
         let (seen, naive) = (read(&bytes).is_ok(), is_right(&bytes));
+        assert_eq!(are_made_loose(&bytes), seen, "{bytes:?}");
+        skip_as_pass(&bytes);
         let is_stricter = !seen && naive && has_gone(&bytes);
         assert!(seen == naive || is_stricter, "{seen} {bytes:?}");
         told[if is_stricter { 2 } else { usize::from(seen) }] += 1;
@@ -449,6 +453,25 @@ fn senseless_bytes_are_told() {
     for target in ["", "x", "/a b", "/a\r\nHost: b", "/\u{e4}", &long] {
         let item = Item { target: target.into(), ..random.item(&[]) };
         assert_eq!(read(&written(&[item])), Err(Short), "{target:?} may not be asked for");
+    }
+}
+
+/// Whether all URLs in these bytes are let pass on the way to those that are loose.
+fn are_made_loose(bytes: &[u8]) -> bool {
+    let (mut look, mut loose, mut behind) = (Look::new(bytes, BOUNDS), Loose::default(), None);
+    while !look.is_over() {
+        if look.admit_loose(&mut loose, &mut behind).is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Skips what is in these bytes, and holds that to passing it by.
+fn skip_as_pass(bytes: &[u8]) {
+    let (mut skipping, mut passing) = (Look::new(bytes, BOUNDS), Look::new(bytes, BOUNDS));
+    while !skipping.is_over() && passing.pass().is_ok() {
+        assert_eq!((skipping.skip(), skipping.used()), (Ok(()), passing.used()));
     }
 }
 

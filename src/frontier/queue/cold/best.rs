@@ -37,6 +37,12 @@ impl Cold {
         counted == 1 && self.knows_best() && quality.millionths() <= self.sum
     }
 
+    /// By quality: whether a URL of that quality comes before all in the head, of which one counts,
+    /// as far as is known without reading that.
+    pub(in super::super) fn is_best(&self, quality: Quality, counted: usize) -> bool {
+        counted == 1 && self.knows_best() && quality.millionths() > self.sum
+    }
+
     /// Whether the sum is the quality of the first URL in the head, a page.
     fn knows_best(&self) -> bool {
         !self.head.is_empty() && self.summed == 1 && self.front_band < BAND_MAX
@@ -44,8 +50,13 @@ impl Cold {
 
     /// By quality: puts a URL before all others of a short head, of which one counts. `false`: it
     /// may not belong there.
-    pub(in super::super) fn put_best(&mut self, url: Written<'_>, blocks: &mut Blocks) -> bool {
-        if !self.knows_best() || url.quality.millionths() <= self.sum {
+    pub(in super::super) fn put_best(
+        &mut self,
+        url: Written<'_>,
+        counted: usize,
+        blocks: &mut Blocks,
+    ) -> bool {
+        if !self.is_best(url.quality, counted) {
             return false;
         }
         let (mut text, mut head) = (blocks.text(), blocks.text());
