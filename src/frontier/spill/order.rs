@@ -84,7 +84,7 @@ impl Spill {
         }
     }
 
-    /// URLs go to the disk in their order.
+    /// URLs, all of which are `loose`, go to the disk in their order.
     pub(super) fn write_sorted(
         &mut self,
         id: ServerId,
