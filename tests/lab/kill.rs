@@ -161,9 +161,12 @@ fn a_damaged_state_is_refused() {
 
 /// The same file by a version whose formats are newer.
 fn newer(bytes: &[u8]) -> Vec<u8> {
-    let [this, next] = [0, 1].map(|more| format!("sted checkpoint {} ", frame::FORMAT + more));
-    if let Some(rest) = bytes.strip_prefix(this.as_bytes()) {
-        return [next.as_bytes(), rest].concat();
+    if let Some((_, json)) = bytes.strip_prefix(b"sted checkpoint ").and_then(halves) {
+        let [this, next] = [0, 1].map(|more| format!("\"format\":{},", frame::FORMAT + more));
+        assert!(json.contains(&this), "{json}");
+        let json = json.replacen(&this, &next, 1);
+        let sum = libdeflater::crc32(json.trim_end().as_bytes());
+        return format!("sted checkpoint {} {sum:08x}\n{json}", frame::FORMAT + 1).into_bytes();
     }
     let (opening, used) = frame::parse(bytes, 0).expect("a file of ours");
     let mut payload = opening.payload.to_vec();
@@ -173,6 +176,11 @@ fn newer(bytes: &[u8]) -> Vec<u8> {
     frame::push(opening.kind, &payload, &mut newer);
     newer.extend_from_slice(&bytes[used..]);
     newer
+}
+
+/// A first line and what follows it.
+fn halves(text: &[u8]) -> Option<(&str, &str)> {
+    std::str::from_utf8(text).ok()?.split_once('\n')
 }
 
 /// A crawl that ends when its disk is full goes on when there is room; one that waits needs nobody.

@@ -5,8 +5,9 @@
 //! {json}                           one line: Manifest
 //! ```
 //!
-//! Law: it is replaced whole, by a rename, when all it names is durable; one with a changed
-//! character, or cut, is told as damage.
+//! Laws: it is replaced whole, by a rename, when all it names is durable; one with a changed
+//! character, or cut, is told as damage. The first line is the same in all formats, and the format
+//! is in the second, too: a changed digit is not taken for another version.
 
 use crate::disk::{self, Disk};
 use crate::frame::{Damage, Error, FORMAT, Flaw};
@@ -25,6 +26,9 @@ const BYTES_MAX: u64 = 64 << 20;
 /// What a checkpoint names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::engine) struct Manifest {
+    /// Of everything below `state/`; programs before this one said so in the first line only.
+    #[serde(default = "own_format")]
+    pub(in crate::engine) format: u16,
     /// Counted over the job, from 0: the one before anything was done.
     pub(in crate::engine) number: u64,
     /// When: seconds, UTC.
@@ -49,7 +53,7 @@ impl Manifest {
     /// The one before anything was done: from here on the job can be gone on with.
     pub(in crate::engine) fn first(key: [u8; 16], now: UnixTime) -> Self {
         let written = now.civil().to_seconds();
-        Self { written, key: digits_of(key), ..Self::default() }
+        Self { format: FORMAT, written, key: digits_of(key), ..Self::default() }
     }
 
     pub(in crate::engine) fn key(&self) -> Option<[u8; 16]> {
@@ -112,18 +116,34 @@ impl Manifest {
         let mut words = head.strip_prefix(MAGIC).ok_or(Flaw::Changed)?.split(' ');
         let (blank, format, sum) = (words.next(), words.next(), words.next());
         let format: u16 = format.and_then(|word| word.parse().ok()).ok_or(Flaw::Changed)?;
-        if format != FORMAT {
-            return Err(Flaw::Version(format));
-        }
         let json = rest.strip_suffix('\n').ok_or(Flaw::Cut)?;
         let right = format!("{:08x}", libdeflater::crc32(json.as_bytes()));
         if blank != Some("") || words.next().is_some() || sum != Some(&*right) {
             return Err(Flaw::Changed);
         }
+        if format != FORMAT {
+            return Err(flaw_of_other(format, json));
+        }
         let manifest: Self = serde_json::from_str(json).map_err(|_| Flaw::Senseless)?;
-        let has_key = manifest.key().is_some();
-        if has_key { Ok(manifest) } else { Err(Flaw::Senseless) }
+        let is_sound = manifest.format == format && manifest.key().is_some();
+        if is_sound { Ok(manifest) } else { Err(Flaw::Senseless) }
     }
+}
+
+/// What is wrong with a checkpoint that says that it is of another format: that, or its first line.
+fn flaw_of_other(format: u16, json: &str) -> Flaw {
+    #[derive(Deserialize)]
+    struct Known {
+        format: Option<u16>,
+    }
+    match serde_json::from_str(json) {
+        Ok(Known { format: Some(own) }) if own != format => Flaw::Changed,
+        _ => Flaw::Version(format),
+    }
+}
+
+fn own_format() -> u16 {
+    FORMAT
 }
 
 /// The digits of a key.
@@ -138,6 +158,7 @@ mod tests {
 
     fn sample() -> Manifest {
         Manifest {
+            format: FORMAT,
             number: 7,
             written: "2026-11-20T09:38:49Z".to_owned(),
             key: digits_of([9; 16]),
@@ -164,21 +185,47 @@ mod tests {
         let text = sample().text();
         assert_eq!(Manifest::parse(text.as_bytes()), Ok(sample()));
         for place in 0..text.len() {
-            assert!(Manifest::parse(&text.as_bytes()[..place]).is_err(), "cut at {place}");
+            let cut = Manifest::parse(&text.as_bytes()[..place]);
+            assert!(matches!(cut, Err(Flaw::Cut | Flaw::Changed)), "cut at {place}: {cut:?}");
             for bit in 0..8 {
                 let mut bytes = text.clone().into_bytes();
                 bytes[place] ^= 1 << bit;
-                assert!(Manifest::parse(&bytes).is_err(), "bit {bit} of {place}");
+                let changed = Manifest::parse(&bytes);
+                let is_told = matches!(changed, Err(Flaw::Cut | Flaw::Changed));
+                assert!(is_told, "bit {bit} of {place}: {changed:?}");
             }
         }
     }
 
     #[test]
     fn another_format_is_told() {
+        let text_of = |format: u16, json: &str| {
+            format!("{MAGIC} {format} {:08x}\n{json}\n", libdeflater::crc32(json.as_bytes()))
+        };
+        let own = format!("\"format\":{FORMAT},");
+        let json = serde_json::to_string(&sample()).unwrap();
         for format in [FORMAT - 1, FORMAT + 1] {
-            let (own, other) = (format!("checkpoint {FORMAT}"), format!("checkpoint {format}"));
-            let text = sample().text().replacen(&own, &other, 1);
-            assert_eq!(Manifest::parse(text.as_bytes()), Err(Flaw::Version(format)));
+            let newer = json.replacen(&own, &format!("\"format\":{format},"), 1);
+            let unsaid = json.replacen(&own, "", 1);
+            let unknown = format!("{{\"format\":{format},\"else\":0}}");
+            for json in [newer, unsaid, unknown] {
+                let text = text_of(format, &json);
+                assert_eq!(Manifest::parse(text.as_bytes()), Err(Flaw::Version(format)));
+            }
+            let text = text_of(format, &json);
+            assert_eq!(Manifest::parse(text.as_bytes()), Err(Flaw::Changed));
+        }
+        let text = text_of(FORMAT, &json.replacen(&own, "", 1));
+        assert_eq!(Manifest::parse(text.as_bytes()), Ok(sample()), "as programs before this one");
+    }
+
+    #[test]
+    fn what_it_says_of_itself_must_be_so() {
+        for flaw in [
+            Manifest { format: FORMAT + 1, ..sample() },
+            Manifest { key: String::new(), ..sample() },
+        ] {
+            assert_eq!(Manifest::parse(flaw.text().as_bytes()), Err(Flaw::Senseless));
         }
     }
 }

@@ -31,7 +31,7 @@ use super::conn::Phase;
 use super::contract::{Action, Job};
 use crate::codec::Put;
 use crate::disk::Disk;
-use crate::frame::{self, Role};
+use crate::frame::{self, FORMAT, Role};
 use crate::frontier::{Errand, Item, ServerId};
 use crate::tail::Tail;
 use crate::time::Instant;
@@ -206,6 +206,7 @@ impl Engine {
         checkpoints.number += 1;
         let name = format!("state/snapshot-{}", checkpoints.number);
         let manifest = Manifest {
+            format: FORMAT,
             number: checkpoints.number,
             written: self.now.unix.civil().to_seconds(),
             clean: self.ending.is_closing(),
