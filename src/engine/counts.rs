@@ -61,8 +61,9 @@ pub struct Counts {
     pub codings_broken: u64,
     /// References not followed because a page or header says so.
     pub links_nofollow: u64,
-    /// URLs not queued because no more servers may be known.
-    pub servers_cut: u64,
+    /// What was cut short, left out or given up for a bound, by cause: the same words stand in the
+    /// annotations of the crawl log.
+    pub cut: BTreeMap<Name, u64>,
     /// URLs new to the crawl.
     pub urls_new: u64,
     /// Replies that were in the archive already when a crawl went on: read back, not asked for.
@@ -107,6 +108,11 @@ impl Counts {
 
     pub(super) fn broken(&mut self, name: &'static str) {
         *self.broken.entry(name.into()).or_default() += 1;
+    }
+
+    /// `count` more were cut for this cause.
+    pub(super) fn cut(&mut self, cause: &'static str, count: u64) {
+        *self.cut.entry(cause.into()).or_default() += count;
     }
 
     pub(super) fn out_of_scope(&mut self, name: &'static str) {

@@ -7,6 +7,7 @@
 use super::pool::Pool;
 use crate::frontier::Item;
 use crate::time::{Instant, UnixTime};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// One URL under way.
@@ -19,6 +20,8 @@ pub(super) struct Fetch {
     pub(super) sent_unix: UnixTime,
     /// Number of the visit it belongs to, at its server.
     pub(super) visit: u32,
+    /// What was out of the ordinary, for the annotations of its line in the crawl log.
+    pub(super) notes: SmallVec<[&'static str; 2]>,
 }
 
 /// The bytes of one reply, as far as they have come.

@@ -84,7 +84,7 @@ impl Engine {
     fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
         self.counts.urls_new += 1;
         if !self.frontier.has_room_for(url) {
-            self.counts.servers_cut += 1;
+            self.counts.cut("servers-max", 1);
             return;
         }
         let item = Item {

@@ -31,6 +31,7 @@ mod conn;
 mod ending;
 mod fetch;
 mod fresh;
+pub mod ledger;
 mod page;
 mod pause;
 mod pool;
@@ -44,6 +45,7 @@ mod rules;
 mod settle;
 mod site;
 mod trace;
+mod view;
 mod visit;
 
 use crate::disk::Disk;
@@ -53,7 +55,7 @@ use crate::frontier::{Frontier, ServerId, ServerState};
 use crate::http::request::Fixed;
 use crate::rating::Rating;
 use crate::seeds::Seed;
-use crate::seen::{self, Seen};
+use crate::seen::Seen;
 use crate::stats::{Meter, Stage};
 use crate::store::{self, Position, Store};
 use crate::time::{Instant, Now};
@@ -70,6 +72,7 @@ use contract::{
 use counts::Counts;
 use ending::Ending;
 use fresh::Discovery;
+use ledger::Ledger;
 use page::{Bench, Page};
 pub use pause::Trouble;
 
@@ -121,10 +124,8 @@ pub struct Engine {
     /// Redirects too many of the page under work.
     redirects_cut: Vec<Url>,
     bench: Bench,
-    /// Bytes of pages that may still be worked on in this turn.
-    work_bytes: usize,
-    /// Bytes that may still be received in this turn.
-    read_bytes: usize,
+    /// The work of this turn, and what is left of its budget.
+    ledger: Ledger,
     /// Bytes held by the pages that wait for work.
     backlog_bytes: usize,
     counts: Counts,
@@ -240,8 +241,7 @@ impl Engine {
             pool: Pool::new(buffer_bytes, settings.held_bytes_max),
             bench: Bench::new(&settings),
             framing_wanted: settings.store.format == store::Format::Warc,
-            work_bytes: settings.turn_bytes_max,
-            read_bytes: settings.turn_bytes_max,
+            ledger: Ledger::new(settings.turn_bytes_max),
             backlog_bytes: 0,
             ending: Ending::new(&settings, now),
             now,
@@ -423,8 +423,7 @@ impl Engine {
         }
         let action = self.actions.pop_front();
         if action.is_none() {
-            self.work_bytes = self.settings.turn_bytes_max;
-            self.read_bytes = self.settings.turn_bytes_max;
+            self.ledger.end_turn();
         }
         action
     }
@@ -432,7 +431,7 @@ impl Engine {
     /// Whether this turn has had its share of bytes, or the pages that wait are a turn's work
     /// already: what is still unread is better left for the next.
     pub fn is_sated(&self) -> bool {
-        self.read_bytes == 0
+        self.ledger.is_intake_spent()
             || self.backlog_bytes > self.settings.turn_bytes_max
             || self.is_clearing()
             || self.seen.is_sated()
@@ -484,68 +483,6 @@ impl Engine {
     /// Our own trouble, if there was any: the crawl ends because of it.
     pub fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
-    }
-
-    // To look at.
-
-    /// What has been done so far.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
-    }
-
-    /// The queues.
-    pub fn frontier(&self) -> &Frontier {
-        &self.frontier
-    }
-
-    /// What URLs are thought to be worth.
-    pub fn rating(&self) -> &Rating {
-        &self.rating
-    }
-
-    /// What the seen test has done.
-    pub fn seen_totals(&self) -> seen::Totals {
-        self.seen.totals()
-    }
-
-    /// What the archive holds.
-    pub fn archive(&self) -> store::Totals {
-        self.store.totals()
-    }
-
-    /// The meter of stages, for reports.
-    pub fn meter(&self) -> &Meter {
-        &self.meter
-    }
-
-    /// The meter of stages, for the world to charge its own to.
-    pub fn meter_mut(&mut self) -> &mut Meter {
-        &mut self.meter
-    }
-
-    /// Connections open and on a visit, and parked.
-    pub fn connections(&self) -> (usize, usize) {
-        (self.conns.busy(), self.conns.parked())
-    }
-
-    /// Bytes of replies held.
-    pub fn held_bytes(&self) -> usize {
-        self.pool.held()
-    }
-
-    /// Pages of this run: those that earlier runs of the job had counted are left out.
-    pub fn pages_of_run(&self) -> u64 {
-        self.counts.pages - self.pages_before
-    }
-
-    /// When the first request of this run went out.
-    pub fn first_request(&self) -> Option<Instant> {
-        self.first_request
-    }
-
-    /// Time since this run began.
-    pub fn elapsed(&self) -> std::time::Duration {
-        self.now.at.since(self.began.at)
     }
 
     /// Deferred work of the turn: pages, look-ups, new visits, the end.

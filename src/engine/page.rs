@@ -8,6 +8,7 @@
 use super::Engine;
 use super::fetch::{Fetch, Reply};
 use super::fresh::{Discovery, Entries};
+use super::ledger::Work;
 use super::settings::Settings;
 use crate::frontier::Item;
 use crate::http::coding::{Coding, Codings, Decoder, State};
@@ -216,7 +217,7 @@ impl Engine {
     /// a way back between them: half as many readings of the clock.
     pub(super) fn work_pages(&mut self) {
         let outer = self.meter.stage();
-        while self.work_bytes > 0 && !self.pages.is_empty() {
+        while !self.ledger.is_spent() && !self.pages.is_empty() {
             self.work_page();
         }
         if self.meter.stage() != outer {
@@ -234,7 +235,7 @@ impl Engine {
                 self.meter.stay(Stage::Links, 0);
                 let most = self.settings.text_bytes_max();
                 let converted = self.bench.begin_scan(&self.pages[0], most);
-                self.work_bytes = self.work_bytes.saturating_sub(converted);
+                self.ledger.charge(Work::Converted, converted);
             }
             Step::Scan => self.scan_some(),
             Step::Follow => {
@@ -251,12 +252,12 @@ impl Engine {
         self.meter.stay(Stage::Decode, 0);
         let before = bench.text.len();
         let input = &page.reply.payload()[bench.decoded..];
-        let step = bench.decoder.decode(input, true, &mut bench.text, self.work_bytes);
+        let step = bench.decoder.decode(input, true, &mut bench.text, self.ledger.left());
         bench.decoded += step.used;
         let written = bench.text.len() - before;
         self.meter.add_bytes(written);
         self.counts.text_bytes += written as u64;
-        self.work_bytes = self.work_bytes.saturating_sub(written.max(1));
+        self.ledger.charge(Work::Decoded, written.max(step.used).max(1));
         if step.state != State::More {
             // A broken or cut coding leaves what could be read.
             if !matches!(step.state, State::Done) {
@@ -269,12 +270,12 @@ impl Engine {
     fn scan_some(&mut self) {
         let (page, bench) = (&self.pages[0], &mut self.bench);
         let text = if bench.own_text { &bench.text } else { page.reply.payload() };
-        let budget = self.work_bytes.max(1);
+        let budget = self.ledger.left().max(1);
         let spent = budget.min(text.len() - bench.scanned).max(1);
         self.meter.stay(Stage::Links, spent);
         let progress = bench.scanner.scan(text, budget, &mut bench.found);
         bench.scanned += spent.min(text.len() - bench.scanned);
-        self.work_bytes = self.work_bytes.saturating_sub(spent);
+        self.ledger.charge(Work::Scanned, spent);
         if progress == Progress::Done {
             bench.stage = Step::Follow;
         }
@@ -286,7 +287,7 @@ impl Engine {
         self.join_all(&page);
         let joined: usize = self.bench.batch.iter().map(|url| url.as_str().len()).sum();
         self.meter.add_bytes(joined);
-        self.work_bytes = self.work_bytes.saturating_sub(joined + 1);
+        self.ledger.charge(Work::Joined, joined + 1);
         self.meter.enter(Stage::Seen, 0);
         self.offer_all(&page.fetch);
         page.reply.release(&mut self.pool);

@@ -4,6 +4,7 @@ use super::Engine;
 use super::conn::Phase;
 use super::contract::{Action, CloseReason, ConnId, Space};
 use super::fetch::Fetch;
+use super::ledger::Work;
 use super::outcome::{Outcome, UrlFate};
 use crate::frontier::Errand;
 use crate::http::pipeline::{self, Close, Signs, suspicious};
@@ -18,11 +19,6 @@ const ROOM_MIN: usize = 16 << 10;
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Charges work to the turn.
-    pub(super) fn spend(&mut self, bytes: usize) {
-        self.read_bytes = self.read_bytes.saturating_sub(bytes);
-    }
-
     /// Room for bytes of a connection, or why there is none now.
     pub(super) fn room_for(&mut self, id: ConnId) -> Space<'_> {
         if !self.conns.knows(id) {
@@ -117,7 +113,7 @@ impl Engine {
             return self.tidy_buffer(slot);
         }
         self.counts.received_bytes += bytes as u64;
-        self.spend(bytes);
+        self.ledger.charge(Work::Received, bytes);
         let conn = self.conns.at(slot);
         conn.end += bytes;
         conn.heard = now;

@@ -3,6 +3,7 @@
 use super::Engine;
 use super::conn::Conn;
 use super::fetch::{Fetch, Reply};
+use super::ledger::Work;
 use super::outcome::Outcome;
 use crate::frontier::{Item, ServerId};
 use crate::http::coding::Codings;
@@ -75,7 +76,7 @@ impl<'a> Attempt<'a> {
 
     /// Heritrix's words for what was out of the ordinary.
     fn annotations(&self, tries: &'a str) -> SmallVec<[&'a str; 4]> {
-        let mut words = SmallVec::new();
+        let mut words = SmallVec::from_slice(&self.fetch.notes);
         if self.fetch.item.tries > 0 {
             words.push(tries);
         }
@@ -111,7 +112,7 @@ impl Engine {
             let capture = attempt.capture(conn, &self.request_bytes);
             let kept = self.store.keep(&capture, self.disk.as_mut());
             let weight = if self.settings.store.gzip_level > 0 { GZIP_WEIGHT } else { 1 };
-            self.read_bytes = self.read_bytes.saturating_sub(weight * reply.raw.len());
+            self.ledger.charge(Work::Archived, weight * reply.raw.len());
             match kept {
                 Ok(kept) => receipt = kept,
                 Err(error) => {

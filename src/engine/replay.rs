@@ -16,6 +16,7 @@ use crate::http::response::{Broken, Event, Framing, Reader};
 use crate::map::Map;
 use crate::store::{self, Kept, Truncated};
 use crate::url::{Fingerprint, UrlRef};
+use smallvec::SmallVec;
 
 /// What is still to be read back.
 #[derive(Debug, Default)]
@@ -87,6 +88,7 @@ impl Engine {
             sent: self.now.at,
             sent_unix: self.now.unix,
             visit: server.visits,
+            notes: SmallVec::new(),
         };
         let mut reader = Reader::new(self.settings.reply.clone());
         match self.assemble(&mut reader, &reply) {

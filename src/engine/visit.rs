@@ -265,6 +265,7 @@ impl Engine {
             sent: self.now.at,
             sent_unix: self.now.unix,
             visit: server.visits,
+            notes: SmallVec::new(),
         });
     }
 

@@ -576,5 +576,5 @@ fn leaves_nothing(engine: &Engine) -> bool {
     let answers = ["ok", "redirect", "http-error", "robots-denied"];
     counts.outcomes.keys().all(|outcome| answers.contains(&&**outcome))
         && counts.links_out_of_scope.is_empty()
-        && counts.servers_cut == 0
+        && !counts.cut.contains_key("servers-max")
 }

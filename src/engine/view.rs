@@ -1,0 +1,77 @@
+//! What a world, a command or a judge may read of a crawl while it runs.
+
+use super::Engine;
+use super::counts::Counts;
+use super::ledger::Ledger;
+use crate::frontier::Frontier;
+use crate::rating::Rating;
+use crate::stats::Meter;
+use crate::time::Instant;
+use crate::{seen, store};
+
+impl Engine {
+    /// What has been done so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The queues.
+    pub fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
+    /// What URLs are thought to be worth.
+    pub fn rating(&self) -> &Rating {
+        &self.rating
+    }
+
+    /// What the seen test has done.
+    pub fn seen_totals(&self) -> seen::Totals {
+        self.seen.totals()
+    }
+
+    /// What the archive holds.
+    pub fn archive(&self) -> store::Totals {
+        self.store.totals()
+    }
+
+    /// The meter of stages, for reports.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// The meter of stages, for the world to charge its own to.
+    pub fn meter_mut(&mut self) -> &mut Meter {
+        &mut self.meter
+    }
+
+    /// Connections open and on a visit, and parked.
+    pub fn connections(&self) -> (usize, usize) {
+        (self.conns.busy(), self.conns.parked())
+    }
+
+    /// Bytes of replies held.
+    pub fn held_bytes(&self) -> usize {
+        self.pool.held()
+    }
+
+    /// Pages of this run: those that earlier runs of the job had counted are left out.
+    pub fn pages_of_run(&self) -> u64 {
+        self.counts.pages - self.pages_before
+    }
+
+    /// When the first request of this run went out.
+    pub fn first_request(&self) -> Option<Instant> {
+        self.first_request
+    }
+
+    /// Time since this run began.
+    pub fn elapsed(&self) -> std::time::Duration {
+        self.now.at.since(self.began.at)
+    }
+
+    /// Work done turn by turn, and the turn that did most.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
