@@ -50,6 +50,8 @@ const BASE: &[&str] = &[
 struct Result {
     /// For each URL: its last outcome, and its lines in the log.
     outcomes: BTreeMap<String, (String, usize)>,
+    /// For each URL: the annotations of its last line.
+    notes: BTreeMap<String, Vec<String>>,
     /// For each host: targets asked for, in order, and connections.
     seen: BTreeMap<String, (Vec<String>, usize)>,
     faults: Vec<String>,
@@ -157,7 +159,8 @@ fn simulate(script: &Script, seed: u64) -> Result {
         seen.insert(host.clone(), (what.requests.clone(), what.connections));
         faults.extend(what.faults.iter().map(|fault| format!("{host}: {fault}")));
     }
-    Result { outcomes: outcomes(&log, SIMULATED_PORT), seen, faults }
+    let (outcomes, notes) = (outcomes(&log, SIMULATED_PORT), notes(&log, SIMULATED_PORT));
+    Result { outcomes, notes, seen, faults }
 }
 
 /// The crawl log of a script's crawl in the simulated world.
@@ -203,9 +206,20 @@ fn run_for_real(text: &str) -> Result {
     world.run(&mut engine, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     drop(engine);
     let log = fs::read(folder.path().join("crawl.log")).unwrap_or_default();
-    let outcomes = outcomes(&log, servers.port());
+    let (outcomes, notes) = (outcomes(&log, servers.port()), notes(&log, servers.port()));
     let (seen, faults) = servers.stop();
-    Result { outcomes, seen, faults }
+    Result { outcomes, notes, seen, faults }
+}
+
+/// The annotations in the last line of each URL.
+fn notes(log: &[u8], port: u16) -> BTreeMap<String, Vec<String>> {
+    let lines = std::str::from_utf8(log).expect("UTF-8").lines();
+    let of = |line| log::parse(line).unwrap_or_else(|bad| panic!("{bad:?}: {line}"));
+    let note = |entry: log::Entry<'_>| {
+        let url = entry.url.replacen(&format!(":{port}"), "", 1);
+        (url, entry.annotations.unwrap_or("").split(',').map(str::to_owned).collect())
+    };
+    lines.map(of).map(note).collect()
 }
 
 /// The last outcome of each URL, port taken out, and how many lines it has.
@@ -237,6 +251,10 @@ fn check<'a>(script: &'a Script, result: &'a Result) -> impl Iterator<Item = Str
             }
         }
     });
+    let notes = script.notes.iter().filter_map(|(url, word)| {
+        let words = result.notes.get(url).map_or(&[][..], Vec::as_slice);
+        (!words.contains(word)).then(|| format!("{url}: annotated {words:?}, not with {word}"))
+    });
     let seen = move |host: &String| result.seen.get(host).map(|(targets, _)| targets.clone());
     let requests = script.requests.iter().filter_map(move |(host, count)| {
         let targets = seen(host).unwrap_or_default();
@@ -247,5 +265,5 @@ fn check<'a>(script: &'a Script, result: &'a Result) -> impl Iterator<Item = Str
         let connections = result.seen.get(host).map_or(0, |(_, connections)| *connections);
         (connections != *count).then(|| format!("{host}: {connections} connections, not {count}"))
     });
-    outcomes.chain(requests).chain(connections).chain(result.faults.iter().cloned())
+    outcomes.chain(notes).chain(requests).chain(connections).chain(result.faults.iter().cloned())
 }

@@ -37,6 +37,7 @@ mod pause;
 mod pool;
 mod receive;
 mod record;
+mod redirect;
 mod remember;
 mod replay;
 mod resume;

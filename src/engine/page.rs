@@ -9,6 +9,7 @@ use super::Engine;
 use super::fetch::{Fetch, Reply};
 use super::fresh::{Discovery, Entries};
 use super::ledger::Work;
+use super::redirect::redirect_target;
 use super::settings::Settings;
 use crate::frontier::Item;
 use crate::http::coding::{Coding, Codings, Decoder, State};
@@ -16,7 +17,7 @@ use crate::http::response::Head;
 use crate::links::{self, Directives, Found, Progress, Scanner};
 use crate::seen;
 use crate::stats::Stage;
-use crate::url::{Batch, Fingerprint, UrlRef, canon::Joiner};
+use crate::url::{Batch, Fingerprint, Url, UrlRef, canon::Joiner};
 use smallvec::SmallVec;
 
 /// A reply that waits for its links to be followed.
@@ -24,8 +25,8 @@ use smallvec::SmallVec;
 pub(super) struct Page {
     fetch: Fetch,
     reply: Reply,
-    /// Where a redirect leads, from its `Location`.
-    location: Option<Box<[u8]>>,
+    /// Where a redirect leads.
+    location: Option<Url>,
     /// Where a `Refresh` field leads.
     refresh: Option<Box<[u8]>>,
     /// References in `Link` fields.
@@ -49,13 +50,14 @@ impl Page {
     ) -> Result<Self, Reply> {
         let bytes = reply.head();
         let own = |value: &[u8]| Box::<[u8]>::from(value);
-        let location = head.field(bytes, "location").filter(|_| (300..400).contains(&status));
+        let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
+        let location = redirect_target(head, bytes, from);
         let content_type = head.field(bytes, "content-type");
         let codings = match head.codings(bytes) {
             Codings::Known(codings) => Some(codings),
             Codings::Unknown => None,
         };
-        let is_page = (200..300).contains(&status);
+        let is_page = (200..400).contains(&status) && location.is_none();
         let scanned = is_page && codings.is_some() && is_html(content_type, reply.payload());
         let (mut head_links, mut directives) = (Found::new(), Directives::default());
         if is_page {
@@ -73,7 +75,6 @@ impl Page {
         if !has_links && !scanned {
             return Err(reply);
         }
-        let location = location.map(own);
         let refresh = refresh.map(own);
         let content_type = content_type.map(SmallVec::from_slice);
         let codings = codings.unwrap_or_default();
@@ -306,7 +307,7 @@ impl Engine {
         let mut joiner = Joiner::new(base);
         if let Some(location) = &page.location {
             self.counts.links += 1;
-            match joiner.join(location, encoding_rs::UTF_8, &mut bench.batch) {
+            match joiner.join_str(location.as_str(), encoding_rs::UTF_8, &mut bench.batch) {
                 Ok(()) => bench.letters.push(REDIRECT),
                 Err(_) => self.counts.links_invalid += 1,
             }

@@ -164,7 +164,7 @@ impl Engine {
             Outcome::BodyTooLarge => reader.head().status,
             _ => return reply.release(&mut self.pool),
         };
-        count_page(&mut self.counts, &fetch.item, status);
+        count_page(&mut self.counts, &fetch, reader.head(), &reply);
         match Page::of(fetch, reply, status, reader.head(), &self.settings) {
             Ok(page) => {
                 self.backlog_bytes += page.bytes();

@@ -6,7 +6,10 @@ use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, ServerFate};
 use super::page::Page;
 use super::record::Aside;
+use super::redirect::redirect_target;
 use crate::frontier::{Errand, Item, ServerId};
+use crate::http::response::Head;
+use crate::url::UrlRef;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -81,7 +84,7 @@ impl Engine {
             Outcome::BodyTooLarge => conn.reader.head().status,
             _ => return reply.release(&mut self.pool),
         };
-        count_page(&mut self.counts, &fetch.item, status);
+        count_page(&mut self.counts, &fetch, conn.reader.head(), &reply);
         match Page::of(fetch, reply, status, conn.reader.head(), &self.settings) {
             Ok(page) => {
                 self.backlog_bytes += page.bytes();
@@ -114,9 +117,10 @@ impl Engine {
 }
 
 /// A page is a last reply that is no redirect.
-pub(super) fn count_page(counts: &mut Counts, item: &Item, status: u16) {
-    if !(300..400).contains(&status) {
+pub(super) fn count_page(counts: &mut Counts, fetch: &Fetch, head: &Head, reply: &Reply) {
+    let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
+    if redirect_target(head, reply.head(), from).is_none() {
         counts.pages += 1;
-        counts.quality_millionths += item.quality.millionths();
+        counts.quality_millionths += fetch.item.quality.millionths();
     }
 }

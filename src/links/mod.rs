@@ -30,6 +30,7 @@ pub use charset::{charset, is_scannable, to_utf8};
 pub use headers::{header_links, refresh, robots_tag};
 pub use scan::{Progress, Scanner};
 
+use crate::url::text_of;
 use encoding_rs::{Encoding, UTF_8};
 use rels::Rel;
 
@@ -282,7 +283,7 @@ impl Found {
             return;
         }
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(String::from_utf8_lossy(text).as_bytes());
+        self.bytes.extend_from_slice(text_of(text).as_bytes());
         clean(&mut self.bytes, start);
         self.keep(settings, kind, nofollow, start);
     }

@@ -16,7 +16,7 @@ mod standard;
 mod tests;
 
 use self::standard::{Base, Resolved, resolve};
-use super::{Batch, Invalid, Limits, Marks, URL_BYTES_CAP, Url, UrlRef, ip_of_host};
+use super::{Batch, Invalid, Limits, Marks, URL_BYTES_CAP, Url, UrlRef, ip_of_host, text_of};
 use encoding_rs::{Encoding, UTF_8};
 
 /// Resolves the references of one page.
@@ -46,7 +46,7 @@ impl<'a> Joiner<'a> {
     /// frozen base URL"), and so does a web URL that can't be fetched. Another scheme does count:
     /// relative references then lead nowhere.
     pub fn rebase(&mut self, href: &[u8]) {
-        let href = String::from_utf8_lossy(href);
+        let href = text_of(href);
         let href = relevant(&href);
         if href.len() > reference_bytes_max(self.limits) {
             return;
@@ -65,22 +65,19 @@ impl<'a> Joiner<'a> {
 
     /// Resolves a reference and puts the URL into the batch, or leaves the batch as it was.
     ///
-    /// `reference` is the raw attribute, its entities decoded, in UTF-8; bytes that aren't count as
-    /// U+FFFD. `charset` is the page's: the query of a link is escaped in it, as browsers do.
+    /// `reference` is the value of a header field. Bytes outside ASCII that are not UTF-8 stay the
+    /// bytes they are, as escapes ([`text_of`]). `charset` is the one that the query is escaped in.
     pub fn join(
         &mut self,
         reference: &[u8],
         charset: &'static Encoding,
         batch: &mut Batch,
     ) -> Result<(), Invalid> {
-        // Checking first is several times faster than the lossy way where all is well.
-        match std::str::from_utf8(reference) {
-            Ok(text) => self.join_str(text, charset, batch),
-            Err(_) => self.join_str(&String::from_utf8_lossy(reference), charset, batch),
-        }
+        self.join_str(&text_of(reference), charset, batch)
     }
 
-    /// [`Joiner::join`] of what is known to be UTF-8.
+    /// [`Joiner::join`] of what is known to be UTF-8. The `charset` of a link is its page's:
+    /// browsers escape the query in it.
     pub fn join_str(
         &mut self,
         reference: &str,

@@ -13,7 +13,8 @@
 
 use look::Shape;
 use siphasher::sip::SipHasher13;
-use std::fmt;
+use std::borrow::Cow;
+use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,6 +26,23 @@ pub mod scope;
 
 /// No URL is longer, whatever [`Limits`] say: offsets within it are 16 bits.
 pub const URL_BYTES_CAP: usize = 65_535;
+
+/// A reference from a header field as text. If its bytes are not UTF-8, those outside ASCII become
+/// percent escapes: the server gets back the bytes that it sent. Browsers do so, too (Chromium
+/// escapes a `Location` before it parses it).
+pub fn text_of(reference: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(reference) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(3 * reference.len());
+    for &byte in reference {
+        match byte {
+            0..0x80 => text.push(char::from(byte)),
+            _ => write!(text, "%{byte:02X}").expect("a string takes all"),
+        }
+    }
+    Cow::Owned(text)
+}
 
 /// Bounds on what is accepted as a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,11 +17,13 @@
 //!   reply 302 to /z
 //!   raw HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel
 //!   fill 1048576                    # so many bytes of body
+//!   body <p>caf\xe9</p>             # Content-Length, the end of the head, and this body
 //!   wait 200ms
 //!   close                           # or: reset, mute
 //! refuse a.test                     # nothing listens there
 //! expect http://a.test/x ok         # the outcome of a URL: its last line in the crawl log
 //! expect http://a.test/y ok after 2 # ... after so many lines
+//! note http://a.test/y linksCut     # ... and an annotation of that line
 //! requests a.test 4                 # requests the server has seen
 //! connections a.test 1
 //! ```
@@ -46,6 +48,8 @@ pub struct Script {
     pub hosts: BTreeMap<String, Vec<Vec<Step>>>,
     /// What each URL is to come to, and after how many lines in the log.
     pub outcomes: Vec<(String, String, Option<usize>)>,
+    /// Annotations that the last line of a URL is to have.
+    pub notes: Vec<(String, String)>,
     /// Requests each host is to see.
     pub requests: Vec<(String, usize)>,
     /// Connections each host is to see.
@@ -118,6 +122,7 @@ impl Script {
                 let count = count.parse().map_err(|_| "not a number")?;
                 self.outcomes.push(((*url).to_owned(), (*name).to_owned(), Some(count)));
             }
+            ("note", [url, word]) => self.notes.push(((*url).to_owned(), (*word).to_owned())),
             ("requests" | "connections", [name, count]) => {
                 let list =
                     if verb == "requests" { &mut self.requests } else { &mut self.connections };
@@ -140,6 +145,11 @@ fn step(verb: &str, rest: &str, words: &[&str]) -> Result<Step, String> {
             Step::Send(reply(status.parse().map_err(|_| "not a status")?, rest)?)
         }
         ("raw", _) => Step::Send(unescape(rest)),
+        ("body", _) => {
+            let body = unescape(rest);
+            let end = format!("Content-Length: {}\r\n\r\n", body.len());
+            Step::Send([end.as_bytes(), &body].concat())
+        }
         ("fill", [count]) => {
             let count = count.parse().map_err(|_| "not a number")?;
             Step::Send(std::iter::repeat_n(b'x', count).collect())

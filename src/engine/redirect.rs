@@ -1,0 +1,69 @@
+//! Redirects: which replies are followed instead of read, and where to.
+//!
+//! A reply is a redirect if its status is one of five (the Fetch standard's "redirect status") and
+//! a URL of the web can be made of its `Location`. Any other 3xx is a page: 300, 304, 305 and 306
+//! are not followed (RFC 9110 15.4.1, 15.4.6, 15.4.7), and a redirect without a usable `Location`
+//! shows its body, as in browsers.
+
+use crate::http::response::Head;
+use crate::url::{Batch, Url, UrlRef, canon::Joiner};
+
+/// Whether a reply with this status is followed, if its `Location` can be used.
+pub(super) fn is_redirect(status: u16, has_location: bool) -> bool {
+    has_location && matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// Where the reply with `head`, whose bytes are `bytes`, redirects `from`; `None` if it is no
+/// redirect. Of several `Location` fields the first that isn't empty counts, as in Chromium.
+pub(super) fn redirect_target(head: &Head, bytes: &[u8], from: UrlRef<'_>) -> Option<Url> {
+    if !is_redirect(head.status, true) {
+        return None;
+    }
+    let is_location = |name: &[u8]| name.eq_ignore_ascii_case(b"location");
+    let mut fields = head.fields(bytes);
+    let (_, location) = fields.find(|(name, value)| is_location(name) && !value.is_empty())?;
+    let mut batch = Batch::new();
+    Joiner::new(from).join(location, encoding_rs::UTF_8, &mut batch).ok()?;
+    Some(batch.get(0).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::response::{Limits, Reader};
+
+    #[test]
+    fn only_a_usable_location_of_five_statuses_is_followed() {
+        let cases: [(&str, &[u8], Option<&str>, &str); 17] = [
+            ("301", b"Location: /z", Some("http://a.test/z"), "RFC 9110 15.4.2"),
+            ("302", b"location: z?q", Some("http://a.test/d/z?q"), "15.4.3, relative"),
+            ("303", b"Location: //b.test", Some("http://b.test/"), "15.4.4"),
+            ("307", b"Location: https://b.test/x", Some("https://b.test/x"), "15.4.8"),
+            ("308", b"Location: /z#here", Some("http://a.test/z"), "15.4.9, no fragment"),
+            ("300", b"Location: /z", None, "15.4.1: a choice for whoever reads it"),
+            ("304", b"Location: /z", None, "15.4.5: about a copy that we don't have"),
+            ("305", b"Location: /z", None, "15.4.6: deprecated"),
+            ("306", b"Location: /z", None, "15.4.7: unused"),
+            ("399", b"Location: /z", None, "unknown"),
+            ("200", b"Location: /z", None, "no redirect at all"),
+            ("302", b"X: y", None, "no Location"),
+            ("302", b"Location: ", None, "an empty one, as in Chromium"),
+            ("302", b"Location: \r\nLocation: /z", Some("http://a.test/z"), "the first of use"),
+            ("302", b"Location: mailto:x@y", None, "not of the web"),
+            ("302", b"Location: http://[/", None, "no URL"),
+            ("302", b"Location: /caf\xe9?\xe9", Some("http://a.test/caf%E9?%E9"), "not UTF-8"),
+        ];
+        let from = Url::parse("http://a.test/d/").expect("a URL");
+        for (status, field, expected, why) in cases {
+            let mut bytes = format!("HTTP/1.1 {status} x\r\n").into_bytes();
+            bytes.extend_from_slice(field);
+            bytes.extend_from_slice(b"\r\n\r\n");
+            let mut reader = Reader::new(Limits::default());
+            reader.begin();
+            reader.read(&bytes, true).expect("a head");
+            let target = redirect_target(reader.head(), &bytes, from.view());
+            let text = target.as_ref().map(|url| url.as_str());
+            assert_eq!(text, expected, "{status} {}: {why}", field.escape_ascii());
+        }
+    }
+}
