@@ -5,11 +5,13 @@
 //! about what it costs to scan a byte of a page; the table at [`Work`] says what else costs how
 //! many.
 //!
-//! There are two budgets of equal size: *intake* is what comes off sockets and goes to the archive,
-//! all else is *work*. With one budget a full feed would leave nothing for the pages at hand.
+//! A turn has three budgets of equal size, so that none of these can starve the others: *intake* is
+//! what comes off sockets and goes to the archive; *pages* is decoding, scanning and joining;
+//! *queues* is what happens to URLs: admitted, dropped, matched with rules, read back.
 //!
-//! Law: a turn's units never pass [`Ledger::units_max`]: both budgets, and for each the one step
-//! that was begun when little was left of it, which is at most [`STEP_UNITS`].
+//! Law: a turn's units never pass [`Ledger::units_max`]: the three budgets, and for each the one
+//! step that was begun when little was left of it. A step costs at most [`STEP_UNITS`]; but a
+//! record is archived in one step, however long the longest body is that the operator admits.
 //! Cost: an addition and a subtraction a charge.
 
 use serde::Serialize;
@@ -76,10 +78,25 @@ impl Work {
         }
     }
 
-    fn is_intake(self) -> bool {
-        matches!(self, Self::Received | Self::Archived)
+    fn purse(self) -> Purse {
+        match self {
+            Self::Received | Self::Archived => Purse::Intake,
+            Self::Decoded | Self::Scanned | Self::Converted | Self::Joined => Purse::Pages,
+            Self::Rules | Self::Dropped | Self::Reread | Self::Admitted => Purse::Queues,
+        }
     }
 }
+
+/// The budget that a kind of work is charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purse {
+    Intake,
+    Pages,
+    Queues,
+}
+
+/// Budgets of a turn.
+const PURSES: usize = 3;
 
 /// The work of one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -93,21 +110,23 @@ pub struct TurnWork {
 /// The account of the turns of a crawl.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    /// Of each budget, in units.
+    /// Of each purse, in units.
     budget: usize,
-    work_left: usize,
-    intake_left: usize,
+    /// Most units of the longest record.
+    record_units: usize,
+    left: [usize; PURSES],
     turn: TurnWork,
     largest: TurnWork,
 }
 
 impl Ledger {
-    /// Turns of at most so many units of work, and as many of intake.
-    pub(super) fn new(budget: usize) -> Self {
+    /// Turns of at most `budget` units from each purse; archiving the longest record costs
+    /// `record_units`.
+    pub(super) fn new(budget: usize, record_units: usize) -> Self {
         Self {
             budget,
-            work_left: budget,
-            intake_left: budget,
+            record_units,
+            left: [budget; PURSES],
             turn: TurnWork::default(),
             largest: TurnWork::default(),
         }
@@ -115,25 +134,20 @@ impl Ledger {
 
     /// Charges work that was done.
     pub(super) fn charge(&mut self, work: Work, units: usize) {
-        let left = if work.is_intake() { &mut self.intake_left } else { &mut self.work_left };
+        let left = &mut self.left[work.purse() as usize];
         *left = left.saturating_sub(units);
         self.turn.units += units;
         self.turn.by_kind[work as usize] += units;
     }
 
-    /// Units of work that may still be done in this turn.
-    pub(super) fn left(&self) -> usize {
-        self.work_left
+    /// Units of such work that may still be done in this turn.
+    pub(super) fn left(&self, work: Work) -> usize {
+        self.left[work.purse() as usize]
     }
 
-    /// Whether the rest of the work must wait for the next turn.
-    pub(super) fn is_spent(&self) -> bool {
-        self.work_left == 0
-    }
-
-    /// Whether what is still unread must wait for the next turn.
-    pub(super) fn is_intake_spent(&self) -> bool {
-        self.intake_left == 0
+    /// Whether the rest of such work must wait for the next turn.
+    pub(super) fn is_spent(&self, work: Work) -> bool {
+        self.left(work) == 0
     }
 
     /// The turn is over; the next one has its whole budget.
@@ -142,8 +156,7 @@ impl Ledger {
             self.largest = self.turn;
         }
         self.turn = TurnWork::default();
-        self.work_left = self.budget;
-        self.intake_left = self.budget;
+        self.left = [self.budget; PURSES];
     }
 
     /// The turn that did most so far.
@@ -153,7 +166,8 @@ impl Ledger {
 
     /// Units that no turn may pass.
     pub fn units_max(&self) -> usize {
-        2 * (self.budget + STEP_UNITS)
+        let steps = PURSES * (self.budget + STEP_UNITS);
+        steps.saturating_add(self.record_units)
     }
 }
 
@@ -163,15 +177,15 @@ mod tests {
 
     #[test]
     fn the_largest_turn_is_kept_with_what_it_went_to() {
-        let mut ledger = Ledger::new(100);
+        let mut ledger = Ledger::new(100, 0);
         ledger.charge(Work::Joined, 60);
-        assert!(!ledger.is_spent() && ledger.left() == 40);
+        assert!(!ledger.is_spent(Work::Scanned) && ledger.left(Work::Joined) == 40);
         ledger.charge(Work::Scanned, 50);
         ledger.charge(Work::Received, 10);
-        assert!(ledger.is_spent() && !ledger.is_intake_spent());
+        assert!(ledger.is_spent(Work::Decoded) && !ledger.is_spent(Work::Archived));
         ledger.end_turn();
         ledger.charge(Work::Received, 100);
-        assert!(!ledger.is_spent() && ledger.is_intake_spent());
+        assert!(!ledger.is_spent(Work::Rules) && ledger.is_spent(Work::Archived));
         ledger.end_turn();
         let largest = ledger.largest();
         assert_eq!(largest.units, 120);

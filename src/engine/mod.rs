@@ -73,7 +73,7 @@ use contract::{
 use counts::Counts;
 use ending::Ending;
 use fresh::Discovery;
-use ledger::Ledger;
+use ledger::{Ledger, Work};
 use page::{Bench, Page};
 pub use pause::Trouble;
 
@@ -242,7 +242,7 @@ impl Engine {
             pool: Pool::new(buffer_bytes, settings.held_bytes_max),
             bench: Bench::new(&settings),
             framing_wanted: settings.store.format == store::Format::Warc,
-            ledger: Ledger::new(settings.turn_bytes_max),
+            ledger: Ledger::new(settings.turn_bytes_max, record::units_max(&settings)),
             backlog_bytes: 0,
             ending: Ending::new(&settings, now),
             now,
@@ -432,7 +432,8 @@ impl Engine {
     /// Whether this turn has had its share of bytes, or the pages that wait are a turn's work
     /// already: what is still unread is better left for the next.
     pub fn is_sated(&self) -> bool {
-        self.ledger.is_intake_spent()
+        self.ledger.is_spent(Work::Received)
+            || self.ledger.is_spent(Work::Rules)
             || self.backlog_bytes > self.settings.turn_bytes_max
             || self.is_clearing()
             || self.seen.is_sated()

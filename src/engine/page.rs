@@ -218,7 +218,7 @@ impl Engine {
     /// a way back between them: half as many readings of the clock.
     pub(super) fn work_pages(&mut self) {
         let outer = self.meter.stage();
-        while !self.ledger.is_spent() && !self.pages.is_empty() {
+        while !self.ledger.is_spent(Work::Scanned) && !self.pages.is_empty() {
             self.work_page();
         }
         if self.meter.stage() != outer {
@@ -253,7 +253,8 @@ impl Engine {
         self.meter.stay(Stage::Decode, 0);
         let before = bench.text.len();
         let input = &page.reply.payload()[bench.decoded..];
-        let step = bench.decoder.decode(input, true, &mut bench.text, self.ledger.left());
+        let step =
+            bench.decoder.decode(input, true, &mut bench.text, self.ledger.left(Work::Decoded));
         bench.decoded += step.used;
         let written = bench.text.len() - before;
         self.meter.add_bytes(written);
@@ -271,7 +272,7 @@ impl Engine {
     fn scan_some(&mut self) {
         let (page, bench) = (&self.pages[0], &mut self.bench);
         let text = if bench.own_text { &bench.text } else { page.reply.payload() };
-        let budget = self.ledger.left().max(1);
+        let budget = self.ledger.left(Work::Scanned).max(1);
         let spent = budget.min(text.len() - bench.scanned).max(1);
         self.meter.stay(Stage::Links, spent);
         let progress = bench.scanner.scan(text, budget, &mut bench.found);

@@ -5,6 +5,7 @@ use super::conn::Conn;
 use super::fetch::{Fetch, Reply};
 use super::ledger::Work;
 use super::outcome::Outcome;
+use super::settings::Settings;
 use crate::frontier::{Item, ServerId};
 use crate::http::coding::Codings;
 use crate::http::response::Head;
@@ -111,8 +112,8 @@ impl Engine {
             self.request.write_get(&mut self.request_bytes, &fetch.item.target, authority);
             let capture = attempt.capture(conn, &self.request_bytes);
             let kept = self.store.keep(&capture, self.disk.as_mut());
-            let weight = if self.settings.store.gzip_level > 0 { GZIP_WEIGHT } else { 1 };
-            self.ledger.charge(Work::Archived, weight * reply.raw.len());
+            let units = weight(&self.settings) * reply.raw.len();
+            self.ledger.charge(Work::Archived, units);
             match kept {
                 Ok(kept) => receipt = kept,
                 Err(error) => {
@@ -212,6 +213,19 @@ impl Engine {
         noted.unwrap_or_else(|error| self.meet(error));
         self.meter.back(stage);
     }
+}
+
+/// Units of a byte of a record.
+fn weight(settings: &Settings) -> usize {
+    if settings.store.gzip_level > 0 { GZIP_WEIGHT } else { 1 }
+}
+
+/// Units that archiving a reply costs at most.
+pub(super) fn units_max(settings: &Settings) -> usize {
+    let reply = &settings.reply;
+    let body_bytes = reply.body_bytes_max.saturating_add(reply.framing_bytes_max);
+    let bytes = usize::try_from(body_bytes).unwrap_or(usize::MAX);
+    weight(settings).saturating_mul(bytes.saturating_add(reply.head_bytes_max))
 }
 
 /// Replies speak for themselves by their status.
