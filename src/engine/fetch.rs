@@ -4,8 +4,10 @@
 //! head of it when all before it are answered. From then on its time-outs count and the bytes of
 //! its reply are collected.
 
+use super::outcome::Outcome;
 use super::pool::Pool;
 use crate::frontier::Item;
+use crate::http::response::Head;
 use crate::time::{Instant, UnixTime};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -22,6 +24,25 @@ pub(super) struct Fetch {
     pub(super) visit: u32,
     /// What was out of the ordinary, for the annotations of its line in the crawl log.
     pub(super) notes: SmallVec<[&'static str; 2]>,
+}
+
+/// A fetch that has its outcome: what was asked, and the reply as far as it came.
+#[derive(Debug)]
+pub(super) struct Fetched<'a> {
+    pub(super) fetch: Fetch,
+    /// The head of the reply, if it came whole.
+    pub(super) head: Option<&'a Head>,
+    pub(super) reply: Reply,
+    pub(super) outcome: Outcome,
+    /// When it had come.
+    pub(super) ended: Instant,
+}
+
+impl Fetched<'_> {
+    /// Value of a field of the head.
+    pub(super) fn field(&self, name: &str) -> Option<&[u8]> {
+        self.head?.field(self.reply.head(), name)
+    }
 }
 
 /// The bytes of one reply, as far as they have come.

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::conn::Phase;
 use super::contract::{Action, CloseReason, ConnId, Space};
-use super::fetch::Fetch;
+use super::fetch::{Fetch, Fetched};
 use super::ledger::Work;
 use super::outcome::{Outcome, UrlFate};
 use crate::frontier::Errand;
@@ -233,7 +233,7 @@ impl Engine {
         let fetch = conn.flight.pop_front().expect("a reply has its request");
         self.privileged = self.privileged.filter(|privileged| *privileged != slot);
         let conn_id = self.conns.id(slot);
-        self.settle(slot, fetch, Outcome::Status(status), false);
+        self.settle_head(slot, fetch, Outcome::Status(status), false);
         if !self.conns.knows(conn_id) {
             return;
         }
@@ -246,6 +246,20 @@ impl Engine {
             self.unasked(slot);
         } else {
             self.fill(slot);
+        }
+    }
+
+    /// Settles the request that was at the head of the flight, with what has come of its reply.
+    fn settle_head(&mut self, slot: u32, fetch: Fetch, outcome: Outcome, connection_lost: bool) {
+        let id = self.conns.id(slot);
+        let conn = self.conns.at(slot);
+        let reply = std::mem::take(&mut conn.reply);
+        let head = conn.reader.lend_head();
+        let whole = (reply.head_bytes > 0).then_some(&head);
+        let fetched = Fetched { fetch, head: whole, reply, outcome, ended: self.now.at };
+        self.settle(slot, fetched, connection_lost);
+        if self.conns.knows(id) {
+            self.conns.at(slot).reader.return_head(head);
         }
     }
 
@@ -296,7 +310,7 @@ impl Engine {
         conn.turn.replies += 1;
         conn.turn.response_time += now.since(conn.since);
         let fetch = conn.flight.pop_front().expect("a reply has its request");
-        self.settle(slot, fetch, Outcome::BodyTooLarge, true);
+        self.settle_head(slot, fetch, Outcome::BodyTooLarge, true);
         self.lost(slot, None, Close::Ours);
     }
 
@@ -360,7 +374,7 @@ impl Engine {
             if leftover.drops_head {
                 fetch.item.tries = self.settings.retries.url_retries_max;
             }
-            self.settle(slot, fetch, outcome, true);
+            self.settle_head(slot, fetch, outcome, true);
         }
         self.counts.left_over += flight.len() as u64;
         for fetch in flight.into_iter().rev() {

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::conn::Conn;
-use super::fetch::{Fetch, Reply};
+use super::fetch::{Fetch, Fetched, Reply};
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::settings::Settings;
@@ -93,17 +93,10 @@ impl<'a> Attempt<'a> {
 impl Engine {
     /// Writes a fetch down; `false` if the disk is full: nothing was written, and the fetch must
     /// count as not done.
-    pub(super) fn record(
-        &mut self,
-        slot: u32,
-        fetch: &Fetch,
-        reply: &Reply,
-        outcome: Outcome,
-        aside: Aside<'_>,
-    ) -> bool {
+    pub(super) fn record(&mut self, slot: u32, fetched: &Fetched<'_>, aside: Aside<'_>) -> bool {
         let stage = self.meter.enter(Stage::Store, 0);
         let conn = self.conns.look(slot);
-        let head = (reply.head_bytes > 0).then(|| conn.reader.head());
+        let &Fetched { ref fetch, head, ref reply, outcome, ended } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
         let mut receipt = None;
         if aside.is_last && self.framing_wanted && attempt.is_kept() {
@@ -137,7 +130,7 @@ impl Engine {
             path: hop_path(&path),
             via: fetch.item.via.as_deref(),
             mime: attempt.field("content-type"),
-            begun: Some((fetch.sent_unix, self.now.at.since(fetch.sent))),
+            begun: Some((fetch.sent_unix, ended.since(fetch.sent))),
             digest: receipt.as_ref().map(|receipt: &Receipt| receipt.digest),
             source: None,
             annotations: &annotations,

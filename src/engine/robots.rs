@@ -1,7 +1,7 @@
 //! robots.txt on the road: when it is asked for, what a reply means, redirects to other servers.
 
 use super::Engine;
-use super::fetch::{Fetch, Reply};
+use super::fetch::Fetched;
 use super::outcome::Outcome;
 use super::record::Aside;
 use super::site::{ELSEWHERE_MAX, Known, Robots};
@@ -51,30 +51,27 @@ impl Engine {
     pub(super) fn robots_settled(
         &mut self,
         slot: u32,
-        fetch: Fetch,
-        reply: Reply,
-        outcome: Outcome,
+        fetched: Fetched<'_>,
         (of, hops): (ServerId, u8),
     ) {
-        let means = match outcome {
+        let means = match fetched.outcome {
             Outcome::Status(status) => meaning(status),
             Outcome::BodyTooLarge => Meaning::Parse,
             _ => Meaning::Unreachable,
         };
         let rules = match means {
-            Meaning::Parse => self.parse_robots(slot, &reply),
+            Meaning::Parse => self.parse_robots(&fetched),
             _ => Some(Rules::allow_all()),
         };
         let means = if rules.is_some() { means } else { Meaning::Unreachable };
         let rules = rules.unwrap_or_else(Rules::deny_all);
         let sitemaps: Vec<&str> = rules.sitemaps().collect();
-        if !self.record(slot, &fetch, &reply, outcome, Aside { is_last: true, sitemaps: &sitemaps })
-        {
-            return self.robots_unrecorded(slot, fetch, reply, outcome, (of, hops));
+        if !self.record(slot, &fetched, Aside { is_last: true, sitemaps: &sitemaps }) {
+            return self.robots_unrecorded(slot, fetched, (of, hops));
         }
         match means {
             Meaning::Parse | Meaning::Unavailable => self.robots_known(of, rules),
-            Meaning::Follow => self.follow_robots(slot, &fetch, &reply, (of, hops)),
+            Meaning::Follow => self.follow_robots(&fetched, (of, hops)),
             Meaning::Unreachable => {
                 let own = self.conns.look(slot).server == of;
                 if let Some(until) = self.robots_unreachable(of).filter(|_| own) {
@@ -84,32 +81,25 @@ impl Engine {
                 }
             }
         }
-        reply.release(&mut self.pool);
+        fetched.reply.release(&mut self.pool);
     }
 
     /// The archive had no room for it: it is asked for again.
-    fn robots_unrecorded(
-        &mut self,
-        slot: u32,
-        fetch: Fetch,
-        reply: Reply,
-        outcome: Outcome,
-        (of, hops): (ServerId, u8),
-    ) {
-        self.counts.uncount(outcome);
-        reply.release(&mut self.pool);
+    fn robots_unrecorded(&mut self, slot: u32, fetched: Fetched<'_>, (of, hops): (ServerId, u8)) {
+        self.counts.uncount(fetched.outcome);
+        fetched.reply.release(&mut self.pool);
         if hops == 0 {
             self.robots_again(of);
         } else {
             let id = self.conns.look(slot).server;
-            self.frontier.give_back(id, fetch.item);
+            self.frontier.give_back(id, fetched.fetch.item);
         }
     }
 
     /// The rules of a reply; `None` if its content coding is broken. One that is not known is
     /// taken for a slip: the text is read as it is.
-    fn parse_robots(&mut self, slot: u32, reply: &Reply) -> Option<Rules> {
-        let head = self.conns.look(slot).reader.head();
+    fn parse_robots(&mut self, fetched: &Fetched<'_>) -> Option<Rules> {
+        let (head, reply) = (fetched.head?, &fetched.reply);
         let product = &self.settings.identity.product;
         let codings = match head.codings(reply.head()) {
             Codings::Known(codings) if !codings.is_empty() => codings,
@@ -183,17 +173,11 @@ impl Engine {
 
     /// RFC 9309 2.3.1.2: redirects are followed, even to another authority; the rules found are
     /// those of the first one. Past the cap the file counts as unavailable.
-    fn follow_robots(
-        &mut self,
-        slot: u32,
-        fetch: &Fetch,
-        reply: &Reply,
-        (of, hops): (ServerId, u8),
-    ) {
-        let head = self.conns.look(slot).reader.head();
+    fn follow_robots(&mut self, fetched: &Fetched<'_>, (of, hops): (ServerId, u8)) {
+        let fetch = &fetched.fetch;
         let mut batch = Batch::default();
         let base = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
-        let joined = head.field(reply.head(), "location").is_some_and(|location| {
+        let joined = fetched.field("location").is_some_and(|location| {
             Joiner::new(base).join(location, encoding_rs::UTF_8, &mut batch).is_ok()
         });
         if !joined

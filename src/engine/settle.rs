@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::counts::Counts;
-use super::fetch::{Fetch, Reply};
+use super::fetch::{Fetch, Fetched, Reply};
 use super::outcome::{Outcome, ServerFate};
 use super::page::Page;
 use super::record::Aside;
@@ -15,49 +15,53 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 impl Engine {
-    /// A fetch has its outcome. The reply, as far as it came, is the connection's, which may be
-    /// lost by it.
-    pub(super) fn settle(
-        &mut self,
-        slot: u32,
-        fetch: Fetch,
-        outcome: Outcome,
-        connection_lost: bool,
-    ) {
-        let reply = std::mem::take(&mut self.conns.at(slot).reply);
+    /// A fetch has its outcome. `connection_lost`: the connection is being given up, and so the
+    /// server has not recovered from anything.
+    pub(super) fn settle(&mut self, slot: u32, fetched: Fetched<'_>, connection_lost: bool) {
+        self.judge_reply(slot, &fetched, connection_lost);
+        self.file(slot, fetched);
+    }
+
+    /// What an outcome means for the server and for the rest of its visit.
+    fn judge_reply(&mut self, slot: u32, fetched: &Fetched<'_>, connection_lost: bool) {
+        let outcome = fetched.outcome;
         let id = self.conns.look(slot).server;
-        self.counts.outcome(outcome);
-        log::trace!("{}: {}", fetch.url, outcome.name());
         if !connection_lost && outcome.verdict().server == ServerFate::Fine {
             self.sites.at(id).recovers();
         }
         let mut turn = self.conns.look(slot).turn;
         let before = turn.not_before;
         self.judge(id, &mut turn, outcome);
-        if let Some(wait) = self.retry_after(slot, &reply, outcome) {
+        if let Some(wait) = self.retry_after(fetched) {
             turn.not_before = before.max(self.now.at + wait);
         }
         self.conns.at(slot).turn = turn;
+    }
+
+    /// Writes a fetch down under its URL, and does what follows from it: another try, links.
+    fn file(&mut self, slot: u32, fetched: Fetched<'_>) {
+        let (fetch, outcome) = (&fetched.fetch, fetched.outcome);
+        self.counts.outcome(outcome);
+        log::trace!("{}: {}", fetch.url, outcome.name());
         match fetch.item.errand {
-            Errand::Robots(of, hops) => {
-                self.robots_settled(slot, fetch, reply, outcome, (of, hops))
+            Errand::Robots(of, hops) => self.robots_settled(slot, fetched, (of, hops)),
+            Errand::Page if self.tries_left(fetch, outcome) => {
+                self.record(slot, &fetched, Aside { is_last: false, sitemaps: &[] });
+                fetched.reply.release(&mut self.pool);
+                let id = self.conns.look(slot).server;
+                self.retry(id, fetched.fetch);
             }
-            Errand::Page if self.tries_left(&fetch, outcome) => {
-                self.record(slot, &fetch, &reply, outcome, Aside { is_last: false, sitemaps: &[] });
-                reply.release(&mut self.pool);
-                self.retry(id, fetch);
-            }
-            Errand::Page => self.page_settled(slot, fetch, reply, outcome),
+            Errand::Page => self.page_settled(slot, fetched),
         }
     }
 
     /// `Retry-After` of a strained server, within the cap (RFC 9110 10.2.3; seconds only, a date
     /// means our own wait).
-    fn retry_after(&self, slot: u32, reply: &Reply, outcome: Outcome) -> Option<Duration> {
-        if outcome.verdict().server != ServerFate::Strained || reply.head_bytes == 0 {
+    fn retry_after(&self, fetched: &Fetched<'_>) -> Option<Duration> {
+        if fetched.outcome.verdict().server != ServerFate::Strained {
             return None;
         }
-        let value = self.conns.look(slot).reader.head().field(reply.head(), "retry-after")?;
+        let value = fetched.field("retry-after")?;
         let seconds: u64 = std::str::from_utf8(value).ok()?.trim().parse().ok()?;
         Some(Duration::from_secs(seconds).min(self.settings.retries.retry_after_max))
     }
@@ -70,22 +74,23 @@ impl Engine {
     }
 
     /// A page has its last outcome: it is kept, and what it leads to is followed.
-    fn page_settled(&mut self, slot: u32, fetch: Fetch, reply: Reply, outcome: Outcome) {
-        if !self.record(slot, &fetch, &reply, outcome, Aside { is_last: true, sitemaps: &[] }) {
+    fn page_settled(&mut self, slot: u32, fetched: Fetched<'_>) {
+        let recorded = self.record(slot, &fetched, Aside { is_last: true, sitemaps: &[] });
+        let Fetched { fetch, head, reply, outcome, .. } = fetched;
+        if !recorded {
             self.counts.uncount(outcome);
             let id = self.conns.look(slot).server;
             self.frontier.give_back(id, fetch.item);
             return reply.release(&mut self.pool);
         }
-        let conn = self.conns.look(slot);
-        let status = match outcome {
-            Outcome::Status(status) => status,
-            // What came of a page that is too large leads on, too.
-            Outcome::BodyTooLarge => conn.reader.head().status,
-            _ => return reply.release(&mut self.pool),
+        // What came of a page that is too large leads on, too.
+        let leads_on = matches!(outcome, Outcome::Status(_) | Outcome::BodyTooLarge);
+        let Some(head) = head.filter(|_| leads_on) else {
+            return reply.release(&mut self.pool);
         };
-        count_page(&mut self.counts, &fetch, conn.reader.head(), &reply);
-        match Page::of(fetch, reply, status, conn.reader.head(), &self.settings) {
+        let status = head.status;
+        count_page(&mut self.counts, &fetch, head, &reply);
+        match Page::of(fetch, reply, status, head, &self.settings) {
             Ok(page) => {
                 self.backlog_bytes += page.bytes();
                 self.pages.push_back(page);

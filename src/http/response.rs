@@ -232,6 +232,16 @@ impl Reader {
         &self.head
     }
 
+    /// Takes the head told last out of the reader; [`Reader::return_head`] returns its memory.
+    pub fn lend_head(&mut self) -> Head {
+        std::mem::take(&mut self.head)
+    }
+
+    /// Gives a head back to be read into again.
+    pub fn return_head(&mut self, head: Head) {
+        self.head = head;
+    }
+
     /// Payload bytes of this reply told so far.
     pub fn payload_bytes(&self) -> u64 {
         self.payload_bytes
