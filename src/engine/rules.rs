@@ -17,6 +17,7 @@
 //! Cost: four bytes and a bit for rules in memory; eight for those on disk.
 
 use super::Engine;
+use super::ledger::Work;
 use super::site::Robots;
 use crate::codec::{Put, Take};
 use crate::disk::{self, Disk};
@@ -321,6 +322,7 @@ impl Engine {
         }
         match self.rules.read(id, place, self.disk.as_mut()) {
             Ok(rules) => {
+                self.ledger.charge(Work::Rules, rules.size_bytes() / 4);
                 let held = Box::new(Held { rules, place: Some(place) });
                 self.set_robots(id, Robots::Rules(held, until));
                 self.counts.rules_read += 1;

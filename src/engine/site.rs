@@ -8,6 +8,7 @@
 //! Cost: four bytes for a server that was never visited, 84 for one that was; what is rarely known
 //! of one, and its rules, apart.
 
+use super::ledger::{Ledger, Work};
 use super::outcome::Outcome;
 use super::rules::{Held, Place};
 use crate::codec::{Put, Short, Take};
@@ -275,12 +276,14 @@ impl Site {
     }
 
     /// Why a target may not be fetched, if it may not.
-    pub(super) fn forbids(&mut self, target: &str) -> Option<Outcome> {
+    pub(super) fn forbids(&mut self, target: &str, ledger: &mut Ledger) -> Option<Outcome> {
         match &self.robots {
             Robots::Open(_) => None,
             Robots::Rules(held, _) => {
                 self.rules_used = true;
-                (!held.rules.check(target).allowed).then_some(Outcome::RobotsDenied)
+                let (verdict, units) = held.rules.check_counted(target);
+                ledger.charge(Work::Rules, units);
+                (!verdict.allowed).then_some(Outcome::RobotsDenied)
             }
             _ => Some(Outcome::RobotsUnreachable),
         }

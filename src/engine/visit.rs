@@ -224,7 +224,9 @@ impl Engine {
                     return false;
                 }
                 self.replay(id, kept);
-            } else if obeys && let Some(outcome) = self.sites.at(id).forbids(&item.target) {
+            } else if obeys
+                && let Some(outcome) = self.sites.at(id).forbids(&item.target, &mut self.ledger)
+            {
                 let item = self.frontier.take(id).expect("it was looked at");
                 self.note_unsent(id, &item, outcome);
             } else {

@@ -30,6 +30,7 @@
 mod matching;
 mod octets;
 mod parse;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -142,14 +143,21 @@ impl Rules {
     /// Whether `target`, a path with its query, may be fetched. Any spelling will do. robots.txt
     /// itself always may.
     pub fn check(&self, target: &str) -> Verdict {
+        self.check_counted(target).0
+    }
+
+    /// The same, and the work that it took: a unit is about what it costs to scan one byte of a
+    /// page.
+    pub fn check_counted(&self, target: &str) -> (Verdict, usize) {
         if self.table.is_empty() {
-            return Verdict::NO_RULE;
+            return (Verdict::NO_RULE, 0);
         }
         let target = octets::Target::new(target.as_bytes());
         if target.is_robots_txt() {
-            return Verdict::NO_RULE;
+            return (Verdict::NO_RULE, 0);
         }
-        self.table.decide(&target).unwrap_or(Verdict::NO_RULE)
+        let (verdict, units) = self.table.decide(&target);
+        (verdict.unwrap_or(Verdict::NO_RULE), units)
     }
 
     /// The time asked for between two requests; the longest if asked for more than once.

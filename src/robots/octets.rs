@@ -59,7 +59,7 @@ fn spelled(text: &[u8], raw: Raw, escapes: Escapes) -> Octets {
     if text.first() != Some(&b'/') {
         octets.push(b'/');
     }
-    spell(text, raw, escapes, &mut octets);
+    spell(text, raw, escapes, &mut |some| octets.extend_from_slice(some));
     octets.push(END);
     octets
 }
@@ -83,47 +83,47 @@ enum Escapes {
     Marked,
 }
 
-/// The spelling of a rule, with marks if it allows, and how many octets it counts when rules
-/// compete: its special characters are one each. `None` if no path can match.
+/// Appends the spelling of a rule, with marks if it allows, and says how many octets it counts when
+/// rules compete: its special characters are one each. `None`, and nothing is appended, if no path
+/// can match.
 ///
 /// A `$` is special at the end only. Stars at the end, and the `$` behind them, say nothing.
-pub(super) fn rule(text: &[u8], allows: bool) -> Option<(Octets, u32)> {
+pub(super) fn rule(text: &[u8], allows: bool, arena: &mut Vec<u8>) -> Option<u32> {
     let (text, ends) = match text.strip_suffix(b"$") {
         Some(text) => (text, true),
         None => (text, false),
     };
+    if !matches!(text.first(), Some(b'/' | b'*')) {
+        return None;
+    }
     let escapes = if allows { Escapes::Marked } else { Escapes::Undone };
-    let mut octets = Octets::new();
-    let mut specials = usize::from(ends);
+    let start = arena.len();
+    let (mut specials, mut stars) = (usize::from(ends), 0);
     for (place, piece) in text.split(|&byte| byte == b'*').enumerate() {
         if place > 0 {
             specials += 1;
-            if octets.last() != Some(&ANY) {
-                octets.push(ANY);
+            if arena[start..].last() != Some(&ANY) {
+                stars += 1;
+                arena.push(ANY);
             }
         }
-        spell(piece, Raw::Encoded, escapes, &mut octets);
+        spell(piece, Raw::Encoded, escapes, &mut |octets| arena.extend_from_slice(octets));
     }
-    let stars = octets.iter().filter(|&&octet| octet == ANY).count();
-    let count = octets.len() - stars + specials;
-    match octets.first() {
-        Some(&(b'/' | ANY)) => {}
-        _ => return None,
-    }
-    if octets.last() == Some(&ANY) {
-        octets.pop();
+    let count = arena.len() - start - stars + specials;
+    if arena.last() == Some(&ANY) {
+        arena.pop();
     } else if ends {
-        octets.push(END);
+        arena.push(END);
     }
-    Some((octets, u32::try_from(count).expect("a line is shorter than the file")))
+    Some(u32::try_from(count).expect("a line is shorter than the file"))
 }
 
 /// Appends the spelling of `text`.
-fn spell(text: &[u8], raw: Raw, escapes: Escapes, octets: &mut Octets) {
+fn spell(text: &[u8], raw: Raw, escapes: Escapes, put: &mut impl FnMut(&[u8])) {
     let mut rest = text;
     while !rest.is_empty() {
         let plain = rest.iter().take_while(|&&byte| PLAIN[usize::from(byte)]).count();
-        octets.extend_from_slice(&rest[..plain]);
+        put(&rest[..plain]);
         rest = &rest[plain..];
         rest = match rest {
             [] => rest,
@@ -132,30 +132,29 @@ fn spell(text: &[u8], raw: Raw, escapes: Escapes, octets: &mut Octets) {
             {
                 let byte = value_of(*high) << 4 | value_of(*low);
                 if is_unreserved(byte) && escapes == Escapes::Marked {
-                    octets.push(byte | MARK);
+                    put(&[byte | MARK]);
                 } else if is_unreserved(byte) || is_special(byte) {
-                    octets.push(byte);
+                    put(&[byte]);
                 } else {
-                    encode(byte, octets);
+                    put(&encoded(byte));
                 }
                 after
             }
             [byte, after @ ..] if !byte.is_ascii() && raw == Raw::Kept => {
-                octets.push(RAW);
+                put(&[RAW]);
                 after
             }
             [byte, after @ ..] => {
-                encode(*byte, octets);
+                put(&encoded(*byte));
                 after
             }
         };
     }
 }
 
-fn encode(byte: u8, octets: &mut Octets) {
+fn encoded(byte: u8) -> [u8; 3] {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-    octets.extend_from_slice(&[b'%', DIGITS[high], DIGITS[low]]);
+    [b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
 fn value_of(digit: u8) -> u8 {

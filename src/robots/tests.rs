@@ -1,6 +1,7 @@
 //! The standard's rules as tables, and an oracle: the standard read word by word, with no care
 //! for cost, against random files and paths.
 
+mod worst;
 use super::*;
 
 fn allowed(file: &str, product: &str, target: &str) -> bool {
@@ -226,7 +227,6 @@ fn sitemaps_belong_to_the_file_and_are_capped() {
     let rules = Rules::parse(file.as_bytes(), "sted");
     let found: Vec<&str> = rules.sitemaps().collect();
     assert_eq!(found, ["http://a/1", "HTTPS://b/2", "http://a/ツ"]);
-
     let many = "sitemap: http://a/\n".repeat(SITEMAPS_MAX + 5);
     assert_eq!(Rules::parse(many.as_bytes(), "sted").sitemaps().count(), SITEMAPS_MAX);
     let long = format!("sitemap: http://a/{}\n", "b".repeat(9_000)).repeat(50);
