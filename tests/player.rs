@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use sted::time;
-use sted::web::script::{Play, Player, Script};
+use sted::web::script::{PRIVATE, Play, Player, Script};
 
 type Seen = BTreeMap<String, (Vec<String>, usize)>;
 
@@ -27,6 +27,8 @@ struct Shared {
     stop: AtomicBool,
     seen: Mutex<Seen>,
     faults: Mutex<Vec<String>>,
+    /// Look-ups so far, by name.
+    lookups: Mutex<BTreeMap<String, usize>>,
     addresses: BTreeMap<String, Ipv4Addr>,
 }
 
@@ -51,6 +53,7 @@ impl Servers {
             stop: AtomicBool::new(false),
             seen: Mutex::default(),
             faults: Mutex::default(),
+            lookups: Mutex::default(),
             addresses,
         });
         let mut threads = vec![thread::spawn({
@@ -197,14 +200,25 @@ impl Shared {
         let name = name.trim_end_matches('.');
         let wants_a = query.get(at + 1..at + 3)? == [0, 1];
         let end = at + 5;
-        let why = self.script.names.get(name).map(String::as_str);
+        // Both families are asked for at once: the query for the first one counts.
+        let before = {
+            let mut lookups = self.lookups.lock().expect("no panics");
+            let asked = lookups.entry(name.to_owned()).or_default();
+            std::mem::replace(asked, *asked + usize::from(wants_a))
+        };
+        let why = self.script.names.get(name).and_then(|denial| denial.after(before));
         let code = match why {
             Some("timed-out") => return None,
             Some("no-such-name") => 3,
-            Some("no-address") | None => 0,
+            Some("no-address" | "private") | None => 0,
             Some(_) => 2,
         };
-        let address = self.addresses.get(name).filter(|_| wants_a && why.is_none());
+        let address = match why {
+            Some("private") => Some(&PRIVATE),
+            Some(_) => None,
+            None => self.addresses.get(name),
+        };
+        let address = address.filter(|_| wants_a);
         let known = why.is_some() || self.addresses.contains_key(name);
         let mut reply = query[..2].to_vec();
         reply.extend_from_slice(&[0x85, 0x80 | if known { code } else { 3 }]);

@@ -195,6 +195,13 @@ impl Names {
         waiters
     }
 
+    /// What is known of a name is not believed beyond this instant: the answer may be wrong.
+    pub fn expire_by(&mut self, name: &str, at: Instant) {
+        if let Some(Entry::Known { until, .. }) = self.entries.get_mut(name) {
+            *until = (*until).min(at);
+        }
+    }
+
     /// Look-ups under way.
     pub fn in_flight(&self) -> usize {
         self.waiting.len()
@@ -291,6 +298,19 @@ mod tests {
         assert_eq!(names.entries.len(), 3, "the oldest answers are gone");
         assert_eq!(names.ask("0.test", 0, at(1)), Known::Later);
         assert!(matches!(names.ask("4.test", 0, at(1)), Known::Now(_)));
+    }
+
+    #[test]
+    fn a_doubtful_answer_expires_early_and_never_late() {
+        let mut names = Names::new(Settings::default());
+        names.ask("a.test", 0, at(0));
+        names.expire_by("a.test", at(0));
+        let (lookup, _) = names.next_lookup().expect("in line");
+        names.answered(lookup, &Err(NameFailure::NoSuchName), at(0));
+        names.expire_by("a.test", at(30));
+        names.expire_by("a.test", at(500));
+        assert!(matches!(names.ask("a.test", 0, at(29)), Known::Now(Err(_))));
+        assert_eq!(names.ask("a.test", 0, at(30)), Known::Later);
     }
 
     #[test]

@@ -111,12 +111,10 @@ impl Outcome {
             Self::Status(status) => (Done, Fine, i32::from(status)),
             Self::RobotsDenied => (Done, Fine, -9998),
             Self::RobotsUnreachable => (Done, Fine, -61),
-            Self::Name(NameFailure::NoSuchName | NameFailure::NoAddress) => {
-                (Done, Retire(Retirement::Name), -1)
-            }
-            Self::Name(NameFailure::Malformed) => (Done, Retire(Retirement::Name), -1),
-            Self::Name(NameFailure::TimedOut | NameFailure::ServerFailed) => (Retry, Failed, -1),
-            Self::ForbiddenAddress => (Done, Retire(Retirement::ForbiddenAddress), -5001),
+            // A resolver may lie for a while, and a zone be broken for a minute: what it says is
+            // asked for again before it is believed.
+            Self::Name(_) => (Retry, Failed, -1),
+            Self::ForbiddenAddress => (Retry, Failed, -5001),
             Self::ConnectRefused | Self::ConnectTimedOut | Self::Unreachable => (Retry, Failed, -2),
             Self::TlsFailed | Self::TlsTimedOut => (Retry, Failed, -2),
             Self::Certificate => (Done, Retire(Retirement::Certificate), -2),
@@ -131,6 +129,20 @@ impl Outcome {
             Self::Local => (Retry, Spared, -5),
         };
         Verdict { url, server, code }
+    }
+
+    /// Why a server is given up that has come to this too often.
+    pub(super) fn retirement(self) -> Retirement {
+        match self {
+            Self::Name(_) => Retirement::Name,
+            Self::ForbiddenAddress => Retirement::ForbiddenAddress,
+            _ => Retirement::Failures,
+        }
+    }
+
+    /// Whether the name service is all that spoke of the server.
+    pub(super) fn is_naming(self) -> bool {
+        matches!(self, Self::Name(_) | Self::ForbiddenAddress)
     }
 
     /// Its name in logs and counts.
@@ -202,10 +214,11 @@ mod tests {
             (Outcome::Status(502), Retry, Fine, "a gateway may recover"),
             (
                 Outcome::Name(NameFailure::NoSuchName),
-                Done,
-                Retire(Retirement::Name),
-                "NXDOMAIN speaks for all URLs of the server",
+                Retry,
+                Failed,
+                "a resolver may say NXDOMAIN of any name while it is in trouble",
             ),
+            (Outcome::ForbiddenAddress, Retry, Failed, "so may it say any address"),
             (Outcome::Name(NameFailure::TimedOut), Retry, Failed, "name servers come back"),
             (Outcome::Certificate, Done, Retire(Retirement::Certificate), "won't change soon"),
             (Outcome::Reset, Retry, Failed, "a reset may be load"),

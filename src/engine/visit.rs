@@ -18,6 +18,10 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+/// Times in a row that a server which has never answered may have no name, or none but an address
+/// that may not be connected to, before it is given up.
+const NAME_FAILURES_MAX: u8 = 3;
+
 impl Engine {
     /// Begins visits as long as there are servers ready and slots free.
     pub(super) fn begin_visits(&mut self) {
@@ -329,18 +333,20 @@ impl Engine {
         due
     }
 
-    /// A visit that came to nothing before a connection stood.
+    /// A visit that failed before it had a connection. What is known of the name is not believed
+    /// beyond the next try: it may be what was wrong.
     pub(super) fn visit_failed(&mut self, id: ServerId, outcome: Outcome) {
         let mut turn = Turn::new(self.now.at, false);
-        let hopeless = matches!(outcome.verdict().server, ServerFate::Retire(_));
-        if !hopeless
+        self.judge(id, &mut turn, outcome);
+        // The URLs of a server that is given up have a line each.
+        if !self.sites.look(id).is_hopeless()
             && self.frontier.ready_next(id)
             && let Some(item) = self.frontier.peek(id).cloned()
         {
             self.note_unsent(id, &item, outcome);
         }
-        self.judge(id, &mut turn, outcome);
-        self.finish_visit(id, &turn);
+        let due = self.finish_visit(id, &turn);
+        self.names.expire_by(self.frontier.origin(id).host(), due);
     }
 
     /// What an outcome means for the server: longer rest, or the end.
@@ -364,9 +370,17 @@ impl Engine {
                 site.set_hopeless(why, outcome);
             }
         }
-        if site.failures >= self.settings.retries.server_failures_max {
-            site.set_hopeless(Retirement::Failures, outcome);
+        if site.failures >= self.failures_max(id, outcome) {
+            self.sites.at(id).set_hopeless(outcome.retirement(), outcome);
         }
+    }
+
+    /// Failures in a row after which a server is given up: sooner if it has never answered and the
+    /// name service is all that speaks of it.
+    fn failures_max(&self, id: ServerId, outcome: Outcome) -> u8 {
+        let most = self.settings.retries.server_failures_max;
+        let is_known = self.frontier.server(id).has_answered();
+        if outcome.is_naming() && !is_known { most.min(NAME_FAILURES_MAX) } else { most }
     }
 
     /// Gives a server up if it has turned out to be hopeless; its URLs share the outcome.

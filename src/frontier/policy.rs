@@ -157,6 +157,11 @@ impl Estimates {
         self.allowance = short(visit.allowance);
     }
 
+    /// Whether a reply of it was measured.
+    pub(super) fn has_answered(&self) -> bool {
+        self.response_us > 0
+    }
+
     /// Requests of its next visit, if its queue holds as many.
     pub(super) fn visit_max(&self, burst: Burst, settings: &Settings) -> usize {
         let allowance = self.allowance(settings);

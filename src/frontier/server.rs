@@ -142,6 +142,11 @@ impl Server {
         Some(Duration::from_millis(u64::from(ms)))
     }
 
+    /// Whether it has ever answered a request, in whatever run of the crawl.
+    pub fn has_answered(&self) -> bool {
+        self.estimates.has_answered()
+    }
+
     /// Rounded up: no server is asked sooner than it wants.
     pub(super) fn set_crawl_delay(&mut self, delay: Option<Duration>) {
         let ms = delay.map(|delay| delay.as_micros().div_ceil(1_000));

@@ -10,6 +10,7 @@ use super::scene::Scene;
 use super::scripted::{ROUND_TRIP, Scripts};
 use crate::engine::contract::{Answer, Families, NameFailure};
 use crate::web::Naming;
+use crate::web::script::PRIVATE;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -43,8 +44,12 @@ pub(super) fn look_up(
 
 /// Every host has an address of its own, unless the script says why it has none.
 fn of_script(scripts: &mut Scripts, name: &str) -> Found {
-    let answer = match scripts.script.names.get(name).map(String::as_str) {
+    let asked = scripts.lookups.entry(name.to_owned()).or_default();
+    let before = std::mem::replace(asked, *asked + 1);
+    let denial = scripts.script.names.get(name).and_then(|denial| denial.after(before));
+    let answer = match denial {
         None => answer(scripts.address_of(name)),
+        Some("private") => answer(IpAddr::V4(PRIVATE)),
         Some("no-such-name") => Err(NameFailure::NoSuchName),
         Some("no-address") => Err(NameFailure::NoAddress),
         Some("timed-out") => Err(NameFailure::TimedOut),

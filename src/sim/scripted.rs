@@ -29,6 +29,8 @@ pub struct Seen {
 pub(super) struct Scripts {
     pub(super) script: Script,
     pub(super) seen: BTreeMap<String, Seen>,
+    /// Look-ups so far, by name.
+    pub(super) lookups: BTreeMap<String, usize>,
     /// Hosts by address, as they are first asked for.
     addresses: BTreeMap<IpAddr, String>,
     cuts: Draw,
@@ -50,7 +52,8 @@ const PIECE_BYTES_MAX: u64 = 4_096;
 impl Scripts {
     pub(super) fn new(script: Script, seed: u64) -> Self {
         let cuts = Draw::new(seed, Purpose::Cuts, 0, 0);
-        Self { script, seen: BTreeMap::new(), addresses: BTreeMap::new(), cuts }
+        let (seen, lookups, addresses) = Default::default();
+        Self { script, seen, lookups, addresses, cuts }
     }
 
     /// Every host has an address of its own.

@@ -7,7 +7,8 @@
 //! # A comment: what this shows.
 //! conf politeness.burst = "server"
 //! seed http://a.test/
-//! name b.test no-such-name          # or: no-address, timed-out, failed
+//! name b.test no-such-name          # or: no-address, private, timed-out, failed
+//! name c.test private 2             # for its first two look-ups only
 //! host a.test                       # what follows is a.test's
 //! on connection                     # its first one; the last script serves all further ones
 //!   request /robots.txt             # waits for this request; another one is a fault
@@ -31,6 +32,7 @@
 
 use crate::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// A whole script.
@@ -40,8 +42,8 @@ pub struct Script {
     pub conf: Vec<String>,
     /// Seeds, in order.
     pub seeds: Vec<String>,
-    /// Names that don't resolve: why.
-    pub names: BTreeMap<String, String>,
+    /// Names that don't resolve.
+    pub names: BTreeMap<String, Denial>,
     /// Hosts that refuse connections.
     pub refusing: Vec<String>,
     /// What each host does on its connections.
@@ -55,6 +57,25 @@ pub struct Script {
     /// Connections each host is to see.
     pub connections: Vec<(String, usize)>,
 }
+
+/// What a resolver says of a name in place of its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// What it says.
+    pub why: String,
+    /// For how many look-ups of the name; `None`: always.
+    pub lookups: Option<usize>,
+}
+
+impl Denial {
+    /// What it says to a look-up of which so many came before.
+    pub fn after(&self, lookups: usize) -> Option<&str> {
+        self.lookups.is_none_or(|most| lookups < most).then_some(&*self.why)
+    }
+}
+
+/// The address that a resolver says where a script has it say a private one.
+pub const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 1, 2, 3);
 
 /// One thing a server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +127,14 @@ impl Script {
         match (verb, words.as_slice()) {
             ("conf", [_, ..]) => self.conf.push(rest.to_owned()),
             ("seed", [url]) => self.seeds.push((*url).to_owned()),
-            ("name", [name, why]) => {
-                self.names.insert((*name).to_owned(), (*why).to_owned());
+            ("name", [name, why, lookups @ ..]) => {
+                let lookups = match lookups {
+                    [] => None,
+                    [count] => Some(count.parse().map_err(|_| "not a number")?),
+                    _ => return Err("too many words".to_owned()),
+                };
+                let denial = Denial { why: (*why).to_owned(), lookups };
+                self.names.insert((*name).to_owned(), denial);
             }
             ("refuse", [name]) => self.refusing.push((*name).to_owned()),
             ("host", [name]) => *host = Some((*name).to_owned()),
