@@ -19,7 +19,7 @@ use sted::rating::{Site, Source};
 use sted::seeds;
 use sted::sim::disk::MemoryDisk;
 use sted::sim::judge::{Broken, Complete, Judge, Laws};
-use sted::sim::settings::{Core, Faults};
+use sted::sim::settings::{Affected, Away, Core, Faults, Outage};
 use sted::sim::{self, World};
 use sted::stats::{Meter, still};
 use sted::web::{Budget, Hostile, Manifest, Ports, Spread, TimeSpread, Web};
@@ -29,6 +29,8 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (1_802, "the head of a heavy page came with its body, after the time-out"),
     (2_358, "the same, under other faults"),
     (5_820, "the same, one connection for all"),
+    (41, "a name server that fails was taken for one that denies the name"),
+    (43, "the same, of a server that never answered"),
 ];
 /// Seeds of every run of the tests.
 const FIXED: std::ops::RangeInclusive<u64> = 1..=40;
@@ -172,8 +174,8 @@ impl Plan {
         let mut text = String::new();
         let _ = write!(
             text,
-            "{} hosts, {} pages, {:?}, {:?}, {laws:?}",
-            web.hosts, web.pages, engine.frontier.schedule.policy, world.faults
+            "{} hosts, {} pages, {:?}, {:?}, {:?}, {laws:?}",
+            web.hosts, web.pages, engine.frontier.schedule.policy, world.faults, world.outages
         );
         Self { web, world, engine, laws, text }
     }
@@ -263,6 +265,7 @@ fn world(draw: &mut Draw, seed: u64) -> sim::Settings {
         link_ns: 10_000,
     };
     sim::Settings {
+        outages: outages(&mut Draw(seed ^ 0x00a7_a6e5), seed),
         seed,
         gateway_bytes_per_second: draw.pick(&[0, 50_000, 5_000_000]),
         window_first_bytes: draw.pick(&[1_460, 14_600]),
@@ -271,6 +274,27 @@ fn world(draw: &mut Draw, seed: u64) -> sim::Settings {
         job_time: Duration::from_millis(draw.pick(&[1, 50, 3_000])),
         ..sim::Settings::default()
     }
+}
+
+/// Outages for a third of the seeds, drawn apart from all else: of all hosts, of half of them, of
+/// one. A resolver lies for no longer than a server that never answered is given.
+fn outages(draw: &mut Draw, seed: u64) -> Vec<Outage> {
+    if !draw.one_in(3) {
+        return Vec::new();
+    }
+    let lies = [Away::Denied, Away::Empty, Away::Private];
+    let losses = [Away::Silent, Away::Unreachable, Away::Refuses];
+    let one = |draw: &mut Draw| {
+        let is_lie = draw.one_in(3);
+        let length_ms = draw.pick(&[10_000, 60_000, 600_000, 7_200_000]);
+        Outage {
+            from: Duration::from_millis(draw.below(60_000)),
+            length: Duration::from_millis(if is_lie { 1_500 } else { length_ms }),
+            of: draw.pick(&[Affected::All, Affected::Half, Affected::One(seed as u32 % 4)]),
+            how: draw.pick(if is_lie { &lies } else { &losses }),
+        }
+    };
+    (0..1 + draw.below(2)).map(|_| one(draw)).collect()
 }
 
 /// How the crawl goes about it, and the same once more as what is promised.

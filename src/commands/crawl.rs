@@ -254,6 +254,7 @@ fn finish(engine: &Engine) -> Result<Exit, Failure> {
         (Some(StopReason::Interrupted), _) => Exit::Interrupted,
         (Some(StopReason::Pages | StopReason::Bytes), _) => Exit::Budget,
         (Some(StopReason::Time), _) => Exit::Time,
+        (Some(StopReason::Outage), _) => Exit::NotWhole,
         (Some(StopReason::Trouble), _) => Exit::Disk,
         (Some(StopReason::Finished) | None, _) => Exit::Finished,
     })

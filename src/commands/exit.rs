@@ -1,7 +1,9 @@
 //! Exit codes: what a script or a supervisor can tell from the end of the program.
 //!
 //! "Finished", "budget reached" and "interrupted" differ: only after the first is there nothing
-//! left to do. The numbers are part of the interface and never change their meaning.
+//! left to do. What is missing counts only for a crawl that has nothing left to do: one that a
+//! signal or a budget ended is incomplete anyway. The numbers are part of the interface and never
+//! change their meaning.
 
 use std::process::ExitCode;
 
@@ -21,6 +23,8 @@ pub enum Exit {
     /// Stopped by a signal; what was under way was finished, everything is on disk, and the crawl
     /// can go on.
     Interrupted,
+    /// It ended, and something is missing that it should have fetched.
+    NotWhole,
     /// Stopped at once by a second signal; what was not yet synced is fetched again.
     Forced,
     /// The budget of pages or bytes is reached; there is more to fetch.
@@ -33,13 +37,14 @@ pub enum Exit {
 
 impl Exit {
     /// Every exit there is, by number.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Finished,
         Self::Usage,
         Self::Disk,
         Self::System,
         Self::Job,
         Self::Interrupted,
+        Self::NotWhole,
         Self::Forced,
         Self::Budget,
         Self::Time,
@@ -55,6 +60,7 @@ impl Exit {
             Self::System => 4,
             Self::Job => 5,
             Self::Interrupted => 11,
+            Self::NotWhole => 12,
             Self::Forced => 13,
             Self::Budget => 14,
             Self::Time => 15,
@@ -71,6 +77,9 @@ impl Exit {
             Self::System => "the system refused descriptors, sockets or a resolver",
             Self::Job => "the job directory is in use, or what it holds can't be gone on with",
             Self::Interrupted => "stopped by a signal; all is on disk, the crawl can go on",
+            Self::NotWhole => {
+                "ended, with something missing that was asked for; the summary says what"
+            }
             Self::Forced => {
                 "stopped at once by a second signal; what was not synced is fetched again"
             }
@@ -86,6 +95,7 @@ impl Exit {
         for exit in Self::ALL {
             table.push_str(&format!("  {:>2}  {}\n", exit.code(), exit.meaning()));
         }
+        table.push_str("If several apply: 13, then 3, 11, 14 or 15, and 12 last.\n");
         table
     }
 }

@@ -67,7 +67,7 @@ impl Progress {
         let rate = (pages - pages_before) as f64 / since;
         let (busy, parked) = engine.connections();
         let used = view.usage.since(&self.usage.replace(view.usage.clone()));
-        format!(
+        let text = format!(
             "{} pages, {rate:.0}/s, {}; {} URLs wait on {} servers; {busy} connections, {parked} \
              parked; core {}; {}",
             HumanCount(counts.pages),
@@ -76,7 +76,14 @@ impl Progress {
             HumanCount(engine.frontier().servers() as u64),
             core(&used),
             HumanDuration(Duration::from_secs(engine.elapsed().as_secs())),
-        )
+        );
+        match engine.outage() {
+            Some(silence) => {
+                let silence = HumanDuration(Duration::from_secs(silence.as_secs()));
+                format!("paused: nobody could be reached for {silence}; {text}")
+            }
+            None => text,
+        }
     }
 }
 

@@ -177,6 +177,9 @@ impl Summary {
         if self.counts.disk_full > 0 {
             line("disk full", format!("{} times", self.counts.disk_full));
         }
+        if self.counts.outages > 0 {
+            line("outages", format!("{} times nobody could be reached", self.counts.outages));
+        }
     }
 
     fn tell_of_files(&self, directory: &Path, line: &mut dyn FnMut(&str, String)) {
@@ -229,6 +232,7 @@ impl Summary {
             Some(StopReason::Bytes) => "budget of bytes reached",
             Some(StopReason::Time) => "budget of time reached",
             Some(StopReason::Interrupted) => "interrupted",
+            Some(StopReason::Outage) => "nobody could be reached",
             Some(StopReason::Trouble) => "stopped by trouble of our own",
             None => "stopped at once",
         }

@@ -107,6 +107,7 @@ pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
 /// The simulated world's settings.
 pub fn sim(conf: &Sim) -> sim::Settings {
     sim::Settings {
+        outages: Vec::new(),
         seed: conf.seed,
         gateway_bytes_per_second: conf.gateway.unwrap_or(0),
         window_first_bytes: conf.window_first,
@@ -185,6 +186,7 @@ fn retries(conf: &sections::Retries) -> Retries {
         factor_milli: conf.retry_factor.thousandths(),
         wait_max: conf.retry_wait_max,
         retry_after_max: conf.retry_after_max,
+        outage_max: conf.outage_max,
     }
 }
 

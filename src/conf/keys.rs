@@ -184,6 +184,7 @@ fn retries(retries: &mut Retries, walk: &mut Walk<'_>) {
     walk.time("retry_wait_max", &mut retries.retry_wait_max, SECOND..=30 * DAY);
     walk.time("retry_after_max", &mut retries.retry_after_max, SECOND..=30 * DAY);
     walk.count("server_failures_max", &mut retries.server_failures_max, 1..=255);
+    walk.time("outage_max", &mut retries.outage_max, SECOND..=365 * DAY);
 }
 
 fn names(names: &mut Names, walk: &mut Walk<'_>) {

@@ -199,6 +199,8 @@ pub struct Retries {
     pub retry_after_max: Duration,
     /// Failures in a row after which a server is given up.
     pub server_failures_max: u32,
+    /// Time without an answer from anybody after which the crawl ends.
+    pub outage_max: Duration,
 }
 
 impl Default for Retries {
@@ -210,6 +212,7 @@ impl Default for Retries {
             retry_wait_max: seconds(3_600),
             retry_after_max: seconds(24 * 3_600),
             server_failures_max: 10,
+            outage_max: seconds(24 * 3_600),
         }
     }
 }

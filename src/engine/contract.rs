@@ -167,6 +167,8 @@ pub enum StopReason {
     Time,
     /// The operator.
     Interrupted,
+    /// Nobody could be reached for too long.
+    Outage,
     /// Our own trouble: disk full, say.
     Trouble,
 }

@@ -72,6 +72,8 @@ pub struct Counts {
     pub checkpoints: u64,
     /// Times that the disk was full.
     pub disk_full: u64,
+    /// Times that nobody could be reached and the crawl paused.
+    pub outages: u64,
     /// Times that a connection was paused for want of memory.
     pub pauses: u64,
     /// Late events of connections that were gone.

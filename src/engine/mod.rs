@@ -32,6 +32,7 @@ mod ending;
 mod fetch;
 mod fresh;
 pub mod ledger;
+mod outage;
 mod page;
 mod pause;
 mod pool;
@@ -74,6 +75,7 @@ use counts::Counts;
 use ending::Ending;
 use fresh::Discovery;
 use ledger::{Ledger, Work};
+use outage::Outage;
 use page::{Bench, Page};
 pub use pause::Trouble;
 
@@ -136,6 +138,7 @@ pub struct Engine {
     trouble: Option<Trouble>,
     /// The disk is full.
     pause: Option<Pause>,
+    outage: Outage,
     /// None if nothing is kept to go on with.
     checkpoints: Option<Checkpoints>,
     replays: Replays,
@@ -245,6 +248,7 @@ impl Engine {
             ledger: Ledger::new(settings.turn_bytes_max, record::units_max(&settings)),
             backlog_bytes: 0,
             ending: Ending::new(&settings, now),
+            outage: Outage::new(&settings.retries),
             now,
             began: now,
             meter,
@@ -398,6 +402,7 @@ impl Engine {
             self.timed_out(slot);
         }
         self.expire_pause();
+        self.expire_outage();
         self.expire_ending();
         let stage = self.meter.enter(Stage::Store, 0);
         self.sync_store();
@@ -467,6 +472,7 @@ impl Engine {
             self.sync_deadline(),
             self.ending.deadline(),
             self.pause.map(|pause| pause.until),
+            self.outage.deadline().filter(|_| !self.is_stopping()),
             self.checkpoint_deadline(),
         ];
         candidates.into_iter().flatten().min().map(|at| at.max(self.now.at))

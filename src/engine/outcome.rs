@@ -140,9 +140,30 @@ impl Outcome {
         }
     }
 
-    /// Whether the name service is all that spoke of the server.
-    pub(super) fn is_naming(self) -> bool {
-        matches!(self, Self::Name(_) | Self::ForbiddenAddress)
+    /// Whether the server could not be reached, for want of an address or of a connection.
+    pub(super) fn is_unreached(self) -> bool {
+        matches!(
+            self,
+            Self::Name(_)
+                | Self::ForbiddenAddress
+                | Self::ConnectRefused
+                | Self::ConnectTimedOut
+                | Self::Unreachable
+        )
+    }
+
+    /// Whether the time of a request was up.
+    pub(super) fn is_timeout(self) -> bool {
+        matches!(self, Self::HeadTimedOut | Self::BodyTimedOut | Self::FetchTimedOut)
+    }
+
+    /// Whether a resolver said that there is nothing to connect to.
+    pub(super) fn is_denial(self) -> bool {
+        match self {
+            Self::Name(NameFailure::TimedOut | NameFailure::ServerFailed) => false,
+            Self::Name(_) | Self::ForbiddenAddress => true,
+            _ => false,
+        }
     }
 
     /// Its name in logs and counts.

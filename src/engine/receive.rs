@@ -356,7 +356,7 @@ impl Engine {
         let outcome = Outcome::of_close(reason, false);
         let id = conn.server;
         log::debug!("{}: {reason:?}", self.frontier.origin(id).as_str());
-        self.next_address(id, conn.untried, outcome);
+        self.next_address(id, conn.address.ip(), conn.untried, outcome);
     }
 
     /// Ends a connection that has requests unanswered, or none. `outcome` is that of the request
@@ -412,7 +412,7 @@ impl Engine {
                 };
                 self.actions.push_back(Action::Close(self.conns.id(slot)));
                 let conn = self.forget(slot);
-                self.next_address(conn.server, conn.untried, outcome);
+                self.next_address(conn.server, conn.address.ip(), conn.untried, outcome);
             }
             Phase::Active => {
                 let settings = &self.settings.connections;

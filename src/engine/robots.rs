@@ -123,6 +123,10 @@ impl Engine {
 
     fn robots_known(&mut self, of: ServerId, rules: Rules) {
         let settings = self.settings.robots;
+        if !settings.obey {
+            // It was asked for to see whether anybody answers.
+            return;
+        }
         let delay = rules.crawl_delay();
         let site = self.sites.at(of);
         let waits = site.robots_elsewhere().is_some();

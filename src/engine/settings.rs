@@ -204,6 +204,8 @@ pub struct Retries {
     pub wait_max: Duration,
     /// Longest `Retry-After` that is kept; a longer one counts as this.
     pub retry_after_max: Duration,
+    /// The crawl ends when nobody could be reached for so long.
+    pub outage_max: Duration,
 }
 
 impl Retries {
@@ -229,6 +231,7 @@ impl Default for Retries {
             factor_milli: 4_000,
             wait_max: Duration::from_secs(3_600),
             retry_after_max: Duration::from_secs(24 * 3_600),
+            outage_max: Duration::from_secs(24 * 3_600),
         }
     }
 }

@@ -26,6 +26,12 @@ impl Engine {
     fn judge_reply(&mut self, slot: u32, fetched: &Fetched<'_>, connection_lost: bool) {
         let outcome = fetched.outcome;
         let id = self.conns.look(slot).server;
+        if fetched.reply.has_begun() && !outcome.is_timeout() {
+            self.note_answer(id);
+        } else if outcome.verdict().server == ServerFate::Failed {
+            let address = self.conns.look(slot).address.ip();
+            self.note_failure(id, Some(address), outcome);
+        }
         if !connection_lost && outcome.verdict().server == ServerFate::Fine {
             self.sites.at(id).recovers();
         }
@@ -103,6 +109,7 @@ impl Engine {
     pub(super) fn next_address(
         &mut self,
         id: ServerId,
+        tried: IpAddr,
         mut untried: SmallVec<[IpAddr; 4]>,
         outcome: Outcome,
     ) {
@@ -111,7 +118,7 @@ impl Engine {
             let next = untried.remove(0);
             return self.connect(id, next, untried, Some(outcome));
         }
-        self.visit_failed(id, outcome);
+        self.visit_failed(id, Some(tried), outcome);
     }
 
     /// A URL that is settled without a request.

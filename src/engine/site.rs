@@ -303,6 +303,11 @@ impl Site {
         self.rest = (now, due);
     }
 
+    /// When the last visit ended.
+    pub(super) fn ended(&self) -> Instant {
+        self.rest.0
+    }
+
     /// The rest owed ends at this instant.
     pub(super) fn due(&self) -> Instant {
         self.rest.1

@@ -34,6 +34,10 @@ impl Engine {
     }
 
     pub(super) fn may_begin(&self) -> bool {
+        self.has_slots() && self.outage.may_visit(self.now.at)
+    }
+
+    fn has_slots(&self) -> bool {
         !self.is_stopping()
             && self.pause.is_none()
             && !self.is_rereading()
@@ -45,17 +49,17 @@ impl Engine {
     /// When the next visit may begin, as far as that is known.
     pub(super) fn visit_deadline(&self) -> Option<Instant> {
         // While none may, a server that is due changes nothing.
-        if !self.may_begin() {
+        if !self.has_slots() {
             return None;
         }
         // Who has come to stand in line since visits began may be all there is to bring it on.
-        if self.frontier.ready() > 0 {
-            return Some(self.now.at);
-        }
-        self.frontier.deadline()
+        let is_due = self.frontier.ready() > 0;
+        let due = if is_due { Some(self.now.at) } else { self.frontier.deadline() };
+        due.map(|due| due.max(self.outage.opens_at()))
     }
 
     fn begin_visit(&mut self, id: ServerId) {
+        self.outage.visits(self.now.at);
         if !self.weed(id) || !self.frontier.has_next(id) {
             return self.frontier.hand_back(id, self.now.at);
         }
@@ -75,13 +79,13 @@ impl Engine {
     pub(super) fn named(&mut self, id: ServerId, answer: Result<Answer, NameFailure>) {
         let answer = match answer {
             Ok(answer) => answer,
-            Err(failure) => return self.visit_failed(id, Outcome::Name(failure)),
+            Err(failure) => return self.visit_failed(id, None, Outcome::Name(failure)),
         };
         let listed = &self.settings.connections.allowed;
         let mut addresses: SmallVec<[IpAddr; 4]> = answer.addresses;
         addresses.retain(|address| address::is_allowed(*address, listed));
         if addresses.is_empty() {
-            return self.visit_failed(id, Outcome::ForbiddenAddress);
+            return self.visit_failed(id, None, Outcome::ForbiddenAddress);
         }
         let first = addresses.remove(0);
         self.connect(id, first, addresses, None);
@@ -99,7 +103,7 @@ impl Engine {
         let now = self.now.at;
         if self.is_stopping() || !self.frontier.bind(id, ip, now) || !self.make_room() {
             return match failed {
-                Some(outcome) => self.visit_failed(id, outcome),
+                Some(outcome) => self.visit_failed(id, Some(ip), outcome),
                 None => self.frontier.hand_back(id, now),
             };
         }
@@ -333,10 +337,13 @@ impl Engine {
         due
     }
 
-    /// A visit that failed before it had a connection. What is known of the name is not believed
-    /// beyond the next try: it may be what was wrong.
-    pub(super) fn visit_failed(&mut self, id: ServerId, outcome: Outcome) {
+    /// A visit that failed before it had a connection, to this address if it had any. What is
+    /// known of the name is not believed beyond the next try: it may be what was wrong.
+    pub(super) fn visit_failed(&mut self, id: ServerId, at: Option<IpAddr>, outcome: Outcome) {
         let mut turn = Turn::new(self.now.at, false);
+        if outcome != Outcome::Local {
+            self.note_failure(id, at, outcome);
+        }
         self.judge(id, &mut turn, outcome);
         // The URLs of a server that is given up have a line each.
         if !self.sites.look(id).is_hopeless()
@@ -356,7 +363,8 @@ impl Engine {
             ServerFate::Fine => {}
             fate @ (ServerFate::Strained | ServerFate::Failed) => {
                 // Once a visit, however many of its requests fail.
-                site.failures = site.failures.saturating_add(u8::from(!turn.over));
+                let counts = !turn.over && !self.outage.is_on();
+                site.failures = site.failures.saturating_add(u8::from(counts));
                 let wait = self.settings.retries.after(site.failures);
                 turn.not_before = turn.not_before.max(self.now.at + wait);
                 turn.strained |= fate == ServerFate::Strained;
@@ -371,16 +379,19 @@ impl Engine {
             }
         }
         if site.failures >= self.failures_max(id, outcome) {
+            if self.frontier.server(id).has_answered() && self.outage.holds(id) {
+                return self.ask_witnesses();
+            }
             self.sites.at(id).set_hopeless(outcome.retirement(), outcome);
         }
     }
 
-    /// Failures in a row after which a server is given up: sooner if it has never answered and the
-    /// name service is all that speaks of it.
+    /// Failures in a row after which a server is given up: sooner if it has never answered and a
+    /// resolver says that there is nothing to connect to.
     fn failures_max(&self, id: ServerId, outcome: Outcome) -> u8 {
         let most = self.settings.retries.server_failures_max;
         let is_known = self.frontier.server(id).has_answered();
-        if outcome.is_naming() && !is_known { most.min(NAME_FAILURES_MAX) } else { most }
+        if outcome.is_denial() && !is_known { most.min(NAME_FAILURES_MAX) } else { most }
     }
 
     /// Gives a server up if it has turned out to be hopeless; its URLs share the outcome.
@@ -441,7 +452,8 @@ impl Engine {
     }
 }
 
-fn robots_item(id: ServerId) -> Item {
+/// A fetch of a server's own robots.txt.
+pub(super) fn robots_item(id: ServerId) -> Item {
     Item {
         target: "/robots.txt".into(),
         quality: Quality::ZERO,

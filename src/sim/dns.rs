@@ -8,6 +8,7 @@ use super::hosts::Hosts;
 use super::net::Origin;
 use super::scene::Scene;
 use super::scripted::{ROUND_TRIP, Scripts};
+use super::settings::Away;
 use crate::engine::contract::{Answer, Families, NameFailure};
 use crate::web::Naming;
 use crate::web::script::PRIVATE;
@@ -63,8 +64,17 @@ fn of_web(hosts: &mut Hosts, number: Option<u32>, families: Families, scene: &mu
     let Some(number) = number else { return (NOBODY, Err(NameFailure::NoSuchName)) };
     let mut draw = hosts.lookup(number);
     let (fails, in_silence) = (draw.chance(hosts.faults(scene.now).dns_failures), draw.chance(0.5));
+    let away = hosts.away(number, scene.now);
     let traits = &hosts.at(number).host;
     let (time, address) = (traits.dns_time, traits.address);
+    match away {
+        Some(Away::Silent) => return (PATIENCE, Err(NameFailure::TimedOut)),
+        Some(Away::Unreachable) => return (NOBODY, Err(NameFailure::ServerFailed)),
+        Some(Away::Denied) => return (time, Err(NameFailure::NoSuchName)),
+        Some(Away::Empty) => return (time, Err(NameFailure::NoAddress)),
+        Some(Away::Private) => return (time, answer(IpAddr::V4(FORBIDDEN))),
+        Some(Away::Refuses) | None => {}
+    }
     if fails {
         scene.figures.faults += 1;
         return match in_silence {

@@ -4,7 +4,7 @@
 
 use super::draw::{Draw, Purpose};
 use super::flow::Line;
-use super::settings::{Faults, Settings};
+use super::settings::{Affected, Away, Faults, Outage, Settings};
 use crate::map::Map;
 use crate::time::Instant;
 use crate::web::wire::{self, Step, Terms};
@@ -20,6 +20,7 @@ pub(super) struct Hosts {
     pub(super) web: Arc<Web>,
     seed: u64,
     faults: Faults,
+    outages: Vec<Outage>,
     first_bytes: u64,
     max_bytes: u64,
     met: Vec<Option<Box<Met>>>,
@@ -53,6 +54,7 @@ impl Hosts {
             web,
             seed: settings.seed,
             faults: settings.faults,
+            outages: settings.outages.clone(),
             first_bytes: u64::from(settings.window_first_bytes),
             max_bytes: u64::from(settings.window_max_bytes),
             met,
@@ -84,6 +86,25 @@ impl Hosts {
     pub(super) fn faults(&self, now: Instant) -> Faults {
         let is_over = |until: Duration| now.since(Instant::ZERO) >= until;
         if self.faults.until.is_some_and(is_over) { Faults::default() } else { self.faults }
+    }
+
+    /// How a host is away now, if it is.
+    pub(super) fn away(&self, number: u32, now: Instant) -> Option<Away> {
+        let at = now.since(Instant::ZERO);
+        let is_on = |outage: &&Outage| {
+            let affected = match outage.of {
+                Affected::All => true,
+                Affected::Half => number % 2 == 1,
+                Affected::One(one) => number == one,
+            };
+            affected && (outage.from..outage.from + outage.length).contains(&at)
+        };
+        self.outages.iter().find(is_on).map(|outage| outage.how)
+    }
+
+    /// Whether what is on its way from or to a host is lost now.
+    pub(super) fn loses_all(&self, number: u32, now: Instant) -> bool {
+        self.away(number, now).is_some_and(|how| !how.is_of_names())
     }
 
     /// The draws of a look-up of this host.

@@ -10,6 +10,7 @@
 //! | `connections` | no more connections are open than allowed |
 //! | `depth` | no more requests are unanswered on a connection than allowed |
 //! | `rest` | between two visits to a server lies the rest that is owed |
+//! | `attempts` | between two connections to a server lies the delay, whatever came of the first |
 //! | `crawl-delay` | between two requests lies what the server's robots.txt asks for |
 //! | `groups` | no more servers of an address or a domain are asked at once than allowed |
 //! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
@@ -28,6 +29,8 @@
 //!
 //! Cost: a map look-up or two a sight; a look at the order costs a look at every waiting URL.
 
+mod laws;
+
 use super::{Sight, View};
 use crate::engine::Engine;
 use crate::engine::contract::{ConnId, StopReason};
@@ -35,53 +38,11 @@ use crate::map::{Map, Set};
 use crate::time::Instant;
 use crate::url::domain;
 use crate::web::{Budget, Manifest, Outcome, Place, Resource, Robots, Web};
+pub use laws::{Complete, Laws};
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::time::Duration;
-
-/// What a crawl has promised.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Laws {
-    /// Connections open at once.
-    pub connections_max: usize,
-    /// Requests unanswered on one connection.
-    pub depth_max: u32,
-    /// Requests of one visit; `None`: as many as the server takes, and no rest.
-    pub burst: Option<u32>,
-    /// Rest for each request of a visit.
-    pub delay: Duration,
-    /// Rest as a multiple of the visit's duration, in thousandths.
-    pub delay_factor_milli: u32,
-    /// Longest rest of the two.
-    pub delay_max: Duration,
-    /// Whether robots.txt is obeyed.
-    pub robots: bool,
-    /// Times a URL may be asked for, not counting those that a closing server never answered.
-    pub tries_max: u32,
-    /// Bytes of replies held at once: the budget, and what the one connection that may pass it
-    /// adds.
-    pub held_bytes_max: usize,
-    /// Whether an archive is kept.
-    pub archive: bool,
-    /// When a crawl that says it is finished must have all there is.
-    pub complete: Complete,
-    /// Servers at one address that are asked at once.
-    pub address_visits_max: u32,
-    /// Servers in one registrable domain that are asked at once.
-    pub domain_visits_max: u32,
-}
-
-/// When a finished crawl must have every page that can be reached from the web's own seeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Complete {
-    /// Whatever happens.
-    Always,
-    /// Unless it says that it gave something up or left something out.
-    Unless,
-    /// Not at all: it begins elsewhere, or doesn't follow all links.
-    Never,
-}
 
 /// A law that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +74,8 @@ pub struct Judge {
     asking: Map<Group, u32>,
     conns: Map<ConnId, Line>,
     hosts: Map<u32, Watched>,
+    /// Whether a connection says by itself whose it is.
+    has_own_addresses: bool,
     answered: Set<Place>,
     /// Answered, but perhaps forgotten: before a crash of a crawl that keeps no archive, or while
     /// there was no room to keep it.
@@ -179,6 +142,8 @@ struct Watched {
     requests: u32,
     /// By which process it was asked last.
     process: u32,
+    /// When this process asked for the last connection.
+    attempted: Option<Instant>,
     /// When the last reply, or the last connection, ended.
     ended: Instant,
     /// The earliest instant for the next request, were all requests one a delay.
@@ -212,6 +177,7 @@ impl Judge {
             laws,
             conns: Map::default(),
             hosts: Map::default(),
+            has_own_addresses: web.settings().hosts_per_address <= 1,
             answered: Set::default(),
             doubtful: Set::default(),
             is_full: false,
@@ -226,6 +192,7 @@ impl Judge {
     pub fn sees(&mut self, at: Instant, sight: &Sight) {
         match sight {
             Sight::Asked { conn, host } => {
+                self.judge_attempt(at, *host);
                 self.conns.insert(*conn, Line { asked: at, host: *host, ..Line::default() });
                 let open = self.conns.len();
                 if open > self.laws.connections_max {
@@ -281,6 +248,7 @@ impl Judge {
     pub fn restarts(&mut self, at: Instant, end: End, archive: Option<(&Captures, &Captures)>) {
         self.process += 1;
         self.killed = (end == End::Killed).then_some(at);
+        self.hosts.values_mut().for_each(|watched| watched.attempted = None);
         if end != End::Stopped {
             self.asked.clear();
         }
@@ -378,6 +346,22 @@ impl Judge {
         }
         if let Some(line) = self.conns.get_mut(&conn) {
             line.host = host;
+        }
+    }
+
+    /// A connection is asked for: a visit, even if it fails.
+    fn judge_attempt(&mut self, at: Instant, host: u32) {
+        if self.laws.burst.is_none() || !self.has_own_addresses {
+            return;
+        }
+        let rest = self.laws.delay.min(self.laws.delay_max);
+        let last = self.hosts.entry(host).or_default().attempted.replace(at);
+        if let Some(kept) = last.map(|last| at.since(last)).filter(|kept| *kept < rest) {
+            self.breaks(
+                "attempts",
+                at,
+                format!("host {host} {kept:?} after the last, not {rest:?}"),
+            );
         }
     }
 
@@ -522,35 +506,6 @@ impl Judge {
             if let Some(asked) = self.asked.get_mut(&place) {
                 *asked = asked.saturating_sub(1);
             }
-        }
-    }
-}
-
-impl Laws {
-    /// The rest owed after a visit of one request that took so long.
-    fn rest(&self, length: Duration) -> Duration {
-        let by_length = length.saturating_mul(self.delay_factor_milli) / 1_000;
-        self.delay.max(by_length).min(self.delay_max)
-    }
-
-    /// When the visit began whose first request on this connection was sent then. While it stood
-    /// and nothing was asked, it was no burden; if it stood for as long as its opening had earned,
-    /// that was a visit by itself (a crawl that pauses opens what it then has no use for).
-    fn began(&self, line: &Line, sent: Instant) -> Instant {
-        let Some(stood) = line.stood else { return line.asked };
-        let idle = sent.since(stood);
-        if idle >= self.rest(stood.since(line.asked)) && idle > Duration::ZERO {
-            return sent;
-        }
-        line.asked + idle
-    }
-
-    /// The longest rest that a server can be owed without having asked for it itself.
-    fn longest_rest(&self) -> Duration {
-        match (self.burst, self.delay_factor_milli) {
-            (None, _) => Duration::ZERO,
-            (Some(_), 0) => self.delay.min(self.delay_max),
-            (Some(_), _) => self.delay_max,
         }
     }
 }

@@ -12,6 +12,8 @@
 //! - Faults, each by its share: a burst of which a segment is lost comes a retransmission time-out
 //!   (200 ms, or two round trips) later; replies end in a reset somewhere on their way, or never
 //!   come; connections are refused.
+//! - While a host is away (`settings::Outage`) connections to it fail or never come to stand, and
+//!   those that are open lose what is on its way from then on.
 //! - The crawler's ends are heard at once; what is still on its way then is lost.
 //! - Flow control: a server stops while two windows of the largest size are unread.
 
@@ -23,6 +25,7 @@ use super::pipe::{Arrival, End, Pipe};
 use super::scene::Scene;
 use super::scripted::{ROUND_TRIP, Scripted, Scripts};
 use super::server::{Doing, Server};
+use super::settings::Away;
 use super::sight::Sight;
 use crate::engine::Engine;
 use crate::engine::contract::{CloseReason, ConnFacts, ConnId, Space, TlsFacts};
@@ -56,6 +59,8 @@ struct Link {
     line: Line,
     facts: ConnFacts,
     paused: bool,
+    /// Nothing comes through any more.
+    cut: bool,
     /// The peer's end is on its way.
     ended: bool,
     /// On the way to the server.
@@ -126,8 +131,18 @@ impl Net {
             scene.agenda.at(now + NOWHERE, Event::Fails(conn, Box::new(CloseReason::Unreachable)));
             return self.insert(conn, Peer::Nobody, UNBOUNDED, ConnFacts::default());
         };
+        let away = hosts.away(number, now);
+        if let Some(how @ (Away::Silent | Away::Unreachable)) = away {
+            // The host does not see it.
+            if how == Away::Unreachable {
+                let fails = Event::Fails(conn, Box::new(CloseReason::Unreachable));
+                scene.agenda.at(now + NOWHERE, fails);
+            }
+            return self.insert(conn, Peer::Nobody, UNBOUNDED, ConnFacts::default());
+        }
         scene.show(|| Sight::Asked { conn, host: number });
         let (draw, refused) = hosts.connection(number, now);
+        let refused = refused || away == Some(Away::Refuses);
         scene.figures.faults += u64::from(refused);
         let way = Way { conn, number, tls: tls.is_some(), refused };
         let facts = way.set_up(hosts, scene);
@@ -185,6 +200,9 @@ impl Net {
     pub(super) fn requests(&mut self, conn: ConnId, scene: &mut Scene) {
         let Some(link) = find(&mut self.links, conn) else { return };
         let bytes = link.upward.pop_front().expect("an event for each message");
+        if link.is_cut(&self.origin, scene) {
+            return;
+        }
         match (&mut link.peer, &mut self.origin) {
             (Peer::Script(scripted), _) => scripted.received(&bytes),
             (Peer::Web(server), Origin::Web(hosts)) if !link.ended => {
@@ -265,6 +283,9 @@ impl Net {
         scene: &mut Scene,
     ) {
         let Some(link) = find(&mut self.links, conn) else { return };
+        if link.is_cut(&self.origin, scene) {
+            return;
+        }
         let facts = link.facts.clone();
         if let Peer::Web(server) = &mut link.peer {
             server.is_active(scene.now);
@@ -300,6 +321,9 @@ impl Net {
     ) {
         let Some(link) = find(&mut self.links, conn) else { return };
         link.told = false;
+        if link.is_cut(&self.origin, scene) {
+            return;
+        }
         let was_full = link.pipe.is_full(&link.line);
         if let Some(end) = link.hand_over(engine, now, scene) {
             self.forget(conn, false, scene);
@@ -327,6 +351,7 @@ impl Net {
             line,
             facts,
             paused: false,
+            cut: false,
             ended: false,
             upward: VecDeque::new(),
             upward_last: Instant::ZERO,
@@ -362,6 +387,18 @@ impl Net {
 }
 
 impl Link {
+    /// Whether nothing comes through: once its host was away.
+    fn is_cut(&mut self, origin: &Origin, scene: &mut Scene) -> bool {
+        if let (Peer::Web(server), Origin::Web(hosts)) = (&self.peer, origin)
+            && !self.cut
+            && hosts.loses_all(server.host, scene.now)
+        {
+            self.cut = true;
+            scene.figures.faults += 1;
+        }
+        self.cut
+    }
+
     /// Lets leave what the window allows now.
     fn transmit(&mut self, origin: &mut Origin, gateway: &mut Gateway, scene: &mut Scene) {
         while let Some(at) = self.pipe.next(scene.now, &self.line)

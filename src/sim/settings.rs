@@ -5,6 +5,8 @@ use std::time::Duration;
 /// Description of a simulated world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// Times in which hosts can't be reached.
+    pub outages: Vec<Outage>,
     /// Decides every draw that the web doesn't.
     pub seed: u64,
     /// Bytes per second of the crawler's own line, all connections together; 0 is unlimited.
@@ -38,6 +40,55 @@ pub struct Faults {
     pub silences: f64,
     /// From then on all is well; `None`: never.
     pub until: Option<Duration>,
+}
+
+/// A time in which hosts can't be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When it begins.
+    pub from: Duration,
+    /// How long it takes.
+    pub length: Duration,
+    /// Which hosts.
+    pub of: Affected,
+    /// What becomes of those who try.
+    pub how: Away,
+}
+
+/// Hosts that an outage affects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affected {
+    /// All: it is the crawler that has no network, or a resolver that lies.
+    All,
+    /// Those of odd numbers. Whoever shares an address with one of even number is found there.
+    Half,
+    /// This one.
+    One(u32),
+}
+
+/// What becomes of those who try to reach a host that is away. Connections that are open fall
+/// silent, and stay so, unless only names are affected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Away {
+    /// Packets are lost: names time out, and so do connections.
+    Silent,
+    /// The system says at once that there is no way.
+    Unreachable,
+    /// Nothing listens; names resolve.
+    Refuses,
+    /// The resolver says that there is no such name.
+    Denied,
+    /// The resolver says that the name has no address.
+    Empty,
+    /// The resolver says an address that may not be connected to.
+    Private,
+}
+
+impl Away {
+    /// Whether only the resolver is affected.
+    pub fn is_of_names(self) -> bool {
+        matches!(self, Self::Denied | Self::Empty | Self::Private)
+    }
 }
 
 /// Faults of a disk in memory: [`super::disk::MemoryDisk::with`].
@@ -81,6 +132,7 @@ pub struct Core {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            outages: Vec::new(),
             seed: 1,
             gateway_bytes_per_second: 0,
             window_first_bytes: 14_600,

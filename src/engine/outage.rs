@@ -1,0 +1,391 @@
+//! Detects an outage on our own side: when nobody can be reached, nobody is to blame.
+//!
+//! A server *testifies* when it fails and nobody has answered since its failure before that, if
+//! there was one; one that fails while others answer is at fault itself. When at least
+//! [`SERVERS_MIN`] servers on [`PREFIXES_MIN`] address prefixes testify (/24 of IPv4, /48 of IPv6;
+//! where a name doesn't resolve, its registrable domain) and nine in ten of them could not be
+//! reached, the crawl pauses. While it pauses only a few visits a round are begun, as probes:
+//! servers whose rest is over, and some that answered last (*witnesses*), which may have nothing
+//! else left to ask for. The first answer ends the pause.
+//!
+//! In a smaller crawl nothing can be told apart. There a server that had answered, and that
+//! testifies, is not given up: its waits grow to the longest.
+//!
+//! Laws: failures while the crawl pauses don't count against servers; rests are kept; the crawl
+//! ends in order when [`Outage::deadline`] has passed without an answer, and all its URLs wait.
+//! Cost: a map entry a server that testifies, [`FAILED_MAX`] at most; an answer clears the map.
+
+use super::Engine;
+use super::contract::StopReason;
+use super::outcome::Outcome;
+use super::settings::Retries;
+use super::visit::robots_item;
+use crate::frontier::{ServerId, ServerState};
+use crate::map::Map;
+use crate::time::Instant;
+use crate::url::domain;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Fewer servers than these prove nothing.
+const SERVERS_MIN: usize = 8;
+/// Nor do servers on fewer networks.
+const PREFIXES_MIN: usize = 3;
+/// What comes so soon after a failure may have been on its way already: it proves nothing.
+const ON_ITS_WAY: Duration = Duration::from_secs(5);
+/// Most servers that are kept in mind.
+const FAILED_MAX: usize = 4_096;
+/// Visits begun in a round of probes.
+const PROBES: u32 = 4;
+/// Servers that answered last.
+const WITNESSES: usize = 8;
+
+/// What is known of failures since the last answer.
+#[derive(Debug)]
+pub(super) struct Outage {
+    /// Between two rounds of probes.
+    probe_wait: Duration,
+    /// Without an answer for so long the crawl ends.
+    wait_max: Duration,
+    /// When somebody answered last, if anybody has in this run.
+    heard: Option<Instant>,
+    /// Servers that testify.
+    failed: Map<ServerId, Testimony>,
+    /// Of these, how many could not be reached.
+    unreached: usize,
+    prefixes: Map<Prefix, u32>,
+    /// When the first of them failed.
+    since: Instant,
+    /// One of them would have been given up by now.
+    is_holding: bool,
+    pause: Option<Probing>,
+    /// In the place of its number: the last server that answered.
+    witnesses: [Option<ServerId>; WITNESSES],
+}
+
+/// What a failure says.
+#[derive(Clone, Debug)]
+struct Testimony {
+    /// Failures in a row before, and when the last visit ended.
+    before: u8,
+    ended: Instant,
+    prefix: Prefix,
+    outcome: Outcome,
+}
+
+/// A network, as far as an observer outside can tell.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Prefix {
+    V4([u8; 3]),
+    V6([u8; 6]),
+    Domain(Box<str>),
+}
+
+/// The pause.
+#[derive(Clone, Copy, Debug)]
+struct Probing {
+    /// When the next round begins, and what is left of this one.
+    next_round: Instant,
+    left: u32,
+}
+
+impl Outage {
+    pub(super) fn new(retries: &Retries) -> Self {
+        Self {
+            probe_wait: retries.wait,
+            wait_max: retries.outage_max,
+            heard: None,
+            failed: Map::default(),
+            unreached: 0,
+            prefixes: Map::default(),
+            since: Instant::ZERO,
+            is_holding: false,
+            pause: None,
+            witnesses: [None; WITNESSES],
+        }
+    }
+
+    /// Whether the crawl pauses for it.
+    pub(super) fn is_on(&self) -> bool {
+        self.pause.is_some()
+    }
+
+    /// Whether another visit may begin.
+    pub(super) fn may_visit(&self, now: Instant) -> bool {
+        self.opens_at() <= now
+    }
+
+    /// When another visit may begin.
+    pub(super) fn opens_at(&self) -> Instant {
+        match self.pause {
+            Some(Probing { next_round, left: 0 }) => next_round,
+            _ => Instant::ZERO,
+        }
+    }
+
+    /// A visit begins.
+    pub(super) fn visits(&mut self, now: Instant) {
+        let Some(pause) = &mut self.pause else { return };
+        if pause.next_round <= now {
+            *pause = Probing { next_round: now + self.probe_wait, left: PROBES };
+        }
+        pause.left = pause.left.saturating_sub(1);
+    }
+
+    /// When the crawl ends for want of answers.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        (self.is_on() || self.is_holding).then(|| self.since + self.wait_max)
+    }
+
+    /// Whether a server that failed too often is kept all the same: nobody has answered since.
+    pub(super) fn holds(&mut self, id: ServerId) -> bool {
+        let holds = self.failed.contains_key(&id) && self.is_general();
+        self.is_holding |= holds;
+        holds
+    }
+
+    /// A server has answered, in this run or an earlier one: it may be asked in doubt.
+    pub(super) fn may_witness(&mut self, id: ServerId) {
+        self.witnesses[id.index() % WITNESSES] = Some(id);
+    }
+
+    /// A server has failed, after so many failures in a row. Whether that makes it an outage.
+    fn fails(&mut self, id: ServerId, testimony: Testimony, now: Instant) -> bool {
+        let Testimony { before, ended, outcome, .. } = testimony;
+        let is_new = !self.failed.contains_key(&id);
+        // While nobody has ever answered, a resolver that denies names is all there is to believe.
+        let is_hearsay = outcome.is_denial() && self.witnesses.iter().all(Option::is_none);
+        let began_before = before > 0 && self.heard.is_some_and(|heard| ended + ON_ITS_WAY < heard);
+        if is_new && (is_hearsay || began_before || self.failed.len() >= FAILED_MAX) {
+            return false;
+        }
+        if self.failed.is_empty() {
+            self.since = now;
+        }
+        let before = self.failed.get(&id).map_or(before, |known| known.before);
+        *self.prefixes.entry(testimony.prefix.clone()).or_default() += 1;
+        self.unreached += usize::from(outcome.is_unreached());
+        if let Some(old) = self.failed.insert(id, Testimony { before, ..testimony }) {
+            self.unreached -= usize::from(old.outcome.is_unreached());
+            let count = self.prefixes.get_mut(&old.prefix).expect("it was counted");
+            *count -= 1;
+            if *count == 0 {
+                self.prefixes.remove(&old.prefix);
+            }
+        }
+        !self.is_on()
+            && self.failed.len() >= SERVERS_MIN
+            && self.prefixes.len() >= PREFIXES_MIN
+            && self.is_general()
+    }
+
+    /// Nine in ten of those that failed could not be reached.
+    fn is_general(&self) -> bool {
+        10 * self.unreached >= 9 * self.failed.len()
+    }
+
+    /// Somebody has answered: what failed before that had its own reasons, unless the crawl
+    /// paused. Then those that failed and what they had failed before are returned.
+    fn answers(&mut self, id: ServerId, now: Instant) -> Option<Map<ServerId, Testimony>> {
+        self.heard = Some(now);
+        self.may_witness(id);
+        if self.failed.is_empty() && self.pause.is_none() {
+            return None;
+        }
+        self.unreached = 0;
+        self.is_holding = false;
+        self.prefixes.clear();
+        let failed = std::mem::take(&mut self.failed);
+        self.pause.take().map(|_| failed)
+    }
+
+    /// How often each outcome was met.
+    fn causes(&self) -> String {
+        let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
+        for testimony in self.failed.values() {
+            *causes.entry(testimony.outcome.name()).or_default() += 1;
+        }
+        let causes: Vec<String> =
+            causes.into_iter().map(|(name, count)| format!("{count} {name}")).collect();
+        causes.join(", ")
+    }
+}
+
+impl Prefix {
+    fn of(address: Option<IpAddr>, host: &str) -> Self {
+        let address = address.or_else(|| host.trim_matches(['[', ']']).parse().ok());
+        match address {
+            Some(IpAddr::V4(address)) => {
+                let [one, two, three, _] = address.octets();
+                Self::V4([one, two, three])
+            }
+            Some(IpAddr::V6(address)) => {
+                let [one, two, three, four, five, six, ..] = address.octets();
+                Self::V6([one, two, three, four, five, six])
+            }
+            None => Self::Domain(domain::registrable(host).into()),
+        }
+    }
+}
+
+impl Engine {
+    /// A server has failed without a byte of a reply; at this address, if at any.
+    pub(super) fn note_failure(&mut self, id: ServerId, address: Option<IpAddr>, outcome: Outcome) {
+        let site = self.sites.look(id);
+        let (before, ended) = (site.failures, site.ended());
+        let prefix = Prefix::of(address, self.frontier.origin(id).host());
+        if self.outage.fails(id, Testimony { before, ended, prefix, outcome }, self.now.at) {
+            self.begin_outage();
+        }
+    }
+
+    fn begin_outage(&mut self) {
+        let outage = &mut self.outage;
+        self.counts.outages += 1;
+        log::error!(
+            "{} servers in a row, on {} networks, could not be reached ({}), and none has \
+             answered since: the fault seems to be on this side. The crawl pauses and tries some \
+             servers every {:?}; it ends after {:?} without an answer (retries.outage_max). Check \
+             this machine's network, its firewall, and its name servers (names.servers)",
+            outage.failed.len(),
+            outage.prefixes.len(),
+            outage.causes(),
+            outage.probe_wait,
+            outage.wait_max
+        );
+        let next_round = self.now.at + outage.probe_wait;
+        outage.pause = Some(Probing { next_round, left: 0 });
+        self.ask_witnesses();
+    }
+
+    /// Has servers that answered last asked again, those that have nothing else to ask for: the
+    /// others are visited anyway.
+    pub(super) fn ask_witnesses(&mut self) {
+        for id in self.outage.witnesses.into_iter().flatten() {
+            let server = self.frontier.server(id);
+            let is_idle = server.state == ServerState::Idle && server.queue.is_empty();
+            if is_idle && !self.outage.failed.contains_key(&id) {
+                self.frontier.add_to(id, robots_item(id), self.now.at);
+            }
+        }
+    }
+
+    /// A server has answered.
+    pub(super) fn note_answer(&mut self, id: ServerId) {
+        let Some(failed) = self.outage.answers(id, self.now.at) else { return };
+        for (id, testimony) in &failed {
+            // One failure stays: the next one of theirs is their own.
+            self.sites.at(*id).failures = testimony.before.max(1);
+        }
+        log::info!(
+            "{} answers; the crawl goes on after {:?}",
+            self.frontier.origin(id).as_str(),
+            self.now.at.since(self.outage.since)
+        );
+    }
+
+    /// The crawl ends when nobody has answered for too long.
+    pub(super) fn expire_outage(&mut self) {
+        if self.outage.deadline().is_some_and(|at| at <= self.now.at) && !self.is_stopping() {
+            log::error!(
+                "nobody has answered for {:?} (retries.outage_max): the crawl ends here, with its \
+                 URLs still queued; start it again to continue",
+                self.outage.wait_max
+            );
+            self.begin_stop(StopReason::Outage);
+        }
+    }
+
+    /// How long nobody could be reached, if the crawl pauses for that.
+    pub fn outage(&self) -> Option<Duration> {
+        self.outage.is_on().then(|| self.now.at.since(self.outage.since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dns::NameFailure;
+
+    const DEAD: Outcome = Outcome::ConnectTimedOut;
+    const NO_NAME: Outcome = Outcome::Name(NameFailure::NoSuchName);
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn outage() -> Outage {
+        Outage::new(&Retries::default())
+    }
+
+    /// The failure of a server on its own /24.
+    fn fails(outage: &mut Outage, number: u8, before: u8, outcome: Outcome) -> bool {
+        let prefix = Prefix::of(Some(IpAddr::from([192, 0, number, 1])), "a.test");
+        let testimony = Testimony { before, ended: at(100), prefix, outcome };
+        outage.fails(ServerId(number.into()), testimony, at(u64::from(number)))
+    }
+
+    #[test]
+    fn eight_servers_on_three_prefixes_make_an_outage() {
+        let mut four = outage();
+        assert!((0..7).all(|number| !fails(&mut four, number, 0, DEAD)), "seven are too few");
+        assert!(fails(&mut four, 7, 0, DEAD));
+        let mut one = outage();
+        let prefix = Prefix::of(Some(IpAddr::from([192, 0, 2, 1])), "a.test");
+        for number in 0..100 {
+            let prefix = prefix.clone();
+            let testimony = Testimony { before: 0, ended: at(0), prefix, outcome: DEAD };
+            assert!(!one.fails(ServerId(number), testimony, at(0)), "one network may be down");
+        }
+        let mut mixed = outage();
+        mixed.may_witness(ServerId(50));
+        let outcome = |number| if number < 2 { Outcome::HeadTimedOut } else { NO_NAME };
+        assert!(!(0..19).any(|number| fails(&mut mixed, number, 0, outcome(number))));
+        assert!(fails(&mut mixed, 19, 0, NO_NAME), "18 of 20 could not be reached");
+    }
+
+    #[test]
+    fn who_failed_while_others_answered_proves_nothing() {
+        let mut tail = outage();
+        assert!(tail.answers(ServerId(100), at(106)).is_none());
+        assert!((0..20).all(|number| !fails(&mut tail, number, 1, DEAD)));
+        assert!((0..7).all(|number| !fails(&mut tail, number, 0, DEAD)));
+        assert!(
+            tail.answers(ServerId(101), at(107)).is_none(),
+            "an answer between them clears them"
+        );
+        assert!(!fails(&mut tail, 7, 0, DEAD));
+        let mut start = outage();
+        assert!(start.answers(ServerId(100), at(104)).is_none());
+        assert!((0..7).all(|number| !fails(&mut start, number, 1, DEAD)));
+        assert!(fails(&mut start, 7, 1, DEAD), "that answer was on its way when they failed");
+    }
+
+    #[test]
+    fn a_resolver_is_believed_while_nobody_ever_answered() {
+        let mut start = outage();
+        assert!((0..20).all(|number| !fails(&mut start, number, 0, NO_NAME)));
+        assert!(!start.holds(ServerId(3)));
+        let silent = Outcome::Name(NameFailure::TimedOut);
+        assert!(!(0..7).any(|number| fails(&mut start, number, 0, silent)));
+        assert!(fails(&mut start, 7, 0, silent), "silence is another thing");
+    }
+
+    #[test]
+    fn probes_come_in_rounds_and_an_answer_ends_them() {
+        let mut outage = outage();
+        (0..8).for_each(|number| _ = fails(&mut outage, number, 2, DEAD));
+        outage.pause = Some(Probing { next_round: at(40), left: 0 });
+        assert!(!outage.may_visit(at(39)) && outage.may_visit(at(40)));
+        for _ in 0..PROBES {
+            assert!(outage.may_visit(at(40)));
+            outage.visits(at(40));
+        }
+        assert_eq!(outage.opens_at(), at(70));
+        assert_eq!(outage.deadline(), Some(at(24 * 3_600)), "since the first failure");
+        let failed = outage.answers(ServerId(3), at(41)).expect("it paused");
+        assert!(failed.len() == 8 && failed.values().all(|it| it.before == 2));
+        assert!(!outage.is_on() && outage.may_visit(at(41)) && outage.deadline().is_none());
+    }
+}
