@@ -64,9 +64,11 @@ impl Error {
         Self { verb, name: name.to_owned(), source }
     }
 
-    /// Whether there is no room left: the one error that goes away by itself.
+    /// Whether there is no room left, on the disk or within a limit of the system: the one error
+    /// that goes away by itself.
     pub fn is_full(&self) -> bool {
-        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
     }
 }
 

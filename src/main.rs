@@ -1,10 +1,12 @@
 //! From the command line to a command, and from how it ended to an exit code.
 
 use clap::Parser;
+use env_logger::{Target, WriteStyle};
+use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 use sted::commands::{Cli, Exit};
-use sted::os::signal;
+use sted::os::{console, signal};
 
 fn main() -> ExitCode {
     signal::join_freed_memory();
@@ -14,7 +16,7 @@ fn main() -> ExitCode {
     let exit = match panic::catch_unwind(|| cli.run()) {
         Ok(Ok(exit)) => exit,
         Ok(Err(failure)) => {
-            eprintln!("{failure}");
+            console::last_words(&failure.to_string());
             failure.exit
         }
         Err(_) => Exit::Internal,
@@ -29,5 +31,14 @@ fn start_log(cli: &Cli) {
         // What is asked for is the crawler's talk; of the libraries only what is wrong.
         log.filter_level(level.min(log::LevelFilter::Warn)).filter_module("sted", level);
     }
-    log.format_target(false).init();
+    let is_plain = !signal::is_terminal() || std::env::var_os("NO_COLOR").is_some();
+    let style = if is_plain { WriteStyle::Never } else { WriteStyle::Always };
+    log.write_style(style).target(Target::Pipe(Box::new(console::Console)));
+    log.format(|out, record| {
+        let (level, time) = (record.level(), out.timestamp_seconds());
+        let style = out.default_level_style(level);
+        let text = record.args().to_string();
+        writeln!(out, "[{time} {style}{level:<5}{style:#}] {}", console::printable(&text))
+    });
+    log.init();
 }

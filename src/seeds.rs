@@ -1,12 +1,15 @@
 //! Text of a seed file to URLs, and what is wrong with the lines that give none.
 //!
 //! One URL a line. Blank lines and what follows a `#` at the start of a line or behind white space
-//! are skipped; a line may end in CR LF, the file may begin with a byte order mark. A line without
-//! a scheme is an http URL: `example.com/x`, `localhost:8080`. A URL given twice counts once and is
-//! reported once. No line stops the others. Cost: linear in the text.
+//! are skipped; a line may end in LF, CR LF or CR, the file may be in UTF-8 or UTF-16. A URL may be
+//! in quotes or angle brackets, and have a note behind a tab. Tables are read by the column that
+//! their header names (`url`, `domain`, ...), or by the second one where the first holds ranks. A
+//! line without a scheme is an http URL: `example.com/x`, `localhost:8080`. A URL given twice
+//! counts once and is reported once. No line stops the others. Cost: linear in the text.
 
 use crate::map::Map;
 use crate::url::{Invalid, Url};
+use std::borrow::Cow;
 use std::fmt;
 
 /// A URL to begin with.
@@ -38,6 +41,12 @@ pub enum Reason {
     NotUtf8,
     /// It looks like a mail address.
     MailAddress,
+    /// There is white space within it.
+    WhiteSpace,
+    /// It begins as a line of a scope file does: with a plus or a minus.
+    Directive,
+    /// It begins with a quote that nothing closes.
+    Quote,
     /// It is the same as that of this line.
     Duplicate(usize),
 }
@@ -49,28 +58,55 @@ impl fmt::Display for Mistake {
             Reason::Invalid(invalid) => invalid.fmt(f),
             Reason::NotUtf8 => f.write_str("not UTF-8"),
             Reason::MailAddress => f.write_str("a mail address, not a URL"),
+            Reason::WhiteSpace => {
+                f.write_str("white space in a URL; write %20, or put a tab before a note")
+            }
+            Reason::Quote => f.write_str("a quote that nothing closes"),
+            Reason::Directive => f.write_str("not a URL; list what is wanted under [scope]"),
             Reason::Duplicate(first) => write!(f, "the same as line {first}"),
         }
     }
 }
 
-/// Reads a seed file.
+/// What a seed file holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// The seeds, in the order of their lines.
+    pub seeds: Vec<Seed>,
+    /// Lines that gave none, and why.
+    pub mistakes: Vec<Mistake>,
+    /// Lines with a comma that was taken as part of the URL: how many, and the first. In a table
+    /// without a header nobody can tell a comma of the URL from one behind it.
+    pub commas: Option<(usize, usize)>,
+}
+
+/// Reads a seed file: the seeds, and the lines that gave none.
 pub fn parse(text: &[u8]) -> (Vec<Seed>, Vec<Mistake>) {
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let (mut seeds, mut mistakes) = (Vec::new(), Vec::new());
+    let Parsed { seeds, mistakes, .. } = parse_file(text);
+    (seeds, mistakes)
+}
+
+/// Reads a seed file.
+pub fn parse_file(text: &[u8]) -> Parsed {
+    let text = decoded(text);
+    let mut parsed = Parsed::default();
     // For each URL its line, and whether a second one was reported.
     let mut known: Map<Url, (usize, bool)> = Map::default();
-    for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
+    let contents = lines(&text).map(uncommented).enumerate();
+    let contents = contents.filter(|(_, content)| !content.is_empty());
+    let table = Table::of(contents.clone().map(|(_, content)| content));
+    for (index, content) in contents.skip(usize::from(table.is_some_and(|table| table.has_header)))
+    {
         let number = index + 1;
-        let content = content(line);
-        if content.is_empty() {
-            continue;
-        }
-        let reason = match url_of(content) {
+        let content = table.map_or(content, |table| table.cell(content));
+        let reason = match url_of(unwrapped(content)) {
             Ok(url) => match known.get_mut(&url) {
                 None => {
+                    if table.is_none() && content.contains(&b',') {
+                        parsed.commas.get_or_insert((0, number)).0 += 1;
+                    }
                     known.insert(url.clone(), (number, false));
-                    seeds.push(Seed { url, line: number });
+                    parsed.seeds.push(Seed { url, line: number });
                     continue;
                 }
                 Some((_, true)) => continue,
@@ -81,20 +117,134 @@ pub fn parse(text: &[u8]) -> (Vec<Seed>, Vec<Mistake>) {
             },
             Err(reason) => reason,
         };
-        mistakes.push(Mistake { line: number, text: shortened(content), reason });
+        parsed.mistakes.push(Mistake { line: number, text: shortened(content), reason });
     }
-    (seeds, mistakes)
+    parsed
+}
+
+/// The text in UTF-8, as far as it is text: what begins with a byte order mark is what that says,
+/// and ASCII with a zero at every other byte is UTF-16 without one.
+fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
+    let (encoding, text) = match text {
+        [0xef, 0xbb, 0xbf, text @ ..] => return Cow::Borrowed(text),
+        [0xff, 0xfe, text @ ..] => (encoding_rs::UTF_16LE, text),
+        [0xfe, 0xff, text @ ..] => (encoding_rs::UTF_16BE, text),
+        [1..=255, 0, 1..=255, 0, ..] => (encoding_rs::UTF_16LE, text),
+        [0, 1..=255, 0, 1..=255, ..] => (encoding_rs::UTF_16BE, text),
+        _ => return Cow::Borrowed(text),
+    };
+    let (text, _) = encoding.decode_without_bom_handling(text);
+    Cow::Owned(text.into_owned().into_bytes())
+}
+
+/// Lines that end in LF, CR LF, or CR.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = memchr::memchr2(b'\n', b'\r', text) else {
+            rest = None;
+            return Some(text);
+        };
+        let next = if text[end..].starts_with(b"\r\n") { end + 2 } else { end + 1 };
+        rest = Some(&text[next..]);
+        Some(&text[..end])
+    })
 }
 
 /// The line without its comment and the white space around it.
-fn content(line: &[u8]) -> &[u8] {
+fn uncommented(line: &[u8]) -> &[u8] {
     let is_comment = |at: &usize| *at == 0 || line[at - 1].is_ascii_whitespace();
     let end = memchr::memchr_iter(b'#', line).find(is_comment).unwrap_or(line.len());
     line[..end].trim_ascii()
 }
 
+/// The URL of a line without what people put around it: quotes, angle brackets, a note.
+fn unwrapped(content: &[u8]) -> &[u8] {
+    let inner = |open: u8, close: u8| -> Option<&[u8]> {
+        let rest = content.strip_prefix(&[open])?;
+        let end = memchr::memchr(close, rest)?;
+        let behind = rest.get(end + 1);
+        behind.is_none_or(|byte| b",;\t ".contains(byte)).then(|| &rest[..end])
+    };
+    let wrapped = inner(b'"', b'"').or_else(|| inner(b'\'', b'\'')).or_else(|| inner(b'<', b'>'));
+    let content = wrapped.unwrap_or(content);
+    let end = memchr::memchr(b'\t', content).unwrap_or(content.len());
+    content[..end].trim_ascii()
+}
+
+/// A file of cells, one column of which holds the URLs.
+#[derive(Clone, Copy, Debug)]
+struct Table {
+    delimiter: u8,
+    column: usize,
+    has_header: bool,
+}
+
+/// Names of the column that holds the URLs.
+const HEADERS: [&str; 12] = [
+    "url", "urls", "uri", "link", "domain", "host", "hostname", "site", "website", "address",
+    "seed", "origin",
+];
+/// Lines looked at to recognise a list of ranks and names.
+const RANKED_LINES: usize = 10;
+
+impl Table {
+    /// A table is recognised by a header that names the column, or by a number and a name on each
+    /// line, as lists of the largest sites have them.
+    fn of<'a>(mut contents: impl Iterator<Item = &'a [u8]> + Clone) -> Option<Self> {
+        let mut ranked = contents.clone().take(RANKED_LINES).peekable();
+        let is_ranked = |content: &[u8]| {
+            let at = memchr::memchr(b',', content);
+            at.is_some_and(|at| {
+                at > 0
+                    && content[..at].iter().all(u8::is_ascii_digit)
+                    && content[at..].contains(&b'.')
+            })
+        };
+        if ranked.peek().is_some() && ranked.all(is_ranked) {
+            return Some(Self { delimiter: b',', column: 1, has_header: false });
+        }
+        let first = contents.next()?;
+        for delimiter in [b',', b';', b'\t'] {
+            let names = cells(first, delimiter).map(|cell| unwrapped(cell).to_ascii_lowercase());
+            let names: Vec<Vec<u8>> = names.collect();
+            let is_url = |name: &Vec<u8>| HEADERS.iter().any(|header| header.as_bytes() == name);
+            if names.len() > 1
+                && let Some(column) = names.iter().position(is_url)
+            {
+                return Some(Self { delimiter, column, has_header: true });
+            }
+        }
+        None
+    }
+
+    /// The cell of a line that holds the URL; nothing if there is none.
+    fn cell(self, content: &[u8]) -> &[u8] {
+        cells(content, self.delimiter).nth(self.column).unwrap_or_default().trim_ascii()
+    }
+}
+
+/// The cells of a line; a delimiter between double quotes is part of its cell.
+fn cells(content: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
+    let mut is_quoted = false;
+    content.split(move |&byte| {
+        is_quoted ^= byte == b'"';
+        byte == delimiter && !is_quoted
+    })
+}
+
 fn url_of(content: &[u8]) -> Result<Url, Reason> {
     let text = std::str::from_utf8(content).map_err(|_| Reason::NotUtf8)?;
+    if text.contains(' ') {
+        return Err(Reason::WhiteSpace);
+    }
+    if text.starts_with(['"', '\'', '<']) {
+        return Err(Reason::Quote);
+    }
+    if text.starts_with(['+', '-']) {
+        return Err(Reason::Directive);
+    }
     let url = match missing_scheme(text) {
         None => Url::parse(text),
         // Else the standard would take the first folder for the host.
@@ -183,11 +333,65 @@ mod tests {
             ("mailto:x@a.test", Err(Reason::Invalid(Invalid::Scheme))),
             ("x@a.test", Err(Reason::MailAddress)),
             ("/var/log", Err(Reason::Invalid(Invalid::Host))),
-            ("a test", Err(Reason::Invalid(Invalid::Host))),
+            ("a test", Err(Reason::WhiteSpace)),
+            ("http://a.test/my page", Err(Reason::WhiteSpace)),
+            ("http://a.test/x\tits note, with more", Ok("http://a.test/x")),
+            ("\"http://a.test/x\",", Ok("http://a.test/x")),
+            ("'a.test'", Ok("http://a.test/")),
+            ("<https://a.test/x>", Ok("https://a.test/x")),
+            ("\"a.test", Err(Reason::Quote)),
+            ("http://a.test/x,y", Ok("http://a.test/x,y")),
+            ("+a.test", Err(Reason::Directive)),
             ("a.test:99999", Err(Reason::Invalid(Invalid::Port))),
         ];
         for (line, expected) in cases {
             assert_eq!(one(line).as_deref().map_err(|reason| *reason), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn tables_are_read_by_their_column() {
+        let cases: [(&str, &[&str]); 6] = [
+            (
+                "url,title\nhttp://a.test/,\"x, y\"\nb.test,z\n",
+                &["http://a.test/", "http://b.test/"],
+            ),
+            ("Title;URL\nx;a.test/1,2\n", &["http://a.test/1,2"]),
+            ("id\tdomain\n7\ta.test\n", &["http://a.test/"]),
+            ("1,a.test\n2,b.test\n", &["http://a.test/", "http://b.test/"]),
+            ("\"url\",\"note\"\n\"http://a.test/x\",\"y\"\n", &["http://a.test/x"]),
+            ("http://a.test/1,2\nhttp://a.test/3,4\n", &["http://a.test/1,2", "http://a.test/3,4"]),
+        ];
+        for (text, expected) in cases {
+            let parsed = parse_file(text.as_bytes());
+            let found: Vec<_> = parsed.seeds.iter().map(|seed| seed.url.as_str()).collect();
+            assert_eq!((&*found, parsed.mistakes.len()), (expected, 0), "{text:?}");
+        }
+        let plain = parse_file(b"a.test\nhttp://a.test/1,2\nhttp://a.test/3,4\n");
+        assert_eq!(plain.commas, Some((2, 2)), "commas of a list are pointed out");
+    }
+
+    #[test]
+    fn line_ends_and_encodings() {
+        let text = "http://a.test/\r# note\rb.test/\u{e9}\r\rc.test";
+        let utf16 = |to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            text.encode_utf16().flat_map(to_bytes).collect()
+        };
+        let (low, high) = (utf16(u16::to_le_bytes), utf16(u16::to_be_bytes));
+        let files = [
+            text.as_bytes().to_vec(),
+            text.replace('\r', "\r\n").into_bytes(),
+            [b"\xff\xfe", low.as_slice()].concat(),
+            [b"\xfe\xff", high.as_slice()].concat(),
+            low,
+            high,
+        ];
+        for (number, file) in files.iter().enumerate() {
+            let (seeds, mistakes) = parse(file);
+            let seeds: Vec<_> = seeds.iter().map(|seed| (seed.line, seed.url.as_str())).collect();
+            let expected =
+                [(1, "http://a.test/"), (3, "http://b.test/%C3%A9"), (5, "http://c.test/")];
+            assert_eq!((&*seeds, mistakes.len()), (&expected[..], 0), "file {number}");
         }
     }
 
@@ -225,7 +429,7 @@ mod tests {
                 bytes[at] = u8::try_from(below(256)).expect("a byte");
             }
             bytes.truncate(below(bytes.len() + 1));
-            let lines = bytes.split(|&byte| byte == b'\n').count();
+            let lines = bytes.split(|&byte| matches!(byte, b'\n' | b'\r')).count();
             let (seeds, mistakes) = parse(&bytes);
             assert!(seeds.len() + mistakes.len() <= lines);
             assert!(seeds.windows(2).all(|pair| pair[0].line < pair[1].line));

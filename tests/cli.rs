@@ -96,9 +96,9 @@ fn check_of_files_that_can_not_be_read() {
     write("graph.toml", b"[compare]\n[web]\npreset = \"2003\"\ngraph = \"g\"\n");
     for (name, says) in [
         ("missing.toml", "missing.toml: No such file"),
-        (".", ".: Is a directory"),
+        (".", ".: is a directory, not a regular file"),
         ("latin.toml", "latin.toml: is not UTF-8"),
-        ("huge.toml", "huge.toml: too large"),
+        ("huge.toml", "huge.toml: is longer than 4194304 bytes"),
         ("seeds.toml", "seeds.toml: job.seeds_file: cannot open none-such: No such file"),
         ("folder.toml", "folder.toml: tls.roots_file: cannot open .: is a directory"),
         ("table.toml", "table.toml: quality.file: cannot open q: No such file"),

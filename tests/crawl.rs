@@ -30,7 +30,7 @@ pages = 4000
 think_time = "40ms"
 "#;
 
-fn write_conf(folder: &Path, more: &str) -> String {
+pub(crate) fn write_conf(folder: &Path, more: &str) -> String {
     let text = SLOW.replace("DIR", folder.to_str().expect("UTF-8")) + more;
     let path = folder.join("crawl.toml");
     fs::write(&path, text).expect("writable");
@@ -38,7 +38,7 @@ fn write_conf(folder: &Path, more: &str) -> String {
 }
 
 /// Starts a crawl and waits until it has fetched something.
-fn start(conf: &str) -> (Child, BufReader<std::process::ChildStderr>) {
+pub(crate) fn start(conf: &str) -> (Child, BufReader<std::process::ChildStderr>) {
     let mut command = sted(&["crawl", conf]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped"));
@@ -52,7 +52,7 @@ fn start(conf: &str) -> (Child, BufReader<std::process::ChildStderr>) {
     (child, lines)
 }
 
-fn signal(child: &Child, signal: i32) {
+pub(crate) fn signal(child: &Child, signal: i32) {
     let id = i32::try_from(child.id()).expect("a process id");
     // SAFETY: the process is a child of ours that has not been waited for: the id is its own.
     assert_eq!(unsafe { libc::kill(id, signal) }, 0, "the child runs");
@@ -76,7 +76,7 @@ fn check_whole(job: &Path) -> usize {
 
 #[test]
 fn a_signal_finishes_what_is_under_way() {
-    for which in [libc::SIGINT, libc::SIGTERM] {
+    for which in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         let folder = tempfile::tempdir().expect("a folder");
         let (child, _lines) = start(&write_conf(folder.path(), ""));
         signal(&child, which);

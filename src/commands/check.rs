@@ -1,10 +1,12 @@
 //! `sted check`: is the configuration right, and what does it come to.
 //!
 //! Prints the effective configuration as TOML that reads back as the same; remarks are comments.
-//! The files it names are opened, not read: that they are there is checked, not what is in them.
+//! Seeds are read as a crawl would read them. The other files it names are opened, not read: that
+//! they are there is checked, not what is in them.
 
 use super::{Exit, Failure, inputs, load};
-use crate::conf::Conf;
+use crate::conf::{Conf, HostsFile};
+use crate::os::input;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -24,6 +26,9 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
     let missing = missing_files(&conf, path);
     if !missing.is_empty() {
         return Err(Failure::new(Exit::Usage, missing.join("\n")));
+    }
+    if !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some() {
+        inputs::seeds(&conf)?;
     }
     let text = format!("{}\n{}", remarks(&conf, path), conf.render());
     match io::stdout().lock().write_all(text.as_bytes()) {
@@ -53,9 +58,13 @@ fn remarks(conf: &Conf, path: &Path) -> String {
 }
 
 fn missing_files(conf: &Conf, path: &Path) -> Vec<String> {
+    let hosts_file = match &conf.names.hosts_file {
+        HostsFile::File(path) => Some(path.clone()),
+        HostsFile::System | HostsFile::None => None,
+    };
     let named = [
         ("job.seeds_file", &conf.job.seeds_file),
-        ("names.hosts_file", &conf.names.hosts_file),
+        ("names.hosts_file", &hosts_file),
         ("tls.roots_file", &conf.tls.roots_file),
         ("quality.file", &conf.quality.file),
     ];
@@ -71,8 +80,5 @@ fn missing_files(conf: &Conf, path: &Path) -> Vec<String> {
 
 /// Why a file can't be read, if it can't.
 fn fault(file: &Path) -> Option<io::Error> {
-    let facts = File::open(file).and_then(|file| file.metadata());
-    facts.map_or_else(Some, |facts| {
-        facts.is_dir().then(|| io::Error::from(io::ErrorKind::IsADirectory))
-    })
+    input::check(file).and_then(|()| File::open(file).map(drop)).err()
 }

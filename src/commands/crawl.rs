@@ -13,7 +13,8 @@ use crate::conf::{Conf, Key};
 use crate::engine::contract::StopReason;
 use crate::engine::{self, Earlier, Engine};
 use crate::frame;
-use crate::os::{self, disk::OsDisk, signal};
+use crate::os::disk::{LockError, OsDisk};
+use crate::os::{self, signal};
 use crate::stats::Meter;
 use crate::time::UnixTime;
 use crate::web::Ports;
@@ -29,6 +30,7 @@ use std::time::SystemTime;
 /// # Errors
 /// Whatever kept the crawl from its end, with the exit code it means.
 pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
+    signal::catch_early();
     let began = std::time::Instant::now();
     let mut conf = load(path)?;
     if conf.lab.is_none() && conf.compare.is_some() {
@@ -42,7 +44,7 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
     let directory = conf.job.directory.clone();
     let cannot = |error: &dyn std::fmt::Display| cannot(&directory, error);
     fs::create_dir_all(&directory).map_err(|error| cannot(&error))?;
-    let _lock = os::disk::lock(&directory).map_err(|error| Failure::new(Exit::Job, error))?;
+    let _lock = os::disk::lock(&directory).map_err(not_locked)?;
     let mut disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
     if rebuild {
         // Before anything is made anew.
@@ -67,7 +69,7 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
     let seeds = inputs::seeds(&conf)?;
     let mut settings = wire::engine(&conf, key);
     settings.rating.table = table;
-    write_whole(&directory, "conf.toml", &effective).map_err(|error| cannot(&error))?;
+    write_whole(&directory.join("conf.toml"), &effective)?;
     let progress = Progress::new(&conf);
     let mut world = os::World::new(&wire::world(&conf, progress.period()))
         .map_err(|error| Failure::new(Exit::System, error))?;
@@ -88,7 +90,7 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
     summary.add_start(before);
     inputs::warn_of_table(&conf, engine.rating());
     drop(lab);
-    fs::write(directory.join("summary.json"), summary.json()).map_err(|error| cannot(&error))?;
+    write_whole(&directory.join("summary.json"), &summary.json())?;
     // Who has closed stdout does not want to read it.
     let _ = io::stdout().write_all(summary.text(&directory).as_bytes());
     finish(&engine)
@@ -96,12 +98,25 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
 
 /// Writes a file so that whoever reads it finds all of it or what was there before: half a
 /// configuration would read as one with other rules.
-fn write_whole(directory: &Path, name: &str, text: &str) -> io::Result<()> {
-    let new = directory.join(format!("{name}.new"));
-    let mut file = fs::File::create(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(new, directory.join(name))
+fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = Path::new(&new);
+    let written = fs::File::create(new).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(new, path)
+    });
+    written.map_err(|error| cannot(path, &error))
+}
+
+/// Why the job is not this process's.
+fn not_locked(error: LockError) -> Failure {
+    let exit = match error {
+        LockError::Held { .. } => Exit::Job,
+        LockError::Failed { .. } => Exit::Disk,
+    };
+    Failure::new(exit, error)
 }
 
 fn cannot(directory: &Path, error: &dyn std::fmt::Display) -> Failure {

@@ -4,7 +4,7 @@
 //! JSON where it is; it ends when its standard input does, so it can't outlive its crawl.
 
 use super::{Exit, Failure};
-use crate::conf::Conf;
+use crate::conf::{Conf, HostsFile};
 use crate::dns::address::Block;
 use crate::os::signal;
 use crate::web::Ports;
@@ -65,7 +65,7 @@ impl Lab {
             Failure::new(Exit::System, format!("the lab: no name server in {}", self.ready))
         })?;
         conf.names.servers = vec![dns];
-        conf.names.hosts_file = None;
+        conf.names.hosts_file = HostsFile::None;
         let loopback = Block::new(IpAddr::from([127, 0, 0, 0]), 8).expect("8 of 32 bits");
         conf.connections.addresses_allowed.push(loopback);
         if !text("ca").is_empty() {

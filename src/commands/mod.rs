@@ -21,11 +21,10 @@ pub mod wire;
 pub use exit::Exit;
 
 use crate::conf::Conf;
+use crate::os::input;
 use clap::{ArgAction, Parser, Subcommand};
 use log::LevelFilter;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Longest configuration that is read, bytes: a larger file is something else.
@@ -202,12 +201,7 @@ impl std::error::Error for Failure {}
 pub fn load(path: &Path) -> Result<Conf, Failure> {
     let name = path.display().to_string();
     let cannot = |why: &dyn fmt::Display| Failure::new(Exit::Usage, format!("{name}: {why}"));
-    let file = File::open(path).map_err(|error| cannot(&error))?;
-    let mut bytes = Vec::new();
-    file.take(CONF_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
-    if bytes.len() as u64 > CONF_BYTES_MAX {
-        return Err(cannot(&"too large to be a configuration"));
-    }
+    let bytes = input::read(path, CONF_BYTES_MAX).map_err(|error| cannot(&error))?;
     let text = String::from_utf8(bytes).map_err(|_| cannot(&"is not UTF-8 text"))?;
     Conf::parse(&text, &name).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
 }

@@ -2,7 +2,7 @@
 
 use super::summary::shares;
 use crate::conf::Conf;
-use crate::os::{Usage, View, signal};
+use crate::os::{Usage, View, console, signal};
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(200);
 impl Progress {
     /// Progress as the configuration and the terminal want it.
     pub(super) fn new(conf: &Conf) -> Self {
-        let line = signal::is_terminal().then(|| {
+        let line = (signal::is_terminal() && !console::is_quiet()).then(|| {
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
             ProgressBar::new_spinner().with_style(style.expect("the template is right"))
         });
@@ -46,7 +46,7 @@ impl Progress {
                 line.set_message(text);
                 line.tick();
             }
-            None => eprintln!("{text}"),
+            None => console::progress(&text),
         }
     }
 

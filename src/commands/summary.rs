@@ -226,16 +226,7 @@ impl Summary {
     }
 
     fn reason_text(&self) -> &'static str {
-        match self.reason {
-            Some(StopReason::Finished) => "finished",
-            Some(StopReason::Pages) => "budget of pages reached",
-            Some(StopReason::Bytes) => "budget of bytes reached",
-            Some(StopReason::Time) => "budget of time reached",
-            Some(StopReason::Interrupted) => "interrupted",
-            Some(StopReason::Outage) => "nobody could be reached",
-            Some(StopReason::Trouble) => "stopped by trouble of our own",
-            None => "stopped at once",
-        }
+        self.reason.map_or("stopped at once", StopReason::text)
     }
 }
 

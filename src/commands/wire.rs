@@ -4,6 +4,7 @@
 //! nothing below knows the file.
 
 use crate::conf::{Conf, Decimal, Events, Lab, Sim, sections};
+use crate::dns::address;
 use crate::engine::settings::{Connections, Identity, Limits, Retries, Robots, Settings, State};
 use crate::http::coding::{Coding, DecodeLimits};
 use crate::quality::Quality;
@@ -72,11 +73,13 @@ pub fn world(conf: &Conf, period: std::time::Duration) -> os::Settings {
             timeout: names.timeout,
             tries: names.tries,
             hosts_file: names.hosts_file.clone(),
+            mixed_case: names.mixed_case,
         },
         tls: os::tls::Settings {
             verify: tls.verify,
             roots_file: tls.roots_file.clone(),
             sessions_max: tls.sessions_max,
+            handshake_bytes_max: tls.handshake_bytes_max,
             key_exchange: match tls.post_quantum {
                 true => os::tls::KeyExchange::PostQuantum,
                 false => os::tls::KeyExchange::Classic,
@@ -173,7 +176,10 @@ fn connections(conf: &sections::Connections) -> Connections {
         body_timeout: conf.body_timeout,
         fetch_timeout: conf.fetch_timeout,
         stop_timeout: conf.stop_timeout,
-        allowed: conf.addresses_allowed.clone(),
+        addresses: address::Rules {
+            allowed: conf.addresses_allowed.clone(),
+            refused: conf.addresses_refused.clone(),
+        },
     }
 }
 

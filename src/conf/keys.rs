@@ -6,9 +6,9 @@ mod experiment;
 use super::Conf;
 use super::check;
 use super::sections::{
-    Burst, Coding, Connections, Digest, DiskFull, Fetch, Format, Identity, Job, Limits, Links,
-    Marks, Memory, Names, Pipeline, Policy, Politeness, Qualities, Report, Retries, Schedule,
-    Scheme, Scope, Site, Source, Span, State, Store, Tls, UrlKey,
+    Burst, Coding, Connections, Digest, DiskFull, Fetch, Format, HostsFile, Identity, Job, Limits,
+    Links, Marks, Memory, Names, Pipeline, Policy, Politeness, Qualities, Report, Retries,
+    Schedule, Scheme, Scope, Site, Source, Span, State, Store, Tls, UrlKey,
 };
 use super::walk::Walk;
 use crate::dns::Families;
@@ -197,7 +197,9 @@ fn names(names: &mut Names, walk: &mut Walk<'_>) {
     walk.section("names");
     let servers = "a list of addresses, with a port or without";
     walk.list("servers", &mut names.servers, servers, check::server, ToString::to_string);
-    walk.optional_path("hosts_file", &mut names.hosts_file, "none");
+    let hosts_file = &mut names.hosts_file;
+    walk.parsed("hosts_file", hosts_file, HostsFile::ALLOWED, HostsFile::read, HostsFile::show);
+    walk.flag("mixed_case", &mut names.mixed_case);
     walk.time("timeout", &mut names.timeout, Duration::from_millis(100)..=60 * SECOND);
     walk.count("tries", &mut names.tries, 1..=10);
     walk.count("in_flight_max", &mut names.in_flight_max, 1..=10_000);
@@ -222,6 +224,8 @@ fn connections(connections: &mut Connections, walk: &mut Walk<'_>) {
     let ranges = "a list of address ranges";
     let allowed = &mut connections.addresses_allowed;
     walk.list("addresses_allowed", allowed, ranges, Block::read, Block::to_string);
+    let refused = &mut connections.addresses_refused;
+    walk.list("addresses_refused", refused, ranges, Block::read, Block::to_string);
     let per_turn = &mut connections.read_bytes_per_turn;
     walk.size("read_bytes_per_turn", per_turn, 4 * KIB..=16 * MIB);
 }
@@ -231,6 +235,8 @@ fn tls(tls: &mut Tls, walk: &mut Walk<'_>) {
     walk.flag("verify", &mut tls.verify);
     walk.optional_path("roots_file", &mut tls.roots_file, "built-in");
     walk.count("sessions_max", &mut tls.sessions_max, 0..=10_000_000);
+    let handshake = &mut tls.handshake_bytes_max;
+    walk.size("handshake_bytes_max", handshake, 4 * KIB..=256 * KIB);
     walk.flag("post_quantum", &mut tls.post_quantum);
 }
 

@@ -32,9 +32,9 @@ pub use compare::{Change, Compare, Over, Value, Variant, Worth};
 pub use mistake::{Mistake, Mistakes};
 pub use profile::Profile;
 pub use sections::{
-    Burst, Coding, Connections, Digest, DiskFull, Fetch, Format, Identity, Job, Limits, Links,
-    Marks, Memory, Names, Pipeline, Policy, Politeness, Qualities, Report, Retries, Schedule,
-    Scheme, Scope, Site, Source, Span, State, Store, Tls, UrlKey,
+    Burst, Coding, Connections, Digest, DiskFull, Fetch, Format, HostsFile, Identity, Job, Limits,
+    Links, Marks, Memory, Names, Pipeline, Policy, Politeness, Qualities, Report, Retries,
+    Schedule, Scheme, Scope, Site, Source, Span, State, Store, Tls, UrlKey,
 };
 pub use sim::Sim;
 pub use units::{Cost, Decimal};

@@ -5,8 +5,10 @@
 //! inside a [`super::Conf`] has been.
 
 use super::units::Decimal;
+use super::walk::quote;
+use super::walk::values::read_path;
 use crate::dns::Families;
-use crate::dns::address::Block;
+use crate::dns::address::{self, Block};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,13 +20,48 @@ const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
+/// Names that are answered without asking a name server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HostsFile {
+    /// `/etc/hosts`, if it exists.
+    #[default]
+    System,
+    /// None.
+    None,
+    /// This file, in the form of `/etc/hosts`.
+    File(PathBuf),
+}
+
+impl HostsFile {
+    /// What the key allows.
+    pub(super) const ALLOWED: &str = "\"system\", \"none\", or a path";
+
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "system" => Ok(Self::System),
+            "none" => Ok(Self::None),
+            path => read_path(path).map(Self::File),
+        }
+    }
+
+    pub(super) fn show(&self) -> String {
+        quote(match self {
+            Self::System => "system",
+            Self::None => "none",
+            Self::File(path) => return quote(&path.to_string_lossy()),
+        })
+    }
+}
+
 /// `[names]`: names to addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// Name servers; none: those of the system.
     pub servers: Vec<SocketAddr>,
     /// File of names and addresses that is asked first.
-    pub hosts_file: Option<PathBuf>,
+    pub hosts_file: HostsFile,
+    /// Questions with the case of their letters drawn (DNS 0x20).
+    pub mixed_case: bool,
     /// Wait for one answer.
     pub timeout: Duration,
     /// Times a name is asked for before it has failed.
@@ -49,7 +86,8 @@ impl Default for Names {
     fn default() -> Self {
         Self {
             servers: Vec::new(),
-            hosts_file: None,
+            hosts_file: HostsFile::System,
+            mixed_case: true,
             timeout: seconds(5),
             tries: 3,
             in_flight_max: 1_000,
@@ -84,6 +122,8 @@ pub struct Connections {
     pub stop_timeout: Duration,
     /// Ranges that are not global and may be reached all the same.
     pub addresses_allowed: Vec<Block>,
+    /// Ranges that may not be reached, whatever else is said.
+    pub addresses_refused: Vec<Block>,
     /// Bytes read from one connection before the others have their turn.
     pub read_bytes_per_turn: usize,
 }
@@ -100,6 +140,7 @@ impl Default for Connections {
             fetch_timeout: seconds(120),
             stop_timeout: seconds(10),
             addresses_allowed: Vec::new(),
+            addresses_refused: address::Rules::default().refused,
             read_bytes_per_turn: 256 << 10,
         }
     }
@@ -114,13 +155,21 @@ pub struct Tls {
     pub roots_file: Option<PathBuf>,
     /// Sessions kept to be resumed.
     pub sessions_max: usize,
+    /// Bytes of a handshake that are received at most.
+    pub handshake_bytes_max: usize,
     /// The post-quantum key exchange is offered first.
     pub post_quantum: bool,
 }
 
 impl Default for Tls {
     fn default() -> Self {
-        Self { verify: true, roots_file: None, sessions_max: 10_000, post_quantum: false }
+        Self {
+            verify: true,
+            roots_file: None,
+            sessions_max: 10_000,
+            handshake_bytes_max: 32 << 10,
+            post_quantum: false,
+        }
     }
 }
 

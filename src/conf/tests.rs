@@ -232,6 +232,7 @@ fn items_that_are_wrong_in_themselves() {
         ("url.drop_params", &["utm_*", "a"], &["*", "", "a=b", "u*m", "a&b"]),
         ("url.drop_index", &["index.html"], &["", "a/b", "a?", "a b"]),
         ("connections.addresses_allowed", &["10.0.0.0/8", "::1"], &["10.0.0.1/8", "a", "1.2.3"]),
+        ("connections.addresses_refused", &["192.0.2.0/24", "::1"], &["192.0.2.1/24", "a"]),
         (
             "fetch.headers",
             &["Accept-Language: en"],

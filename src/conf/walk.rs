@@ -5,7 +5,7 @@
 //! Laws: a key that is absent leaves its default; a value that can't be used leaves it too, and
 //! a [`Mistake`]; the text a walk lists for a value reads back as that value.
 
-mod values;
+pub(super) mod values;
 
 use super::compare::Value;
 use super::mistake::{Mistake, suffice};

@@ -246,7 +246,7 @@ impl Web {
     }
 
     /// The kinds that the names stand for, each once, in the order of the list of all.
-    fn hostile_kinds(&self) -> Vec<Hostile> {
+    pub(super) fn hostile_kinds(&self) -> Vec<Hostile> {
         let is_named = |kind: &Hostile| {
             self.hostile.iter().any(|name| match name.as_str() {
                 "all" => true,

@@ -87,12 +87,46 @@ fn cut(address: IpAddr, bits: u32) -> IpAddr {
     }
 }
 
-/// Whether the crawl may connect to `address`, given what the config lists.
-pub fn is_allowed(address: IpAddr, listed: &[Block]) -> bool {
-    let carried = carried_ipv4(address);
-    let judged = carried.map_or(address, IpAddr::V4);
-    let is_listed = |candidate| listed.iter().any(|block: &Block| block.contains(candidate));
-    is_global(judged) || is_listed(address) || is_listed(judged)
+/// Which addresses a crawl may connect to beside what holds for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Blocks that may be connected to though they are not global.
+    pub allowed: Vec<Block>,
+    /// Blocks that may not be connected to, whatever else is said.
+    pub refused: Vec<Block>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let refused = METADATA.map(|text| Block::read(text).expect("the list is right"));
+        Self { allowed: Vec::new(), refused: refused.into() }
+    }
+}
+
+/// Where providers of virtual machines answer questions about the machine that asks, secrets
+/// included: Azure, most others, Alibaba, Oracle, Equinix, AWS, Google. Some are global addresses;
+/// the others would be reached if a range around them is allowed.
+const METADATA: [&str; 7] = [
+    "168.63.129.16/32",
+    "169.254.169.254/32",
+    "100.100.100.200/32",
+    "192.0.0.192/32",
+    "192.80.8.124/32",
+    "fd00:ec2::254/128",
+    "fd20:ce::254/128",
+];
+
+impl Rules {
+    /// Whether the crawl may connect to `address`. An IPv6 form that carries an IPv4 address is
+    /// refused if either is, and allowed if the carried one is.
+    pub fn allow(&self, address: IpAddr) -> bool {
+        let carried = carried_ipv4(address);
+        let judged = carried.map_or(address, IpAddr::V4);
+        let has = |blocks: &[Block]| {
+            blocks.iter().any(|block| block.contains(address) || block.contains(judged))
+        };
+        !has(&self.refused) && (is_global(judged) || has(&self.allowed))
+    }
 }
 
 /// The IPv4 address that an IPv6 form carries: mapped, compatible, NAT64, 6to4, Teredo's client.
@@ -186,7 +220,7 @@ mod tests {
             "::ffff:0:7f00:1",
         ];
         for text in refused {
-            assert!(!is_allowed(text.parse().unwrap(), &[]), "{text}");
+            assert!(!Rules::default().allow(text.parse().unwrap()), "{text}");
         }
         let allowed = [
             "1.1.1.1",
@@ -200,19 +234,30 @@ mod tests {
             "64:ff9b::101:101",
         ];
         for text in allowed {
-            assert!(is_allowed(text.parse().unwrap(), &[]), "{text}");
+            assert!(Rules::default().allow(text.parse().unwrap()), "{text}");
         }
     }
 
     #[test]
     fn the_config_opens_what_it_lists_and_no_more() {
-        let listed = ["127.0.0.0/8", "fd00::/8"].map(|text| Block::read(text).unwrap());
+        let blocks = |texts: &[&str]| -> Vec<Block> {
+            texts.iter().map(|text| Block::read(text).unwrap()).collect()
+        };
+        let allowed = blocks(&["127.0.0.0/8", "fd00::/8", "169.254.0.0/16"]);
+        let rules = Rules { allowed, ..Rules::default() };
         for text in ["127.9.9.9", "::ffff:127.0.0.1", "fd12::9"] {
-            assert!(is_allowed(text.parse().unwrap(), &listed), "{text}");
+            assert!(rules.allow(text.parse().unwrap()), "{text}");
         }
-        for text in ["10.0.0.1", "fc00::1", "::1"] {
-            assert!(!is_allowed(text.parse().unwrap(), &listed), "{text}");
+        let metadata = ["169.254.169.254", "fd00:ec2::254", "168.63.129.16", "::ffff:a83f:8110"];
+        for text in ["10.0.0.1", "fc00::1", "::1"].iter().chain(&metadata) {
+            assert!(!rules.allow(text.parse().unwrap()), "{text}");
         }
+        let refused = blocks(&["93.184.216.0/24", "2606:4700::/32", "127.0.0.1"]);
+        let rules = Rules { refused, ..rules };
+        for text in ["93.184.216.34", "64:ff9b::5db8:d822", "2606:4700::1111", "127.0.0.1"] {
+            assert!(!rules.allow(text.parse().unwrap()), "{text}: refused wins");
+        }
+        assert!(rules.allow("168.63.129.16".parse().unwrap()), "a list replaces the default");
     }
 
     #[test]

@@ -86,6 +86,8 @@ pub(super) struct Conn {
     /// Addresses not tried yet, should this one fail.
     pub(super) untried: SmallVec<[IpAddr; 4]>,
     pub(super) facts: ConnFacts,
+    /// Bytes that the TLS handshake under way holds.
+    pub(super) handshake_bytes: usize,
     pub(super) turn: Turn,
     pub(super) pipeline: Pipeline,
     /// What it took to stand: a round trip, over TLS more.

@@ -172,3 +172,18 @@ pub enum StopReason {
     /// Our own trouble: disk full, say.
     Trouble,
 }
+
+impl StopReason {
+    /// For people: how the crawl ended.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Pages => "budget of pages reached",
+            Self::Bytes => "budget of bytes reached",
+            Self::Time => "budget of time reached",
+            Self::Interrupted => "interrupted",
+            Self::Outage => "nobody could be reached",
+            Self::Trouble => "stopped by trouble of our own",
+        }
+    }
+}

@@ -90,7 +90,7 @@ impl Engine {
             return;
         }
         self.ending.stage = Stage::Stopping(reason, self.now.at + self.ending.grace);
-        log::info!("the crawl ends: {reason:?}");
+        log::info!("the crawl ends: {}", reason.text());
         for slot in self.conns.slots() {
             match self.conns.look(slot).phase {
                 Phase::Parked { .. } => self.hang_up(slot),

@@ -7,9 +7,9 @@
 //!
 //! 1. sleep until [`Engine::deadline`], or until something happens; take the time once;
 //! 2. feed any number of inputs with that `now`, bytes and ends with the time at which they were
-//!    read: [`Engine::seed`], [`Engine::resolved`], [`Engine::opened`], [`Engine::connected`],
-//!    [`Engine::space`] then [`Engine::received`], [`Engine::sent`], [`Engine::closed`],
-//!    [`Engine::worked`], [`Engine::stop`];
+//!    read: [`Engine::seed`], [`Engine::resolved`], [`Engine::opened`], [`Engine::securing`],
+//!    [`Engine::connected`], [`Engine::space`] then [`Engine::received`], [`Engine::sent`],
+//!    [`Engine::closed`], [`Engine::worked`], [`Engine::stop`];
 //! 3. call [`Engine::expired`], once;
 //! 4. drain [`Engine::next_action`] to `None`, carrying each action out. Carrying one out may
 //!    produce inputs (a refused connection, say): they are fed in the next turn. Only `sent` is
@@ -316,6 +316,14 @@ impl Engine {
         self.conns.arm(conn.slot);
     }
 
+    /// The TLS handshake of a connection is under way, and holds so many bytes.
+    pub fn securing(&mut self, now: Now, conn: ConnId, bytes: usize) {
+        self.tell_time(now);
+        if self.is_current(conn) {
+            self.hold_handshake(conn.slot, bytes);
+        }
+    }
+
     /// The connection stands, TLS included.
     pub fn connected(&mut self, now: Now, conn: ConnId, facts: ConnFacts) {
         self.tell_time(now);
@@ -336,6 +344,7 @@ impl Engine {
         record.round_trip = now.at.since(record.turn.began);
         record.turn.connect_time = Some(record.round_trip);
         record.facts = facts;
+        self.hold_handshake(conn.slot, 0);
         self.fill(conn.slot);
     }
 

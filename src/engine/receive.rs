@@ -57,6 +57,18 @@ impl Engine {
         true
     }
 
+    /// A TLS handshake holds so many bytes now. They count like those of replies: past the budget
+    /// it waits, and in the end its time-out frees them.
+    pub(super) fn hold_handshake(&mut self, slot: u32, bytes: usize) {
+        let held = &mut self.conns.at(slot).handshake_bytes;
+        let before = std::mem::replace(held, bytes);
+        self.pool.discharge(before);
+        self.pool.charge(bytes);
+        if bytes > before && self.pool.is_over() {
+            self.pause(slot);
+        }
+    }
+
     /// Whether nobody has the privilege, or who has it makes nothing of it.
     fn is_privilege_free(&self) -> bool {
         self.privileged.is_none_or(|slot| self.conns.look(slot).heard + SILENCE_MAX <= self.now.at)

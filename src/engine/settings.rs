@@ -1,6 +1,6 @@
 //! What the engine can be told: its own limits and each station's settings, as plain values.
 
-use crate::dns::address::Block;
+use crate::dns::address;
 use crate::http::request::{BadField, Fixed};
 use crate::{dns, frontier, http, links, rating, seen, store, url};
 use std::time::Duration;
@@ -169,8 +169,8 @@ pub struct Connections {
     pub fetch_timeout: Duration,
     /// How long open replies may still take once the crawl is told to stop.
     pub stop_timeout: Duration,
-    /// Blocks that may be connected to though they are not global.
-    pub allowed: Vec<Block>,
+    /// Which addresses may be connected to.
+    pub addresses: address::Rules,
 }
 
 impl Default for Connections {
@@ -184,7 +184,7 @@ impl Default for Connections {
             body_timeout: Duration::from_secs(20),
             fetch_timeout: Duration::from_secs(120),
             stop_timeout: Duration::from_secs(10),
-            allowed: Vec::new(),
+            addresses: address::Rules::default(),
         }
     }
 }

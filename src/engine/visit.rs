@@ -6,7 +6,7 @@ use super::contract::{Action, Answer, ConnFacts, NameFailure};
 use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, ServerFate};
 use super::site::{Known, Robots};
-use crate::dns::{self, address};
+use crate::dns;
 use crate::frontier::{Burst, Errand, Item, Retirement, ServerId, Visit};
 use crate::http::pipeline::Pipeline;
 use crate::http::response::Reader;
@@ -81,9 +81,8 @@ impl Engine {
             Ok(answer) => answer,
             Err(failure) => return self.visit_failed(id, None, Outcome::Name(failure)),
         };
-        let listed = &self.settings.connections.allowed;
         let mut addresses: SmallVec<[IpAddr; 4]> = answer.addresses;
-        addresses.retain(|address| address::is_allowed(*address, listed));
+        addresses.retain(|address| self.settings.connections.addresses.allow(*address));
         if addresses.is_empty() {
             return self.visit_failed(id, None, Outcome::ForbiddenAddress);
         }
@@ -121,6 +120,7 @@ impl Engine {
             address,
             untried,
             facts: ConnFacts::default(),
+            handshake_bytes: 0,
             turn: Turn::new(now, false),
             pipeline,
             round_trip: Duration::MAX,
@@ -439,6 +439,7 @@ impl Engine {
         }
         self.sites.at(conn.server).set_conn(None);
         self.counts.requests_per_connection.add(conn.requests);
+        self.pool.discharge(conn.handshake_bytes);
         if let Some(buffer) = conn.buffer.take() {
             self.pool.give_buffer(buffer);
         }

@@ -24,13 +24,15 @@
 //! the resolver ends what is under way unanswered and joins the thread.
 //!
 //! Cost: a look-up is one table entry and one boxed callback a family; a drain without answers is
-//! an uncontended lock. Some 30,000 look-ups a second at 1,000 under way. Datagrams of at most 100
-//! questions leave from one port, then another port is drawn, to make forged answers harder.
+//! an uncontended lock. Some 30,000 look-ups a second at 1,000 under way. Datagrams of at most
+//! four questions leave from one port, then the system draws another one, and the case of letters
+//! is drawn for each question (draft-vixie-dnsext-dns0x20): an answer that doesn't repeat it is
+//! dropped. Together with the number of the question a forger has to guess some 16 + 16 bits and
+//! one for each letter.
 
-#![expect(clippy::disallowed_methods, reason = "reads the hosts file and the clock")]
+#![expect(clippy::disallowed_methods, reason = "reads the clock")]
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -40,7 +42,9 @@ use std::time::{Duration, Instant};
 use c_ares::{Channel, EventSys, Flags, Options};
 use smallvec::SmallVec;
 
+use super::input;
 use super::work::Mailbox;
+use crate::conf::HostsFile;
 use crate::engine::contract::{Answer, Families, LookupId, NameFailure};
 use crate::map::Map;
 
@@ -53,13 +57,16 @@ pub struct Settings {
     pub timeout: Duration,
     /// How often each name server is asked before a name is given up.
     pub tries: u32,
-    /// Names that are not asked for, in the form of `/etc/hosts`; unset: that file, if it exists.
-    pub hosts_file: Option<PathBuf>,
+    /// Names that are not asked for.
+    pub hosts_file: HostsFile,
+    /// Draw the case of each letter of a question, and take only answers that repeat it.
+    pub mixed_case: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { servers: Vec::new(), timeout: Duration::from_secs(5), tries: 3, hosts_file: None }
+        let (servers, timeout, tries) = (Vec::new(), Duration::from_secs(5), 3);
+        Self { servers, timeout, tries, hosts_file: HostsFile::System, mixed_case: true }
     }
 }
 
@@ -125,8 +132,10 @@ struct Letter {
     found: Found,
 }
 
-/// Questions sent from one port.
-const QUESTIONS_PER_PORT: u32 = 100;
+/// Questions sent from one port: who wants to forge answers has to find each port anew.
+const QUESTIONS_PER_PORT: u32 = 4;
+/// Longest hosts file that is read, in bytes.
+const HOSTS_BYTES_MAX: u64 = 256 << 20;
 
 impl Resolver {
     /// Reads the hosts file and starts the side thread; `waker` is what it wakes the loop with.
@@ -135,7 +144,7 @@ impl Resolver {
             channel: channel(settings, QUESTIONS_PER_PORT).map_err(Error::Start)?,
             alone: None,
             settings: settings.clone(),
-            hosts: Hosts::read(settings.hosts_file.as_deref())?,
+            hosts: Hosts::read(&settings.hosts_file)?,
             pending: Map::default(),
             mailbox: Arc::new(Mailbox::new(waker)),
             letters: Vec::new(),
@@ -333,6 +342,9 @@ fn channel(settings: &Settings, questions_per_port: u32) -> c_ares::Result<Chann
         // Servers were named: nothing is to depend on the machine's own configuration.
         options.set_resolvconf_path("/dev/null")?;
     }
+    if settings.mixed_case {
+        flags |= Flags::DNS_0X20;
+    }
     options.set_flags(flags);
     let mut channel = Channel::with_options(options)?;
     if !settings.servers.is_empty() {
@@ -350,12 +362,14 @@ struct Hosts {
 const HOSTS_TTL_SECONDS: u32 = 24 * 3_600;
 
 impl Hosts {
-    fn read(path: Option<&Path>) -> Result<Self, Error> {
-        let text = match path {
-            Some(path) => {
-                fs::read(path).map_err(|source| Error::Hosts { path: path.to_owned(), source })?
+    fn read(file: &HostsFile) -> Result<Self, Error> {
+        let text = match file {
+            HostsFile::File(path) => input::read(path, HOSTS_BYTES_MAX)
+                .map_err(|source| Error::Hosts { path: path.clone(), source })?,
+            HostsFile::System => {
+                input::read(Path::new("/etc/hosts"), HOSTS_BYTES_MAX).unwrap_or_default()
             }
-            None => fs::read("/etc/hosts").unwrap_or_default(),
+            HostsFile::None => Vec::new(),
         };
         Ok(Self::parse(&String::from_utf8_lossy(&text)))
     }

@@ -10,8 +10,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "the world that reads the clocks")]
 
+pub mod console;
 pub mod disk;
 pub mod dns;
+pub mod input;
 pub mod net;
 pub mod signal;
 pub mod tls;
@@ -155,8 +157,10 @@ impl World {
         let mut report = now.at + self.period;
         let mut gauge = Gauge::begin(engine.meter(), self.worker.cpu_ns());
         self.turns.begin(engine.meter());
+        // A signal may have come before there was a loop to wake.
+        let mut is_over = self.heed_signals(engine, now);
         self.obey(engine, now);
-        while !engine.is_finished() {
+        while !is_over && !engine.is_finished() {
             let wait = self.wait(engine, now, report);
             let stage = engine.meter_mut().enter(Stage::Wait, 0);
             self.turns.end(engine.meter(), now.at, self.clock.now().at.since(now.at));
@@ -168,7 +172,8 @@ impl World {
             engine.meter_mut().back(stage);
             now = self.clock.now();
             self.turns.begin(engine.meter());
-            if self.heed_signals(engine, now) {
+            is_over = self.heed_signals(engine, now);
+            if is_over {
                 break;
             }
             self.feed(engine, now, &events);

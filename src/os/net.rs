@@ -121,7 +121,10 @@ impl Net {
             let Some(conn) = self.ready.pop_front() else { return };
             if let Some(socket) = self.socket(conn) {
                 socket.listed = false;
-                self.read(engine, now, conn, true);
+                match socket.state {
+                    State::Handshaking => self.handshake(engine, now, conn),
+                    State::Connecting | State::Open => self.read(engine, now, conn, true),
+                }
             }
         }
     }
@@ -167,8 +170,14 @@ impl Net {
 
     fn handshake(&mut self, engine: &mut Engine, now: Now, conn: ConnId) {
         let socket = self.socket(conn).expect("it was looked up");
+        if socket.paused {
+            return;
+        }
         match socket.stream.handshake() {
-            Progress::Pending => {}
+            Progress::Pending => {
+                let bytes = socket.stream.handshake_bytes();
+                engine.securing(now, conn, bytes);
+            }
             Progress::Failed(reason) => self.end(engine, now, conn, &reason),
             Progress::Done(facts) => {
                 socket.state = State::Open;

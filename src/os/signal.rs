@@ -1,9 +1,13 @@
 //! What is asked of the process and what it may use: signals, limits, memory, entropy, clocks.
 //!
-//! [`Signals`]: the first SIGINT or SIGTERM asks to stop in order, the second to stop at once; each
-//! wakes the loop through a pair of sockets, so that nothing but counting and one write happens in
-//! the handler. SIGPIPE is ignored: a closed connection is an error of the write. When `Signals` is
-//! dropped, the signals do again what they did before.
+//! [`Signals`]: the first SIGINT, SIGTERM, SIGQUIT or SIGHUP asks to stop in order, the second to
+//! stop at once; each wakes the loop through a pair of sockets, so that nothing but counting and
+//! one write happens in the handler. SIGHUP stays ignored if it was when the program started, as
+//! under `nohup`. SIGPIPE and SIGXFSZ are ignored: a closed connection and a file at its limit are
+//! errors of the write. When `Signals` is dropped, the signals do again what they did before.
+//!
+//! [`catch_early`] catches the signals before there is a loop: the first is remembered for it, the
+//! second ends the process from the handler.
 //!
 //! The rest are the system's numbers that the standard library doesn't hand out. All unsafe code is
 //! in `system`, one function a call, each with its proof. Cost: [`tick`] is a read without a
@@ -11,16 +15,19 @@
 
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, IntoRawFd};
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-/// SIGINT and SIGTERM, counted.
+/// Signals that ask to stop, counted.
 pub struct Signals {
     /// Readable once a signal came. Held, not read, see [`Signals::new`]; closing it takes it out
     /// of the poll.
     _wakes: mio::net::UnixStream,
     /// What the signals did before.
-    before: [(libc::c_int, libc::sigaction); 2],
+    before: [(libc::c_int, libc::sigaction); STOPPING.len()],
 }
+
+/// Signals that ask to stop.
+const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT, libc::SIGHUP];
 
 /// What the signals so far ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +44,30 @@ pub enum Asked {
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Where the handler writes; negative if nobody listens.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
+/// Signals since [`catch_early`] count for the loop that comes.
+static EARLY: AtomicBool = AtomicBool::new(false);
+
+/// Catches the signals that ask to stop before there is a loop to ask: what comes from now on
+/// counts for the first [`Signals`]. Without it a signal would end the process while it reads its
+/// inputs, or be lost where the process is the first of a container, to which the system delivers
+/// only what is caught.
+pub fn catch_early() {
+    EARLY.store(true, Ordering::SeqCst);
+    catch_all();
+}
+
+/// Catches each signal that asks to stop, and returns what it did before.
+fn catch_all() -> [(libc::c_int, libc::sigaction); STOPPING.len()] {
+    system::ignore(libc::SIGPIPE);
+    system::ignore(libc::SIGXFSZ);
+    STOPPING.map(|signal| {
+        let before = system::catch(signal);
+        if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
+            system::ignore(signal);
+        }
+        (signal, before)
+    })
+}
 
 impl Signals {
     /// Listens to the signals from now on: an event with `token` tells of each. One loop of the
@@ -52,10 +83,10 @@ impl Signals {
             PIPE.compare_exchange(-1, sender.as_raw_fd(), Ordering::SeqCst, Ordering::SeqCst);
         assert!(nobody.is_ok(), "one loop of the process listens to signals");
         let _never_closed = sender.into_raw_fd();
-        COUNT.store(0, Ordering::SeqCst);
-        system::ignore(libc::SIGPIPE);
-        let before = [libc::SIGINT, libc::SIGTERM].map(|signal| (signal, system::catch(signal)));
-        Ok(Self { _wakes: wakes, before })
+        if !EARLY.swap(false, Ordering::SeqCst) {
+            COUNT.store(0, Ordering::SeqCst);
+        }
+        Ok(Self { _wakes: wakes, before: catch_all() })
     }
 
     /// What the signals so far ask for. Reads one number: may be called every turn.
@@ -157,6 +188,11 @@ pub fn thread_cpu() -> Cpu {
     Cpu::of(&system::usage(libc::RUSAGE_THREAD))
 }
 
+/// Whether a write of up to 4 KiB to `descriptor` would return at once, with success or an error.
+pub(super) fn is_writable(descriptor: i32) -> bool {
+    system::is_writable(descriptor)
+}
+
 /// Whether somebody watches stderr, where progress is shown.
 pub fn is_terminal() -> bool {
     io::stderr().is_terminal()
@@ -172,11 +208,19 @@ mod system {
     use std::sync::atomic::Ordering;
     use std::thread::JoinHandle;
 
-    /// Counts, writes a byte, and leaves `errno` as it was.
+    /// The exit code of a process that a second signal has ended: `commands::Exit::Forced`.
+    const FORCED: libc::c_int = 13;
+
+    /// Counts, writes a byte, and leaves `errno` as it was. Ends the process at the second signal
+    /// if no loop listens.
     extern "C" fn on_signal(_: libc::c_int) {
-        COUNT.fetch_add(1, Ordering::SeqCst);
+        let earlier = COUNT.fetch_add(1, Ordering::SeqCst);
         let pipe = PIPE.load(Ordering::SeqCst);
         if pipe < 0 {
+            if earlier > 0 {
+                // SAFETY: _exit(2) may be called in a handler (signal-safety(7)).
+                unsafe { libc::_exit(FORCED) };
+            }
             return;
         }
         // SAFETY: write(2) may be called in a handler (signal-safety(7)); the byte outlives the
@@ -288,6 +332,15 @@ mod system {
         (code == 0).then_some(clock)
     }
 
+    /// Linux reports a pipe as writable if it has room for a page at least, and anything that would
+    /// fail at once, too.
+    pub(super) fn is_writable(descriptor: libc::c_int) -> bool {
+        let mut asked = libc::pollfd { fd: descriptor, events: libc::POLLOUT, revents: 0 };
+        // SAFETY: the pointer and the count are those of `asked`; a time-out of 0 doesn't wait.
+        let count = unsafe { libc::poll(&raw mut asked, 1, 0) };
+        count != 0
+    }
+
     pub(super) fn usage(whose: libc::c_int) -> libc::rusage {
         let mut usage = MaybeUninit::zeroed();
         // SAFETY: writes one `rusage`, which is ours.
@@ -330,7 +383,7 @@ mod tests {
     #[test]
     fn signals_wake_and_count_and_are_put_back() {
         const TOKEN: mio::Token = mio::Token(3);
-        let before = [libc::SIGINT, libc::SIGTERM].map(system::disposition);
+        let before = STOPPING.map(system::disposition);
         let mut poll = mio::Poll::new().unwrap();
         let mut events = mio::Events::with_capacity(8);
         let signals = Signals::new(poll.registry(), TOKEN).unwrap();
@@ -338,7 +391,8 @@ mod tests {
         let told = [
             (libc::SIGTERM, Asked::Stop),
             (libc::SIGINT, Asked::StopAtOnce),
-            (libc::SIGINT, Asked::StopAtOnce),
+            (libc::SIGHUP, Asked::StopAtOnce),
+            (libc::SIGQUIT, Asked::StopAtOnce),
         ];
         for (signal, asked) in told {
             system::raise(signal);
@@ -351,7 +405,8 @@ mod tests {
             assert_eq!(tokens, [TOKEN], "each signal is told of anew");
         }
         drop(signals);
-        assert_eq!([libc::SIGINT, libc::SIGTERM].map(system::disposition), before);
+        assert_eq!(STOPPING.map(system::disposition), before);
+        assert_eq!(system::disposition(libc::SIGXFSZ), libc::SIG_IGN);
         assert_eq!(system::disposition(libc::SIGPIPE), libc::SIG_IGN);
         let again = Signals::new(poll.registry(), TOKEN).unwrap();
         assert_eq!(again.asked(), Asked::Nothing, "a new listener counts from nought");

@@ -46,6 +46,8 @@ pub struct Settings {
     pub roots_file: Option<PathBuf>,
     /// Sessions kept to resume, up to 8 of a server, some 4 KiB each; 0: none are resumed.
     pub sessions_max: usize,
+    /// Bytes of a handshake that are received at most.
+    pub handshake_bytes_max: usize,
     /// Which key exchange is offered with the first message.
     pub key_exchange: KeyExchange,
 }
@@ -56,6 +58,7 @@ impl Default for Settings {
             verify: true,
             roots_file: None,
             sessions_max: 8_192,
+            handshake_bytes_max: 32 << 10,
             key_exchange: KeyExchange::Classic,
         }
     }
@@ -104,6 +107,7 @@ pub struct Client {
 }
 
 struct Shared {
+    handshake_bytes_max: usize,
     handshakes: Cell<Handshakes>,
     /// What was read from a socket, until rustls has it; empty between calls.
     received: RefCell<Box<[u8]>>,
@@ -182,7 +186,12 @@ impl Client {
         };
         let received = vec![0; RECEIVE_BYTES_MAX].into_boxed_slice();
         let received = RefCell::new(received);
-        let shared = Shared { handshakes: Cell::default(), received, spent: Spent::default() };
+        let shared = Shared {
+            handshake_bytes_max: settings.handshake_bytes_max,
+            handshakes: Cell::default(),
+            received,
+            spent: Spent::default(),
+        };
         Ok(Self { config: Arc::new(config), verify: settings.verify, shared: Rc::new(shared) })
     }
 
@@ -261,6 +270,14 @@ impl Stream {
         }
     }
 
+    /// Bytes that a handshake under way has received: what TLS may hold of it.
+    pub fn handshake_bytes(&self) -> usize {
+        match &self.0 {
+            Transport::Plain(_) => 0,
+            Transport::Tls(tls) => tls.handshake_bytes,
+        }
+    }
+
     /// Takes as many of `bytes` as there is room for and sends what it can.
     pub fn write(&mut self, bytes: &[u8]) -> Write {
         match &mut self.0 {
@@ -306,6 +323,8 @@ struct Tls {
     session: ClientConnection,
     shared: Rc<Shared>,
     verified: bool,
+    /// Received in the handshake.
+    handshake_bytes: usize,
     /// The session holds decrypted bytes for which there was no room.
     plaintext: bool,
     /// Bytes from the socket that the session has not had, for the same want of room.
@@ -324,6 +343,7 @@ impl Tls {
             session,
             shared: Rc::clone(&client.shared),
             verified: client.verify,
+            handshake_bytes: 0,
             plaintext: false,
             leftover: Vec::new(),
             unread: false,
@@ -353,7 +373,14 @@ impl Tls {
             // room for it here. rustls by itself reads little more than a message at a time.
             match self.session.read_tls(&mut timed(&mut self.socket, &self.shared)) {
                 Ok(0) => self.end = Some(cut_handshake()),
-                Ok(_) => self.process(),
+                Ok(bytes) => {
+                    self.handshake_bytes += bytes;
+                    self.process();
+                    let is_long = self.handshake_bytes > self.shared.handshake_bytes_max;
+                    if is_long && self.session.is_handshaking() {
+                        self.end.get_or_insert_with(long_handshake);
+                    }
+                }
                 // A failed send waits until here: the peer may have said why before it closed.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return sent.map_or_else(Progress::Failed, |()| Progress::Pending);
@@ -517,6 +544,10 @@ fn write_plain(socket: &mut mio::net::TcpStream, bytes: &[u8]) -> Write {
             Err(error) => return Write::Closed(reason_of(&error)),
         }
     }
+}
+
+fn long_handshake() -> CloseReason {
+    CloseReason::Tls("the handshake is longer than tls.handshake_bytes_max".to_owned())
 }
 
 fn cut_handshake() -> CloseReason {

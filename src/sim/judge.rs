@@ -152,6 +152,8 @@ struct Watched {
     crawl_delay: Option<Duration>,
 }
 
+/// Redirects of a robots.txt that are followed (RFC 9309 2.3.1.2).
+const ROBOTS_REDIRECTS: u32 = 5;
 /// Broken laws that are told of one run.
 const BROKEN_MAX: usize = 20;
 
@@ -207,7 +209,7 @@ impl Judge {
             Sight::Request { conn, host, place, path, unanswered } => {
                 let named = format!("host {host} {path}");
                 self.judge_line(at, *conn, *host);
-                self.judge_request(at, *place, *unanswered, &named);
+                self.judge_request(at, *place, *unanswered, path, &named);
                 self.judge_rest(at, *conn, *host, &named);
                 if let Some(line) = self.conns.get_mut(conn) {
                     line.open.push(*place);
@@ -365,7 +367,14 @@ impl Judge {
         }
     }
 
-    fn judge_request(&mut self, at: Instant, place: Option<Place>, unanswered: u32, named: &str) {
+    fn judge_request(
+        &mut self,
+        at: Instant,
+        place: Option<Place>,
+        unanswered: u32,
+        path: &str,
+        named: &str,
+    ) {
         if unanswered >= self.laws.depth_max {
             self.breaks("depth", at, format!("{named}: {unanswered} before it are unanswered"));
         }
@@ -378,8 +387,13 @@ impl Judge {
         }
         let asked = self.asked.entry(place).or_default();
         *asked += 1;
+        // A robots.txt may redirect to itself, and each try follows that.
+        let most = match path {
+            "/robots.txt" => self.laws.tries_max * (1 + ROBOTS_REDIRECTS),
+            _ => self.laws.tries_max,
+        };
         // The end of a process cuts one try short.
-        if *asked > self.laws.tries_max + self.process {
+        if *asked > most + self.process {
             let how = format!("{named} is asked for the {asked}th time");
             self.breaks("tries", at, how);
         }

@@ -21,7 +21,7 @@ pub const TARGET: Target = Target {
 
 pub fn check(bytes: &[u8]) {
     let (seeds, mistakes) = parse(bytes);
-    let lines = bytes.split(|&byte| byte == b'\n').count();
+    let lines = bytes.split(|&byte| matches!(byte, b'\n' | b'\r')).count();
     let mut seen = BTreeSet::new();
     for line in seeds.iter().map(|seed| seed.line).chain(mistakes.iter().map(|wrong| wrong.line)) {
         assert!((1..=lines).contains(&line) && seen.insert(line), "line {line}");

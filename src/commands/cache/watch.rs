@@ -1,6 +1,7 @@
 //! What is said while traces are replayed, and what ends it: a line of progress, a signal.
 
 use crate::commands::Exit;
+use crate::os::console;
 use crate::os::signal::{self, Asked, Signals};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io;
@@ -27,7 +28,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Nothing is begun.
     pub(super) fn new() -> Self {
-        let line = signal::is_terminal().then(|| {
+        let line = (signal::is_terminal() && !console::is_quiet()).then(|| {
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
             ProgressBar::new_spinner().with_style(style.expect("the template is right"))
         });
@@ -56,7 +57,10 @@ impl Watch {
         while !is_over() {
             if signals.asked() != Asked::Nothing {
                 self.clear();
-                eprintln!("stopped by a signal: {}; no results were written", self.text());
+                let text = self.text();
+                console::last_words(&format!(
+                    "stopped by a signal: {text}; no results were written"
+                ));
                 process::exit(Exit::Interrupted.code().into());
             }
             looks += 1;
@@ -65,7 +69,7 @@ impl Watch {
                     line.set_message(self.text());
                     line.tick();
                 }
-                None if looks.is_multiple_of(LINE_LOOKS) => eprintln!("{}", self.text()),
+                None if looks.is_multiple_of(LINE_LOOKS) => console::progress(&self.text()),
                 None => {}
             }
             thread::sleep(LOOK);

@@ -107,7 +107,7 @@ fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
     key[..8].copy_from_slice(&conf.sim.seed.to_le_bytes());
     let mut settings = wire::engine(conf, key);
     let loopback = Block::new(IpAddr::from([127, 0, 0, 0]), 8).expect("8 of 32 bits");
-    settings.connections.allowed.push(loopback);
+    settings.connections.addresses.allowed.push(loopback);
     settings.store.format = store::Format::None;
     settings.keep_no_state();
     settings.trace = conf.compare.as_ref().is_some_and(|compare| compare.trace);

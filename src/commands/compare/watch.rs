@@ -2,6 +2,7 @@
 
 use crate::commands::Exit;
 use crate::conf::Conf;
+use crate::os::console;
 use crate::os::signal::{self, Asked, Signals};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::io;
@@ -27,7 +28,7 @@ pub(super) struct Watch {
 impl Watch {
     /// So many crawls, of which none is done.
     pub(super) fn new(all: usize, conf: &Conf) -> Self {
-        let line = signal::is_terminal().then(|| {
+        let line = (signal::is_terminal() && !console::is_quiet()).then(|| {
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
             ProgressBar::new_spinner().with_style(style.expect("the template is right"))
         });
@@ -55,7 +56,10 @@ impl Watch {
         while !is_over() {
             if signals.asked() != Asked::Nothing {
                 self.clear();
-                eprintln!("stopped by a signal: {}; no results were written", self.text());
+                let text = self.text();
+                console::last_words(&format!(
+                    "stopped by a signal: {text}; no results were written"
+                ));
                 process::exit(Exit::Interrupted.code().into());
             }
             looks += 1;
@@ -75,7 +79,7 @@ impl Watch {
                 line.set_message(self.text());
                 line.tick();
             }
-            None => eprintln!("{}", self.text()),
+            None => console::progress(&self.text()),
         }
     }
 

@@ -17,7 +17,7 @@ mod verdict;
 use super::lab::Lab;
 use super::{Exit, Failure, crawl, load};
 use crate::conf::{self, Conf, Events, Profile};
-use crate::os;
+use crate::os::{self, console};
 use files::Results;
 use std::fs;
 use std::io::{self, Write};
@@ -123,7 +123,7 @@ impl<'a> Sweep<'a> {
                 _ => format!("{connections:05}-{repeat}"),
             };
             let step = self.step(connections, &folder)?;
-            eprintln!("step {} of {all}: {}", number + 1, show::line(&step));
+            console::progress(&format!("step {} of {all}: {}", number + 1, show::line(&step)));
             Ok(Step { repeat, ..step })
         });
         steps.collect()

@@ -4,7 +4,8 @@ use super::Tell;
 use crate::conf::compare::{Compare, Over, Worth};
 use crate::conf::sections::Source;
 use crate::conf::units::show_size;
-use crate::conf::{Conf, Decimal, Web};
+use crate::conf::{Conf, Decimal, HostsFile, Web};
+use crate::web::Hostile;
 
 /// Sections that nothing reads. `named`: whether the file has `[web]`, and `[sim]`.
 pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Tell<'_>) {
@@ -28,6 +29,7 @@ pub(super) fn whole(conf: &Conf, clash: &mut Tell<'_>) {
     shape(&conf.web, clash);
     shares(&conf.web, clash);
     if let Some(section) = &conf.compare {
+        endless(conf, clash);
         sim(conf, clash);
         compare(conf, section, clash);
     }
@@ -44,7 +46,7 @@ fn places(conf: &Conf, clash: &mut Tell<'_>) {
     }
     let text = "names of this web are resolved by itself; leave this out, or [lab] and [compare]";
     clash(!conf.names.servers.is_empty(), &["names.servers"], text);
-    clash(conf.names.hosts_file.is_some(), &["names.hosts_file"], text);
+    clash(matches!(conf.names.hosts_file, HostsFile::File(_)), &["names.hosts_file"], text);
 }
 
 fn is_lab_name(seed: &str) -> bool {
@@ -64,6 +66,21 @@ fn graph(conf: &Conf, clash: &mut Tell<'_>) {
         conf.web.graph.is_some() && !conf.web.hostile.is_empty(),
         &["web.hostile", "web.graph"],
         "a web of a graph has no hostile hosts; write hostile = []",
+    );
+}
+
+/// A host without an end needs a crawl that has one: each link deeper doubles its pages.
+fn endless(conf: &Conf, clash: &mut Tell<'_>) {
+    const DEPTH_MAX: u32 = 16;
+    let ends = conf.limits.pages_max.is_some()
+        || conf.limits.bytes_max.is_some()
+        || conf.limits.time_max.is_some()
+        || conf.scope.depth_max.is_some_and(|depth| depth <= DEPTH_MAX);
+    clash(
+        conf.web.hostile_kinds().contains(&Hostile::EndlessLinks) && !ends,
+        &["web.hostile", "limits.pages_max", "scope.depth_max", "web.preset"],
+        "endless-links has no last page, so that no crawl of it ends; set limits.pages_max, \
+         limits.time_max, or scope.depth_max = 12",
     );
 }
 

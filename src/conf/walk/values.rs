@@ -132,7 +132,7 @@ pub(super) fn read_value(value: &DeValue<'_>) -> Result<Value, String> {
     }
 }
 
-pub(super) fn read_path(text: &str) -> Result<PathBuf, String> {
+pub(in crate::conf) fn read_path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() || text.contains('\0') {
         return Err(format!("{text:?} names no file"));
     }

@@ -4,12 +4,16 @@
 
 use super::*;
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::UdpSocket;
+use std::sync::Mutex;
 use std::thread;
 
 /// A name server that does what the first label of the name says.
 struct Server {
     address: SocketAddr,
+    /// Port and spelling of each question.
+    seen: Arc<Mutex<Vec<(u16, String)>>>,
     thread: Option<thread::JoinHandle<BTreeMap<String, u32>>>,
 }
 
@@ -21,8 +25,10 @@ impl Server {
     fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
-        let thread = thread::Builder::new().spawn(move || serve(&socket)).unwrap();
-        Self { address, thread: Some(thread) }
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let thread = thread::Builder::new().spawn(move || serve(&socket, &sink)).unwrap();
+        Self { address, seen, thread: Some(thread) }
     }
 
     fn settings(&self) -> Settings {
@@ -30,7 +36,8 @@ impl Server {
             servers: vec![self.address],
             timeout: Duration::from_millis(400),
             tries: 2,
-            hosts_file: Some("/dev/null".into()),
+            hosts_file: HostsFile::None,
+            mixed_case: true,
         }
     }
 
@@ -47,7 +54,7 @@ impl Server {
     }
 }
 
-fn serve(socket: &UdpSocket) -> BTreeMap<String, u32> {
+fn serve(socket: &UdpSocket, seen: &Mutex<Vec<(u16, String)>>) -> BTreeMap<String, u32> {
     let mut asked = BTreeMap::new();
     let mut slow_since: BTreeMap<String, Instant> = BTreeMap::new();
     let mut buffer = [0; 1_500];
@@ -56,7 +63,9 @@ fn serve(socket: &UdpSocket) -> BTreeMap<String, u32> {
         if &buffer[..count] == STOP {
             return asked;
         }
-        let (name, kind, question_end) = question(&buffer[..count]);
+        let (spelt, kind, question_end) = question(&buffer[..count]);
+        let name = spelt.to_ascii_lowercase();
+        seen.lock().unwrap().push((from.port(), spelt));
         *asked.entry(name.clone()).or_default() += 1;
         let label = name.split('.').next().unwrap().to_owned();
         if label == "slow" {
@@ -256,11 +265,8 @@ fn garbage_harms_no_other_name() {
 #[test]
 fn a_dead_port_is_told_at_once() {
     let dead = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let settings = Settings {
-        servers: vec![dead],
-        hosts_file: Some("/dev/null".into()),
-        ..Settings::default()
-    };
+    let settings =
+        Settings { servers: vec![dead], hosts_file: HostsFile::None, ..Settings::default() };
     let started = Instant::now();
     let result = Bench::new(&settings).resolve("both.test", Families::Ipv4ThenIpv6);
     assert_eq!(result, Err(NameFailure::ServerFailed));
@@ -339,7 +345,7 @@ fn the_hosts_file_goes_first() {
     let text = "# comment\n192.0.2.7 here.test Alias.test # both\nnonsense here.test\n\
                 2001::7\there.test\n192.0.2.7 here.test\n192.0.2.8 here.test\n192.0.2.9";
     fs::write(&path, text).unwrap();
-    let settings = Settings { hosts_file: Some(path), ..server.settings() };
+    let settings = Settings { hosts_file: HostsFile::File(path), ..server.settings() };
     let mut bench = Bench::new(&settings);
     let cases = [
         ("here.test", Families::Ipv4ThenIpv6, "192.0.2.7 192.0.2.8 2001::7 86400", "all lines"),
@@ -353,7 +359,8 @@ fn the_hosts_file_goes_first() {
     }
     drop(bench);
     assert_eq!(server.stop().into_keys().collect::<Vec<_>>(), ["both.test"]);
-    let missing = Settings { hosts_file: Some("/nowhere/hosts".into()), ..Settings::default() };
+    let missing =
+        Settings { hosts_file: HostsFile::File("/nowhere/hosts".into()), ..Settings::default() };
     let waker_poll = mio::Poll::new().unwrap();
     let waker = Arc::new(mio::Waker::new(waker_poll.registry(), mio::Token(0)).unwrap());
     let error = Resolver::new(&missing, waker).err().expect("a file that was named must be there");
@@ -370,4 +377,29 @@ fn the_more_open_failure_wins() {
             assert_eq!(worse(one, other), by_openness[at.max(other_at)]);
         }
     }
+}
+
+/// Who forges answers has to guess port and spelling: neither stays the same for long.
+#[test]
+fn ports_and_spellings_are_drawn() {
+    let server = Server::start();
+    let seen = Arc::clone(&server.seen);
+    let mut bench = Bench::new(&server.settings());
+    for number in 0..24 {
+        let found = bench.resolve(&format!("n{number}.forgers.example.test"), Families::Ipv4);
+        assert!(found.is_ok(), "{number}: {found:?}");
+    }
+    let alike = Settings { mixed_case: false, ..server.settings() };
+    let mut plain = Bench::new(&alike);
+    assert!(plain.resolve("n99.forgers.example.test", Families::Ipv4).is_ok());
+    drop((bench, plain));
+    server.stop();
+    let seen = seen.lock().unwrap();
+    let (plain, drawn): (Vec<_>, Vec<_>) =
+        seen.iter().partition(|(_, name)| name.starts_with("n99."));
+    let ports: std::collections::BTreeSet<u16> = drawn.iter().map(|(port, _)| *port).collect();
+    assert!(ports.len() >= 24 / 4, "{} ports for {} questions", ports.len(), drawn.len());
+    let mixed = drawn.iter().filter(|(_, name)| *name != name.to_ascii_lowercase()).count();
+    assert!(mixed >= 20, "{mixed} of {} spellings have a capital: 2^-20 each", drawn.len());
+    assert!(plain.iter().all(|(_, name)| *name == name.to_ascii_lowercase()), "{plain:?}");
 }

@@ -528,3 +528,29 @@ fn mutated_replies_fail_and_no_worse() {
     // A record's version means nothing (RFC 8446, section 5.1): a few may hit just that.
     assert!(failed >= 110, "{failed} of 120 were noticed");
 }
+
+/// A server that begins a message of 64 KiB and never ends it is left at the cap.
+#[test]
+fn a_handshake_has_a_cap() {
+    let address = serve_plain(|mut socket| {
+        // Handshake records of 4 KiB; the first opens a ServerHello of 0xffff bytes.
+        let mut record = vec![0; 5 + 4_096];
+        record[..9].copy_from_slice(&[22, 3, 3, 16, 0, 2, 0, 0xff, 0xff]);
+        for _ in 0..15 {
+            if socket.write_all(&record).is_err() {
+                return;
+            }
+            record[5..9].fill(0);
+        }
+        // It says nothing more until the client has left.
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    let authority = Authority::new("one");
+    let client = authority.client();
+    let mut peer = Peer::connect(address, Some(&client), "good.test");
+    let reason = peer.handshake().expect_err("it never ends");
+    assert!(format!("{reason:?}").contains("handshake"), "{reason:?}");
+    let held = peer.stream.handshake_bytes();
+    let most = Settings::default().handshake_bytes_max;
+    assert!((most..=most + (16 << 10)).contains(&held), "{held} bytes");
+}

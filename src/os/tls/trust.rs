@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::{Error, KeyExchange};
 use crate::engine::contract::CloseReason;
+use crate::os::input;
 
 /// The cryptography, with the key exchange to offer first.
 pub(super) fn provider(first: KeyExchange) -> CryptoProvider {
@@ -25,13 +26,17 @@ pub(super) fn provider(first: KeyExchange) -> CryptoProvider {
     CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() }
 }
 
+/// Longest file of roots that is read, in bytes.
+const ROOTS_BYTES_MAX: u64 = 64 << 20;
+
 /// The certificates to start from.
 pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, Error> {
     let Some(path) = file else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
     };
     let failed = |source| Error::Roots { path: path.to_owned(), source };
-    let certificates = CertificateDer::pem_file_iter(path).map_err(failed)?;
+    let text = input::read(path, ROOTS_BYTES_MAX).map_err(|error| failed(pem::Error::Io(error)))?;
+    let certificates = CertificateDer::pem_slice_iter(&text);
     let certificates: Vec<_> = certificates.collect::<Result<_, _>>().map_err(failed)?;
     let mut roots = RootCertStore::empty();
     let (added, ignored) = roots.add_parsable_certificates(certificates);

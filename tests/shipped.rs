@@ -1,0 +1,148 @@
+//! Every configuration that is shipped runs: small, in folders of its own, with its own command.
+
+use crate::util::{Run, read, root, sted};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use toml::{Table, Value};
+
+/// Keys that make a run short, if the file has their section.
+const SMALL: [(&str, &str, Value); 9] = [
+    ("web", "hosts", Value::Integer(12)),
+    ("web", "pages", Value::Integer(240)),
+    ("web", "seeds", Value::Integer(3)),
+    ("compare", "repeats", Value::Integer(1)),
+    ("profile", "repeats", Value::Integer(1)),
+    ("profile", "step_pages", Value::Integer(200)),
+    ("limits", "pages_max", Value::Integer(2_000)),
+    ("quality", "zipf_pages", Value::Integer(240)),
+    ("sim", "seed", Value::Integer(1)),
+];
+/// Lists of which two values will do.
+const LISTS: [(&str, &str); 3] =
+    [("compare", "values"), ("profile", "connections"), ("compare", "variants")];
+/// Folders that a run writes to.
+const FOLDERS: [(&str, &str); 4] = [
+    ("job", "directory"),
+    ("lab", "directory"),
+    ("compare", "directory"),
+    ("profile", "directory"),
+];
+
+/// The configuration `path` made small, in `folder`.
+fn small(path: &str, folder: &Path, changes: &[(&str, &str, Value)]) -> String {
+    let mut conf: Table = read(path).parse().unwrap_or_else(|error| panic!("{path}: {error}"));
+    let has_graph = conf.get("web").and_then(|web| web.get("graph")).is_some();
+    if has_graph {
+        // The graph is the operator's to get: a drawn web stands in.
+        conf["web"].as_table_mut().expect("a section").remove("graph");
+    }
+    for (section, key, value) in SMALL.iter().chain(changes) {
+        let is_there = conf.contains_key(*section) || *section == "limits";
+        if is_there && let Some(table) = section_of(&mut conf, section) {
+            table.insert((*key).to_owned(), value.clone());
+        }
+    }
+    for (section, key) in LISTS {
+        let list = conf.get_mut(section).and_then(|table| table.get_mut(key));
+        if let Some(Value::Array(list)) = list {
+            list.truncate(2);
+        }
+    }
+    for (section, key) in FOLDERS {
+        if let Some(table) = conf.get_mut(section).and_then(Value::as_table_mut) {
+            let place = folder.join(section).to_str().expect("UTF-8").to_owned();
+            table.insert(key.to_owned(), Value::String(place));
+        }
+    }
+    let file = folder.join("small.toml");
+    fs::write(&file, conf.to_string()).expect("written");
+    file.to_str().expect("UTF-8").to_owned()
+}
+
+fn section_of<'a>(conf: &'a mut Table, section: &str) -> Option<&'a mut Table> {
+    conf.entry(section).or_insert_with(|| Value::Table(Table::new())).as_table_mut()
+}
+
+fn succeeds(path: &str, command: &str, codes: &[i32], changes: &[(&str, &str, Value)]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conf = small(path, folder.path(), changes);
+    let run = Run::of(sted(&[command, &conf]).output().expect("starts"));
+    let is_right = run.code.is_some_and(|code| codes.contains(&code));
+    assert!(is_right, "sted {command} {path}: {:?}: {}{}", run.code, run.out, run.err);
+}
+
+/// What runs a file: the command for each section that asks for one.
+#[test]
+fn every_shipped_configuration_runs() {
+    let (mut crawls, mut others) = (0, 0);
+    for entry in fs::read_dir(root().join("conf")).expect("conf is there") {
+        let name = entry.expect("an entry").file_name().into_string().expect("a UTF-8 name");
+        let path = format!("conf/{name}");
+        let conf: Table = read(&path).parse().expect("TOML");
+        if name == "polite.toml" {
+            continue; // it crawls the web
+        }
+        if conf.contains_key("compare") {
+            succeeds(&path, "compare", &[0], &[]);
+            others += 1;
+        }
+        if conf.contains_key("profile") {
+            let short = [
+                ("profile", "step_time", Value::String("1s".to_owned())),
+                ("profile", "warm_up", Value::String("100ms".to_owned())),
+            ];
+            succeeds(&path, "profile", &[0], &short);
+            others += 1;
+        }
+        let is_manual = name == "reference.toml";
+        if conf.contains_key("lab") && (is_manual || !conf.contains_key("profile")) {
+            let short = [("limits", "time_max", Value::String("8s".to_owned()))];
+            // All pages, so many of them, or so much time: a web of hostile hosts takes longer.
+            succeeds(&path, "crawl", &[0, 14, 15, 16], &short);
+            crawls += 1;
+        }
+    }
+    assert!(crawls >= 3 && others >= 14, "{crawls} crawls and {others} studies ran");
+}
+
+/// The comparison of the manual's own web, as somebody would write it who leaves all else out.
+#[test]
+fn the_default_web_is_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conf = folder.path().join("study.toml");
+    fs::write(&conf, "[compare]\ndirectory = \"out\"\n[web]\npages = 600\n").expect("written");
+    let output = sted(&["compare", "study.toml"]).current_dir(folder.path()).output();
+    let run = Run::of(output.expect("starts"));
+    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+    // The web of every hostile host has one without an end: who compares on it has to say when.
+    let endless = "[compare]\ndirectory = \"out\"\n[web]\npreset = \"hostile\"\n";
+    fs::write(&conf, endless).expect("written");
+    let output = sted(&["compare", "study.toml"]).current_dir(folder.path()).output();
+    let run = Run::of(output.expect("starts"));
+    assert_eq!(run.code, Some(2), "{}{}", run.out, run.err);
+    assert!(run.err.contains("limits.pages_max"), "{}", run.err);
+}
+
+/// `sted web` serves each preset until its standard input ends.
+#[test]
+fn each_preset_is_served() {
+    for preset in ["plain", "quickstart", "bench", "hostile", "2003", "2025"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = format!(
+            "[lab]\ndirectory = \"lab\"\nmanifest = false\n\
+             [web]\npreset = \"{preset}\"\nhosts = 12\npages = 240\nseeds = 3\n"
+        );
+        fs::write(folder.path().join("web.toml"), text).expect("written");
+        let mut command = sted(&["web", "web.toml"]);
+        command.current_dir(folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("starts");
+        let mut line = String::new();
+        let mut lines = BufReader::new(child.stdout.take().expect("piped"));
+        lines.read_line(&mut line).expect("UTF-8");
+        assert!(line.starts_with('{') && line.contains("\"dns\""), "{preset}: {line}");
+        drop(child.stdin.take());
+        assert_eq!(child.wait().expect("it ends").code(), Some(0), "{preset}");
+    }
+}
