@@ -107,7 +107,10 @@ impl Outcome {
         use UrlFate::{Done, Retry};
         let (url, server, code) = match self {
             Self::Status(status @ (429 | 503)) => (Retry, Strained, i32::from(status)),
-            Self::Status(status @ (408 | 425 | 502 | 504)) => (Retry, Fine, i32::from(status)),
+            // 520 to 527 and 530 are what Cloudflare says where others say 502 and 504.
+            Self::Status(status @ (408 | 425 | 502 | 504 | 520..=527 | 530)) => {
+                (Retry, Fine, i32::from(status))
+            }
             Self::Status(status) => (Done, Fine, i32::from(status)),
             Self::RobotsDenied => (Done, Fine, -9998),
             Self::RobotsUnreachable => (Done, Fine, -61),
@@ -233,6 +236,14 @@ mod tests {
             (Outcome::Status(503), Retry, Strained, "RFC 9110 15.6.4: a delay is asked for"),
             (Outcome::Status(429), Retry, Strained, "RFC 6585 4: too many requests"),
             (Outcome::Status(502), Retry, Fine, "a gateway may recover"),
+            (Outcome::Status(504), Retry, Fine, "a gateway may recover"),
+            (Outcome::Status(520), Retry, Fine, "Cloudflare: an unknown error of the origin"),
+            (Outcome::Status(522), Retry, Fine, "Cloudflare: the origin didn't answer"),
+            (Outcome::Status(524), Retry, Fine, "Cloudflare: the origin took too long"),
+            (Outcome::Status(527), Retry, Fine, "Cloudflare: the tunnel to the origin broke"),
+            (Outcome::Status(530), Retry, Fine, "Cloudflare: the origin's name has no address"),
+            (Outcome::Status(501), Done, Fine, "not a gateway's"),
+            (Outcome::Status(529), Done, Fine, "nobody's standard"),
             (
                 Outcome::Name(NameFailure::NoSuchName),
                 Retry,
