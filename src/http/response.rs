@@ -7,8 +7,8 @@
 //! Laws:
 //! * How a stream is cut into reads changes neither the heads, nor the payload put together, nor
 //!   the end.
-//! * A reply is read as RFC 9112 section 6.3 frames it, or refused. What two readers could frame
-//!   differently is refused, or read the way the standard says and the connection not used again.
+//! * A reply is read as RFC 9112 section 6.3 frames it. A head with an odd line is read as browsers
+//!   read it, and the connection not used again; two lengths that differ are refused.
 //! * No cap of [`Limits`] is passed: neither by heads, payload, framing bytes nor 1xx replies.
 //!
 //! Cost: one pass over heads and framing bytes; payload is not looked at. No allocation per reply
@@ -17,12 +17,14 @@
 
 mod chunked;
 mod head;
+mod odd;
 #[cfg(test)]
 mod tests;
 
 pub use head::{Fields, Framing, Head};
 
 use chunked::{Chunks, Cut};
+use odd::Start;
 use std::ops::Range;
 
 /// Caps on one reply.
@@ -77,7 +79,8 @@ pub struct Step {
 pub enum Event {
     /// Nothing more without more bytes. What was used was chunk framing.
     More,
-    /// Blank lines before a status line, which belong to no reply. Call again.
+    /// Blank lines or a few bytes of junk before a status line, which belong to no reply. Call
+    /// again.
     Blank,
     /// A 1xx reply; its head is in [`Reader::head`] and what was used. Call again.
     Interim,
@@ -176,6 +179,8 @@ pub struct Reader {
     scanned: usize,
     /// 1xx replies so far.
     interim: u32,
+    /// Junk before the head, or a 1xx reply with an odd one.
+    is_odd: bool,
     /// Payload bytes told so far.
     payload_bytes: u64,
 }
@@ -207,6 +212,7 @@ impl Reader {
             bodiless: false,
             scanned: 0,
             interim: 0,
+            is_odd: false,
             payload_bytes: 0,
         }
     }
@@ -217,6 +223,7 @@ impl Reader {
         self.bodiless = false;
         self.scanned = 0;
         self.interim = 0;
+        self.is_odd = false;
         self.payload_bytes = 0;
         self.head.shrink();
     }
@@ -282,9 +289,15 @@ impl Reader {
         if blank > 0 {
             return Ok(Step { used: blank, event: Event::Blank });
         }
-        let start = &bytes[..bytes.len().min(5)];
-        if start != &b"HTTP/"[..start.len()] {
-            return Err(Broken::NotHttp);
+        match odd::find_start(bytes) {
+            Start::At(0) => {}
+            Start::At(junk) => {
+                self.is_odd = true;
+                return Ok(Step { used: junk, event: Event::Blank });
+            }
+            Start::Unknown { .. } if !ended => return Ok(more(0)),
+            Start::Unknown { is_likely: true } => return Err(Broken::HeadCut),
+            Start::Unknown { .. } | Start::No => return Err(Broken::NotHttp),
         }
         let Some(len) = self.find_head_end(bytes) else {
             if bytes.len() > self.limits.head_bytes_max {
@@ -323,9 +336,11 @@ impl Reader {
     }
 
     fn take_head(&mut self, head_bytes: &[u8]) -> Result<Event, Broken> {
+        self.head.is_odd |= self.is_odd;
         match self.head.status {
             101 => return Err(Broken::Switched),
             100..=199 => {
+                self.is_odd = self.head.is_odd;
                 self.interim += 1;
                 if self.interim > self.limits.interim_max {
                     return Err(Broken::TooManyInterim);

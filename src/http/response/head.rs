@@ -1,14 +1,13 @@
 //! The head of a reply: its status, its fields as ranges, and what they say of body and connection.
 //!
-//! Heads that keep to the grammar go through `httparse` once. Others get a second chance on a copy
-//! of equal length in which the mistakes that all clients forgive are painted over
-//! (`mend`); the ranges then hold for the bytes as they came.
+//! Heads that keep to the grammar go through `httparse` once. Others are parsed a second time as
+//! browsers read them (`odd`), on a copy; the ranges then hold for the bytes as they came.
 //!
 //! Source: RFC 9112 sections 2.2, 4, 5 and 6.3; RFC 9110 sections 2.5, 5.5 and 8.6.
 
+use super::odd::{self, StatusLine};
 use super::{Broken, Limits};
 use crate::http::coding::{self, Codings};
-use crate::http::request::is_token;
 use httparse::{ParserConfig, Response, Status};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -29,6 +28,8 @@ pub struct Head {
     pub keep_max: Option<u32>,
     /// `Keep-Alive: timeout`: seconds the server says it keeps an idle connection.
     pub keep_timeout_s: Option<u32>,
+    /// A line of it broke the grammar and was skipped, or read as browsers read it.
+    pub is_odd: bool,
     /// Length of the head with its blank line, in bytes.
     pub len: usize,
     fields: Vec<Field>,
@@ -54,9 +55,6 @@ struct Field {
     value: Range<u32>,
 }
 
-/// Length of `HTTP/1.1 200 `, behind which a status line holds nothing that counts.
-const STATUS_BYTES: usize = 13;
-
 /// Lists of fields longer than this are not kept for the next reply.
 const FIELDS_KEPT: usize = 64;
 
@@ -69,6 +67,7 @@ impl Default for Head {
             persists: false,
             keep_max: None,
             keep_timeout_s: None,
+            is_odd: false,
             len: 0,
             fields: Vec::new(),
         }
@@ -99,27 +98,42 @@ impl Head {
         // What the fields say is found out by `frame`; a 1xx head says nothing of the kind.
         *self = Self { fields: std::mem::take(&mut self.fields), ..Self::default() };
         self.len = bytes.len();
-        match self.parse_strict(bytes, fields_max) {
-            Err(Broken::Head(_)) => {
-                let mended = mend(bytes)?;
-                self.parse_strict(&mended, fields_max)?;
-                // HTTP/2 and above never begin this way on a connection like ours; a server that
-                // writes so is read, and trusted with nothing that HTTP/1.1 promises.
-                if bytes[5] != b'1' {
-                    self.minor = 0;
-                }
-                Ok(())
-            }
+        match self.parse_by(&grammar(), bytes, fields_max) {
+            Err(Broken::Head(_)) => self.parse_odd(bytes, fields_max),
             result => result,
         }
     }
 
-    /// Parses `bytes`, which may be a mended copy of what came.
-    fn parse_strict(&mut self, bytes: &[u8], fields_max: usize) -> Result<(), Broken> {
+    /// Parses a head that breaks the grammar as browsers do.
+    fn parse_odd(&mut self, bytes: &[u8], fields_max: usize) -> Result<(), Broken> {
+        let line = StatusLine::read(bytes)?;
+        let mut copy = line.rewrite(bytes);
+        if !line.is_regular || self.parse_by(&grammar(), &copy, fields_max).is_err() {
+            self.is_odd = true;
+            let status_bytes = copy.len() + line.len - bytes.len();
+            odd::paint_fields(&mut copy[status_bytes..])?;
+            self.parse_by(&lenient_grammar(), &copy, fields_max)?;
+        }
+        let (before, after) = (index(copy.len()), index(bytes.len()));
+        for part in self.fields.iter_mut().flat_map(|field| [&mut field.name, &mut field.value]) {
+            if part.start < part.end {
+                *part = part.start + after - before..part.end + after - before;
+            }
+        }
+        Ok(())
+    }
+
+    /// Parses `bytes`, which may be a copy of what came.
+    fn parse_by(
+        &mut self,
+        grammar: &ParserConfig,
+        bytes: &[u8],
+        fields_max: usize,
+    ) -> Result<(), Broken> {
         let mut fields = [const { MaybeUninit::uninit() }; Limits::FIELDS_MAX];
         let fields = &mut fields[..fields_max.min(Limits::FIELDS_MAX)];
         let mut response = Response::new(&mut []);
-        let parsed = grammar().parse_response_with_uninit_headers(&mut response, bytes, fields);
+        let parsed = grammar.parse_response_with_uninit_headers(&mut response, bytes, fields);
         match parsed {
             Ok(Status::Complete(len)) if len == bytes.len() => {}
             Ok(_) => return Err(Broken::Head("blank line within the head")),
@@ -145,25 +159,22 @@ impl Head {
         let told = Told::of(self, head_bytes);
         self.keep_max = told.keep_max;
         self.keep_timeout_s = told.keep_timeout_s;
-        self.persists = !told.close && (self.minor == 1 || told.keep_alive);
+        self.is_odd |= told.is_odd || told.length == Length::Refused;
+        self.persists = !told.close && (self.minor == 1 || told.keep_alive) && !self.is_odd;
         if bodiless || matches!(self.status, 204 | 304) {
             self.framing = Framing::None;
             return Ok(());
         }
-        self.framing = match (told.coded, told.length) {
-            (Coded::Refused, _) => return Err(Broken::Framing("unknown transfer coding")),
-            (Coded::Chunked, length) => {
+        self.framing = match told.length {
+            length if told.chunked => {
                 // Both fields at once may be an attempt to have two readers cut the stream
                 // differently, and HTTP/1.0 knows no chunks: read it, then close (section 6.1).
                 self.persists &= length == Length::None && self.minor == 1;
                 Framing::Chunked
             }
-            (Coded::Plain, Length::Refused) => return Err(Broken::Framing("bad Content-Length")),
-            (Coded::Plain, Length::Differs) => {
-                return Err(Broken::Framing("Content-Lengths that differ"));
-            }
-            (Coded::Plain, Length::Bytes(bytes)) => Framing::Length(bytes),
-            (Coded::Plain, Length::None) => {
+            Length::Differs => return Err(Broken::Framing("Content-Lengths that differ")),
+            Length::Bytes(bytes) => Framing::Length(bytes),
+            Length::None | Length::Refused => {
                 self.persists = false;
                 Framing::Close
             }
@@ -207,23 +218,17 @@ impl<'a> Iterator for Fields<'a> {
 
 /// What the fields say of the body's end and of the connection.
 struct Told {
-    coded: Coded,
+    /// Transfer-Encoding names `chunked`. Around other codings, too: none was asked for (there is
+    /// no TE in our requests), and browsers look for this word alone.
+    chunked: bool,
+    /// Transfer-Encoding says something else than `chunked`, once, or `identity`, which RFC 2616
+    /// knew and means no coding.
+    is_odd: bool,
     length: Length,
     close: bool,
     keep_alive: bool,
     keep_max: Option<u32>,
     keep_timeout_s: Option<u32>,
-}
-
-/// What Transfer-Encoding says.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Coded {
-    /// Not there, or `identity` alone, which RFC 2616 knew and means the same.
-    Plain,
-    /// `chunked`, once and alone.
-    Chunked,
-    /// Anything else. No other coding was asked for (there is no TE in our requests).
-    Refused,
 }
 
 /// What Content-Length says.
@@ -240,7 +245,8 @@ enum Length {
 impl Told {
     fn of(head: &Head, head_bytes: &[u8]) -> Self {
         let mut told = Self {
-            coded: Coded::Plain,
+            chunked: false,
+            is_odd: false,
             length: Length::None,
             close: false,
             keep_alive: false,
@@ -295,94 +301,27 @@ impl Told {
     fn transfer_encoding(&mut self, value: &[u8]) {
         for item in items(value) {
             let chunked = item.eq_ignore_ascii_case(b"chunked");
-            self.coded = match self.coded {
-                Coded::Plain if chunked => Coded::Chunked,
-                Coded::Plain if item.eq_ignore_ascii_case(b"identity") => Coded::Plain,
-                _ => Coded::Refused,
-            };
+            self.is_odd |= if chunked { self.chunked } else { !is_name(item, "identity") };
+            self.chunked |= chunked;
         }
     }
-}
-
-/// Paints over, on a copy of equal length, what all clients forgive; refuses what they refuse.
-///
-/// * A minor version above 1 is read as 1 (RFC 9110 section 2.5); so are versions 2 and 3, see
-///   [`Head::parse`].
-/// * In the reason and in values a CR without LF becomes a space, as RFC 9112 section 2.2 allows,
-///   and so does a control character (RFC 9110 section 5.5). NUL in a field is refused.
-/// * In a name, a character that may not be there becomes `!`, which no known name has: the field
-///   is kept and means nothing. A line without a colon is refused, and so is a fold before the
-///   first field (RFC 9112 section 2.2).
-fn mend(head: &[u8]) -> Result<Vec<u8>, Broken> {
-    let mut mended = head.to_vec();
-    mend_version(&mut mended)?;
-    for (index, line) in mended.split_inclusive_mut(|&byte| byte == b'\n').enumerate() {
-        match index {
-            0 => mend_text(line.get_mut(STATUS_BYTES..).unwrap_or_default()),
-            1 if is_fold(line) => return Err(Broken::Head("white space before the first field")),
-            _ => mend_field(line)?,
-        }
-    }
-    Ok(mended)
-}
-
-fn mend_version(mended: &mut [u8]) -> Result<(), Broken> {
-    let Some([major, b'.', minor]) = mended.get(5..8) else {
-        return Err(Broken::Head("bad version"));
-    };
-    if !matches!(major, b'1'..=b'3') || !minor.is_ascii_digit() {
-        return Err(Broken::Head("bad version"));
-    }
-    if (*major, *minor) != (b'1', b'0') {
-        mended[5..8].copy_from_slice(b"1.1");
-    }
-    Ok(())
-}
-
-fn mend_field(line: &mut [u8]) -> Result<(), Broken> {
-    if line.contains(&0) {
-        return Err(Broken::Head("NUL in a field"));
-    }
-    if is_fold(line) {
-        mend_text(line);
-        return Ok(());
-    }
-    if matches!(&*line, b"\n" | b"\r\n") {
-        return Ok(());
-    }
-    // A colon in front is part of the name: an empty one is none.
-    let colon = line.iter().skip(1).position(|&byte| byte == b':').map(|at| at + 1);
-    let (name, value) = line.split_at_mut(colon.ok_or(Broken::Head("line without a colon"))?);
-    let blank = name.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    let name_len = name.len() - blank;
-    for byte in name[..name_len].iter_mut().filter(|byte| !is_token(**byte)) {
-        *byte = b'!';
-    }
-    mend_text(value);
-    Ok(())
-}
-
-/// Control characters to spaces, but for tabs and the end of the line.
-fn mend_text(text: &mut [u8]) {
-    for at in 0..text.len() {
-        let lone_cr = text[at] == b'\r' && text.get(at + 1) != Some(&b'\n');
-        if lone_cr || (text[at].is_ascii_control() && !b"\t\r\n".contains(&text[at])) {
-            text[at] = b' ';
-        }
-    }
-}
-
-fn is_fold(line: &[u8]) -> bool {
-    matches!(line.first(), Some(b' ' | b'\t'))
 }
 
 fn grammar() -> ParserConfig {
     let mut grammar = ParserConfig::default();
     grammar
         .allow_multiple_spaces_in_response_status_delimiters(true)
-        .allow_spaces_after_header_name_in_responses(true)
         .allow_obsolete_multiline_headers_in_responses(true);
     grammar
+}
+
+/// Field lines that are none are skipped.
+fn lenient_grammar() -> ParserConfig {
+    let mut lenient = grammar();
+    lenient
+        .allow_spaces_after_header_name_in_responses(true)
+        .ignore_invalid_headers_in_responses(true);
+    lenient
 }
 
 fn reason(error: httparse::Error) -> &'static str {
@@ -402,8 +341,11 @@ fn range_of(whole: &[u8], part: &[u8]) -> Range<u32> {
         return 0..0;
     }
     let start = part.as_ptr() as usize - whole.as_ptr() as usize;
-    let index = |at| u32::try_from(at).expect("a head is capped far below 4 GiB");
     index(start)..index(start + part.len())
+}
+
+fn index(at: usize) -> u32 {
+    u32::try_from(at).expect("a head is capped far below 4 GiB")
 }
 
 fn is_name(found: &[u8], name: &str) -> bool {
