@@ -2,6 +2,7 @@
 //!
 //! A world knows the engine by this file and by the verbs of [`super::Engine`]; it sees no station.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -133,14 +134,88 @@ pub enum CloseReason {
     Refused,
     /// No route, network or host down.
     Unreachable,
-    /// The certificate was not accepted: why, in words.
-    Certificate(String),
-    /// Another failure of the TLS handshake or session: what, in words.
-    Tls(String),
+    /// The certificate was not accepted.
+    Certificate(CertificateFault),
+    /// Another failure of the TLS handshake or session: which, and what in words.
+    Tls(TlsFault, String),
     /// TCP ended without TLS's own close: what came may have been cut.
     TlsCut,
     /// No descriptor or port was left here: our own trouble, worth another try later.
     Local(String),
+}
+
+/// Why TLS failed, the certificate aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TlsFault {
+    /// The server doesn't speak TLS there: plain HTTP on port 443, say.
+    NotTls,
+    /// It has no cipher suite, group or signature scheme in common with us.
+    NoCipher,
+    /// It speaks neither TLS 1.2 nor 1.3.
+    Version,
+    /// It ended the handshake with another fatal alert.
+    Alert,
+    /// Its handshake is longer than the cap.
+    TooLong,
+    /// It closed the connection within the handshake.
+    Closed,
+    /// It broke the protocol, or what it sent was forged.
+    Broken,
+}
+
+impl TlsFault {
+    /// Its name in logs and counts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotTls => "tls-not-tls",
+            Self::NoCipher => "tls-no-cipher",
+            Self::Version => "tls-version",
+            Self::Alert => "tls-alert",
+            Self::TooLong => "tls-too-long",
+            Self::Closed => "tls-closed",
+            Self::Broken => "tls-broken",
+        }
+    }
+}
+
+/// Why a certificate was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum CertificateFault {
+    /// Its time is over.
+    Expired,
+    /// Its time has not begun.
+    NotYetValid,
+    /// It is another host's.
+    WrongHost,
+    /// Nobody trusted has signed it, or the server doesn't send the certificates in between.
+    UnknownIssuer,
+    /// An authority's own certificate, as tools make them for tests.
+    SelfSigned,
+    /// Its issuer has revoked it.
+    Revoked,
+    /// It is not meant for servers.
+    WrongPurpose,
+    /// Its signature is wrong.
+    BadSignature,
+    /// Another reason.
+    Invalid,
+}
+
+impl CertificateFault {
+    /// Its name in logs and counts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Expired => "certificate-expired",
+            Self::NotYetValid => "certificate-not-yet-valid",
+            Self::WrongHost => "certificate-wrong-host",
+            Self::UnknownIssuer => "certificate-unknown-issuer",
+            Self::SelfSigned => "certificate-self-signed",
+            Self::Revoked => "certificate-revoked",
+            Self::WrongPurpose => "certificate-wrong-purpose",
+            Self::BadSignature => "certificate-bad-signature",
+            Self::Invalid => "certificate-invalid",
+        }
+    }
 }
 
 /// Room for received bytes, or why there is none.

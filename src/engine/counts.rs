@@ -95,7 +95,7 @@ pub struct Counts {
 impl Counts {
     pub(super) fn outcome(&mut self, outcome: Outcome) {
         *self.outcomes.entry(outcome.name().into()).or_default() += 1;
-        if let Outcome::Status(status) = outcome {
+        if let Some(status) = outcome.status() {
             *self.statuses.entry(status).or_default() += 1;
         }
     }
@@ -103,7 +103,7 @@ impl Counts {
     /// It did not count after all: it comes again.
     pub(super) fn uncount(&mut self, outcome: Outcome) {
         self.outcomes.entry(outcome.name().into()).and_modify(|count| *count -= 1);
-        if let Outcome::Status(status) = outcome {
+        if let Some(status) = outcome.status() {
             self.statuses.entry(status).and_modify(|count| *count -= 1);
         }
     }

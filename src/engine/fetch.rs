@@ -24,6 +24,27 @@ pub(super) struct Fetch {
     pub(super) visit: u32,
     /// What was out of the ordinary, for the annotations of its line in the crawl log.
     pub(super) notes: SmallVec<[&'static str; 2]>,
+    /// What came instead of a legible reply.
+    pub(super) evidence: Option<Box<Evidence>>,
+}
+
+/// Of a reply that can't be read: what is wrong with it, and the bytes that show it.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    /// In words, where the outcome doesn't say it all.
+    pub(super) detail: Option<&'static str>,
+    /// Printable ASCII; all else is escaped as in C.
+    pub(super) bytes: String,
+}
+
+impl Evidence {
+    /// Bytes that are shown at most, before they are escaped.
+    const BYTES_MAX: usize = 64;
+
+    pub(super) fn new(detail: Option<&'static str>, came: &[u8]) -> Self {
+        let bytes = came[..came.len().min(Self::BYTES_MAX)].escape_ascii().to_string();
+        Self { detail, bytes }
+    }
 }
 
 /// A fetch that has its outcome: what was asked, and the reply as far as it came.

@@ -4,7 +4,7 @@
 //! table maps it to the fate of the URL, the fate of its server, and the code in the crawl log
 //! (the negative ones are Heritrix's, so that tools for its log read ours).
 
-use super::contract::{CloseReason, NameFailure};
+use super::contract::{CertificateFault, CloseReason, NameFailure, TlsFault};
 use crate::frontier::Retirement;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// A whole reply with this status.
     Status(u16),
+    /// A reply with this status whose body ended early: how. What came is kept, truncated.
+    Short(u16, Shortfall),
     /// robots.txt forbids it.
     RobotsDenied,
     /// robots.txt can't be had, which forbids all (RFC 9309 2.3.1.4).
@@ -27,12 +29,12 @@ pub enum Outcome {
     ConnectTimedOut,
     /// No route to it.
     Unreachable,
-    /// TLS failed for another reason than the certificate.
-    TlsFailed,
+    /// TLS failed for another reason than the certificate: which.
+    Tls(TlsFault),
     /// The TLS handshake took too long.
     TlsTimedOut,
-    /// The certificate was not accepted.
-    Certificate,
+    /// The certificate was not accepted: why.
+    Certificate(CertificateFault),
     /// The connection was reset before or within the reply.
     Reset,
     /// The connection ended before a byte of the reply.
@@ -65,6 +67,34 @@ pub enum Outcome {
     Local,
 }
 
+/// How the body of a reply ended before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Shortfall {
+    /// The connection was closed.
+    Closed,
+    /// The connection was reset, or its TLS session broke.
+    Reset,
+    /// No byte for too long.
+    Stalled,
+    /// The whole fetch took too long.
+    Overdue,
+    /// Its chunk framing makes no sense.
+    Framing,
+}
+
+impl Shortfall {
+    /// What it is where nothing of the body came, or another try follows.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::Closed => Outcome::CutShort,
+            Self::Reset => Outcome::Reset,
+            Self::Stalled => Outcome::BodyTimedOut,
+            Self::Overdue => Outcome::FetchTimedOut,
+            Self::Framing => Outcome::MalformedFraming,
+        }
+    }
+}
+
 /// What becomes of the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlFate {
@@ -85,6 +115,8 @@ pub enum ServerFate {
     Strained,
     /// It failed: longer rest, doubling; given up after too many in a row.
     Failed,
+    /// It failed in a way that lasts: the longest rest, then one more try, then it is given up.
+    Barred,
     /// It is given up at once.
     Retire(Retirement),
 }
@@ -103,7 +135,7 @@ pub struct Verdict {
 impl Outcome {
     /// The row of this outcome.
     pub fn verdict(self) -> Verdict {
-        use ServerFate::{Failed, Fine, Retire, Spared, Strained};
+        use ServerFate::{Barred, Failed, Fine, Retire, Spared, Strained};
         use UrlFate::{Done, Retry};
         let (url, server, code) = match self {
             Self::Status(status @ (429 | 503)) => (Retry, Strained, i32::from(status)),
@@ -112,6 +144,7 @@ impl Outcome {
                 (Retry, Fine, i32::from(status))
             }
             Self::Status(status) => (Done, Fine, i32::from(status)),
+            Self::Short(status, _) => return Self::Status(status).verdict(),
             Self::RobotsDenied => (Done, Fine, -9998),
             Self::RobotsUnreachable => (Done, Fine, -61),
             // A resolver may lie for a while, and a zone be broken for a minute: what it says is
@@ -119,8 +152,11 @@ impl Outcome {
             Self::Name(_) => (Retry, Failed, -1),
             Self::ForbiddenAddress => (Retry, Failed, -5001),
             Self::ConnectRefused | Self::ConnectTimedOut | Self::Unreachable => (Retry, Failed, -2),
-            Self::TlsFailed | Self::TlsTimedOut => (Retry, Failed, -2),
-            Self::Certificate => (Done, Retire(Retirement::Certificate), -2),
+            Self::Tls(TlsFault::Closed | TlsFault::Broken) | Self::TlsTimedOut => {
+                (Retry, Failed, -2)
+            }
+            Self::Tls(_) => (Retry, Barred, -2),
+            Self::Certificate(_) => (Done, Retire(Retirement::Certificate), -2),
             Self::Reset | Self::ClosedEarly | Self::CutShort => (Retry, Failed, -3),
             Self::HeadTimedOut | Self::BodyTimedOut | Self::FetchTimedOut => (Retry, Failed, -4),
             Self::HeadTooLarge | Self::MalformedHead | Self::MalformedFraming => (Done, Fine, -3),
@@ -157,7 +193,11 @@ impl Outcome {
 
     /// Whether the time of a request was up.
     pub(super) fn is_timeout(self) -> bool {
-        matches!(self, Self::HeadTimedOut | Self::BodyTimedOut | Self::FetchTimedOut)
+        let outcome = match self {
+            Self::Short(_, shortfall) => shortfall.outcome(),
+            outcome => outcome,
+        };
+        matches!(outcome, Self::HeadTimedOut | Self::BodyTimedOut | Self::FetchTimedOut)
     }
 
     /// Whether a resolver said that there is nothing to connect to.
@@ -172,9 +212,9 @@ impl Outcome {
     /// Its name in logs and counts.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Status(200..=299) => "ok",
-            Self::Status(300..=399) => "redirect",
-            Self::Status(_) => "http-error",
+            Self::Status(200..=299) | Self::Short(200..=299, _) => "ok",
+            Self::Status(300..=399) | Self::Short(300..=399, _) => "redirect",
+            Self::Status(_) | Self::Short(..) => "http-error",
             Self::RobotsDenied => "robots-denied",
             Self::RobotsUnreachable => "robots-unreachable",
             Self::Name(NameFailure::NoSuchName) => "dns-no-such-name",
@@ -185,9 +225,9 @@ impl Outcome {
             Self::ConnectRefused => "connect-refused",
             Self::ConnectTimedOut => "connect-timed-out",
             Self::Unreachable => "unreachable",
-            Self::TlsFailed => "tls-failed",
+            Self::Tls(fault) => fault.name(),
             Self::TlsTimedOut => "tls-timed-out",
-            Self::Certificate => "certificate",
+            Self::Certificate(fault) => fault.name(),
             Self::Reset => "reset",
             Self::ClosedEarly => "closed-early",
             Self::HeadTimedOut => "head-timed-out",
@@ -206,6 +246,28 @@ impl Outcome {
         }
     }
 
+    /// The status of the reply, whole or short.
+    pub fn status(self) -> Option<u16> {
+        match self {
+            Self::Status(status) | Self::Short(status, _) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// The outcome of a reply with this status whose head came whole, and of whose body `has_body`
+    /// bytes came; `self` is how it ended. A redirect or an error says by its head all that counts.
+    pub fn with_head(self, status: u16, has_body: bool) -> Self {
+        let shortfall = match self {
+            Self::CutShort | Self::ClosedEarly => Shortfall::Closed,
+            Self::Reset | Self::Tls(_) => Shortfall::Reset,
+            Self::BodyTimedOut => Shortfall::Stalled,
+            Self::FetchTimedOut => Shortfall::Overdue,
+            Self::MalformedFraming => Shortfall::Framing,
+            _ => return self,
+        };
+        if has_body || status >= 300 { Self::Short(status, shortfall) } else { self }
+    }
+
     /// What a close means for a connection that did not stand yet, or for the reply under way.
     pub fn of_close(reason: &CloseReason, reply_begun: bool) -> Self {
         match reason {
@@ -214,8 +276,8 @@ impl Outcome {
             CloseReason::Reset => Self::Reset,
             CloseReason::Refused => Self::ConnectRefused,
             CloseReason::Unreachable => Self::Unreachable,
-            CloseReason::Certificate(_) => Self::Certificate,
-            CloseReason::Tls(_) => Self::TlsFailed,
+            CloseReason::Certificate(fault) => Self::Certificate(*fault),
+            CloseReason::Tls(fault, _) => Self::Tls(*fault),
             CloseReason::Local(_) => Self::Local,
         }
     }
@@ -227,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_table_gives_up_only_what_is_hopeless() {
-        use ServerFate::{Failed, Fine, Retire, Strained};
+        use ServerFate::{Barred, Failed, Fine, Retire, Strained};
         use UrlFate::{Done, Retry};
         let cases = [
             (Outcome::Status(200), Done, Fine, "a page"),
@@ -252,7 +314,16 @@ mod tests {
             ),
             (Outcome::ForbiddenAddress, Retry, Failed, "so may it say any address"),
             (Outcome::Name(NameFailure::TimedOut), Retry, Failed, "name servers come back"),
-            (Outcome::Certificate, Done, Retire(Retirement::Certificate), "won't change soon"),
+            (
+                Outcome::Certificate(CertificateFault::Expired),
+                Done,
+                Retire(Retirement::Certificate),
+                "won't change soon",
+            ),
+            (Outcome::Tls(TlsFault::NotTls), Retry, Barred, "won't change soon, and may"),
+            (Outcome::Tls(TlsFault::Closed), Retry, Failed, "may be load"),
+            (Outcome::Short(200, Shortfall::Closed), Done, Fine, "what came is a page"),
+            (Outcome::Short(503, Shortfall::Reset), Retry, Strained, "as a whole 503"),
             (Outcome::Reset, Retry, Failed, "a reset may be load"),
             (Outcome::MalformedFraming, Done, Fine, "the page is at fault, not the server"),
         ];

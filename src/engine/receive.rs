@@ -3,7 +3,7 @@
 use super::Engine;
 use super::conn::Phase;
 use super::contract::{Action, CloseReason, ConnId, Space};
-use super::fetch::{Fetch, Fetched};
+use super::fetch::{Evidence, Fetch, Fetched};
 use super::ledger::Work;
 use super::outcome::{Outcome, UrlFate};
 use crate::frontier::Errand;
@@ -224,6 +224,7 @@ impl Engine {
             let conn = self.conns.at(slot);
             conn.pipeline.swapped(&mut self.sites.at(id).learnt);
             self.counts.swaps += 1;
+            self.keep_evidence(slot, None);
             return self.lost(slot, Some(Outcome::Swapped), Close::Ours);
         }
         let conn = self.conns.at(slot);
@@ -306,12 +307,26 @@ impl Engine {
             Broken::Framing(_) | Broken::Chunk(_) => Outcome::MalformedFraming,
         };
         self.counts.broken(broken.name());
+        if !matches!(broken, Broken::NoReply | Broken::BodyCut | Broken::BodyTooLarge) {
+            self.keep_evidence(slot, Some(broken));
+        }
         if outcome == Outcome::BodyTooLarge {
             return self.cut_off(slot);
         }
         let ended = matches!(broken, Broken::NoReply | Broken::HeadCut | Broken::BodyCut);
         let how = if ended { Close::Ended } else { Close::Broken };
         self.lost(slot, Some(outcome), how);
+    }
+
+    /// Keeps what shows why the reply at the head of the flight is refused: the bytes that could
+    /// not be read, or the first ones of a reply that is whole.
+    fn keep_evidence(&mut self, slot: u32, broken: Option<Broken>) {
+        let conn = self.conns.at(slot);
+        let came = if broken.is_some() { conn.unread() } else { &conn.reply.raw };
+        let evidence = Evidence::new(broken.and_then(Broken::detail), came);
+        if let Some(fetch) = conn.flight.front_mut() {
+            fetch.evidence = Some(Box::new(evidence));
+        }
     }
 
     /// The body has reached the cap: what came is the reply, and the rest is not worth waiting for.
@@ -374,6 +389,11 @@ impl Engine {
     /// Ends a connection that has requests unanswered, or none. `outcome` is that of the request
     /// at the head of the flight, should the fault be its.
     pub(super) fn lost(&mut self, slot: u32, outcome: Option<Outcome>, how: Close) {
+        let outcome = outcome.map(|outcome| self.with_head(slot, outcome));
+        if let Some(short @ Outcome::Short(..)) = outcome {
+            self.cut_short(slot, short, how);
+            return self.lost(slot, None, how);
+        }
         let conn = self.conns.at(slot);
         let (id, has_begun) = (conn.server, conn.has_begun());
         let learnt = &mut self.sites.at(id).learnt;
@@ -401,6 +421,28 @@ impl Engine {
             self.hang_up(slot);
         }
         self.finish_visit(id, &turn);
+    }
+
+    /// What the reply at the head of the flight comes to if it ends with this outcome.
+    fn with_head(&self, slot: u32, outcome: Outcome) -> Outcome {
+        let conn = self.conns.look(slot);
+        if conn.reply.head_bytes == 0 || conn.flight.is_empty() {
+            return outcome;
+        }
+        outcome.with_head(conn.reader.head().status, !conn.reply.payload().is_empty())
+    }
+
+    /// The body of the reply at the head of the flight has ended early: what came is the reply.
+    fn cut_short(&mut self, slot: u32, short: Outcome, how: Close) {
+        let now = self.now.at;
+        let conn = self.conns.at(slot);
+        let learnt = &mut self.sites.at(conn.server).learnt;
+        conn.pipeline.cut(learnt, &self.settings.pipeline, how);
+        conn.turn.replies += 1;
+        conn.turn.response_time += now.since(conn.since);
+        let fetch = conn.flight.pop_front().expect("a reply has its request");
+        // A server that fell silent may be out of reach by now: it has not recovered.
+        self.settle_head(slot, fetch, short, short.is_timeout());
     }
 
     /// A request that got no answer goes back to where it was.
@@ -454,7 +496,15 @@ impl Engine {
 
     /// Whether a failed try of this URL is followed by another.
     pub(super) fn tries_left(&self, fetch: &Fetch, outcome: Outcome) -> bool {
-        outcome.verdict().url == UrlFate::Retry
-            && fetch.item.tries < self.settings.retries.url_retries_max
+        if fetch.item.errand != Errand::Page {
+            return false;
+        }
+        // A short reply may be whole the second time; a redirect leads on without its body.
+        let again = match outcome {
+            Outcome::Short(300..=399, _) => false,
+            Outcome::Short(..) if fetch.item.tries == 0 => true,
+            outcome => outcome.verdict().url == UrlFate::Retry,
+        };
+        again && fetch.item.tries < self.settings.retries.url_retries_max
     }
 }

@@ -4,7 +4,7 @@ use super::Engine;
 use super::conn::Conn;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::ledger::Work;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Shortfall};
 use super::settings::Settings;
 use crate::frontier::{Item, ServerId};
 use crate::http::coding::Codings;
@@ -86,6 +86,9 @@ impl<'a> Attempt<'a> {
         if codings == Some(Codings::Unknown) {
             words.push("unknownCoding");
         }
+        if self.head.is_some_and(|head| head.is_odd) {
+            words.push("oddHead");
+        }
         words
     }
 }
@@ -142,6 +145,8 @@ impl Engine {
             reason: reason(outcome),
             hops: u32::from(fetch.item.hops),
             sitemaps: aside.sitemaps,
+            detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail),
+            evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
         };
         // A line that could not be written waits.
         let noted = self.store.note(&line, self.disk.as_mut());
@@ -223,17 +228,31 @@ pub(super) fn units_max(settings: &Settings) -> usize {
 
 /// Replies speak for themselves by their status.
 fn reason(outcome: Outcome) -> Option<&'static str> {
-    (!matches!(outcome, Outcome::Status(_))).then(|| outcome.name())
+    outcome.status().is_none().then(|| outcome.name())
 }
 
 /// What WARC calls the way in which a reply was cut.
 fn truncation(outcome: Outcome) -> Option<Truncated> {
     match outcome {
         Outcome::BodyTooLarge => Some(Truncated::Length),
+        Outcome::Short(_, shortfall) => Some(truncation_of(shortfall)),
         Outcome::BodyTimedOut | Outcome::FetchTimedOut => Some(Truncated::Time),
         Outcome::CutShort | Outcome::Reset => Some(Truncated::Disconnect),
         _ => None,
     }
+}
+
+fn truncation_of(shortfall: Shortfall) -> Truncated {
+    match shortfall {
+        Shortfall::Closed | Shortfall::Reset => Truncated::Disconnect,
+        Shortfall::Stalled | Shortfall::Overdue => Truncated::Time,
+        Shortfall::Framing => Truncated::Unspecified,
+    }
+}
+
+/// The word for a short body, in annotations and counts.
+pub(super) fn cut_as(shortfall: Shortfall) -> &'static str {
+    annotation(truncation_of(shortfall))
 }
 
 fn annotation(truncated: Truncated) -> &'static str {

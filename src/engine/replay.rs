@@ -8,7 +8,7 @@
 
 use super::Engine;
 use super::fetch::{Fetch, Reply};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Shortfall};
 use super::page::Page;
 use super::settle::count_page;
 use crate::frontier::{Item, ServerId};
@@ -89,6 +89,7 @@ impl Engine {
             sent_unix: self.now.unix,
             visit: server.visits,
             notes: SmallVec::new(),
+            evidence: None,
         };
         let mut reader = Reader::new(self.settings.reply.clone());
         match self.assemble(&mut reader, &reply) {
@@ -114,8 +115,9 @@ impl Engine {
         } else if let Some(why) = kept.truncated {
             outcome = match why {
                 Truncated::Length => Outcome::BodyTooLarge,
-                Truncated::Time => Outcome::BodyTimedOut,
-                Truncated::Disconnect | Truncated::Unspecified => Outcome::CutShort,
+                Truncated::Time => Outcome::Short(status, Shortfall::Stalled),
+                Truncated::Disconnect => Outcome::Short(status, Shortfall::Closed),
+                Truncated::Unspecified => Outcome::Short(status, Shortfall::Framing),
             };
         }
         Some((reply, outcome))
@@ -160,7 +162,7 @@ impl Engine {
         self.counts.replayed += 1;
         self.log_replayed(id, &fetch, &reply, outcome, reader.head());
         let status = match outcome {
-            Outcome::Status(status) => status,
+            Outcome::Status(status) | Outcome::Short(status, _) => status,
             Outcome::BodyTooLarge => reader.head().status,
             _ => return reply.release(&mut self.pool),
         };

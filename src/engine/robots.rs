@@ -57,6 +57,11 @@ impl Engine {
         let means = match fetched.outcome {
             Outcome::Status(status) => meaning(status),
             Outcome::BodyTooLarge => Meaning::Parse,
+            // What a cut file doesn't say may be what matters; a coded one shows whether it is.
+            Outcome::Short(status, _) => match meaning(status) {
+                Meaning::Parse if !is_coded(&fetched) => Meaning::Unreachable,
+                means => means,
+            },
             _ => Meaning::Unreachable,
         };
         let rules = match means {
@@ -222,4 +227,10 @@ impl Engine {
     fn is_visited(&self, id: ServerId) -> bool {
         self.frontier.server(id).state == crate::frontier::ServerState::Busy
     }
+}
+
+/// Whether the body has a content coding, whose end shows that it is whole.
+fn is_coded(fetched: &Fetched<'_>) -> bool {
+    let codings = fetched.head.map(|head| head.codings(fetched.reply.head()));
+    matches!(codings, Some(Codings::Known(codings)) if !codings.is_empty())
 }

@@ -5,7 +5,7 @@ use super::counts::Counts;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::outcome::{Outcome, ServerFate};
 use super::page::Page;
-use super::record::Aside;
+use super::record::{Aside, cut_as};
 use super::redirect::redirect_target;
 use crate::frontier::{Errand, Item, ServerId};
 use crate::http::response::Head;
@@ -45,13 +45,20 @@ impl Engine {
     }
 
     /// Writes a fetch down under its URL, and does what follows from it: another try, links.
-    fn file(&mut self, slot: u32, fetched: Fetched<'_>) {
-        let (fetch, outcome) = (&fetched.fetch, fetched.outcome);
-        self.counts.outcome(outcome);
-        log::trace!("{}: {}", fetch.url, outcome.name());
+    fn file(&mut self, slot: u32, mut fetched: Fetched<'_>) {
+        let fetch = &fetched.fetch;
+        let again = self.tries_left(fetch, fetched.outcome);
+        if let Outcome::Short(_, shortfall) = fetched.outcome
+            && again
+        {
+            // It counts as a reply only if no other try follows.
+            fetched.outcome = shortfall.outcome();
+        }
+        self.counts.outcome(fetched.outcome);
+        log::trace!("{}: {}", fetch.url, fetched.outcome.name());
         match fetch.item.errand {
             Errand::Robots(of, hops) => self.robots_settled(slot, fetched, (of, hops)),
-            Errand::Page if self.tries_left(fetch, outcome) => {
+            Errand::Page if again => {
                 self.record(slot, &fetched, Aside { is_last: false, sitemaps: &[] });
                 fetched.reply.release(&mut self.pool);
                 let id = self.conns.look(slot).server;
@@ -89,8 +96,11 @@ impl Engine {
             self.frontier.give_back(id, fetch.item);
             return reply.release(&mut self.pool);
         }
+        if let Outcome::Short(_, shortfall) = outcome {
+            self.counts.cut(cut_as(shortfall), 1);
+        }
         // What came of a page that is too large leads on, too.
-        let leads_on = matches!(outcome, Outcome::Status(_) | Outcome::BodyTooLarge);
+        let leads_on = outcome.status().is_some() || outcome == Outcome::BodyTooLarge;
         let Some(head) = head.filter(|_| leads_on) else {
             return reply.release(&mut self.pool);
         };
@@ -113,7 +123,7 @@ impl Engine {
         mut untried: SmallVec<[IpAddr; 4]>,
         outcome: Outcome,
     ) {
-        let hopeful = !matches!(outcome, Outcome::Certificate | Outcome::Local);
+        let hopeful = outcome != Outcome::Local;
         if hopeful && !untried.is_empty() && !self.is_stopping() {
             let next = untried.remove(0);
             return self.connect(id, next, untried, Some(outcome));

@@ -21,6 +21,8 @@ use std::time::Duration;
 /// Times in a row that a server which has never answered may have no name, or none but an address
 /// that may not be connected to, before it is given up.
 const NAME_FAILURES_MAX: u8 = 3;
+/// Failures of TLS in a row, of a kind that lasts, before a server is given up.
+const BARRED_FAILURES_MAX: u8 = 2;
 
 impl Engine {
     /// Begins visits as long as there are servers ready and slots free.
@@ -276,6 +278,7 @@ impl Engine {
             sent_unix: self.now.unix,
             visit: server.visits,
             notes: SmallVec::new(),
+            evidence: None,
         });
     }
 
@@ -361,11 +364,13 @@ impl Engine {
         let site = self.sites.at(id);
         match outcome.verdict().server {
             ServerFate::Fine => {}
-            fate @ (ServerFate::Strained | ServerFate::Failed) => {
+            fate @ (ServerFate::Strained | ServerFate::Failed | ServerFate::Barred) => {
                 // Once a visit, however many of its requests fail.
                 let counts = !turn.over && !self.outage.is_on();
                 site.failures = site.failures.saturating_add(u8::from(counts));
-                let wait = self.settings.retries.after(site.failures);
+                let retries = &self.settings.retries;
+                let lasts = fate == ServerFate::Barred;
+                let wait = if lasts { retries.wait_max } else { retries.after(site.failures) };
                 turn.not_before = turn.not_before.max(self.now.at + wait);
                 turn.strained |= fate == ServerFate::Strained;
                 turn.over = true;
@@ -387,9 +392,12 @@ impl Engine {
     }
 
     /// Failures in a row after which a server is given up: sooner if it has never answered and a
-    /// resolver says that there is nothing to connect to.
+    /// resolver says that there is nothing to connect to, or if the failure is one that lasts.
     fn failures_max(&self, id: ServerId, outcome: Outcome) -> u8 {
         let most = self.settings.retries.server_failures_max;
+        if outcome.verdict().server == ServerFate::Barred {
+            return most.min(BARRED_FAILURES_MAX);
+        }
         let is_known = self.frontier.server(id).has_answered();
         if outcome.is_denial() && !is_known { most.min(NAME_FAILURES_MAX) } else { most }
     }

@@ -299,6 +299,20 @@ impl Pipeline {
         self.is_closing = true;
     }
 
+    /// The reply to the oldest request under way ended early, and is kept as far as it came: the
+    /// request counts as answered and is blamed for nothing. What the end says of pipelining is
+    /// learnt as at any other, for it may be what cut the reply.
+    ///
+    /// # Panics
+    /// If no request is under way.
+    pub fn cut(&mut self, learnt: &mut Learnt, settings: &Settings, how: Close) {
+        if !self.is_closing {
+            self.learn_trouble(learnt, settings, how, true, self.in_flight());
+        }
+        learnt.head_faults = 0;
+        self.kept_partial();
+    }
+
     /// Requests under way.
     pub fn in_flight(&self) -> u32 {
         self.sent - self.replied

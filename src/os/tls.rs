@@ -30,7 +30,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::{ServerName, pem};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion};
 
-use crate::engine::contract::{CloseReason, ConnFacts, TlsFacts};
+use crate::engine::contract::{CertificateFault, CloseReason, ConnFacts, TlsFacts, TlsFault};
 use time::{Spent, Timed};
 use trust::{Unverified, provider, reason_of_tls, roots};
 
@@ -222,7 +222,7 @@ impl Stream {
     ) -> Result<Self, CloseReason> {
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
         let name = ServerName::try_from(bare.unwrap_or(name).to_owned())
-            .map_err(|_| CloseReason::Certificate("not a name a certificate can be for".into()))?;
+            .map_err(|_| CloseReason::Certificate(CertificateFault::WrongHost))?;
         let session = ClientConnection::new(Arc::clone(&client.config), name)
             .map_err(|error| reason_of_tls(&error))?;
         Ok(Self(Transport::Tls(Box::new(Tls::new(socket, session, client)))))
@@ -451,7 +451,7 @@ impl Tls {
                 break;
             }
             if let Err(error) = self.session.read_tls(&mut rest) {
-                self.end = Some(CloseReason::Tls(error.to_string()));
+                self.end = Some(CloseReason::Tls(TlsFault::Broken, error.to_string()));
                 break;
             }
             self.process();
@@ -547,11 +547,12 @@ fn write_plain(socket: &mut mio::net::TcpStream, bytes: &[u8]) -> Write {
 }
 
 fn long_handshake() -> CloseReason {
-    CloseReason::Tls("the handshake is longer than tls.handshake_bytes_max".to_owned())
+    let words = "the handshake is longer than tls.handshake_bytes_max".to_owned();
+    CloseReason::Tls(TlsFault::TooLong, words)
 }
 
 fn cut_handshake() -> CloseReason {
-    CloseReason::Tls("closed during the handshake".to_owned())
+    CloseReason::Tls(TlsFault::Closed, "closed during the handshake".to_owned())
 }
 
 /// The suite's name in the IANA registry; rustls tells those of TLS 1.3 apart by a prefix.

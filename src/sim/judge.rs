@@ -545,5 +545,7 @@ fn leaves_nothing(engine: &Engine) -> bool {
     let answers = ["ok", "redirect", "http-error", "robots-denied"];
     counts.outcomes.keys().all(|outcome| answers.contains(&&**outcome))
         && counts.links_out_of_scope.is_empty()
-        && !counts.cut.contains_key("servers-max")
+        && !["servers-max", "disconnectTrunc", "timeTrunc", "trunc"]
+            .iter()
+            .any(|cause| counts.cut.contains_key(*cause))
 }

@@ -28,7 +28,9 @@ use super::server::{Doing, Server};
 use super::settings::Away;
 use super::sight::Sight;
 use crate::engine::Engine;
-use crate::engine::contract::{CloseReason, ConnFacts, ConnId, Space, TlsFacts};
+use crate::engine::contract::{
+    CertificateFault as Fault, CloseReason, ConnFacts, ConnId, Space, TlsFacts, TlsFault,
+};
 use crate::time::{Instant, Now};
 use crate::web::{Certificate, Manner, Scheme};
 use std::collections::VecDeque;
@@ -545,9 +547,15 @@ impl Way {
         let certificate = met.host.hostile.and_then(|kind| kind.spec().certificate);
         let event = match (manner, certificate) {
             (Manner::Mute, _) => return ConnFacts::default(),
-            (Manner::NotTls, _) => fails(CloseReason::Tls("no TLS record".to_owned())),
+            (Manner::NotTls, _) => {
+                fails(CloseReason::Tls(TlsFault::NotTls, "no TLS record".to_owned()))
+            }
             (_, None | Some(Certificate::Good)) => Event::Stands(conn),
-            _ => fails(CloseReason::Certificate("not valid".to_owned())),
+            (_, Some(Certificate::Expired)) => fails(CloseReason::Certificate(Fault::Expired)),
+            (_, Some(Certificate::WrongName)) => fails(CloseReason::Certificate(Fault::WrongHost)),
+            (_, Some(Certificate::UnknownIssuer)) => {
+                fails(CloseReason::Certificate(Fault::UnknownIssuer))
+            }
         };
         scene.agenda.at(secured, event);
         let resumed = std::mem::replace(&mut met.greeted, true);

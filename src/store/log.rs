@@ -18,7 +18,9 @@
 //!     was kept), `server` (the origin), `visit` (which visit of that server, from 1), `conn`
 //!     (number of the connection in this run), `sent` (when the request was sent, µs since 1970),
 //!     `reason` (in words), `hops` (redirects before this one), `sitemaps` (that a robots.txt
-//!     names, those of its first kilobytes)
+//!     names, those of its first kilobytes), `detail` and `evidence` (of a reply that can't be
+//!     read: what is wrong with it, and its first 64 bytes, escaped as in C; if its head is whole,
+//!     those at which the framing of its body breaks)
 //!
 //! Every request that went out has its line with `sent`: promised and observed gaps can be told
 //! from the log alone. After a crash the log may name a record that was cut from its file; what is
@@ -40,6 +42,8 @@ use std::time::Duration;
 const URL_BYTES_MAX: usize = 8_192;
 /// Sitemaps in a line take no more than this, in bytes.
 const SITEMAPS_BYTES_MAX: usize = 4 << 10;
+/// Evidence in a line is cut here: 64 bytes, escaped, fit.
+const EVIDENCE_BYTES_MAX: usize = 256;
 /// Words in a line are cut here.
 const WORD_BYTES_MAX: usize = 255;
 
@@ -84,6 +88,10 @@ pub struct Line<'a> {
     pub hops: u32,
     /// Sitemaps that a robots.txt names, those of the first kilobytes.
     pub sitemaps: &'a [&'a str],
+    /// What is wrong with a reply that can't be read.
+    pub detail: Option<&'a str>,
+    /// First bytes of such a reply, escaped.
+    pub evidence: Option<&'a str>,
 }
 
 /// The printed seconds of the last line: most lines share them with the one before.
@@ -170,6 +178,8 @@ impl Line<'_> {
             reason: self.reason.map(|reason| cut(reason, WORD_BYTES_MAX).into()),
             hops: self.hops,
             sitemaps: sitemaps_within(self.sitemaps),
+            detail: self.detail.map(|detail| cut(detail, WORD_BYTES_MAX).into()),
+            evidence: self.evidence.map(|evidence| cut(evidence, EVIDENCE_BYTES_MAX).into()),
         }
     }
 }
@@ -213,6 +223,12 @@ pub struct Extra<'a> {
     /// Sitemaps that a robots.txt names.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub sitemaps: Vec<Cow<'a, str>>,
+    /// What is wrong with a reply that can't be read.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Cow<'a, str>>,
+    /// First bytes of such a reply, escaped.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Cow<'a, str>>,
 }
 
 /// A line read back: as [`Line`], with its words as they stand in the line.

@@ -33,9 +33,11 @@ pub enum Outcome {
     Unreachable,
     Reset,
     ClosedEarly,
-    TlsFailed,
+    TlsNotTls,
     TlsTimedOut,
-    Certificate,
+    CertificateExpired,
+    CertificateWrongHost,
+    CertificateUnknownIssuer,
     HeadTimedOut,
     BodyTimedOut,
     FetchTimedOut,
@@ -68,9 +70,11 @@ impl Outcome {
             Self::Unreachable => "unreachable",
             Self::Reset => "reset",
             Self::ClosedEarly => "closed-early",
-            Self::TlsFailed => "tls-failed",
+            Self::TlsNotTls => "tls-not-tls",
             Self::TlsTimedOut => "tls-timed-out",
-            Self::Certificate => "certificate",
+            Self::CertificateExpired => "certificate-expired",
+            Self::CertificateWrongHost => "certificate-wrong-host",
+            Self::CertificateUnknownIssuer => "certificate-unknown-issuer",
             Self::HeadTimedOut => "head-timed-out",
             Self::BodyTimedOut => "body-timed-out",
             Self::FetchTimedOut => "fetch-timed-out",
@@ -288,6 +292,7 @@ impl Walk<'_> {
                 Range { min: 1, max: tries + 1 }
             }
             Asked::Tries => Range { min: 1, max: tries },
+            Asked::Twice => Range::exactly(tries.min(2)),
             Asked::Past(refusals) if refusals < tries => Range::exactly(refusals + 1),
             Asked::Past(_) => {
                 outcomes = &[Outcome::HttpError];

@@ -340,7 +340,7 @@ fn the_manifest_lists_every_hostile_host() {
         ("http://mute.test:8080/", Outcome::RobotsUnreachable, (0, 0)),
         ("http://mute.test:8080/robots.txt", Outcome::HeadTimedOut, (0, 0)),
         ("http://nx.test:8080/", Outcome::DnsNoSuchName, (0, 0)),
-        ("https://expired.test:8443/", Outcome::Certificate, (0, 0)),
+        ("https://expired.test:8443/", Outcome::CertificateExpired, (0, 0)),
         ("http://retry-after.test:8080/twice", Outcome::Ok, (3, 3)),
         ("http://redirect-loop.test:8080/on/10", Outcome::Redirect, (1, 1)),
         ("http://redirect-loop.test:8080/on/11", Outcome::RedirectLimit, (0, 0)),

@@ -160,8 +160,15 @@ impl Reading {
 }
 
 /// Outcomes of requests that came to no whole reply, time-outs beside.
-const LOST: [&str; 6] =
-    ["connect-refused", "unreachable", "tls-failed", "reset", "closed-early", "cut-short"];
+const LOST: [&str; 7] = [
+    "connect-refused",
+    "unreachable",
+    "tls-closed",
+    "tls-broken",
+    "reset",
+    "closed-early",
+    "cut-short",
+];
 
 fn is_timeout(name: &str) -> bool {
     name.ends_with("timed-out")

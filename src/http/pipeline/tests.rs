@@ -68,6 +68,31 @@ fn rule_1_pipelining_is_earned() {
     assert_eq!(later.room(&fit(), &settings), 2, "a server once fit is pipelined from the start");
 }
 
+/// A reply that is kept as far as it came counts as answered: nobody is blamed, and what is behind
+/// it goes back. That pipelining may have broken it is learnt.
+#[test]
+fn a_cut_reply_blames_nobody() {
+    let settings = Settings { head_faults_max: 1, ..Settings::default() };
+    for (open, how, barred) in [
+        (1, Close::Ended, false),
+        (1, Close::Overdue, false),
+        (3, Close::Reset, false),
+        (3, Close::Overdue, true),
+    ] {
+        let mut learnt = fit();
+        let mut pipeline = connection(&mut learnt, 8, open);
+        let depth = learnt.depth(&settings);
+        pipeline.cut(&mut learnt, &settings, how);
+        assert_eq!((pipeline.replies(), pipeline.room(&learnt, &settings)), (9, 0));
+        assert_eq!((learnt.is_barred(), learnt.depth(&settings) < depth), (barred, open > 1));
+        let left = pipeline.closed(&mut learnt, &settings, how, false);
+        let expected = Leftover { unanswered: open - 1, ..Leftover::default() };
+        assert_eq!(left, expected, "{open} {how:?}");
+        let next = Pipeline::new(&learnt);
+        assert_eq!(next.room(&learnt, &settings), 1, "the next connection starts with one");
+    }
+}
+
 #[test]
 fn rule_2_depth_grows_by_one_and_halves() {
     let settings = Settings::default();

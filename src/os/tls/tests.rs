@@ -217,7 +217,8 @@ fn sessions_are_resumed_and_counted() {
 fn what_is_not_tls_fails_in_words() {
     let authority = Authority::new("one");
     let client = authority.client();
-    let tls = |words: &str| CloseReason::Tls(words.to_owned());
+    let tls = |fault, words: &str| CloseReason::Tls(fault, words.to_owned());
+    let closed = tls(TlsFault::Closed, "closed during the handshake");
     let said = |bytes: &'static [u8]| {
         let address = serve_plain(move |mut socket| {
             let mut hello = [0; 64];
@@ -228,13 +229,25 @@ fn what_is_not_tls_fails_in_words() {
         });
         Peer::connect(address, Some(&client), "good.test").handshake().unwrap_err()
     };
-    let corrupt = tls("received corrupt message of type InvalidContentType");
+    let corrupt = tls(TlsFault::NotTls, "received corrupt message of type InvalidContentType");
     assert_eq!(said(b"HTTP/1.1 400 Bad Request\r\n\r\nspeak TLS"), corrupt);
-    assert_eq!(said(b""), tls("closed during the handshake"));
-    assert_eq!(said(&[22, 3, 3, 0, 90, 2]), tls("closed during the handshake"), "half a record");
-    // RFC 8446, sections 6.2 and 6.1: handshake_failure, close_notify.
-    assert_eq!(said(&[21, 3, 3, 0, 2, 2, 40]), tls("received fatal alert: HandshakeFailure"));
-    assert_eq!(said(&[21, 3, 3, 0, 2, 1, 0]), tls("closed during the handshake"));
+    assert_eq!(said(b"<html>speak TLS</html>"), corrupt);
+    assert_eq!(said(b"SSH-2.0-OpenSSH_9.9\r\n"), corrupt);
+    assert_eq!(said(b""), closed);
+    assert_eq!(said(&[22, 3, 3, 0, 90, 2]), closed, "half a record");
+    assert_eq!(said(&[21, 3, 3, 0, 2, 1, 0]), closed, "close_notify");
+    // RFC 8446, section 6.2.
+    for (alert, fault, name) in [
+        (40, TlsFault::NoCipher, "HandshakeFailure"),
+        (71, TlsFault::NoCipher, "InsufficientSecurity"),
+        (70, TlsFault::Version, "ProtocolVersion"),
+        (80, TlsFault::Alert, "InternalError"),
+        (112, TlsFault::Alert, "UnrecognisedName"),
+        (116, TlsFault::Alert, "CertificateRequired"),
+    ] {
+        let bytes: &'static [u8] = Vec::leak(vec![21, 3, 3, 0, 2, 2, alert]);
+        assert_eq!(said(bytes), tls(fault, &format!("received fatal alert: {name}")));
+    }
     assert_eq!(client.handshakes(), Handshakes::default());
 }
 
@@ -246,7 +259,8 @@ fn only_http_1_1_is_offered() {
     let address = serve(config, pong);
     let client = authority.client();
     let reason = Peer::connect(address, Some(&client), "good.test").handshake().unwrap_err();
-    assert!(matches!(&reason, CloseReason::Tls(words) if words.contains("NoApplicationProtocol")));
+    let words = "received fatal alert: NoApplicationProtocol".to_owned();
+    assert_eq!(reason, CloseReason::Tls(TlsFault::Alert, words));
 }
 
 /// A cheap random source, the same every time.
@@ -368,7 +382,7 @@ fn bytes_before_an_error_are_handed_out() {
     });
     let mut peer = Peer::connect(address, Some(&authority.client()), "good.test");
     peer.handshake().unwrap();
-    let forged = CloseReason::Tls("cannot decrypt peer's message".to_owned());
+    let forged = CloseReason::Tls(TlsFault::Broken, "cannot decrypt peer's message".to_owned());
     assert_eq!(peer.read_all(3), (b"whole".to_vec(), forged));
 }
 
@@ -465,7 +479,7 @@ fn a_reset_is_told_on_both_transports() {
     assert_eq!(reason, CloseReason::Reset);
     let mut peer = Peer::connect(address, Some(&authority.client()), "good.test");
     let reason = peer.handshake().unwrap_err();
-    assert!(matches!(reason, CloseReason::Reset | CloseReason::Tls(_)), "{reason:?}");
+    assert!(matches!(reason, CloseReason::Reset | CloseReason::Tls(..)), "{reason:?}");
 }
 
 #[test]

@@ -10,10 +10,12 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, InvalidMessage, RootCertStore, SignatureScheme,
+};
 
 use super::{Error, KeyExchange};
-use crate::engine::contract::CloseReason;
+use crate::engine::contract::{CertificateFault, CloseReason, TlsFault};
 use crate::os::input;
 
 /// The cryptography, with the key exchange to offer first.
@@ -87,23 +89,52 @@ impl ServerCertVerifier for Unverified {
 
 /// What an error of rustls means for the connection.
 pub(super) fn reason_of_tls(error: &rustls::Error) -> CloseReason {
+    match error {
+        rustls::Error::InvalidCertificate(bad) => {
+            log::debug!("certificate refused: {}", shortened(bad.to_string()));
+            CloseReason::Certificate(certificate_fault(bad))
+        }
+        _ => CloseReason::Tls(tls_fault(error), shortened(error.to_string())),
+    }
+}
+
+fn certificate_fault(bad: &CertificateError) -> CertificateFault {
     use CertificateError as Bad;
-    let rustls::Error::InvalidCertificate(bad) = error else {
-        return CloseReason::Tls(shortened(error.to_string()));
-    };
-    // The words of rustls hold dates and names out of the certificate, of any length.
-    let words = match bad {
-        Bad::Expired | Bad::ExpiredContext { .. } => "expired",
-        Bad::NotValidYet | Bad::NotValidYetContext { .. } => "not valid yet",
-        Bad::NotValidForName | Bad::NotValidForNameContext { .. } => "not valid for this name",
-        Bad::UnknownIssuer => "unknown issuer",
-        Bad::BadEncoding => "malformed",
-        Bad::BadSignature => "bad signature",
-        Bad::UnhandledCriticalExtension => "unknown critical extension",
-        Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. } => "not meant for servers",
-        other => return CloseReason::Certificate(shortened(other.to_string())),
-    };
-    CloseReason::Certificate(words.to_owned())
+    match bad {
+        Bad::Expired | Bad::ExpiredContext { .. } => CertificateFault::Expired,
+        Bad::NotValidYet | Bad::NotValidYetContext { .. } => CertificateFault::NotYetValid,
+        Bad::NotValidForName | Bad::NotValidForNameContext { .. } => CertificateFault::WrongHost,
+        Bad::UnknownIssuer => CertificateFault::UnknownIssuer,
+        Bad::Revoked => CertificateFault::Revoked,
+        Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. } => CertificateFault::WrongPurpose,
+        Bad::BadSignature => CertificateFault::BadSignature,
+        // webpki's error has no type of its own here. Tools make self-signed certificates as an
+        // authority's, which it refuses before it looks for an issuer.
+        Bad::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
+            CertificateFault::SelfSigned
+        }
+        _ => CertificateFault::Invalid,
+    }
+}
+
+fn tls_fault(error: &rustls::Error) -> TlsFault {
+    use rustls::{AlertDescription as Alert, PeerIncompatible as Peer};
+    match error {
+        // A record of TLS begins with its type: text or another protocol's greeting has none.
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsFault::NotTls,
+        rustls::Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) => TlsFault::NotTls,
+        // RFC 8446, section 6.2.
+        rustls::Error::AlertReceived(Alert::HandshakeFailure | Alert::InsufficientSecurity) => {
+            TlsFault::NoCipher
+        }
+        rustls::Error::AlertReceived(Alert::ProtocolVersion) => TlsFault::Version,
+        rustls::Error::AlertReceived(_) => TlsFault::Alert,
+        rustls::Error::PeerIncompatible(
+            Peer::ServerDoesNotSupportTls12Or13 | Peer::ServerTlsVersionIsDisabledByOurConfig,
+        ) => TlsFault::Version,
+        rustls::Error::PeerIncompatible(_) => TlsFault::NoCipher,
+        _ => TlsFault::Broken,
+    }
 }
 
 /// At most 200 bytes of what the peer may have had a hand in.

@@ -32,6 +32,8 @@ fn a_line_to_the_byte() {
         reason: None,
         hops: 0,
         sitemaps: &["https://example.com/map.xml"],
+        detail: Some("bad version"),
+        evidence: Some("HTTP/7 \\x00"),
     };
     assert_eq!(
         text(&line),
@@ -39,7 +41,8 @@ fn a_line_to_the_byte() {
          text/html #000 20261120093849078+45 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - 3t,lenTrunc \
          {\"warcFilename\":\"sted-20261120093849-00000.warc.gz\",\"warcFileOffset\":512,\
          \"server\":\"http://example.com\",\"visit\":7,\"conn\":3,\"sent\":1795167529078123,\
-         \"hops\":0,\"sitemaps\":[\"https://example.com/map.xml\"]}\n"
+         \"hops\":0,\"sitemaps\":[\"https://example.com/map.xml\"],\
+         \"detail\":\"bad version\",\"evidence\":\"HTTP/7 \\\\x00\"}\n"
     );
     let failed = Line { url: "http://example.com/b", status: -2, ..Line::default() };
     assert_eq!(
@@ -83,6 +86,8 @@ fn lines_are_read_back() {
             reason: Some(reason),
             hops: 10,
             sitemaps: &[note, server],
+            detail: Some(reason),
+            evidence: Some(note),
         };
         let text = text(&line);
         assert_eq!(text.matches('\n').count(), 1, "{text:?}");
@@ -90,6 +95,8 @@ fn lines_are_read_back() {
         assert_eq!((entry.time, entry.status, entry.size), (time, line.status, line.size));
         assert_eq!((entry.url, entry.begun), (line.url, line.begun));
         assert_eq!(entry.extra.sitemaps, line.sitemaps);
+        assert_eq!(entry.extra.detail.as_deref(), line.detail);
+        assert_eq!(entry.extra.evidence.as_deref(), line.evidence);
         assert_eq!(entry.digest, line.digest.map(|digest| digest.to_string()).as_deref());
         let words = [(entry.path, path), (entry.via, via), (entry.mime, media_type(mime))];
         for (read, written) in words {

@@ -177,6 +177,8 @@ pub enum Asked {
     Once,
     /// Once, or again as often as the crawler retries.
     Tries,
+    /// Once, and once more if the crawler tries again at all.
+    Twice,
     /// Until this many refusals have passed, if the crawler tries that often.
     Past(u32),
 }

@@ -4,32 +4,28 @@ use super::*;
 use rcgen::ExtendedKeyUsagePurpose;
 use std::path::Path;
 
-fn certificate(words: &str) -> CloseReason {
-    CloseReason::Certificate(words.to_owned())
-}
-
 #[test]
 fn certificates_are_judged() {
     let authority = Authority::new("one");
     let good: Spoil = |_| ();
-    let cases: [(&str, Spoil, Result<(), &str>); 6] = [
+    let cases: [(&str, Spoil, Result<(), CertificateFault>); 6] = [
         ("www.good.test", good, Ok(())),
         ("*.good.test", good, Ok(())),
-        ("other.test", good, Err("not valid for this name")),
+        ("other.test", good, Err(CertificateFault::WrongHost)),
         (
             "www.good.test",
             |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1),
-            Err("expired"),
+            Err(CertificateFault::Expired),
         ),
         (
             "www.good.test",
             |params| params.not_before = rcgen::date_time_ymd(2090, 1, 1),
-            Err("not valid yet"),
+            Err(CertificateFault::NotYetValid),
         ),
         (
             "www.good.test",
             |params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth],
-            Err("not meant for servers"),
+            Err(CertificateFault::WrongPurpose),
         ),
     ];
     for (name, spoil, expected) in cases {
@@ -37,7 +33,7 @@ fn certificates_are_judged() {
         let client = authority.client();
         let mut peer = Peer::connect(address, Some(&client), "www.good.test");
         let result = peer.handshake().map(|facts| facts.tls.unwrap().verified);
-        let expected = expected.map(|()| true).map_err(certificate);
+        let expected = expected.map(|()| true).map_err(CloseReason::Certificate);
         assert_eq!(result, expected, "{name}");
         // The server sees one connection after the other.
         drop(peer);
@@ -56,16 +52,26 @@ fn certificates_are_judged() {
 fn strangers_are_not_trusted() {
     let (authority, stranger) = (Authority::new("one"), Authority::new("other"));
     let address = serve(stranger.server("good.test", |_| ()), pong);
+    let unknown = CloseReason::Certificate(CertificateFault::UnknownIssuer);
     let compiled_in = Client::new(&Settings::default()).unwrap();
     for client in [authority.client(), compiled_in] {
         let mut peer = Peer::connect(address, Some(&client), "good.test");
-        assert_eq!(peer.handshake(), Err(certificate("unknown issuer")));
+        assert_eq!(peer.handshake(), Err(unknown.clone()));
     }
     let own = rcgen::generate_simple_self_signed(vec!["good.test".to_owned()]).unwrap();
     let config = server_config(own.cert.der().clone(), &own.signing_key, rustls::ALL_VERSIONS);
     let address = serve(config, pong);
     let mut peer = Peer::connect(address, Some(&authority.client()), "good.test");
-    assert_eq!(peer.handshake(), Err(certificate("unknown issuer")), "signed by itself");
+    assert_eq!(peer.handshake(), Err(unknown), "signed by itself");
+    // As `openssl req -x509` makes it.
+    let mut params = CertificateParams::new(vec!["good.test".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let own = params.self_signed(&key).unwrap();
+    let config = server_config(own.der().clone(), &key, rustls::ALL_VERSIONS);
+    let mut peer = Peer::connect(serve(config, pong), Some(&authority.client()), "good.test");
+    let own = CloseReason::Certificate(CertificateFault::SelfSigned);
+    assert_eq!(peer.handshake(), Err(own));
 }
 
 #[test]
