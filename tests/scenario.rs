@@ -169,6 +169,14 @@ pub(crate) fn log_of(text: &str) -> Vec<u8> {
     disk.read("crawl.log").unwrap_or_default()
 }
 
+/// The records of a script's crawl in the simulated world, one file behind the other.
+pub(crate) fn archive_of(text: &str) -> Vec<u8> {
+    let (_, disk) = play(&read(text, SIMULATED_PORT), 1);
+    let mut names = disk.handle().list("warc").expect("a folder");
+    names.sort();
+    names.iter().flat_map(|name| disk.read(&format!("warc/{name}")).unwrap_or_default()).collect()
+}
+
 fn history(script: &Script, seed: u64) -> (u64, Vec<u8>) {
     let (world, disk) = play(script, seed);
     (world.actions_hash(), disk.read("crawl.log").unwrap_or_default())
@@ -211,13 +219,15 @@ fn run_for_real(text: &str) -> Result {
     Result { outcomes, notes, seen, faults }
 }
 
-/// The annotations in the last line of each URL.
+/// The annotations in the last line of each URL, and what it shows of a reply that is refused.
 fn notes(log: &[u8], port: u16) -> BTreeMap<String, Vec<String>> {
     let lines = std::str::from_utf8(log).expect("UTF-8").lines();
     let of = |line| log::parse(line).unwrap_or_else(|bad| panic!("{bad:?}: {line}"));
     let note = |entry: log::Entry<'_>| {
         let url = entry.url.replacen(&format!(":{port}"), "", 1);
-        (url, entry.annotations.unwrap_or("").split(',').map(str::to_owned).collect())
+        let words = entry.annotations.unwrap_or("").split(',').map(str::to_owned);
+        let shown = [entry.extra.detail, entry.extra.evidence].into_iter().flatten();
+        (url, words.chain(shown.map(Into::into)).collect())
     };
     lines.map(of).map(note).collect()
 }

@@ -22,6 +22,7 @@ mod real;
 mod report;
 mod scenario;
 mod shipped;
+mod short;
 mod sim;
 mod sweep;
 mod util;

@@ -24,7 +24,7 @@
 //! refuse a.test                     # nothing listens there
 //! expect http://a.test/x ok         # the outcome of a URL: its last line in the crawl log
 //! expect http://a.test/y ok after 2 # ... after so many lines
-//! note http://a.test/y linksCut     # ... and an annotation of that line
+//! note http://a.test/y linksCut     # ... and an annotation of that line, its detail or evidence
 //! requests a.test 4                 # requests the server has seen
 //! connections a.test 1
 //! ```
@@ -149,7 +149,10 @@ impl Script {
                 let count = count.parse().map_err(|_| "not a number")?;
                 self.outcomes.push(((*url).to_owned(), (*name).to_owned(), Some(count)));
             }
-            ("note", [url, word]) => self.notes.push(((*url).to_owned(), (*word).to_owned())),
+            ("note", [url, _, ..]) => {
+                let words = rest[url.len()..].trim_start();
+                self.notes.push(((*url).to_owned(), words.to_owned()));
+            }
             ("requests" | "connections", [name, count]) => {
                 let list =
                     if verb == "requests" { &mut self.requests } else { &mut self.connections };

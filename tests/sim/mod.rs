@@ -136,6 +136,33 @@ fn faults_that_end_cost_time_only() {
     assert!(crawl.took > sound.took);
 }
 
+/// A server with which TLS can't be spoken is tried twice, the longest wait apart; one whose
+/// certificate is refused once.
+#[test]
+fn tls_failures_that_last_are_not_tried_often() {
+    let hostile = vec![Hostile::NotTls, Hostile::Expired];
+    let web = Settings { hosts: 4, pages: 20, hostile, ..varied(5) };
+    let plan =
+        Plan::new(web).with(&["retries.retry_wait = \"1s\"", "retries.retry_wait_max = \"2h\""]);
+    let crawl = plan.run();
+    for (kind, name, tries) in
+        [(Hostile::NotTls, "tls-not-tls", 2), (Hostile::Expired, "certificate-expired", 1)]
+    {
+        let is_kind = |host: &u32| crawl.web.hostile_of(*host) == Some(kind);
+        let asked: Vec<_> = crawl
+            .sights
+            .iter()
+            .filter_map(|(at, sight)| match sight {
+                Sight::Asked { host, .. } if is_kind(host) => Some(*at),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(asked.len(), tries, "{name}");
+        assert!(asked.windows(2).all(|two| two[1].since(two[0]) >= Duration::from_secs(7_200)));
+        assert!(crawl.outcomes().values().any(|outcome| outcome == name), "{name}");
+    }
+}
+
 /// Each kind of fault is met as what it is, and by its share.
 #[test]
 fn faults_show_as_what_they_are() {

@@ -1,0 +1,61 @@
+//! What the archive holds of bodies that end early: never the original of a revisit record, never
+//! one itself, and marked as truncated.
+
+use crate::scenario::archive_of;
+
+/// Four URLs with the same bytes, one behind the other: short, whole, whole, short.
+const SCRIPT: &str = r#"
+seed http://a.test/1
+conf store.format = "warc"
+conf store.gzip_level = 0
+conf pipeline.enabled = false
+host a.test
+on connection
+  request /robots.txt
+  reply 404
+  request /1
+  raw {head}90{body}
+  close
+on connection
+  request /1
+  raw {head}90{body}
+  close
+on connection
+  request /2
+  raw {head}48{body}
+  request /3
+  raw {head}48{body}
+  request /4
+  raw {head}90{body}
+  wait 10000ms
+on connection
+  request /4
+  raw {head}90{body}
+  wait 10000ms
+"#;
+
+#[test]
+fn a_short_body_is_neither_a_revisit_nor_the_original_of_one() {
+    let head = r"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ";
+    let body = r"\r\n\r\n<a href=/2>2</a><a href=/3>3</a><a href=/4>4</a>";
+    let archive = archive_of(&SCRIPT.replace("{head}", head).replace("{body}", body));
+    let archive = String::from_utf8_lossy(&archive).into_owned();
+    let records: Vec<&str> = archive.split("WARC/1.1\r\n").collect();
+    let of = |url: &str| {
+        let target = format!("WARC-Target-URI: http://a.test:8080{url}\r\n");
+        let is_reply =
+            |record: &&&str| record.contains(&target) && !record.contains("WARC-Type: request\r\n");
+        let found: Vec<_> = records.iter().filter(is_reply).collect();
+        assert_eq!(found.len(), 1, "{url}: {found:?}");
+        let value = |name: &str| {
+            let line = found[0].lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or("-").trim().to_owned()
+        };
+        (value("WARC-Type:"), value("WARC-Truncated:"), value("WARC-Refers-To-Target-URI:"))
+    };
+    let told = |kind: &str, cut: &str, first: &str| (kind.into(), cut.into(), first.into());
+    assert_eq!(of("/1"), told("response", "disconnect", "-"));
+    assert_eq!(of("/2"), told("response", "-", "-"));
+    assert_eq!(of("/3"), told("revisit", "length", "http://a.test:8080/2"));
+    assert_eq!(of("/4"), told("response", "time", "-"));
+}
