@@ -333,6 +333,8 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::web::Settings) -> (Settings, La
     let mut engine = wire::engine(&conf, seed.to_le_bytes().repeat(2).try_into().expect("16"));
     // Faults are to be outlived, however many of them meet one page.
     engine.pipeline.head_faults_max = u8::MAX;
+    // So is a page whose body is cut twice: what is behind it might never be found.
+    engine.retries.short_retries_max = u8::MAX;
     engine.frontier.schedule.policy = draw.pick(&Policy::ALL);
     let sources = [Source::Uniform, Source::Zipf, Source::Inlinks, Source::Opic];
     engine.rating.source = draw.pick(&sources);

@@ -187,6 +187,7 @@ fn retries(conf: &sections::Retries) -> Retries {
     let narrow = |count: u32| u8::try_from(count).unwrap_or(u8::MAX);
     Retries {
         url_retries_max: narrow(conf.retries_max),
+        short_retries_max: Retries::default().short_retries_max,
         server_failures_max: narrow(conf.server_failures_max),
         wait: conf.retry_wait,
         factor_milli: conf.retry_factor.thousandths(),

@@ -502,7 +502,9 @@ impl Engine {
         // A short reply may be whole the second time; a redirect leads on without its body.
         let again = match outcome {
             Outcome::Short(300..=399, _) => false,
-            Outcome::Short(..) if fetch.item.tries == 0 => true,
+            Outcome::Short(..) if fetch.item.tries < self.settings.retries.short_retries_max => {
+                true
+            }
             outcome => outcome.verdict().url == UrlFate::Retry,
         };
         again && fetch.item.tries < self.settings.retries.url_retries_max

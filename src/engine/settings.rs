@@ -194,6 +194,9 @@ impl Default for Connections {
 pub struct Retries {
     /// Tries of one URL after its first.
     pub url_retries_max: u8,
+    /// How many of them are made for a body that ends early, before what came of it is the page.
+    /// Servers that cut bodies mostly do so always.
+    pub short_retries_max: u8,
     /// Failed visits in a row after which a server is given up.
     pub server_failures_max: u8,
     /// Rest after the first failure.
@@ -226,6 +229,7 @@ impl Default for Retries {
     fn default() -> Self {
         Self {
             url_retries_max: 3,
+            short_retries_max: 1,
             server_failures_max: 10,
             wait: Duration::from_secs(30),
             factor_milli: 4_000,

@@ -78,7 +78,7 @@ pub struct Judge {
     has_own_addresses: bool,
     answered: Set<Place>,
     /// Answered, but perhaps forgotten: before a crash of a crawl that keeps no archive, or while
-    /// there was no room to keep it.
+    /// there was no room to keep it. Or not answered, perhaps: redirects with a cut body.
     doubtful: Set<Place>,
     /// There is no room to keep anything.
     is_full: bool,
@@ -499,6 +499,9 @@ impl Judge {
         if whole && !is_plea {
             let known = if self.is_full { &mut self.doubtful } else { &mut self.answered };
             known.insert(place);
+        } else if (300..400).contains(&status) {
+            // Its head says where it leads: a cut body need not be asked for again.
+            self.doubtful.insert(place);
         }
     }
 

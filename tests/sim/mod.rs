@@ -122,7 +122,10 @@ fn faults_that_end_cost_time_only() {
         "politeness.robots_retry_wait = \"20s\"",
     ]);
     // A page that breaks two connections in a row is given up early: not where breaks are drawn.
-    plan.change = |settings| settings.pipeline.head_faults_max = u8::MAX;
+    plan.change = |settings| {
+        settings.pipeline.head_faults_max = u8::MAX;
+        settings.retries.short_retries_max = u8::MAX;
+    };
     let sound = plan.run();
     plan.world.faults = Faults { until: Some(Duration::from_secs(60)), ..SOME_FAULTS };
     let crawl = plan.run();
