@@ -109,7 +109,7 @@ fn run(kind: &Kind, pages_per_host: u32) -> Taken {
     let path = folder.path().join("crawl.toml");
     std::fs::write(&path, conf(kind, pages_per_host, folder.path())).expect("writable");
     let before = counting::so_far();
-    let exit = crawl::run(&path, false).unwrap_or_else(|error| panic!("{error}"));
+    let exit = crawl::run(&path, false, false).unwrap_or_else(|error| panic!("{error}"));
     let after = counting::so_far();
     let summary = std::fs::read_to_string(folder.path().join("job/summary.json")).expect("there");
     let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");

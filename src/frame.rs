@@ -49,6 +49,8 @@ pub enum Role {
     Trace = 6,
     /// Rules of robots.txt files, by server.
     Rules = 7,
+    /// URLs of servers that were given up.
+    GivenUp = 8,
 }
 
 impl Role {
@@ -61,6 +63,7 @@ impl Role {
             Self::Segment => "a segment of queues",
             Self::Trace => "a trace",
             Self::Rules => "a segment of robots.txt rules",
+            Self::GivenUp => "a segment of URLs given up",
         }
     }
 }
@@ -293,6 +296,13 @@ impl Reader {
     /// Where the next frame begins.
     pub fn offset(&self) -> u64 {
         self.base + self.next as u64
+    }
+
+    /// The next frame is that at `offset`.
+    pub fn seek(&mut self, offset: u64) {
+        self.base = offset;
+        self.buffer.clear();
+        self.next = 0;
     }
 
     /// That something is wrong at `offset` of this file.

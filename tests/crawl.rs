@@ -2,9 +2,11 @@
 
 use crate::util::{Run, sted};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 use sted::store::log;
 
@@ -128,4 +130,51 @@ fn budgets_have_their_exit_codes() {
         assert!(run.out.contains("URLs left"), "{why}: there is more to fetch: {}", run.out);
         check_whole(&folder.path().join("job"));
     }
+}
+
+/// Answers each request on this port with a page, for as long as the listener lives.
+fn serve(listener: TcpListener) {
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 4_096]);
+            let _ = stream.write_all(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: \
+                  close\r\n\r\npage",
+            );
+        }
+    });
+}
+
+/// A crawl that could not fetch its seed says so with its exit code, names it with a cause and a
+/// fix, and fetches it when the server is back and that is asked for.
+#[test]
+fn a_failed_seed_is_told_and_comes_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    drop(listener);
+    let text = format!(
+        "[job]\ndirectory = \"{}/job\"\nseeds = [\"http://{address}/\"]\n[identity]\n\
+         contact = \"crawler@sted.dev\"\n[scope]\nspan = \"host\"\n\
+         [connections]\naddresses_allowed = [\"127.0.0.0/8\"]\n\
+         [retries]\nserver_failures_max = 1\n[politeness]\ndelay = \"0s\"\ndelay_factor = 0\n",
+        folder.path().display()
+    );
+    let conf = folder.path().join("crawl.toml");
+    fs::write(&conf, text).expect("writable");
+    let conf = conf.to_str().expect("UTF-8");
+    let ends = |more: &[&str]| {
+        let run = Run::of(sted(&[&["crawl", conf], more].concat()).output().expect("it starts"));
+        (run.code.expect("no signal"), run.out + &run.err)
+    };
+    let (code, told) = ends(&[]);
+    let seed = format!("http://{address}/: connect-refused; check scheme, host and port");
+    assert!(code == 12 && told.contains(&seed), "{code}\n{told}");
+    assert!(told.contains("1 URLs: connect-refused, never answered"), "{told}");
+    assert_eq!(ends(&[]).0, 12, "a second start changes nothing");
+    serve(TcpListener::bind(address).expect("the port is free"));
+    let (code, told) = ends(&["--retry-given-up"]);
+    assert!(code == 0 && !told.contains("failed seeds"), "{code}\n{told}");
+    assert_eq!(ends(&[]).0, 0);
 }

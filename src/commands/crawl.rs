@@ -6,6 +6,7 @@
 //! it did since.
 
 use super::lab::Lab;
+use super::missing::Missing;
 use super::progress::Progress;
 use super::summary::Summary;
 use super::{Exit, Failure, inputs, load, wire};
@@ -25,11 +26,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// Crawls as the configuration at `path` says; with `rebuild` from the archive alone, whatever else
-/// the job knew.
+/// the job knew. With `retry_given_up` servers that were given up are tried again.
 ///
 /// # Errors
 /// Whatever kept the crawl from its end, with the exit code it means.
-pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
+pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Failure> {
     signal::catch_early();
     let began = std::time::Instant::now();
     let mut conf = load(path)?;
@@ -79,6 +80,9 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
     let mut engine = Engine::open(settings, &seeds, Box::new(disk), meter, now)
         .map_err(|error| refused(&directory, error))?;
     say_how_it_begins(&directory, earlier.as_ref(), &engine, seeds.len());
+    if retry_given_up {
+        engine.revive();
+    }
     let mut summary = Summary::default();
     world
         .run(&mut engine, &mut |view| {
@@ -92,8 +96,10 @@ pub fn run(path: &Path, rebuild: bool) -> Result<Exit, Failure> {
     drop(lab);
     write_whole(&directory.join("summary.json"), &summary.json())?;
     // Who has closed stdout does not want to read it.
-    let _ = io::stdout().write_all(summary.text(&directory).as_bytes());
-    finish(&engine)
+    let missing = Missing::of(engine.counts(), &conf);
+    let text = summary.text(&directory) + &missing.text();
+    let _ = io::stdout().write_all(text.as_bytes());
+    finish(&engine, &missing)
 }
 
 /// Writes a file so that whoever reads it finds all of it or what was there before: half a
@@ -179,7 +185,10 @@ fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engin
         engine.frontier().servers()
     );
     if earlier.is_finished() {
-        log::warn!("{job}: this crawl was finished; only new seeds lead on");
+        log::warn!(
+            "{job}: this crawl was finished; only new seeds lead on, or --retry-given-up if \
+             servers were given up"
+        );
     }
 }
 
@@ -260,7 +269,7 @@ fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> R
 }
 
 /// How the crawl ended, as an exit code.
-fn finish(engine: &Engine) -> Result<Exit, Failure> {
+fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
     if let Some(trouble) = engine.trouble() {
         return Err(Failure::new(Exit::Disk, trouble));
     }
@@ -271,6 +280,7 @@ fn finish(engine: &Engine) -> Result<Exit, Failure> {
         (Some(StopReason::Time), _) => Exit::Time,
         (Some(StopReason::Outage), _) => Exit::NotWhole,
         (Some(StopReason::Trouble), _) => Exit::Disk,
+        (Some(StopReason::Finished), _) if missing.is_any() => Exit::NotWhole,
         (Some(StopReason::Finished) | None, _) => Exit::Finished,
     })
 }

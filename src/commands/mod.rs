@@ -12,6 +12,7 @@ pub mod crawl;
 pub mod exit;
 mod inputs;
 mod lab;
+mod missing;
 pub mod profile;
 mod progress;
 mod summary;
@@ -79,6 +80,9 @@ pub enum Command {
         /// read back and not fetched again
         #[arg(long)]
         rebuild: bool,
+        /// Take back the servers that were given up, with their URLs, and try them again
+        #[arg(long)]
+        retry_given_up: bool,
     },
     /// Say whether a configuration is right, and what it comes to
     ///
@@ -163,7 +167,9 @@ impl Cli {
             Command::Cache(asked) => cache::run(asked),
             Command::Check { conf } => check::run(conf),
             Command::Compare { conf } => compare::run(conf),
-            Command::Crawl { conf, rebuild } => crawl::run(conf, *rebuild),
+            Command::Crawl { conf, rebuild, retry_given_up } => {
+                crawl::run(conf, *rebuild, *retry_given_up)
+            }
             Command::Profile { conf, flame } => profile::run(conf, *flame),
             Command::Web { conf, ports } => web::run(conf, *ports),
         }

@@ -1,6 +1,7 @@
 //! What a crawl has done so far, as plain counters: for the progress line and the summary.
 
 use super::outcome::Outcome;
+use super::seeds::Seeds;
 use crate::stats::Histogram;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -72,6 +73,10 @@ pub struct Counts {
     pub checkpoints: u64,
     /// Times that the disk was full.
     pub disk_full: u64,
+    /// What became of the seeds.
+    pub seeds: Seeds,
+    /// What was lost with servers that were given up.
+    pub losses: Losses,
     /// Times that nobody could be reached and the crawl paused.
     pub outages: u64,
     /// Times that a connection was paused for want of memory.
@@ -90,6 +95,58 @@ pub struct Counts {
     /// Observed rest of servers as a share of the promised one, in thousandths, in this run.
     #[serde(skip_deserializing)]
     pub rest_kept_milli: Histogram,
+}
+
+/// URLs of servers that were given up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// URLs in all.
+    pub urls: u64,
+    /// Servers that had answered, and were given up while URLs waited.
+    pub answered: u64,
+    /// The servers that most URLs were lost with, by origin: at most [`LARGEST`].
+    pub largest: BTreeMap<String, Loss>,
+}
+
+/// What was lost with one server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// URLs.
+    pub urls: u64,
+    /// Why it was given up: the last outcome.
+    pub cause: Name,
+    /// It had answered before.
+    pub answered: bool,
+}
+
+/// Most servers that are listed by name.
+pub const LARGEST: usize = 64;
+
+impl Losses {
+    /// A server was given up while so many of its URLs waited.
+    pub(super) fn server(&mut self, origin: &str, loss: Loss) {
+        if loss.urls == 0 {
+            return;
+        }
+        self.urls += loss.urls;
+        self.answered += u64::from(loss.answered);
+        if self.largest.len() >= LARGEST {
+            let least = self.largest.iter().min_by_key(|(_, loss)| loss.urls);
+            let least = least.filter(|(_, least)| least.urls < loss.urls);
+            let Some(name) = least.map(|(name, _)| name.clone()) else { return };
+            self.largest.remove(&name);
+        }
+        self.largest.insert(origin.to_owned(), loss);
+    }
+
+    /// Another URL was found of a server that had been given up.
+    pub(super) fn another(&mut self, origin: &str) {
+        self.urls += 1;
+        if let Some(loss) = self.largest.get_mut(origin) {
+            loss.urls += 1;
+        }
+    }
 }
 
 impl Counts {

@@ -139,7 +139,12 @@ impl Engine {
     pub(super) fn end_if_done(&mut self) {
         let busy = self.is_working() || self.resolving > 0;
         match self.ending.stage {
-            Stage::Crawling if !busy && self.frontier.urls() == 0 && self.seen.is_settled() => {
+            Stage::Crawling
+                if !busy
+                    && self.frontier.urls() == 0
+                    && self.seen.is_settled()
+                    && !self.given_up.is_reviving() =>
+            {
                 self.begin_stop(StopReason::Finished);
                 self.end_if_done();
             }

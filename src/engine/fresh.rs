@@ -8,6 +8,7 @@
 
 use super::Engine;
 use super::remember::FRESH_MAX;
+use super::seeds::SEED;
 use crate::frontier::{self, Added, Errand, Item};
 use crate::stats::Stage;
 use crate::url::UrlRef;
@@ -83,8 +84,16 @@ impl Engine {
 
     fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
         self.counts.urls_new += 1;
+        self.queue(found, url, via);
+    }
+
+    /// A URL goes into the queue of its server.
+    pub(super) fn queue(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
         if !self.frontier.has_room_for(url) {
             self.counts.cut("servers-max", 1);
+            if found.letter == SEED {
+                self.counts.seeds.fails(url.as_str(), "servers-max".into());
+            }
             return;
         }
         let item = Item {
@@ -104,7 +113,8 @@ impl Engine {
             Added::Retired(id, why, item) => {
                 let outcome = self.sites.look(id).retired_as();
                 let outcome = outcome.unwrap_or(super::outcome::Outcome::ServerRetired(why));
-                self.note_unsent(id, &item, outcome);
+                self.counts.losses.another(self.frontier.origin(id).as_str());
+                self.note_given_up(id, &item, outcome);
             }
             Added::Full(id, item) => {
                 self.note_unsent(id, &item, super::outcome::Outcome::QueueFull)

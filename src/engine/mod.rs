@@ -31,6 +31,7 @@ mod conn;
 mod ending;
 mod fetch;
 mod fresh;
+mod given_up;
 pub mod ledger;
 mod outage;
 mod page;
@@ -44,6 +45,7 @@ mod replay;
 mod resume;
 mod robots;
 mod rules;
+pub mod seeds;
 mod settle;
 mod site;
 mod trace;
@@ -74,6 +76,7 @@ use contract::{
 use counts::Counts;
 use ending::Ending;
 use fresh::Discovery;
+use given_up::GivenUp;
 use ledger::{Ledger, Work};
 use outage::Outage;
 use page::{Bench, Page};
@@ -139,6 +142,7 @@ pub struct Engine {
     /// The disk is full.
     pause: Option<Pause>,
     outage: Outage,
+    given_up: GivenUp,
     /// None if nothing is kept to go on with.
     checkpoints: Option<Checkpoints>,
     replays: Replays,
@@ -249,6 +253,7 @@ impl Engine {
             backlog_bytes: 0,
             ending: Ending::new(&settings, now),
             outage: Outage::new(&settings.retries),
+            given_up: GivenUp::new(settings.state.crawl),
             now,
             began: now,
             meter,
@@ -470,7 +475,8 @@ impl Engine {
     /// When the engine wants to be called again, whatever happens; `None` if only events can
     /// bring it on.
     pub fn deadline(&self) -> Option<Instant> {
-        let has_fresh = self.seen.has_fresh() || self.frontier.has_read();
+        let has_fresh =
+            self.seen.has_fresh() || self.frontier.has_read() || self.has_revival_work();
         if !self.actions.is_empty() || !self.pages.is_empty() || has_fresh {
             return Some(self.now.at);
         }
@@ -507,6 +513,7 @@ impl Engine {
         self.work_pages();
         let stage = self.meter.enter(Stage::State, 0);
         self.work_memory();
+        self.work_revival();
         self.work_checkpoint();
         self.meter.back(stage);
         self.resume();

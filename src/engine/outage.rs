@@ -1,10 +1,10 @@
 //! Detects an outage on our own side: when nobody can be reached, nobody is to blame.
 //!
-//! A server *testifies* when it fails and nobody has answered since its failure before that, if
-//! there was one; one that fails while others answer is at fault itself. When at least
-//! [`SERVERS_MIN`] servers on [`PREFIXES_MIN`] address prefixes testify (/24 of IPv4, /48 of IPv6;
-//! where a name doesn't resolve, its registrable domain) and nine in ten of them could not be
-//! reached, the crawl pauses. While it pauses only a few visits a round are begun, as probes:
+//! A server *testifies* when it fails and nobody has answered a request that was sent since its
+//! failure before that, if there was one; one that fails while others answer is at fault itself.
+//! When at least [`SERVERS_MIN`] servers on [`PREFIXES_MIN`] address prefixes testify (/24 of
+//! IPv4, /48 of IPv6; where a name doesn't resolve, its registrable domain) and nine in ten of
+//! them could not be reached, the crawl pauses. Then only a few visits a round begin, as probes:
 //! servers whose rest is over, and some that answered last (*witnesses*), which may have nothing
 //! else left to ask for. The first answer ends the pause.
 //!
@@ -32,8 +32,6 @@ use std::time::Duration;
 const SERVERS_MIN: usize = 8;
 /// Nor do servers on fewer networks.
 const PREFIXES_MIN: usize = 3;
-/// What comes so soon after a failure may have been on its way already: it proves nothing.
-const ON_ITS_WAY: Duration = Duration::from_secs(5);
 /// Most servers that are kept in mind.
 const FAILED_MAX: usize = 4_096;
 /// Visits begun in a round of probes.
@@ -48,7 +46,7 @@ pub(super) struct Outage {
     probe_wait: Duration,
     /// Without an answer for so long the crawl ends.
     wait_max: Duration,
-    /// When somebody answered last, if anybody has in this run.
+    /// When the last request was sent that was answered, if any was in this run.
     heard: Option<Instant>,
     /// Servers that testify.
     failed: Map<ServerId, Testimony>,
@@ -67,6 +65,8 @@ pub(super) struct Outage {
 /// What a failure says.
 #[derive(Clone, Debug)]
 struct Testimony {
+    /// When it failed.
+    at: Instant,
     /// Failures in a row before, and when the last visit ended.
     before: u8,
     ended: Instant,
@@ -85,6 +85,7 @@ enum Prefix {
 /// The pause.
 #[derive(Clone, Copy, Debug)]
 struct Probing {
+    began: Instant,
     /// When the next round begins, and what is left of this one.
     next_round: Instant,
     left: u32,
@@ -119,7 +120,7 @@ impl Outage {
     /// When another visit may begin.
     pub(super) fn opens_at(&self) -> Instant {
         match self.pause {
-            Some(Probing { next_round, left: 0 }) => next_round,
+            Some(Probing { next_round, left: 0, .. }) => next_round,
             _ => Instant::ZERO,
         }
     }
@@ -128,7 +129,8 @@ impl Outage {
     pub(super) fn visits(&mut self, now: Instant) {
         let Some(pause) = &mut self.pause else { return };
         if pause.next_round <= now {
-            *pause = Probing { next_round: now + self.probe_wait, left: PROBES };
+            pause.next_round = now + self.probe_wait;
+            pause.left = PROBES;
         }
         pause.left = pause.left.saturating_sub(1);
     }
@@ -151,33 +153,38 @@ impl Outage {
     }
 
     /// A server has failed, after so many failures in a row. Whether that makes it an outage.
-    fn fails(&mut self, id: ServerId, testimony: Testimony, now: Instant) -> bool {
-        let Testimony { before, ended, outcome, .. } = testimony;
-        let is_new = !self.failed.contains_key(&id);
+    fn fails(&mut self, id: ServerId, testimony: Testimony) -> bool {
+        let Testimony { at, before, ended, outcome, .. } = testimony;
+        let old = self.remove(id);
         // While nobody has ever answered, a resolver that denies names is all there is to believe.
         let is_hearsay = outcome.is_denial() && self.witnesses.iter().all(Option::is_none);
-        let began_before = before > 0 && self.heard.is_some_and(|heard| ended + ON_ITS_WAY < heard);
-        if is_new && (is_hearsay || began_before || self.failed.len() >= FAILED_MAX) {
+        let began_before = before > 0 && self.heard.is_some_and(|heard| ended < heard);
+        let may_not = is_hearsay || began_before || self.failed.len() >= FAILED_MAX;
+        if old.is_none() && may_not {
             return false;
         }
-        if self.failed.is_empty() {
-            self.since = now;
+        if self.failed.is_empty() && old.is_none() {
+            self.since = at;
         }
-        let before = self.failed.get(&id).map_or(before, |known| known.before);
+        let before = old.map_or(before, |old| old.before);
         *self.prefixes.entry(testimony.prefix.clone()).or_default() += 1;
         self.unreached += usize::from(outcome.is_unreached());
-        if let Some(old) = self.failed.insert(id, Testimony { before, ..testimony }) {
-            self.unreached -= usize::from(old.outcome.is_unreached());
-            let count = self.prefixes.get_mut(&old.prefix).expect("it was counted");
-            *count -= 1;
-            if *count == 0 {
-                self.prefixes.remove(&old.prefix);
-            }
-        }
+        self.failed.insert(id, Testimony { before, ..testimony });
         !self.is_on()
             && self.failed.len() >= SERVERS_MIN
             && self.prefixes.len() >= PREFIXES_MIN
             && self.is_general()
+    }
+
+    fn remove(&mut self, id: ServerId) -> Option<Testimony> {
+        let old = self.failed.remove(&id)?;
+        self.unreached -= usize::from(old.outcome.is_unreached());
+        let count = self.prefixes.get_mut(&old.prefix).expect("it was counted");
+        *count -= 1;
+        if *count == 0 {
+            self.prefixes.remove(&old.prefix);
+        }
+        Some(old)
     }
 
     /// Nine in ten of those that failed could not be reached.
@@ -185,19 +192,37 @@ impl Outage {
         10 * self.unreached >= 9 * self.failed.len()
     }
 
-    /// Somebody has answered: what failed before that had its own reasons, unless the crawl
-    /// paused. Then those that failed and what they had failed before are returned.
-    fn answers(&mut self, id: ServerId, now: Instant) -> Option<Map<ServerId, Testimony>> {
-        self.heard = Some(now);
+    /// Somebody has answered a request that was sent then: what failed before that had its own
+    /// reasons, unless the crawl paused. Then those that failed and what they had failed before
+    /// are returned. An answer that was on its way already proves nothing.
+    fn answers(&mut self, id: ServerId, sent: Instant) -> Option<Map<ServerId, Testimony>> {
+        self.heard = self.heard.max(Some(sent));
         self.may_witness(id);
-        if self.failed.is_empty() && self.pause.is_none() {
-            return None;
+        if let Some(pause) = self.pause {
+            if sent < pause.began {
+                return None;
+            }
+            self.pause = None;
+            self.clear();
+            return Some(std::mem::take(&mut self.failed));
         }
+        if !self.failed.is_empty() && self.since < sent {
+            let earlier = |(id, it): (&ServerId, &Testimony)| (it.at < sent).then_some(*id);
+            let earlier: Vec<ServerId> = self.failed.iter().filter_map(earlier).collect();
+            earlier.into_iter().for_each(|id| {
+                self.remove(id);
+            });
+            self.is_holding = false;
+            let first = self.failed.values().map(|testimony| testimony.at).min();
+            self.since = first.unwrap_or(sent);
+        }
+        None
+    }
+
+    fn clear(&mut self) {
         self.unreached = 0;
         self.is_holding = false;
         self.prefixes.clear();
-        let failed = std::mem::take(&mut self.failed);
-        self.pause.take().map(|_| failed)
     }
 
     /// How often each outcome was met.
@@ -235,7 +260,8 @@ impl Engine {
         let site = self.sites.look(id);
         let (before, ended) = (site.failures, site.ended());
         let prefix = Prefix::of(address, self.frontier.origin(id).host());
-        if self.outage.fails(id, Testimony { before, ended, prefix, outcome }, self.now.at) {
+        let at = self.now.at;
+        if self.outage.fails(id, Testimony { at, before, ended, prefix, outcome }) {
             self.begin_outage();
         }
     }
@@ -254,8 +280,9 @@ impl Engine {
             outage.probe_wait,
             outage.wait_max
         );
-        let next_round = self.now.at + outage.probe_wait;
-        outage.pause = Some(Probing { next_round, left: 0 });
+        let began = self.now.at;
+        let next_round = began + outage.probe_wait;
+        outage.pause = Some(Probing { began, next_round, left: 0 });
         self.ask_witnesses();
     }
 
@@ -271,9 +298,9 @@ impl Engine {
         }
     }
 
-    /// A server has answered.
-    pub(super) fn note_answer(&mut self, id: ServerId) {
-        let Some(failed) = self.outage.answers(id, self.now.at) else { return };
+    /// A server has answered a request that was sent then.
+    pub(super) fn note_answer(&mut self, id: ServerId, sent: Instant) {
+        let Some(failed) = self.outage.answers(id, sent) else { return };
         for (id, testimony) in &failed {
             // One failure stays: the next one of theirs is their own.
             self.sites.at(*id).failures = testimony.before.max(1);
@@ -322,8 +349,9 @@ mod tests {
     /// The failure of a server on its own /24.
     fn fails(outage: &mut Outage, number: u8, before: u8, outcome: Outcome) -> bool {
         let prefix = Prefix::of(Some(IpAddr::from([192, 0, number, 1])), "a.test");
-        let testimony = Testimony { before, ended: at(100), prefix, outcome };
-        outage.fails(ServerId(number.into()), testimony, at(u64::from(number)))
+        let at = at(100 + u64::from(number));
+        let testimony = Testimony { at, before, ended: self::at(99), prefix, outcome };
+        outage.fails(ServerId(number.into()), testimony)
     }
 
     #[test]
@@ -335,8 +363,8 @@ mod tests {
         let prefix = Prefix::of(Some(IpAddr::from([192, 0, 2, 1])), "a.test");
         for number in 0..100 {
             let prefix = prefix.clone();
-            let testimony = Testimony { before: 0, ended: at(0), prefix, outcome: DEAD };
-            assert!(!one.fails(ServerId(number), testimony, at(0)), "one network may be down");
+            let testimony = Testimony { at: at(0), before: 0, ended: at(0), prefix, outcome: DEAD };
+            assert!(!one.fails(ServerId(number), testimony), "one network may be down");
         }
         let mut mixed = outage();
         mixed.may_witness(ServerId(50));
@@ -348,18 +376,16 @@ mod tests {
     #[test]
     fn who_failed_while_others_answered_proves_nothing() {
         let mut tail = outage();
-        assert!(tail.answers(ServerId(100), at(106)).is_none());
-        assert!((0..20).all(|number| !fails(&mut tail, number, 1, DEAD)));
+        assert!(tail.answers(ServerId(100), at(100)).is_none());
+        assert!((0..20).all(|number| !fails(&mut tail, number, 1, DEAD)), "one was sent since");
         assert!((0..7).all(|number| !fails(&mut tail, number, 0, DEAD)));
-        assert!(
-            tail.answers(ServerId(101), at(107)).is_none(),
-            "an answer between them clears them"
-        );
+        assert!(tail.answers(ServerId(101), at(107)).is_none(), "an answer clears those before it");
         assert!(!fails(&mut tail, 7, 0, DEAD));
         let mut start = outage();
-        assert!(start.answers(ServerId(100), at(104)).is_none());
+        assert!(start.answers(ServerId(100), at(98)).is_none());
         assert!((0..7).all(|number| !fails(&mut start, number, 1, DEAD)));
-        assert!(fails(&mut start, 7, 1, DEAD), "that answer was on its way when they failed");
+        assert!(start.answers(ServerId(101), at(99)).is_none());
+        assert!(fails(&mut start, 7, 1, DEAD), "those answers were on their way");
     }
 
     #[test]
@@ -376,16 +402,18 @@ mod tests {
     fn probes_come_in_rounds_and_an_answer_ends_them() {
         let mut outage = outage();
         (0..8).for_each(|number| _ = fails(&mut outage, number, 2, DEAD));
-        outage.pause = Some(Probing { next_round: at(40), left: 0 });
-        assert!(!outage.may_visit(at(39)) && outage.may_visit(at(40)));
+        let (began, next_round) = (at(110), at(140));
+        outage.pause = Some(Probing { began, next_round, left: 0 });
+        assert!(!outage.may_visit(at(139)) && outage.may_visit(at(140)));
         for _ in 0..PROBES {
-            assert!(outage.may_visit(at(40)));
-            outage.visits(at(40));
+            assert!(outage.may_visit(at(140)));
+            outage.visits(at(140));
         }
-        assert_eq!(outage.opens_at(), at(70));
-        assert_eq!(outage.deadline(), Some(at(24 * 3_600)), "since the first failure");
-        let failed = outage.answers(ServerId(3), at(41)).expect("it paused");
+        assert_eq!(outage.opens_at(), at(170));
+        assert_eq!(outage.deadline(), Some(at(100 + 24 * 3_600)), "since the first failure");
+        assert!(outage.answers(ServerId(3), at(109)).is_none(), "it was sent before");
+        let failed = outage.answers(ServerId(3), at(141)).expect("it paused");
         assert!(failed.len() == 8 && failed.values().all(|it| it.before == 2));
-        assert!(!outage.is_on() && outage.may_visit(at(41)) && outage.deadline().is_none());
+        assert!(!outage.is_on() && outage.may_visit(at(142)) && outage.deadline().is_none());
     }
 }

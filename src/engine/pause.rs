@@ -97,6 +97,7 @@ impl Engine {
         let written = written.and_then(|()| Ok(self.seen.write(disk)?));
         let written = written.and_then(|()| Ok(self.frontier.write(true, disk)?));
         let written = written.and_then(|()| Ok(self.rules.write(true, disk)?));
+        let written = written.and_then(|()| Ok(self.given_up.write(true, disk)?));
         match written {
             Ok(()) => {
                 self.pause = None;

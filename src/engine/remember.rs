@@ -59,6 +59,7 @@ impl Engine {
         }
         let disk = self.disk.as_mut();
         let written = self.frontier.write(false, disk).and_then(|()| self.rules.write(false, disk));
+        let written = written.and_then(|()| self.given_up.write(false, disk));
         if let Err(error) = written {
             return self.meet(error);
         }

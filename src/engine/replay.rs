@@ -160,6 +160,7 @@ impl Engine {
     ) {
         self.counts.outcome(outcome);
         self.counts.replayed += 1;
+        self.counts.seeds.settled(&fetch.item, &fetch.url, outcome);
         self.log_replayed(id, &fetch, &reply, outcome, reader.head());
         let status = match outcome {
             Outcome::Status(status) | Outcome::Short(status, _) => status,

@@ -14,7 +14,7 @@ use super::{Engine, Error};
 use crate::codec::Take;
 use crate::disk::Disk;
 use crate::frame::{self, Flaw, Frame, Reader, Role};
-use crate::frontier::{Frontier, ServerId};
+use crate::frontier::{Frontier, ServerId, ServerState};
 use crate::seeds::Seed;
 use crate::seen::Seen;
 use crate::stats::Meter;
@@ -134,6 +134,7 @@ impl Engine {
         let end = found.bytes_of(name);
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.rules.restore(&found.files, disk)?;
+        self.given_up.restore_files(&found.files);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();
         while let Some(frame) = reader.next(disk)? {
@@ -173,6 +174,7 @@ impl Engine {
                 self.replays.add(fingerprint, Kept::decode(&mut take)?);
             }
             checkpoint::RATING => self.rating.decode(frame.payload)?,
+            checkpoint::GIVEN_UP => self.given_up.restore_mark(frame.payload)?,
             checkpoint::SITE => {
                 sites.push((Site::number_of(&mut take)?, take.rest().to_vec()));
             }
@@ -188,7 +190,11 @@ impl Engine {
         for index in 0..self.frontier.servers() {
             let id = ServerId::from_index(index);
             self.sites.reach(id);
-            let due = self.frontier.server(id).due;
+            let server = self.frontier.server(id);
+            let due = server.due;
+            if server.has_answered() && !matches!(server.state, ServerState::Retired(_)) {
+                self.outage.may_witness(id);
+            }
             if was_clean && due > self.now.at {
                 self.sites.at(id).rests(self.now.at, due);
             }

@@ -7,6 +7,7 @@ use super::outcome::{Outcome, ServerFate};
 use super::page::Page;
 use super::record::{Aside, cut_as};
 use super::redirect::redirect_target;
+use super::seeds::SEED;
 use crate::frontier::{Errand, Item, ServerId};
 use crate::http::response::Head;
 use crate::url::UrlRef;
@@ -27,7 +28,7 @@ impl Engine {
         let outcome = fetched.outcome;
         let id = self.conns.look(slot).server;
         if fetched.reply.has_begun() && !outcome.is_timeout() {
-            self.note_answer(id);
+            self.note_answer(id, fetched.fetch.sent);
         } else if outcome.verdict().server == ServerFate::Failed {
             let address = self.conns.look(slot).address.ip();
             self.note_failure(id, Some(address), outcome);
@@ -99,6 +100,7 @@ impl Engine {
         if let Outcome::Short(_, shortfall) = outcome {
             self.counts.cut(cut_as(shortfall), 1);
         }
+        self.counts.seeds.settled(&fetch.item, &fetch.url, outcome);
         // What came of a page that is too large leads on, too.
         let leads_on = outcome.status().is_some() || outcome == Outcome::BodyTooLarge;
         let Some(head) = head.filter(|_| leads_on) else {
@@ -133,6 +135,15 @@ impl Engine {
 
     /// A URL that is settled without a request.
     pub(super) fn note_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+        if item.found_as == SEED {
+            let url = self.frontier.origin(id).url_of(&item.target);
+            self.counts.seeds.settled(item, &url, outcome);
+        }
+        self.note_attempt(id, item, outcome);
+    }
+
+    /// A try of a URL that ended before its request.
+    pub(super) fn note_attempt(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.counts.outcome(outcome);
         self.log_unsent(id, item, outcome);
     }

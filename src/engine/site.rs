@@ -245,6 +245,12 @@ impl Site {
         self.change_rare(|rare| rare.retired_as = Some(outcome));
     }
 
+    /// It is not given up any more.
+    pub(super) fn is_taken_back(&mut self) {
+        self.failures = 0;
+        self.change_rare(|rare| rare.retired_as = None);
+    }
+
     /// It could not tell its robots.txt now: since when that is so.
     pub(super) fn robots_fails(&mut self, now: Instant) -> Instant {
         self.change_rare(|rare| *rare.robots_failing_since.get_or_insert(now))

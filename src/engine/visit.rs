@@ -3,6 +3,7 @@
 use super::Engine;
 use super::conn::{Conn, Phase, Turn};
 use super::contract::{Action, Answer, ConnFacts, NameFailure};
+use super::counts::Loss;
 use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, ServerFate};
 use super::site::{Known, Robots};
@@ -353,7 +354,7 @@ impl Engine {
             && self.frontier.ready_next(id)
             && let Some(item) = self.frontier.peek(id).cloned()
         {
-            self.note_unsent(id, &item, outcome);
+            self.note_attempt(id, &item, outcome);
         }
         let due = self.finish_visit(id, &turn);
         self.names.expire_by(self.frontier.origin(id).host(), due);
@@ -415,8 +416,11 @@ impl Engine {
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
         self.sites.at(id).set_retired(outcome);
         self.counts.retired += 1;
+        let server = self.frontier.server(id);
+        let (urls, answered) = (server.queue.len() as u64, server.has_answered());
         let origin = self.frontier.origin(id).as_str();
-        log::info!("{origin}: given up: {}, {}", why.name(), outcome.name());
+        log::info!("{origin}: given up with {urls} URLs: {}, {}", why.name(), outcome.name());
+        self.counts.losses.server(origin, Loss { urls, cause: outcome.name().into(), answered });
         for item in self.frontier.retire(id, why, self.now.at) {
             self.note_given_up(id, &item, outcome);
         }
@@ -425,7 +429,10 @@ impl Engine {
     /// A URL of a server that was given up.
     pub(super) fn note_given_up(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         match item.errand {
-            Errand::Page => self.note_unsent(id, item, outcome),
+            Errand::Page => {
+                self.keep_given_up(id, item);
+                self.note_unsent(id, item, outcome);
+            }
             Errand::Robots(of, _) => {
                 self.robots_unreachable(of);
             }

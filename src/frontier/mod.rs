@@ -335,6 +335,16 @@ impl Frontier {
         items
     }
 
+    /// A server that was given up, and has no URLs left, may have some again.
+    pub fn reinstate(&mut self, id: ServerId) {
+        self.write_ahead(id);
+        let server = &mut self.servers[id.index()];
+        assert!(server.queue.is_empty(), "its URLs have left its queue");
+        if let ServerState::Retired(_) = server.state {
+            server.state = ServerState::Idle;
+        }
+    }
+
     /// Sets the delay that the server's robots.txt asks for.
     pub fn set_crawl_delay(
         &mut self,

@@ -1,11 +1,17 @@
 //! Outages of 10 seconds to 24 hours, of all hosts, of half of them, of one alone, and resolvers
 //! that lie: they cost time, and no URL.
 
-use super::stand::{Crawl, Plan};
+use super::stand::{Crawl, Plan, outcomes_of};
 use super::varied;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
+use sted::engine::Engine;
+use sted::engine::contract::StopReason;
+use sted::sim::disk::MemoryDisk;
 use sted::sim::settings::{Affected, Away, Outage};
+use sted::sim::{Jump, World};
+use sted::stats::{Meter, still};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -31,8 +37,12 @@ fn outage(of: Affected, how: Away, length: Duration) -> Outage {
 
 /// The pages that a crawl has, by URL.
 fn pages(crawl: &Crawl) -> BTreeMap<String, String> {
+    pages_of(&crawl.log)
+}
+
+fn pages_of(log: &[u8]) -> BTreeMap<String, String> {
     let answers = ["ok", "redirect", "http-error", "robots-denied"];
-    let mut outcomes = crawl.outcomes();
+    let mut outcomes = outcomes_of(log);
     outcomes.retain(|url, outcome| !url.ends_with("/robots.txt") && answers.contains(&&**outcome));
     outcomes
 }
@@ -114,4 +124,51 @@ fn dead_servers_are_no_outage_while_a_witness_answers() {
     let crawl = plan.run();
     assert_eq!(crawl.counts.retired, 20);
     assert!(crawl.took < 12 * HOUR, "{:?}", crawl.took);
+}
+
+/// A server that is away for a day is given up, said so, and comes back with all its URLs when that
+/// is asked for; a restart in the midst of that changes nothing.
+#[test]
+fn servers_that_were_given_up_come_back() {
+    let undisturbed = pages(&plan(Vec::new()).run());
+    for of in [Affected::One(5), Affected::Half] {
+        let plan = plan(vec![outage(of, Away::Refuses, 24 * HOUR)]);
+        let (web, seeds, settings) = plan.parts();
+        let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
+        let disk = MemoryDisk::new();
+        let open = |world: &World| {
+            let disk = Box::new(disk.clone());
+            Engine::open(settings.clone(), &seeds, disk, Meter::new(still), world.now())
+                .unwrap_or_else(|error| panic!("{error}"))
+        };
+        let mut engine = open(&world);
+        world.run(&mut engine).expect("it ends");
+        assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
+        let losses = engine.counts().losses.clone();
+        assert!(engine.counts().retired > 0 && losses.answered > 0 && losses.urls > 0);
+        assert_eq!(losses.largest.values().map(|loss| loss.urls).sum::<u64>(), losses.urls);
+        drop(engine);
+        world.exit();
+        world.begin_again(30 * HOUR, Jump::None);
+        let mut engine = open(&world);
+        engine.revive();
+        let mut turns = 0;
+        let goes_on = &mut |_: &sted::sim::View<'_>| {
+            turns += 1;
+            turns < 12
+        };
+        world.run_until(&mut engine, sted::time::Instant::FAR, goes_on).expect("it goes on");
+        engine.stop(world.now(), StopReason::Interrupted);
+        world.run(&mut engine).expect("it ends");
+        drop(engine);
+        world.exit();
+        world.begin_again(MINUTE, Jump::None);
+        let mut engine = open(&world);
+        world.run(&mut engine).expect("it ends");
+        assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
+        let counts = engine.counts();
+        assert_eq!((counts.retired, counts.losses.urls), (0, 0), "{of:?}");
+        let log = disk.read("crawl.log").expect("there is one");
+        assert_eq!(pages_of(&log), undisturbed, "{of:?}");
+    }
 }

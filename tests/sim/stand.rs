@@ -84,14 +84,20 @@ impl Plan {
         self
     }
 
-    pub fn run(&self) -> Crawl {
+    /// The web, its seeds, and the settings of the engine.
+    pub fn parts(&self) -> (Arc<Web>, Vec<seeds::Seed>, Settings) {
         let web = Arc::new(Web::new(self.web.clone(), Ports::default()));
         let (found, mistakes) = seeds::parse(web.seeds().join("\n").as_bytes());
         assert!(mistakes.is_empty(), "{mistakes:?}");
-        let disk = MemoryDisk::with(self.disk);
-        let (meter, now) = (Meter::new(still), sim::now_at(Instant::ZERO));
         let mut settings = wire::engine(&self.conf(), [7; 16]);
         (self.change)(&mut settings);
+        (web, found, settings)
+    }
+
+    pub fn run(&self) -> Crawl {
+        let (web, found, settings) = self.parts();
+        let disk = MemoryDisk::with(self.disk);
+        let (meter, now) = (Meter::new(still), sim::now_at(Instant::ZERO));
         let mut engine = Engine::new(settings, &found, Box::new(disk.clone()), meter, now)
             .unwrap_or_else(|error| panic!("{error}"));
         let mut world = World::of_web(Arc::clone(&web), self.world.clone());
@@ -140,18 +146,7 @@ impl Plan {
 impl Crawl {
     /// The last outcome of each URL.
     pub fn outcomes(&self) -> BTreeMap<String, String> {
-        let mut outcomes = BTreeMap::new();
-        for line in std::str::from_utf8(&self.log).expect("UTF-8").lines() {
-            let entry = log::parse(line).unwrap_or_else(|bad| panic!("{bad:?}: {line}"));
-            let by_status = match entry.status {
-                200..=299 => "ok",
-                300..=399 => "redirect",
-                _ => "http-error",
-            };
-            let outcome = entry.extra.reason.as_deref().unwrap_or(by_status);
-            outcomes.insert(entry.url.to_owned(), outcome.to_owned());
-        }
-        outcomes
+        outcomes_of(&self.log)
     }
 
     /// Requests for each URL that came to its server.
@@ -176,4 +171,20 @@ impl Crawl {
         let seen = self.sights.iter().filter(|(_, sight)| such(sight));
         seen.map(|(at, _)| at.as_micros()).collect()
     }
+}
+
+/// The last outcome of each URL of a crawl log.
+pub fn outcomes_of(log: &[u8]) -> BTreeMap<String, String> {
+    let mut outcomes = BTreeMap::new();
+    for line in std::str::from_utf8(log).expect("UTF-8").lines() {
+        let entry = log::parse(line).unwrap_or_else(|bad| panic!("{bad:?}: {line}"));
+        let by_status = match entry.status {
+            200..=299 => "ok",
+            300..=399 => "redirect",
+            _ => "http-error",
+        };
+        let outcome = entry.extra.reason.as_deref().unwrap_or(by_status);
+        outcomes.insert(entry.url.to_owned(), outcome.to_owned());
+    }
+    outcomes
 }

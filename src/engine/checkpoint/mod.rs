@@ -14,6 +14,7 @@
 //!   2  the seen test's own state       3  the frontier's own state
 //!   4  a capture not yet read back     fingerprint u64, its places in the archive
 //!   5  a server's side table           see engine::site
+//!   7  a revival under way             see engine::given_up
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
 //!   16 to 31  servers and their queues, see frontier
 //! ```
@@ -46,6 +47,7 @@ pub(super) const FRONTIER: u8 = 3;
 pub(super) const KEPT: u8 = 4;
 pub(super) const SITE: u8 = 5;
 pub(super) const RATING: u8 = 6;
+pub(super) const GIVEN_UP: u8 = 7;
 
 /// Bytes of a snapshot that one turn makes.
 const SLICE_BYTES: usize = 256 << 10;
@@ -186,14 +188,18 @@ impl Engine {
         // What can fail comes first: after it the stations only say what is so.
         let disk = self.disk.as_mut();
         let flushed = self.seen.write(disk).and_then(|()| self.frontier.write(true, disk));
+        let flushed = flushed.and_then(|()| self.given_up.write(true, disk));
         if let Err(error) = flushed {
             return self.meet(error);
         }
         let flights = self.flights();
         let disk = self.disk.as_mut();
         self.frontier.begin_snapshot(flights, self.now);
-        let marks = self.seen.mark(disk).and_then(|seen| Ok((seen, self.frontier.mark(disk)?)));
-        let (seen, frontier) = match marks {
+        let marks = self
+            .seen
+            .mark(disk)
+            .and_then(|seen| Ok((seen, self.frontier.mark(disk)?, self.given_up.mark(disk)?)));
+        let (seen, frontier, given_up) = match marks {
             Ok(marks) => marks,
             Err(error) => {
                 self.trouble.get_or_insert(error.into());
@@ -215,7 +221,7 @@ impl Engine {
             archive_serial: archive.serial,
             archive_offset: archive.offset,
             snapshot: Some(name.clone()),
-            files: [seen.files, frontier.files].concat(),
+            files: [seen.files, frontier.files, given_up.files].concat(),
         };
         let mut tail = Tail::new(name, 0);
         let out = &mut tail.pending;
@@ -224,6 +230,9 @@ impl Engine {
         frame::push(COUNTS, &counts, out);
         frame::push(SEEN, &seen.state, out);
         frame::push(FRONTIER, &frontier.state, out);
+        if !given_up.state.is_empty() {
+            frame::push(GIVEN_UP, &given_up.state, out);
+        }
         self.rating.encode(&mut |piece| frame::push(RATING, piece, out));
         for (fingerprint, kept) in self.replays.waiting() {
             frame::push_with(KEPT, out, |out| {
@@ -352,6 +361,7 @@ impl Engine {
         names.extend(self.seen.settled());
         names.extend(self.frontier.settled());
         names.extend(self.rules.settled(self.now.at));
+        names.extend(self.given_up.settled());
         log::debug!("checkpoint {} is on disk", own.number);
         self.counts.checkpoints += 1;
         if !names.is_empty() {
@@ -366,7 +376,9 @@ pub(super) fn remove_strays(
     found: &Manifest,
     disk: &mut dyn Disk,
 ) -> Result<(), crate::disk::Error> {
-    for folder in ["state", "state/seen", "state/frontier", super::rules::FOLDER] {
+    for folder in
+        ["state", "state/seen", "state/frontier", super::rules::FOLDER, super::given_up::FOLDER]
+    {
         for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");
             if path != manifest::NAME && found.bytes_of(&path).is_none() {

@@ -1,0 +1,172 @@
+//! What is missing at the end of a crawl: failed seeds, servers given up, what default bounds cut.
+//!
+//! A crawl from which nothing is missing ends with exit code 0, any other with 12. Servers that
+//! never answered are listed and don't count, nor does what a bound cut that the configuration
+//! sets to a value of its own: the operator wanted that.
+
+use crate::conf::Conf;
+use crate::engine::counts::{Counts, Loss};
+use std::fmt::Write;
+
+/// Most seeds, and most servers, that the summary lists.
+const LISTED: usize = 10;
+
+/// Causes by which something is cut, and the keys that bound it.
+const BOUNDS: &[(&str, &[&str])] = &[
+    ("servers-max", &["memory.servers_max"]),
+    ("servers-per-domain-max", &["memory.servers_per_domain_max"]),
+    ("links-max", &["links.links_max"]),
+    ("lenTrunc", &["fetch.body_bytes_max"]),
+    ("queue-full", &["memory.urls_max", "memory.urls_per_server_max"]),
+    ("body-too-large", &["fetch.body_bytes_max"]),
+];
+
+/// What is missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// Failed seeds, some of them with their causes, and all.
+    seeds: Vec<(String, String)>,
+    seeds_count: u64,
+    /// Servers that most URLs were lost with.
+    servers: Vec<(String, Loss)>,
+    urls: u64,
+    /// Servers that had answered.
+    answered: u64,
+    /// What was cut, how often, and the bounds; whether these are the defaults.
+    cuts: Vec<(String, u64, &'static [&'static str], bool)>,
+}
+
+impl Missing {
+    pub(super) fn of(counts: &Counts, conf: &Conf) -> Self {
+        let seeds = counts.seeds.failed.iter().take(LISTED);
+        let mut servers: Vec<(String, Loss)> =
+            counts.losses.largest.iter().map(|(name, loss)| (name.clone(), loss.clone())).collect();
+        servers.sort_by_key(|(_, loss)| std::cmp::Reverse(loss.urls));
+        servers.truncate(LISTED);
+        let cuts = BOUNDS.iter().filter_map(|(cause, keys)| {
+            let outcomes = counts.outcomes.get(*cause).copied().unwrap_or(0);
+            let count = counts.cut.get(*cause).copied().unwrap_or(0).max(outcomes);
+            (count > 0).then(|| ((*cause).to_owned(), count, *keys, are_defaults(conf, keys)))
+        });
+        Self {
+            seeds: seeds.map(|(url, why)| (url.clone(), why.to_string())).collect(),
+            seeds_count: counts.seeds.failed_count(),
+            servers,
+            urls: counts.losses.urls,
+            answered: counts.losses.answered,
+            cuts: cuts.collect(),
+        }
+    }
+
+    /// Whether anything is missing that the operator asked for.
+    pub(super) fn is_any(&self) -> bool {
+        self.seeds_count > 0 || self.answered > 0 || self.cuts.iter().any(|(.., default)| *default)
+    }
+
+    /// For people, a line each: what, how often, why, what to do.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        if self.seeds_count > 0 {
+            let _ = writeln!(text, "{:<22}{}", "failed seeds", self.seeds_count);
+            for (url, why) in &self.seeds {
+                let _ = writeln!(text, "  {url}: {why}; {}", fix(why));
+            }
+            rest(&mut text, self.seeds_count, self.seeds.len());
+        }
+        if self.urls > 0 {
+            let _ = writeln!(
+                text,
+                "{:<22}{} URLs; {} servers had answered before; --retry-given-up tries them again",
+                "lost with servers", self.urls, self.answered
+            );
+            for (origin, Loss { urls, cause, answered }) in &self.servers {
+                let never = if *answered { "" } else { ", never answered" };
+                let _ = writeln!(text, "  {origin}: {urls} URLs: {cause}{never}; {}", fix(cause));
+            }
+        }
+        for (cause, count, keys, is_default) in &self.cuts {
+            let _ = writeln!(
+                text,
+                "{:<22}{cause} {count} times; raise {}{}",
+                "cut by a bound",
+                keys.join(" or "),
+                if *is_default { " (at its default)" } else { "" }
+            );
+        }
+        text
+    }
+}
+
+fn rest(text: &mut String, count: u64, listed: usize) {
+    let more = count.saturating_sub(listed as u64);
+    if more > 0 {
+        let _ = writeln!(text, "  and {more} more");
+    }
+}
+
+/// Whether the configuration sets none of these keys to another value than its default.
+fn are_defaults(conf: &Conf, keys: &[&str]) -> bool {
+    let value = |conf: &Conf, key: &str| {
+        let keys = conf.keys().into_iter();
+        let mut found = keys.filter(|it| key == format!("{}.{}", it.section, it.name));
+        found.next().map(|key| key.value)
+    };
+    let default = Conf::default();
+    keys.iter().all(|key| value(conf, key) == value(&default, key))
+}
+
+/// What to do about a cause.
+fn fix(cause: &str) -> &'static str {
+    match cause {
+        "dns-no-such-name" | "dns-no-address" => "check the name",
+        "dns-timed-out" | "dns-failed" => "check the name servers (names.servers)",
+        "forbidden-address" => "a host of your own needs connections.addresses_allowed",
+        "connect-refused" | "connect-timed-out" | "unreachable" => "check scheme, host and port",
+        "certificate" | "tls-failed" | "tls-timed-out" => "check https, or set tls.roots_file",
+        "robots-denied" => "its robots.txt forbids it",
+        "robots-unreachable" => "its robots.txt can't be fetched; try later",
+        "queue-full" | "servers-max" => "raise the bound in [memory]",
+        "excluded" => "the scope excludes it",
+        cause if cause.starts_with(['4', '5']) => "the server answers so; check the URL",
+        _ => "see its lines in crawl.log",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_asked_for_is_missing() {
+        let conf = Conf::default();
+        let missing = |counts: &Counts| Missing::of(counts, &conf);
+        let mut counts = Counts::default();
+        assert!(!missing(&counts).is_any() && missing(&counts).text().is_empty());
+        let loss = |answered| Loss { urls: 7, cause: "reset".into(), answered };
+        counts.losses.urls = 7;
+        counts.losses.largest.insert("http://a.test".to_owned(), loss(false));
+        assert!(!missing(&counts).is_any(), "a server that never answered is only listed");
+        assert!(missing(&counts).text().contains("http://a.test: 7 URLs: reset, never answered"));
+        counts.losses.answered = 1;
+        assert!(missing(&counts).is_any());
+        counts.losses.answered = 0;
+        counts.cut.insert("servers-max".into(), 3);
+        assert!(missing(&counts).is_any(), "the bound is the program's own");
+        let mut conf = Conf::default();
+        conf.memory.servers_max = 5;
+        let missing = Missing::of(&counts, &conf);
+        assert!(!missing.is_any() && missing.text().contains("raise memory.servers_max"));
+    }
+
+    #[test]
+    fn ten_failed_seeds_are_listed_and_all_are_counted() {
+        let mut counts = Counts::default();
+        for number in 0..25 {
+            counts.seeds.failed.insert(format!("http://{number}.test/"), "404".into());
+        }
+        let missing = Missing::of(&counts, &Conf::default());
+        let text = missing.text();
+        assert!(missing.is_any() && text.contains("and 15 more"), "{text}");
+        assert_eq!(text.matches(".test/: 404; the server answers so").count(), 10);
+    }
+}

@@ -1,0 +1,385 @@
+//! URLs of servers that were given up: kept on disk, so that they can be queued again.
+//!
+//! Each has its line in the crawl log and is settled; beside that it goes to the end of a segment,
+//! as it was found. [`Engine::revive`] takes the servers back and queues what the segments hold,
+//! some in each turn; what is given up meanwhile goes to a new one.
+//!
+//! ```text
+//! file   state/given-up/segment-N: the opening frame, then URLs
+//! URL    kind 1: see `engine::fresh` (letter, hops, depth, URL, the page it was found on)
+//! mark   kind 7 of a snapshot: what a revival has still to do
+//!        next server varint | last segment varint | segment varint, offset varint
+//! ```
+//!
+//! Laws: a URL that was given up before a checkpoint is in a segment that the checkpoint names, or
+//! queued; a revival goes on after a restart where the checkpoint has it, and queues nothing twice.
+//! Cost: a frame a URL, written in large pieces; reading back charges the turn.
+
+use super::Engine;
+use super::counts::Losses;
+use super::fresh::Discovery;
+use super::ledger::Work;
+use crate::codec::{Put, Take};
+use crate::disk::{self, Disk};
+use crate::frame::{self, Damage, Flaw, Mark, Reader, Role};
+use crate::frontier::{Item, Retirement, ServerId, ServerState};
+use crate::tail::Tail;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// Kind of the frame that holds a URL.
+const URL: u8 = 1;
+/// Bytes wait in memory until there are so many.
+const WRITE_BYTES: usize = 64 << 10;
+/// The folder of all segments.
+pub(super) const FOLDER: &str = "state/given-up";
+/// What looking at a server costs, in units of work.
+const SERVER_UNITS: usize = 64;
+
+/// The segments, and how far a revival has come.
+#[derive(Debug)]
+pub(super) struct GivenUp {
+    /// `None`: nothing is kept.
+    crawl: Option<u64>,
+    /// Bytes of each that count.
+    segments: BTreeMap<u32, u64>,
+    tail: Option<(u32, Tail)>,
+    /// Ends of segments that a revival is about to read.
+    closing: Vec<Tail>,
+    next: u32,
+    /// Those that the last checkpoint names, and those that are of no more use.
+    marked: BTreeSet<u32>,
+    spent: BTreeSet<u32>,
+    revival: Option<Revival>,
+}
+
+#[derive(Debug, Default)]
+struct Revival {
+    /// The server to be looked at next.
+    server: usize,
+    /// Segments before this one are read.
+    until: u32,
+    reader: Option<(u32, Reader)>,
+    /// Where to begin in the first segment.
+    offset: u64,
+    /// URLs of a retired server are still on their way from its queue: there is nothing to do now.
+    waits: bool,
+}
+
+impl GivenUp {
+    pub(super) fn new(crawl: Option<u64>) -> Self {
+        Self {
+            crawl,
+            segments: BTreeMap::new(),
+            tail: None,
+            closing: Vec::new(),
+            next: 1,
+            marked: BTreeSet::new(),
+            spent: BTreeSet::new(),
+            revival: None,
+        }
+    }
+
+    /// Files that a checkpoint of an earlier run names, with the bytes of each that count.
+    pub(super) fn restore_files(&mut self, files: &[(String, u64)]) {
+        for (name, bytes) in files {
+            if let Some(number) = number_of(name) {
+                self.segments.insert(number, *bytes);
+                self.marked.insert(number);
+                self.next = self.next.max(number.saturating_add(1));
+            }
+        }
+    }
+
+    /// The revival that was under way at the checkpoint.
+    ///
+    /// # Errors
+    /// Bytes that make no sense.
+    pub(super) fn restore_mark(&mut self, bytes: &[u8]) -> Result<(), Flaw> {
+        let mut take = Take::new(bytes);
+        let (server, until) = (take.number()?, take.number()?);
+        let (segment, offset) = (take.number()?, take.varint()?);
+        let is_known = segment == 0 || self.segments.contains_key(&segment);
+        if !is_known || until > self.next {
+            return Err(Flaw::Senseless);
+        }
+        self.revival = Some(Revival { server, until, offset, ..Revival::default() });
+        Ok(())
+    }
+
+    /// Brings all to the disk; the files that a checkpoint names, with their lengths, and what
+    /// a revival under way has still to do, if there is one.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
+        self.write(true, disk)?;
+        self.marked = self.segments.keys().copied().collect();
+        let files = self.segments.iter().map(|(number, bytes)| (name_of(*number), *bytes));
+        let mut out = Vec::new();
+        if let Some(revival) = &self.revival {
+            let (segment, offset) = match &revival.reader {
+                Some((number, reader)) => (*number, reader.offset()),
+                None => (0, revival.offset),
+            };
+            out.put_varint(revival.server as u64);
+            out.put_varint(revival.until.into());
+            out.put_varint(segment.into());
+            out.put_varint(offset);
+        }
+        Ok(Mark { state: out, files: files.collect() })
+    }
+
+    /// The last mark is durable: names of files that are of no use any more.
+    pub(super) fn settled(&mut self) -> Vec<String> {
+        let dead: Vec<u32> = self.spent.difference(&self.marked).copied().collect();
+        self.spent.retain(|number| self.marked.contains(number));
+        dead.into_iter().map(name_of).collect()
+    }
+
+    /// Brings what waits to the disk: all, or if it is enough for an append.
+    ///
+    /// # Errors
+    /// The disk's: what waits waits on, and this may be called again.
+    pub(super) fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        while let Some(tail) = self.closing.last_mut() {
+            tail.flush(disk, 0)?;
+            self.closing.pop();
+        }
+        match &mut self.tail {
+            Some((_, tail)) if all || tail.pending.len() >= WRITE_BYTES => {
+                tail.flush(disk, 2 * WRITE_BYTES)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a revival has something to do now.
+    pub(super) fn has_work(&self) -> bool {
+        self.revival.as_ref().is_some_and(|revival| !revival.waits)
+    }
+
+    /// Whether a revival is under way.
+    pub(super) fn is_reviving(&self) -> bool {
+        self.revival.is_some()
+    }
+
+    fn add(&mut self, found: Discovery, url: &str, via: &str) {
+        let Some(crawl) = self.crawl else { return };
+        let (number, tail) = self.tail.get_or_insert_with(|| {
+            let mut tail = Tail::new(name_of(self.next), 0);
+            frame::push_opening(Role::GivenUp, crawl, &mut tail.pending);
+            self.next += 1;
+            (self.next - 1, tail)
+        });
+        frame::push_with(URL, &mut tail.pending, |out| found.encode(url, via, out));
+        self.segments.insert(*number, tail.len());
+    }
+
+    /// All there is so far is to be read back; a revival under way is extended.
+    fn begin(&mut self) {
+        let revival = self.revival.get_or_insert_default();
+        revival.server = 0;
+        revival.until = self.next;
+        self.closing.extend(self.tail.take().map(|(_, tail)| tail));
+    }
+
+    /// The next URL to be queued again; `None` at the end of the revival.
+    ///
+    /// # Errors
+    /// A segment that can't be read.
+    fn read(&mut self, disk: &mut dyn Disk) -> Result<Option<Vec<u8>>, frame::Error> {
+        let Some(crawl) = self.crawl else { return Ok(None) };
+        self.write(false, disk)?;
+        loop {
+            let Some(revival) = &mut self.revival else { return Ok(None) };
+            let Some((number, reader)) = &mut revival.reader else {
+                let first = self.segments.first_key_value();
+                let Some((&number, &bytes)) = first.filter(|(number, _)| **number < revival.until)
+                else {
+                    self.revival = None;
+                    return Ok(None);
+                };
+                let name = name_of(number);
+                let mut reader = Reader::open(&name, Role::GivenUp, crawl, Some(bytes), disk)?;
+                let offset = std::mem::take(&mut revival.offset);
+                if offset > reader.offset() {
+                    reader.seek(offset);
+                }
+                revival.reader = Some((number, reader));
+                continue;
+            };
+            let at = reader.offset();
+            match reader.next(disk)? {
+                Some(frame) if frame.kind == URL => return Ok(Some(frame.payload.to_vec())),
+                Some(_) => {
+                    let name = name_of(*number);
+                    return Err(Damage { name, offset: at, flaw: Flaw::Senseless }.into());
+                }
+                None => {
+                    self.segments.remove(number);
+                    self.spent.insert(*number);
+                    revival.reader = None;
+                }
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Takes back the servers that were given up, with their URLs. The work is done in the turns
+    /// that follow.
+    pub fn revive(&mut self) {
+        if self.given_up.crawl.is_some() {
+            log::info!("{} servers that were given up are tried again", self.counts.retired);
+            self.counts.losses = Losses::default();
+            self.counts.seeds.begin_again();
+            self.given_up.begin();
+        }
+    }
+
+    /// Whether a revival has something to do now.
+    pub(super) fn has_revival_work(&self) -> bool {
+        self.given_up.has_work() && !self.is_stopping() && self.pause.is_none()
+    }
+
+    /// Keeps a URL whose server was given up.
+    pub(super) fn keep_given_up(&mut self, id: ServerId, item: &Item) {
+        let found = Discovery { letter: item.found_as, hops: item.hops, depth: item.depth };
+        let url = self.frontier.origin(id).url_of(&item.target);
+        self.given_up.add(found, &url, item.via.as_deref().unwrap_or(""));
+    }
+
+    /// Some more of a revival.
+    pub(super) fn work_revival(&mut self) {
+        if !self.given_up.is_reviving() || self.is_stopping() || self.pause.is_some() {
+            return;
+        }
+        while !self.ledger.is_spent(Work::Reread) {
+            let servers = self.frontier.servers();
+            let Some(revival) = &mut self.given_up.revival else { return };
+            if revival.server < servers {
+                let id = ServerId::from_index(revival.server);
+                self.ledger.charge(Work::Dropped, SERVER_UNITS);
+                let is_back = self.take_back(id);
+                let revival = self.given_up.revival.as_mut().expect("it is under way");
+                revival.waits = !is_back;
+                if !is_back {
+                    return;
+                }
+                revival.server += 1;
+                continue;
+            }
+            match self.given_up.read(self.disk.as_mut()) {
+                Ok(Some(entry)) => {
+                    self.ledger.charge(Work::Reread, entry.len());
+                    let (found, url, via) = Discovery::decode(&entry);
+                    let via: Option<Rc<str>> = (!via.is_empty()).then(|| via.into());
+                    self.queue(found, url, via);
+                }
+                Ok(None) => log::info!("the URLs of servers that were given up are queued again"),
+                Err(error) => return self.meet(error),
+            }
+        }
+    }
+
+    /// Takes a server back; `false` if its URLs have first to leave its queue.
+    fn take_back(&mut self, id: ServerId) -> bool {
+        let server = self.frontier.server(id);
+        let ServerState::Retired(why) = server.state else { return true };
+        let delay_max = self.settings.robots.crawl_delay_max;
+        let is_slow = server.crawl_delay().is_some_and(|delay| delay > delay_max);
+        if why == Retirement::CrawlDelay && is_slow {
+            return true;
+        }
+        if !server.queue.is_empty() {
+            return false;
+        }
+        self.frontier.reinstate(id);
+        self.sites.at(id).is_taken_back();
+        self.names.expire_by(self.frontier.origin(id).host(), self.now.at);
+        self.counts.retired = self.counts.retired.saturating_sub(1);
+        true
+    }
+}
+
+/// The file of a segment.
+fn name_of(segment: u32) -> String {
+    format!("{FOLDER}/segment-{segment}")
+}
+
+/// The number of the segment that has this path.
+fn number_of(path: &str) -> Option<u32> {
+    path.strip_prefix(FOLDER)?.strip_prefix("/segment-")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::memory::Memory;
+
+    const CRAWL: u64 = 7;
+
+    fn add(urls: &mut GivenUp, number: u32) {
+        let found = Discovery { letter: b'L', hops: 0, depth: 3 };
+        urls.add(found, &format!("http://a.test/{number}"), "http://b.test/");
+    }
+
+    fn next(urls: &mut GivenUp, disk: &mut Memory) -> Option<u32> {
+        let entry = urls.read(disk).expect("it is whole")?;
+        let (found, url, via) = Discovery::decode(&entry);
+        assert_eq!((found.depth, via), (3, "http://b.test/"));
+        url.as_str().rsplit('/').next()?.parse().ok()
+    }
+
+    /// Law: what was given up before a revival comes back once, in order, and what is given up
+    /// meanwhile at the next; restarts in the midst of it change nothing.
+    #[test]
+    fn each_url_comes_back_once() {
+        for restart_after in 0..12 {
+            let mut disk = Memory::default();
+            let mut urls = GivenUp::new(Some(CRAWL));
+            (0..5).for_each(|number| add(&mut urls, number));
+            let Mark { state, files } = urls.mark(&mut disk).expect("there is room");
+            assert_eq!((files.len(), state.len()), (1, 0));
+            let mut urls = GivenUp::new(Some(CRAWL));
+            urls.restore_files(&files);
+            (5..10).for_each(|number| add(&mut urls, number));
+            urls.begin();
+            let mut back = Vec::new();
+            for turn in 0.. {
+                if turn == restart_after {
+                    let Mark { state, files } = urls.mark(&mut disk).expect("there is room");
+                    urls = GivenUp::new(Some(CRAWL));
+                    urls.restore_files(&files);
+                    if !state.is_empty() {
+                        urls.restore_mark(&state).expect("just written");
+                    }
+                }
+                match next(&mut urls, &mut disk) {
+                    Some(number) => back.push(number),
+                    None => break,
+                }
+                add(&mut urls, 100 + turn);
+            }
+            assert_eq!(back, (0..10).collect::<Vec<u32>>(), "restart after {restart_after}");
+            assert!(!urls.is_reviving());
+            urls.begin();
+            assert_eq!(next(&mut urls, &mut disk), Some(100));
+        }
+    }
+
+    #[test]
+    fn segments_go_when_they_were_read_and_no_checkpoint_names_them() {
+        let mut disk = Memory::default();
+        let mut urls = GivenUp::new(Some(CRAWL));
+        add(&mut urls, 1);
+        urls.mark(&mut disk).expect("there is room");
+        urls.begin();
+        assert_eq!(next(&mut urls, &mut disk), Some(1));
+        assert_eq!(next(&mut urls, &mut disk), None);
+        assert!(urls.settled().is_empty(), "the last checkpoint names it");
+        assert!(urls.mark(&mut disk).expect("there is room").files.is_empty());
+        assert_eq!(urls.settled(), [name_of(1)]);
+    }
+}
