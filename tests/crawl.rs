@@ -129,6 +129,11 @@ fn budgets_have_their_exit_codes() {
         assert_eq!(run.code, Some(code), "{why}: {}{}", run.out, run.err);
         assert!(run.out.contains("URLs left"), "{why}: there is more to fetch: {}", run.out);
         check_whole(&folder.path().join("job"));
+        if why == "pages" {
+            let text = fs::read_to_string(folder.path().join("job/summary.json")).expect("JSON");
+            let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(told["counts"]["pages"], 50, "and not one more");
+        }
     }
 }
 

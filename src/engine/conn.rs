@@ -232,6 +232,12 @@ impl Conns {
         self.len() - self.parked()
     }
 
+    /// Pages that were asked for and are not settled.
+    pub(super) fn pages_out(&self) -> usize {
+        let pages = |conn: &Conn| conn.flight.iter().filter(|it| !it.item.is_prior()).count();
+        self.slots.iter().map(|(_, conn)| pages(conn)).sum()
+    }
+
     /// Slots in use, in ascending order.
     pub(super) fn slots(&self) -> Vec<u32> {
         self.slots.iter().map(|(slot, _)| u32::try_from(slot).expect("slots are capped")).collect()

@@ -119,6 +119,15 @@ impl Engine {
         }
     }
 
+    /// Whether the budget of pages allows another request: each that is under way may be a page.
+    /// They are counted only near the end.
+    pub(super) fn may_ask(&self) -> bool {
+        let Some(most) = self.ending.limits.pages_max else { return true };
+        let left = most.saturating_sub(self.counts.pages);
+        let out_max = self.conns.busy() as u64 * u64::from(self.settings.pipeline.depth_max);
+        left > out_max || left > self.conns.pages_out() as u64
+    }
+
     /// Time may be up, for the crawl or for the replies that were still open.
     pub(super) fn expire_ending(&mut self) {
         let now = self.now.at;

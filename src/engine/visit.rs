@@ -47,6 +47,7 @@ impl Engine {
             && !self.pool.is_over()
             && self.conns.busy() < self.settings.connections.open_max
             && self.resolving < self.settings.names.in_flight_max
+            && self.may_ask()
     }
 
     /// When the next visit may begin, as far as that is known.
@@ -201,6 +202,7 @@ impl Engine {
             && !site.is_hopeless()
             && !self.is_stopping()
             && self.pause.is_none()
+            && self.may_ask()
             && conn.pipeline.room(&site.learnt, &self.settings.pipeline) > 0
     }
 
