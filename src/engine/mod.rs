@@ -42,6 +42,7 @@ mod record;
 mod redirect;
 mod remember;
 mod replay;
+mod rescope;
 mod resume;
 mod robots;
 mod rules;
@@ -85,6 +86,7 @@ pub use pause::Trouble;
 use pause::Pause;
 use pool::Pool;
 use replay::Replays;
+use rescope::Rescope;
 use rules::Shelf;
 use settings::Settings;
 use site::Sites;
@@ -113,6 +115,7 @@ pub struct Engine {
     keys: KeyRules,
     fingerprinter: Fingerprinter,
     scope: Scope,
+    rescope: Rescope,
     request: Fixed,
     request_bytes: Vec<u8>,
     store: Store,
@@ -262,6 +265,7 @@ impl Engine {
             sites: Sites::default(),
             rules: Shelf::new(settings.state.crawl),
             resolving: 0,
+            rescope: Rescope::new(&scope),
             scope,
             request,
             request_bytes: Vec::new(),

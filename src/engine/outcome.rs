@@ -61,6 +61,8 @@ pub enum Outcome {
     RedirectLimit,
     /// A cap on queued URLs was reached.
     QueueFull,
+    /// The scope has changed since it was queued, and doesn't want it.
+    Excluded,
     /// Its server had been given up: why.
     ServerRetired(Retirement),
     /// We had no descriptor or port left.
@@ -164,6 +166,8 @@ impl Outcome {
             Self::Swapped => (Retry, Fine, -3),
             Self::RedirectLimit => (Done, Fine, -4001),
             Self::QueueFull => (Done, Fine, -5003),
+            // Heritrix: out of scope upon re-examination.
+            Self::Excluded => (Done, Fine, -5000),
             Self::ServerRetired(_) => (Done, Fine, -5002),
             Self::Local => (Retry, Spared, -5),
         };
@@ -241,6 +245,7 @@ impl Outcome {
             Self::Swapped => "swapped",
             Self::RedirectLimit => "redirect-limit",
             Self::QueueFull => "queue-full",
+            Self::Excluded => "excluded",
             Self::ServerRetired(_) => "server-retired",
             Self::Local => "local",
         }

@@ -135,6 +135,7 @@ impl Engine {
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.rules.restore(&found.files, disk)?;
         self.given_up.restore_files(&found.files);
+        self.rescope.restores(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();
         while let Some(frame) = reader.next(disk)? {

@@ -237,9 +237,7 @@ impl Engine {
                     return false;
                 }
                 self.replay(id, kept);
-            } else if obeys
-                && let Some(outcome) = self.sites.at(id).forbids(&item.target, &mut self.ledger)
-            {
+            } else if let Some(outcome) = self.refuses(id, obeys) {
                 let item = self.frontier.take(id).expect("it was looked at");
                 self.note_unsent(id, &item, outcome);
             } else {
@@ -247,6 +245,18 @@ impl Engine {
             }
         }
         true
+    }
+
+    /// Why the URL at the head of a queue is not to be asked for, if it is not.
+    fn refuses(&mut self, id: ServerId, obeys: bool) -> Option<Outcome> {
+        if self.rescope.is_due() {
+            let item = self.frontier.peek(id)?.clone();
+            if let Some(outcome) = self.left_scope(id, &item) {
+                return Some(outcome);
+            }
+        }
+        let item = self.frontier.peek(id).filter(|_| obeys)?;
+        self.sites.at(id).forbids(&item.target, &mut self.ledger)
     }
 
     fn send(&mut self, slot: u32, item: Item) {

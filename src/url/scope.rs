@@ -8,7 +8,7 @@
 //! Patterns run in time linear in the URL. Source of the refused ports: Fetch standard, section
 //! 2.9, "bad port".
 
-use super::{Limits, Url, UrlRef, canon, domain};
+use super::{Fingerprinter, Limits, Url, UrlRef, canon, domain};
 use crate::map::{Map, Set};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use smallvec::SmallVec;
@@ -228,6 +228,20 @@ impl Scope {
         let lists = scope.hosts.is_empty() && scope.domains.is_empty() && scope.prefixes.is_empty();
         scope.is_open = lists && scope.settings.from_seeds == FromSeeds::Any;
         Ok(scope)
+    }
+
+    /// A number that differs, in all likelihood, for scopes that want other URLs.
+    pub fn digest(&self) -> u64 {
+        let sorted = |set: &Set<String>| {
+            let mut list: Vec<&String> = set.iter().collect();
+            list.sort_unstable();
+            format!("{list:?}")
+        };
+        let mut prefixes: Vec<_> = self.prefixes.iter().collect();
+        prefixes.sort_unstable();
+        let (hosts, domains) = (sorted(&self.hosts), sorted(&self.domains));
+        let text = format!("{:?} {hosts} {domains} {prefixes:?}", self.settings);
+        Fingerprinter::new([0; 16]).of(text.as_bytes()).0
     }
 
     /// Whether `url`, found `depth` links from a seed, is wanted; if not, the first reason.

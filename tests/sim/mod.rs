@@ -1,6 +1,7 @@
 //! Whole webs in the simulated world: crawls held to the web's own manifest, faults that end,
 //! histories that repeat, a core that fills up.
 
+mod budget;
 mod outage;
 mod stand;
 mod times;

@@ -45,6 +45,9 @@ pub(in crate::engine) struct Manifest {
     pub(in crate::engine) archive_offset: u64,
     /// The file with what was in memory; none in the first checkpoint.
     pub(in crate::engine) snapshot: Option<String>,
+    /// Digest of the scope that the queued URLs were checked against.
+    #[serde(default)]
+    pub(in crate::engine) scope: String,
     /// All files of the state, and how many bytes of each count.
     pub(in crate::engine) files: Vec<(String, u64)>,
 }

@@ -221,6 +221,7 @@ impl Engine {
             archive_serial: archive.serial,
             archive_offset: archive.offset,
             snapshot: Some(name.clone()),
+            scope: self.rescope.mark(),
             files: [seen.files, frontier.files, given_up.files].concat(),
         };
         let mut tail = Tail::new(name, 0);

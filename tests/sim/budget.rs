@@ -1,0 +1,75 @@
+//! Budgets and scopes: a crawl ends where it was told to, and asks for nothing it no longer wants.
+
+use super::stand::{Plan, outcomes_of};
+use super::varied;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use sted::engine::Engine;
+use sted::engine::contract::StopReason;
+use sted::sim::disk::MemoryDisk;
+use sted::sim::{Jump, World};
+use sted::stats::{Meter, still};
+use sted::time::Instant;
+
+/// Pipelined or not, with few connections or many, in bursts or one by one: `pages_max` pages.
+#[test]
+fn a_budget_of_pages_is_exact() {
+    for burst in ["1", "7", "\"server\""] {
+        for (open, depth, pages) in [(1, 1, 1), (3, 8, 100), (64, 8, 333), (64, 1, 400)] {
+            let plan = Plan::new(varied(5)).with(&[
+                &format!("politeness.burst = {burst}"),
+                &format!("connections.open_max = {open}"),
+                &format!("pipeline.depth_max = {depth}"),
+                &format!("limits.pages_max = {pages}"),
+            ]);
+            let counts = plan.run().counts;
+            assert_eq!(counts.pages, pages, "burst {burst}, {open} connections of {depth}");
+        }
+    }
+}
+
+/// A crawl that resumes with a narrower scope asks an excluded host for nothing, not even for its
+/// robots.txt; its URLs are settled with a line each. One that resumes unchanged excludes none.
+#[test]
+fn the_scope_is_asked_again_when_it_has_changed() {
+    let crawl = |change: &dyn Fn(&mut sted::url::scope::Settings)| {
+        let plan = Plan::new(varied(5)).with(&["connections.open_max = 4"]);
+        let (web, seeds, mut settings) = plan.parts();
+        let mut world = World::of_web(Arc::clone(&web), plan.world.clone());
+        let disk = MemoryDisk::new();
+        let open = |settings: &sted::engine::settings::Settings, world: &World| {
+            let disk = Box::new(disk.clone());
+            Engine::open(settings.clone(), &seeds, disk, Meter::new(still), world.now())
+                .unwrap_or_else(|error| panic!("{error}"))
+        };
+        let mut engine = open(&settings, &world);
+        let goes_on = &mut |view: &sted::sim::View<'_>| view.engine.counts().pages < 200;
+        world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
+        engine.stop(world.now(), StopReason::Interrupted);
+        world.run(&mut engine).expect("it ends");
+        drop(engine);
+        world.exit();
+        let before = disk.read("crawl.log").expect("there is one").len();
+        world.begin_again(std::time::Duration::from_secs(60), Jump::None);
+        change(&mut settings.scope);
+        let mut engine = open(&settings, &world);
+        world.run(&mut engine).expect("it ends");
+        assert_eq!(engine.stop_reason(), Some(StopReason::Finished));
+        let log = disk.read("crawl.log").expect("there is one");
+        outcomes_of(&log[before..])
+    };
+    let unchanged = crawl(&|_| {});
+    let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+    for url in unchanged.keys() {
+        *hosts.entry(url.split('/').nth(2).expect("a host")).or_default() += 1;
+    }
+    let (host, _) = hosts.iter().max_by_key(|(_, count)| **count).expect("there is more to fetch");
+    let host = format!("//{host}/");
+    let host = host.as_str();
+    assert!(unchanged.values().all(|outcome| outcome != "excluded"));
+    let changed = crawl(&|scope| scope.exclude.push(host.to_owned()));
+    let of_host: Vec<_> = changed.iter().filter(|(url, _)| url.contains(host)).collect();
+    assert!(!of_host.is_empty() && of_host.iter().all(|(_, outcome)| *outcome == "excluded"));
+    let shallow = crawl(&|scope| scope.depth_max = 0);
+    assert!(shallow.values().all(|outcome| outcome == "excluded"), "{shallow:?}");
+}
