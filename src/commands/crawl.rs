@@ -97,8 +97,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     write_whole(&directory.join("summary.json"), &summary.json())?;
     // Who has closed stdout does not want to read it.
     let missing = Missing::of(engine.counts(), &conf);
-    let text = summary.text(&directory) + &missing.text();
-    let _ = io::stdout().write_all(text.as_bytes());
+    let _ = io::stdout().write_all((summary.text(&directory) + &missing.text()).as_bytes());
     finish(&engine, &missing)
 }
 

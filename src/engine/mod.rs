@@ -223,8 +223,7 @@ impl Engine {
         meter: Meter,
         now: Now,
     ) -> Result<Self, Error> {
-        let urls: Vec<_> = seeds.iter().map(|seed| seed.url.clone()).collect();
-        let scope = Scope::new(settings.scope.clone(), &urls).map_err(Error::Scope)?;
+        let scope = scope_of(&settings, seeds)?;
         let request = settings.request().map_err(Error::Request)?;
         let identity = settings.archive_identity();
         let store = Store::open_since(
@@ -237,8 +236,7 @@ impl Engine {
         )
         .map_err(Error::Store)?;
         let fingerprinter = Fingerprinter::new(settings.fingerprint_key);
-        let trace = settings.trace.then(|| Trace::begin(fingerprinter, disk.as_mut()));
-        let trace = trace.transpose().map_err(|error| Error::Store(error.into()))?;
+        let trace = trace_of(&settings, fingerprinter, disk.as_mut())?;
         let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
         Ok(Self {
             conns: Conns::new(settings.connections.clone()),
@@ -560,4 +558,18 @@ impl Engine {
         self.counts.late_events += u64::from(!known);
         known
     }
+}
+
+fn scope_of(settings: &Settings, seeds: &[Seed]) -> Result<Scope, Error> {
+    let urls: Vec<_> = seeds.iter().map(|seed| seed.url.clone()).collect();
+    Scope::new(settings.scope.clone(), &urls).map_err(Error::Scope)
+}
+
+fn trace_of(
+    settings: &Settings,
+    fingerprinter: Fingerprinter,
+    disk: &mut dyn Disk,
+) -> Result<Option<Trace>, Error> {
+    let trace = settings.trace.then(|| Trace::begin(fingerprinter, disk));
+    trace.transpose().map_err(|error| Error::Store(error.into()))
 }
