@@ -5,11 +5,12 @@
 //! what a reply to the request for the file itself means. Fetching, keeping and asking again are
 //! the engine's.
 //!
-//! The standard is followed to the letter where sites and crawlers differ: a misspelt name is no
-//! name, and only Allow and Disallow end a list of User-agent lines. One leniency is taken from
-//! the reference parser: the colon may be missing between two words. Beyond the standard stand
-//! Crawl-delay (it belongs to the User-agent lines right above it) and Sitemap (it belongs to the
-//! file).
+//! The standard is followed to the letter where sites and crawlers differ: only Allow and Disallow
+//! end a list of User-agent lines. Taken from the reference parser: the colon may be missing
+//! between two words, and names that forbid or say whom rules are for may be misspelt in the ways
+//! that it knows. UTF-16 is decoded, and HTML around the lines is taken off. Beyond the standard
+//! stand Crawl-delay (it belongs to the User-agent lines right above it) and Sitemap (it belongs to
+//! the file).
 //!
 //! Where the standard and the reference matcher read a file differently, the reading that forbids
 //! wins. A rule that forbids matches by the standard, which takes all spellings of a path as one
@@ -33,6 +34,7 @@ mod parse;
 mod search;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use crate::codec::{Put, Short, Take};
 use matching::Table;
@@ -112,6 +114,36 @@ impl Verdict {
     const NO_RULE: Self = Self { allowed: true, line: 0 };
 }
 
+/// How the text of a file ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Where its author ended it.
+    Whole,
+    /// Perhaps within its last line, if that has no end: it counts if it forbids, not if it allows.
+    Cut,
+}
+
+/// A file that was read.
+#[derive(Clone, Debug, Default)]
+pub struct File {
+    /// What it says to the product.
+    pub rules: Rules,
+    /// It has rules for somebody.
+    pub has_rule_lines: bool,
+    /// It is an HTML page.
+    pub is_html: bool,
+}
+
+impl File {
+    /// Reads the first [`SIZE_BYTES_MAX`] bytes of a file, up to the last whole line. `product` is
+    /// our product token: letters, `_` and `-` (2.2.1); with anything else in it no group can name
+    /// it, and those of `*` count. Never fails: what is no record is passed over. Linear in the
+    /// text, and sorting its rules.
+    pub fn parse(text: &[u8], product: &str, ending: Ending) -> Self {
+        parse::parse(text, product, ending)
+    }
+}
+
 /// What one robots.txt says to one product.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
@@ -122,12 +154,9 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Reads the first [`SIZE_BYTES_MAX`] bytes of a file, up to the last whole line. `product` is
-    /// our product token: letters, `_` and `-` (2.2.1); with anything else in it no group can name
-    /// it, and those of `*` count. Never fails: what is
-    /// no record is passed over. Linear in the text, and sorting its rules.
+    /// The rules of a whole file: see [`File::parse`].
     pub fn parse(text: &[u8], product: &str) -> Self {
-        parse::parse(text, product)
+        File::parse(text, product, Ending::Whole).rules
     }
 
     /// The rules of a server that has none.

@@ -1,6 +1,7 @@
 //! Lines to groups to rules: the text of a robots.txt read once, for one product.
 //!
-//! A line may end in CR, LF or both. A `#` starts a comment anywhere. Rules of all groups that
+//! A line may end in CR, LF or both, and is known by its key, misspelt or not ([`key_of`]). A `#`
+//! starts a comment anywhere. Rules of all groups that
 //! name the product are one list; the groups of `*` count only if there is none that names it,
 //! and rules above the first User-agent line count for nobody.
 //!
@@ -8,29 +9,33 @@
 //! Source: RFC 9309 2.1, 2.2.1, 2.2.4, 2.5.
 
 use super::matching::Draft;
-use super::{Rules, SITEMAPS_BYTES_MAX, SITEMAPS_MAX, SIZE_BYTES_MAX};
+use super::{Ending, File, Rules, SITEMAPS_BYTES_MAX, SITEMAPS_MAX, text};
+use encoding_rs::WINDOWS_1252;
+use std::borrow::Cow;
 use std::time::Duration;
 
-pub(super) fn parse(text: &[u8], product: &str) -> Rules {
+pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
+    let text = text::whole_lines(text);
+    let is_html = text::is_html(&text);
+    let text = if is_html { Cow::Owned(text::unwrapped(&text)) } else { text };
+    let whole = match ending {
+        Ending::Whole => &text[..],
+        Ending::Cut => text::to_last_end(&text),
+    };
     let mut reader = Reader::new(product.as_bytes());
-    for (line, text) in (1..).zip(Lines(whole_lines(text))) {
-        if let Some((key, value)) = record(text) {
-            reader.record(key, value, line);
+    let mut lines = 0;
+    for line in Lines(whole) {
+        lines += 1;
+        if let Some((key, value)) = record(line) {
+            reader.record(key, value, lines);
         }
     }
-    reader.finish()
-}
-
-/// The lines a file is judged by: without a byte order mark, and without what is past the limit
-/// or cut by it (half a rule may forbid more than the whole one).
-fn whole_lines(text: &[u8]) -> &[u8] {
-    let kept = &text[..text.len().min(SIZE_BYTES_MAX)];
-    let whole = match text.get(kept.len()) {
-        None | Some(b'\r' | b'\n') => kept.len(),
-        Some(_) => memchr::memrchr2(b'\r', b'\n', kept).map_or(0, |end| end + 1),
-    };
-    let kept = &kept[..whole];
-    kept.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(kept)
+    // Half a rule that forbids does so all the more.
+    if let Some((key @ (Key::Disallow | Key::CrawlDelay), value)) = record(&text[whole.len()..]) {
+        reader.record(key, value, lines + 1);
+    }
+    let has_rule_lines = reader.has_rule_lines;
+    File { rules: reader.finish(), has_rule_lines, is_html }
 }
 
 /// Lines without their ends.
@@ -69,15 +74,54 @@ fn record(line: &[u8]) -> Option<(Key, &[u8])> {
         Some(colon) => (&line[..colon], &line[colon + 1..]),
         None => two_words(line)?,
     };
-    let key = match key.trim_ascii() {
-        key if key.eq_ignore_ascii_case(b"user-agent") => Key::UserAgent,
-        key if key.eq_ignore_ascii_case(b"allow") => Key::Allow,
-        key if key.eq_ignore_ascii_case(b"disallow") => Key::Disallow,
-        key if key.eq_ignore_ascii_case(b"crawl-delay") => Key::CrawlDelay,
-        key if key.eq_ignore_ascii_case(b"sitemap") => Key::Sitemap,
-        _ => return None,
+    Some((key_of(trimmed(key))?, value.trim_ascii()))
+}
+
+/// The key of that name. Those that forbid, or say whom the rules are for, are also known by the
+/// misspellings and beginnings that the reference parser knows; Allow by its name only.
+fn key_of(name: &[u8]) -> Option<Key> {
+    const KEYS: [(Key, &[&[u8]]); 4] = [
+        (Key::UserAgent, &[b"user-agent", b"useragent", b"user agent"]),
+        (
+            Key::Disallow,
+            &[b"disallow", b"dissallow", b"dissalow", b"disalow", b"diasllow", b"disallaw"],
+        ),
+        (Key::Sitemap, &[b"sitemap", b"site-map", b"site map"]),
+        (Key::CrawlDelay, &[b"crawl-delay", b"crawldelay", b"crawl delay"]),
+    ];
+    if name.eq_ignore_ascii_case(b"allow") {
+        return Some(Key::Allow);
+    }
+    let first = name.first()?.to_ascii_lowercase();
+    let begins = |known: &&[u8]| {
+        name.get(..known.len()).is_some_and(|start| start.eq_ignore_ascii_case(known))
     };
-    Some((key, value.trim_ascii()))
+    let (key, _) =
+        KEYS.iter().find(|(_, known)| known[0][0] == first && known.iter().any(begins))?;
+    Some(*key)
+}
+
+/// Without white space, nor what editors and copies leave in its place: zeros, byte order marks,
+/// no-break spaces.
+fn trimmed(text: &[u8]) -> &[u8] {
+    const BLANKS: [&[u8]; 3] = [b"\0", b"\xEF\xBB\xBF", b"\xC2\xA0"];
+    let mut text = text.trim_ascii();
+    if text.first().is_none_or(|byte| (1..0x80).contains(byte))
+        && text.last().is_none_or(|byte| (1..0x80).contains(byte))
+    {
+        return text;
+    }
+    loop {
+        let before = text.len();
+        for blank in BLANKS {
+            text = text.strip_prefix(blank).unwrap_or(text);
+            text = text.strip_suffix(blank).unwrap_or(text);
+        }
+        text = text.trim_ascii();
+        if text.len() == before {
+            return text;
+        }
+    }
 }
 
 /// A line without a colon, if it is two words: the one leniency, as the reference parser has it.
@@ -125,6 +169,9 @@ struct Reader<'a> {
     delayed_closed: bool,
     sitemaps: String,
     sitemaps_count: usize,
+    /// A rule has come for somebody, whoever it is.
+    has_rule_lines: bool,
+    has_agents: bool,
 }
 
 /// What one audience is told.
@@ -147,6 +194,8 @@ impl<'a> Reader<'a> {
             delayed_closed: false,
             sitemaps: String::new(),
             sitemaps_count: 0,
+            has_rule_lines: false,
+            has_agents: false,
         }
     }
 
@@ -154,7 +203,7 @@ impl<'a> Reader<'a> {
         match key {
             Key::UserAgent => self.user_agent(value),
             Key::Allow => self.rule(value, true, line),
-            Key::Disallow => self.rule(value, false, line),
+            Key::Disallow => self.disallow(trimmed(value), line),
             Key::CrawlDelay => self.crawl_delay(value),
             Key::Sitemap => self.sitemap(value),
         }
@@ -167,7 +216,8 @@ impl<'a> Reader<'a> {
         if std::mem::take(&mut self.delayed_closed) {
             self.delayed = Audience::default();
         }
-        let agent = self.agent(value);
+        self.has_agents = true;
+        let agent = self.agent(trimmed(value));
         self.audience.add(&agent);
         self.delayed.add(&agent);
         if matches!(agent, Agent::Product) && !self.named {
@@ -188,8 +238,24 @@ impl<'a> Reader<'a> {
     fn rule(&mut self, value: &[u8], allowed: bool, line: u32) {
         self.audience_closed = true;
         self.delayed_closed = true;
+        self.has_rule_lines |= self.has_agents;
         if let Some(said) = self.addressed(self.audience) {
             said.rules.add(value, allowed, line);
+        }
+    }
+
+    /// A rule that forbids what it says, and what its author may have meant: up to a zero, as the
+    /// reference parser reads it; Latin-1 instead of UTF-8; `&` for `&amp;`.
+    fn disallow(&mut self, value: &[u8], line: u32) {
+        let value = memchr::memchr(0, value).map_or(value, |zero| &value[..zero]);
+        self.rule(value, false, line);
+        if !value.is_ascii() && std::str::from_utf8(value).is_err() {
+            let (text, _) = WINDOWS_1252.decode_without_bom_handling(value);
+            self.rule(text.as_bytes(), false, line);
+        }
+        if memchr::memmem::find(value, b"&amp;").is_some() {
+            let text = String::from_utf8_lossy(value).replace("&amp;", "&");
+            self.rule(text.as_bytes(), false, line);
         }
     }
 

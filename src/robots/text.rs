@@ -1,0 +1,155 @@
+//! The text of a robots.txt as it comes: UTF-16, or with HTML around it, to plain lines.
+//!
+//! A file should be plain UTF-8 (RFC 9309 2.3). Editors save it as UTF-16, and servers send it as
+//! an HTML page. Both are read, so that what the file forbids is heard; nothing else is guessed.
+//!
+//! Cost: one pass.
+
+use super::SIZE_BYTES_MAX;
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+use std::borrow::Cow;
+
+/// The lines that count: no more than [`SIZE_BYTES_MAX`] bytes as they came, and without the line
+/// that this cuts (half a rule may forbid more than the whole one).
+pub(super) fn whole_lines(text: &[u8]) -> Cow<'_, [u8]> {
+    let kept = &text[..text.len().min(SIZE_BYTES_MAX)];
+    let next = text.get(kept.len());
+    let Some(encoding) = utf_16(text) else {
+        let is_whole = matches!(next, None | Some(b'\r' | b'\n'));
+        return Cow::Borrowed(if is_whole { kept } else { to_last_end(kept) });
+    };
+    let (decoded, _) = encoding.decode_with_bom_removal(kept);
+    let mut decoded = decoded.into_owned().into_bytes();
+    if next.is_some() {
+        decoded.truncate(to_last_end(&decoded).len());
+    }
+    Cow::Owned(decoded)
+}
+
+/// Up to the last line that has an end.
+pub(super) fn to_last_end(text: &[u8]) -> &[u8] {
+    &text[..memchr::memrchr2(b'\r', b'\n', text).map_or(0, |end| end + 1)]
+}
+
+/// The kind of UTF-16 that a text is in: by its byte order mark, or because every other byte of its
+/// first two characters is zero.
+fn utf_16(text: &[u8]) -> Option<&'static Encoding> {
+    match text {
+        [0xFF, 0xFE, ..] => Some(UTF_16LE),
+        [0xFE, 0xFF, ..] => Some(UTF_16BE),
+        [1..=0x7F, 0, 1..=0x7F, 0, ..] => Some(UTF_16LE),
+        [0, 1..=0x7F, 0, 1..=0x7F, ..] => Some(UTF_16BE),
+        _ => None,
+    }
+}
+
+/// Whether a text is an HTML page: it begins with a tag, or with what tells browsers so.
+pub(super) fn is_html(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text).trim_ascii_start();
+    match text {
+        [b'<', b'!' | b'?', ..] => true,
+        [b'<', next, ..] => next.is_ascii_alphabetic(),
+        _ => false,
+    }
+}
+
+/// Elements that are no break in a line.
+const INLINE: [&[u8]; 14] = [
+    b"a", b"abbr", b"b", b"big", b"code", b"em", b"font", b"i", b"kbd", b"small", b"span",
+    b"strong", b"tt", b"u",
+];
+
+/// The text of an HTML page: other tags end lines, and scripts, styles and comments are left out.
+pub(super) fn unwrapped(html: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(html.len());
+    let mut rest = html;
+    while let Some(place) = memchr::memchr2(b'<', b'&', rest) {
+        text.extend_from_slice(&rest[..place]);
+        rest = &rest[place..];
+        rest = match rest {
+            [b'&', ..] => reference(rest, &mut text),
+            [b'<', b'!', b'-', b'-', ..] => behind(rest, b"-->"),
+            [b'<', b'/' | b'!' | b'?' | b'a'..=b'z' | b'A'..=b'Z', ..] => tag(rest, &mut text),
+            _ => {
+                text.push(b'<');
+                &rest[1..]
+            }
+        };
+    }
+    text.extend_from_slice(rest);
+    text
+}
+
+/// Takes a tag, and all of an element that shows no text.
+fn tag<'t>(html: &'t [u8], text: &mut Vec<u8>) -> &'t [u8] {
+    let inside = &html[1..];
+    let inside = inside.strip_prefix(b"/").unwrap_or(inside);
+    let name = &inside[..inside.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()];
+    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+    if !INLINE.into_iter().any(is) {
+        text.push(b'\n');
+    }
+    let rest = behind(html, b">");
+    let hidden = [&b"</script"[..], b"</style"].into_iter().find(|end| is(&end[2..]));
+    match hidden {
+        Some(end) if html[1] != b'/' => {
+            let mut ends = memchr::memmem::find_iter(rest, b"</");
+            let is_end = |place: &usize| {
+                rest.get(*place..place + end.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(end))
+            };
+            ends.find(is_end).map_or(&[], |place| &rest[place..])
+        }
+        _ => rest,
+    }
+}
+
+/// What is behind the next `end`.
+fn behind<'t>(text: &'t [u8], end: &[u8]) -> &'t [u8] {
+    memchr::memmem::find(text, end).map_or(&[], |place| &text[place + end.len()..])
+}
+
+/// Takes a character reference, if it is one for an ASCII character or a blank.
+fn reference<'t>(html: &'t [u8], text: &mut Vec<u8>) -> &'t [u8] {
+    const NAMED: [(&[u8], u8); 5] =
+        [(b"amp", b'&'), (b"lt", b'<'), (b"gt", b'>'), (b"quot", b'"'), (b"nbsp", b' ')];
+    let name = &html[1..html.len().min(10)];
+    let name = memchr::memchr(b';', name).map(|end| &name[..end]);
+    let value = name.and_then(|name| match name {
+        [b'#', b'x' | b'X', digits @ ..] => number(digits, 16),
+        [b'#', digits @ ..] => number(digits, 10),
+        _ => NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value),
+    });
+    text.push(value.unwrap_or(b'&'));
+    match (name, value) {
+        (Some(name), Some(_)) => &html[name.len() + 2..],
+        _ => &html[1..],
+    }
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u8> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    u8::from_str_radix(digits, radix).ok().filter(u8::is_ascii)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_end_lines_and_scripts_are_left_out() {
+        let cases = [
+            ("<pre>a\nb</pre>", "\na\nb\n", "a page that shows a file"),
+            ("<html><body>a<br>b<BR/>c", "\n\na\nb\nc", "breaks"),
+            ("<p>a: <b>*</b></p>c", "\na: *\nc", "inline tags are no break"),
+            ("<script>a: /\n</SCRIPT>b", "\n\nb", "scripts"),
+            ("<style>a", "\n", "not ended"),
+            ("a<!-- b: / -->c", "ac", "comments"),
+            ("a &amp;&lt;&#42;&#x2F;&nbsp;&ouml;& b", "a &<*/ &ouml;& b", "references"),
+            ("a < b <", "a < b <", "no tag"),
+            ("a <b", "a ", "a tag without an end"),
+        ];
+        for (html, expected, why) in cases {
+            assert_eq!(String::from_utf8_lossy(&unwrapped(html.as_bytes())), expected, "{why}");
+        }
+    }
+}
