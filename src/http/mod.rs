@@ -12,6 +12,7 @@
 //! It does not know URLs, waits, sockets or TLS.
 //! Source: RFC 9110 (meaning), RFC 9112 (framing and connections).
 
+pub mod challenge;
 pub mod coding;
 pub mod pipeline;
 pub mod request;
