@@ -10,6 +10,7 @@ use super::redirect::redirect_target;
 use super::seeds::SEED;
 use crate::frontier::{Errand, Item, ServerId};
 use crate::http::response::Head;
+use crate::http::wait::retry_after;
 use crate::url::UrlRef;
 use smallvec::SmallVec;
 use std::net::IpAddr;
@@ -69,15 +70,14 @@ impl Engine {
         }
     }
 
-    /// `Retry-After` of a strained server, within the cap (RFC 9110 10.2.3; seconds only, a date
-    /// means our own wait).
+    /// `Retry-After` of a strained server, within the cap (RFC 9110 10.2.3).
     fn retry_after(&self, fetched: &Fetched<'_>) -> Option<Duration> {
         if fetched.outcome.verdict().server != ServerFate::Strained {
             return None;
         }
-        let value = fetched.field("retry-after")?;
-        let seconds: u64 = std::str::from_utf8(value).ok()?.trim().parse().ok()?;
-        Some(Duration::from_secs(seconds).min(self.settings.retries.retry_after_max))
+        let wait =
+            retry_after(fetched.field("retry-after")?, fetched.field("date"), self.now.unix)?;
+        Some(wait.min(self.settings.retries.retry_after_max))
     }
 
     /// Another try, behind all that has not had its first.

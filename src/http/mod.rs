@@ -17,6 +17,7 @@ pub mod coding;
 pub mod pipeline;
 pub mod request;
 pub mod response;
+pub mod wait;
 
 /// Settings of the station.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
