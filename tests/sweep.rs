@@ -308,12 +308,14 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::web::Settings) -> (Settings, La
     let buffers_mib = draw.pick(&[2, 64]);
     let (address_visits_max, domain_visits_max) =
         (draw.pick(&[1, 4, 100]), draw.pick(&[1, 4, 100]));
+    let (address_delay_ms, domain_delay_ms) = (draw.pick(&[0, 0, 250]), draw.pick(&[0, 0, 250]));
     let text = format!(
         "[job]\nseeds = [\"http://h0000.test/\"]\n[identity]\ncontact = \"crawler@sted.dev\"\n\
          [scope]\nspan = \"host\"\ndomains = [\"test\"]\n\
          [politeness]\nburst = {}\ndelay = \"{delay_ms}ms\"\ndelay_factor = {factor}\n\
-         robots = {robots}\naddress_visits_max = {}\naddress_delay = \"0s\"\n\
-         domain_visits_max = {}\ndomain_delay = \"0s\"\n\
+         robots = {robots}\naddress_visits_max = {}\n\
+         address_delay = \"{address_delay_ms}ms\"\n\
+         domain_visits_max = {}\ndomain_delay = \"{domain_delay_ms}ms\"\n\
          [retries]\nretries_max = 60\nretry_wait = \"1s\"\nretry_factor = 2\n\
          retry_wait_max = \"60s\"\nserver_failures_max = 255\n\
          [connections]\nopen_max = {open_max}\nidle_timeout = \"{}s\"\n\
@@ -353,6 +355,8 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::web::Settings) -> (Settings, La
         complete: Complete::Always,
         address_visits_max,
         domain_visits_max,
+        address_delay: Duration::from_millis(address_delay_ms),
+        domain_delay: Duration::from_millis(domain_delay_ms),
     };
     (engine, laws)
 }

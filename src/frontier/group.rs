@@ -1,6 +1,7 @@
 //! Groups of servers that share politeness: a host, an address, a registrable domain.
 //!
-//! A group has a clock and a cap on simultaneous visits. A server that its group holds back waits
+//! A group has a clock and a cap on simultaneous visits. However many the cap admits, no two begin
+//! nearer to each other than the group's delay. A server that its group holds back waits
 //! in the group, and is woken by the clock or by the end of a visit, never found by a scan.
 //!
 //! Groups that could hold nobody back don't exist: a host has one from its second server on (until
@@ -88,7 +89,8 @@ pub(super) struct Group {
 struct Rule {
     /// Visits at the same time; `u32::MAX` is no cap.
     cap: u32,
-    /// Rest after a visit; a host rests as long as the server that was visited.
+    /// Rest after a visit, and shortest time between the beginnings of two; a host rests as long as
+    /// the server that was visited.
     delay: Duration,
 }
 
@@ -202,10 +204,17 @@ impl Groups {
         self.has_room(id) && self[id].next > now
     }
 
-    /// A visit begins.
-    pub(super) fn enter(&mut self, id: GroupId) {
-        self[id].active += 1;
-        debug_assert!(self[id].active <= self.rule(id).cap, "a group is never above its cap");
+    /// A visit begins: no other begins before the group's delay is over.
+    pub(super) fn enter(&mut self, id: GroupId, now: Instant) {
+        let rule = self.rule(id);
+        let group = &mut self[id];
+        group.active += 1;
+        // The clocks of hosts, which have none of their own, are written down in pieces: only the
+        // end of a visit may move them.
+        if rule.delay > Duration::ZERO {
+            group.next = group.next.max(now + rule.delay);
+        }
+        debug_assert!(group.active <= rule.cap, "a group is never above its cap");
     }
 
     /// A visit ended at `ended` (`None`: it never began); its server rests until `due`.

@@ -21,11 +21,12 @@ pub struct Settings {
     pub delay_max: Duration,
     /// Visits at one address at the same time; 0 is no cap.
     pub address_visits_max: u32,
-    /// Rest of an address after a visit to any of its servers.
+    /// Shortest time between the beginnings of two visits to servers of one address, and rest of
+    /// the address after each.
     pub address_delay: Duration,
     /// Visits in one registrable domain at the same time; 0 is no cap.
     pub domain_visits_max: u32,
-    /// Rest of a registrable domain after a visit to any of its servers.
+    /// The same for a registrable domain.
     pub domain_delay: Duration,
     /// URLs queued in all.
     pub urls_max: usize,

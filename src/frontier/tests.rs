@@ -253,6 +253,8 @@ impl Pair {
         let Place::InLine(arrival) = place else { panic!("{server} was {place:?}") };
         let (address, taken) = (known.address, Vec::new());
         known.visit = Some(Turn { began: self.now, address, taken, arrival });
+        let groups = self.model.groups(server, address);
+        groups.for_each(|group| self.model.begins(group, self.now));
         Some(server)
     }
 
@@ -300,6 +302,9 @@ impl Pair {
         known.address = Some(address);
         if admits {
             known.visit.as_mut().expect("as above").address = Some(address);
+            if !same {
+                self.model.begins(group, self.now);
+            }
         } else {
             self.hand_back(server);
         }

@@ -161,7 +161,7 @@ impl Workbench {
             } else {
                 server.state = ServerState::Busy;
                 server.hold = Hold::In;
-                groups.into_iter().flatten().for_each(|group| self.groups.enter(group));
+                groups.into_iter().flatten().for_each(|group| self.groups.enter(group, now));
             }
             // It may have come from a group, in place of another: whatever became of it, whoever
             // waits there must not wait for it.
@@ -241,7 +241,7 @@ impl Workbench {
         // If it isn't counted in, the hand-back that must follow makes it a group to be asked.
         server.hold = if admitted { Hold::In } else { Hold::InButAddress };
         if admitted {
-            self.groups.enter(group);
+            self.groups.enter(group, now);
         }
         if let Some(old) = old {
             self.groups.leave(old, None);

@@ -12,7 +12,7 @@
 //! | `rest` | between two visits to a server lies the rest that is owed |
 //! | `attempts` | between two connections to a server lies the delay, whatever came of the first |
 //! | `crawl-delay` | between two requests lies what the server's robots.txt asks for |
-//! | `groups` | no more servers of an address or a domain are asked at once than allowed |
+//! | `groups` | no more servers of an address or a domain are asked at once than allowed, nor sooner |
 //! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
 //! | `once` | what was answered for good, and not lost in a crash, is not asked for again |
 //! | `restart` | after a crash servers asked before are left alone for the longest rest there is |
@@ -29,6 +29,7 @@
 //!
 //! Cost: a map look-up or two a sight; a look at the order costs a look at every waiting URL.
 
+mod begun;
 mod laws;
 
 use super::{Sight, View};
@@ -38,6 +39,7 @@ use crate::map::{Map, Set};
 use crate::time::Instant;
 use crate::url::domain;
 use crate::web::{Budget, Manifest, Outcome, Place, Resource, Robots, Web};
+use begun::Begun;
 pub use laws::{Complete, Laws};
 use std::collections::VecDeque;
 use std::fmt;
@@ -72,6 +74,8 @@ pub struct Judge {
     traits: Vec<Traits>,
     /// Servers of each group that are being asked.
     asking: Map<Group, u32>,
+    /// When visits to each group began, in this process.
+    begun: Begun,
     conns: Map<ConnId, Line>,
     hosts: Map<u32, Watched>,
     /// Whether a connection says by itself whose it is.
@@ -176,6 +180,7 @@ impl Judge {
             wanted: wanted.map(|entry| entry.place).collect(),
             traits: (0..web.hosts()).map(|number| Traits::of(web, number, &laws)).collect(),
             asking: Map::default(),
+            begun: Begun::default(),
             laws,
             conns: Map::default(),
             hosts: Map::default(),
@@ -249,6 +254,7 @@ impl Judge {
     /// From here on what is not in the archive has never been answered, and must be asked for.
     pub fn restarts(&mut self, at: Instant, end: End, archive: Option<(&Captures, &Captures)>) {
         self.process += 1;
+        self.begun = Begun::default();
         self.killed = (end == End::Killed).then_some(at);
         self.hosts.values_mut().for_each(|watched| watched.attempted = None);
         if end != End::Stopped {
@@ -419,6 +425,12 @@ impl Judge {
             owed = owed.or_else(|| (watched.requests > 0 && since < rest).then(how));
         }
         if let Some(burst) = self.laws.burst {
+            let groups = self.traits.get(host as usize).map_or(&[][..], |traits| &traits.groups);
+            if burst == 1
+                && let Some(how) = self.begun.visit(&self.laws, groups, began)
+            {
+                owed = owed.or(Some(("groups", format!("{named}: {how}"))));
+            }
             if burst == 1 && watched.requests > 0 {
                 let rest = self.laws.rest(watched.ended.since(watched.began));
                 let is_short = kept < rest;

@@ -166,6 +166,8 @@ fn laws(conf: &Conf) -> Laws {
         },
         address_visits_max: politeness.address_visits_max,
         domain_visits_max: politeness.domain_visits_max,
+        address_delay: politeness.address_delay,
+        domain_delay: politeness.domain_delay,
     }
 }
 

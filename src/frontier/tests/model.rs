@@ -195,6 +195,13 @@ impl Model {
         }
     }
 
+    /// A visit begins now: the next one not before the delay of the group is over.
+    pub(super) fn begins(&mut self, group: Group, now: Instant) {
+        let next = now + self.delay(group);
+        let clock = self.next.entry(group).or_default();
+        *clock = next.max(*clock);
+    }
+
     fn active(&self, group: Group) -> usize {
         let counts = |(number, server): (usize, &Known)| {
             let turn = server.visit.as_ref()?;

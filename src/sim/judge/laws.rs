@@ -34,6 +34,10 @@ pub struct Laws {
     pub address_visits_max: u32,
     /// Servers in one registrable domain that are asked at once.
     pub domain_visits_max: u32,
+    /// Shortest time between the beginnings of two visits to servers of one address.
+    pub address_delay: Duration,
+    /// The same for a registrable domain.
+    pub domain_delay: Duration,
 }
 
 /// When a finished crawl must have every page that can be reached from the web's own seeds.
