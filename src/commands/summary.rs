@@ -174,6 +174,10 @@ impl Summary {
                 ),
             );
         }
+        if !self.counts.robots_odd.is_empty() {
+            let odd = pairs(self.counts.robots_odd.iter());
+            line("odd robots.txt", format!("{odd}; see politeness.robots_html"));
+        }
         if self.counts.disk_full > 0 {
             line("disk full", format!("{} times", self.counts.disk_full));
         }

@@ -204,6 +204,7 @@ fn robots(conf: &sections::Politeness) -> Robots {
         retry_wait: conf.robots_retry_wait,
         unreachable_max: conf.robots_unreachable_max,
         crawl_delay_max: conf.crawl_delay_max,
+        html_allows: conf.robots_html == sections::RobotsHtml::Allow,
         ..Robots::default()
     }
 }

@@ -8,7 +8,7 @@ use super::check;
 use super::sections::{
     Burst, Coding, Connections, Digest, DiskFull, Fetch, Format, HostsFile, Identity, Job, Limits,
     Links, Marks, Memory, Names, Pipeline, Policy, Politeness, Qualities, Report, Retries,
-    Schedule, Scheme, Scope, Site, Source, Span, State, Store, Tls, UrlKey,
+    RobotsHtml, Schedule, Scheme, Scope, Site, Source, Span, State, Store, Tls, UrlKey,
 };
 use super::walk::Walk;
 use crate::dns::Families;
@@ -166,6 +166,8 @@ fn politeness(politeness: &mut Politeness, walk: &mut Walk<'_>) {
     walk.decimal("delay_factor", &mut politeness.delay_factor, 0..=1_000_000);
     walk.time("delay_max", &mut politeness.delay_max, Duration::ZERO..=DAY);
     walk.flag("robots", &mut politeness.robots);
+    let html = [("allow", RobotsHtml::Allow), ("unreachable", RobotsHtml::Unreachable)];
+    walk.choice("robots_html", &mut politeness.robots_html, &html);
     walk.time("robots_ttl", &mut politeness.robots_ttl, seconds(60..=86_400));
     walk.time("robots_retry_wait", &mut politeness.robots_retry_wait, SECOND..=DAY);
     walk.time("robots_unreachable_max", &mut politeness.robots_unreachable_max, HOUR..=365 * DAY);

@@ -186,6 +186,8 @@ pub struct Politeness {
     pub delay_max: Duration,
     /// robots.txt is asked for and obeyed.
     pub robots: bool,
+    /// What an HTML page in place of robots.txt means.
+    pub robots_html: RobotsHtml,
     /// How long a robots.txt holds.
     pub robots_ttl: Duration,
     /// Wait before a robots.txt that could not be had is asked for again.
@@ -212,6 +214,7 @@ impl Default for Politeness {
             delay_factor: Decimal::from_thousandths(10_000),
             delay_max: seconds(300),
             robots: true,
+            robots_html: RobotsHtml::Allow,
             robots_ttl: seconds(24 * 3_600),
             robots_retry_wait: seconds(3_600),
             robots_unreachable_max: seconds(30 * 24 * 3_600),
@@ -360,6 +363,15 @@ impl Default for Links {
             links_max: 10_000,
         }
     }
+}
+
+/// What an HTML page without a rule in place of robots.txt means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RobotsHtml {
+    /// There are no rules.
+    Allow,
+    /// The rules can't be had: nothing may be fetched.
+    Unreachable,
 }
 
 /// What is done about marks a page's author has set.

@@ -22,6 +22,9 @@ pub struct Counts {
     pub requests: u64,
     /// robots.txt files asked for.
     pub robots: u64,
+    /// robots.txt files that are not as they should be, by what is odd; the same words are in the
+    /// annotations of the crawl log.
+    pub robots_odd: BTreeMap<Name, u64>,
     /// Rules of robots.txt files that were read back from the disk.
     pub rules_read: u64,
     /// Bytes received, after TLS.
@@ -167,6 +170,10 @@ impl Counts {
 
     pub(super) fn broken(&mut self, name: &'static str) {
         *self.broken.entry(name.into()).or_default() += 1;
+    }
+
+    pub(super) fn robots_odd(&mut self, what: &'static str) {
+        *self.robots_odd.entry(what.into()).or_default() += 1;
     }
 
     /// `count` more were cut for this cause.

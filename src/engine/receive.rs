@@ -6,6 +6,7 @@ use super::contract::{Action, CloseReason, ConnId, Space};
 use super::fetch::{Evidence, Fetch, Fetched};
 use super::ledger::Work;
 use super::outcome::{Outcome, UrlFate};
+use super::robots::is_file;
 use crate::frontier::Errand;
 use crate::http::pipeline::{self, Close, Signs, suspicious};
 use crate::http::response::{Broken, Event, Framing, is_surplus};
@@ -449,6 +450,10 @@ impl Engine {
     fn unsend(&mut self, id: crate::frontier::ServerId, fetch: Fetch) {
         match fetch.item.errand {
             Errand::Robots(of, 0) if of == id => self.robots_again(of),
+            Errand::Robots(..) if is_file(&fetch.item.target) => {
+                self.robots_again(id);
+                self.frontier.give_back(id, fetch.item);
+            }
             _ => self.frontier.give_back(id, fetch.item),
         }
     }

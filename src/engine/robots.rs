@@ -1,4 +1,9 @@
 //! robots.txt on the road: when it is asked for, what a reply means, redirects to other servers.
+//!
+//! A redirect to the `/robots.txt` of another server brings that server's own file as well: it is
+//! asked for once, and servers that wait for it are its followers.
+
+mod reading;
 
 use super::Engine;
 use super::fetch::Fetched;
@@ -6,10 +11,11 @@ use super::outcome::Outcome;
 use super::record::Aside;
 use super::site::{ELSEWHERE_MAX, Known, Robots};
 use crate::frontier::{Added, Errand, Item, Retirement, ServerId};
-use crate::http::coding::{Codings, DecodeLimits, Decoder, State};
 use crate::quality::Quality;
-use crate::robots::{Meaning, Rules, SIZE_BYTES_MAX, meaning};
+use crate::robots::{Meaning, Rules};
+use crate::time::Instant;
 use crate::url::{Batch, UrlRef, canon::Joiner};
+use reading::Reading;
 
 impl Engine {
     /// Whether the rules of a server are known.
@@ -51,35 +57,50 @@ impl Engine {
     pub(super) fn robots_settled(
         &mut self,
         slot: u32,
-        fetched: Fetched<'_>,
+        mut fetched: Fetched<'_>,
         (of, hops): (ServerId, u8),
     ) {
-        let means = match fetched.outcome {
-            Outcome::Status(status) => meaning(status),
-            Outcome::BodyTooLarge => Meaning::Parse,
-            // What a cut file doesn't say may be what matters; a coded one shows whether it is.
-            Outcome::Short(status, _) => match meaning(status) {
-                Meaning::Parse if !is_coded(&fetched) => Meaning::Unreachable,
-                means => means,
-            },
-            _ => Meaning::Unreachable,
-        };
-        let rules = match means {
-            Meaning::Parse => self.parse_robots(&fetched),
-            _ => Some(Rules::allow_all()),
-        };
-        let means = if rules.is_some() { means } else { Meaning::Unreachable };
-        let rules = rules.unwrap_or_else(Rules::deny_all);
-        let sitemaps: Vec<&str> = rules.sitemaps().collect();
+        let mut reading = self.read_robots(slot, &fetched);
+        if reading.is_doubtful {
+            let is_last = self.sites.look(of).robots_tries >= self.settings.retries.url_retries_max;
+            if !is_last {
+                reading.means = Meaning::Unreachable;
+            }
+            reading.note.get_or_insert("robots-cut");
+        }
+        if let Some(note) = reading.note {
+            self.counts.robots_odd(note);
+            fetched.fetch.notes.push(note);
+        }
+        let Reading { means, rules, .. } = reading;
+        let is_read = means == Meaning::Parse;
+        let sitemaps: Vec<&str> = rules.sitemaps().filter(|_| is_read).collect();
         if !self.record(slot, &fetched, Aside { is_last: true, sitemaps: &sitemaps }) {
             return self.robots_unrecorded(slot, fetched, (of, hops));
         }
+        // A redirect that led to the file of another server has brought that server's own, too.
+        let server = self.conns.look(slot).server;
+        let is_own = is_file(&fetched.fetch.item.target)
+            && matches!(self.sites.look(server).robots, Robots::Asked);
+        let other = (is_own && server != of).then_some(server);
         match means {
-            Meaning::Parse | Meaning::Unavailable => self.robots_known(of, rules),
-            Meaning::Follow => self.follow_robots(&fetched, (of, hops)),
+            Meaning::Parse | Meaning::Unavailable => {
+                let until = self.now.at + self.settings.robots.ttl;
+                if let Some(other) = other {
+                    self.robots_known(other, rules.clone(), until);
+                }
+                self.robots_known(of, rules, until);
+            }
+            Meaning::Follow => {
+                self.follow_robots(&fetched, (of, hops));
+                if let Some(other) = other {
+                    self.follow_along(&fetched, other, of);
+                }
+            }
             Meaning::Unreachable => {
-                let own = self.conns.look(slot).server == of;
-                if let Some(until) = self.robots_unreachable(of).filter(|_| own) {
+                let until = self.robots_unreachable(of).filter(|_| server == of);
+                let others = other.and_then(|other| self.robots_unreachable(other));
+                if let Some(until) = until.or(others) {
                     let turn = &mut self.conns.at(slot).turn;
                     turn.not_before = turn.not_before.max(until);
                     turn.over = true;
@@ -97,36 +118,18 @@ impl Engine {
             self.robots_again(of);
         } else {
             let id = self.conns.look(slot).server;
+            self.robots_again(id);
             self.frontier.give_back(id, fetched.fetch.item);
         }
     }
 
-    /// The rules of a reply; `None` if its content coding is broken. One that is not known is
-    /// taken for a slip: the text is read as it is.
-    fn parse_robots(&mut self, fetched: &Fetched<'_>) -> Option<Rules> {
-        let (head, reply) = (fetched.head?, &fetched.reply);
-        let product = &self.settings.identity.product;
-        let codings = match head.codings(reply.head()) {
-            Codings::Known(codings) if !codings.is_empty() => codings,
-            _ => return Some(Rules::parse(reply.payload(), product)),
-        };
-        let limits = DecodeLimits { decoded_bytes_max: SIZE_BYTES_MAX as u64 + 1 };
-        let mut text = self.pool.body();
-        let mut decoder = Decoder::new(limits);
-        decoder.begin(&codings);
-        let (mut input, mut state) = (reply.payload(), State::More);
-        while matches!(state, State::More) {
-            let step = decoder.decode(input, true, &mut text, SIZE_BYTES_MAX);
-            input = &input[step.used..];
-            state = step.state;
+    /// The rules of a server are known until then, and so are those of servers that wait for them.
+    fn robots_known(&mut self, of: ServerId, rules: Rules, until: Instant) {
+        for follower in self.rules.followers.remove(&of).unwrap_or_default() {
+            if self.sites.look(follower).robots_elsewhere().is_some() {
+                self.robots_known(follower, rules.clone(), until);
+            }
         }
-        let whole = matches!(state, State::Done | State::TooLarge);
-        let rules = whole.then(|| Rules::parse(&text, product));
-        self.pool.give_body(text);
-        rules
-    }
-
-    fn robots_known(&mut self, of: ServerId, rules: Rules) {
         let settings = self.settings.robots;
         if !settings.obey {
             // It was asked for to see whether anybody answers.
@@ -136,7 +139,7 @@ impl Engine {
         let site = self.sites.at(of);
         let waits = site.robots_elsewhere().is_some();
         site.robots_told();
-        self.set_robots(of, Robots::of(rules, self.now.at + settings.ttl));
+        self.set_robots(of, Robots::of(rules, until));
         self.frontier.set_crawl_delay(of, delay, self.now.at);
         if delay.is_some_and(|delay| delay > settings.crawl_delay_max) {
             let why = Retirement::CrawlDelay;
@@ -154,13 +157,14 @@ impl Engine {
     /// after a wait (until when is returned); then the URLs are given up, and so is what is found
     /// until the next day's try. A server that has not answered for as long as the config
     /// says counts as one without the file (RFC 9309 2.3.1.4).
-    pub(super) fn robots_unreachable(&mut self, of: ServerId) -> Option<crate::time::Instant> {
+    pub(super) fn robots_unreachable(&mut self, of: ServerId) -> Option<Instant> {
+        self.followers_wait_no_more(of);
         let now = self.now.at;
         let settings = self.settings.robots;
         let site = self.sites.at(of);
         let since = site.robots_fails(now);
         if now.since(since) >= settings.unreachable_max {
-            self.robots_known(of, Rules::allow_all());
+            self.robots_known(of, Rules::allow_all(), now + settings.ttl);
             return None;
         }
         site.robots_tries = site.robots_tries.saturating_add(1);
@@ -180,6 +184,15 @@ impl Engine {
         again.then_some(until)
     }
 
+    /// The file that followers wait for can't be had now: each of them asks again by itself.
+    pub(super) fn followers_wait_no_more(&mut self, of: ServerId) {
+        for follower in self.rules.followers.remove(&of).unwrap_or_default() {
+            if self.sites.look(follower).robots_elsewhere().is_some() {
+                self.robots_unreachable(follower);
+            }
+        }
+    }
+
     /// RFC 9309 2.3.1.2: redirects are followed, even to another authority; the rules found are
     /// those of the first one. Past the cap the file counts as unavailable.
     fn follow_robots(&mut self, fetched: &Fetched<'_>, (of, hops): (ServerId, u8)) {
@@ -193,9 +206,15 @@ impl Engine {
             || hops >= self.settings.robots.redirects_max
             || !self.frontier.has_room_for(batch.get(0))
         {
-            return self.robots_known(of, Rules::allow_all());
+            let until = self.now.at + self.settings.robots.ttl;
+            return self.robots_known(of, Rules::allow_all(), until);
         }
         let url = batch.get(0);
+        let until = self.now.at + ELSEWHERE_MAX;
+        let server = self.server_of(url);
+        if server != of && is_file(url.target()) && self.share_robots(of, server) {
+            return;
+        }
         self.frontier.ready_next(of);
         let item = Item {
             target: url.target().into(),
@@ -210,17 +229,64 @@ impl Engine {
             found_as: b'P',
             via: Some(fetch.url.as_ref().into()),
         };
-        let until = self.now.at + ELSEWHERE_MAX;
-        let server = self.server_of(url);
+        let sleeps = self.sites.look(server).robots_elsewhere().is_some();
         let robots = if server == of { Robots::Asked } else { Robots::Elsewhere(until) };
         self.set_robots(of, robots);
         let added = self.frontier.add(url, item, self.now.at);
         if !matches!(added, Added::Queued(_)) {
             self.robots_unreachable(of);
-        } else if self.sites.look(server).robots_elsewhere().is_some() && server != of {
-            // It sleeps until its own file is told elsewhere: this errand need not wait for that.
+            return;
+        }
+        if server != of && is_file(url.target()) {
+            self.rules.followers.entry(server).or_default();
+        }
+        if sleeps {
+            // Until its own file is known from elsewhere: this errand need not wait for that.
             let due = self.sites.look(server).due();
             self.frontier.rouse(server, due, self.now.at);
+        }
+    }
+
+    /// A redirect of the robots.txt of `of` leads to that of `server`: if that is known, being asked
+    /// for or about to be, no other request is made for it.
+    fn share_robots(&mut self, of: ServerId, server: ServerId) -> bool {
+        let now = self.now.at;
+        let is_asked = match self.sites.look(server).known(now) {
+            Known::Rules if self.settings.robots.obey && self.unshelve(server) => {
+                match &self.sites.look(server).robots {
+                    Robots::Open(until) => {
+                        let until = *until;
+                        self.robots_known(of, Rules::allow_all(), until);
+                    }
+                    Robots::Rules(held, until) => {
+                        let (rules, until) = (held.rules.clone(), *until);
+                        self.robots_known(of, rules, until);
+                    }
+                    _ => {
+                        self.robots_unreachable(of);
+                    }
+                }
+                return true;
+            }
+            Known::Pending => self.sites.look(server).robots_elsewhere().is_none(),
+            _ => self.rules.followers.contains_key(&server),
+        };
+        if is_asked {
+            self.set_robots(of, Robots::Elsewhere(now + ELSEWHERE_MAX));
+            self.rules.followers.entry(server).or_default().push(of);
+        }
+        is_asked
+    }
+
+    /// The robots.txt of `other`, asked for on behalf of `of`, redirects on: what `of` finds is the
+    /// answer for both.
+    fn follow_along(&mut self, fetched: &Fetched<'_>, other: ServerId, of: ServerId) {
+        match self.sites.look(of).known(self.now.at) {
+            Known::Pending => {
+                self.set_robots(other, Robots::Elsewhere(self.now.at + ELSEWHERE_MAX));
+                self.rules.followers.entry(of).or_default().push(other);
+            }
+            _ => self.follow_robots(fetched, (other, 0)),
         }
     }
 
@@ -229,8 +295,7 @@ impl Engine {
     }
 }
 
-/// Whether the body has a content coding, whose end shows that it is whole.
-fn is_coded(fetched: &Fetched<'_>) -> bool {
-    let codings = fetched.head.map(|head| head.codings(fetched.reply.head()));
-    matches!(codings, Some(Codings::Known(codings)) if !codings.is_empty())
+/// Whether a target is the file itself.
+pub(super) fn is_file(target: &str) -> bool {
+    target == "/robots.txt"
 }

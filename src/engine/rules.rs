@@ -63,6 +63,8 @@ impl Held {
 /// What there is of rules beside those themselves.
 #[derive(Debug)]
 pub(super) struct Shelf {
+    /// Servers whose robots.txt redirects to that of another, which is to be asked for: by that.
+    pub(super) followers: BTreeMap<ServerId, Vec<ServerId>>,
     /// Servers whose rules are in memory, or were; each once.
     hand: VecDeque<ServerId>,
     /// Bytes of rules in memory.
@@ -93,7 +95,8 @@ impl Shelf {
     pub(super) fn new(crawl: Option<u64>) -> Self {
         let (segments, marked) = (BTreeMap::new(), BTreeSet::new());
         let log = |crawl| Log { crawl, segments, tail: None, next: 1, marked };
-        Self { hand: VecDeque::new(), bytes: 0, log: crawl.map(log) }
+        let followers = BTreeMap::new();
+        Self { followers, hand: VecDeque::new(), bytes: 0, log: crawl.map(log) }
     }
 
     /// Files that a checkpoint of an earlier run names, with the bytes of each that count.

@@ -255,6 +255,8 @@ pub struct Robots {
     pub crawl_delay_max: Duration,
     /// Redirects followed (RFC 9309 2.3.1.2: at least five).
     pub redirects_max: u8,
+    /// An HTML page in its place has no rules; else it can't be had.
+    pub html_allows: bool,
 }
 
 impl Default for Robots {
@@ -266,6 +268,7 @@ impl Default for Robots {
             unreachable_max: Duration::from_secs(30 * 24 * 3_600),
             crawl_delay_max: Duration::from_secs(60),
             redirects_max: 5,
+            html_allows: true,
         }
     }
 }

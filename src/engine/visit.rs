@@ -6,6 +6,7 @@ use super::contract::{Action, Answer, ConnFacts, NameFailure};
 use super::counts::Loss;
 use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, ServerFate};
+use super::robots::is_file;
 use super::site::{Known, Robots};
 use crate::dns;
 use crate::frontier::{Burst, Errand, Item, Retirement, ServerId, Visit};
@@ -209,7 +210,14 @@ impl Engine {
     /// What is to be asked next: robots.txt if it isn't known, then what it allows.
     fn next_item(&mut self, id: ServerId) -> Option<Item> {
         if !self.frontier.ready_next(id) || self.frontier.peek(id).is_some_and(Item::is_prior) {
-            return self.frontier.take(id);
+            let item = self.frontier.take(id);
+            // For another server, but it is this one's file as well.
+            if item.as_ref().is_some_and(|item| item.is_prior() && is_file(&item.target))
+                && self.sites.look(id).known(self.now.at) == Known::Unknown
+            {
+                self.set_robots(id, Robots::Asked);
+            }
+            return item;
         }
         match self.robots_of(id) {
             Known::Unknown => {
@@ -447,6 +455,7 @@ impl Engine {
             }
             Errand::Robots(of, _) => {
                 self.robots_unreachable(of);
+                self.followers_wait_no_more(id);
             }
         }
     }

@@ -183,6 +183,8 @@ pub struct Reader {
     is_odd: bool,
     /// Payload bytes told so far.
     payload_bytes: u64,
+    /// Payload bytes announced that did not come before the end.
+    missing_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -214,6 +216,7 @@ impl Reader {
             interim: 0,
             is_odd: false,
             payload_bytes: 0,
+            missing_bytes: 0,
         }
     }
 
@@ -225,6 +228,7 @@ impl Reader {
         self.interim = 0;
         self.is_odd = false;
         self.payload_bytes = 0;
+        self.missing_bytes = 0;
         self.head.shrink();
     }
 
@@ -252,6 +256,12 @@ impl Reader {
     /// Payload bytes of this reply told so far.
     pub fn payload_bytes(&self) -> u64 {
         self.payload_bytes
+    }
+
+    /// Payload bytes that a reply which ended in [`Broken::BodyCut`] had announced, by its length or
+    /// by that of its last chunk, and that did not come.
+    pub fn missing_bytes(&self) -> u64 {
+        self.missing_bytes
     }
 
     /// Reads on. `bytes` is all that came and was not used; `ended` says that nothing will follow
@@ -363,6 +373,7 @@ impl Reader {
     fn read_length(&mut self, bytes: &[u8], ended: bool) -> Result<Step, Broken> {
         let State::Length(left) = self.state else { unreachable!("called in this state only") };
         if bytes.is_empty() {
+            self.missing_bytes = left;
             return if ended { Err(Broken::BodyCut) } else { Ok(more(0)) };
         }
         let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -391,7 +402,10 @@ impl Reader {
             unreachable!("called in this state only")
         };
         match chunks.next(bytes, &self.limits)? {
-            Cut::Hungry if ended => Err(Broken::BodyCut),
+            Cut::Hungry if ended => {
+                self.missing_bytes = chunks.missing_bytes();
+                Err(Broken::BodyCut)
+            }
             Cut::Hungry => Ok(more(bytes.len())),
             Cut::End(used) => {
                 self.state = State::Idle;

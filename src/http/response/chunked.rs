@@ -78,6 +78,11 @@ impl Chunks {
         Ok(Cut::Hungry)
     }
 
+    /// Bytes of the chunk that is being read that have not come.
+    pub(super) fn missing_bytes(&self) -> u64 {
+        if self.place == Place::Data { self.left } else { 0 }
+    }
+
     /// Uses up `len` bytes of the data told last.
     pub(super) fn take(&mut self, len: u64) {
         self.left -= len;
