@@ -247,8 +247,8 @@ impl Engine {
         }
     }
 
-    /// A redirect of the robots.txt of `of` leads to that of `server`: if that is known, being asked
-    /// for or about to be, no other request is made for it.
+    /// A redirect of the robots.txt of `of` leads to that of `server`: if that is known, being
+    /// asked for or about to be, no other request is made for it.
     fn share_robots(&mut self, of: ServerId, server: ServerId) -> bool {
         let now = self.now.at;
         let is_asked = match self.sites.look(server).known(now) {

@@ -258,8 +258,8 @@ impl Reader {
         self.payload_bytes
     }
 
-    /// Payload bytes that a reply which ended in [`Broken::BodyCut`] had announced, by its length or
-    /// by that of its last chunk, and that did not come.
+    /// Payload bytes that a reply which ended in [`Broken::BodyCut`] had announced, by its length
+    /// or by that of its last chunk, and that did not come.
     pub fn missing_bytes(&self) -> u64 {
         self.missing_bytes
     }

@@ -12,7 +12,7 @@
 //! | `rest` | between two visits to a server lies the rest that is owed |
 //! | `attempts` | between two connections to a server lies the delay, whatever came of the first |
 //! | `crawl-delay` | between two requests lies what the server's robots.txt asks for |
-//! | `groups` | no more servers of an address or a domain are asked at once than allowed, nor sooner |
+//! | `groups` | servers of an address or a domain are asked neither too many at once nor too soon |
 //! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
 //! | `once` | what was answered for good, and not lost in a crash, is not asked for again |
 //! | `restart` | after a crash servers asked before are left alone for the longest rest there is |
