@@ -3,7 +3,7 @@
 //! Source: RFC 9110 10.2.3 and 5.6.7.
 
 use crate::time::UnixTime;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 /// The wait that a `Retry-After` of this value asks for. A date is relative to the reply's own
 /// `Date`, so that a clock that is wrong does no harm; to `now` if the reply has none. `None` if
@@ -22,8 +22,9 @@ pub fn retry_after(value: &[u8], date: Option<&[u8]>, now: UnixTime) -> Option<D
 
 /// Seconds since 1970 of a date in any of the three forms: IMF-fixdate, RFC 850, asctime.
 fn seconds_of(date: &str) -> Option<u64> {
-    let time = httpdate::parse_http_date(date).ok()?;
-    time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
+    let parse = |date| httpdate::parse_http_date(date).ok();
+    let since = parse(date)?.duration_since(parse("Thu, 01 Jan 1970 00:00:00 GMT")?);
+    since.ok().map(|since| since.as_secs())
 }
 
 #[cfg(test)]
