@@ -9,8 +9,8 @@ use std::time::Duration;
 use sted::commands::wire;
 use sted::conf::Conf;
 use sted::disk::Disk;
-use sted::engine::Engine;
 use sted::engine::settings::Settings;
+use sted::engine::{Earlier, Engine};
 use sted::os::disk::OsDisk;
 use sted::seeds;
 use sted::sim::{self, disk::MemoryDisk};
@@ -175,6 +175,26 @@ pub(crate) fn archive_of(text: &str) -> Vec<u8> {
     let mut names = disk.handle().list("warc").expect("a folder");
     names.sort();
     names.iter().flat_map(|name| disk.read(&format!("warc/{name}")).unwrap_or_default()).collect()
+}
+
+/// The lines that a script's crawl adds to its log when its state is made anew from its archive and
+/// it goes on.
+pub(crate) fn log_of_rebuilt(text: &str) -> String {
+    let script = read(text, SIMULATED_PORT);
+    let (_, disk) = play(&script, 1);
+    let before = disk.read("crawl.log").unwrap_or_default().len();
+    let now = sim::now_at(time::Instant::ZERO);
+    Earlier::rebuild([7; 16], now.unix, disk.handle().as_mut()).expect("a disk");
+    let (_, mut settings) = settings(&script, &[]);
+    settings.state.crawl = Some(7);
+    let seeds = seeds_of(&script, SIMULATED_PORT);
+    let meter = Meter::new(still);
+    let mut engine = Engine::open(settings, &seeds, disk.handle(), meter, now)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut world = sim::World::new(&script, 1);
+    world.run(&mut engine).unwrap_or_else(|error| panic!("{error}"));
+    let log = disk.read("crawl.log").unwrap_or_default();
+    String::from_utf8(log[before..].to_vec()).expect("UTF-8")
 }
 
 fn history(script: &Script, seed: u64) -> (u64, Vec<u8>) {

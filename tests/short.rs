@@ -1,7 +1,7 @@
 //! What the archive holds of bodies that end early: never the original of a revisit record, never
 //! one itself, and marked as truncated.
 
-use crate::scenario::archive_of;
+use crate::scenario::{archive_of, log_of_rebuilt};
 
 /// Four URLs with the same bytes, one behind the other: short, whole, whole, short.
 const SCRIPT: &str = r#"
@@ -9,6 +9,7 @@ seed http://a.test/1
 conf store.format = "warc"
 conf store.gzip_level = 0
 conf pipeline.enabled = false
+conf limits.time_max = "1h"
 host a.test
 on connection
   request /robots.txt
@@ -34,11 +35,15 @@ on connection
   wait 10000ms
 "#;
 
-#[test]
-fn a_short_body_is_neither_a_revisit_nor_the_original_of_one() {
+fn script() -> String {
     let head = r"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ";
     let body = r"\r\n\r\n<a href=/2>2</a><a href=/3>3</a><a href=/4>4</a>";
-    let archive = archive_of(&SCRIPT.replace("{head}", head).replace("{body}", body));
+    SCRIPT.replace("{head}", head).replace("{body}", body)
+}
+
+#[test]
+fn a_short_body_is_neither_a_revisit_nor_the_original_of_one() {
+    let archive = archive_of(&script());
     let archive = String::from_utf8_lossy(&archive).into_owned();
     let records: Vec<&str> = archive.split("WARC/1.1\r\n").collect();
     let of = |url: &str| {
@@ -58,4 +63,19 @@ fn a_short_body_is_neither_a_revisit_nor_the_original_of_one() {
     assert_eq!(of("/2"), told("response", "-", "-"));
     assert_eq!(of("/3"), told("revisit", "length", "http://a.test:8080/2"));
     assert_eq!(of("/4"), told("response", "time", "-"));
+}
+
+/// A crawl that goes on from its archive alone: the short page is read back and leads on.
+#[test]
+fn a_short_body_that_is_read_back_leads_on() {
+    let log = log_of_rebuilt(&script());
+    for number in 1..=4 {
+        let url = format!("http://a.test:8080/{number}");
+        let lines = log.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let lines: Vec<_> = lines.filter(|words| words[3] == url).collect();
+        let cut = ["disconnectTrunc", "", "", "timeTrunc"][number - 1];
+        let notes = ["replayed", cut].join(",");
+        assert_eq!(lines.len(), 1, "{url}: {log}");
+        assert_eq!((lines[0][1], lines[0][11]), ("200", notes.trim_end_matches(',')), "{url}");
+    }
 }

@@ -168,6 +168,8 @@ impl Engine {
         let stage = self.meter.enter(Stage::Store, 0);
         let attempt = Attempt { fetch, reply, head: Some(head), outcome };
         let path = [fetch.item.found_as];
+        let mut words: SmallVec<[&str; 2]> = SmallVec::from_slice(&["replayed"]);
+        words.extend(truncation(outcome).map(annotation));
         let line = Line {
             time: self.now.unix,
             status: outcome.verdict().code,
@@ -176,7 +178,7 @@ impl Engine {
             path: hop_path(&path),
             via: fetch.item.via.as_deref(),
             mime: attempt.field("content-type"),
-            annotations: &["replayed"],
+            annotations: &words,
             server: self.frontier.origin(id).as_str(),
             visit: u64::from(fetch.visit) + 1,
             reason: reason(outcome),

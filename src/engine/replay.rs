@@ -10,6 +10,7 @@ use super::Engine;
 use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, Shortfall};
 use super::page::Page;
+use super::record::cut_as;
 use super::settle::count_page;
 use crate::frontier::{Item, ServerId};
 use crate::http::response::{Broken, Event, Framing, Reader};
@@ -161,6 +162,9 @@ impl Engine {
         self.counts.outcome(outcome);
         self.counts.replayed += 1;
         self.counts.seeds.settled(&fetch.item, &fetch.url, outcome);
+        if let Outcome::Short(_, shortfall) = outcome {
+            self.counts.cut(cut_as(shortfall), 1);
+        }
         self.log_replayed(id, &fetch, &reply, outcome, reader.head());
         let status = match outcome {
             Outcome::Status(status) | Outcome::Short(status, _) => status,
