@@ -59,6 +59,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
         fingerprint_key: key,
         held_bytes_max: conf.memory.buffers,
         robots_bytes_max: conf.memory.robots,
+        servers_per_domain_max: Some(conf.memory.servers_per_domain_max),
         turn_bytes_max: conf.fetch.work_bytes_per_turn,
     }
 }

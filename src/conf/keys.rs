@@ -314,6 +314,8 @@ fn memory(memory: &mut Memory, walk: &mut Walk<'_>) {
     walk.count("cache_entries", &mut memory.cache_entries, 1..=1 << 32);
     walk.count("seen_max", &mut memory.seen_max, 1_000..=100_000_000_000);
     walk.count("servers_max", &mut memory.servers_max, 1..=4_000_000_000);
+    let per_domain = &mut memory.servers_per_domain_max;
+    walk.count("servers_per_domain_max", per_domain, 1..=4_000_000_000);
     walk.size("robots", &mut memory.robots, MIB..=TIB);
 }
 

@@ -402,6 +402,8 @@ pub struct Memory {
     pub seen_max: usize,
     /// Servers known.
     pub servers_max: usize,
+    /// Servers known of one registrable domain.
+    pub servers_per_domain_max: u32,
     /// Bytes of robots.txt rules.
     pub robots: usize,
 }
@@ -417,6 +419,7 @@ impl Default for Memory {
             cache_entries: 1 << 20,
             seen_max: 10_000_000_000,
             servers_max: 1_000_000,
+            servers_per_domain_max: 1_000,
             robots: 64 << 20,
         }
     }

@@ -89,13 +89,16 @@ impl Engine {
 
     /// A URL goes into the queue of its server.
     pub(super) fn queue(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
-        if !self.frontier.has_room_for(url) {
-            self.counts.cut("servers-max", 1);
-            if found.letter == SEED {
-                self.counts.seeds.fails(url.as_str(), "servers-max".into());
+        let id = match self.server_for(url, found.letter) {
+            Ok(id) => id,
+            Err(cause) => {
+                self.counts.cut(cause, 1);
+                if found.letter == SEED {
+                    self.counts.seeds.fails(url.as_str(), cause.into());
+                }
+                return;
             }
-            return;
-        }
+        };
         let item = Item {
             target: url.target().into(),
             quality: self.rating.of(url),
@@ -107,7 +110,6 @@ impl Engine {
             found_as: found.letter,
             via,
         };
-        let id = self.server_of(url);
         match self.frontier.add_to(id, item, self.now.at) {
             Added::Queued(_) => {}
             Added::Retired(id, why, item) => {

@@ -28,6 +28,7 @@ pub mod outcome;
 pub mod settings;
 
 mod conn;
+mod domains;
 mod ending;
 mod fetch;
 mod fresh;
@@ -75,6 +76,7 @@ use contract::{
     Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Space, StopReason,
 };
 use counts::Counts;
+use domains::Domains;
 use ending::Ending;
 use fresh::Discovery;
 use given_up::GivenUp;
@@ -146,6 +148,7 @@ pub struct Engine {
     pause: Option<Pause>,
     outage: Outage,
     given_up: GivenUp,
+    domains: Domains,
     /// None if nothing is kept to go on with.
     checkpoints: Option<Checkpoints>,
     replays: Replays,
@@ -255,6 +258,7 @@ impl Engine {
             ending: Ending::new(&settings, now),
             outage: Outage::new(&settings.retries),
             given_up: GivenUp::new(settings.state.crawl),
+            domains: Domains::new(&settings, fingerprinter),
             now,
             began: now,
             meter,
@@ -540,7 +544,11 @@ impl Engine {
 
     /// The server of a URL, with its side table.
     fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
+        let known = self.frontier.servers();
         let id = self.frontier.server_of(url);
+        if self.frontier.servers() > known {
+            self.domains.add(url.host());
+        }
         self.sites.reach(id);
         id
     }

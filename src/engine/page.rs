@@ -398,10 +398,7 @@ impl Engine {
     /// lead there yet.
     fn cut_redirect(&mut self, url: UrlRef<'_>, fetch: &Fetch) {
         self.counts.redirects_cut += 1;
-        if !self.frontier.has_room_for(url) {
-            return;
-        }
-        let id = self.server_of(url);
+        let Ok(id) = self.server_for(url, REDIRECT) else { return };
         let item = Item {
             target: url.target().into(),
             hops: fetch.item.hops + 1,

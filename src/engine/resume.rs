@@ -191,6 +191,7 @@ impl Engine {
         for index in 0..self.frontier.servers() {
             let id = ServerId::from_index(index);
             self.sites.reach(id);
+            self.domains.add(self.frontier.origin(id).host());
             let server = self.frontier.server(id);
             let due = server.due;
             if server.has_answered() && !matches!(server.state, ServerState::Retired(_)) {

@@ -53,6 +53,8 @@ pub struct Settings {
     /// Bytes of robots.txt rules in memory; past it those unused for longest go to the disk, or are
     /// asked for again if nothing is kept.
     pub robots_bytes_max: usize,
+    /// Servers known of one registrable domain, but never more than a tenth of all.
+    pub servers_per_domain_max: Option<u32>,
     /// Bytes of pages worked on in one turn.
     pub turn_bytes_max: usize,
 }

@@ -115,6 +115,14 @@ impl Frontier {
         self.servers.len() < self.settings.servers_max || matches!(self.met(url), Met::Known(_))
     }
 
+    /// The server of `url`, if it is known.
+    pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
+        match self.met(url) {
+            Met::Known(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// Files `item` under the server of `url`, which comes to be if it is new.
     pub fn add(&mut self, url: UrlRef<'_>, item: Item, now: Instant) -> Added {
         let id = self.server_of(url);

@@ -1,0 +1,99 @@
+//! How many servers each registrable domain has: no domain may take the room of all others.
+//!
+//! Whoever owns a domain can name servers below it without end, so that one page fills
+//! `servers_max`. Seeds are not counted against the bound: the operator named them.
+//!
+//! Law: a domain has at most `servers_per_domain_max` servers that pages led to, and never more
+//! than a tenth of `servers_max`. Cost: eight bytes and a bit for each domain; domains are known by
+//! 32 bits of a hash, so that of a million domains some hundred share their count with another.
+
+use super::Engine;
+use super::seeds::SEED;
+use super::settings::Settings;
+use crate::frontier::ServerId;
+use crate::map::Map;
+use crate::url::{Fingerprinter, UrlRef, domain};
+
+/// Servers by registrable domain.
+#[derive(Debug)]
+pub(super) struct Domains {
+    hash: Fingerprinter,
+    counts: Map<u32, u32>,
+    most: u32,
+}
+
+/// A domain may have one server of so many that there may be in all.
+const SHARE: usize = 10;
+
+impl Domains {
+    pub(super) fn new(settings: &Settings, hash: Fingerprinter) -> Self {
+        let share = settings.frontier.servers_max.div_ceil(SHARE);
+        let share = u32::try_from(share).unwrap_or(u32::MAX);
+        let most = settings.servers_per_domain_max.map_or(share, |most| most.min(share));
+        Self { hash, counts: Map::default(), most }
+    }
+
+    fn number(&self, host: &str) -> u32 {
+        let hash = self.hash.of(domain::registrable(host).as_bytes()).0;
+        u32::try_from(hash >> 32).expect("the upper half")
+    }
+
+    /// Whether another server may be known by this host's domain.
+    fn has_room(&self, host: &str) -> bool {
+        self.counts.get(&self.number(host)).is_none_or(|count| *count < self.most)
+    }
+
+    /// A server has come to be known.
+    pub(super) fn add(&mut self, host: &str) {
+        *self.counts.entry(self.number(host)).or_default() += 1;
+    }
+}
+
+impl Engine {
+    /// The server of a URL that was found with this letter; the cause for which it has none, if
+    /// it may not come to be known.
+    pub(super) fn server_for(
+        &mut self,
+        url: UrlRef<'_>,
+        letter: u8,
+    ) -> Result<ServerId, &'static str> {
+        if let Some(id) = self.frontier.find(url) {
+            return Ok(id);
+        }
+        if !self.frontier.has_room_for(url) {
+            return Err("servers-max");
+        }
+        if letter != SEED && !self.domains.has_room(url.host()) {
+            return Err("servers-per-domain-max");
+        }
+        Ok(self.server_of(url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domains(servers_max: usize) -> Domains {
+        let mut settings = Settings { servers_per_domain_max: Some(1_000), ..Settings::default() };
+        settings.frontier.servers_max = servers_max;
+        Domains::new(&settings, Fingerprinter::new([3; 16]))
+    }
+
+    #[test]
+    fn a_domain_has_its_share_and_no_more() {
+        let mut few = domains(50);
+        let mut known = 0;
+        for number in 0..100 {
+            let host = format!("h{number}.evil.example");
+            if few.has_room(&host) {
+                few.add(&host);
+                known += 1;
+            }
+        }
+        assert_eq!(known, 5, "a tenth of all");
+        assert!(few.has_room("honest.test") && few.has_room("evil.test"));
+        assert_eq!(domains(1).most, 1, "one at least");
+        assert_eq!(domains(1_000_000).most, 1_000);
+    }
+}
