@@ -5,7 +5,7 @@
 //! they are there is checked, not what is in them.
 
 use super::{Exit, Failure, inputs, load};
-use crate::conf::{Conf, HostsFile};
+use crate::conf::{Conf, HostsFile, Scope, Span};
 use crate::os::input;
 use std::fs::File;
 use std::io::{self, Write};
@@ -46,8 +46,7 @@ fn remarks(conf: &Conf, path: &Path) -> String {
     let target = match &conf.lab {
         Some(_) => "its own lab on this machine",
         None if conf.compare.is_some() => "nothing: it compares policies on a web of its own",
-        None if conf.scope.is_bounded() => "the hosts and domains named in [scope]",
-        None => "the open web",
+        None => &scope(&conf.scope),
     };
     format!(
         "# Effective configuration of {} (sted {version}).\n\
@@ -55,6 +54,24 @@ fn remarks(conf: &Conf, path: &Path) -> String {
          # Crawls: {target}\n",
         path.display()
     )
+}
+
+/// What the scope comes to.
+fn scope(scope: &Scope) -> String {
+    let seeds = match scope.span {
+        Span::Any => None,
+        Span::Host => Some("the hosts of its seeds"),
+        Span::Domain => Some("the domains of its seeds"),
+        Span::Prefix => Some("the folders of its seeds"),
+    };
+    let lists = [
+        (&scope.hosts, "the hosts named in [scope]"),
+        (&scope.domains, "the domains named in [scope]"),
+        (&scope.prefixes, "the prefixes named in [scope]"),
+    ];
+    let named = lists.into_iter().filter_map(|(list, text)| (!list.is_empty()).then_some(text));
+    let parts: Vec<&str> = seeds.into_iter().chain(named).collect();
+    if parts.is_empty() { "the open web".to_owned() } else { parts.join(", ") }
 }
 
 fn missing_files(conf: &Conf, path: &Path) -> Vec<String> {
@@ -81,4 +98,21 @@ fn missing_files(conf: &Conf, path: &Path) -> Vec<String> {
 /// Why a file can't be read, if it can't.
 fn fault(file: &Path) -> Option<io::Error> {
     input::check(file).and_then(|()| File::open(file).map(drop)).err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scope_is_told_as_it_is() {
+        let mut set = Scope::default();
+        assert_eq!(scope(&set), "the open web");
+        set.span = Span::Host;
+        assert_eq!(scope(&set), "the hosts of its seeds");
+        set.domains = vec!["a.test".to_owned()];
+        assert_eq!(scope(&set), "the hosts of its seeds, the domains named in [scope]");
+        set.span = Span::Any;
+        assert_eq!(scope(&set), "the domains named in [scope]");
+    }
 }

@@ -205,10 +205,13 @@ fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
 fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     let own = known.iter().filter(|key| key.section == section).map(|key| key.name);
     let homes = homes(name, known);
-    if !homes.is_empty() {
-        format!("no such key here; it belongs in {homes}")
-    } else if let Some(near) = mistake::nearest(name, own) {
+    let near = mistake::nearest(name, own);
+    if let Some(near) = near.filter(|_| homes.is_empty()) {
         format!("no such key; did you mean {near}?")
+    } else if let Some(near) = near {
+        format!("no such key here; did you mean {near}? ({name} belongs in {homes})")
+    } else if !homes.is_empty() {
+        format!("no such key here; it belongs in {homes}")
     } else if let Some(near) = mistake::nearest(name, known.iter().map(|key| key.name)) {
         format!("no such key; did you mean {near} in {}?", self::homes(near, known))
     } else {
