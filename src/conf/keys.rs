@@ -112,6 +112,7 @@ fn url(url: &mut UrlKey, walk: &mut Walk<'_>) {
     walk.section("url");
     walk.flag("sort_query", &mut url.sort_query);
     walk.list("drop_params", &mut url.drop_params, params, param, String::clone);
+    walk.flag("drop_sessions", &mut url.drop_sessions);
     walk.list("drop_path_params", &mut url.drop_path_params, params, param, String::clone);
     let segments = "a list of path segments";
     walk.list("drop_index", &mut url.drop_index, segments, segment, String::clone);

@@ -163,6 +163,8 @@ pub struct UrlKey {
     pub drop_params: Vec<String>,
     /// Parameters of path segments that don't count.
     pub drop_path_params: Vec<String>,
+    /// Session ids known by their shape don't count.
+    pub drop_sessions: bool,
     /// Last segments of paths that don't count.
     pub drop_index: Vec<String>,
     /// The slash at the end of a path doesn't count.
@@ -180,6 +182,7 @@ impl Default for UrlKey {
             sort_query,
             drop_params,
             drop_path_params,
+            drop_sessions,
             drop_index,
             drop_trailing_slash,
             drop_www,
@@ -190,6 +193,7 @@ impl Default for UrlKey {
             sort_query,
             drop_params,
             drop_path_params,
+            drop_sessions,
             drop_index,
             drop_trailing_slash,
             drop_www,
@@ -205,6 +209,7 @@ impl UrlKey {
             sort_query: self.sort_query,
             drop_params: self.drop_params.clone(),
             drop_path_params: self.drop_path_params.clone(),
+            drop_sessions: self.drop_sessions,
             drop_index: self.drop_index.clone(),
             drop_trailing_slash: self.drop_trailing_slash,
             drop_www: self.drop_www,

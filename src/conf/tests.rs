@@ -115,6 +115,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "a key of another section",
     ),
     (
+        "[memory]\nseeds = 1",
+        "x.toml:4: memory.seeds: no such key here; did you mean seen? (seeds belongs in [job] or \
+         [web])",
+        "a near key of the same section goes before the same key of another",
+    ),
+    (
         "[politeness]\ndealy = \"1s\"",
         "x.toml:4: politeness.dealy: no such key; did you mean delay?",
         "a letter slipped",
@@ -405,6 +411,7 @@ fn a_mistake_is_not_told_twice() {
 fn url_keys_are_the_station_s_own() {
     assert_eq!(UrlKey::default().settings(), crate::url::key::Settings::default());
     let text = lab("[url]\nsort_query = true\ndrop_params = [\"a\"]\ndrop_path_params = [\"b\"]\n\
+                    drop_sessions = false\n\
                     drop_index = [\"i.html\"]\ndrop_trailing_slash = true\ndrop_www = true\n\
                     merge_schemes = true\n");
     let conf = Conf::parse(&text, "x.toml").expect("valid");
@@ -412,6 +419,7 @@ fn url_keys_are_the_station_s_own() {
         sort_query: true,
         drop_params: vec!["a".to_owned()],
         drop_path_params: vec!["b".to_owned()],
+        drop_sessions: false,
         drop_index: vec!["i.html".to_owned()],
         drop_trailing_slash: true,
         drop_www: true,

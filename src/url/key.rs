@@ -9,6 +9,8 @@
 //! Law: the key of a key is that key. Cost: where no rule applies the key is the URL's own bytes,
 //! found out in one look at each byte; else one copy.
 
+mod session;
+
 use super::UrlRef;
 use super::look::{self, Look};
 use crate::map::Set;
@@ -24,6 +26,8 @@ pub struct Settings {
     pub drop_params: Vec<String>,
     /// Parameters of path segments (`;name=value`) to leave out; written as `drop_params` are.
     pub drop_path_params: Vec<String>,
+    /// Leave out session ids that are known by their shape: see `key/session.rs`.
+    pub drop_sessions: bool,
     /// Leave out a query that is empty, or has become so.
     pub drop_empty_query: bool,
     /// Leave out the dot behind a host name.
@@ -43,7 +47,7 @@ pub struct Settings {
 /// Added to links by others than the page's author, so that a page can't depend on them: click
 /// marks of advertising and mailing systems. And session ids under the names that the makers of
 /// server software gave them; shorter ones (`sid`, `s`) mean other things elsewhere.
-const PARAMS_DROPPED: [&str; 24] = [
+const PARAMS_DROPPED: [&str; 27] = [
     "utm_*",
     "gclid",
     "gclsrc",
@@ -67,7 +71,10 @@ const PARAMS_DROPPED: [&str; 24] = [
     "phpsessid",
     "jsessionid",
     "aspsessionid*",
+    "cfid",
     "cftoken",
+    "oscsid",
+    "zenid",
 ];
 
 impl Default for Settings {
@@ -76,6 +83,7 @@ impl Default for Settings {
             normalise_escapes: true,
             drop_params: PARAMS_DROPPED.map(String::from).to_vec(),
             drop_path_params: vec!["jsessionid".into(), "phpsessid".into()],
+            drop_sessions: true,
             drop_empty_query: true,
             drop_host_dot: true,
             sort_query: false,
@@ -128,6 +136,9 @@ impl KeyRules {
             return false;
         }
         let target = url.target().as_bytes();
+        if set.drop_sessions && session::may_have_segment(target) {
+            return false;
+        }
         if url.shape().is_plain_path() {
             return self.is_plain_path(target);
         }
@@ -141,7 +152,7 @@ impl KeyRules {
         if set.normalise_escapes && classes & ESCAPES != 0 {
             return false;
         }
-        if !self.path_params.is_empty() && classes & SEMICOLON != 0 {
+        if (!self.path_params.is_empty() || set.drop_sessions) && classes & SEMICOLON != 0 {
             return false;
         }
         if classes & QUESTION == 0 {
@@ -162,7 +173,7 @@ impl KeyRules {
                     query = query.or(Some(at));
                     true
                 }
-                SEMICOLON => query.is_some() || self.path_params.is_empty(),
+                SEMICOLON => query.is_some() || self.path_params.is_empty() && !set.drop_sessions,
                 PERCENT => !set.normalise_escapes || is_needed_escape(&target[at..]),
                 UNSAFE => !set.normalise_escapes,
                 _ => true,
@@ -184,8 +195,12 @@ impl KeyRules {
     }
 
     fn is_plain_query(&self, query: &[u8]) -> bool {
-        !(query.is_empty() && self.settings.drop_empty_query)
-            && (self.params.is_empty() || !params(query).any(|param| self.params.has(name(param))))
+        let is_dropped = query.is_empty() && self.settings.drop_empty_query;
+        !is_dropped && !params(query).any(|param| self.is_dropped(&self.params, param))
+    }
+
+    fn is_dropped(&self, names: &Names, param: &[u8]) -> bool {
+        names.has(name(param)) || self.settings.drop_sessions && session::is_session(param)
     }
 
     /// Rules of scheme and host.
@@ -212,9 +227,15 @@ impl KeyRules {
     /// Rules of the path: parameters, escapes, index pages, trailing slash.
     fn push_path(&self, path: &[u8], out: &mut Vec<u8>) {
         let path_start = out.len();
-        for segment in path[1..].split(|&b| b == b'/') {
+        let mut segments = path[1..].split(|&b| b == b'/').peekable();
+        while let Some(segment) = segments.next() {
+            let start = out.len();
             out.push(b'/');
             self.push_segment(segment, out);
+            let has_next = segments.peek().is_some();
+            if self.settings.drop_sessions && has_next && session::is_segment(&out[start + 1..]) {
+                out.truncate(start);
+            }
         }
         loop {
             let last = last_segment(&out[path_start..]);
@@ -239,7 +260,7 @@ impl KeyRules {
             let start = out.len();
             out.push(b';');
             self.push_escaped(param, out);
-            let is_dropped = self.path_params.has(name(&out[start + 1..]));
+            let is_dropped = self.is_dropped(&self.path_params, &out[start + 1..]);
             if is_dropped && !is_dot_segment(&out[segment_start..start]) {
                 out.truncate(start);
             }
@@ -253,7 +274,7 @@ impl KeyRules {
             let start = out.len();
             out.push(b'&');
             self.push_escaped(param, out);
-            if self.params.has(name(&out[start + 1..])) {
+            if self.is_dropped(&self.params, &out[start + 1..]) {
                 out.truncate(start);
             }
         }

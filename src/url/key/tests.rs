@@ -9,6 +9,7 @@ fn none() -> Settings {
         normalise_escapes: false,
         drop_params: vec![],
         drop_path_params: vec![],
+        drop_sessions: false,
         drop_empty_query: false,
         drop_host_dot: false,
         sort_query: false,
@@ -210,10 +211,11 @@ fn the_default_keeps_what_servers_may_tell_apart() {
 
 /// What rules act on, and what comes near to it.
 #[rustfmt::skip]
-const PIECES: [&str; 25] = [
+const PIECES: [&str; 29] = [
     "a", "/", "?", "&", "=", ";", "%41", "%7e", "%c3%A9",
     "%", "[", "|", "utm_x", "b", "//", "jsessionid=1", "index.html", "gclid",
-    "&&", ";;", "%3B", "%26", "%2f", "www.", ".",
+    "&&", ";;", "%3B", "%26", "%2f", "www.", ".", "/(", "sid=9e107d9d372bb6826bd81d3542a419d6",
+    "/(S(lit3py55t21z5v55vlm25s55))", "/(%4c(lit3py55t21z5v55vlm25s55))",
 ];
 
 /// Law, on random URLs under every combination of rules: the key of a key is that key, and the
@@ -230,12 +232,13 @@ fn keys_are_fixed_points_under_any_rules() {
     };
     let mut changed = 0;
     for _ in 0..40_000 {
-        let on = below(1 << 10);
+        let on = below(1 << 11);
         let list = |bit: usize, list: &[&str]| if on & bit > 0 { names(list) } else { vec![] };
         let settings = Settings {
             normalise_escapes: on & 1 > 0,
             drop_params: list(2, &["utm_*", "gclid"]),
             drop_path_params: list(4, &["jsessionid"]),
+            drop_sessions: on & 1_024 > 0,
             drop_empty_query: on & 8 > 0,
             drop_host_dot: on & 16 > 0,
             sort_query: on & 32 > 0,
@@ -265,4 +268,41 @@ fn keys_are_fixed_points_under_any_rules() {
         }
     }
     assert!(changed > 10_000, "rules changed {changed} URLs only");
+}
+
+/// Law: a site that hands out a session id with each page has no more keys than pages, whatever
+/// the fashion; lists that differ by a hash are not folded.
+#[test]
+fn session_ids_that_never_end() {
+    let rules = KeyRules::new(Settings::default());
+    let hex = |number: u64| format!("{:032x}", u128::from(number + 1) * 0x9e37_79b9_7f4a_7c15_f39c);
+    let asp =
+        |number: u64| format!("{:a<24}", format!("b1{number}").replace(['6', '7', '8', '9'], "c"));
+    type Fashion<'a> = (&'a str, &'a dyn Fn(u64, u64) -> String, bool);
+    let fashions: [Fashion<'_>; 12] = [
+        ("ASP.NET", &|page, id| format!("/(S({}))/p{page}.aspx", asp(id)), true),
+        ("ASP.NET 1.1", &|page, id| format!("/app/({})/p{page}.aspx", asp(id)), true),
+        ("ColdFusion", &|page, id| format!("/p{page}.cfm?CFID={id}&CFTOKEN={}", hex(id)), true),
+        ("sid", &|page, id| format!("/p{page}?sid={}", hex(id)), true),
+        ("sid in front", &|page, id| format!("/p?sid={}&page={page}", hex(id)), true),
+        ("vBulletin", &|page, id| format!("/p?t={page}&s={}", hex(id)), true),
+        ("osCommerce", &|page, id| format!("/p?p={page}&osCsid={}", hex(id)), true),
+        ("Zen Cart", &|page, id| format!("/p?p={page}&zenid={id}"), true),
+        ("PHP", &|page, id| format!("/p?p={page}&PHPSESSID={}", hex(id)), true),
+        ("path", &|page, id| format!("/p{page};sid={}", hex(id)), true),
+        ("a list by hash", &|page, id| format!("/p{page}?id={}", hex(id)), false),
+        ("a wiki", &|page, id| format!("/wiki/P_({id})/{page}"), false),
+    ];
+    for (name, url, folds) in fashions {
+        let mut keys = std::collections::BTreeSet::new();
+        for id in 0..100 {
+            for page in 0..5 {
+                keys.insert(key(&rules, &format!("http://a.test{}", url(page, id))));
+            }
+        }
+        assert_eq!(keys.len(), if folds { 5 } else { 500 }, "{name}: {:?}", keys.first());
+        for one in keys {
+            assert_eq!(key(&rules, &one), one, "the key of a key is that key");
+        }
+    }
 }
