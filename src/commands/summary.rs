@@ -14,6 +14,22 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
+/// What the causes of [`Counts::cut`] mean, and what to do about them.
+const CAUSES: [(&str, &str); 12] = [
+    ("badLocation", "redirects whose Location is no URL of the web: read as pages"),
+    ("baseTooLong", "pages whose base is longer than 4 KiB: links were joined to the page's URL"),
+    ("charsetTooLarge", "pages cut in UTF-8; raise fetch.decoded_bytes_max"),
+    ("codingBroken", "pages whose content coding is broken or cut: read as far as it was decoded"),
+    ("codingLabel", "pages that are not in the content coding of their label: read as they are"),
+    ("codingTooLarge", "pages cut when decoded; raise fetch.decoded_bytes_max"),
+    ("codingUnknown", "replies in a content coding that is not known: read as they are"),
+    ("codingsTooMany", "pages in more than three content codings: not read"),
+    ("linkTooLong", "links longer than 4 KiB left out"),
+    ("linksBytesCut", "links left out: those of a page take more than 4 MiB"),
+    ("linksCut", "links left out of pages with more targets; raise links.links_max"),
+    ("valueTooLong", "attributes longer than 64 KiB left out"),
+];
+
 /// The figures of a crawl.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summary {
@@ -128,6 +144,7 @@ impl Summary {
         if self.urls_waiting > 0 {
             line("URLs left", HumanCount(self.urls_waiting as u64).to_string());
         }
+        self.tell_of_cuts(&mut line);
         self.tell_of_memory(&mut line);
         self.tell_of_files(directory, &mut line);
         text
@@ -155,6 +172,22 @@ impl Summary {
                 usage.metering() * 100.0
             ),
         );
+    }
+
+    /// What was cut or could not be read as it should, with its largest victims and a fix.
+    fn tell_of_cuts(&self, line: &mut dyn FnMut(&str, String)) {
+        for (cause, count) in &self.counts.cut {
+            let mut text = HumanCount(*count).to_string();
+            if let Some((_, meaning)) = CAUSES.iter().find(|(known, _)| known == cause) {
+                text = format!("{text} {meaning}");
+            }
+            let most = self.counts.cut_most.get(cause).map_or(&[][..], Vec::as_slice);
+            for (at, (lost, whom)) in most.iter().enumerate() {
+                let before = if at == 0 { "; most: " } else { ", " };
+                text += &format!("{before}{whom} ({})", HumanCount(*lost));
+            }
+            line(cause, text);
+        }
     }
 
     /// What was remembered on disk.

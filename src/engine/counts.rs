@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// Name of what is counted; owned only after it was read from a checkpoint.
 pub type Name = Cow<'static, str>;
 
+/// Victims kept of each cause.
+const CUT_MOST: usize = 3;
+
 /// Counters since the crawl began, over all its runs where nothing else is said.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -61,13 +64,13 @@ pub struct Counts {
     pub links_out_of_scope: BTreeMap<Name, u64>,
     /// References that would be one redirect too many.
     pub redirects_cut: u64,
-    /// Pages whose content coding was broken, cut or too large; what could be read was used.
-    pub codings_broken: u64,
     /// References not followed because a page or header says so.
     pub links_nofollow: u64,
     /// What was cut short, left out or given up for a bound, by cause: the same words stand in the
     /// annotations of the crawl log.
     pub cut: BTreeMap<Name, u64>,
+    /// From what most was cut, by cause: how much, and the URL or name. The largest first.
+    pub cut_most: BTreeMap<Name, Vec<(u64, String)>>,
     /// URLs new to the crawl.
     pub urls_new: u64,
     /// Replies that were in the archive already when a crawl went on: read back, not asked for.
@@ -179,6 +182,17 @@ impl Counts {
     /// `count` more were cut for this cause.
     pub(super) fn cut(&mut self, cause: &'static str, count: u64) {
         *self.cut.entry(cause.into()).or_default() += count;
+    }
+
+    /// `count` more were cut for this cause from `whom`, which is kept if few lost more.
+    pub(super) fn cut_from(&mut self, cause: &'static str, count: u64, whom: &str) {
+        self.cut(cause, count);
+        let most = self.cut_most.entry(cause.into()).or_default();
+        let place = most.partition_point(|(other, _)| *other >= count);
+        if place < CUT_MOST {
+            most.truncate(CUT_MOST - 1);
+            most.insert(place.min(most.len()), (count, whom.to_owned()));
+        }
     }
 
     pub(super) fn out_of_scope(&mut self, name: &'static str) {

@@ -5,125 +5,60 @@
 //! turn from where they were, so that one page, however large or hostile, never stalls the loop.
 //! Law: what comes out does not depend on the budget.
 
+mod leads;
+mod read;
+
+pub(super) use leads::Leads;
+
 use super::Engine;
 use super::fetch::{Fetch, Reply};
 use super::fresh::{Discovery, Entries};
 use super::ledger::Work;
-use super::redirect::redirect_target;
+use super::record::Settled;
 use super::settings::Settings;
 use crate::frontier::Item;
-use crate::http::coding::{Coding, Codings, Decoder, State};
-use crate::http::response::Head;
-use crate::links::{self, Directives, Found, Progress, Scanner};
+use crate::http::coding::Decoder;
+use crate::links::{self, Found, Scanner};
 use crate::seen;
 use crate::stats::Stage;
-use crate::url::{Batch, Fingerprint, Url, UrlRef, canon::Joiner};
-use smallvec::SmallVec;
+use crate::url::{Batch, Fingerprint, UrlRef, canon::Joiner};
+use encoding_rs::{Encoding, UTF_8};
+use read::Step;
 
-/// A reply that waits for its links to be followed.
+/// A reply that waits for its links to be followed, and then for its line in the crawl log.
 #[derive(Debug)]
 pub(super) struct Page {
     fetch: Fetch,
+    settled: Settled,
     reply: Reply,
-    /// Where a redirect leads.
-    location: Option<Url>,
-    /// Where a `Refresh` field leads.
-    refresh: Option<Box<[u8]>>,
-    /// References in `Link` fields.
-    head_links: Found,
-    directives: Directives,
-    /// What its Content-Type says, for the charset.
-    content_type: Option<SmallVec<[u8; 32]>>,
-    codings: SmallVec<[Coding; 3]>,
-    /// Whether the body is HTML that can be decoded.
-    scanned: bool,
+    leads: Leads,
 }
 
 impl Page {
-    /// What is to be followed of this reply; the reply itself if nothing is.
-    pub(super) fn of(
-        fetch: Fetch,
-        reply: Reply,
-        status: u16,
-        head: &Head,
-        settings: &Settings,
-    ) -> Result<Self, Reply> {
-        let bytes = reply.head();
-        let own = |value: &[u8]| Box::<[u8]>::from(value);
-        let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
-        let location = redirect_target(head, bytes, from);
-        let content_type = head.field(bytes, "content-type");
-        let codings = match head.codings(bytes) {
-            Codings::Known(codings) => Some(codings),
-            Codings::Unknown => None,
-        };
-        let is_page = (200..400).contains(&status) && location.is_none();
-        let scanned = is_page && codings.is_some() && is_html(content_type, reply.payload());
-        let (mut head_links, mut directives) = (Found::new(), Directives::default());
-        if is_page {
-            for (name, value) in head.fields(bytes) {
-                if name.eq_ignore_ascii_case(b"link") {
-                    links::header_links(value, &settings.links, &mut head_links);
-                } else if name.eq_ignore_ascii_case(b"x-robots-tag") {
-                    directives = directives | links::robots_tag(value, &settings.links.product);
-                }
-            }
-        }
-        let refresh = head.field(bytes, "refresh").filter(|_| is_page);
-        let refresh = refresh.and_then(links::refresh).and_then(|(_, target)| target);
-        let has_links = location.is_some() || refresh.is_some() || head_links.links().len() > 0;
-        if !has_links && !scanned {
-            return Err(reply);
-        }
-        let refresh = refresh.map(own);
-        let content_type = content_type.map(SmallVec::from_slice);
-        let codings = codings.unwrap_or_default();
-        let page = Self {
-            fetch,
-            reply,
-            location,
-            refresh,
-            head_links,
-            directives,
-            content_type,
-            codings,
-            scanned,
-        };
-        Ok(page)
+    pub(super) fn new(fetch: Fetch, settled: Settled, reply: Reply, leads: Leads) -> Self {
+        Self { fetch, settled, reply, leads }
     }
-}
 
-impl Page {
     /// Bytes it holds while it waits.
     pub(super) fn bytes(&self) -> usize {
         self.reply.bytes()
     }
 }
 
-/// Media types that are scanned for links; without one the body must look like HTML.
-fn is_html(content_type: Option<&[u8]>, payload: &[u8]) -> bool {
-    let Some(value) = content_type else {
-        let start = payload.trim_ascii_start();
-        return start.first() == Some(&b'<') && !start.starts_with(b"<?xml");
-    };
-    let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
-    let media_type = value[..end].trim_ascii();
-    media_type.eq_ignore_ascii_case(b"text/html")
-        || media_type.eq_ignore_ascii_case(b"application/xhtml+xml")
-}
-
 /// The page under work, and memory that goes round from page to page.
 pub(super) struct Bench {
     stage: Step,
     text: Vec<u8>,
+    /// The text in UTF-8, as far as it is converted.
+    converted: Vec<u8>,
     decoder: Decoder,
-    /// Bytes of the payload that the decoder has used.
-    decoded: usize,
+    /// Bytes that the stage has used: of the payload when it decodes, else of the text.
+    taken: usize,
     scanner: Scanner,
-    /// Bytes of the text that the scanner has gone over, or nearly so.
-    scanned: usize,
     /// The page's, for the queries of its links.
-    charset: &'static encoding_rs::Encoding,
+    charset: &'static Encoding,
+    /// A `meta` further down may name another.
+    is_tentative: bool,
     /// The text is that of `text`, not of the reply.
     own_text: bool,
     found: Found,
@@ -138,29 +73,17 @@ pub(super) struct Bench {
     pub(super) fresh: Entries,
 }
 
-/// How far the page under work has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Begin,
-    Decode,
-    Charset,
-    Scan,
-    Follow,
-}
-
-/// Decoded text kept as a spare up to this size.
-const TEXT_SPARE_BYTES: usize = 1 << 20;
-
 impl Bench {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             stage: Step::Begin,
             text: Vec::new(),
+            converted: Vec::new(),
             decoder: Decoder::new(settings.coding.clone()),
-            decoded: 0,
+            taken: 0,
             scanner: Scanner::new(settings.links.clone()),
-            scanned: 0,
-            charset: encoding_rs::UTF_8,
+            charset: UTF_8,
+            is_tentative: false,
             own_text: false,
             found: Found::new(),
             batch: Batch::new(),
@@ -170,46 +93,6 @@ impl Bench {
             fingerprints: Vec::new(),
             fresh: Entries::default(),
         }
-    }
-
-    fn begin(&mut self, page: &Page) {
-        self.found.clear();
-        self.charset = encoding_rs::UTF_8;
-        self.decoded = 0;
-        self.scanned = 0;
-        self.text.clear();
-        self.text.shrink_to(TEXT_SPARE_BYTES);
-        self.own_text = !page.codings.is_empty();
-        self.stage = match (page.scanned, self.own_text) {
-            (false, _) => Step::Follow,
-            (true, true) => {
-                self.decoder.begin(&page.codings);
-                Step::Decode
-            }
-            (true, false) => Step::Charset,
-        };
-    }
-
-    fn text<'a>(&'a self, page: &'a Page) -> &'a [u8] {
-        if self.own_text { &self.text } else { page.reply.payload() }
-    }
-
-    /// Finds the charset; what can't be scanned as it stands becomes UTF-8 first. Returns how many
-    /// bytes that took.
-    fn begin_scan(&mut self, page: &Page, text_bytes_max: usize) -> usize {
-        self.charset = links::charset(page.content_type.as_deref(), self.text(page));
-        let (mut scanned_as, mut converted) = (self.charset, 0);
-        if !links::is_scannable(self.charset) {
-            let mut utf8 = Vec::new();
-            links::to_utf8(self.charset, self.text(page), &mut utf8, text_bytes_max);
-            converted = utf8.len();
-            self.text = utf8;
-            self.own_text = true;
-            scanned_as = encoding_rs::UTF_8;
-        }
-        self.scanner.begin(scanned_as);
-        self.stage = Step::Scan;
-        converted
     }
 }
 
@@ -228,63 +111,17 @@ impl Engine {
 
     /// One stage of the first page, or a part of it.
     fn work_page(&mut self) {
-        let Some(page) = self.pages.front() else { return };
-        match self.bench.stage {
-            Step::Begin => self.bench.begin(page),
-            Step::Decode => self.decode_some(),
-            Step::Charset => {
-                self.meter.stay(Stage::Links, 0);
-                let most = self.settings.text_bytes_max();
-                let converted = self.bench.begin_scan(&self.pages[0], most);
-                self.ledger.charge(Work::Converted, converted);
-            }
-            Step::Scan => self.scan_some(),
-            Step::Follow => {
-                let page = self.pages.pop_front().expect("there is a first page");
-                self.backlog_bytes -= page.bytes();
-                self.follow(page);
-                self.bench.stage = Step::Begin;
-            }
+        if !matches!(self.bench.stage, Step::Follow) {
+            return self.read_page();
         }
-    }
-
-    fn decode_some(&mut self) {
-        let (page, bench) = (&self.pages[0], &mut self.bench);
-        self.meter.stay(Stage::Decode, 0);
-        let before = bench.text.len();
-        let input = &page.reply.payload()[bench.decoded..];
-        let step =
-            bench.decoder.decode(input, true, &mut bench.text, self.ledger.left(Work::Decoded));
-        bench.decoded += step.used;
-        let written = bench.text.len() - before;
-        self.meter.add_bytes(written);
-        self.counts.text_bytes += written as u64;
-        self.ledger.charge(Work::Decoded, written.max(step.used).max(1));
-        if step.state != State::More {
-            // A broken or cut coding leaves what could be read.
-            if !matches!(step.state, State::Done) {
-                self.counts.codings_broken += 1;
-            }
-            bench.stage = Step::Charset;
-        }
-    }
-
-    fn scan_some(&mut self) {
-        let (page, bench) = (&self.pages[0], &mut self.bench);
-        let text = if bench.own_text { &bench.text } else { page.reply.payload() };
-        let budget = self.ledger.left(Work::Scanned).max(1);
-        let spent = budget.min(text.len() - bench.scanned).max(1);
-        self.meter.stay(Stage::Links, spent);
-        let progress = bench.scanner.scan(text, budget, &mut bench.found);
-        bench.scanned += spent.min(text.len() - bench.scanned);
-        self.ledger.charge(Work::Scanned, spent);
-        if progress == Progress::Done {
-            bench.stage = Step::Follow;
-        }
+        let page = self.pages.pop_front().expect("there is a first page");
+        self.backlog_bytes -= page.bytes();
+        self.follow(page);
+        self.bench.stage = Step::Begin;
     }
 
     /// All is found: what the page allows is joined, tested, and queued.
-    fn follow(&mut self, page: Page) {
+    fn follow(&mut self, mut page: Page) {
         self.meter.enter(Stage::Url, 0);
         self.join_all(&page);
         let joined: usize = self.bench.batch.iter().map(|url| url.as_str().len()).sum();
@@ -292,6 +129,8 @@ impl Engine {
         self.ledger.charge(Work::Joined, joined + 1);
         self.meter.enter(Stage::Seen, 0);
         self.offer_all(&page.fetch);
+        self.note_cut(&mut page);
+        self.write_line(&page.fetch, &page.settled, &[]);
         page.reply.release(&mut self.pool);
         if self.seen.has_fresh() {
             self.meter.enter(Stage::Schedule, 0);
@@ -306,25 +145,25 @@ impl Engine {
         bench.batch.clear();
         bench.letters.clear();
         let mut joiner = Joiner::new(base);
-        if let Some(location) = &page.location {
+        if let Some(location) = &page.leads.location {
             self.counts.links += 1;
-            match joiner.join_str(location.as_str(), encoding_rs::UTF_8, &mut bench.batch) {
+            match joiner.join_str(location.as_str(), UTF_8, &mut bench.batch) {
                 Ok(()) => bench.letters.push(REDIRECT),
                 Err(_) => self.counts.links_invalid += 1,
             }
         }
-        if let Some(target) = &page.refresh {
+        if let Some(target) = &page.leads.refresh {
             self.counts.links += 1;
-            match joiner.join(target, encoding_rs::UTF_8, &mut bench.batch) {
+            match joiner.join(target, UTF_8, &mut bench.batch) {
                 Ok(()) => bench.letters.push(links::Kind::Refresh.hop() as u8),
                 Err(_) => self.counts.links_invalid += 1,
             }
         }
-        let directives = page.directives | bench.found.directives();
+        let directives = page.leads.directives | bench.found.directives();
         let charset = bench.charset;
         // Those of the header are relative to the page's URL, whatever base the page names.
         let bases = [None, bench.found.base()];
-        for (found, href) in [&page.head_links, &bench.found].into_iter().zip(bases) {
+        for (found, href) in [&page.leads.head_links, &bench.found].into_iter().zip(bases) {
             if let Some(href) = href {
                 joiner.rebase(href);
             }

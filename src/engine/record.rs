@@ -7,23 +7,32 @@ use super::ledger::Work;
 use super::outcome::{Outcome, Shortfall};
 use super::settings::Settings;
 use crate::frontier::{Item, ServerId};
-use crate::http::coding::Codings;
 use crate::http::response::Head;
 use crate::stats::Stage;
 use crate::store::log::Line;
 use crate::store::{Capture, Receipt, Tls, Truncated};
 use smallvec::SmallVec;
+use std::time::Duration;
 
 /// What a byte compressed costs, in bytes received or scanned.
 const GZIP_WEIGHT: usize = 6;
 
-/// What there is to say of an attempt beside its reply.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Aside<'a> {
-    /// No other try follows, so that what came is kept.
-    pub(super) is_last: bool,
-    /// Sitemaps that a robots.txt names.
-    pub(super) sitemaps: &'a [&'a str],
+/// What the crawl log says of a fetch whose reply may be gone by then: the line of a page is
+/// written when its links are found.
+#[derive(Debug)]
+pub(super) struct Settled {
+    outcome: Outcome,
+    server: ServerId,
+    /// Number of the connection; `None` if the reply was read back from the archive.
+    conn: Option<u64>,
+    took: Duration,
+    /// Bytes of the reply, if any came.
+    size: Option<u64>,
+    /// Content-Type as it came.
+    mime: SmallVec<[u8; 40]>,
+    /// The head has lines that were skipped.
+    is_odd: bool,
+    receipt: Option<Receipt>,
 }
 
 /// An attempt as it is to be written down.
@@ -75,34 +84,37 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Heritrix's words for what was out of the ordinary.
-    fn annotations(&self, tries: &'a str) -> SmallVec<[&'a str; 4]> {
-        let mut words = SmallVec::from_slice(&self.fetch.notes);
-        if self.fetch.item.tries > 0 {
-            words.push(tries);
+    fn settled(&self, server: ServerId, conn: Option<u64>, took: Duration) -> Settled {
+        let mime = self.head.and_then(|head| head.field(self.reply.head(), "content-type"));
+        Settled {
+            outcome: self.outcome,
+            server,
+            conn,
+            took,
+            size: self.reply.has_begun().then_some(self.reply.raw.len() as u64),
+            mime: SmallVec::from_slice(mime.unwrap_or_default()),
+            is_odd: self.head.is_some_and(|head| head.is_odd),
+            receipt: None,
         }
-        words.extend(truncation(self.outcome).map(annotation));
-        let codings = self.head.map(|head| head.codings(self.reply.head()));
-        if codings == Some(Codings::Unknown) {
-            words.push("unknownCoding");
-        }
-        if self.head.is_some_and(|head| head.is_odd) {
-            words.push("oddHead");
-        }
-        words
     }
 }
 
 impl Engine {
-    /// Writes a fetch down; `false` if the disk is full: nothing was written, and the fetch must
-    /// count as not done.
-    pub(super) fn record(&mut self, slot: u32, fetched: &Fetched<'_>, aside: Aside<'_>) -> bool {
+    /// Archives a fetch, if no other try follows; `None` if the disk is full: nothing was written,
+    /// and the fetch must count as not done. Its line is still to be written.
+    pub(super) fn record(
+        &mut self,
+        slot: u32,
+        fetched: &Fetched<'_>,
+        is_last: bool,
+    ) -> Option<Settled> {
         let stage = self.meter.enter(Stage::Store, 0);
         let conn = self.conns.look(slot);
         let &Fetched { ref fetch, head, ref reply, outcome, ended } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
-        let mut receipt = None;
-        if aside.is_last && self.framing_wanted && attempt.is_kept() {
+        let took = ended.since(fetch.sent);
+        let mut settled = attempt.settled(conn.server, Some(conn.number), took);
+        if is_last && self.framing_wanted && attempt.is_kept() {
             let authority = self.frontier.origin(conn.server).authority();
             self.request_bytes.clear();
             self.request.write_get(&mut self.request_bytes, &fetch.item.target, authority);
@@ -111,80 +123,64 @@ impl Engine {
             let units = weight(&self.settings) * reply.raw.len();
             self.ledger.charge(Work::Archived, units);
             match kept {
-                Ok(kept) => receipt = kept,
+                Ok(kept) => settled.receipt = kept,
                 Err(error) => {
                     self.meet(error);
                     self.meter.back(stage);
-                    return false;
+                    return None;
                 }
             }
         }
-        let tries = match fetch.item.tries {
-            0 => String::new(),
-            tries => format!("{tries}t"),
-        };
-        let annotations = attempt.annotations(&tries);
-        let path = [fetch.item.found_as];
-        let line = Line {
-            time: self.now.unix,
-            status: outcome.verdict().code,
-            size: reply.has_begun().then_some(reply.raw.len() as u64),
-            url: &fetch.url,
-            path: hop_path(&path),
-            via: fetch.item.via.as_deref(),
-            mime: attempt.field("content-type"),
-            begun: Some((fetch.sent_unix, ended.since(fetch.sent))),
-            digest: receipt.as_ref().map(|receipt: &Receipt| receipt.digest),
-            source: None,
-            annotations: &annotations,
-            stored: receipt.as_ref().map(|receipt| (&*receipt.file, receipt.offset)),
-            server: self.frontier.origin(conn.server).as_str(),
-            visit: u64::from(fetch.visit) + 1,
-            conn: Some(conn.number),
-            sent: Some(fetch.sent_unix),
-            reason: reason(outcome),
-            hops: u32::from(fetch.item.hops),
-            sitemaps: aside.sitemaps,
-            detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail),
-            evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
-        };
-        // A line that could not be written waits.
-        let noted = self.store.note(&line, self.disk.as_mut());
-        drop(annotations);
-        noted.unwrap_or_else(|error| self.meet(error));
         self.meter.back(stage);
-        true
+        Some(settled)
     }
 
-    /// The line of a URL that was in the archive already when the crawl went on.
-    pub(super) fn log_replayed(
-        &mut self,
-        id: ServerId,
+    /// A reply that was in the archive already when the crawl went on.
+    pub(super) fn settled_again(
+        &self,
+        server: ServerId,
         fetch: &Fetch,
         reply: &Reply,
         outcome: Outcome,
         head: &Head,
-    ) {
+    ) -> Settled {
+        Attempt { fetch, reply, head: Some(head), outcome }.settled(server, None, Duration::ZERO)
+    }
+
+    /// Writes the line of a fetch: the last thing that is done for it. `sitemaps` are those that a
+    /// robots.txt names.
+    pub(super) fn write_line(&mut self, fetch: &Fetch, settled: &Settled, sitemaps: &[&str]) {
         let stage = self.meter.enter(Stage::Store, 0);
-        let attempt = Attempt { fetch, reply, head: Some(head), outcome };
+        let tries = match fetch.item.tries {
+            0 => String::new(),
+            tries => format!("{tries}t"),
+        };
+        let annotations = annotations(fetch, settled, &tries);
         let path = [fetch.item.found_as];
-        let mut words: SmallVec<[&str; 2]> = SmallVec::from_slice(&["replayed"]);
-        words.extend(truncation(outcome).map(annotation));
         let line = Line {
             time: self.now.unix,
-            status: outcome.verdict().code,
-            size: Some(reply.raw.len() as u64),
+            status: settled.outcome.verdict().code,
+            size: settled.size,
             url: &fetch.url,
             path: hop_path(&path),
             via: fetch.item.via.as_deref(),
-            mime: attempt.field("content-type"),
-            annotations: &words,
-            server: self.frontier.origin(id).as_str(),
+            mime: std::str::from_utf8(&settled.mime).ok(),
+            begun: settled.conn.map(|_| (fetch.sent_unix, settled.took)),
+            digest: settled.receipt.as_ref().map(|receipt| receipt.digest),
+            source: None,
+            annotations: &annotations,
+            stored: settled.receipt.as_ref().map(|receipt| (&*receipt.file, receipt.offset)),
+            server: self.frontier.origin(settled.server).as_str(),
             visit: u64::from(fetch.visit) + 1,
-            reason: reason(outcome),
+            conn: settled.conn,
+            sent: settled.conn.map(|_| fetch.sent_unix),
+            reason: reason(settled.outcome),
             hops: u32::from(fetch.item.hops),
-            ..Line::default()
+            sitemaps,
+            detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail),
+            evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
         };
+        // A line that could not be written waits.
         let noted = self.store.note(&line, self.disk.as_mut());
         noted.unwrap_or_else(|error| self.meet(error));
         self.meter.back(stage);
@@ -226,6 +222,22 @@ pub(super) fn units_max(settings: &Settings) -> usize {
     let body_bytes = reply.body_bytes_max.saturating_add(reply.framing_bytes_max);
     let bytes = usize::try_from(body_bytes).unwrap_or(usize::MAX);
     weight(settings).saturating_mul(bytes.saturating_add(reply.head_bytes_max))
+}
+
+/// Heritrix's words for what was out of the ordinary, and ours.
+fn annotations<'a>(fetch: &Fetch, settled: &Settled, tries: &'a str) -> SmallVec<[&'a str; 4]> {
+    let mut words: SmallVec<[&'a str; 4]> = fetch.notes.iter().copied().collect();
+    if !tries.is_empty() {
+        words.push(tries);
+    }
+    words.extend(truncation(settled.outcome).map(annotation));
+    if settled.is_odd {
+        words.push("oddHead");
+    }
+    if settled.conn.is_none() {
+        words.push("replayed");
+    }
+    words
 }
 
 /// Replies speak for themselves by their status.

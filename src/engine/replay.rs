@@ -9,9 +9,9 @@
 use super::Engine;
 use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, Shortfall};
-use super::page::Page;
+use super::page::Leads;
 use super::record::cut_as;
-use super::settle::count_page;
+use super::settle::leads_on;
 use crate::frontier::{Item, ServerId};
 use crate::http::response::{Broken, Event, Framing, Reader};
 use crate::map::Map;
@@ -165,19 +165,9 @@ impl Engine {
         if let Outcome::Short(_, shortfall) = outcome {
             self.counts.cut(cut_as(shortfall), 1);
         }
-        self.log_replayed(id, &fetch, &reply, outcome, reader.head());
-        let status = match outcome {
-            Outcome::Status(status) | Outcome::Short(status, _) => status,
-            Outcome::BodyTooLarge => reader.head().status,
-            _ => return reply.release(&mut self.pool),
-        };
-        count_page(&mut self.counts, &fetch, reader.head(), &reply);
-        match Page::of(fetch, reply, status, reader.head(), &self.settings) {
-            Ok(page) => {
-                self.backlog_bytes += page.bytes();
-                self.pages.push_back(page);
-            }
-            Err(reply) => reply.release(&mut self.pool),
-        }
+        let head = reader.head();
+        let settled = self.settled_again(id, &fetch, &reply, outcome, head);
+        let leads = leads_on(outcome).then(|| Leads::of(&fetch, &reply, head, &self.settings));
+        self.follow_later(fetch, settled, reply, leads);
     }
 }

@@ -8,7 +8,6 @@ mod reading;
 use super::Engine;
 use super::fetch::Fetched;
 use super::outcome::Outcome;
-use super::record::Aside;
 use super::site::{ELSEWHERE_MAX, Known, Robots};
 use crate::frontier::{Added, Errand, Item, Retirement, ServerId};
 use crate::quality::Quality;
@@ -75,9 +74,10 @@ impl Engine {
         let Reading { means, rules, .. } = reading;
         let is_read = means == Meaning::Parse;
         let sitemaps: Vec<&str> = rules.sitemaps().filter(|_| is_read).collect();
-        if !self.record(slot, &fetched, Aside { is_last: true, sitemaps: &sitemaps }) {
+        let Some(settled) = self.record(slot, &fetched, true) else {
             return self.robots_unrecorded(slot, fetched, (of, hops));
-        }
+        };
+        self.write_line(&fetched.fetch, &settled, &sitemaps);
         // A redirect that led to the file of another server has brought that server's own, too.
         let server = self.conns.look(slot).server;
         let is_own = is_file(&fetched.fetch.item.target)

@@ -1,17 +1,13 @@
 //! What a fetch came to is settled here: log line, record, retry, redirect, links.
 
 use super::Engine;
-use super::counts::Counts;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::outcome::{Outcome, ServerFate};
-use super::page::Page;
-use super::record::{Aside, cut_as};
-use super::redirect::redirect_target;
+use super::page::{Leads, Page};
+use super::record::{Settled, cut_as};
 use super::seeds::SEED;
 use crate::frontier::{Errand, Item, ServerId};
-use crate::http::response::Head;
 use crate::http::wait::retry_after;
-use crate::url::UrlRef;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -61,7 +57,9 @@ impl Engine {
         match fetch.item.errand {
             Errand::Robots(of, hops) => self.robots_settled(slot, fetched, (of, hops)),
             Errand::Page if again => {
-                self.record(slot, &fetched, Aside { is_last: false, sitemaps: &[] });
+                if let Some(settled) = self.record(slot, &fetched, false) {
+                    self.write_line(&fetched.fetch, &settled, &[]);
+                }
                 fetched.reply.release(&mut self.pool);
                 let id = self.conns.look(slot).server;
                 self.retry(id, fetched.fetch);
@@ -89,32 +87,49 @@ impl Engine {
 
     /// A page has its last outcome: it is kept, and what it leads to is followed.
     fn page_settled(&mut self, slot: u32, fetched: Fetched<'_>) {
-        let recorded = self.record(slot, &fetched, Aside { is_last: true, sitemaps: &[] });
+        let recorded = self.record(slot, &fetched, true);
         let Fetched { fetch, head, reply, outcome, .. } = fetched;
-        if !recorded {
+        let Some(settled) = recorded else {
             self.counts.uncount(outcome);
             let id = self.conns.look(slot).server;
             self.frontier.give_back(id, fetch.item);
             return reply.release(&mut self.pool);
-        }
+        };
         if let Outcome::Short(_, shortfall) = outcome {
             self.counts.cut(cut_as(shortfall), 1);
         }
         self.counts.seeds.settled(&fetch.item, &fetch.url, outcome);
-        // What came of a page that is too large leads on, too.
-        let leads_on = outcome.status().is_some() || outcome == Outcome::BodyTooLarge;
-        let Some(head) = head.filter(|_| leads_on) else {
-            return reply.release(&mut self.pool);
-        };
-        let status = head.status;
-        count_page(&mut self.counts, &fetch, head, &reply);
-        match Page::of(fetch, reply, status, head, &self.settings) {
-            Ok(page) => {
-                self.backlog_bytes += page.bytes();
-                self.pages.push_back(page);
+        let head = head.filter(|_| leads_on(outcome));
+        let leads = head.map(|head| Leads::of(&fetch, &reply, head, &self.settings));
+        self.follow_later(fetch, settled, reply, leads);
+    }
+
+    /// A page that is archived is counted, and waits for its links to be found if it has any; the
+    /// line of another is written at once.
+    pub(super) fn follow_later(
+        &mut self,
+        mut fetch: Fetch,
+        settled: Settled,
+        reply: Reply,
+        leads: Option<Leads>,
+    ) {
+        if let Some(leads) = leads {
+            if !leads.redirects() {
+                self.counts.pages += 1;
+                self.counts.quality_millionths += fetch.item.quality.millionths();
             }
-            Err(reply) => reply.release(&mut self.pool),
+            for note in leads.notes() {
+                self.counts.cut(note, 1);
+                fetch.notes.push(note);
+            }
+            if leads.has_any() {
+                let page = Page::new(fetch, settled, reply, leads);
+                self.backlog_bytes += page.bytes();
+                return self.pages.push_back(page);
+            }
         }
+        self.write_line(&fetch, &settled, &[]);
+        reply.release(&mut self.pool);
     }
 
     /// The attempt at one address failed: the next is tried, or the visit has failed.
@@ -149,11 +164,7 @@ impl Engine {
     }
 }
 
-/// A page is a last reply that is no redirect.
-pub(super) fn count_page(counts: &mut Counts, fetch: &Fetch, head: &Head, reply: &Reply) {
-    let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
-    if redirect_target(head, reply.head(), from).is_none() {
-        counts.pages += 1;
-        counts.quality_millionths += fetch.item.quality.millionths();
-    }
+/// Whether what came is a page or a redirect. One that is short or too large leads on, too.
+pub(super) fn leads_on(outcome: Outcome) -> bool {
+    outcome.status().is_some() || outcome == Outcome::BodyTooLarge
 }

@@ -1,9 +1,10 @@
 //! One HTTP/1.1 connection as seen by its client: requests out, replies in, what to repeat.
 //!
-//! Four parts that don't know each other's insides, joined by the road:
+//! Five parts that don't know each other's insides, joined by the road:
 //! [`request`] writes the bytes of a request; [`response`] cuts the bytes of a connection into
 //! heads and payload, one reply after the other; [`pipeline`] counts what is under way and learns
-//! what a server allows; [`coding`] undoes content codings under a budget.
+//! what a server allows; [`coding`] undoes content codings under a budget; [`mime`] says of which
+//! type a body is.
 //!
 //! Laws: how the bytes of a connection are cut into reads changes no result. Nothing here panics on
 //! bytes of a peer, and nothing grows past the caps in [`Settings`]. What the peer sent stays with
@@ -14,6 +15,7 @@
 
 pub mod challenge;
 pub mod coding;
+pub mod mime;
 pub mod pipeline;
 pub mod request;
 pub mod response;

@@ -2,91 +2,145 @@
 //!
 //! A byte order mark wins, then the `Content-Type` field, then what a `meta` element or an XML
 //! declaration in the first 1,024 bytes says. If nobody says anything, text that is not ASCII and
-//! reads as UTF-8 is UTF-8; the rest is windows-1252, as in a browser that knows no language.
+//! reads as UTF-8 is UTF-8; the rest is windows-1252, as in a browser that knows no language. All
+//! but the first two are tentative: a `meta` that the scanner finds may name another.
 //!
 //! Nearly all charsets can be scanned for links as they are: the bytes of markup mean the same in
-//! them. Not so UTF-16, ISO-2022-JP and the charsets that no browser decodes; [`to_utf8`] is for
-//! these.
+//! them. Not so UTF-16, ISO-2022-JP and the charsets that no browser decodes; a [`Converter`] is
+//! for these.
 //!
-//! Cost: the first 1,024 bytes, and for undeclared pages a look at all bytes at memory speed.
+//! Cost: the first 1,024 bytes; for undeclared pages a look for the first byte outside ASCII at
+//! memory speed, and a check of at most 256 KiB from there.
 //! Source: the HTML standard, section 13.2.3; the Encoding standard.
 
 use super::find::is_space;
-use encoding_rs::{CoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
+use encoding_rs::{
+    CoderResult, Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED,
+};
+use std::fmt;
 
 /// How many bytes a declaration is searched in.
 const PRESCAN_BYTES: usize = 1_024;
 
-/// The charset of a page with the head field `content_type` and the body `text`.
-pub fn charset(content_type: Option<&[u8]>, text: &[u8]) -> &'static Encoding {
-    if let Some((encoding, _)) = Encoding::for_bom(text) {
-        return encoding;
-    }
-    content_type
-        .and_then(of_field)
-        .or_else(|| prescan(&text[..text.len().min(PRESCAN_BYTES)]))
-        .unwrap_or_else(|| guess(text))
+/// How many bytes an undeclared page is judged by, from the first outside ASCII on.
+const GUESS_BYTES: usize = 256 << 10;
+
+/// The charset of a page, as far as it is known before the page is scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charset {
+    /// The charset.
+    pub encoding: &'static Encoding,
+    /// A `meta` within the page's text may name another.
+    pub is_tentative: bool,
+    /// Bytes that were looked at, in units of what a byte costs to scan.
+    pub looked_bytes: usize,
 }
 
-/// Whether pages in `charset` can be scanned as they are. Others go through [`to_utf8`] first, and
-/// are then scanned as UTF-8.
+/// The charset of a page whose Content-Type names the charset `label` and whose body is `text`.
+pub fn charset(label: Option<&[u8]>, text: &[u8]) -> Charset {
+    let known = |encoding, is_tentative| Charset { encoding, is_tentative, looked_bytes: 0 };
+    if let Some((encoding, _)) = Encoding::for_bom(text) {
+        return known(encoding, false);
+    }
+    if let Some(encoding) = label.and_then(Encoding::for_label) {
+        return known(encoding, false);
+    }
+    match prescan(&text[..text.len().min(PRESCAN_BYTES)]) {
+        Some(encoding) => known(encoding, true),
+        None => guess(text),
+    }
+}
+
+/// Whether pages in `charset` can be scanned as they are. Others go through a [`Converter`] first,
+/// and are then scanned as UTF-8.
 pub fn is_scannable(charset: &'static Encoding) -> bool {
     charset.is_ascii_compatible()
 }
 
-/// Appends `text` to `into` as UTF-8, a byte order mark left out, what can't be read as U+FFFD;
-/// stops at `bytes_max` bytes. Returns whether all of it is there.
-pub fn to_utf8(
-    charset: &'static Encoding,
-    text: &[u8],
-    into: &mut Vec<u8>,
-    bytes_max: usize,
-) -> bool {
-    let mut decoder = charset.new_decoder_with_bom_removal();
-    let mut rest = text;
-    let mut room = bytes_max;
-    let mut piece = [0; 4_096];
-    loop {
-        let (result, read, written, _) = decoder.decode_to_utf8(rest, &mut piece, true);
-        let text = std::str::from_utf8(&piece[..written]).expect("a decoder writes UTF-8");
-        if written > room {
-            let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-            into.extend_from_slice(&text.as_bytes()[..end]);
-            return false;
-        }
-        into.extend_from_slice(text.as_bytes());
-        rest = &rest[read..];
-        room -= written;
-        if result == CoderResult::InputEmpty {
-            return true;
-        }
+/// Turns the text of a page into UTF-8, piece by piece.
+pub struct Converter {
+    decoder: Decoder,
+}
+
+/// What one call of [`Converter::convert`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// Bytes of the text used, from the front.
+    pub used: usize,
+    /// Bytes read or written, whichever is more.
+    pub work: usize,
+    /// Whether that was all.
+    pub is_done: bool,
+    /// The cap is reached: the rest is left out.
+    pub is_cut: bool,
+}
+
+impl fmt::Debug for Converter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Converter").field("charset", &self.decoder.encoding()).finish()
     }
 }
 
-fn guess(text: &[u8]) -> &'static Encoding {
-    let is_utf8 = !text.is_ascii() && std::str::from_utf8(text).is_ok();
-    if is_utf8 { UTF_8 } else { WINDOWS_1252 }
+impl Converter {
+    /// For a page in `charset`, from its beginning on.
+    pub fn new(charset: &'static Encoding) -> Self {
+        Self { decoder: charset.new_decoder_with_bom_removal() }
+    }
+
+    /// Appends `text`, the rest of the page, to `into` as UTF-8, a byte order mark left out, what
+    /// can't be read as U+FFFD. Stops when the work passes `budget`, or when `into` has `bytes_max`
+    /// bytes.
+    pub fn convert(
+        &mut self,
+        text: &[u8],
+        into: &mut Vec<u8>,
+        budget: usize,
+        bytes_max: usize,
+    ) -> Converted {
+        let (mut used, mut work) = (0, 0);
+        let mut piece = [0; PIECE_BYTES];
+        let step = |used, work, is_done, is_cut| Converted { used, work, is_done, is_cut };
+        while work < budget {
+            let rest = &text[used..];
+            let input = &rest[..rest.len().min(PIECE_BYTES)];
+            let is_last = input.len() == rest.len();
+            let (result, read, written, _) =
+                self.decoder.decode_to_utf8(input, &mut piece, is_last);
+            let piece = std::str::from_utf8(&piece[..written]).expect("a decoder writes UTF-8");
+            used += read;
+            work += read.max(written);
+            let room = bytes_max - into.len();
+            if written > room {
+                let end = (0..=room).rev().find(|end| piece.is_char_boundary(*end)).unwrap_or(0);
+                into.extend_from_slice(&piece.as_bytes()[..end]);
+                return step(used, work, true, true);
+            }
+            into.extend_from_slice(piece.as_bytes());
+            if is_last && result == CoderResult::InputEmpty {
+                return step(used, work, true, false);
+            }
+        }
+        step(used, work, false, false)
+    }
 }
 
-/// The charset parameter of a `Content-Type` field.
-fn of_field(field: &[u8]) -> Option<&'static Encoding> {
-    let mut rest = field;
-    while let Some(semicolon) = memchr::memchr(b';', rest) {
-        rest = rest[semicolon + 1..].trim_ascii_start();
-        let name_end = rest.iter().position(|byte| matches!(byte, b'=' | b';'));
-        let (name, value) = rest.split_at(name_end.unwrap_or(rest.len()));
-        let Some((b'=', value)) = value.split_first() else { continue };
-        let end = match value.split_first() {
-            Some((b'"', inside)) => memchr::memchr(b'"', inside).map(|end| end + 1),
-            _ => memchr::memchr(b';', value),
-        };
-        let (value, after) = value.split_at(end.unwrap_or(value.len()));
-        if name.trim_ascii().eq_ignore_ascii_case(b"charset") {
-            return Encoding::for_label(value.strip_prefix(b"\"").unwrap_or(value));
-        }
-        rest = after;
-    }
-    None
+/// Bytes converted at a time.
+const PIECE_BYTES: usize = 4 << 10;
+
+/// What an undeclared page is in: UTF-8, if its first bytes outside ASCII read so.
+fn guess(text: &[u8]) -> Charset {
+    let ascii = text.chunks(PIECE_BYTES).take_while(|piece| piece.is_ascii()).count();
+    let start = (ascii * PIECE_BYTES).min(text.len());
+    let rest = &text[start..];
+    let looked = &rest[..rest.len().min(GUESS_BYTES)];
+    let is_utf8 = match std::str::from_utf8(looked) {
+        Ok(_) => true,
+        // A character that the look cuts is none that is wrong.
+        Err(error) => error.error_len().is_none() && looked.len() < rest.len(),
+    };
+    let encoding = if is_utf8 && !rest.is_empty() { UTF_8 } else { WINDOWS_1252 };
+    // ASCII is looked over sixteen bytes at a time.
+    Charset { encoding, is_tentative: true, looked_bytes: start / 16 + looked.len() }
 }
 
 /// The charset that a page means when it names `label` in its text: it can't be UTF-16 if it could
@@ -256,15 +310,14 @@ mod tests {
     #[test]
     fn what_says_the_charset() {
         type Case = (Option<&'static str>, &'static [u8], &'static Encoding, &'static str);
-        let cases: [Case; 27] = [
-            (Some("text/html; charset=gbk"), b"\xef\xbb\xbfx", UTF_8, "the mark wins"),
+        let cases: [Case; 26] = [
+            (Some("gbk"), b"\xef\xbb\xbfx", UTF_8, "the mark wins"),
             (None, b"\xff\xfe<\0", UTF_16LE, "a mark"),
             (None, b"\xfe\xff\0<", UTF_16BE, "a mark"),
-            (Some("text/html;charset=\"Shift_JIS\""), b"<meta charset=gbk>", SHIFT_JIS, "field"),
-            (Some("text/html; a=b; CHARSET = euc-kr ;c=d"), b"", EUC_KR, "any case, spaces"),
-            (Some("text/html; q=\";charset=gbk;\"; charset=koi8-r"), b"", KOI8, "quoted"),
-            (Some("text/html; charset=utf-16le"), b"", UTF_16LE, "a field may say so"),
-            (Some("text/html; charset=nonsense"), b"<meta charset=gbk>", GBK, "unknown label"),
+            (Some("Shift_JIS"), b"<meta charset=gbk>", SHIFT_JIS, "field"),
+            (Some(" EUC-kr "), b"", EUC_KR, "any case, spaces"),
+            (Some("utf-16le"), b"", UTF_16LE, "a field may say so"),
+            (Some("nonsense"), b"<meta charset=gbk>", GBK, "unknown label"),
             (None, b"<META  CharSet = 'GB2312' >", GBK, "labels stand for a charset"),
             (None, b"<meta/charset=gbk>", GBK, "slash before the attribute"),
             (None, b"<metax charset=gbk>", WINDOWS_1252, "another element"),
@@ -300,20 +353,23 @@ mod tests {
             (None, "<p>Grüße".as_bytes(), UTF_8, "nobody says; it reads as such"),
             (None, b"<p>Gr\xfc\xdfe", WINDOWS_1252, "nobody says; it doesn't"),
         ];
-        for (field, text, expected, why) in cases {
-            let said = charset(field.map(str::as_bytes), text);
-            assert_eq!(said, expected, "{field:?} {}: {why}", text.escape_ascii());
+        for (label, text, expected, why) in cases {
+            let said = charset(label.map(str::as_bytes), text);
+            assert_eq!(said.encoding, expected, "{label:?} {}: {why}", text.escape_ascii());
+            let is_known =
+                label.is_some_and(|label| Encoding::for_label(label.as_bytes()).is_some());
+            let has_mark = Encoding::for_bom(text).is_some();
+            assert_eq!(said.is_tentative, !is_known && !has_mark, "13.2.3.2: confidence");
         }
     }
 
-    const KOI8: &Encoding = encoding_rs::KOI8_R;
     const BIG5: &Encoding = encoding_rs::BIG5;
 
     #[test]
     fn a_declaration_counts_within_1024_bytes() {
         for (fill, expected) in [(1_005, GBK), (1_007, WINDOWS_1252)] {
             let page = format!("{}<meta charset=gbk>", " ".repeat(fill));
-            assert_eq!(charset(None, page.as_bytes()), expected, "{fill} bytes before");
+            assert_eq!(charset(None, page.as_bytes()).encoding, expected, "{fill} bytes before");
         }
     }
 
@@ -324,10 +380,46 @@ mod tests {
             b"<!-- x --><?xml version='1' encoding='gbk'?></p a=b><meta http-equiv='content-\
             type' content='text/html; charset=\"gbk\"'>";
         for cut in 0..page.len() {
-            assert_eq!(charset(None, &page[..cut]), WINDOWS_1252, "{cut}");
+            assert_eq!(charset(None, &page[..cut]).encoding, WINDOWS_1252, "{cut}");
             charset(Some(&page[cut..]), &page[cut..]);
         }
-        assert_eq!(charset(None, page), GBK);
+        assert_eq!(charset(None, page).encoding, GBK);
+    }
+
+    /// Law: an undeclared page is judged by 256 KiB from its first byte outside ASCII on.
+    #[test]
+    fn long_pages_are_guessed_by_a_part() {
+        let euro = "\u{20ac}".repeat(GUESS_BYTES / 2);
+        for (start, end, expected) in
+            [("x".repeat(9_000), "", UTF_8), (String::new(), "\u{20ac}", UTF_8)]
+        {
+            let mut page = (start + &euro + end).into_bytes();
+            assert_eq!(charset(None, &page).encoding, expected);
+            page.push(0xff);
+            assert_eq!(charset(None, &page).encoding, expected, "a fault behind the look");
+            let at = page.len() - euro.len();
+            page[at] = 0xff;
+            assert_eq!(charset(None, &page).encoding, WINDOWS_1252, "a fault within it");
+        }
+        assert_eq!(charset(None, b"\xe2\x82").encoding, WINDOWS_1252, "cut by its end");
+    }
+
+    /// All of `text` as UTF-8, `budget` units at a time, and whether it is whole.
+    fn to_utf8(
+        encoding: &'static Encoding,
+        text: &[u8],
+        into: &mut Vec<u8>,
+        (bytes_max, budget): (usize, usize),
+    ) -> bool {
+        let (mut converter, mut at) = (Converter::new(encoding), 0);
+        loop {
+            let step = converter.convert(&text[at..], into, budget, bytes_max);
+            assert!(step.work <= budget.saturating_add(PIECE_BYTES));
+            at += step.used;
+            if step.is_done {
+                return !step.is_cut;
+            }
+        }
     }
 
     #[test]
@@ -345,7 +437,8 @@ mod tests {
         ];
         for (encoding, text, bytes_max, expected, whole) in cases {
             let mut into = Vec::new();
-            assert_eq!(to_utf8(encoding, text, &mut into, bytes_max), whole, "{expected}");
+            let cut = (bytes_max, usize::MAX);
+            assert_eq!(to_utf8(encoding, text, &mut into, cut), whole, "{expected}");
             assert_eq!(into, expected.as_bytes());
             assert!(!is_scannable(encoding));
         }
@@ -358,7 +451,7 @@ mod tests {
         let coded: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
         for bytes_max in [text.len() - 1, text.len(), text.len() + 1, 4_096, 4_097, 5] {
             let mut into = Vec::new();
-            let whole = to_utf8(UTF_16LE, &coded, &mut into, bytes_max);
+            let whole = to_utf8(UTF_16LE, &coded, &mut into, (bytes_max, bytes_max + 1));
             assert_eq!(whole, bytes_max >= text.len(), "{bytes_max}");
             assert!(into.len() <= bytes_max && text.as_bytes().starts_with(&into));
             assert!(into.len() + 4 > bytes_max.min(text.len()), "{bytes_max}: {}", into.len());

@@ -1,5 +1,5 @@
 //! Where in a page SVG and MathML begin and end: there `title`, `style` and `script` hold markup,
-//! `/>` closes, and CDATA sections exist.
+//! `/>` closes, CDATA sections exist, and elements of HTML mean nothing.
 //!
 //! A tree builder knows this from its stack of open elements. Here only the borders are kept:
 //! `svg`, `math`, and the elements inside them whose content is HTML again. An HTML start tag that
@@ -70,6 +70,14 @@ const CONTAINERS: [&[u8]; 15] = [
     b"nav", b"section", b"tbody", b"td", b"th", b"tr",
 ];
 
+/// What a tag is a tag of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    Html,
+    Svg,
+    Math,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Border {
     Svg,
@@ -102,16 +110,30 @@ impl Foreign {
     }
 
     /// A start tag; `is_document` says whether its `encoding` makes `annotation-xml` hold HTML.
-    /// Returns whether it is a tag of HTML.
-    pub(super) fn start(&mut self, name: &[u8], closed: bool, is_document: bool) -> bool {
+    /// Returns what it is a tag of.
+    pub(super) fn start(&mut self, name: &[u8], closed: bool, is_document: bool) -> Space {
         if is_in(&BREAKS, name) {
             self.leave();
         }
-        let Some(border) = self.border(name, is_document) else { return self.is_html() };
+        let space = self.space();
+        let Some(border) = self.border(name, is_document) else { return space };
         if !closed && self.open.len() < BORDERS_MAX {
             self.open.push(border);
         }
-        false
+        match border {
+            Border::Svg => Space::Svg,
+            Border::Math => Space::Math,
+            Border::Html(_) => space,
+        }
+    }
+
+    /// What tags are tags of here.
+    fn space(&self) -> Space {
+        match self.open.last() {
+            Some(Border::Svg) => Space::Svg,
+            Some(Border::Math) => Space::Math,
+            Some(Border::Html(_)) | None => Space::Html,
+        }
     }
 
     /// The border that a start tag is, if it is one where it stands.
@@ -132,8 +154,9 @@ impl Foreign {
         }
     }
 
-    /// An end tag.
-    pub(super) fn end(&mut self, name: &[u8]) {
+    /// An end tag. Returns what it is a tag of.
+    pub(super) fn end(&mut self, name: &[u8]) -> Space {
+        let space = self.space();
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         let closes = match self.open.last() {
             Some(Border::Svg) => is(b"svg"),
@@ -146,6 +169,7 @@ impl Foreign {
         } else if is_in(&BREAKS, name) || is_in(&CONTAINERS, name) {
             self.leave();
         }
+        space
     }
 
     /// Back to the HTML around.

@@ -26,13 +26,17 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
-pub use charset::{charset, is_scannable, to_utf8};
+pub use charset::{Charset, Converted, Converter, charset, is_scannable};
 pub use headers::{header_links, refresh, robots_tag};
 pub use scan::{Progress, Scanner};
 
+use crate::map::Set;
 use crate::url::text_of;
 use encoding_rs::{Encoding, UTF_8};
 use rels::Rel;
+
+/// Room for targets that is kept from page to page.
+const TARGETS_SPARE: usize = 1 << 10;
 
 /// Settings of the station.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +51,7 @@ pub struct Settings {
     pub obey_meta: bool,
     /// The name that `<meta name=...>` may use instead of `robots` to speak to this crawler.
     pub product: String,
-    /// References kept of a page.
+    /// Different targets kept of a page, whatever their fragments.
     pub links_max: usize,
     /// Longest reference kept, bytes as they stand in the page.
     pub reference_bytes_max: usize,
@@ -193,7 +197,53 @@ pub struct Found {
     base: Option<Box<[u8]>>,
     directives: Directives,
     charset: Option<&'static Encoding>,
-    dropped: u64,
+    cut: Cut,
+    /// Targets of the references kept, once there are as many as may be: by what is before their
+    /// fragment, and whether they may be followed.
+    targets: Set<(bool, Box<[u8]>)>,
+}
+
+/// What was left out of a page for a bound, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// References beyond [`Settings::links_max`] different targets.
+    pub targets: u64,
+    /// References beyond [`Settings::found_bytes_max`].
+    pub bytes: u64,
+    /// References longer than [`Settings::reference_bytes_max`], of the web's schemes.
+    pub long: u64,
+    /// Attributes with lists, relations or directives that are longer than is read.
+    pub values: u64,
+    /// A base that is too long: references are relative to the page instead.
+    pub bases: u64,
+}
+
+impl Cut {
+    /// The causes by name, with their counts, those that occurred.
+    pub fn causes(self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = [
+            ("linksCut", self.targets),
+            ("linksBytesCut", self.bytes),
+            ("linkTooLong", self.long),
+            ("valueTooLong", self.values),
+            ("baseTooLong", self.bases),
+        ];
+        all.into_iter().filter(|(_, count)| *count > 0)
+    }
+}
+
+impl std::ops::Add for Cut {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            targets: self.targets + other.targets,
+            bytes: self.bytes + other.bytes,
+            long: self.long + other.long,
+            values: self.values + other.values,
+            bases: self.bases + other.bases,
+        }
+    }
 }
 
 /// A reference in the arena.
@@ -218,7 +268,9 @@ impl Found {
         self.base = None;
         self.directives = Directives::default();
         self.charset = None;
-        self.dropped = 0;
+        self.cut = Cut::default();
+        self.targets.clear();
+        self.targets.shrink_to(TARGETS_SPARE);
     }
 
     /// The references, in the order of the page.
@@ -242,15 +294,15 @@ impl Found {
         self.directives
     }
 
-    /// The charset that the page's first `meta` with one names, wherever it stands: [`charset()`]
-    /// only sees the first 1,024 bytes.
+    /// The charset that the page's first `meta` with one names, within the first 64 KiB:
+    /// [`charset()`] only sees the first 1,024 bytes.
     pub fn charset(&self) -> Option<&'static Encoding> {
         self.charset
     }
 
-    /// References not kept: too long, or too many.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
+    /// What was left out for a bound.
+    pub fn cut(&self) -> Cut {
+        self.cut
     }
 
     /// Keeps a reference that stands in a page as `raw`, unless a cap forbids it.
@@ -263,8 +315,8 @@ impl Found {
         nofollow: bool,
         raw: &[u8],
     ) {
-        if !self.has_room(settings, raw) {
-            return;
+        if raw.len() > settings.reference_bytes_max {
+            return self.leave_out(raw);
         }
         let start = self.bytes.len();
         let raw = raw.trim_ascii();
@@ -279,8 +331,8 @@ impl Found {
 
     /// Keeps a reference that is text already: of a header field, or cut out of a value.
     fn push_text(&mut self, settings: &Settings, kind: Kind, nofollow: bool, text: &[u8]) {
-        if !self.has_room(settings, text) {
-            return;
+        if text.len() > settings.reference_bytes_max {
+            return self.leave_out(text);
         }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(text_of(text).as_bytes());
@@ -288,11 +340,15 @@ impl Found {
         self.keep(settings, kind, nofollow, start);
     }
 
-    fn has_room(&mut self, settings: &Settings, raw: &[u8]) -> bool {
-        let has =
-            raw.len() <= settings.reference_bytes_max && self.entries.len() < settings.links_max;
-        self.dropped += u64::from(!has);
-        has
+    /// A reference that is too long is counted, unless it is of another scheme: images as `data:`
+    /// are no loss.
+    #[cold]
+    fn leave_out(&mut self, raw: &[u8]) {
+        let raw = raw.trim_ascii_start();
+        let is_of_scheme = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+        let name = &raw[..raw.iter().take_while(is_of_scheme).count()];
+        let is_web = name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https");
+        self.cut.long += u64::from(is_web || name.is_empty() || raw.get(name.len()) != Some(&b':'));
     }
 
     fn keep(&mut self, settings: &Settings, kind: Kind, nofollow: bool, start: usize) {
@@ -301,12 +357,42 @@ impl Found {
         if self.bytes.len() == start && !is_click {
             return;
         }
-        if self.bytes.len() <= settings.found_bytes_max {
+        let is_full = self.entries.len() >= settings.links_max || !self.targets.is_empty();
+        if is_full && !self.is_new_target(settings, nofollow, start) {
+            self.bytes.truncate(start);
+        } else if self.bytes.len() <= settings.found_bytes_max {
             self.entries.push(Entry { start, end: self.bytes.len(), kind, nofollow });
         } else {
             self.bytes.truncate(start);
-            self.dropped += 1;
+            self.cut.bytes += 1;
         }
+    }
+
+    /// Whether the reference at `start` leads where none kept does, and may be kept: pages have
+    /// many links to parts of few other pages, and only different targets count. What repeats a
+    /// target is no loss; one too many is counted.
+    ///
+    /// Nothing of this is done before there are as many references as there may be targets; then
+    /// the repetitions among them go.
+    #[cold]
+    fn is_new_target(&mut self, settings: &Settings, nofollow: bool, start: usize) -> bool {
+        if self.targets.is_empty() {
+            let (bytes, targets) = (&self.bytes, &mut self.targets);
+            self.entries.retain(|entry| {
+                targets.insert((entry.nofollow, target(&bytes[entry.start..entry.end]).into()))
+            });
+        }
+        let target = (nofollow, target(&self.bytes[start..]).into());
+        if self.targets.contains(&target) {
+            return false;
+        }
+        let has_room = self.targets.len() < settings.links_max;
+        if has_room {
+            self.targets.insert(target);
+        } else {
+            self.cut.targets += 1;
+        }
+        has_room
     }
 
     /// Keeps the base, if it is the first.
@@ -318,9 +404,16 @@ impl Found {
         if raw.len() <= settings.reference_bytes_max {
             append_value(charset, raw, &mut bytes);
             clean(&mut bytes, 0);
+        } else {
+            self.cut.bases += 1;
         }
         self.base = Some(bytes.into());
     }
+}
+
+/// A reference without its fragment.
+fn target(reference: &[u8]) -> &[u8] {
+    &reference[..memchr::memchr(b'#', reference).unwrap_or(reference.len())]
 }
 
 /// Appends an attribute's value: its text in UTF-8, its character references replaced.

@@ -10,7 +10,7 @@
 //! Source: the HTML standard, section 13.2.5.
 
 use super::find::{self, past_space, tag_name_end};
-use super::foreign::Foreign;
+use super::foreign::{Foreign, Space};
 use super::tags::{self, Attribute, Attributes, Tag, Whole, is_name_at};
 use super::{Found, Settings, append_value};
 use encoding_rs::{Encoding, UTF_8};
@@ -102,6 +102,17 @@ impl Scanner {
         self.state = State::Text;
         self.tag.bare_end = 0;
         self.foreign.clear();
+    }
+
+    /// All of the text before this has been dealt with.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Goes on in another charset, in which the text so far means the same.
+    pub fn change(&mut self, charset: &'static Encoding) {
+        assert!(super::is_scannable(charset), "{} has to be decoded first", charset.name());
+        self.charset = charset;
     }
 
     /// Goes on over `text`, which is the same in each call of a page, for about `budget_bytes`.
@@ -277,34 +288,46 @@ impl Scanner {
         self.at += 1;
         self.state = State::Text;
         let tag = self.tag.tag;
-        let is_html = if self.foreign.is_empty() && !matches!(tag, Tag::Svg | Tag::Math) {
-            true
-        } else {
-            self.cross(text, is_closed)
-        };
+        if !self.foreign.is_empty() || matches!(tag, Tag::Svg | Tag::Math) {
+            let space = self.cross(text, is_closed);
+            if space != Space::Html {
+                return self.file_foreign(text, space, found);
+            }
+        }
         if tag == Tag::Other || self.tag.is_end {
             return;
         }
-        if is_html {
-            self.state = match tag {
-                Tag::Script => State::Script,
-                Tag::Iframe | Tag::Noembed | Tag::Noframes | Tag::Plaintext => State::Raw(tag),
-                Tag::Style | Tag::Textarea | Tag::Title | Tag::Xmp => State::Raw(tag),
-                _ => State::Text,
-            };
-        }
-        let attributes = &self.tag.attributes;
-        let (settings, charset) = (&self.settings, self.charset);
-        Whole { settings, charset, text, tag, attributes, is_html }.file(found);
+        self.state = match tag {
+            Tag::Script => State::Script,
+            Tag::Iframe | Tag::Noembed | Tag::Noframes | Tag::Plaintext => State::Raw(tag),
+            Tag::Style | Tag::Textarea | Tag::Title | Tag::Xmp => State::Raw(tag),
+            _ => State::Text,
+        };
+        self.whole(text).file(found);
     }
 
-    /// Tells the borders of drawings about a tag; returns whether it is one of HTML.
+    /// A tag of a drawing.
     #[cold]
-    fn cross(&mut self, text: &[u8], is_closed: bool) -> bool {
+    fn file_foreign(&self, text: &[u8], space: Space, found: &mut Found) {
+        if !self.tag.is_end {
+            let name = tags::name_at(text, self.tag.name_start);
+            self.whole(text).file_foreign(space, name, found);
+        }
+    }
+
+    #[inline(always)]
+    fn whole<'a>(&'a self, text: &'a [u8]) -> Whole<'a> {
+        let TagUnderWay { tag, name_start, ref attributes, .. } = self.tag;
+        let (settings, charset) = (&self.settings, self.charset);
+        Whole { settings, charset, text, tag, name_start, attributes }
+    }
+
+    /// Passes a tag to the borders of drawings; returns what it is a tag of.
+    #[cold]
+    fn cross(&mut self, text: &[u8], is_closed: bool) -> Space {
         let name = tags::name_at(text, self.tag.name_start);
         if self.tag.is_end {
-            self.foreign.end(name);
-            return false;
+            return self.foreign.end(name);
         }
         let raw = self.tag.attributes.value(text, Attribute::Encoding).unwrap_or_default();
         let mut encoding = Vec::new();

@@ -4,6 +4,7 @@
 //! letters of a name are looked up in a table without collisions, and only a hit is compared.
 
 use super::find::{is_space, tag_name_end};
+use super::foreign::Space;
 use super::srcset::Candidates;
 use super::{Directives, Found, Kind, Rel, Settings, append_value, charset, headers, is_plain};
 use encoding_rs::Encoding;
@@ -11,6 +12,12 @@ use std::borrow::Cow;
 
 /// Longest value that is decoded to be read here, bytes; references have their own cap.
 const VALUE_BYTES_MAX: usize = 64 << 10;
+
+/// A charset declared behind so many bytes is ignored: the page would have to be read again.
+const DECLARED_BYTES: usize = 64 << 10;
+
+/// Elements of SVG that show what they refer to, or run it.
+const DRAWN: [&[u8]; 4] = [b"image", b"use", b"feimage", b"script"];
 
 /// A tag that matters to links or to what the text after it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,9 +352,8 @@ pub(super) struct Whole<'a> {
     pub(super) charset: &'static Encoding,
     pub(super) text: &'a [u8],
     pub(super) tag: Tag,
+    pub(super) name_start: usize,
     pub(super) attributes: &'a Attributes,
-    /// Whether the tag is HTML's; else it is a drawing's.
-    pub(super) is_html: bool,
 }
 
 impl<'a> Whole<'a> {
@@ -355,7 +361,7 @@ impl<'a> Whole<'a> {
     #[inline]
     pub(super) fn file(self, found: &mut Found) {
         match self.tag {
-            Tag::A | Tag::Area => self.anchor(found),
+            Tag::A | Tag::Area => self.anchor(found, Attribute::Href),
             Tag::Frame | Tag::Iframe => self.push(found, Kind::Frame, false, Attribute::Src),
             Tag::Base => {
                 if let Some(raw) = self.raw(Attribute::Href) {
@@ -370,24 +376,44 @@ impl<'a> Whole<'a> {
         }
     }
 
+    /// Files what a tag of a drawing refers to: links, and in SVG other parts of the drawing. Any
+    /// element of MathML may be a link (MathML 3 section 6.4.3), as it is in Firefox and Safari.
+    pub(super) fn file_foreign(self, space: Space, name: &[u8], found: &mut Found) {
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        // Older drawings refer by `xlink:href`; SVG 2 section 16.1.5: `href` goes before it.
+        let attribute = match self.raw(Attribute::Href) {
+            None if space == Space::Svg => Attribute::XlinkHref,
+            _ => Attribute::Href,
+        };
+        if space == Space::Math || is(b"a") {
+            self.anchor(found, attribute);
+        } else if self.settings.embedded && DRAWN.into_iter().any(is) {
+            self.push(found, Kind::Embed, false, attribute);
+        }
+    }
+
     fn raw(self, attribute: Attribute) -> Option<&'a [u8]> {
         self.attributes.value(self.text, attribute)
     }
 
     /// The value with its references replaced; `None` if it is absent or absurdly long.
-    fn value(self, attribute: Attribute) -> Option<Cow<'a, [u8]>> {
+    fn value(self, found: &mut Found, attribute: Attribute) -> Option<Cow<'a, [u8]>> {
         let raw = self.raw(attribute)?;
+        if raw.len() > VALUE_BYTES_MAX {
+            found.cut.values += 1;
+            return None;
+        }
         if is_plain(raw) {
             return Some(Cow::Borrowed(raw));
         }
         let mut value = Vec::new();
-        (raw.len() <= VALUE_BYTES_MAX).then(|| append_value(self.charset, raw, &mut value))?;
+        append_value(self.charset, raw, &mut value);
         Some(Cow::Owned(value))
     }
 
-    fn rel(self) -> Rel {
-        let Some(list) = self.value(Attribute::Rel) else { return Rel::default() };
-        Rel::of(&list, self.value(Attribute::Type).as_deref())
+    fn rel(self, found: &mut Found) -> Rel {
+        let Some(list) = self.value(found, Attribute::Rel) else { return Rel::default() };
+        Rel::of(&list, self.value(found, Attribute::Type).as_deref())
     }
 
     fn push(self, found: &mut Found, kind: Kind, nofollow: bool, attribute: Attribute) {
@@ -397,21 +423,19 @@ impl<'a> Whole<'a> {
     }
 
     fn push_set(self, found: &mut Found, attribute: Attribute) {
-        let Some(list) = self.value(attribute) else { return };
+        let Some(list) = self.value(found, attribute) else { return };
         for url in Candidates::of(&list) {
             found.push_text(self.settings, Kind::Embed, false, url);
         }
     }
 
-    /// Older drawings link by `xlink:href`.
-    fn anchor(self, found: &mut Found) {
-        let is_old = !self.is_html && self.raw(Attribute::Href).is_none();
-        let attribute = if is_old { Attribute::XlinkHref } else { Attribute::Href };
-        self.push(found, Kind::Anchor, self.rel().nofollow, attribute);
+    fn anchor(self, found: &mut Found, attribute: Attribute) {
+        let nofollow = self.rel(found).nofollow;
+        self.push(found, Kind::Anchor, nofollow, attribute);
     }
 
     fn link(self, found: &mut Found) {
-        let rel = self.rel();
+        let rel = self.rel(found);
         if rel.page {
             self.push(found, Kind::Related, rel.nofollow, Attribute::Href);
         } else if rel.embed && self.settings.embedded {
@@ -421,7 +445,7 @@ impl<'a> Whole<'a> {
     }
 
     fn form(self, found: &mut Found) {
-        let method = self.value(Attribute::Method).unwrap_or_default();
+        let method = self.value(found, Attribute::Method).unwrap_or_default();
         let is = |other: &[u8]| method.eq_ignore_ascii_case(other);
         if !is(b"post") && !is(b"dialog") {
             self.push(found, Kind::Form, false, Attribute::Action);
@@ -444,24 +468,27 @@ impl<'a> Whole<'a> {
     }
 
     fn meta(self, found: &mut Found) {
-        if let Some(label) = self.value(Attribute::Charset) {
-            found.charset = found.charset.or_else(|| charset::declared(&label));
+        let may_declare = found.charset.is_none() && self.name_start < DECLARED_BYTES;
+        if let Some(label) = self.value(found, Attribute::Charset).filter(|_| may_declare) {
+            found.charset = charset::declared(&label);
         }
-        let Some(content) = self.value(Attribute::Content) else { return };
-        if let Some(name) = self.value(Attribute::Name) {
+        let Some(content) = self.value(found, Attribute::Content) else { return };
+        if let Some(name) = self.value(found, Attribute::Name) {
             let is = |known: &[u8]| name.trim_ascii().eq_ignore_ascii_case(known);
             if is(b"robots") || is(self.settings.product.as_bytes()) {
                 found.directives = found.directives | Directives::of(&content);
             }
         }
-        let Some(field) = self.value(Attribute::HttpEquiv) else { return };
+        let Some(field) = self.value(found, Attribute::HttpEquiv) else { return };
         if field.eq_ignore_ascii_case(b"refresh") {
             if let Some((_, Some(to))) = headers::refresh(&content) {
                 found.push_text(self.settings, Kind::Refresh, false, to);
             }
-        } else if field.eq_ignore_ascii_case(b"content-type") {
-            let named = || charset::of_content(&content).and_then(charset::declared);
-            found.charset = found.charset.or_else(named);
+            return;
+        }
+        let is_type = field.eq_ignore_ascii_case(b"content-type");
+        if is_type && may_declare && found.charset.is_none() {
+            found.charset = charset::of_content(&content).and_then(charset::declared);
         }
     }
 }

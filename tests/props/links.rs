@@ -6,8 +6,8 @@
 use super::{Random, Target};
 use encoding_rs::{SHIFT_JIS, UTF_8, WINDOWS_1252};
 use sted::links::{
-    Found, Kind, Progress, Scanner, Settings, charset, header_links, is_scannable, refresh,
-    robots_tag, to_utf8,
+    Converter, Found, Kind, Progress, Scanner, Settings, charset, header_links, is_scannable,
+    refresh, robots_tag,
 };
 
 pub const TARGET: Target = Target {
@@ -72,8 +72,8 @@ pub fn check(bytes: &[u8]) {
     let cut = scan(&mut scanner, charset_of_page, bytes, || 1 + random.below(60));
     assert_eq!(whole.links().collect::<Vec<_>>(), cut.links().collect::<Vec<_>>());
     assert_eq!(
-        (whole.base(), whole.directives(), whole.charset(), whole.dropped()),
-        (cut.base(), cut.directives(), cut.charset(), cut.dropped())
+        (whole.base(), whole.directives(), whole.charset(), whole.cut()),
+        (cut.base(), cut.directives(), cut.charset(), cut.cut())
     );
 
     let mut found = Found::new();
@@ -84,11 +84,19 @@ pub fn check(bytes: &[u8]) {
     let _ = refresh(bytes);
     let _ = robots_tag(bytes, "sted");
 
-    let named = charset(Some(bytes), bytes);
-    let mut text = Vec::new();
-    let all = to_utf8(named, bytes, &mut text, 64);
-    assert!(text.len() <= 64 && std::str::from_utf8(&text).is_ok());
-    assert!(all || !text.is_empty() || !bytes.is_empty());
+    let named = charset(Some(bytes), bytes).encoding;
+    let (mut whole, mut text) = (Vec::new(), Vec::new());
+    assert!(Converter::new(named).convert(bytes, &mut whole, usize::MAX, 64).is_done);
+    assert!(whole.len() <= 64 && std::str::from_utf8(&whole).is_ok());
+    let (mut converter, mut at) = (Converter::new(named), 0);
+    loop {
+        let step = converter.convert(&bytes[at..], &mut text, 1, 64);
+        at += step.used;
+        if step.is_done {
+            break;
+        }
+    }
+    assert_eq!(whole, text);
     assert!(is_scannable(UTF_8));
 }
 

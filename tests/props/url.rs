@@ -10,7 +10,7 @@ use encoding_rs::UTF_8;
 use sted::url::canon::{Joiner, whatwg};
 use sted::url::key::{KeyRules, Settings};
 use sted::url::scope::{self, Scope};
-use sted::url::{Batch, Limits, Url, UrlRef};
+use sted::url::{Batch, Limits, Url, UrlRef, text_of};
 
 pub const TARGET: Target = Target {
     samples: &[
@@ -62,7 +62,7 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(batch.len(), usize::from(joined.is_ok()));
     if joined.is_ok() {
         assert_canonical(batch.get(0));
-        let standard = whatwg(Some(base.as_str()), &String::from_utf8_lossy(reference));
+        let standard = whatwg(Some(base.as_str()), &text_of(reference));
         let standard = standard.expect("what is fetched is a URL by the standard, too");
         let standard = Url::parse(&standard).expect("and the standard's form of it is fetched");
         assert_eq!(standard.as_str(), batch.get(0).as_str());

@@ -8,7 +8,7 @@ use super::super::fetch::Fetched;
 use super::super::ledger::Work;
 use super::super::outcome::{Outcome, Shortfall};
 use crate::http::challenge;
-use crate::http::coding::{Coding, Codings, DecodeLimits, Decoder, State};
+use crate::http::coding::{Coding, DecodeLimits, Decoder, State};
 use crate::http::response::{Framing, is_surplus};
 use crate::robots::{self, Ending, File, Meaning, Rules, SIZE_BYTES_MAX, meaning};
 
@@ -45,7 +45,7 @@ struct Text {
 /// So little may be missing, whatever it is a part of: lengths that are off by one, or by a line
 /// end.
 const MISSING_BYTES: u64 = 2;
-/// Steps of decoding, each of [`SIZE_BYTES_MAX`] bytes read or written: what takes more is no file.
+/// Steps of decoding, each of [`SIZE_BYTES_MAX`] units of work: what takes more is no file.
 const STEPS_MAX: usize = 4;
 
 impl Engine {
@@ -121,10 +121,7 @@ impl Engine {
             let bytes = payload[..payload.len().min(SIZE_BYTES_MAX + 1)].to_vec();
             Some(Text { bytes, is_whole: false, note })
         };
-        let codings = match fetched.head?.codings(fetched.reply.head()) {
-            Codings::Known(codings) => codings,
-            Codings::Unknown => Default::default(),
-        };
+        let codings = fetched.head?.codings(fetched.reply.head()).known;
         if codings.is_empty() {
             let is_gzip = payload.starts_with(b"\x1F\x8B");
             let decoded = is_gzip.then(|| self.decode_robots(payload, &[Coding::Gzip])).flatten();
@@ -146,12 +143,13 @@ impl Engine {
         let mut decoder = Decoder::new(limits);
         decoder.begin(codings);
         for _ in 0..STEPS_MAX {
-            let before = text.len();
             let step = decoder.decode(input, true, &mut text, SIZE_BYTES_MAX);
-            self.ledger.charge(Work::Decoded, step.used.max(text.len() - before));
+            self.ledger.charge(Work::Decoded, step.work);
             input = &input[step.used..];
             match step.state {
                 State::More => {}
+                // A label that is wrong proves nothing of the end.
+                _ if decoder.is_mislabelled() => return None,
                 State::Done | State::TooLarge => return Some(text),
                 _ => return None,
             }

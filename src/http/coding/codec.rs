@@ -11,6 +11,11 @@ use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
 /// Logarithm of the largest zstd window: 8 MiB, what RFC 9659 asks of the coding.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
+/// What the library wants to see of a frame first.
+const ZSTD_START_BYTES: usize = 5;
+/// RFC 8878 section 3.1.1.2.
+const ZSTD_BLOCK_HEADER_BYTES: usize = 3;
+
 /// A zstd frame header is at least so long: fewer bytes behind a frame are no frame.
 const ZSTD_HEADER_BYTES_MIN: usize = 6;
 
@@ -85,6 +90,7 @@ impl Codec {
     }
 }
 
+/// The decoder hands out what it has when its input is used up, and nothing after a fault.
 fn step_brotli(
     state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
     input: &[u8],
@@ -117,6 +123,10 @@ pub(super) struct Zstd {
     has_frame: bool,
     /// Bytes read since, or since the start.
     frame_bytes: usize,
+    /// Bytes up to the next border: of the header, a block, or the checksum.
+    wanted: usize,
+    /// The last call filled its output: there may be more, which comes out alone.
+    is_flushing: bool,
 }
 
 impl Zstd {
@@ -125,22 +135,37 @@ impl Zstd {
         inner
             .set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG_MAX))
             .expect("a window within the library's bounds");
-        Self { inner, has_frame: false, frame_bytes: 0 }
+        Self {
+            inner,
+            has_frame: false,
+            frame_bytes: 0,
+            wanted: ZSTD_START_BYTES,
+            is_flushing: false,
+        }
     }
 
+    /// Up to the next border and no further: on a fault the library forgets what the same call had
+    /// decoded before it.
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Moved {
-        let mut source = InBuffer::around(input);
+        let most = if self.is_flushing { 0 } else { self.wanted };
+        let mut source = InBuffer::around(&input[..input.len().min(most)]);
         let mut target = OutBuffer::around(output);
         let result = self.inner.run(&mut source, &mut target);
         let (read, written) = (source.pos(), target.pos());
+        self.is_flushing = written == output.len();
         let flow = match result {
             Ok(0) => {
                 self.has_frame = true;
                 self.frame_bytes = 0;
+                self.wanted = ZSTD_START_BYTES;
                 Flow::Going
             }
-            Ok(_) => {
+            Ok(wanted) => {
                 self.frame_bytes += read;
+                // What it would like to see includes the header of the next block.
+                let next =
+                    if wanted > ZSTD_BLOCK_HEADER_BYTES { ZSTD_BLOCK_HEADER_BYTES } else { 0 };
+                self.wanted = wanted - next;
                 Flow::Going
             }
             Err(_) if self.may_end() => Flow::End,

@@ -82,6 +82,11 @@ impl Head {
         self.fields.iter().find(same).map(|field| field.value(head_bytes))
     }
 
+    /// Whether there is a field of that name, in any case.
+    pub fn has(&self, head_bytes: &[u8], name: &str) -> bool {
+        self.field(head_bytes, name).is_some()
+    }
+
     /// All fields, in order: name as it came, value.
     pub fn fields<'a>(&'a self, head_bytes: &'a [u8]) -> Fields<'a> {
         Fields { fields: self.fields.iter(), head_bytes }

@@ -1,0 +1,72 @@
+//! Labels that are wrong: whether a body is in the coding that its Content-Encoding names.
+//!
+//! gzip and zstd begin with a magic number. deflate and brotli have none, but text doesn't look
+//! like them: their streams are full of bytes that no text holds. What looks like text is tried if
+//! it is short, since a short stream may look so by chance, and is text if it is long.
+//!
+//! Source: RFC 1952 section 2.3.1, RFC 8878 sections 3.1.1 and 3.1.2; the MIME Sniffing standard,
+//! section 3 ("binary data byte").
+
+use super::Coding;
+use super::codec::{Codec, Flow};
+
+/// Bytes of text by which it is told from a compressed stream: of 512 bytes of such a stream, a
+/// tenth is binary.
+const TEXT_BYTES: usize = 512;
+/// A short stream that has yielded so much is one, whatever comes of the rest.
+const TRIAL_BYTES: usize = 16 << 10;
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Of a frame that is to be skipped, but for the lower half of the first byte.
+const ZSTD_SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
+
+/// How many of the first bytes of a body decide.
+pub(super) fn look_bytes(coding: Coding) -> usize {
+    match coding {
+        Coding::Gzip => GZIP.len(),
+        Coding::Zstd => ZSTD.len(),
+        Coding::Deflate | Coding::Brotli => TEXT_BYTES,
+    }
+}
+
+/// Whether a body that begins with `start` may be in `coding`; `is_whole` says that it also ends
+/// there.
+pub(super) fn fits(coding: Coding, start: &[u8], is_whole: bool) -> bool {
+    let begins = |magic: &[u8]| magic.starts_with(&start[..start.len().min(magic.len())]);
+    match coding {
+        Coding::Gzip => begins(&GZIP),
+        Coding::Zstd => {
+            let first = start.first().map(|byte| byte & 0xf0);
+            begins(&ZSTD) || first == Some(0x50) && start[1..] == ZSTD_SKIPPABLE[1..start.len()]
+        }
+        Coding::Deflate | Coding::Brotli => {
+            !is_text(start) || is_whole && (start.is_empty() || can_decode(coding, start))
+        }
+    }
+}
+
+/// Whether no byte is one that only binary data holds; text in UTF-16 has a mark.
+fn is_text(start: &[u8]) -> bool {
+    let is_binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    let has_mark = start.starts_with(b"\xfe\xff") || start.starts_with(b"\xff\xfe");
+    has_mark || !start.iter().any(is_binary)
+}
+
+/// Whether a whole body, which is short, can be decoded.
+fn can_decode(coding: Coding, body: &[u8]) -> bool {
+    let mut codec = Codec::new(coding, &mut None);
+    let (mut at, mut written, mut room) = (0, 0, [0; 1 << 10]);
+    while written < TRIAL_BYTES {
+        let moved = codec.step(&body[at..], &mut room);
+        at += moved.read;
+        written += moved.written;
+        match moved.flow {
+            Flow::End => return true,
+            Flow::Broken(_) => return false,
+            Flow::Going if moved.read + moved.written == 0 => return false,
+            Flow::Going => {}
+        }
+    }
+    true
+}
