@@ -15,7 +15,9 @@ const LISTED: usize = 10;
 const BOUNDS: &[(&str, &[&str])] = &[
     ("servers-max", &["memory.servers_max"]),
     ("servers-per-domain-max", &["memory.servers_per_domain_max"]),
-    ("links-max", &["links.links_max"]),
+    ("linksCut", &["links.links_max"]),
+    ("codingTooLarge", &["fetch.decoded_bytes_max"]),
+    ("charsetTooLarge", &["fetch.decoded_bytes_max"]),
     ("lenTrunc", &["fetch.body_bytes_max"]),
     ("queue-full", &["memory.urls_max", "memory.urls_per_server_max"]),
     ("body-too-large", &["fetch.body_bytes_max"]),
