@@ -15,7 +15,7 @@ pub(crate) mod memory;
 use std::fmt;
 use std::io;
 
-/// The whole disk behind nine verbs, and a hint.
+/// The whole disk behind ten verbs, and a hint.
 pub trait Disk: Send {
     /// Adds `bytes` at the end of `name`, which is created if it does not exist.
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error>;
@@ -24,6 +24,11 @@ pub trait Disk: Send {
     /// So much of `name` from `offset` on will be read soon, most likely: it may be brought near in
     /// one piece. Waits for nothing and can't fail: what is wrong, reading tells.
     fn ask_for(&mut self, _name: &str, _offset: u64, _bytes: u64) {}
+    /// Somebody else may have renamed or replaced the file: from here on its name means what has it
+    /// now. Only what was renamed through this disk is noticed without.
+    fn refresh(&mut self, _name: &str) -> Result<(), Error> {
+        Ok(())
+    }
     /// Length of `name` in bytes; `None` if there is no such file.
     fn len(&mut self, name: &str) -> Result<Option<u64>, Error>;
     /// Makes the bytes and the name durable. Slow: a job's call, not the loop's.

@@ -60,6 +60,17 @@ impl Tail {
         self.len() == 0
     }
 
+    /// Goes on at the end of what has the file's name now: somebody may have renamed the file or
+    /// emptied it.
+    pub fn follow(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+        disk.refresh(&self.name)?;
+        let len = disk.len(&self.name)?.unwrap_or(0);
+        if !self.doubtful || len < self.written {
+            (self.written, self.doubtful) = (len, false);
+        }
+        Ok(())
+    }
+
     /// Brings what waits to the disk. On an error all of it waits on.
     pub fn flush(&mut self, disk: &mut dyn Disk, kept_bytes: usize) -> Result<(), Error> {
         self.flush_to(self.len(), disk, kept_bytes)

@@ -1,12 +1,13 @@
 //! Files under the job directory: [`Disk`] over what the system calls a directory.
 //!
-//! Promises: names stay inside the root (no `..`, no absolute path); folders come into being with
-//! their first file; an append is whole or, if there was no room for all of it, taken back; after
-//! `sync` both the bytes and the name survive a power cut, folders included. Instances made by
-//! [`Disk::handle`] see each other's renames and removals, whichever thread they are on.
+//! Promises: names stay inside the root (no `..`, no absolute path), and no symbolic link below it
+//! is followed; folders come into being with their first file; an append is whole or, if there was
+//! no room for all of it, taken back; after `sync` both the bytes and the name survive a power cut,
+//! folders included. Instances made by [`Disk::handle`] see each other's renames and removals,
+//! whichever thread they are on.
 //!
 //! It does not order appends of two instances to one file against each other: a file has one
-//! writer at a time. It never leaves a name of its own behind, but [`lock`] leaves `lock`.
+//! writer at a time. It never leaves a name of its own behind, but [`lock()`] leaves `lock`.
 //!
 //! Up to 128 files are kept open an instance, the one used longest ago is closed first. Cost: a
 //! call on an open file is one system call and a look-up of the name; one on a file that isn't open
@@ -14,16 +15,22 @@
 
 #![expect(clippy::disallowed_methods, reason = "the one place of the program that opens files")]
 
-use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+mod lock;
+mod root;
+
+use rustix::fs::{FileType, OFlags};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::disk::{Disk, Error};
 use crate::map::Map;
+pub use lock::{Lock, LockError, exposure, lock};
+use root::Root;
+pub use root::{read, replace};
 
 /// Files kept open by one instance.
 const OPEN_MAX: usize = 128;
@@ -45,11 +52,13 @@ struct Open {
 
 /// What all instances on one root must agree on.
 struct Shared {
-    root: PathBuf,
+    root: Root,
     /// Names that moved or went: an instance that lags behind closes its files, for the name of
     /// any of them may mean another file by now.
     renames: AtomicU64,
     folders: Mutex<Map<Box<str>, Folder>>,
+    /// Files that somebody else has renamed: by the name they had, to be synced with what has it.
+    renamed: Mutex<Vec<(Box<str>, File)>>,
 }
 
 /// Whether the names in a folder are durable. At first nobody knows, for a run before this one may
@@ -65,9 +74,10 @@ impl OsDisk {
         let failed = |source| Error::new("open", &root.display().to_string(), source);
         make_root(root).map_err(failed)?;
         Ok(Self::over(Arc::new(Shared {
-            root: root.to_owned(),
+            root: Root::open(root).map_err(failed)?,
             renames: AtomicU64::new(0),
             folders: Mutex::new(Map::default()),
+            renamed: Mutex::default(),
         })))
     }
 
@@ -109,6 +119,9 @@ impl OsDisk {
     }
 
     fn sync_whole(&mut self, name: &str) -> io::Result<()> {
+        for file in self.shared.take_renamed(name) {
+            file.sync_data()?;
+        }
         self.file(name, Missing::Fail)?.sync_data()?;
         // From the root downwards, or a folder that is durable could be in one that is not.
         let mut end = Some(0);
@@ -124,7 +137,7 @@ impl OsDisk {
         check(from)?;
         check(to)?;
         self.shared.make_folders(to)?;
-        fs::rename(self.shared.path(from), self.shared.path(to))?;
+        self.shared.root.rename(from, to)?;
         self.shared.moved(from);
         self.shared.moved(to);
         Ok(())
@@ -132,8 +145,25 @@ impl OsDisk {
 
     fn remove_checked(&mut self, name: &str) -> io::Result<()> {
         check(name)?;
-        fs::remove_file(self.shared.path(name))?;
+        self.shared.root.remove(name)?;
         self.shared.moved(name);
+        Ok(())
+    }
+
+    /// A file that has lost its name is let go of, and synced by the next sync of that name.
+    fn refresh_checked(&mut self, name: &str) -> io::Result<()> {
+        self.catch_up();
+        let Some(open) = self.open.get(name) else { return Ok(()) };
+        let ours = open.file.metadata()?;
+        let is_named = match self.shared.root.stat(name) {
+            Ok(stat) => (stat.st_dev, stat.st_ino) == (ours.dev(), ours.ino()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if !is_named && let Some((name, open)) = self.open.remove_entry(name) {
+            let mut renamed = self.shared.renamed.lock().unwrap_or_else(PoisonError::into_inner);
+            renamed.push((name, open.file));
+        }
         Ok(())
     }
 
@@ -143,9 +173,14 @@ impl OsDisk {
             return open.file.metadata().map(|metadata| Some(metadata.len()));
         }
         check(name)?;
-        match fs::metadata(self.shared.path(name)) {
-            Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
-            Ok(_) => Err(io::ErrorKind::IsADirectory.into()),
+        match self.shared.root.stat(name) {
+            Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Ok(Some(u64::try_from(stat.st_size).unwrap_or(0))),
+                FileType::Symlink => Err(io::Error::other(
+                    "it is a symbolic link; none is followed in a job directory",
+                )),
+                _ => Err(io::ErrorKind::IsADirectory.into()),
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -155,22 +190,11 @@ impl OsDisk {
         if !folder.is_empty() {
             check(folder)?;
         }
-        let entries = match fs::read_dir(self.shared.path(folder)) {
-            Ok(entries) => entries,
+        let mut names = match self.shared.root.files(folder) {
             // A folder comes into being with its first file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
+            names => names?,
         };
-        let mut names = Vec::new();
-        for entry in entries {
-            let entry = entry?;
-            // Through links, as all the other verbs look at it.
-            let is_file = fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_file());
-            // A name that isn't UTF-8 is none of ours: we could not have made it.
-            if let (true, Ok(name)) = (is_file, entry.file_name().into_string()) {
-                names.push(name);
-            }
-        }
         names.sort_unstable();
         Ok(names)
     }
@@ -193,6 +217,10 @@ impl Disk for OsDisk {
         if let Ok(file) = self.file(name, Missing::Fail) {
             system::will_need(file, offset, bytes);
         }
+    }
+
+    fn refresh(&mut self, name: &str) -> Result<(), Error> {
+        self.refresh_checked(name).map_err(|source| Error::new("look for", name, source))
     }
 
     fn len(&mut self, name: &str) -> Result<Option<u64>, Error> {
@@ -227,15 +255,9 @@ impl Disk for OsDisk {
 }
 
 impl Shared {
-    fn path(&self, name: &str) -> PathBuf {
-        self.root.join(name)
-    }
-
     fn open(&self, name: &str, missing: Missing) -> io::Result<File> {
-        let path = self.path(name);
-        let mut options = OpenOptions::new();
-        options.read(true).append(true);
-        match options.open(&path) {
+        let flags = OFlags::RDWR | OFlags::APPEND;
+        match self.root.open_file(name, flags) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
@@ -243,16 +265,22 @@ impl Shared {
             return Err(io::ErrorKind::NotFound.into());
         }
         self.make_folders(name)?;
-        let file = options.create(true).open(&path)?;
+        let made = self.root.open_file(name, flags | OFlags::CREATE | OFlags::EXCL);
         self.changed(parent(name));
-        Ok(file)
+        match made {
+            // Another instance was first.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.root.open_file(name, flags)
+            }
+            made => made,
+        }
     }
 
     /// Makes the folders above `name`, from the root downwards.
     fn make_folders(&self, name: &str) -> io::Result<()> {
         for (at, _) in name.match_indices('/') {
             let folder = &name[..at];
-            match fs::create_dir(self.path(folder)) {
+            match self.root.make_folder(folder) {
                 Ok(()) => self.changed(parent(folder)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -284,11 +312,17 @@ impl Shared {
             }
             state.changed
         };
-        File::open(self.path(folder))?.sync_all()?;
+        self.root.open_folder(folder)?.sync_all()?;
         let mut folders = self.folders();
         let state = folders.entry(folder.into()).or_default();
         state.synced = state.synced.max(changed);
         Ok(())
+    }
+
+    fn take_renamed(&self, name: &str) -> Vec<File> {
+        let mut renamed = self.renamed.lock().unwrap_or_else(PoisonError::into_inner);
+        let theirs = renamed.extract_if(.., |(had, _)| **had == *name);
+        theirs.map(|(_, file)| file).collect()
     }
 
     /// Numbers are right between any two statements, so a poisoned lock is as good as another.
@@ -368,86 +402,6 @@ fn read_whole(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> 
         }
     }
     Ok(filled)
-}
-
-/// The job is this process's as long as this lives. The system lets go of it however the process
-/// ends, so a lock is never stale.
-#[derive(Debug)]
-pub struct Lock {
-    _file: File,
-}
-
-/// Why a job is not ours.
-#[derive(Debug)]
-pub enum LockError {
-    /// Another process has it.
-    Held {
-        /// The lock file.
-        path: PathBuf,
-        /// The number it wrote into the file, if it has got so far.
-        process: Option<u32>,
-    },
-    /// The lock file can't be opened, locked or written.
-    Failed {
-        /// The lock file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-/// Takes the job in `root` for this process, by an advisory lock (flock) on the file `lock` there.
-/// Doesn't wait. On file systems without locks it fails rather than pretends.
-pub fn lock(root: &Path) -> Result<Lock, LockError> {
-    let path = root.join("lock");
-    match try_lock(root, &path) {
-        Ok(Ok(lock)) => Ok(lock),
-        Ok(Err(process)) => Err(LockError::Held { path, process }),
-        Err(source) => Err(LockError::Failed { path, source }),
-    }
-}
-
-/// The lock, or who has it.
-fn try_lock(root: &Path, path: &Path) -> io::Result<Result<Lock, Option<u32>>> {
-    make_root(root)?;
-    // Not cut on opening: it may be another's.
-    let mut options = OpenOptions::new();
-    let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let read = file.take(20).read_to_string(&mut text);
-            return Ok(Err(read.ok().and_then(|_| text.trim().parse().ok())));
-        }
-        Err(fs::TryLockError::Error(error)) => return Err(error),
-    }
-    file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())?;
-    Ok(Ok(Lock { _file: file }))
-}
-
-impl fmt::Display for LockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Held { path, process: Some(process) } => {
-                write!(f, "process {process} is working on this job ({})", path.display())
-            }
-            Self::Held { path, process: None } => {
-                write!(f, "another process is working on this job ({})", path.display())
-            }
-            Self::Failed { path, source } => write!(f, "cannot lock {}: {source}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for LockError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Held { .. } => None,
-            Self::Failed { source, .. } => Some(source),
-        }
-    }
 }
 
 /// The unsafe call, with its proof.

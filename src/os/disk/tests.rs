@@ -2,6 +2,7 @@
 
 use super::*;
 use std::collections::BTreeMap;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 fn disk() -> (tempfile::TempDir, OsDisk) {
     let root = tempfile::tempdir().unwrap();
@@ -87,8 +88,8 @@ fn lists_hold_files_only_in_order() {
     for name in ["b", "a/z", "a/y", "a/deep/er", "B", "a0"] {
         disk.append(name, b"").unwrap();
     }
-    std::os::unix::fs::symlink(root.path().join("b"), root.path().join("link")).unwrap();
-    assert_eq!(disk.list("").unwrap(), ["B", "a0", "b", "link"]);
+    symlink(root.path().join("b"), root.path().join("link")).unwrap();
+    assert_eq!(disk.list("").unwrap(), ["B", "a0", "b"]);
     assert_eq!(disk.list("a").unwrap(), ["y", "z"]);
 }
 
@@ -208,11 +209,134 @@ fn folders_of_an_earlier_run_count_as_unsynced() {
 /// `/dev/full` takes the place of a full drive.
 #[test]
 fn a_full_drive_is_told() {
-    let (root, mut disk) = disk();
-    std::os::unix::fs::symlink("/dev/full", root.path().join("full")).unwrap();
-    let error = disk.append("full", b"x").unwrap_err();
+    let mut full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let error = Error::new("append", "full", append_whole(&mut full, b"x").unwrap_err());
     assert!(error.is_full(), "{error}");
     assert_eq!(error.to_string().split(':').next(), Some("cannot append full"));
+}
+
+/// No verb follows a link, be it the file's name or a folder's in it, and none says that there is
+/// nothing: what it leads to stays as it is.
+#[test]
+fn links_are_not_followed() {
+    let (root, mut disk) = disk();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (file, folder) = (elsewhere.path().join("file"), elsewhere.path().join("folder"));
+    fs::write(&file, b"precious").unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("x"), b"precious").unwrap();
+    symlink(&file, root.path().join("link")).unwrap();
+    symlink(&folder, root.path().join("warc")).unwrap();
+    symlink(elsewhere.path().join("nothing"), root.path().join("dangling")).unwrap();
+    disk.append("own", b"own").unwrap();
+    for name in ["link", "dangling", "warc/x", "warc/new"] {
+        let refused = [
+            disk.append(name, b"x").unwrap_err(),
+            disk.read_at(name, 0, &mut [0]).unwrap_err(),
+            disk.len(name).unwrap_err(),
+            disk.sync(name).unwrap_err(),
+            disk.truncate(name, 0).unwrap_err(),
+        ];
+        for error in refused {
+            assert!(error.to_string().contains("symbolic link"), "{name}: {error}");
+        }
+    }
+    assert!(disk.list("warc").unwrap_err().to_string().contains("symbolic link"));
+    assert!(disk.rename("own", "warc/x").is_err() && disk.remove("warc/x").is_err());
+    // What replaces a name replaces a link, not what it leads to.
+    disk.rename("own", "link").unwrap();
+    assert_eq!(whole(&mut disk, "link"), b"own");
+    replace(root.path(), "dangling", b"new").unwrap();
+    assert_eq!(read(root.path(), "dangling").unwrap(), b"new");
+    assert!(!elsewhere.path().join("nothing").exists());
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+    assert_eq!(fs::read(folder.join("x")).unwrap(), b"precious");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+/// A file is replaced though somebody has put a link, or a second name of another file, in the way.
+#[test]
+fn what_is_replaced_is_not_written_through() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    fs::write(at("other"), b"precious").unwrap();
+    symlink(at("other"), at("conf.toml.new")).unwrap();
+    replace(root.path(), "conf.toml", b"one").unwrap();
+    fs::hard_link(at("other"), at("conf.toml.new")).unwrap();
+    replace(root.path(), "conf.toml", b"two").unwrap();
+    assert_eq!(fs::read(at("conf.toml")).unwrap(), b"two");
+    assert_eq!(fs::read(at("other")).unwrap(), b"precious");
+}
+
+/// A log that is renamed, replaced or emptied by somebody else goes on under its name; what it was
+/// renamed to has all that was written to it.
+#[test]
+fn a_file_that_others_rename_is_noticed() {
+    let (root, mut disk) = disk();
+    let at = |name: &str| root.path().join(name);
+    disk.append("log", b"one").unwrap();
+    fs::rename(at("log"), at("log.1")).unwrap();
+    disk.append("log", b"two").unwrap();
+    assert_eq!(fs::read(at("log.1")).unwrap(), b"onetwo", "not noticed yet");
+    disk.refresh("log").unwrap();
+    assert_eq!(disk.len("log").unwrap(), None);
+    assert_eq!(disk.shared.renamed.lock().unwrap().len(), 1, "to be synced");
+    disk.append("log", b"three").unwrap();
+    disk.handle().sync("log").unwrap();
+    assert!(disk.shared.renamed.lock().unwrap().is_empty());
+    fs::rename(at("log"), at("log.2")).unwrap();
+    fs::write(at("log"), b"").unwrap();
+    disk.refresh("log").unwrap();
+    disk.append("log", b"four").unwrap();
+    assert_eq!(fs::read(at("log")).unwrap(), b"four");
+    fs::write(at("log"), b"").unwrap();
+    disk.refresh("log").unwrap();
+    disk.append("log", b"five").unwrap();
+    assert_eq!(fs::read(at("log")).unwrap(), b"five", "no hole before it");
+    assert_eq!(fs::read(at("log.2")).unwrap(), b"three");
+}
+
+/// Nobody gets in by removing, replacing or linking the lock file; nothing it is linked to changes.
+#[test]
+fn a_lock_outlives_its_file() {
+    let root = tempfile::tempdir().unwrap();
+    let (job, other) = (root.path().join("job"), root.path().join("other"));
+    fs::write(&other, b"precious").unwrap();
+    let held = lock(&job).unwrap();
+    fs::remove_file(job.join("lock")).unwrap();
+    let error = lock(&job).unwrap_err();
+    assert!(matches!(error, LockError::Held { process: None, .. }), "{error}");
+    let lock_file = job.join("lock");
+    for is_hard in [false, true] {
+        let linked = match is_hard {
+            true => fs::hard_link(&other, &lock_file),
+            false => symlink(&other, &lock_file),
+        };
+        linked.unwrap();
+        assert!(matches!(lock(&job).unwrap_err(), LockError::Held { .. }));
+        assert_eq!(fs::read(&other).unwrap(), b"precious");
+        fs::remove_file(&lock_file).unwrap();
+    }
+    drop(held);
+    symlink(&other, job.join("lock")).unwrap();
+    let error = lock(&job).unwrap_err();
+    assert!(error.to_string().contains("symbolic link"), "{error}");
+    fs::remove_file(job.join("lock")).unwrap();
+    fs::hard_link(&other, job.join("lock")).unwrap();
+    let _held = lock(&job).unwrap();
+    assert_eq!(fs::read(&other).unwrap(), b"precious");
+    assert_eq!(fs::read(job.join("lock")).unwrap(), format!("{}\n", std::process::id()).as_bytes());
+}
+
+#[test]
+fn a_directory_that_others_can_write_to_is_exposed() {
+    let root = tempfile::tempdir().unwrap();
+    for (mode, exposed) in
+        [(0o700, false), (0o755, false), (0o775, true), (0o777, true), (0o1777, false)]
+    {
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(exposure(root.path()).is_some(), exposed, "{mode:o}");
+    }
 }
 
 #[test]

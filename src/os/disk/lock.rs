@@ -1,0 +1,145 @@
+//! The lock on a job: one process works on a directory at a time.
+//!
+//! What is locked (`flock`) is the directory itself, which nobody can take away from under the
+//! process as a file in it can, and the file `lock` there, for file systems that lock files only.
+//! Nothing is written before both are held. The system lets go however the process ends, so a lock
+//! is never stale.
+
+use super::make_root;
+use super::root::Root;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The job is this process's as long as this lives.
+#[derive(Debug)]
+pub struct Lock {
+    _directory: File,
+    _file: File,
+}
+
+/// Why a job is not ours.
+#[derive(Debug)]
+pub enum LockError {
+    /// Another process has it.
+    Held {
+        /// The lock file.
+        path: PathBuf,
+        /// The number it wrote into the file, if it has got so far.
+        process: Option<u32>,
+    },
+    /// The lock file can't be opened, locked or written.
+    Failed {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Name of the lock file.
+const NAME: &str = "lock";
+/// A lock file that is replaced again and again is somebody's game.
+const TRIES: usize = 10;
+
+/// Takes the job in `root` for this process. Doesn't wait. On file systems without locks it fails
+/// rather than pretends.
+pub fn lock(root: &Path) -> Result<Lock, LockError> {
+    let path = root.join(NAME);
+    match try_lock(root) {
+        Ok(Ok(lock)) => Ok(lock),
+        Ok(Err(process)) => Err(LockError::Held { path, process }),
+        Err(source) => Err(LockError::Failed { path, source }),
+    }
+}
+
+/// The lock, or who has it.
+fn try_lock(path: &Path) -> io::Result<Result<Lock, Option<u32>>> {
+    make_root(path)?;
+    let root = Root::open(path)?;
+    let directory = root.dir().try_clone()?;
+    match directory.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(Err(holder(&root))),
+        // Over a network directories often can't be locked; then the file has to do.
+        Err(TryLockError::Error(error)) if locks_files_only(&error) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    for _ in 0..TRIES {
+        let mut file = root.open_file(NAME, OFlags::RDWR | OFlags::CREATE)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Err(holder(&root))),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let facts = file.metadata()?;
+        if !facts.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        if facts.nlink() > 1 {
+            // It has another name, and may be another's file: it is not written to.
+            root.remove(NAME)?;
+            continue;
+        }
+        // Between opening and locking somebody may have removed it.
+        if root.stat(NAME).is_ok_and(|stat| stat.st_ino == facts.ino()) {
+            file.set_len(0)?;
+            writeln!(file, "{}", std::process::id())?;
+            return Ok(Ok(Lock { _directory: directory, _file: file }));
+        }
+    }
+    Err(io::Error::other("somebody keeps replacing it"))
+}
+
+fn locks_files_only(error: &io::Error) -> bool {
+    let codes = [Errno::BADF, Errno::OPNOTSUPP, Errno::INVAL, Errno::NOLCK];
+    codes.iter().any(|code| error.raw_os_error() == Some(code.raw_os_error()))
+}
+
+/// The number of the process that has the lock, as far as it is known.
+fn holder(root: &Root) -> Option<u32> {
+    let file = root.open_file(NAME, OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
+    let mut text = String::new();
+    file.take(20).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+/// Why others than we could change what is in a directory, in words; `None` if they can't.
+pub fn exposure(directory: &Path) -> Option<String> {
+    let facts = Root::open(directory).ok()?.dir().metadata().ok()?;
+    let mode = Mode::from_raw_mode(facts.mode());
+    let us = rustix::process::geteuid().as_raw();
+    if facts.uid() != us {
+        return Some(format!("it belongs to user {}, and the crawl runs as {us}", facts.uid()));
+    }
+    let others = Mode::WGRP | Mode::WOTH;
+    let may_write = mode.intersects(others) && !mode.contains(Mode::SVTX);
+    may_write.then(|| format!("its mode is {:o}; `chmod go-w` it", facts.mode() & 0o7777))
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held { path, process: Some(process) } => {
+                write!(f, "process {process} is working on this job ({})", path.display())
+            }
+            Self::Held { path, process: None } => {
+                write!(f, "another process is working on this job ({})", path.display())
+            }
+            Self::Failed { path, source } => write!(f, "cannot lock {}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for LockError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Held { .. } => None,
+            Self::Failed { source, .. } => Some(source),
+        }
+    }
+}

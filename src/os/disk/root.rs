@@ -1,0 +1,148 @@
+//! Names below one directory, looked up without following symbolic links.
+//!
+//! Every part of a name is opened below the one before it (`openat`), and none may be a link: who
+//! can put one into the directory could else have other files read or written over.
+//! Cost: two system calls for each folder in the name.
+
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// A directory, by descriptor.
+#[derive(Debug)]
+pub(super) struct Root {
+    dir: File,
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+impl Root {
+    /// The directory at `path`, itself perhaps reached by links.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { dir: fs::open(path, FOLDER, Mode::empty())?.into() })
+    }
+
+    /// Its descriptor.
+    pub(super) fn dir(&self) -> &File {
+        &self.dir
+    }
+
+    /// A file, opened or made by these flags.
+    pub(super) fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        self.at(name, |dir, last| Ok(fs::openat(dir, last, flags, mode)?.into()))
+    }
+
+    /// A folder; the directory itself for `""`.
+    pub(super) fn open_folder(&self, name: &str) -> io::Result<File> {
+        if name.is_empty() {
+            return self.dir.try_clone();
+        }
+        let flags = FOLDER | OFlags::NOFOLLOW;
+        self.at(name, |dir, last| Ok(fs::openat(dir, last, flags, Mode::empty())?.into()))
+    }
+
+    /// What has that name; a link, if it is one.
+    pub(super) fn stat(&self, name: &str) -> io::Result<Stat> {
+        self.at(name, |dir, last| Ok(fs::statat(dir, last, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+
+    pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.at(from, |from_dir, from| {
+            self.at(to, |to_dir, to| Ok(fs::renameat(from_dir, from, to_dir, to)?))
+        })
+    }
+
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        self.at(name, |dir, last| Ok(fs::unlinkat(dir, last, AtFlags::empty())?))
+    }
+
+    pub(super) fn make_folder(&self, name: &str) -> io::Result<()> {
+        let mode = Mode::from_raw_mode(0o777);
+        self.at(name, |dir, last| Ok(fs::mkdirat(dir, last, mode)?))
+    }
+
+    /// Names of the files directly in a folder, links excluded, in no order. A name that isn't
+    /// UTF-8 is none of ours: we could not have made it.
+    pub(super) fn files(&self, folder: &str) -> io::Result<Vec<String>> {
+        let folder = self.open_folder(folder)?;
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    let stat = fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                    FileType::from_raw_mode(stat.st_mode)
+                }
+                kind => kind,
+            };
+            if kind == FileType::RegularFile {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Does something with the last part of a name in the folder of the others.
+    fn at<T>(&self, name: &str, act: impl FnOnce(&File, &str) -> io::Result<T>) -> io::Result<T> {
+        let mut folder = None;
+        let mut rest = name;
+        while let Some((first, behind)) = rest.split_once('/') {
+            let dir = folder.as_ref().unwrap_or(&self.dir);
+            let opened = fs::openat(dir, first, FOLDER | OFlags::NOFOLLOW, Mode::empty());
+            let opened = opened.map_err(|errno| explain(dir, first, errno.into()))?;
+            folder = Some(File::from(opened));
+            rest = behind;
+        }
+        let dir = folder.as_ref().unwrap_or(&self.dir);
+        act(dir, rest).map_err(|error| explain(dir, rest, error))
+    }
+}
+
+/// Says so if it was a link that was not followed.
+fn explain(dir: &File, name: &str, error: io::Error) -> io::Error {
+    let code = error.raw_os_error();
+    let may_be = [Errno::LOOP, Errno::NOTDIR].iter().any(|it| code == Some(it.raw_os_error()));
+    let is_link = || {
+        let stat = fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+    };
+    if may_be && is_link() {
+        let text = format!("{name} is a symbolic link; none is followed in a job directory");
+        return io::Error::other(text);
+    }
+    error
+}
+
+/// The bytes of a file in a directory.
+///
+/// # Errors
+/// The system's; a link is not followed.
+pub fn read(directory: &Path, name: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = Root::open(directory)?.open_file(name, OFlags::RDONLY)?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a file so that whoever reads it finds all of it or what was there before. What had the
+/// name is replaced, not written to, be it a link or a file with other names.
+///
+/// # Errors
+/// The system's.
+pub fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let root = Root::open(directory)?;
+    let new = format!("{name}.new");
+    match root.remove(&new) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        removed => removed?,
+    }
+    let mut file = root.open_file(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    root.rename(&new, name)
+}
