@@ -439,6 +439,7 @@ fn warc_record() -> Work {
                 payload: &response[*head_bytes..],
                 status: 200,
                 mime: "text/html; charset=utf-8",
+                chunked: false,
                 coded: false,
                 truncated: None,
                 tls: None,

@@ -84,6 +84,12 @@ impl UnixTime {
         Self(self.0.saturating_sub(us))
     }
 
+    /// This time and `by`.
+    pub fn after(self, by: Duration) -> Self {
+        let us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(us))
+    }
+
     /// The second that [`Civil::to_digits`] writes so; `None` if there is none.
     pub fn from_digits(text: &str) -> Option<Self> {
         Civil::from_digits(text)?.time()
@@ -170,6 +176,11 @@ impl Civil {
         let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
         let [hour, minute, second] = [self.hour, self.minute, self.second].map(u64::from);
         Some(86_400 * days + 3_600 * hour + 60 * minute + second)
+    }
+
+    /// `09:38:49`, for people.
+    pub fn to_clock(self) -> String {
+        format!("{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
     }
 
     /// `2026-11-20T09:38:49Z`, the form of WARC-Date.

@@ -10,6 +10,7 @@ mod conf;
 mod conformance;
 mod crash;
 mod crawl;
+mod job;
 mod lab;
 mod layers;
 mod operate;

@@ -11,12 +11,14 @@ use super::progress::Progress;
 use super::summary::Summary;
 use super::{Exit, Failure, inputs, load, wire};
 use crate::conf::{Conf, Key};
+use crate::disk::Disk;
 use crate::engine::contract::StopReason;
 use crate::engine::{self, Earlier, Engine};
 use crate::frame;
-use crate::os::disk::{LockError, OsDisk};
+use crate::os::disk::{Lock, LockError, OsDisk};
 use crate::os::{self, signal};
 use crate::stats::Meter;
+use crate::store;
 use crate::time::UnixTime;
 use crate::web::Ports;
 use serde_json::{Value, json};
@@ -44,8 +46,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     }
     let directory = conf.job.directory.clone();
     let cannot = |error: &dyn std::fmt::Display| cannot(&directory, error);
-    fs::create_dir_all(&directory).map_err(|error| cannot(&error))?;
-    let _lock = os::disk::lock(&directory).map_err(not_locked)?;
+    let _lock = take_job(&directory)?;
     let mut disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
     if rebuild {
         // Before anything is made anew.
@@ -55,7 +56,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
         true => Some(rebuilt(&directory, &mut disk)?),
         false => Earlier::find(&mut disk).map_err(|error| damaged(&directory, &error))?,
     };
-    refuse_what_cannot_go_on(&conf, &directory, earlier.as_ref())?;
+    refuse_what_cannot_go_on(&conf, &directory, &mut disk, earlier.as_ref())?;
     if earlier.is_some() && !rebuild {
         refuse_what_may_not_change(&conf, &directory, rebuild)?;
     }
@@ -70,7 +71,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     let seeds = inputs::seeds(&conf)?;
     let mut settings = wire::engine(&conf, key);
     settings.rating.table = table;
-    write_whole(&directory.join("conf.toml"), &effective)?;
+    write_whole(&directory, "conf.toml", &effective)?;
     let progress = Progress::new(&conf);
     let mut world = os::World::new(&wire::world(&conf, progress.period()))
         .map_err(|error| Failure::new(Exit::System, error))?;
@@ -94,7 +95,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     summary.add_start(before);
     inputs::warn_of_table(&conf, engine.rating());
     drop(lab);
-    write_whole(&directory.join("summary.json"), &summary.json())?;
+    write_whole(&directory, "summary.json", &summary.json())?;
     // Who has closed stdout does not want to read it.
     let missing = Missing::of(engine.counts(), &conf);
     let _ = io::stdout().write_all((summary.text(&directory) + &missing.text()).as_bytes());
@@ -103,16 +104,19 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
 
 /// Writes a file so that whoever reads it finds all of it or what was there before: half a
 /// configuration would read as one with other rules.
-fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let new = Path::new(&new);
-    let written = fs::File::create(new).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(new, path)
-    });
-    written.map_err(|error| cannot(path, &error))
+fn write_whole(directory: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    let written = os::disk::replace(directory, name, text.as_bytes());
+    written.map_err(|error| cannot(&directory.join(name), &error))
+}
+
+/// The directory, for this process alone.
+fn take_job(directory: &Path) -> Result<Lock, Failure> {
+    fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
+    let lock = os::disk::lock(directory).map_err(not_locked)?;
+    if let Some(how) = os::disk::exposure(directory) {
+        log::warn!("{}: others can change what the crawl keeps there: {how}", directory.display());
+    }
+    Ok(lock)
 }
 
 /// Why the job is not this process's.
@@ -152,13 +156,19 @@ fn damaged(directory: &Path, error: &frame::Error) -> Failure {
 
 /// A state made anew from the archive.
 fn rebuilt(directory: &Path, disk: &mut OsDisk) -> Result<Earlier, Failure> {
-    if !directory.join("crawl.log").exists() {
+    if !holds_crawl(disk).map_err(|error| cannot(directory, &error))? {
         let job = directory.display();
         return Err(Failure::new(Exit::Job, format!("{job}: there is no crawl to rebuild")));
     }
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = UnixTime::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
     Earlier::rebuild(signal::entropy(), now, disk).map_err(|error| cannot(directory, &error))
+}
+
+/// Whether a crawl has written anything here: its log may have been taken away.
+fn holds_crawl(disk: &mut OsDisk) -> Result<bool, crate::disk::Error> {
+    let has_log = disk.len("crawl.log")?.is_some() || !store::log_parts(disk)?.is_empty();
+    Ok(has_log || !disk.list("warc")?.is_empty() || !disk.list("index")?.is_empty())
 }
 
 /// Why the engine would not begin.
@@ -193,15 +203,14 @@ fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engin
 
 /// The lab of a crawl. That of a crawl that goes on listens where it did, since its URLs say so.
 fn start_lab(path: &Path, directory: &Path) -> Result<Lab, Failure> {
-    let file = directory.join("lab.json");
-    let known: Option<Value> =
-        fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let known = os::disk::read(directory, "lab.json").ok();
+    let known: Option<Value> = known.and_then(|text| serde_json::from_slice(&text).ok());
     let port = |name: &str| known.as_ref()?[name].as_u64()?.try_into().ok();
     let ports = port("http_port").zip(port("https_port"));
     let lab = Lab::start(path, ports.map(|(http, https)| Ports { http, https }))?;
     let Ports { http, https } = lab.ports()?;
     let text = json!({ "http_port": http, "https_port": https }).to_string();
-    fs::write(&file, text).map_err(|error| cannot(directory, &error))?;
+    write_whole(directory, "lab.json", &text)?;
     Ok(lab)
 }
 
@@ -210,15 +219,17 @@ fn start_lab(path: &Path, directory: &Path) -> Result<Lab, Failure> {
 fn refuse_what_cannot_go_on(
     conf: &Conf,
     directory: &Path,
+    disk: &mut OsDisk,
     earlier: Option<&Earlier>,
 ) -> Result<(), Failure> {
     let job = directory.display();
+    let holds = holds_crawl(disk).map_err(|error| cannot(directory, &error))?;
     let text = match earlier {
         Some(_) if !conf.state.keep => format!(
             "{job}: holds a crawl that can go on, but state.keep = false; set it to true, or name \
              another job.directory"
         ),
-        None if directory.join("crawl.log").exists() => format!(
+        None if holds => format!(
             "{job}: holds an earlier crawl without a checkpoint, which can't be gone on with; move \
              it away, or name another job.directory"
         ),
@@ -232,11 +243,12 @@ fn refuse_what_cannot_go_on(
 /// would fetch again what it has.
 fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> Result<(), Failure> {
     let file = directory.join("conf.toml");
-    let text = match fs::read_to_string(&file) {
+    let text = match os::disk::read(directory, "conf.toml") {
         // It died before it had written that: then nothing had begun.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         text => text.map_err(|error| cannot(directory, &error))?,
     };
+    let text = String::from_utf8_lossy(&text);
     let name = file.display();
     let began = match Conf::parse(&text, &name.to_string()) {
         Ok(began) => began,

@@ -68,8 +68,9 @@ impl Progress {
         let (busy, parked) = engine.connections();
         let used = view.usage.since(&self.usage.replace(view.usage.clone()));
         let text = format!(
-            "{} pages, {rate:.0}/s, {}; {} URLs wait on {} servers; {busy} connections, {parked} \
+            "{}{} pages, {rate:.0}/s, {}; {} URLs wait on {} servers; {busy} connections, {parked} \
              parked; core {}; {}",
+            reason_to_wait(view),
             HumanCount(counts.pages),
             HumanBytes(counts.received_bytes),
             HumanCount(engine.frontier().urls() as u64),
@@ -85,6 +86,17 @@ impl Progress {
             None => text,
         }
     }
+}
+
+/// What a crawl that goes on does before it fetches anything, if it does.
+fn reason_to_wait(view: &View<'_>) -> String {
+    if let Some((done, of)) = view.engine.reread() {
+        return format!("reading back {done} of {of} replies from the archive; ");
+    }
+    view.engine.rests_until().map_or_else(String::new, |until| {
+        let until = until.civil().to_clock();
+        format!("servers rest until {until} UTC after an unclean stop (politeness.delay_max); ")
+    })
 }
 
 /// How busy the loop's thread was, and what took most of its time.

@@ -229,6 +229,19 @@ impl Summary {
             );
             line("index", place("index"));
         }
+        let cut = |cause: &str| self.counts.cut.get(cause).copied().unwrap_or(0);
+        if self.counts.replayed > 0 {
+            let unread = match cut("not-read-back") {
+                0 => String::new(),
+                unread => format!("; {unread} could not be, and were fetched again"),
+            };
+            line("read back", format!("{} replies{unread}", HumanCount(self.counts.replayed)));
+        }
+        if let lost @ 1.. = cut("archive-lost") {
+            let fix =
+                "put its files back from a copy, or `sted crawl --rebuild` fetches them again";
+            line("archive damaged", format!("{} captures lost: {fix}", HumanCount(lost)));
+        }
         line("crawl log", place("crawl.log"));
         line("figures", place("summary.json"));
     }

@@ -350,6 +350,8 @@ fn store(conf: &sections::Store) -> store::Settings {
         buffer_bytes: conf.buffer_bytes,
         sync_period: conf.sync_period,
         revisit_names_max: conf.revisits_max,
+        log_bytes_max: conf.log_bytes_max,
+        verify_bytes_max: conf.verify_bytes_max,
         ..store::Settings::default()
     }
 }

@@ -292,6 +292,8 @@ fn store(store: &mut Store, walk: &mut Walk<'_>) {
     walk.flag("requests", &mut store.requests);
     walk.flag("robots", &mut store.robots);
     walk.count("revisits_max", &mut store.revisits_max, 0..=100_000_000);
+    walk.size("log_bytes_max", &mut store.log_bytes_max, MIB as u64..=TIB as u64);
+    walk.size("verify_bytes_max", &mut store.verify_bytes_max, MIB as u64..=1_024 * TIB as u64);
     walk.time("sync_period", &mut store.sync_period, Duration::from_millis(100)..=HOUR);
     walk.size("buffer_bytes", &mut store.buffer_bytes, 64 * KIB..=64 * MIB);
 }

@@ -477,6 +477,10 @@ pub struct Store {
     pub robots: bool,
     /// Payloads remembered, so that a repeat is kept as a mention; 0: none.
     pub revisits_max: usize,
+    /// Size at which the crawl log is renamed and begun anew.
+    pub log_bytes_max: u64,
+    /// Bytes of the archive that are read through when a crawl goes on.
+    pub verify_bytes_max: u64,
     /// Longest time what was fetched stays unsynced.
     pub sync_period: Duration,
     /// Bytes gathered before they are handed to the system.
@@ -494,6 +498,8 @@ impl Default for Store {
             requests: true,
             robots: true,
             revisits_max: 1_000_000,
+            log_bytes_max: 1_000_000_000,
+            verify_bytes_max: 256 << 20,
             sync_period: seconds(10),
             buffer_bytes: 1 << 20,
         }

@@ -30,10 +30,10 @@ enum Stage {
     Stopping(StopReason, Instant),
     /// Checkpoints and jobs of the archive that are under way end first.
     Closing(StopReason),
-    /// The archive's last job is under way.
-    Settling(StopReason),
     /// The last checkpoint is being made.
     Saving(StopReason),
+    /// The archive's last job is under way: it closes files that the checkpoint knows.
+    Settling(StopReason),
     Finished(StopReason),
 }
 
@@ -91,6 +91,7 @@ impl Engine {
         }
         self.ending.stage = Stage::Stopping(reason, self.now.at + self.ending.grace);
         log::info!("the crawl ends: {}", reason.text());
+        self.stop_rereading();
         for slot in self.conns.slots() {
             match self.conns.look(slot).phase {
                 Phase::Parked { .. } => self.hang_up(slot),
@@ -146,7 +147,7 @@ impl Engine {
 
     /// Moves on towards the end when what stands before it is done.
     pub(super) fn end_if_done(&mut self) {
-        let busy = self.is_working() || self.resolving > 0;
+        let busy = self.is_working() || self.resolving > 0 || self.replays.is_active();
         match self.ending.stage {
             Stage::Crawling
                 if !busy
@@ -163,12 +164,7 @@ impl Engine {
                 self.end_if_done();
             }
             // A checkpoint that was under way ends first: the last one is of the very end.
-            Stage::Closing(reason) if !self.syncing && self.rests_or_fails() => {
-                self.ending.stage = Stage::Settling(reason);
-                self.close_store();
-                self.end_if_done();
-            }
-            Stage::Settling(reason) if !self.syncing => {
+            Stage::Closing(reason) if self.rests_or_fails() => {
                 self.ending.stage = Stage::Saving(reason);
                 if self.trouble.is_none() && self.checkpoints.is_some() {
                     self.want_checkpoint();
@@ -177,7 +173,12 @@ impl Engine {
                     self.end_if_done();
                 }
             }
-            Stage::Saving(reason) if self.rests_or_fails() => {
+            Stage::Saving(reason) if !self.syncing && self.rests_or_fails() => {
+                self.ending.stage = Stage::Settling(reason);
+                self.close_store();
+                self.end_if_done();
+            }
+            Stage::Settling(reason) if !self.syncing => {
                 let trouble = self.trouble.is_some();
                 let reason = if trouble { StopReason::Trouble } else { reason };
                 self.ending.stage = Stage::Finished(reason);
@@ -201,6 +202,10 @@ impl Engine {
     fn close_store(&mut self) {
         self.write_trace();
         let stage = self.meter.enter(meter::Stage::Store, 0);
+        // The last checkpoint knows all that they hold.
+        if self.trouble.is_none() && !self.holds_files() {
+            self.store.release(u32::MAX);
+        }
         match self.store.close(self.now.at, self.disk.as_mut()) {
             Ok(job) => self.start_sync(job),
             Err(error) => {
@@ -219,8 +224,7 @@ impl Engine {
 
     /// Whether the archive may have its next job.
     pub(super) fn may_sync(&self) -> bool {
-        // The last checkpoint may wait for lines that were written after the archive's end.
-        let is_open = !matches!(self.ending.stage, Stage::Finished(_));
+        let is_open = !matches!(self.ending.stage, Stage::Settling(_) | Stage::Finished(_));
         is_open && !self.syncing && self.trouble.is_none() && self.pause.is_none()
     }
 

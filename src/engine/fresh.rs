@@ -9,7 +9,7 @@
 use super::Engine;
 use super::remember::FRESH_MAX;
 use super::seeds::SEED;
-use crate::frontier::{self, Added, Errand, Item};
+use crate::frontier::{self, Added, Errand, Item, ServerId};
 use crate::stats::Stage;
 use crate::url::UrlRef;
 use smallvec::SmallVec;
@@ -110,6 +110,13 @@ impl Engine {
             found_as: found.letter,
             via,
         };
+        if !self.take_kept(id, url, &item) {
+            self.queue_item(id, item);
+        }
+    }
+
+    /// Puts a URL into the queue of its server.
+    pub(super) fn queue_item(&mut self, id: ServerId, item: Item) {
         match self.frontier.add_to(id, item, self.now.at) {
             Added::Queued(_) => {}
             Added::Retired(id, why, item) => {

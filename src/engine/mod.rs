@@ -43,6 +43,7 @@ mod record;
 mod redirect;
 mod remember;
 mod replay;
+mod reread;
 mod rescope;
 mod resume;
 mod robots;
@@ -51,6 +52,7 @@ pub mod seeds;
 mod settle;
 mod site;
 mod trace;
+mod verify;
 mod view;
 mod visit;
 
@@ -440,6 +442,13 @@ impl Engine {
         self.begin_stop(reason);
     }
 
+    /// The crawl log begins a new file, as soon as that can be.
+    pub fn rotate_log(&mut self, now: Now) {
+        self.tell_time(now);
+        self.store.rotate_log();
+        self.sync_store_now();
+    }
+
     // Outputs.
 
     /// The next thing the world is asked to do; `None` ends the turn.
@@ -483,7 +492,8 @@ impl Engine {
     pub fn deadline(&self) -> Option<Instant> {
         let has_fresh =
             self.seen.has_fresh() || self.frontier.has_read() || self.has_revival_work();
-        if !self.actions.is_empty() || !self.pages.is_empty() || has_fresh {
+        let rereads = self.replays.is_active() && self.may_reread();
+        if !self.actions.is_empty() || !self.pages.is_empty() || has_fresh || rereads {
             return Some(self.now.at);
         }
         let candidates = [
@@ -523,6 +533,7 @@ impl Engine {
         self.work_checkpoint();
         self.meter.back(stage);
         self.resume();
+        self.work_replays();
         self.check_limits();
         self.begin_visits();
         let stage = self.meter.enter(Stage::State, 0);

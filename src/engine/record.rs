@@ -7,7 +7,7 @@ use super::ledger::Work;
 use super::outcome::{Outcome, Shortfall};
 use super::settings::Settings;
 use crate::frontier::{Item, ServerId};
-use crate::http::response::Head;
+use crate::http::response::{Framing, Head};
 use crate::stats::Stage;
 use crate::store::log::Line;
 use crate::store::{Capture, Receipt, Tls, Truncated};
@@ -72,6 +72,7 @@ impl<'a> Attempt<'a> {
             payload: self.reply.payload(),
             status: self.head.map_or(0, |head| head.status),
             mime: self.field("content-type").unwrap_or(""),
+            chunked: self.head.is_some_and(|head| head.framing == Framing::Chunked),
             coded: self.has_field("content-encoding"),
             truncated: truncation(self.outcome),
             tls: conn.facts.tls.as_ref().map(|tls| Tls {
@@ -181,6 +182,29 @@ impl Engine {
             evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
         };
         // A line that could not be written waits.
+        let noted = self.store.note(&line, self.disk.as_mut());
+        noted.unwrap_or_else(|error| self.meet(error));
+        self.meter.back(stage);
+    }
+
+    /// The line of a URL whose record can't be read back: it is fetched again.
+    pub(super) fn log_not_replayed(&mut self, id: ServerId, item: &Item, why: &str) {
+        let stage = self.meter.enter(Stage::Store, 0);
+        let origin = self.frontier.origin(id);
+        let url = origin.url_of(&item.target);
+        let path = [item.found_as];
+        let line = Line {
+            time: self.now.unix,
+            url: &url,
+            path: hop_path(&path),
+            via: item.via.as_deref(),
+            annotations: &["notReadBack"],
+            server: origin.as_str(),
+            visit: u64::from(self.frontier.server(id).visits) + 1,
+            reason: Some(why),
+            hops: u32::from(item.hops),
+            ..Line::default()
+        };
         let noted = self.store.note(&line, self.disk.as_mut());
         noted.unwrap_or_else(|error| self.meet(error));
         self.meter.back(stage);

@@ -1,173 +1,241 @@
-//! Replies that the archive holds since the checkpoint that a crawl went on from: they are read
-//! back when their turn comes, and nobody is asked for them again.
+//! Replies that the archive holds since the checkpoint that a crawl resumed from: they are read
+//! back at once, whatever rest their servers are owed, and nobody is asked for them again.
 //!
-//! Law: a capture is read back once, for the first URL that comes up with its fingerprint; its page
-//! then leads on with the depth and the way that the queue has for it, as if it had just come.
-//! Cost: while any waits, one fingerprint a URL taken; a read and an inflation each, within the
-//! turn's budget of work.
+//! A capture needs its URL as the crawl found it, with the depth and the way it was found by. URLs
+//! that the checkpoint has waiting are taken off their queues when the crawl resumes; those that
+//! pages lead to never get there, see [`Engine::take_kept`]. No visit begins before that is done.
+//!
+//! Laws: a capture is read back once, for the first URL that comes up with its fingerprint; one
+//! that can't be read has a line in the log, and its URL is fetched. A checkpoint counts what is
+//! under way here as waiting. Cost: while any waits, one fingerprint a URL; a read and an inflation
+//! each, within the turn's budget of work.
 
 use super::Engine;
-use super::fetch::{Fetch, Reply};
-use super::outcome::{Outcome, Shortfall};
-use super::page::Leads;
-use super::record::cut_as;
-use super::settle::leads_on;
+use super::checkpoint::{Checkpoints, KEPT};
+use super::ledger::Work;
+use super::reread::Reading;
+use crate::codec::Put;
+use crate::frame;
 use crate::frontier::{Item, ServerId};
-use crate::http::response::{Broken, Event, Framing, Reader};
 use crate::map::Map;
-use crate::store::{self, Kept, Truncated};
+use crate::store::Kept;
 use crate::url::{Fingerprint, UrlRef};
-use smallvec::SmallVec;
+use std::collections::VecDeque;
 
 /// What is still to be read back.
 #[derive(Debug, Default)]
 pub(super) struct Replays {
-    waiting: Map<u64, Kept>,
+    /// Captures whose URLs have not come up, by fingerprint; the servers that were known when they
+    /// were listed.
+    waiting: Map<u64, (Kept, Option<ServerId>)>,
+    /// Servers whose queues may hold URLs of such captures: how many at most.
+    servers: VecDeque<(ServerId, usize)>,
+    /// Captures with their URLs, in the order in which these came up.
+    queue: VecDeque<Taken>,
+    /// The first of them, while it is read.
+    reading: Option<Box<Reading>>,
+    /// All that were to be read back when the crawl resumed.
+    listed: usize,
 }
 
+/// A capture and the URL that it is for, which is in no queue.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) server: ServerId,
+    pub(super) item: Item,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) kept: Kept,
+}
+
+/// URLs set aside at most to find those of captures behind them: they were under way or put off
+/// when the crawl stopped.
+const ASIDE_MAX: usize = 64;
+/// URLs that wait here at most before more are taken off queues.
+const QUEUE_MAX: usize = 1_000;
+/// Units of work that looking at a URL takes.
+const LOOK_UNITS: usize = 500;
+
 impl Replays {
-    pub(super) fn add(&mut self, fingerprint: Fingerprint, kept: Kept) {
-        self.waiting.insert(fingerprint.0, kept);
+    /// A capture, and the server of its URL, if that is known.
+    pub(super) fn add(&mut self, fingerprint: Fingerprint, kept: Kept, server: Option<ServerId>) {
+        self.waiting.insert(fingerprint.0, (kept, server));
     }
 
+    /// All are listed: their servers are looked through.
+    pub(super) fn begin(&mut self) {
+        self.listed = self.waiting.len();
+        let mut servers: Map<ServerId, usize> = Map::default();
+        for server in self.waiting.values().filter_map(|(_, server)| *server) {
+            *servers.entry(server).or_default() += 1;
+        }
+        let mut servers: Vec<_> = servers.into_iter().collect();
+        servers.sort_unstable();
+        self.servers = servers.into();
+    }
+
+    /// Whether none is left.
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.len() == 0
     }
 
+    /// How many are left.
     pub(super) fn len(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() + self.queue.len() + usize::from(self.reading.is_some())
     }
 
-    /// None is under way between two calls: a reply is read back and settled in one.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = (Fingerprint, &Kept)> {
-        self.waiting.iter().map(|(fingerprint, kept)| (Fingerprint(*fingerprint), kept))
+    /// How many were listed when the crawl resumed.
+    pub(super) fn listed(&self) -> usize {
+        self.listed
+    }
+
+    /// Whether there is work to do for those whose URLs are known.
+    pub(super) fn is_active(&self) -> bool {
+        self.reading.is_some() || !self.queue.is_empty() || !self.servers.is_empty()
+    }
+
+    /// Those whose URLs are in no queue.
+    pub(super) fn taken(&self) -> impl Iterator<Item = &Taken> {
+        self.reading.iter().map(|reading| &reading.taken).chain(&self.queue)
+    }
+
+    /// Writes down all that are left, each as a frame.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        for (fingerprint, kept, server) in self.left() {
+            frame::push_with(KEPT, out, |out| {
+                out.put_u64(fingerprint.0);
+                kept.encode(out);
+                out.put_varint(server.map_or(0, |server| u64::from(server.0) + 1));
+            });
+        }
+    }
+
+    fn left(&self) -> impl Iterator<Item = (Fingerprint, &Kept, Option<ServerId>)> {
+        let waiting = self.waiting.iter();
+        let waiting = waiting.map(|(print, (kept, server))| (Fingerprint(*print), kept, *server));
+        let taken = self.taken();
+        waiting.chain(taken.map(|taken| (taken.fingerprint, &taken.kept, Some(taken.server))))
     }
 }
 
 impl Engine {
-    /// The capture of the URL at the head of a queue, if it is to be read back.
-    pub(super) fn kept_of(&self, id: ServerId) -> Option<Fingerprint> {
-        if self.replays.is_empty() {
-            return None;
+    /// A capture of this URL is to be read back: it must go into no queue then.
+    pub(super) fn take_kept(&mut self, server: ServerId, url: UrlRef<'_>, item: &Item) -> bool {
+        if self.replays.waiting.is_empty() {
+            return false;
         }
-        let item = self.frontier.peek(id)?;
+        let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut Vec::new()));
+        let Some((kept, _)) = self.replays.waiting.remove(&fingerprint.0) else { return false };
+        let item = item.clone();
+        self.replays.queue.push_back(Taken { server, item, fingerprint, kept });
+        true
+    }
+
+    /// The same for the URL at the head of the queue of a server under visit, which leaves it.
+    pub(super) fn take_kept_head(&mut self, id: ServerId) -> bool {
+        if self.replays.waiting.is_empty() {
+            return false;
+        }
+        let Some(item) = self.frontier.peek(id).filter(|item| !item.is_prior()).cloned() else {
+            return false;
+        };
         let url = self.frontier.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
-        let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut Vec::new()));
-        self.replays.waiting.contains_key(&fingerprint.0).then_some(fingerprint)
-    }
-
-    /// Settles the URL at the head of a queue by its capture. If that can't be read, whoever has
-    /// the page is asked after all.
-    pub(super) fn replay(&mut self, id: ServerId, fingerprint: Fingerprint) {
-        let kept = self.replays.waiting.remove(&fingerprint.0).expect("it was looked up");
-        let item = self.frontier.take(id).expect("it was looked at");
-        if let Some(item) = self.read_back(id, item, &kept) {
-            self.frontier.give_back(id, item);
+        let is_kept = self.take_kept(id, url, &item);
+        if is_kept {
+            self.frontier.take(id).expect("it was looked at");
         }
+        is_kept
     }
 
-    /// Whether replies read back fill the turn: no visit begins that would find more of them.
-    pub(super) fn is_rereading(&self) -> bool {
-        !self.replays.is_empty() && self.backlog_bytes > self.settings.turn_bytes_max
+    /// Replies of the archive that were read back since the crawl resumed, and how many there
+    /// were; `None` if that is done.
+    pub fn reread(&self) -> Option<(usize, usize)> {
+        let (left, listed) = (self.replays.len(), self.replays.listed());
+        self.replays.is_active().then_some((listed.saturating_sub(left), listed))
     }
 
-    /// Settles a URL by its capture; hands it back if that can't be read.
-    fn read_back(&mut self, id: ServerId, item: Item, kept: &Kept) -> Option<Item> {
-        let reply = match self.store.reread(kept, self.disk.as_mut()) {
-            Ok(Some(reply)) => reply,
-            Ok(None) => return Some(item),
-            Err(error) => {
-                log::warn!("{error}; the page is fetched again");
-                return Some(item);
+    /// Reads some of them back, as far as this turn's budget goes.
+    pub(super) fn work_replays(&mut self) {
+        while self.replays.is_active() && self.may_reread() {
+            if self.replays.reading.is_some() {
+                self.read_some();
+            } else if self.replays.queue.len() < QUEUE_MAX && !self.replays.servers.is_empty() {
+                self.look_through_queue();
+            } else if let Some(taken) = self.replays.queue.pop_front() {
+                let reading = Reading::new(taken, &self.settings.reply, self.disk.as_ref());
+                self.replays.reading = Some(Box::new(reading));
             }
-        };
-        let server = self.frontier.server(id);
-        let fetch = Fetch {
-            url: self.frontier.origin(id).url_of(&item.target).into(),
-            item,
-            sent: self.now.at,
-            sent_unix: self.now.unix,
-            visit: server.visits,
-            notes: SmallVec::new(),
-            evidence: None,
-        };
-        let mut reader = Reader::new(self.settings.reply.clone());
-        match self.assemble(&mut reader, &reply) {
-            Some((whole, outcome)) => self.replayed(id, fetch, whole, outcome, &reader),
-            None => return Some(fetch.item),
         }
-        None
     }
 
-    /// A reply from its bytes, as if they had come over a connection; what it came to.
-    fn assemble(&mut self, reader: &mut Reader, kept: &store::Reply) -> Option<(Reply, Outcome)> {
-        let (mut reply, mut outcome) = self.parse_kept(reader, &kept.own)?;
-        let status = reader.head().status;
-        if let Some(first) = &kept.first {
-            let mut other = Reader::new(self.settings.reply.clone());
-            let (first, _) = self.parse_kept(&mut other, first)?;
-            let mut payload = self.pool.body();
-            payload.extend_from_slice(first.payload());
-            first.release(&mut self.pool);
-            self.pool.charge(payload.len());
-            reply.unframed = Some(payload);
-            outcome = Outcome::Status(status);
-        } else if let Some(why) = kept.truncated {
-            outcome = match why {
-                Truncated::Length => Outcome::BodyTooLarge,
-                Truncated::Time => Outcome::Short(status, Shortfall::Stalled),
-                Truncated::Disconnect => Outcome::Short(status, Shortfall::Closed),
-                Truncated::Unspecified => Outcome::Short(status, Shortfall::Framing),
-            };
-        }
-        Some((reply, outcome))
+    /// Whether anything may be read back now. A checkpoint that is wanted comes first: it waits
+    /// until no page is at hand.
+    pub(super) fn may_reread(&self) -> bool {
+        let is_over = self.pool.is_over() && self.replays.reading.is_none();
+        !self.is_stopping()
+            && self.pause.is_none()
+            && self.trouble.is_none()
+            && !self.ledger.is_spent(Work::Reread)
+            && !is_over
+            && self.backlog_bytes <= self.settings.turn_bytes_max
+            && !self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
     }
 
-    fn parse_kept(&mut self, reader: &mut Reader, bytes: &[u8]) -> Option<(Reply, Outcome)> {
-        let (mut reply, mut start) = (Reply::default(), 0);
-        reader.begin();
-        let outcome = loop {
-            let step = match reader.read(&bytes[start..], true) {
-                Ok(step) => step,
-                Err(Broken::BodyTooLarge) => break Outcome::BodyTooLarge,
-                Err(_) if reply.head_bytes > 0 => break Outcome::CutShort,
-                Err(_) => return None,
-            };
-            let used = &bytes[start..start + step.used];
-            start += step.used;
-            match step.event {
-                Event::Head => {
-                    let chunked = reader.head().framing == Framing::Chunked;
-                    reply.take_head(used, chunked, &mut self.pool);
-                }
-                Event::Payload(range) => reply.take_body(used, range, false, &mut self.pool),
-                Event::End(_) => break Outcome::Status(reader.head().status),
-                Event::More if used.is_empty() => break Outcome::CutShort,
-                Event::More | Event::Interim | Event::Blank => {}
+    /// The crawl ends: what is being read back waits for the next run.
+    pub(super) fn stop_rereading(&mut self) {
+        if let Some(reading) = self.replays.reading.take() {
+            let taken = reading.release(&mut self.pool);
+            self.replays.queue.push_front(taken);
+        }
+    }
+
+    /// Takes URLs with captures off the queue of one server. Those that stand before them are set
+    /// aside and put back.
+    fn look_through_queue(&mut self) {
+        let Some((id, mut left)) = self.replays.servers.pop_front() else { return };
+        if !self.frontier.open_queue(id, self.now.at) {
+            return;
+        }
+        let mut aside = Vec::new();
+        let mut is_done = true;
+        while left > 0 && aside.len() < ASIDE_MAX && self.frontier.ready_next(id) {
+            if self.ledger.is_spent(Work::Reread) || self.replays.queue.len() >= QUEUE_MAX {
+                is_done = false;
+                break;
             }
-        };
-        (reply.head_bytes > 0).then_some((reply, outcome))
+            self.ledger.charge(Work::Reread, LOOK_UNITS);
+            if self.take_kept_head(id) {
+                left -= 1;
+            } else {
+                aside.extend(self.frontier.take(id));
+            }
+        }
+        aside.into_iter().rev().for_each(|item| self.frontier.give_back(id, item));
+        self.frontier.hand_back(id, self.now.at);
+        if !is_done {
+            self.replays.servers.push_front((id, left));
+        }
     }
 
-    /// As [`Engine::page_settled`], without a connection and without a record.
-    fn replayed(
-        &mut self,
-        id: ServerId,
-        fetch: Fetch,
-        reply: Reply,
-        outcome: Outcome,
-        reader: &Reader,
-    ) {
-        self.counts.outcome(outcome);
-        self.counts.replayed += 1;
-        self.counts.seeds.settled(&fetch.item, &fetch.url, outcome);
-        if let Outcome::Short(_, shortfall) = outcome {
-            self.counts.cut(cut_as(shortfall), 1);
+    /// Some more of the one that is being read.
+    fn read_some(&mut self) {
+        let Some(mut reading) = self.replays.reading.take() else { return };
+        let (units, done) = reading.step(self.disk.as_ref(), &mut self.pool);
+        self.ledger.charge(Work::Reread, units);
+        match done {
+            None => self.replays.reading = Some(reading),
+            Some(Ok((reply, outcome))) => self.replayed(*reading, reply, outcome),
+            Some(Err(why)) => self.not_replayed(reading.taken, &why),
         }
-        let head = reader.head();
-        let settled = self.settled_again(id, &fetch, &reply, outcome, head);
-        let leads = leads_on(outcome).then(|| Leads::of(&fetch, &reply, head, &self.settings));
-        self.follow_later(fetch, settled, reply, leads);
+    }
+
+    /// Whoever has the page is asked after all.
+    fn not_replayed(&mut self, taken: Taken, why: &str) {
+        let Taken { server, item, .. } = taken;
+        let url = self.frontier.origin(server).url_of(&item.target);
+        log::warn!("{url} is fetched again: its record can't be read back: {why}");
+        self.counts.cut("not-read-back", 1);
+        self.log_not_replayed(server, &item, why);
+        self.queue_item(server, item);
     }
 }

@@ -10,6 +10,7 @@ use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
 use super::settings::Settings;
 use super::site::{Known, Robots, Site};
+use super::verify::verify;
 use super::{Engine, Error};
 use crate::codec::Take;
 use crate::disk::Disk;
@@ -45,7 +46,7 @@ impl Earlier {
         now: UnixTime,
         disk: &mut dyn Disk,
     ) -> Result<Self, crate::disk::Error> {
-        let manifest = Manifest::first(key, now);
+        let manifest = Manifest { rebuilt: true, ..Manifest::first(key, now) };
         manifest.publish(disk)?;
         Ok(Self(manifest))
     }
@@ -92,7 +93,8 @@ impl Engine {
         if let Some(earlier) = &earlier {
             assert_eq!(earlier.key(), key, "a crawl goes on with its own key");
         }
-        let durable = earlier.as_ref().map_or_else(Default::default, |Earlier(it)| it.archive());
+        let durable = earlier.as_ref().map_or_else(Default::default, |Earlier(it)| it.durable());
+        let repaired = verify(&settings, durable, disk.as_mut())?;
         let mut engine = Self::bare(durable, settings, seeds, disk, meter, now)?;
         let mut checkpoints = Checkpoints::new(crawl, key, period, now.at);
         match earlier {
@@ -100,10 +102,14 @@ impl Engine {
                 checkpoints.go_on(&found);
                 engine.checkpoints = Some(checkpoints);
                 engine.go_on(&found, crawl, now)?;
+                engine.count_lost(&repaired);
+                let reads_back = !engine.replays.is_empty();
+                engine.store.release(if reads_back { 0 } else { found.archive_serial });
             }
             None => {
                 Manifest::first(key, now.unix).publish(engine.disk.as_mut()).map_err(disk_error)?;
                 engine.checkpoints = Some(checkpoints);
+                engine.store.release(0);
             }
         }
         seeds.iter().for_each(|seed| engine.seed(now, seed));
@@ -123,6 +129,7 @@ impl Engine {
             self.keep_quiet();
             self.list_replays(found)?;
         }
+        self.replays.begin();
         Ok(())
     }
 
@@ -171,8 +178,10 @@ impl Engine {
                 self.pages_before = self.counts.pages;
             }
             checkpoint::KEPT => {
-                let fingerprint = Fingerprint(take.u64()?);
-                self.replays.add(fingerprint, Kept::decode(&mut take)?);
+                let (fingerprint, kept) = (Fingerprint(take.u64()?), Kept::decode(&mut take)?);
+                let server = take.varint()?.checked_sub(1).map(usize::try_from);
+                let server = server.transpose().map_err(|_| Flaw::Senseless)?;
+                self.replays.add(fingerprint, kept, server.map(ServerId::from_index));
             }
             checkpoint::RATING => self.rating.decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.given_up.restore_mark(frame.payload)?,
@@ -224,7 +233,13 @@ impl Engine {
     fn keep_quiet(&mut self) {
         let obeys = self.settings.robots.obey;
         let crawl_delay = Some(self.settings.robots.crawl_delay_max).filter(|_| obeys);
-        let until = self.now.at + self.settings.frontier.full_rest(crawl_delay);
+        let rest = self.settings.frontier.full_rest(crawl_delay);
+        let until = self.now.at + rest;
+        log::warn!(
+            "the crawl was not stopped in order: servers rest until {} UTC, the longest that they \
+             may be owed (politeness.delay_max, crawl_delay_max)",
+            self.now.unix.after(rest).civil().to_clock()
+        );
         self.frontier.keep_new_quiet(until);
         self.sites.begin_again(self.now.at, until);
         for index in 0..self.sites.len() {
@@ -241,19 +256,23 @@ impl Engine {
 
     /// What the archive holds since the checkpoint: it is read back when its turn comes.
     fn list_replays(&mut self, found: &Manifest) -> Result<(), Error> {
-        let (keys, fingerprinter) = (&self.keys, &self.fingerprinter);
+        let (keys, fingerprinter, frontier) = (&self.keys, &self.fingerprinter, &self.frontier);
         let (replays, mut key) = (&mut self.replays, Vec::new());
         let mut tell = |url: &str, kept| {
             if let Some(url) = UrlRef::from_canonical(url.as_bytes())
                 && url.target() != ROBOTS
             {
-                replays.add(fingerprinter.of(keys.key(url, &mut key)), kept);
+                let fingerprint = fingerprinter.of(keys.key(url, &mut key));
+                replays.add(fingerprint, kept, frontier.known(url));
             }
         };
         let disk = self.disk.as_mut();
         self.store.since(found.archive(), disk, &mut tell).map_err(Error::Store)?;
         if !self.replays.is_empty() {
-            log::info!("{} replies since the checkpoint are in the archive", self.replays.len());
+            log::info!(
+                "{} replies since the checkpoint are in the archive: they are read back from there",
+                self.replays.len()
+            );
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::ledger::Ledger;
 use crate::frontier::Frontier;
 use crate::rating::Rating;
 use crate::stats::Meter;
-use crate::time::Instant;
+use crate::time::{Instant, UnixTime};
 use crate::{seen, store};
 
 impl Engine {
@@ -63,6 +63,14 @@ impl Engine {
     /// When the first request of this run went out.
     pub fn first_request(&self) -> Option<Instant> {
         self.first_request
+    }
+
+    /// Until when servers rest because nobody knows what they were owed when the crawl stopped;
+    /// `None` once somebody is visited again.
+    pub fn rests_until(&self) -> Option<UnixTime> {
+        let wait = self.frontier.quiet_until().since(self.now.at);
+        let rests = !wait.is_zero() && self.conns.busy() == 0;
+        rests.then(|| self.now.unix.after(wait))
     }
 
     /// Time since this run began.

@@ -44,7 +44,7 @@ impl Engine {
     fn has_slots(&self) -> bool {
         !self.is_stopping()
             && self.pause.is_none()
-            && !self.is_rereading()
+            && !self.replays.is_active()
             && !self.pool.is_over()
             && self.conns.busy() < self.settings.connections.open_max
             && self.resolving < self.settings.names.in_flight_max
@@ -65,7 +65,8 @@ impl Engine {
 
     fn begin_visit(&mut self, id: ServerId) {
         self.outage.visits(self.now.at);
-        if !self.weed(id) || !self.frontier.has_next(id) {
+        self.weed(id);
+        if self.replays.is_active() || !self.frontier.has_next(id) {
             return self.frontier.hand_back(id, self.now.at);
         }
         if let Some(slot) = self.sites.look(id).conn() {
@@ -225,34 +226,27 @@ impl Engine {
                 Some(robots_item(id))
             }
             Known::Pending => None,
-            Known::Rules => match self.weed(id) {
-                true => self.frontier.take(id),
-                false => None,
-            },
+            Known::Rules => {
+                self.weed(id);
+                self.frontier.take(id)
+            }
         }
     }
 
     /// Takes what need not be asked for off the head of a queue: what robots.txt forbids, each with
-    /// its line in the log, and what the archive has. `false` if the turn has no more work to give.
-    fn weed(&mut self, id: ServerId) -> bool {
+    /// its line in the log, and what the archive has.
+    fn weed(&mut self, id: ServerId) {
         let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
         while self.frontier.ready_next(id)
-            && let Some(item) = self.frontier.peek(id)
-            && !item.is_prior()
+            && self.frontier.peek(id).is_some_and(|item| !item.is_prior())
         {
-            if let Some(kept) = self.kept_of(id) {
-                if self.is_rereading() {
-                    return false;
-                }
-                self.replay(id, kept);
-            } else if let Some(outcome) = self.refuses(id, obeys) {
-                let item = self.frontier.take(id).expect("it was looked at");
-                self.note_unsent(id, &item, outcome);
-            } else {
-                break;
+            if self.take_kept_head(id) {
+                continue;
             }
+            let Some(outcome) = self.refuses(id, obeys) else { break };
+            let item = self.frontier.take(id).expect("it was looked at");
+            self.note_unsent(id, &item, outcome);
         }
-        true
     }
 
     /// Why the URL at the head of a queue is not to be asked for, if it is not.

@@ -172,6 +172,34 @@ impl Frontier {
         id
     }
 
+    /// The server of `url`, if it is known.
+    pub fn known(&self, url: UrlRef<'_>) -> Option<ServerId> {
+        match self.met(url) {
+            Met::Known(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Nobody is visited before this, because nobody knows what was owed.
+    pub fn quiet_until(&self) -> Instant {
+        self.quiet_until
+    }
+
+    /// Opens the queue of a server that is not visited, as for a visit, so that URLs can be taken
+    /// off it that need no request, whatever rest is owed. [`Frontier::hand_back`] closes it.
+    /// `false` if it is visited or given up.
+    pub fn open_queue(&mut self, id: ServerId, now: Instant) -> bool {
+        self.expire(now);
+        let state = self.servers[id.index()].state;
+        if matches!(state, ServerState::Busy | ServerState::Retired(_)) {
+            return false;
+        }
+        self.write_ahead(id);
+        self.workbench.withdraw(&mut self.servers, id, now);
+        self.servers[id.index()].state = ServerState::Busy;
+        true
+    }
+
     /// Takes the server to be visited next, which is busy from here on; `None` if none may be
     /// visited now.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {

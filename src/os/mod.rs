@@ -210,6 +210,9 @@ impl World {
 
     /// Whether the loop is to end at once.
     fn heed_signals(&self, engine: &mut Engine, now: Now) -> bool {
+        if self.signals.asked_to_rotate() {
+            engine.rotate_log(now);
+        }
         match self.signals.asked() {
             signal::Asked::Nothing => false,
             signal::Asked::Stop => {

@@ -6,6 +6,8 @@
 //! under `nohup`. SIGPIPE and SIGXFSZ are ignored: a closed connection and a file at its limit are
 //! errors of the write. When `Signals` is dropped, the signals do again what they did before.
 //!
+//! SIGUSR1 asks for a new crawl log, as often as it comes.
+//!
 //! [`catch_early`] catches the signals before there is a loop: the first is remembered for it, the
 //! second ends the process from the handler.
 //!
@@ -23,11 +25,12 @@ pub struct Signals {
     /// of the poll.
     _wakes: mio::net::UnixStream,
     /// What the signals did before.
-    before: [(libc::c_int, libc::sigaction); STOPPING.len()],
+    before: [(libc::c_int, libc::sigaction); CAUGHT.len()],
 }
 
-/// Signals that ask to stop.
-const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT, libc::SIGHUP];
+/// Signals that ask to stop, and the one that asks for a new crawl log.
+const CAUGHT: [libc::c_int; 5] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT, libc::SIGHUP, libc::SIGUSR1];
 
 /// What the signals so far ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,9 @@ pub enum Asked {
     StopAtOnce,
 }
 
-/// Signals since [`Signals::new`].
+/// A new crawl log is asked for.
+static ROTATE: AtomicBool = AtomicBool::new(false);
+/// Signals that ask to stop since [`Signals::new`].
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Where the handler writes; negative if nobody listens.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
@@ -56,11 +61,11 @@ pub fn catch_early() {
     catch_all();
 }
 
-/// Catches each signal that asks to stop, and returns what it did before.
-fn catch_all() -> [(libc::c_int, libc::sigaction); STOPPING.len()] {
+/// Catches each signal, and returns what it did before.
+fn catch_all() -> [(libc::c_int, libc::sigaction); CAUGHT.len()] {
     system::ignore(libc::SIGPIPE);
     system::ignore(libc::SIGXFSZ);
-    STOPPING.map(|signal| {
+    CAUGHT.map(|signal| {
         let before = system::catch(signal);
         if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
             system::ignore(signal);
@@ -87,6 +92,11 @@ impl Signals {
             COUNT.store(0, Ordering::SeqCst);
         }
         Ok(Self { _wakes: wakes, before: catch_all() })
+    }
+
+    /// Whether a new crawl log was asked for since the last call.
+    pub fn asked_to_rotate(&self) -> bool {
+        ROTATE.load(Ordering::SeqCst) && ROTATE.swap(false, Ordering::SeqCst)
     }
 
     /// What the signals so far ask for. Reads one number: may be called every turn.
@@ -200,7 +210,7 @@ pub fn is_terminal() -> bool {
 
 /// The unsafe calls, each with its proof.
 mod system {
-    use super::{COUNT, PIPE};
+    use super::{COUNT, PIPE, ROTATE};
     use std::io;
     use std::mem::MaybeUninit;
     use std::os::unix::thread::JoinHandleExt;
@@ -213,8 +223,14 @@ mod system {
 
     /// Counts, writes a byte, and leaves `errno` as it was. Ends the process at the second signal
     /// if no loop listens.
-    extern "C" fn on_signal(_: libc::c_int) {
-        let earlier = COUNT.fetch_add(1, Ordering::SeqCst);
+    extern "C" fn on_signal(signal: libc::c_int) {
+        let earlier = match signal {
+            libc::SIGUSR1 => {
+                ROTATE.store(true, Ordering::SeqCst);
+                0
+            }
+            _ => COUNT.fetch_add(1, Ordering::SeqCst),
+        };
         let pipe = PIPE.load(Ordering::SeqCst);
         if pipe < 0 {
             if earlier > 0 {
@@ -383,7 +399,7 @@ mod tests {
     #[test]
     fn signals_wake_and_count_and_are_put_back() {
         const TOKEN: mio::Token = mio::Token(3);
-        let before = STOPPING.map(system::disposition);
+        let before = CAUGHT.map(system::disposition);
         let mut poll = mio::Poll::new().unwrap();
         let mut events = mio::Events::with_capacity(8);
         let signals = Signals::new(poll.registry(), TOKEN).unwrap();
@@ -405,7 +421,7 @@ mod tests {
             assert_eq!(tokens, [TOKEN], "each signal is told of anew");
         }
         drop(signals);
-        assert_eq!(STOPPING.map(system::disposition), before);
+        assert_eq!(CAUGHT.map(system::disposition), before);
         assert_eq!(system::disposition(libc::SIGXFSZ), libc::SIG_IGN);
         assert_eq!(system::disposition(libc::SIGPIPE), libc::SIG_IGN);
         let again = Signals::new(poll.registry(), TOKEN).unwrap();

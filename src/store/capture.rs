@@ -1,10 +1,9 @@
 //! One capture: what came over the wire, the facts beside it, and its records.
 //!
 //! WARC-Payload-Digest is that of the body without its transfer coding, as the standard's section
-//! 6.3.2 has the payload. Widespread readers digest a chunked body with its framing and take such
-//! a record for damaged: warcio up to 1.8.1 does (its issues 74 and 75). So a `response` record of
-//! a chunked body does without the field, which is optional; its index line and the `revisit`
-//! records that refer to it tell the digest.
+//! 6.3.2 has the payload. Every `response` record has it: an index that is built from the archive
+//! finds the original of a `revisit` record by it. Replay puts the head of a `revisit` record
+//! before the body of the original, so both were sent in chunks or neither was.
 
 use super::digest::{Algorithm, Digest};
 use super::text::media_type;
@@ -35,6 +34,8 @@ pub struct Capture<'a> {
     pub status: u16,
     /// Content-Type value as it came, empty if there was none.
     pub mime: &'a str,
+    /// The body was sent in chunks.
+    pub chunked: bool,
     /// The payload has a content coding: compressing it again would be wasted.
     pub coded: bool,
     /// Why the response is not all of what the server had to give.
@@ -72,6 +73,12 @@ impl Truncated {
             Self::Disconnect => "disconnect",
             Self::Unspecified => "unspecified",
         }
+    }
+
+    /// The reason of that name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let all = [Self::Length, Self::Time, Self::Disconnect, Self::Unspecified];
+        all.into_iter().find(|why| why.name() == name)
     }
 }
 
@@ -126,11 +133,6 @@ impl Capture<'_> {
     fn is_packed(&self) -> bool {
         const BYTES_MIN: usize = 8 << 10;
         self.payload.len() >= BYTES_MIN && (self.coded || is_packed_media(media_type(self.mime)))
-    }
-
-    /// Whether there is framing between head and payload: the body was chunked.
-    fn is_chunked(&self) -> bool {
-        self.payload.len() < self.response.len() - self.head_bytes
     }
 
     /// Whether its payload may stand for a later one or be stood for: nothing refers to a cut one,
@@ -221,9 +223,7 @@ impl Ready<'_> {
         let (capture, block) = (self.capture, self.response_block());
         let Some(first) = &self.first else {
             let mut record = self.begin(out, Kind::Response, self.id, block);
-            if !capture.is_chunked() {
-                record.digest("WARC-Payload-Digest", &self.digest);
-            }
+            record.digest("WARC-Payload-Digest", &self.digest);
             if let Some(truncated) = capture.truncated {
                 record.value("WARC-Truncated", truncated.name());
             }

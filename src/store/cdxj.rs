@@ -24,7 +24,8 @@ pub(super) struct Capture<'a> {
     /// The Content-Type value as it came.
     pub(super) mime: &'a str,
     pub(super) status: u16,
-    pub(super) digest: &'a Digest,
+    /// Of the payload, if the record says it.
+    pub(super) digest: Option<&'a Digest>,
     pub(super) revisit: bool,
     /// Name of the WARC file, without its folder.
     pub(super) file: &'a str,
@@ -33,6 +34,8 @@ pub(super) struct Capture<'a> {
     pub(super) length: u64,
     /// Why the record holds less than the server had to give.
     pub(super) truncated: Option<&'a str>,
+    /// The body was sent in chunks.
+    pub(super) chunked: bool,
     /// Where the response pointed to.
     pub(super) redirect: Option<&'a str>,
 }
@@ -51,11 +54,17 @@ impl Capture<'_> {
         out.extend_from_slice(b", \"mime\": ");
         push_json(out, mime);
         put!(out, ", \"status\": \"{}\", \"digest\": \"", self.status);
-        self.digest.push_indexed(out);
+        match self.digest {
+            Some(digest) => digest.push_indexed(out),
+            None => out.push(b'-'),
+        }
         put!(out, "\", \"length\": \"{}\", \"offset\": \"{}\"", self.length, self.offset);
         out.extend_from_slice(b", \"filename\": ");
         push_json(out, self.file);
-        for (name, value) in [("truncated", self.truncated), ("redirect", self.redirect)] {
+        let framing = self.chunked.then_some("chunked");
+        let rest =
+            [("framing", framing), ("truncated", self.truncated), ("redirect", self.redirect)];
+        for (name, value) in rest {
             if let Some(value) = value {
                 put!(out, ", \"{name}\": ");
                 push_json(out, value);
@@ -88,6 +97,8 @@ pub struct Entry<'a> {
     pub length: u64,
     /// Whether the record holds less than the server had to give.
     pub truncated: bool,
+    /// Whether the body was sent in chunks.
+    pub chunked: bool,
 }
 
 /// A line that isn't one of the index.
@@ -120,6 +131,8 @@ struct Fields<'a> {
     length: Cow<'a, str>,
     #[serde(borrow)]
     truncated: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    framing: Option<Cow<'a, str>>,
 }
 
 /// Reads one line, without its end.
@@ -144,6 +157,7 @@ pub fn parse(line: &str) -> Result<Entry<'_>, Malformed> {
         digest: fields.digest,
         file: fields.filename,
         truncated: fields.truncated.is_some(),
+        chunked: fields.framing.is_some(),
     })
 }
 
@@ -172,12 +186,13 @@ mod tests {
             stamp: "20261120093849",
             mime: "text/html",
             status: 200,
-            digest: &digest,
+            digest: Some(&digest),
             revisit: false,
             file: "x.warc.gz",
             offset: 512,
             length: 1_024,
             truncated: None,
+            chunked: false,
             redirect: None,
         });
         let whole = whole.strip_suffix('\n').expect("a line has an end");
@@ -199,12 +214,13 @@ mod tests {
             stamp: "20261120093849",
             mime: "text/html; charset=utf-8",
             status: 200,
-            digest: &digest,
+            digest: Some(&digest),
             revisit: false,
             file: "sted-20261120093849-00000.warc.gz",
             offset: 512,
             length: 1_024,
             truncated: None,
+            chunked: false,
             redirect: None,
         };
         assert_eq!(
@@ -232,12 +248,13 @@ mod tests {
                 stamp: "20261120093849",
                 mime,
                 status: 404,
-                digest: &digest,
+                digest: Some(&digest),
                 revisit: false,
                 file: "f",
                 offset: u64::MAX,
                 length: 0,
                 truncated: Some("time"),
+                chunked: true,
                 redirect: None,
             };
             let line = line(&capture);
@@ -247,6 +264,7 @@ mod tests {
             assert_eq!((entry.surt, entry.stamp), ("1,0,0,127:81)/?q=\"", "20261120093849"));
             assert_eq!((entry.url.as_ref(), entry.status), (capture.url, 404));
             assert_eq!((entry.offset, entry.length), (u64::MAX, 0));
+            assert!(entry.truncated && entry.chunked);
             assert_eq!(entry.digest, digest.to_string());
             for cut in 0..line.len() - 2 {
                 let cut = String::from_utf8_lossy(&line.as_bytes()[..cut]).into_owned();

@@ -78,6 +78,13 @@ pub struct Digest {
 }
 
 impl Digest {
+    /// The digest that is written so, with its label: as in WARC-Payload-Digest.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        use Algorithm::{Sha1Base32, Sha256Base32, Sha256Hex};
+        let text = text.strip_prefix(Sha1Base32.label()).unwrap_or(text);
+        [Sha1Base32, Sha256Base32, Sha256Hex].into_iter().find_map(|kind| kind.parse_indexed(text))
+    }
+
     /// Appends label and value, `sha1:3I42H3S6...`.
     pub(super) fn push(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.algorithm.label().as_bytes());
@@ -180,6 +187,8 @@ pub(super) struct First {
     pub(super) id: Option<RecordId>,
     /// The record's date.
     pub(super) date: UnixTime,
+    /// Its body was sent in chunks.
+    pub(super) chunked: bool,
 }
 
 /// Payloads stored before, the latest of them.
@@ -357,7 +366,8 @@ mod tests {
                 continue;
             }
             let text = "u".repeat((random % 300) as usize);
-            let first = First { id: Some(ids.next()), date: UnixTime::from_micros(step) };
+            let first =
+                First { id: Some(ids.next()), date: UnixTime::from_micros(step), chunked: false };
             repeats.add(digest, &text, first);
             list.push((digest, text, first));
             while list.len() > 8 || list.iter().map(|(_, url, _)| url.len()).sum::<usize>() > 800 {
@@ -371,7 +381,7 @@ mod tests {
     fn no_names_means_no_memory() {
         let mut repeats = Repeats::new(0);
         let digest = Algorithm::Sha1Base32.of(b"x");
-        let first = First { id: None, date: UnixTime::default() };
+        let first = First { id: None, date: UnixTime::default(), chunked: false };
         repeats.add(digest, "", first);
         assert_eq!(repeats.find(&digest, &mut Vec::new()), None);
     }

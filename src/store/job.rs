@@ -1,14 +1,16 @@
 //! The archive's jobs: what is synced on a side thread, in which order, and what becomes of files
 //! that are full.
 //!
-//! A full WARC file is synced, then loses its `.open`; then its index lines, which were appended
-//! in order of capture, are sorted by bytes (the order of `LC_ALL=C sort`) into a file of its
-//! final name, which replaces the unsorted one.
+//! A full WARC file is synced; its index lines, which were appended in order of capture, are sorted
+//! by bytes (the order of `LC_ALL=C sort`) into a file of its final name; last the WARC file loses
+//! its `.open`. From then on somebody may take both away, even before the job has ended.
 //!
 //! Laws: a name without `.open` means the whole file, durable; a job may be cut anywhere by a
 //! crash and run again. Cost: a sort holds one file's lines in memory, at most the settings'
 //! `index_bytes_max` and 16 bytes a line.
 
+use super::log_file::is_log;
+use super::segment::serial_of;
 use crate::disk::{Disk, Error};
 use std::fmt;
 use std::io;
@@ -19,7 +21,7 @@ pub struct StoreJob {
     pub disk: Box<dyn Disk>,
     /// Names relative to the job directory; data before index before log.
     pub files: Vec<String>,
-    /// Files that will not grow any more, oldest first; they are among `files`.
+    /// Files that get their final names, oldest first; they are among `files`.
     pub full: Vec<Full>,
     /// Handed back in the answer.
     pub ticket: u64,
@@ -37,7 +39,7 @@ pub struct Full {
 /// What the names of files end in while they grow.
 pub const OPEN: &str = ".open";
 /// What the name of an index ends in while its sorted form is being written.
-const SORTING: &str = ".sorting";
+pub(super) const SORTING: &str = ".sorting";
 /// Sorted lines are written in pieces of this size.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -59,13 +61,21 @@ impl StoreJob {
 
     fn work(&mut self) -> Result<(), Error> {
         for name in &self.files {
-            self.disk.sync(name)?;
+            match self.disk.sync(name) {
+                // Logs may be taken away at any time.
+                Err(error) if is_log(name) && is_missing(&error) => {}
+                synced => synced?,
+            }
         }
         for full in &self.full {
             full.settle(self.disk.as_mut())?;
         }
         Ok(())
     }
+}
+
+fn is_missing(error: &Error) -> bool {
+    error.source.kind() == io::ErrorKind::NotFound
 }
 
 /// What came of a [`StoreJob`].
@@ -78,6 +88,11 @@ pub struct StoreDone {
 }
 
 impl Full {
+    /// Serial number of the WARC file.
+    pub(super) fn serial(&self) -> u32 {
+        serial_of(&self.warc).expect("it was made of one")
+    }
+
     /// Name of the WARC file while it grows.
     pub(super) fn warc_open(&self) -> String {
         format!("{}{OPEN}", self.warc)
@@ -90,17 +105,18 @@ impl Full {
 
     /// Gives both files their final names. What an earlier run did already is left alone.
     fn settle(&self, disk: &mut dyn Disk) -> Result<(), Error> {
-        let warc_open = self.warc_open();
-        if disk.len(&warc_open)?.is_some() {
-            disk.rename(&warc_open, &self.warc)?;
-        }
-        disk.sync(&self.warc)?;
-        let index_open = self.index_open();
+        let (warc_open, index_open) = (self.warc_open(), self.index_open());
         if let Some(bytes) = disk.len(&index_open)? {
             self.sort(disk, &index_open, bytes)?;
             disk.remove(&index_open)?;
         }
-        Ok(())
+        if disk.len(&warc_open)?.is_some() {
+            disk.rename(&warc_open, &self.warc)?;
+        }
+        match disk.sync(&self.warc) {
+            Err(error) if is_missing(&error) => Ok(()),
+            synced => synced,
+        }
     }
 
     fn sort(&self, disk: &mut dyn Disk, unsorted: &str, bytes: u64) -> Result<(), Error> {

@@ -14,6 +14,8 @@
 //! - *Verbatim*: head, framing and content coding as they came. WARC-Payload-Digest is over the
 //!   body without its transfer coding (RFC 9112, section 7), as the standard means it; readers
 //!   that take it over the chunks (warcio's `check` does) report chunked responses.
+//! - *A name without `.open` is final*: such a file is whole, durable and, where checkpoints are
+//!   made, known to one in all that it holds ([`Store::release`]). It may be taken away.
 //! - *Committed means durable*: bytes wait in memory, reach the disk in pieces, and are synced by
 //!   a job every `sync_period`, records before index before log. [`Totals::committed`] counts what
 //!   no crash can take back; what it can take is cut by the next [`Store::open`], see `recover`.
@@ -43,9 +45,13 @@ pub mod job;
 pub mod log;
 
 mod capture;
+mod log_file;
 mod recall;
+mod records;
 mod recover;
+mod repair;
 mod replay;
+mod reread;
 mod room;
 mod segment;
 mod settings;
@@ -59,7 +65,9 @@ mod tests;
 pub use capture::{Capture, Receipt, Tls, Truncated};
 pub use digest::{Algorithm, Digest};
 pub use recover::Cut;
+pub use repair::{Finding, HeadFacts, ReadHead, Repaired, repair};
 pub use replay::{Kept, Place, Position, Reply};
+pub use reread::{Reread, Step};
 pub use settings::{Error, Format, Identity, Settings};
 
 use crate::disk::Disk;
@@ -68,7 +76,8 @@ use crate::time::{Instant, UnixTime};
 use capture::{Known, Ready};
 use digest::{First, Repeats};
 use job::{Full, StoreDone, StoreJob};
-use recover::LOG;
+use log_file::LogFile;
+pub use log_file::parts as log_parts;
 use segment::Segment;
 use serde::Serialize;
 use std::rc::Rc;
@@ -94,7 +103,9 @@ pub struct Store {
     segment: Option<Segment>,
     /// Files that are full and not settled yet, oldest first.
     full: Vec<Full>,
-    log: Tail,
+    /// Files of lower serial numbers may get their final names.
+    released: u32,
+    log: LogFile,
     /// The next file's.
     serial: u32,
     outstanding: Option<Outstanding>,
@@ -113,6 +124,7 @@ pub struct Store {
 struct Outstanding {
     ticket: u64,
     full: usize,
+    files: Vec<String>,
     captures: u64,
     log_lines: u64,
 }
@@ -185,7 +197,8 @@ impl Store {
             segment: None,
             dirty: !found.full.is_empty(),
             full: found.full,
-            log: Tail::new(LOG.to_owned(), found.log_bytes),
+            released: u32::MAX,
+            log: LogFile::open(settings.log_bytes_max, disk)?,
             serial: found.serial,
             outstanding: None,
             tickets: 0,
@@ -225,10 +238,11 @@ impl Store {
         if !self.settings.log {
             return Ok(());
         }
-        let before = self.log.len();
-        line.push(&mut self.log.pending, &mut self.log_clock);
+        let pending = self.log.pending();
+        let before = pending.len();
+        line.push(pending, &mut self.log_clock);
         self.totals.log_lines += 1;
-        self.totals.log_bytes += self.log.len() - before;
+        self.totals.log_bytes += (pending.len() - before) as u64;
         self.dirty = true;
         self.flush_if_full(disk)
     }
@@ -270,6 +284,7 @@ impl Store {
         self.outstanding = Some(Outstanding {
             ticket: job.ticket,
             full: job.full.len(),
+            files: job.files.clone(),
             captures: self.totals.captures,
             log_lines: self.totals.log_lines,
         });
@@ -287,20 +302,33 @@ impl Store {
             return Err(error.into());
         }
         self.full.drain(..outstanding.full);
+        self.log.synced(&outstanding.files);
         self.totals.committed = outstanding.captures;
         self.totals.log_synced = outstanding.log_lines;
         self.totals.syncs += 1;
         Ok(())
     }
 
-    /// Ends the archive: flushes, and hands out the job that syncs, sorts the last index and gives
-    /// all files their final names; `None` if that is done. No other job may be under way. After an
-    /// error, here or in the answer, it can be called again.
+    /// Ends the archive: flushes, and hands out the job that syncs all, and closes the files that
+    /// are released; `None` if that is done. No other job may be under way. After an error, here or
+    /// in the answer, it can be called again.
     pub fn close(&mut self, at: Instant, disk: &mut dyn Disk) -> Result<Option<StoreJob>, Error> {
         assert!(self.outstanding.is_none(), "the last job's answer comes before the end");
         self.flush(disk)?;
         self.retire();
         self.sync_job(at, disk)
+    }
+
+    /// Full files before this one may get their final names, no others: what they hold is known
+    /// without them. As long as nobody calls this, all may.
+    pub fn release(&mut self, serial: u32) {
+        self.released = serial;
+        let some = self.releasable().next().is_some();
+        self.dirty |= some;
+    }
+
+    fn releasable(&self) -> impl Iterator<Item = &Full> {
+        self.full.iter().take_while(|full| full.serial() < self.released)
     }
 
     /// Counters of this run.
@@ -319,15 +347,24 @@ impl Store {
         if let Some(segment) = &mut self.segment {
             segment.flush(disk, kept_bytes)?;
         }
-        self.log.flush(disk, kept_bytes)?;
+        // What a job has been told to sync must keep its name until then.
+        let may_rotate = self.outstanding.is_none();
+        self.log.flush(may_rotate, disk, kept_bytes)?;
         Ok(())
     }
 
+    /// The crawl log begins a new file as soon as that can be.
+    pub fn rotate_log(&mut self) {
+        self.log.want_rotation();
+        self.dirty = true;
+    }
+
     fn flush_if_full(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+        let log_waits = self.log.pending().len() >= self.settings.buffer_bytes;
         let waiting = |tail: &Tail| tail.pending.len() >= self.settings.buffer_bytes;
         let segment = self.segment.as_ref();
         let full = segment.is_some_and(|segment| waiting(&segment.warc) || waiting(&segment.index));
-        if full || waiting(&self.log) { self.flush(disk) } else { Ok(()) }
+        if full || log_waits { self.flush(disk) } else { Ok(()) }
     }
 
     fn job(&self, disk: &mut dyn Disk) -> Result<StoreJob, Error> {
@@ -338,7 +375,7 @@ impl Store {
         if let Some(segment) = &self.segment {
             files.extend([segment.warc.name().to_owned(), segment.index.name().to_owned()]);
         }
-        files.push(LOG.to_owned());
+        files.extend(self.log.files().map(str::to_owned));
         // A job that failed half-way may have settled some; the log may not have begun.
         let mut there = Vec::new();
         for name in files {
@@ -346,7 +383,7 @@ impl Store {
                 there.push(name);
             }
         }
-        let full = self.full.clone();
+        let full = self.releasable().cloned().collect();
         Ok(StoreJob { disk: disk.handle(), files: there, full, ticket: self.tickets })
     }
 
@@ -398,7 +435,8 @@ impl Store {
         if !capture.can_repeat() {
             return None;
         }
-        self.repeats.find(digest, &mut self.first_url)
+        let first = self.repeats.find(digest, &mut self.first_url);
+        first.filter(|first| first.chunked == capture.chunked)
     }
 
     /// Builds the records and the line.
@@ -413,7 +451,8 @@ impl Store {
         let packed = self.push_records(capture, id, digest, first, disk)?;
         // From here on nothing can fail.
         if first.is_none() && capture.can_repeat() {
-            self.repeats.add(digest, capture.url, First { id: Some(id), date: capture.started });
+            let Capture { started: date, chunked, .. } = *capture;
+            self.repeats.add(digest, capture.url, First { id: Some(id), date, chunked });
         }
         self.totals.captures += 1;
         self.totals.revisits += u64::from(first.is_some());
@@ -488,11 +527,12 @@ impl Store {
             stamp: self.stamps.digits(capture.started),
             mime: capture.mime,
             status: capture.status,
-            digest: &receipt.digest,
+            digest: Some(&receipt.digest),
             revisit: receipt.revisit,
             file: &receipt.file,
             offset: receipt.offset,
             length: receipt.length,
+            chunked: capture.chunked,
             truncated: capture.truncated.map(Truncated::name),
             redirect: capture.redirect,
         };

@@ -52,6 +52,6 @@ impl Store {
         let is_wanted = is_whole && entry.url.len() <= FIRST_URL_BYTES_MAX;
         let digest = self.settings.digest.parse_indexed(&entry.digest)?;
         let date = UnixTime::from_digits(entry.stamp)?;
-        is_wanted.then_some((digest, First { id: None, date }))
+        is_wanted.then_some((digest, First { id: None, date, chunked: entry.chunked }))
     }
 }

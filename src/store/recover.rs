@@ -5,7 +5,7 @@
 //! was written. Lines are in order of capture and are written after their records, so the files are
 //! cut behind the last capture that counts. A file that lost something ends the archive: what lies
 //! in later ones was not yet durable, and may refer to what was lost, so they go. A file with no
-//! capture left goes, too. A torn line at the end of the crawl log is cut.
+//! capture left goes, too.
 //!
 //! Laws: nothing that was synced is cut; running it again changes nothing more.
 //! Cost: the lines of each open file are read once, and the records behind what is known to be
@@ -19,10 +19,6 @@ use super::room;
 use super::segment::{Name, full_of, name_of};
 use super::warc::{are_whole, unpack};
 use crate::disk::Disk;
-use std::cmp::Ordering;
-
-/// Name of the crawl log.
-pub(super) const LOG: &str = "crawl.log";
 
 /// What was found in the job directory.
 #[derive(Debug, Default)]
@@ -31,8 +27,6 @@ pub(super) struct Found {
     pub(super) serial: u32,
     /// Files to be settled.
     pub(super) full: Vec<Full>,
-    /// Length of the crawl log, in bytes.
-    pub(super) log_bytes: u64,
     /// What was cut.
     pub(super) cut: Cut,
 }
@@ -64,13 +58,9 @@ pub(super) fn recover(
     for name in open {
         let full = full_of(name.stem, name.suffix == ".warc.gz");
         if name.open {
-            let durable_bytes = match name.serial.cmp(&durable.serial) {
-                Ordering::Less => u64::MAX,
-                Ordering::Equal => durable.offset,
-                Ordering::Greater => 0,
-            };
-            let kept = if torn { None } else { whole(&full, durable_bytes, disk)? };
-            torn |= kept.as_ref().is_none_or(|kept| kept.torn);
+            let kept = if torn { None } else { whole(&full, durable.bytes_of(name.serial), disk)? };
+            // What was durable may be damaged, but doesn't end the archive.
+            torn |= name.serial >= durable.serial && kept.as_ref().is_none_or(|kept| kept.torn);
             plan.push((full, kept));
         } else if disk.len(&full.index_open())?.is_some() {
             found.full.push(full);
@@ -80,9 +70,8 @@ pub(super) fn recover(
     for (full, kept) in plan.into_iter().rev() {
         cut(full, kept, disk, &mut found)?;
     }
-    found.full.sort_by(|a, b| a.index.cmp(&b.index));
+    found.full.sort_by_key(Full::serial);
     remove_orphans(&indexes, prefix, disk)?;
-    found.log_bytes = trim_log(disk)?;
     Ok(found)
 }
 
@@ -99,7 +88,9 @@ fn whole(full: &Full, durable_bytes: u64, disk: &mut dyn Disk) -> Result<Option<
     let (warc, index) = (full.warc_open(), full.index_open());
     let warc_bytes = disk.len(&warc)?.unwrap_or(0);
     let Some(index_bytes) = disk.len(&index)? else {
-        return Ok(None);
+        // Its lines were sorted: it was whole, and all but its name was settled.
+        let sorted = disk.len(&full.index)?;
+        return Ok(sorted.map(|index_bytes| Whole { warc_bytes, index_bytes, torn: false }));
     };
     let text = read(disk, &index, 0, index_bytes)?;
     let mut kept = None;
@@ -182,43 +173,4 @@ fn remove_orphans(indexes: &[String], prefix: &str, disk: &mut dyn Disk) -> Resu
         }
     }
     Ok(())
-}
-
-/// Cuts the crawl log behind its last whole line; returns its length.
-fn trim_log(disk: &mut dyn Disk) -> Result<u64, Error> {
-    const PIECE_BYTES: u64 = 64 << 10;
-    let Some(bytes) = disk.len(LOG)? else {
-        return Ok(0);
-    };
-    let mut end = hole_in_log(bytes, disk)?.unwrap_or(bytes);
-    let whole = loop {
-        let start = end.saturating_sub(PIECE_BYTES);
-        let piece = read(disk, LOG, start, end - start)?;
-        match memchr::memrchr(b'\n', &piece) {
-            Some(place) => break start + place as u64 + 1,
-            None if start == 0 => break 0,
-            None => end = start,
-        }
-    };
-    if whole < bytes {
-        disk.truncate(LOG, whole)?;
-    }
-    Ok(whole)
-}
-
-/// Where zeros begin in the end of the crawl log: a page that a loss of power took. So much is not
-/// written between two syncs.
-fn hole_in_log(bytes: u64, disk: &mut dyn Disk) -> Result<Option<u64>, Error> {
-    const UNSYNCED_BYTES_MAX: u64 = 32 << 20;
-    const PIECE_BYTES: u64 = 1 << 20;
-    let mut at = bytes.saturating_sub(UNSYNCED_BYTES_MAX);
-    while at < bytes {
-        let count = PIECE_BYTES.min(bytes - at);
-        let piece = read(disk, LOG, at, count)?;
-        if let Some(place) = memchr::memchr(0, &piece) {
-            return Ok(Some(at + place as u64));
-        }
-        at += count;
-    }
-    Ok(None)
 }

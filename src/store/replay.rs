@@ -7,13 +7,13 @@
 //! of all files, for the payload that a repeat only mentions.
 
 use super::cdxj;
-use super::job::{OPEN, read};
+use super::job::OPEN;
 use super::segment::{full_of, name_of};
-use super::warc::unpack;
 use super::{Error, Store, Truncated};
 use crate::codec::{Put, Short, Take};
-use crate::disk::{self, Disk};
+use crate::disk::Disk;
 use crate::map::{Map, Set};
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 /// A moment of the archive: all captures before it lie before this place.
@@ -29,18 +29,18 @@ pub struct Position {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Name of the WARC file, without its folder and without what its name ends in while it grows.
-    file: Rc<str>,
-    offset: u64,
-    length: u64,
+    pub(super) file: Rc<str>,
+    pub(super) offset: u64,
+    pub(super) length: u64,
 }
 
 /// A capture to be read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Its own record.
-    own: Place,
-    /// The record with its payload, if its own only mentions it.
-    payload: Option<Place>,
+    pub(super) own: Place,
+    /// The record with its payload, if its own only refers to it.
+    pub(super) payload: Option<Place>,
 }
 
 /// A reply as it was kept.
@@ -52,6 +52,20 @@ pub struct Reply {
     pub first: Option<Vec<u8>>,
     /// Why less was kept than the server had to give, in a word of the standard.
     pub truncated: Option<Truncated>,
+}
+
+impl Position {
+    /// Behind all that there is.
+    pub const END: Self = Self { serial: u32::MAX, offset: u64::MAX };
+
+    /// How many bytes of a WARC file lie before it: all, if the whole file does.
+    pub(super) fn bytes_of(self, serial: u32) -> u64 {
+        match serial.cmp(&self.serial) {
+            Ordering::Less => u64::MAX,
+            Ordering::Equal => self.offset,
+            Ordering::Greater => 0,
+        }
+    }
 }
 
 impl Store {
@@ -101,20 +115,6 @@ impl Store {
             }
         }
         Ok(())
-    }
-
-    /// Reads a reply back; `None` if its record isn't whole.
-    pub fn reread(&self, kept: &Kept, disk: &mut dyn Disk) -> Result<Option<Reply>, Error> {
-        let Some((own, truncated)) = block(&kept.own, disk)? else { return Ok(None) };
-        let first = match &kept.payload {
-            None => None,
-            Some(place) => match block(place, disk)? {
-                Some((first, _)) => Some(first),
-                None => return Ok(None),
-            },
-        };
-        // A repeat is marked as truncated because its body is left out.
-        Ok(Some(Reply { own, truncated: truncated.filter(|_| first.is_none()), first }))
     }
 
     /// The first records with these payloads.
@@ -180,6 +180,11 @@ impl Place {
         Ok(Self { file: take.str()?.into(), offset: take.varint()?, length: take.varint()? })
     }
 
+    /// What is wrong with it, in words.
+    pub(super) fn says(&self, why: &str) -> String {
+        format!("warc/{} at byte {}: {why}", self.file, self.offset)
+    }
+
     fn of(entry: &cdxj::Entry<'_>) -> Self {
         Self { file: entry.file.as_ref().into(), offset: entry.offset, length: entry.length }
     }
@@ -192,7 +197,7 @@ pub(super) fn each_line(
     disk: &mut dyn Disk,
     tell: &mut dyn FnMut(&cdxj::Entry<'_>),
 ) -> Result<(), Error> {
-    const PIECE_BYTES: usize = 1 << 20;
+    const PIECE_BYTES: usize = 256 << 10;
     let (mut text, mut offset) = (Vec::new(), 0);
     loop {
         let before = text.len();
@@ -213,34 +218,3 @@ pub(super) fn each_line(
         }
     }
 }
-
-/// The block of a record, and why it was cut if it says so.
-type Block = (Vec<u8>, Option<Truncated>);
-
-/// The block of a record; `None` if it isn't whole.
-fn block(place: &Place, disk: &mut dyn Disk) -> Result<Option<Block>, Error> {
-    let closed = format!("warc/{}", place.file);
-    let name = if disk.len(&closed)?.is_some() { closed } else { format!("{closed}{OPEN}") };
-    let is_cut = |error: &disk::Error| !error.is_full();
-    let bytes = match read(disk, &name, place.offset, place.length) {
-        Ok(bytes) => bytes,
-        Err(error) if is_cut(&error) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let Some(record) = unpack(&bytes) else { return Ok(None) };
-    let head_bytes = memchr::memmem::find(&record, b"\r\n\r\n").expect("a whole record") + 4;
-    let truncated = truncation(&record[..head_bytes]);
-    let block = record[head_bytes..record.len() - END_BYTES].to_vec();
-    Ok(Some((block, truncated)))
-}
-
-/// Why the block of a record with this head was cut.
-fn truncation(head: &[u8]) -> Option<Truncated> {
-    const FIELD: &[u8] = b"\r\nWARC-Truncated: ";
-    let start = memchr::memmem::find(head, FIELD)? + FIELD.len();
-    let all = [Truncated::Length, Truncated::Time, Truncated::Disconnect, Truncated::Unspecified];
-    all.into_iter().find(|why| head[start..].starts_with(why.name().as_bytes()))
-}
-
-/// What follows the block of a record.
-const END_BYTES: usize = 4;

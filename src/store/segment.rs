@@ -75,6 +75,12 @@ pub(super) fn full_of(stem: &str, gzip: bool) -> Full {
     Full { warc: format!("warc/{stem}{suffix}"), index: format!("index/{stem}.cdxj") }
 }
 
+/// The serial number in the name of a WARC file or its index.
+pub(super) fn serial_of(name: &str) -> Option<u32> {
+    let (_, end) = name.rsplit_once('-')?;
+    end.split('.').next()?.parse().ok()
+}
+
 /// What the name of a file in `warc/` or `index/` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name<'a> {

@@ -33,10 +33,14 @@ pub struct Settings {
     pub robots: bool,
     /// Whether the crawl log is written.
     pub log: bool,
+    /// Length at which the crawl log is renamed and begins anew, in bytes.
+    pub log_bytes_max: u64,
     /// Bytes that wait in memory before they go to the disk, for each file.
     pub buffer_bytes: usize,
     /// Longest time that what was kept stays uncommitted.
     pub sync_period: Duration,
+    /// Bytes of WARC files, the last ones first, that are read through when a crawl goes on.
+    pub verify_bytes_max: u64,
     /// Payloads remembered, so that a repeat is stored as a reference; 0 stores all in full.
     pub revisit_names_max: usize,
 }
@@ -65,8 +69,10 @@ impl Default for Settings {
             requests: true,
             robots: true,
             log: true,
+            log_bytes_max: 1_000_000_000,
             buffer_bytes: 256 << 10,
             sync_period: Duration::from_secs(10),
+            verify_bytes_max: 256 << 20,
             revisit_names_max: 100_000,
         }
     }

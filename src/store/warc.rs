@@ -317,12 +317,28 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     } else {
         bytes.to_vec()
     };
-    let head_bytes = memchr::memmem::find(&record, b"\r\n\r\n")? + 4;
+    block_of(&record).is_some().then_some(record)
+}
+
+/// The block of a record in its uncompressed form; `None` if that isn't one whole record.
+pub(super) fn block_of(record: &[u8]) -> Option<&[u8]> {
+    let head_bytes = head_bytes(record)?;
     let block_bytes = content_length(&record[..head_bytes])?;
+    let end = head_bytes.checked_add(block_bytes)?;
     let whole = record.starts_with(b"WARC/1.1\r\n")
-        && record.ends_with(b"\r\n\r\n")
-        && head_bytes.checked_add(block_bytes)?.checked_add(4)? == record.len();
-    whole.then_some(record)
+        && end.checked_add(END.len())? == record.len()
+        && record.ends_with(END);
+    whole.then(|| &record[head_bytes..end])
+}
+
+/// A field in the head of a record that this program wrote.
+pub(super) fn field<'a>(record: &'a [u8], name: &str) -> Option<&'a str> {
+    let head = std::str::from_utf8(&record[..head_bytes(record)?]).ok()?;
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+fn head_bytes(record: &[u8]) -> Option<usize> {
+    memchr::memmem::find(record, END).map(|at| at + END.len())
 }
 
 /// Whether `bytes` are nothing but whole records.
@@ -344,8 +360,7 @@ pub(super) fn are_whole(bytes: &[u8]) -> bool {
 }
 
 fn content_length(head: &[u8]) -> Option<usize> {
-    let head = std::str::from_utf8(head).ok()?;
-    head.lines().find_map(|line| line.strip_prefix("Content-Length: "))?.parse().ok()
+    field(head, "Content-Length")?.parse().ok()
 }
 
 #[cfg(test)]

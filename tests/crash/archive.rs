@@ -5,10 +5,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use sted::disk::Disk;
 use sted::sim::disk::MemoryDisk;
 use sted::sim::judge::Captures;
 use sted::store::cdxj;
 use sted::web::{Resource, Web};
+
+/// Files that were taken away, by name.
+pub type Taken = BTreeMap<String, Vec<u8>>;
+
+/// Takes away the files that are closed, each WARC file with its index.
+pub fn take_away(disk: &MemoryDisk, taken: &mut Taken) {
+    let closed = |name: &String| name.starts_with("warc/") && !name.ends_with(".open");
+    for warc in disk.names().into_iter().filter(closed) {
+        let stem = warc["warc/".len()..].split(".warc").next().expect("a stem");
+        for name in [format!("index/{stem}.cdxj"), warc.clone()] {
+            if let Some(bytes) = disk.read(&name) {
+                disk.handle().remove(&name).expect("it is there");
+                taken.insert(name, bytes);
+            }
+        }
+    }
+}
 
 /// Files of a disk, or what is certain of them.
 pub struct Archive {
@@ -18,24 +36,30 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// All there is.
-    pub fn of(disk: &MemoryDisk) -> Self {
-        Self::with(disk, MemoryDisk::read)
+    /// All there is, with what was taken away.
+    pub fn of(disk: &MemoryDisk, taken: &Taken) -> Self {
+        Self::with(disk, taken, MemoryDisk::read)
     }
 
     /// What a sync has called durable.
-    pub fn promised(disk: &MemoryDisk) -> Self {
-        Self::with(disk, MemoryDisk::promised)
+    pub fn promised(disk: &MemoryDisk, taken: &Taken) -> Self {
+        Self::with(disk, taken, MemoryDisk::promised)
     }
 
-    fn with(disk: &MemoryDisk, read: impl Fn(&MemoryDisk, &str) -> Option<Vec<u8>>) -> Self {
+    fn with(
+        disk: &MemoryDisk,
+        taken: &Taken,
+        read: impl Fn(&MemoryDisk, &str) -> Option<Vec<u8>>,
+    ) -> Self {
         let folder = |folder: &str| {
             let mut files = BTreeMap::new();
             // A name comes before itself with `.open`.
-            for name in disk.names() {
+            let names = disk.names().into_iter().chain(taken.keys().cloned());
+            for name in names {
                 let Some(file) = name.strip_prefix(folder) else { continue };
                 let file = file.strip_suffix(".open").unwrap_or(file);
-                if let Some(bytes) = read(disk, &name).filter(|_| !file.ends_with(".sorting")) {
+                let bytes = read(disk, &name).or_else(|| taken.get(&name).cloned());
+                if let Some(bytes) = bytes.filter(|_| !file.ends_with(".sorting")) {
                     files.entry(file.to_owned()).or_insert(bytes);
                 }
             }

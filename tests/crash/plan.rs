@@ -12,6 +12,8 @@ pub struct Plan {
     pub crawl: sweep::Plan,
     /// Those that don't come to the end of the crawl by plan, in order.
     pub lives: Vec<Life>,
+    /// Between two of them, somebody takes away the files of the archive that are closed.
+    pub takes_away: bool,
 }
 
 /// A process that ends before the crawl does.
@@ -82,9 +84,21 @@ impl Plan {
         store.file_bytes_max = draw.pick(&[1 << 20, 1 << 30]);
         store.gzip_level = draw.pick(&[0, 1]);
         store.buffer_bytes = draw.pick(&[1 << 10, 64 << 10]);
+        // Not drawn, either.
+        let takes_away = seed % 5 == 1;
+        if takes_away {
+            // A repeat can't be read back without its original.
+            store.revisit_names_max = 0;
+        }
+        store.log_bytes_max = [2_000, 1 << 30][(seed % 2) as usize];
+        store.verify_bytes_max = [0, u64::MAX][(seed / 2 % 2) as usize];
+        store.index_bytes_max = [64 << 20, 3_000][(seed / 4 % 2) as usize];
+        if takes_away {
+            store.index_bytes_max = 3_000;
+        }
         let pages = u64::from(crawl.web.pages);
         let lives = (0..1 + draw.below(5)).map(|_| Life::of(&mut draw, pages)).collect();
-        Self { crawl, lives }
+        Self { crawl, lives, takes_away }
     }
 
     /// In words.

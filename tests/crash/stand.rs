@@ -1,6 +1,6 @@
 //! A crawl in several processes, from its first to its end: one web, one disk, one judge.
 
-use super::archive::Archive;
+use super::archive::{Archive, Taken, take_away};
 use super::plan::{self, Life, Plan, Trouble};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -68,6 +68,8 @@ struct Stand<'a> {
     /// After a process that died opening what was there: how the one before ended, and what was
     /// durable.
     carried: Option<(End, Captures)>,
+    /// Files of the archive that were taken away.
+    taken: Taken,
 }
 
 /// How a process has ended.
@@ -124,10 +126,11 @@ pub fn run(plan: &Plan, sabotage: Sabotage, records: bool) -> Outcome {
         cut_short: 0,
         is_full: false,
         carried: None,
+        taken: Taken::new(),
     };
     stand.set_faults(None);
     let ended = stand.run();
-    let Stand { disk, world, judge, cut_short, web, .. } = stand;
+    let Stand { disk, world, judge, cut_short, web, taken, .. } = stand;
     let (actions, at) = (world.actions().to_owned(), world.at());
     drop(world);
     let judge = Rc::into_inner(judge).expect("the world is gone").into_inner();
@@ -135,7 +138,7 @@ pub fn run(plan: &Plan, sabotage: Sabotage, records: bool) -> Outcome {
     let rules_read = ended.as_ref().map_or(0, |engine| engine.counts().rules_read);
     let verdict = ended.and_then(|engine| {
         let with_archive = plan.crawl.engine.store.format == Format::Warc;
-        conclude(judge, &engine, at, &disk, with_archive.then_some(&web))
+        conclude(judge, &engine, at, (&disk, &taken), with_archive.then_some(&web))
     });
     let named = |name: String| (name.clone(), disk.read(&name).expect("it is there"));
     let files = disk.names().into_iter().map(named).collect();
@@ -147,16 +150,18 @@ fn conclude(
     mut judge: Judge,
     engine: &Engine,
     at: Instant,
-    disk: &MemoryDisk,
+    (disk, taken): (&MemoryDisk, &Taken),
     archived: Option<&Web>,
 ) -> Result<(), String> {
     if let Some(web) = archived {
-        judge.sees_archive(at, &Archive::of(disk).read(web)?);
+        judge.sees_archive(at, &Archive::of(disk, taken).read(web)?);
     }
     if let Some(name) = disk.names().iter().find(|name| is_unfinished(name)) {
         return Err(format!("{name} was left behind"));
     }
-    let text = disk.read("crawl.log").unwrap_or_default();
+    let is_log = |name: &String| name.starts_with("crawl") && name.ends_with(".log");
+    let logs = disk.names().into_iter().filter(is_log);
+    let text = logs.filter_map(|name| disk.read(&name)).collect::<Vec<_>>().concat();
     let text = String::from_utf8(text).map_err(|error| format!("crawl.log: {error}"))?;
     if let Some(line) = text.lines().find(|line| log::parse(line).is_err()) {
         return Err(format!("crawl.log: {line:?}"));
@@ -299,12 +304,12 @@ impl Stand<'_> {
         opens_until: Option<u64>,
     ) -> Result<Option<Engine>, String> {
         self.die(life);
-        let durable = Archive::promised(&self.disk).whole(&self.web);
+        let durable = Archive::promised(&self.disk, &self.taken).whole(&self.web);
         let mut kept = if life.power {
             self.disk.lose_power(life.seed + 2);
             durable.clone()
         } else {
-            Archive::of(&self.disk).whole(&self.web)
+            Archive::of(&self.disk, &self.taken).whole(&self.web)
         };
         // What was durable before the one that died opening it must outlive that one, too.
         let (end, carried) = match ended {
@@ -320,6 +325,9 @@ impl Stand<'_> {
         }
         let may_jump = ended == Some(Ended::Killed) || !matches!(life.jump, Jump::Forward(_));
         self.world.begin_again(life.pause, if may_jump { life.jump } else { Jump::None });
+        if self.plan.takes_away {
+            take_away(&self.disk, &mut self.taken);
+        }
         if let Some(verbs) = opens_until {
             self.disk.die_after(verbs, life.seed + 3);
         }
@@ -330,7 +338,7 @@ impl Stand<'_> {
         }
         let engine = begun?;
         if self.plan.crawl.engine.store.format == Format::Warc {
-            let now = Archive::of(&self.disk).read(&self.web)?;
+            let now = Archive::of(&self.disk, &self.taken).read(&self.web)?;
             self.judge.borrow_mut().restarts(self.world.at(), end, Some((&kept, &now)));
         } else {
             self.judge.borrow_mut().restarts(self.world.at(), end, None);
@@ -355,10 +363,10 @@ impl Stand<'_> {
         self.checkpoint().is_some_and(|(_, manifest)| manifest.contains(CLEAN))
     }
 
-    /// The two lines of the checkpoint.
+    /// The two lines of the checkpoint; a disk that lies may have lost them.
     fn checkpoint(&self) -> Option<(String, String)> {
         let text = String::from_utf8(self.disk.read(CHECKPOINT)?).expect("a checkpoint is text");
-        let (head, manifest) = text.split_once('\n').expect("it has two lines");
+        let (head, manifest) = text.split_once('\n')?;
         Some((head.to_owned(), manifest.trim_end().to_owned()))
     }
 

@@ -37,6 +37,9 @@ pub(in crate::engine) struct Manifest {
     pub(in crate::engine) clean: bool,
     /// There was nothing left to fetch.
     pub(in crate::engine) finished: bool,
+    /// The state is rebuilt from the archive: nobody knows how much of it was durable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::engine) rebuilt: bool,
     /// Key of the crawl's fingerprints, in hexadecimal digits.
     pub(in crate::engine) key: String,
     /// The archive held all captures before this place.
@@ -73,6 +76,11 @@ impl Manifest {
 
     pub(in crate::engine) fn archive(&self) -> Position {
         Position { serial: self.archive_serial, offset: self.archive_offset }
+    }
+
+    /// All of the archive before this place was durable.
+    pub(in crate::engine) fn durable(&self) -> Position {
+        if self.rebuilt { Position::END } else { self.archive() }
     }
 
     /// How many bytes of a file count.

@@ -12,7 +12,8 @@
 //! state/snapshot-N   role Snapshot; frames in this order:
 //!   1  counters of the crawl, JSON
 //!   2  the seen test's own state       3  the frontier's own state
-//!   4  a capture not yet read back     fingerprint u64, its places in the archive
+//!   4  a capture not yet read back     fingerprint u64, its places in the archive, and the number
+//!      of its server and 1, 0 if that wasn't known
 //!   5  a server's side table           see engine::site
 //!   7  a revival under way             see engine::given_up
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
@@ -30,7 +31,6 @@ pub use job::{StateDone, StateJob};
 use super::Engine;
 use super::conn::Phase;
 use super::contract::{Action, Job};
-use crate::codec::Put;
 use crate::disk::Disk;
 use crate::frame::{self, FORMAT, Role};
 use crate::frontier::{Errand, Item, ServerId};
@@ -69,7 +69,16 @@ pub(super) struct Checkpoints {
     snapshot: Option<String>,
     /// Files of failed ones.
     stale: Vec<String>,
+    /// WARC files before this one need no reading back, once the checkpoint under way counts.
+    releases: u32,
+    /// Replies that had been read back at the checkpoint before, and checkpoints since there were
+    /// fewer.
+    replayed: u64,
+    idle: u32,
 }
+
+/// Replies that nobody has asked for in so many checkpoints don't keep files open any more.
+const IDLE_MAX: u32 = 10;
 
 #[derive(Debug)]
 enum Stage {
@@ -106,6 +115,9 @@ impl Checkpoints {
             number: 0,
             snapshot: None,
             stale: Vec::new(),
+            releases: 0,
+            replayed: 0,
+            idle: 0,
         }
     }
 
@@ -129,7 +141,7 @@ impl Checkpoints {
         matches!(self.stage, Stage::Resting)
     }
 
-    fn is_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         matches!(self.stage, Stage::Wanted)
     }
 }
@@ -208,6 +220,7 @@ impl Engine {
         };
         let archive = self.store.position();
         let totals = self.store.totals();
+        self.note_releases(archive.serial);
         let checkpoints = self.checkpoints.as_mut().expect("one is wanted");
         checkpoints.number += 1;
         let name = format!("state/snapshot-{}", checkpoints.number);
@@ -217,6 +230,7 @@ impl Engine {
             written: self.now.unix.civil().to_seconds(),
             clean: self.ending.is_closing(),
             finished: self.ending.is_exhausted(),
+            rebuilt: false,
             key: digits_of(checkpoints.key),
             archive_serial: archive.serial,
             archive_offset: archive.offset,
@@ -235,12 +249,7 @@ impl Engine {
             frame::push(GIVEN_UP, &given_up.state, out);
         }
         self.rating.encode(&mut |piece| frame::push(RATING, piece, out));
-        for (fingerprint, kept) in self.replays.waiting() {
-            frame::push_with(KEPT, out, |out| {
-                out.put_u64(fingerprint.0);
-                kept.encode(out);
-            });
-        }
+        self.replays.encode(out);
         checkpoints.stage = Stage::Writing(Box::new(Writing {
             manifest,
             tail,
@@ -252,6 +261,28 @@ impl Engine {
             log_lines: totals.log_lines,
         }));
         self.seen.hold(false);
+    }
+
+    /// Which files of the archive may be closed once the checkpoint counts that is of a moment in
+    /// this one.
+    fn note_releases(&mut self, serial: u32) {
+        let replayed = self.counts.replayed;
+        let own = self.checkpoints.as_mut().expect("one is wanted");
+        let before = std::mem::replace(&mut own.replayed, replayed);
+        own.idle = if before == replayed { own.idle + 1 } else { 0 };
+        if !self.holds_files()
+            && let Some(own) = &mut self.checkpoints
+        {
+            own.releases = serial;
+        }
+    }
+
+    /// Whether files of the archive must keep their names because what they hold is still to be
+    /// read back.
+    pub(super) fn holds_files(&self) -> bool {
+        let idles = self.checkpoints.as_ref().is_none_or(|own| own.idle > IDLE_MAX);
+        let waits = !self.replays.is_empty() && !idles && !self.ending.is_exhausted();
+        waits || self.replays.is_active()
     }
 
     /// URLs under way: they count as waiting. robots.txt of a server is asked for again anyway.
@@ -266,6 +297,8 @@ impl Engine {
             let items = conn.flight.iter().map(|fetch| &fetch.item).filter(|item| !own(item));
             flights.extend(items.map(|item| (conn.server, item.clone())));
         }
+        let taken = self.replays.taken();
+        flights.extend(taken.map(|taken| (taken.server, taken.item.clone())));
         flights
     }
 
@@ -364,6 +397,7 @@ impl Engine {
         names.extend(self.rules.settled(self.now.at));
         names.extend(self.given_up.settled());
         log::debug!("checkpoint {} is on disk", own.number);
+        self.store.release(own.releases);
         self.counts.checkpoints += 1;
         if !names.is_empty() {
             let job = StateJob { disk: self.disk.handle(), task: Task::Remove(names) };

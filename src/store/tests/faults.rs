@@ -160,7 +160,8 @@ fn power_may_go_at_any_time() {
         assert!(urls.iter().all(|url| known.contains(url)), "seed {seed}");
         let again = open(&settings, &mut disk);
         assert_eq!(again.cut(), Cut::default(), "nothing more to cut");
-        let log = disk.names().contains(&LOG.to_owned()).then(|| disk.bytes(LOG));
+        let log =
+            disk.names().contains(&log_file::LOG.to_owned()).then(|| disk.bytes(log_file::LOG));
         let log = String::from_utf8(log.unwrap_or_default()).expect("text");
         assert!(log.is_empty() || log.ends_with('\n'));
         assert!(log.lines().all(|line| log::parse(line).is_ok()), "seed {seed}");

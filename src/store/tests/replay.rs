@@ -69,7 +69,7 @@ fn what_was_kept_since_a_moment_reads_back() {
             let mut bytes = Vec::new();
             kept.encode(&mut bytes);
             assert_eq!(Kept::decode(&mut Take::new(&bytes)), Ok(kept.clone()));
-            let reply = store.reread(&kept, &mut disk).expect("readable").expect("whole");
+            let reply = reread(kept, &disk).expect("whole");
             let whole = page(&body(number));
             if let Some(first) = reply.first {
                 assert_eq!((reply.own, first), (HEAD.to_vec(), whole), "seed {seed}: {number}");
@@ -104,10 +104,63 @@ fn a_damaged_record_is_not_read_back() {
         bytes[place] ^= 0x55;
         disk.truncate(&name, 0).expect("there");
         disk.append(&name, &bytes).expect("room");
-        let reply = store.reread(&found, &mut disk).expect("readable");
+        let reply = reread(found.clone(), &disk).ok();
         // Some bytes of a gzip head mean nothing.
         assert!(reply.is_none_or(|reply| reply.own == page("hello")), "byte {place}");
     }
     disk.truncate(&name, end as u64 - 1).expect("there");
-    assert_eq!(store.reread(&found, &mut disk).expect("readable"), None, "cut");
+    let why = reread(found.clone(), &disk).expect_err("cut");
+    assert!(why.starts_with(&format!("{name} at byte {start}: ")), "{why}");
+    disk.remove(&name).expect("there");
+    let why = reread(found, &disk).expect_err("taken away");
+    assert!(why.starts_with(&format!("{name} at byte {start}: ")), "{why}");
+}
+
+/// A file that gets its final name while it is read back is read under that one.
+#[test]
+fn a_file_that_is_closed_meanwhile_is_read_on() {
+    for gzip_level in [0, 1] {
+        let settings = Settings { gzip_level, ..Settings::default() };
+        let mut disk = Memory::default();
+        let mut store = open(&settings, &mut disk);
+        let body = "<p>hello</p>".repeat(40_000);
+        keep(&mut store, &mut disk, "http://example.com/", &body);
+        sync(&mut store, &mut disk);
+        let mut found = None;
+        let moment = Position::default();
+        store.since(moment, &mut disk, &mut |_, kept| found = Some(kept)).expect("readable");
+        let found = found.expect("one capture");
+        for steps in 0..4 {
+            let mut reading = Reread::new(found.clone(), &disk);
+            for _ in 0..steps {
+                assert!(matches!(reading.step(&disk).1, Step::More), "step {steps}");
+            }
+            let closed = warc_of(&disk);
+            let open = format!("{closed}.open");
+            disk.rename(&open, &closed).expect("there");
+            let reply = read_on(reading, &disk).expect("whole");
+            assert!(reply.own == page(&body), "after {steps} steps");
+            disk.rename(&closed, &open).expect("there");
+        }
+    }
+}
+
+/// The one WARC file, by its final name.
+fn warc_of(disk: &Memory) -> String {
+    let name = disk.names().into_iter().find(|name| name.starts_with("warc/"));
+    name.expect("a file").trim_end_matches(".open").to_owned()
+}
+
+fn reread(kept: Kept, disk: &Memory) -> Result<Reply, String> {
+    read_on(Reread::new(kept, disk), disk)
+}
+
+fn read_on(mut reading: Reread, disk: &Memory) -> Result<Reply, String> {
+    loop {
+        match reading.step(disk).1 {
+            Step::More => {}
+            Step::Whole(reply) => return Ok(reply),
+            Step::Unreadable(why) => return Err(why),
+        }
+    }
 }

@@ -1,0 +1,208 @@
+//! One reply read back from the archive: its records, then the reply in them, as if it had come
+//! over a connection.
+//!
+//! Laws: a step does a bounded amount of work; the bytes held are charged to the pool like those
+//! of any reply. Cost: a copy of the reply beside its inflation.
+
+use super::Engine;
+use super::fetch::{Fetch, Reply};
+use super::outcome::{Outcome, Shortfall};
+use super::page::Leads;
+use super::pool::Pool;
+use super::record::cut_as;
+use super::replay::Taken;
+use super::settle::leads_on;
+use crate::disk::Disk;
+use crate::http::response::{Broken, Event, Framing, Limits, Reader};
+use crate::store::{self, Reread, Step, Truncated};
+use smallvec::SmallVec;
+
+/// Most bytes that a step parses.
+const STEP_BYTES: usize = 128 << 10;
+
+/// A capture on its way back.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) taken: Taken,
+    limits: Limits,
+    stage: Stage,
+    /// The capture's own reply, while that with its payload is parsed.
+    own: Option<(Reply, Outcome)>,
+    /// What its head says.
+    reader: Reader,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Records(Box<Reread>),
+    Own(Parse, store::Reply),
+    First(Parse, Reader),
+}
+
+/// Bytes of a reply, as far as they are parsed.
+#[derive(Debug, Default)]
+struct Parse {
+    bytes: Vec<u8>,
+    start: usize,
+    /// How many are shown to the parser at once: more, if it can't do with less.
+    window: usize,
+    reply: Reply,
+}
+
+/// What came of it: the reply and its outcome, or why there is none.
+type Ended = Result<(Reply, Outcome), String>;
+
+impl Reading {
+    pub(super) fn new(taken: Taken, limits: &Limits, disk: &dyn Disk) -> Self {
+        let mut reader = Reader::new(limits.clone());
+        reader.begin();
+        let records = Box::new(Reread::new(taken.kept.clone(), disk));
+        Self { taken, limits: limits.clone(), stage: Stage::Records(records), own: None, reader }
+    }
+
+    /// Some more; says how many units of work it was.
+    pub(super) fn step(&mut self, disk: &dyn Disk, pool: &mut Pool) -> (usize, Option<Ended>) {
+        match &mut self.stage {
+            Stage::Records(records) => {
+                let (units, step) = records.step(disk);
+                let ended = match step {
+                    Step::More => None,
+                    Step::Unreadable(why) => Some(Err(why)),
+                    Step::Whole(mut reply) => {
+                        let parse = Parse::of(std::mem::take(&mut reply.own));
+                        self.stage = Stage::Own(parse, reply);
+                        None
+                    }
+                };
+                (units, ended)
+            }
+            Stage::Own(parse, kept) => {
+                let (units, parsed) = parse.some(&mut self.reader, pool);
+                let Some(outcome) = parsed else { return (units, None) };
+                let reply = std::mem::take(&mut parse.reply);
+                let Some(outcome) = outcome else {
+                    reply.release(pool);
+                    return (units, Some(Err(no_reply())));
+                };
+                if let Some(first) = kept.first.take() {
+                    let mut reader = Reader::new(self.limits.clone());
+                    reader.begin();
+                    self.own = Some((reply, outcome));
+                    self.stage = Stage::First(Parse::of(first), reader);
+                    return (units, None);
+                }
+                let status = self.reader.head().status;
+                let outcome = kept.truncated.map_or(outcome, |why| cut_short(status, why));
+                (units, Some(Ok((reply, outcome))))
+            }
+            Stage::First(parse, reader) => {
+                let (units, parsed) = parse.some(reader, pool);
+                let Some(outcome) = parsed else { return (units, None) };
+                let first = std::mem::take(&mut parse.reply);
+                let (mut reply, _) = self.own.take().expect("it was parsed first");
+                if outcome.is_none() {
+                    reply.release(pool);
+                    first.release(pool);
+                    return (units, Some(Err(no_reply())));
+                }
+                let mut payload = pool.body();
+                payload.extend_from_slice(first.payload());
+                first.release(pool);
+                pool.charge(payload.len());
+                reply.unframed = Some(payload);
+                (units, Some(Ok((reply, Outcome::Status(self.reader.head().status)))))
+            }
+        }
+    }
+
+    /// Gives its memory back: it begins anew another time.
+    pub(super) fn release(self, pool: &mut Pool) -> Taken {
+        self.own.into_iter().for_each(|(reply, _)| reply.release(pool));
+        match self.stage {
+            Stage::Records(_) => {}
+            Stage::Own(parse, _) | Stage::First(parse, _) => parse.reply.release(pool),
+        }
+        self.taken
+    }
+}
+
+fn no_reply() -> String {
+    "there is no reply in its record".to_owned()
+}
+
+/// What a reply came to that was cut for this reason.
+fn cut_short(status: u16, why: Truncated) -> Outcome {
+    match why {
+        Truncated::Length => Outcome::BodyTooLarge,
+        Truncated::Time => Outcome::Short(status, Shortfall::Stalled),
+        Truncated::Disconnect => Outcome::Short(status, Shortfall::Closed),
+        Truncated::Unspecified => Outcome::Short(status, Shortfall::Framing),
+    }
+}
+
+impl Parse {
+    fn of(bytes: Vec<u8>) -> Self {
+        Self { bytes, start: 0, window: STEP_BYTES, reply: Reply::default() }
+    }
+
+    /// Parses some more: how many bytes, and what the reply came to; nothing, if it is none.
+    fn some(&mut self, reader: &mut Reader, pool: &mut Pool) -> (usize, Option<Option<Outcome>>) {
+        let from = self.start;
+        let end = self.bytes.len().min(from + self.window);
+        let ended = end == self.bytes.len();
+        let outcome = loop {
+            let step = match reader.read(&self.bytes[self.start..end], ended) {
+                Ok(step) => step,
+                Err(Broken::BodyTooLarge) => break Some(Some(Outcome::BodyTooLarge)),
+                Err(_) if self.reply.head_bytes > 0 => break Some(Some(Outcome::CutShort)),
+                Err(_) => break Some(None),
+            };
+            let used = &self.bytes[self.start..self.start + step.used];
+            self.start += step.used;
+            match step.event {
+                Event::Head => {
+                    let chunked = reader.head().framing == Framing::Chunked;
+                    self.reply.take_head(used, chunked, pool);
+                }
+                Event::Payload(range) => self.reply.take_body(used, range, false, pool),
+                Event::End(_) => break Some(Some(Outcome::Status(reader.head().status))),
+                Event::More if used.is_empty() && ended => break Some(Some(Outcome::CutShort)),
+                Event::More if used.is_empty() => {
+                    if self.start == from {
+                        self.window *= 2;
+                    }
+                    break None;
+                }
+                Event::More | Event::Interim | Event::Blank => {}
+            }
+        };
+        let is_none = self.reply.head_bytes == 0;
+        (self.start - from, outcome.map(|outcome| outcome.filter(|_| !is_none)))
+    }
+}
+
+impl Engine {
+    /// As [`Engine::page_settled`], without a connection and without a record.
+    pub(super) fn replayed(&mut self, reading: Reading, reply: Reply, outcome: Outcome) {
+        let Taken { server: id, item, .. } = reading.taken;
+        let fetch = Fetch {
+            url: self.frontier.origin(id).url_of(&item.target).into(),
+            item,
+            sent: self.now.at,
+            sent_unix: self.now.unix,
+            visit: self.frontier.server(id).visits,
+            notes: SmallVec::new(),
+            evidence: None,
+        };
+        let head = reading.reader.head();
+        self.counts.outcome(outcome);
+        self.counts.replayed += 1;
+        if let Outcome::Short(_, shortfall) = outcome {
+            self.counts.cut(cut_as(shortfall), 1);
+        }
+        self.counts.seeds.settled(&fetch.item, &fetch.url, outcome);
+        let settled = self.settled_again(id, &fetch, &reply, outcome, head);
+        let leads = leads_on(outcome).then(|| Leads::of(&fetch, &reply, head, &self.settings));
+        self.follow_later(fetch, settled, reply, leads);
+    }
+}

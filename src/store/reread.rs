@@ -1,0 +1,174 @@
+//! One capture read back from the archive, piece by piece: its record, and the record with its
+//! payload if its own only refers to it.
+//!
+//! Laws: a reply read back is the reply that was kept, byte for byte, or none; a step does a
+//! bounded amount of work. Cost: an inflation; the records are held in memory meanwhile.
+
+use super::Truncated;
+use super::job::OPEN;
+use super::records::Source;
+use super::replay::{Kept, Place, Reply};
+use super::warc::{block_of, field};
+use crate::disk::Disk;
+use flate2::bufread::GzDecoder;
+use std::fmt;
+use std::io::Read;
+
+/// Most bytes that a step inflates.
+const STEP_BYTES: usize = 64 << 10;
+/// Longer records aren't ours.
+const RECORD_BYTES_MAX: usize = 1 << 30;
+
+/// A capture that is being read back.
+pub struct Reread {
+    kept: Kept,
+    part: Part,
+    /// The capture's own block, once the payload is read.
+    own: Option<Block>,
+}
+
+impl fmt::Debug for Reread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reread").field("kept", &self.kept).finish_non_exhaustive()
+    }
+}
+
+/// How far reading a capture back has come.
+#[derive(Debug)]
+pub enum Step {
+    /// There is more to read.
+    More,
+    /// It is whole.
+    Whole(Reply),
+    /// It can't be read: why, with file and offset.
+    Unreadable(String),
+}
+
+/// The block of a record, and why it was cut if it says so.
+type Block = (Vec<u8>, Option<Truncated>);
+
+impl Reread {
+    /// Begins to read a capture back.
+    pub fn new(kept: Kept, disk: &dyn Disk) -> Self {
+        let part = Part::new(&kept.own, disk);
+        Self { kept, part, own: None }
+    }
+
+    /// Reads some more; says how many bytes were read and inflated.
+    pub fn step(&mut self, disk: &dyn Disk) -> (usize, Step) {
+        let (bytes, ended) = self.part.read(disk);
+        let block = match ended {
+            Ok(false) => return (bytes, Step::More),
+            Ok(true) => self.part.block(),
+            Err(why) => Err(why),
+        };
+        let block = match block {
+            Ok(block) => block,
+            Err(why) => return (bytes, Step::Unreadable(self.part.place.says(&why))),
+        };
+        let step = match (self.own.take(), &self.kept.payload) {
+            (None, Some(first)) => {
+                self.part = Part::new(first, disk);
+                self.own = Some(block);
+                Step::More
+            }
+            (None, None) => {
+                let (own, truncated) = block;
+                Step::Whole(Reply { own, truncated, first: None })
+            }
+            // A repeat is marked as truncated because its body is left out.
+            (Some((own, _)), _) => {
+                Step::Whole(Reply { own, truncated: None, first: Some(block.0) })
+            }
+        };
+        (bytes, step)
+    }
+}
+
+/// A record that is being read.
+struct Part {
+    place: Place,
+    member: Member,
+    /// It was looked for under its final name, too.
+    is_closed: bool,
+    record: Vec<u8>,
+}
+
+enum Member {
+    Packed(Box<GzDecoder<Source>>),
+    Plain(Source),
+}
+
+impl Part {
+    /// A job may give the file its final name at any moment: if it isn't there under the name that
+    /// it has while it grows, it is under that one.
+    fn new(place: &Place, disk: &dyn Disk) -> Self {
+        let member = Member::new(&format!("warc/{}{OPEN}", place.file), place, disk);
+        Self { place: place.clone(), member, is_closed: false, record: Vec::new() }
+    }
+
+    /// Reads some more: how many bytes, and whether the record has ended.
+    fn read(&mut self, disk: &dyn Disk) -> (usize, Result<bool, String>) {
+        let before = self.member.source().position();
+        let filled = self.record.len();
+        self.record.resize(filled + STEP_BYTES, 0);
+        let read = self.member.read(&mut self.record[filled..]);
+        self.record.truncate(filled + read.as_ref().map_or(0, |bytes| *bytes));
+        let source = self.member.source();
+        let bytes = usize::try_from(source.position() - before).unwrap_or(STEP_BYTES);
+        let trouble = source.trouble();
+        let ended = match (read, trouble) {
+            (_, Some(_)) if !self.is_closed => {
+                self.is_closed = true;
+                self.record.clear();
+                let name = format!("warc/{}", self.place.file);
+                self.member = Member::new(&name, &self.place, disk);
+                Ok(false)
+            }
+            (_, Some(error)) => Err(error.source.to_string()),
+            (Err(_), _) => Err("it is damaged".to_owned()),
+            (Ok(_), _) if self.record.len() > RECORD_BYTES_MAX => Err("it is too long".to_owned()),
+            (Ok(more), _) => Ok(more == 0),
+        };
+        (bytes + self.record.len().saturating_sub(filled), ended)
+    }
+
+    /// The block of the record, all of which was read.
+    fn block(&mut self) -> Result<Block, String> {
+        let Some(block) = block_of(&self.record) else {
+            return Err("there is no whole record".to_owned());
+        };
+        let end = self.record.len() - END_BYTES;
+        let head_bytes = end - block.len();
+        let truncated = field(&self.record, "WARC-Truncated").and_then(Truncated::named);
+        self.record.truncate(end);
+        self.record.drain(..head_bytes);
+        Ok((std::mem::take(&mut self.record), truncated))
+    }
+}
+
+/// What follows the block of a record.
+const END_BYTES: usize = 4;
+
+impl Member {
+    fn new(name: &str, place: &Place, disk: &dyn Disk) -> Self {
+        let end = place.offset.saturating_add(place.length);
+        let source = Source::new(name, place.offset, end, disk.handle());
+        let is_packed = place.file.ends_with(".gz");
+        if is_packed { Self::Packed(Box::new(GzDecoder::new(source))) } else { Self::Plain(source) }
+    }
+
+    fn source(&mut self) -> &mut Source {
+        match self {
+            Self::Packed(member) => member.get_mut(),
+            Self::Plain(source) => source,
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Packed(member) => member.read(buffer),
+            Self::Plain(source) => source.read(buffer),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! An index that is rebuilt from its WARC files, and damage that is named.
+
+use super::*;
+use crate::store::repair::{Finding, HeadFacts, Repaired, repair};
+
+/// What a test's replies say of themselves.
+fn read_head(block: &[u8]) -> Option<HeadFacts> {
+    let end = memchr::memmem::find(block, b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&block[..end]).ok()?;
+    let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+    Some(HeadFacts {
+        status: head.get(9..12)?.parse().ok()?,
+        mime: field("Content-Type: ").unwrap_or_default().to_owned(),
+        redirect: field("Location: ").map(str::to_owned),
+        chunked: field("Transfer-Encoding: chunked").is_some(),
+    })
+}
+
+/// A found thing in words, so that it outlives the search.
+fn word(finding: Finding<'_>) -> Option<String> {
+    match finding {
+        Finding::Reads(..) => None,
+        finding => Some(format!("{finding:?}")),
+    }
+}
+
+fn repaired(settings: &Settings, durable: Position, disk: &mut Memory) -> (Repaired, Vec<String>) {
+    let mut found = Vec::new();
+    let mut tell = |finding: Finding<'_>| found.extend(word(finding));
+    let done = repair(settings, durable, disk, read_head, &mut tell).expect("readable");
+    (done, found)
+}
+
+/// Fills an archive with replies of all kinds; returns their URLs.
+fn fill(settings: &Settings, seed: u64, disk: &mut Memory) -> (Store, Vec<String>) {
+    let mut random = Ids::new(seed);
+    let mut store = open(settings, disk);
+    let mut urls = Vec::new();
+    for number in 0..40_u64 {
+        let url = format!("http://Example.com:8080/{number}?b=\"c\"&a=%C3%A9");
+        let (status, fields) = match random.word() % 5 {
+            0 => (301, "Location: /\"away\"\r\nContent-Type: text/html; charset=x\r\n"),
+            1 => (404, ""),
+            2 => (200, "Content-Type: x/y\u{e9}\"\\\r\n"),
+            _ => (200, "Content-Type: text/html\r\n"),
+        };
+        let body = "the same again ".repeat((random.word() % 8 * 40) as usize);
+        let chunked = random.word().is_multiple_of(3) && !body.is_empty();
+        let framing = if chunked { "Transfer-Encoding: chunked\r\n" } else { "" };
+        let head = format!("HTTP/1.1 {status} OK\r\n{fields}{framing}\r\n");
+        let framed = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+        let response = format!("{head}{}", if chunked { &framed } else { &body });
+        let facts = read_head(response.as_bytes()).expect("a head");
+        let started = UnixTime::from_micros(START.as_micros() + number * 700_000);
+        let capture = Capture {
+            payload: body.as_bytes(),
+            status,
+            chunked,
+            mime: &facts.mime,
+            redirect: facts.redirect.as_deref(),
+            truncated: random.word().is_multiple_of(6).then_some(Truncated::Time),
+            started,
+            ..capture(&url, response.as_bytes(), head.len())
+        };
+        store.keep(&capture, disk).expect("room").expect("wanted");
+        urls.push(url);
+    }
+    (store, urls)
+}
+
+fn settings_of(seed: u64) -> Settings {
+    Settings {
+        gzip_level: u8::from(!seed.is_multiple_of(3)),
+        gzip_bytes_max: 1_500,
+        file_bytes_max: 60_000,
+        digest: [Algorithm::Sha1Base32, Algorithm::Sha256Hex][seed as usize % 2],
+        buffer_bytes: 300,
+        ..Settings::default()
+    }
+}
+
+/// All index files, by name.
+fn indexes(disk: &Memory) -> Vec<(String, Vec<u8>)> {
+    let names = disk.names().into_iter().filter(|name| name.starts_with("index/"));
+    names.map(|name| (name.clone(), disk.bytes(&name))).collect()
+}
+
+fn overwrite(disk: &mut Memory, name: &str, bytes: &[u8]) {
+    disk.truncate(name, 0).expect("there");
+    disk.append(name, bytes).expect("room");
+}
+
+/// Law: whatever became of an index, what is rebuilt is what was written when it grew.
+#[test]
+fn every_line_is_rebuilt_to_the_byte() {
+    for seed in 0..12 {
+        let settings = settings_of(seed);
+        let mut random = Ids::new(seed + 1_000);
+        let mut disk = Memory::default();
+        let (mut store, _) = fill(&settings, seed, &mut disk);
+        finish(&mut store, &mut disk).expect("room");
+        let whole = indexes(&disk);
+        assert!(whole.len() > 1, "several files");
+        assert_eq!(repaired(&settings, Position::default(), &mut disk).1, Vec::<String>::new());
+        for (name, bytes) in &whole {
+            let place = random.word() as usize % bytes.len();
+            match (random.word() + seed) % 5 {
+                0 => disk.remove(name).expect("there"),
+                1 => overwrite(&mut disk, name, &bytes[..place]),
+                2 => overwrite(&mut disk, name, b""),
+                3 => overwrite(&mut disk, name, &[&bytes[..place], &bytes[place + 1..]].concat()),
+                _ => {
+                    let mut other = bytes.clone();
+                    other[place] = 0;
+                    overwrite(&mut disk, name, &other);
+                }
+            }
+        }
+        let (done, found) = repaired(&settings, Position::default(), &mut disk);
+        assert!(done.lines_added > 0 && done.lost == 0, "seed {seed}: {done:?} {found:?}");
+        assert!(indexes(&disk) == whole, "seed {seed}: {found:?}");
+        assert_eq!(repaired(&settings, Position::default(), &mut disk).1, Vec::<String>::new());
+        judge(&disk);
+    }
+}
+
+/// Law: files that grew when the crawl stopped lose nothing by what became of their index.
+#[test]
+fn a_growing_index_is_rebuilt_too() {
+    for seed in 0..12 {
+        let settings = settings_of(seed);
+        let mut random = Ids::new(seed + 1_000);
+        let mut disk = Memory::default();
+        let (mut store, urls) = fill(&settings, seed, &mut disk);
+        store.release(0);
+        sync(&mut store, &mut disk);
+        let durable = store.position();
+        drop(store);
+        for (name, bytes) in indexes(&disk) {
+            assert!(name.ends_with(".open"));
+            let place = random.word() as usize % bytes.len();
+            match (random.word() + seed) % 3 {
+                0 => disk.remove(&name).expect("there"),
+                1 => overwrite(&mut disk, &name, &bytes[..place]),
+                _ => {
+                    let mut other = bytes.clone();
+                    other[place] = 0;
+                    overwrite(&mut disk, &name, &other);
+                }
+            }
+        }
+        // Who doesn't check goes by the index as far as it reads well.
+        let checks = seed.is_multiple_of(2);
+        let verify_bytes_max = if checks { u64::MAX } else { 0 };
+        let settings = Settings { verify_bytes_max, ..settings };
+        let (_, found) = repaired(&settings, durable, &mut disk);
+        let is_fine = |one: &String| one.starts_with("Indexed");
+        assert!(!found.is_empty() && found.iter().all(is_fine), "seed {seed}: {found:?}");
+        let mut store =
+            Store::open_since(durable, settings.clone(), identity(), 1, &mut disk, START)
+                .expect("an archive");
+        assert_eq!(store.cut(), Cut::default(), "seed {seed}");
+        finish(&mut store, &mut disk).expect("room");
+        assert_eq!(judge(&disk), urls, "seed {seed}");
+    }
+}
+
+/// Damage is named with its file and place, its URL is told, and all else stays in use.
+#[test]
+fn damage_is_named() {
+    for seed in 0..12_u64 {
+        let settings = Settings { file_bytes_max: 1 << 20, ..settings_of(seed) };
+        let mut random = Ids::new(seed + 1_000);
+        let mut disk = Memory::default();
+        let (mut store, urls) = fill(&settings, seed, &mut disk);
+        finish(&mut store, &mut disk).expect("room");
+        let (index, lines) = indexes(&disk).remove(0);
+        let name = disk.names().into_iter().find(|name| name.starts_with("warc/")).expect("one");
+        let bytes = disk.bytes(&name);
+        let all = records(&bytes);
+        let replies: Vec<usize> = (0..all.len())
+            .filter(|at| !["request", "warcinfo"].contains(&&*value(&all[*at].1, "WARC-Type")))
+            .collect();
+        let hit = replies[random.word() as usize % replies.len()];
+        let (start, record) = &all[hit];
+        let end = all.get(hit + 1).map_or(bytes.len() as u64, |(at, _)| *at);
+        let url = value(record, "WARC-Target-URI");
+        let mut damaged = bytes.clone();
+        // In the block of a plain record, in the checksums of a member.
+        damaged[end as usize - 8..end as usize - 5].fill(0x7e);
+        overwrite(&mut disk, &name, &damaged);
+        let (done, found) = repaired(&settings, Position::END, &mut disk);
+        assert_eq!((done.damaged, done.lost), (1, 1), "seed {seed}: {found:?}");
+        let expected = [
+            format!("{:?}", Finding::Damaged(&name, *start, end)),
+            format!("{:?}", Finding::Lost(&name, *start, &url)),
+        ];
+        assert_eq!(found, expected, "seed {seed}");
+        assert_eq!(disk.bytes(&name), damaged, "the file is left as it is");
+        let left = String::from_utf8(disk.bytes(&index)).expect("text");
+        assert_eq!(left.lines().count(), urls.len() - 1);
+        let whole = String::from_utf8(lines).expect("text");
+        assert!(left.lines().all(|line| whole.contains(line)), "the others are as they were");
+    }
+}
+
+/// A file that was cut, one that is gone, and one that nobody had the time to look at.
+#[test]
+fn what_is_not_there_is_named() {
+    let settings = settings_of(1);
+    let mut disk = Memory::default();
+    let (mut store, _) = fill(&settings, 1, &mut disk);
+    finish(&mut store, &mut disk).expect("room");
+    let names: Vec<String> =
+        disk.names().into_iter().filter(|name| name.starts_with("warc/")).collect();
+    let last = &names[names.len() - 1];
+    let bytes = disk.bytes(last);
+    disk.truncate(last, bytes.len() as u64 - 1).expect("there");
+    disk.remove(&names[0]).expect("there");
+    let (done, found) = repaired(&settings, Position::END, &mut disk);
+    assert_eq!((done.damaged, done.lost, done.gone), (1, 1, 1), "{found:?}");
+    let index = names[0].replace("warc/", "index/").replace(".warc.gz", ".cdxj");
+    assert_eq!(found[2], format!("{:?}", Finding::Gone(&index)));
+    let none = Settings { verify_bytes_max: 0, ..settings };
+    let (done, _) = repaired(&none, Position::default(), &mut disk);
+    assert_eq!((done.damaged, done.lost, done.gone), (0, 0, 1));
+    assert!(done.unchecked_bytes > 1_000, "{done:?}");
+}
