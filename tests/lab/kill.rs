@@ -6,6 +6,7 @@
 use super::compare::Facts;
 use super::crawl::{Crawl, Expected};
 use super::polite::Watch;
+use super::replay::replays_elsewhere;
 use super::{none, read_back};
 use crate::sweep::{self, Draw};
 use crate::util::{Run, sted};
@@ -364,6 +365,9 @@ impl Stand {
         none(&mistakes(&facts, crashes));
         let read = read_back(&crawl);
         assert_eq!(read["lines"], crawl.index().len(), "each line leads to its record");
+        if crashes > 0 {
+            replays_elsewhere(&crawl);
+        }
         let mut watch = Watch::of(&crawl);
         watch.was_killed = crashes > 0;
         none(&watch.double_connections());

@@ -2,20 +2,19 @@
 //! held to the lab's log.
 //!
 //! What is tested are the shipped configurations themselves. The archive is read back by Python,
-//! with a reader of archives that isn't ours.
+//! with readers of archives that aren't ours.
 
 mod compare;
 mod crawl;
 mod kill;
 mod polite;
+mod replay;
 
 use crate::util::{Run, root};
 use compare::Facts;
 use crawl::{Crawl, shipped};
 use polite::Watch;
 use serde_json::Value;
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use sted::conf::Conf;
 use sted::web::{Robots, Scheme};
@@ -193,24 +192,18 @@ fn watch_sees_bad_manners(mut watch: Watch) {
     assert_eq!(watch.disallowed().len(), 1, "robots.txt did not come first");
 }
 
-/// Reads the archive of a crawl with readers of others; what it holds, as counts.
+/// Reads the archive of a crawl by its index; what it holds, as counts.
 fn read_back(crawl: &Crawl) -> Value {
+    ask_python("read_back", crawl)
+}
+
+fn ask_python(script_name: &str, crawl: &Crawl) -> Value {
     let python = root().join(".venv/bin/python");
     assert!(python.exists(), "no reader of archives; `make deps` gets it");
-    let mut archives: Vec<PathBuf> = fs::read_dir(crawl.job().join("warc"))
-        .expect("an archive")
-        .map(|file| file.expect("a file").path())
-        .collect();
-    archives.sort();
-    assert!(!archives.is_empty());
-    let mut check = Command::new(&python);
-    check.args(["-m", "warcio.cli", "check"]).args(&archives);
-    let run = Run::of(check.output().expect("python starts"));
-    assert_eq!((run.code, run.out.as_str()), (Some(0), ""), "{}", run.err);
     let mut script = Command::new(&python);
-    script.arg(root().join("tests/lab/read_back.py")).arg(crawl.job());
+    script.arg(root().join(format!("tests/lab/{script_name}.py"))).arg(crawl.job());
     let run = Run::of(script.output().expect("python starts"));
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
     serde_json::from_str(&run.out).expect("counts as JSON")
 }
 
