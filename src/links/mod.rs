@@ -275,9 +275,14 @@ impl Found {
 
     /// The references, in the order of the page.
     pub fn links(&self) -> impl ExactSizeIterator<Item = Link<'_>> {
+        self.links_from(0)
+    }
+
+    /// The references from this one on.
+    pub fn links_from(&self, start: usize) -> impl ExactSizeIterator<Item = Link<'_>> {
         // Once for all of them: one by one it takes ten times as long.
         let text = std::str::from_utf8(&self.bytes).expect("references are kept in UTF-8");
-        self.entries.iter().map(|entry| Link {
+        self.entries[start..].iter().map(|entry| Link {
             reference: &text[entry.start..entry.end],
             kind: entry.kind,
             nofollow: entry.nofollow,

@@ -139,7 +139,7 @@ impl Default for Settings {
 }
 
 /// Links of one page that are counted at most: a page with more of them is a list.
-const LINKS_MAX: usize = 10_000;
+pub const LINKS_MAX: usize = 10_000;
 
 /// What URLs are thought to be worth.
 #[derive(Debug)]

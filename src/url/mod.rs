@@ -257,6 +257,11 @@ impl Batch {
         self.spans.clear();
     }
 
+    /// Bytes of all URLs held.
+    pub fn text_bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// URLs held.
     pub fn len(&self) -> usize {
         self.spans.len()

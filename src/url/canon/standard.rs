@@ -11,6 +11,7 @@ use super::Scheme;
 use ::url::{ParseError, Position};
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// What references are resolved against.
 #[derive(Clone, Debug)]
@@ -204,8 +205,16 @@ fn path_only(
     Ok(Resolved { text, host_start, query_end })
 }
 
+/// A longer host, as it stands in a reference, is refused before it is decoded and mapped: that
+/// takes time that grows with the square of its length. A name that the DNS has room for is shorter,
+/// but for some that are percent-encoded or full of characters that IDNA ignores.
+pub(super) const RAW_HOST_BYTES_MAX: usize = 1_024;
+
 /// A web URL with a host of its own.
 fn absolute(text: &str, charset: &'static Encoding) -> Result<Resolved, Invalid> {
+    if raw_host(text).is_some_and(|host| host.len() > RAW_HOST_BYTES_MAX) {
+        return Err(Invalid::Host);
+    }
     match parse(None, text, charset) {
         Ok(url) => Ok(Resolved::of(&url)),
         Err(Invalid::Host) => ascii_host(text, charset).ok_or(Invalid::Host),
@@ -217,12 +226,8 @@ fn absolute(text: &str, charset: &'static Encoding) -> Result<Resolved, Invalid>
 /// it is, in lower case ("domain to ASCII"). The crate gets to see a host with another mark in
 /// place of `xn--`, which leaves all other checks to it.
 fn ascii_host(text: &str, charset: &'static Encoding) -> Option<Resolved> {
-    let rest = text[text.find(':')? + 1..].trim_start_matches(['/', '\\']);
-    let authority = &rest[..rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len())];
-    let user_bytes = authority.rfind('@').map_or(0, |at| at + 1);
-    let host_start = text.len() - rest.len() + user_bytes;
-    let host = &authority[user_bytes..];
-    let host = &host[..host.find(':').unwrap_or(host.len())];
+    let place = raw_host(text)?;
+    let (host_start, host) = (place.start, &text[place]);
     let real = unescaped(host).filter(|host| host.is_ascii())?.to_ascii_lowercase();
     let masked: Vec<String> = real.split('.').map(mask).collect();
     let masked = masked.join(".");
@@ -237,6 +242,30 @@ fn ascii_host(text: &str, charset: &'static Encoding) -> Option<Resolved> {
     }
     resolved.text.replace_range(place, &real);
     Some(resolved)
+}
+
+/// Bytes of the host that a reference names, if it names one.
+pub(super) fn raw_host_bytes(text: &str) -> usize {
+    let start = match Scheme::of(text.as_bytes()) {
+        Scheme::None => authority(text).map(|_| 0),
+        _ => text.find(':').map(|colon| colon + 1),
+    };
+    start.map_or(0, |start| host_behind(text, start).len())
+}
+
+/// Where the host of an absolute URL stands, without its port.
+fn raw_host(text: &str) -> Option<Range<usize>> {
+    text.find(':').map(|colon| host_behind(text, colon + 1))
+}
+
+/// The same, in what begins behind the scheme.
+fn host_behind(text: &str, start: usize) -> Range<usize> {
+    let rest = text[start..].trim_start_matches(['/', '\\']);
+    let authority = &rest[..rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len())];
+    let user_bytes = authority.rfind('@').map_or(0, |at| at + 1);
+    let host = &authority[user_bytes..];
+    let start = text.len() - rest.len() + user_bytes;
+    start..start + host.find(':').unwrap_or(host.len())
 }
 
 fn mask(label: &str) -> String {
