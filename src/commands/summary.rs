@@ -2,6 +2,7 @@
 
 use crate::engine::contract::StopReason;
 use crate::engine::counts::Counts;
+use crate::engine::ledger::{Ledger, Purse, TurnWork};
 use crate::os::{Turn, Usage, View};
 use crate::seen;
 use crate::stats::Stage;
@@ -50,6 +51,7 @@ pub(super) struct Summary {
     lag_max_us: u64,
     turns: u64,
     longest_turn: Turn,
+    ledger: Ledger,
 }
 
 impl Summary {
@@ -72,6 +74,7 @@ impl Summary {
             lag_max_us: view.lag_us.max(),
             turns: view.turns,
             longest_turn: view.longest_turn.clone(),
+            ledger: engine.ledger().clone(),
         }
     }
 
@@ -140,6 +143,7 @@ impl Summary {
             ),
         );
         line("longest turn", turn_text(&self.longest_turn));
+        line("largest turn", work_text(self.ledger.largest()));
         self.tell_of_cpu(&mut line);
         if self.urls_waiting > 0 {
             line("URLs left", HumanCount(self.urls_waiting as u64).to_string());
@@ -262,6 +266,7 @@ impl Summary {
             "loop": {
                 "turns": self.turns,
                 "longest_turn": turn_json(&self.longest_turn),
+                "largest_turn": work_json(&self.ledger),
                 "lag_us": {
                     "p50": self.lag_p50_us,
                     "p99": self.lag_p99_us,
@@ -334,6 +339,35 @@ fn turn_json(turn: &Turn) -> serde_json::Value {
         "began_us": turn.began.as_micros(),
         "took_us": u64::try_from(turn.took.as_micros()).unwrap_or(u64::MAX),
         "stages_us": Stage::ALL.into_iter().map(us).collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// The turn that did most work: how much, and what the most of it was.
+fn work_text(turn: &TurnWork) -> String {
+    let mut kinds = turn.kinds();
+    kinds.sort_by_key(|(_, units)| std::cmp::Reverse(*units));
+    let told = kinds.iter().take(3).filter(|(_, units)| 100 * units >= turn.units.max(1));
+    let told: Vec<String> = told
+        .map(|(work, units)| format!("{} {}", work.name(), HumanCount(*units as u64)))
+        .collect();
+    format!(
+        "{} units of work: {}",
+        HumanCount(turn.units as u64),
+        if told.is_empty() { "-".to_owned() } else { told.join(", ") }
+    )
+}
+
+/// The same for programs, with what turns took from each budget at most, and may take.
+fn work_json(ledger: &Ledger) -> serde_json::Value {
+    let turn = ledger.largest();
+    let purse = |purse: Purse| {
+        (purse.name(), json!({ "units": ledger.peak(purse), "max": ledger.units_max(purse) }))
+    };
+    let kinds = turn.kinds().map(|(work, units)| (work.name(), units));
+    json!({
+        "units": turn.units,
+        "by_kind": kinds.into_iter().collect::<BTreeMap<_, _>>(),
+        "budgets": Purse::ALL.map(purse).into_iter().collect::<BTreeMap<_, _>>(),
     })
 }
 

@@ -3,11 +3,11 @@
 //! Their servers and queues lie anywhere in memory, so some are decoded at once and the frontier is
 //! told to expect them before the first is added.
 //!
-//! Law: they are added in the order in which they come out, [`FRESH_MAX`] a call at most. Cost: a
-//! copy of each.
+//! Law: they are added in the order in which they come out, until half of the turn's budget for
+//! queues is spent; seeds, which the operator gives, whatever is spent. Cost: a copy of each.
 
 use super::Engine;
-use super::remember::FRESH_MAX;
+use super::ledger::Work;
 use super::seeds::SEED;
 use crate::frontier::{self, Added, Errand, Item, ServerId};
 use crate::stats::Stage;
@@ -22,6 +22,8 @@ pub(super) struct Entries {
     ends: SmallVec<[usize; frontier::EXPECTED]>,
 }
 
+/// Units that a first-timer costs beside its bytes.
+const ADMIT_UNITS: usize = 256;
 /// Room for them is kept up to this size.
 const ENTRIES_SPARE_BYTES: usize = 64 << 10;
 
@@ -52,34 +54,51 @@ impl Engine {
     }
 
     pub(super) fn queue_fresh(&mut self) {
-        let mut last_via: Option<Rc<str>> = None;
+        let mut last_via = None;
+        while !self.ledger.is_half_spent(Work::Admitted) {
+            match self.queue_some_fresh(&mut last_via) {
+                0 => break,
+                units => self.ledger.charge(Work::Admitted, units),
+            }
+        }
+    }
+
+    /// The same for seeds: all that come out.
+    pub(super) fn queue_seeds(&mut self) {
+        let stage = self.meter.enter(Stage::Schedule, 0);
+        let mut last_via = None;
+        while self.queue_some_fresh(&mut last_via) > 0 {}
+        self.meter.back(stage);
+    }
+
+    /// Queues as many as are worth expecting at once; the units that it cost.
+    fn queue_some_fresh(&mut self, last_via: &mut Option<Rc<str>>) -> usize {
         let mut entries = std::mem::take(&mut self.bench.fresh);
-        let mut left = FRESH_MAX;
-        while left > 0 && self.take_fresh(left, &mut entries) {
-            left -= entries.ends.len();
+        self.take_fresh(&mut entries);
+        let units = ADMIT_UNITS * entries.ends.len() + entries.bytes.len();
+        {
             let few: SmallVec<[_; frontier::EXPECTED]> =
                 entries.iter().map(Discovery::decode).collect();
             self.frontier.expect(few.iter().map(|(_, url, _)| *url));
             for (found, url, via) in few {
                 if !via.is_empty() && last_via.as_deref() != Some(via) {
-                    last_via = Some(via.into());
+                    *last_via = Some(via.into());
                 }
                 let via = if via.is_empty() { None } else { last_via.clone() };
                 self.admit(found, url, via);
             }
         }
         self.bench.fresh = entries;
+        units
     }
 
-    /// As many as are worth expecting at once, `most` at most. `false`: there are none.
-    fn take_fresh(&mut self, most: usize, entries: &mut Entries) -> bool {
+    fn take_fresh(&mut self, entries: &mut Entries) {
         entries.clear();
-        while entries.ends.len() < most.min(frontier::EXPECTED)
+        while entries.ends.len() < frontier::EXPECTED
             && let Some(entry) = self.seen.fresh()
         {
             entries.push(entry);
         }
-        !entries.ends.is_empty()
     }
 
     fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {

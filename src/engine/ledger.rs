@@ -9,12 +9,11 @@
 //! what comes off sockets and goes to the archive; *pages* is decoding, scanning and joining;
 //! *queues* is what happens to URLs: admitted, dropped, matched with rules, read back.
 //!
-//! Law: a turn's units never pass [`Ledger::units_max`]: the three budgets, and for each the one
+//! Law: what a turn takes from a budget never passes [`Ledger::units_max`]: the budget, and the one
 //! step that was begun when little was left of it. A step costs at most [`STEP_UNITS`]; but a
-//! record is archived in one step, however long the longest body is that the operator admits.
+//! record is archived in one step, however long the longest body is that the operator admits: one
+//! of what came last, one of a connection whose time was up.
 //! Cost: an addition and a subtraction a charge.
-
-use serde::Serialize;
 
 /// Most units that one step may cost: what is larger must be resumable.
 pub const STEP_UNITS: usize = 512 << 10;
@@ -78,7 +77,8 @@ impl Work {
         }
     }
 
-    fn purse(self) -> Purse {
+    /// The budget that it is charged to.
+    pub fn purse(self) -> Purse {
         match self {
             Self::Received | Self::Archived => Purse::Intake,
             Self::Decoded | Self::Scanned | Self::Converted | Self::Joined => Purse::Pages,
@@ -87,19 +87,36 @@ impl Work {
     }
 }
 
-/// The budget that a kind of work is charged to.
+/// A budget of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purse {
+pub enum Purse {
+    /// What comes off sockets and goes to the archive.
     Intake,
+    /// Decoding, scanning and joining.
     Pages,
+    /// What happens to URLs.
     Queues,
 }
 
 /// Budgets of a turn.
 const PURSES: usize = 3;
 
+impl Purse {
+    /// All of them, in order.
+    pub const ALL: [Self; PURSES] = [Self::Intake, Self::Pages, Self::Queues];
+
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Intake => "intake",
+            Self::Pages => "pages",
+            Self::Queues => "queues",
+        }
+    }
+}
+
 /// The work of one turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnWork {
     /// Units in all.
     pub units: usize,
@@ -107,8 +124,15 @@ pub struct TurnWork {
     pub by_kind: [usize; KINDS],
 }
 
+impl TurnWork {
+    /// Units by kind.
+    pub fn kinds(&self) -> [(Work, usize); KINDS] {
+        Work::ALL.map(|work| (work, self.by_kind[work as usize]))
+    }
+}
+
 /// The account of the turns of a crawl.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Ledger {
     /// Of each purse, in units.
     budget: usize,
@@ -117,6 +141,8 @@ pub struct Ledger {
     left: [usize; PURSES],
     turn: TurnWork,
     largest: TurnWork,
+    /// The most that a turn took, of each purse.
+    peaks: [usize; PURSES],
 }
 
 impl Ledger {
@@ -129,6 +155,7 @@ impl Ledger {
             left: [budget; PURSES],
             turn: TurnWork::default(),
             largest: TurnWork::default(),
+            peaks: [0; PURSES],
         }
     }
 
@@ -150,10 +177,21 @@ impl Ledger {
         self.left(work) == 0
     }
 
+    /// Whether half of the budget for such work is spent: the other half is for visits.
+    pub(super) fn is_half_spent(&self, work: Work) -> bool {
+        self.left(work) <= self.budget / 2
+    }
+
     /// The turn is over; the next one has its whole budget.
     pub(super) fn end_turn(&mut self) {
         if self.turn.units > self.largest.units {
             self.largest = self.turn;
+        }
+        for purse in Purse::ALL {
+            let of_purse = self.turn.kinds().into_iter().filter(|(work, _)| work.purse() == purse);
+            let units: usize = of_purse.map(|(_, units)| units).sum();
+            let peak = &mut self.peaks[purse as usize];
+            *peak = units.max(*peak);
         }
         self.turn = TurnWork::default();
         self.left = [self.budget; PURSES];
@@ -164,10 +202,20 @@ impl Ledger {
         &self.largest
     }
 
-    /// Units that no turn may pass.
-    pub fn units_max(&self) -> usize {
-        let steps = PURSES * (self.budget + STEP_UNITS);
-        steps.saturating_add(self.record_units)
+    /// The most that a turn has taken from a budget.
+    pub fn peak(&self, purse: Purse) -> usize {
+        self.peaks[purse as usize]
+    }
+
+    /// The same for each budget, by name.
+    pub fn peaks(&self) -> [(&'static str, usize); PURSES] {
+        Purse::ALL.map(|purse| (purse.name(), self.peak(purse)))
+    }
+
+    /// What no turn may take from a budget.
+    pub fn units_max(&self, purse: Purse) -> usize {
+        let records = if purse == Purse::Intake { self.record_units.saturating_mul(2) } else { 0 };
+        (self.budget + STEP_UNITS).saturating_add(records)
     }
 }
 
@@ -191,5 +239,7 @@ mod tests {
         assert_eq!(largest.units, 120);
         assert_eq!(largest.by_kind[Work::Joined as usize], 60);
         assert_eq!(largest.by_kind.iter().sum::<usize>(), largest.units);
+        assert_eq!(Purse::ALL.map(|purse| ledger.peak(purse)), [100, 110, 0]);
+        assert_eq!(ledger.units_max(Purse::Pages), 100 + STEP_UNITS);
     }
 }

@@ -28,6 +28,7 @@ pub mod outcome;
 pub mod settings;
 
 mod conn;
+mod deferred;
 mod domains;
 mod ending;
 mod fetch;
@@ -69,7 +70,7 @@ use crate::store::{self, Position, Store};
 use crate::time::{Instant, Now};
 use crate::url::key::KeyRules;
 use crate::url::scope::Scope;
-use crate::url::{Fingerprinter, Url, UrlRef};
+use crate::url::{Fingerprinter, UrlRef};
 pub use resume::Earlier;
 
 use checkpoint::Checkpoints;
@@ -78,6 +79,7 @@ use contract::{
     Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Space, StopReason,
 };
 use counts::Counts;
+use deferred::Deferred;
 use domains::Domains;
 use ending::Ending;
 use fresh::Discovery;
@@ -114,6 +116,7 @@ pub struct Engine {
     rules: Shelf,
     /// Servers under visit whose name is being looked up.
     resolving: usize,
+    deferred: Deferred,
     seen: Seen,
     rating: Rating,
     keys: KeyRules,
@@ -134,8 +137,6 @@ pub struct Engine {
     /// The world has closed the connection under hand by itself.
     peer_closed: bool,
     pages: VecDeque<Page>,
-    /// Redirects too many of the page under work.
-    redirects_cut: Vec<Url>,
     bench: Bench,
     /// The work of this turn, and what is left of its budget.
     ledger: Ledger,
@@ -270,6 +271,7 @@ impl Engine {
             rules: Shelf::new(settings.state.crawl),
             resolving: 0,
             rescope: Rescope::new(&scope),
+            deferred: Deferred::default(),
             scope,
             request,
             request_bytes: Vec::new(),
@@ -278,7 +280,6 @@ impl Engine {
             privileged: None,
             peer_closed: false,
             pages: VecDeque::new(),
-            redirects_cut: Vec::new(),
             counts: Counts::default(),
             syncing: false,
             trouble: None,
@@ -302,7 +303,7 @@ impl Engine {
         let mut entry = Vec::new();
         Discovery { letter: b'-', hops: 0, depth: 0 }.encode(url.as_str(), "", &mut entry);
         self.seen.offer(fingerprint, &entry);
-        self.admit_fresh();
+        self.queue_seeds();
     }
 
     /// The answer to [`Action::Resolve`].
@@ -422,6 +423,10 @@ impl Engine {
         self.tell_time(now);
         while let Some(slot) = self.conns.expire(self.now.at) {
             self.timed_out(slot);
+            // What came of each may have been archived.
+            if self.ledger.is_spent(Work::Archived) {
+                break;
+            }
         }
         self.expire_pause();
         self.expire_outage();
@@ -493,7 +498,8 @@ impl Engine {
         let has_fresh =
             self.seen.has_fresh() || self.frontier.has_read() || self.has_revival_work();
         let rereads = self.replays.is_active() && self.may_reread();
-        if !self.actions.is_empty() || !self.pages.is_empty() || has_fresh || rereads {
+        let has_queued = has_fresh || self.may_report_given_up() || !self.deferred.is_empty();
+        if !self.actions.is_empty() || !self.pages.is_empty() || has_queued || rereads {
             return Some(self.now.at);
         }
         let candidates = [
@@ -529,6 +535,7 @@ impl Engine {
         self.work_pages();
         let stage = self.meter.enter(Stage::State, 0);
         self.work_memory();
+        self.work_given_up();
         self.work_revival();
         self.work_checkpoint();
         self.meter.back(stage);

@@ -7,12 +7,11 @@
 
 use super::Engine;
 use super::contract::{Action, Job};
+use super::ledger::Work;
 use super::outcome::Outcome;
 use crate::frontier::{FrontierDone, ServerId, ServerState};
 use crate::seen::SeenDone;
 
-/// First-timers queued in one turn beside those of the turn's own pages.
-pub(super) const FRESH_MAX: usize = 1_000;
 /// URLs for each connection below which a frontier without a ready server starves.
 const STARVING_URLS: usize = 4;
 
@@ -48,12 +47,26 @@ impl Engine {
         }
     }
 
+    /// Whether URLs of servers that were given up wait for their lines. While the disk is full they
+    /// wait on, since lines would pile up in memory, and at the end the last checkpoint has them.
+    pub(super) fn may_report_given_up(&self) -> bool {
+        self.frontier.has_given_up() && self.pause.is_none() && !self.ending.is_closing()
+    }
+
+    /// URLs of servers that were given up get their lines. What others need of the budget is left
+    /// to them.
+    pub(super) fn work_given_up(&mut self) {
+        while self.may_report_given_up()
+            && !self.ledger.is_half_spent(Work::Dropped)
+            && let Some((id, item)) = self.frontier.given_up()
+        {
+            self.note_given_up(id, &item, self.given_up_as(id));
+        }
+    }
+
     /// Ends of queues go to the disk and come back. To be called after visits have begun: a server
     /// whose next URL is on disk is asked for by what came before.
     pub(super) fn work_queues(&mut self) {
-        while let Some((id, item)) = self.frontier.given_up() {
-            self.note_given_up(id, &item, self.given_up_as(id));
-        }
         if self.pause.is_some() || self.trouble.is_some() {
             return;
         }

@@ -5,6 +5,7 @@ use super::conn::{Conn, Phase, Turn};
 use super::contract::{Action, Answer, ConnFacts, NameFailure};
 use super::counts::Loss;
 use super::fetch::{Fetch, Reply};
+use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate};
 use super::robots::is_file;
 use super::site::{Known, Robots};
@@ -27,14 +28,21 @@ const NAME_FAILURES_MAX: u8 = 3;
 const BARRED_FAILURES_MAX: u8 = 2;
 
 impl Engine {
-    /// Begins visits as long as there are servers ready and slots free.
+    /// Begins visits as long as there are servers ready, slots free, and budget.
     pub(super) fn begin_visits(&mut self) {
         let stage = self.meter.enter(Stage::Schedule, 0);
-        while self.may_begin() {
-            let Some(id) = self.frontier.next(self.now.at) else { break };
-            self.begin_visit(id);
-        }
+        self.pump_visits();
         self.meter.back(stage);
+    }
+
+    /// Begins the visit of the next server, if there is one.
+    pub(super) fn begin_next_visit(&mut self) -> bool {
+        if !self.may_begin() || self.ledger.is_spent(Work::Rules) {
+            return false;
+        }
+        let Some(id) = self.frontier.next(self.now.at) else { return false };
+        self.begin_visit(id);
+        true
     }
 
     pub(super) fn may_begin(&self) -> bool {
@@ -63,9 +71,11 @@ impl Engine {
         due.map(|due| due.max(self.outage.opens_at()))
     }
 
-    fn begin_visit(&mut self, id: ServerId) {
+    pub(super) fn begin_visit(&mut self, id: ServerId) {
+        if !self.weed(id) {
+            return self.begin_later(id);
+        }
         self.outage.visits(self.now.at);
-        self.weed(id);
         if self.replays.is_active() || !self.frontier.has_next(id) {
             return self.frontier.hand_back(id, self.now.at);
         }
@@ -167,10 +177,17 @@ impl Engine {
         let stage = self.meter.enter(Stage::Http, 0);
         let before = self.conns.look(slot).out.len();
         let later = self.is_ahead(slot);
+        let mut deferred = false;
         while !later && self.may_send(slot) {
             let id = self.conns.look(slot).server;
-            let Some(item) = self.next_item(id) else { break };
-            self.send(slot, item);
+            match self.next_item(id) {
+                Next::Item(item) => self.send(slot, item),
+                Next::Nothing => break,
+                Next::Later => {
+                    deferred = true;
+                    break;
+                }
+            }
         }
         let conn = self.conns.look(slot);
         let (idle, more) = (conn.flight.is_empty(), conn.out.len() > before);
@@ -178,7 +195,9 @@ impl Engine {
             self.actions.push_back(Action::Send(self.conns.id(slot)));
         }
         self.conns.arm(slot);
-        if idle {
+        if idle && deferred {
+            self.fill_later(slot);
+        } else if idle {
             self.end_visit(slot);
         }
         self.meter.back(stage);
@@ -209,7 +228,7 @@ impl Engine {
     }
 
     /// What is to be asked next: robots.txt if it isn't known, then what it allows.
-    fn next_item(&mut self, id: ServerId) -> Option<Item> {
+    fn next_item(&mut self, id: ServerId) -> Next {
         if !self.frontier.ready_next(id) || self.frontier.peek(id).is_some_and(Item::is_prior) {
             let item = self.frontier.take(id);
             // For another server, but it is this one's file as well.
@@ -218,35 +237,44 @@ impl Engine {
             {
                 self.set_robots(id, Robots::Asked);
             }
-            return item;
+            return item.map_or(Next::Nothing, Next::Item);
         }
         match self.robots_of(id) {
             Known::Unknown => {
                 self.set_robots(id, Robots::Asked);
-                Some(robots_item(id))
+                Next::Item(robots_item(id))
             }
-            Known::Pending => None,
-            Known::Rules => {
-                self.weed(id);
-                self.frontier.take(id)
-            }
+            Known::Pending => Next::Nothing,
+            Known::Rules if self.weed(id) => self.take_next(id),
+            Known::Rules => Next::Later,
         }
     }
 
-    /// Takes what need not be asked for off the head of a queue: what robots.txt forbids, each with
-    /// its line in the log, and what the archive has.
-    fn weed(&mut self, id: ServerId) {
+    fn take_next(&mut self, id: ServerId) -> Next {
+        self.frontier.take(id).map_or(Next::Nothing, Next::Item)
+    }
+
+    /// Drops what need not be asked for from the head of a queue: what robots.txt forbids, each
+    /// with its line in the log, and what the archive has. `false` if the visit's share of the
+    /// turn's budget is spent before the head is known to be wanted.
+    fn weed(&mut self, id: ServerId) -> bool {
         let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
+        let floor = self.share_floor();
         while self.frontier.ready_next(id)
             && self.frontier.peek(id).is_some_and(|item| !item.is_prior())
         {
+            if self.ledger.left(Work::Rules) <= floor {
+                return false;
+            }
             if self.take_kept_head(id) {
+                self.ledger.charge(Work::Reread, DROP_UNITS);
                 continue;
             }
             let Some(outcome) = self.refuses(id, obeys) else { break };
             let item = self.frontier.take(id).expect("it was looked at");
-            self.note_unsent(id, &item, outcome);
+            self.drop_unsent(id, &item, outcome);
         }
+        true
     }
 
     /// Why the URL at the head of a queue is not to be asked for, if it is not.
@@ -259,6 +287,13 @@ impl Engine {
         }
         let item = self.frontier.peek(id).filter(|_| obeys)?;
         self.sites.at(id).forbids(&item.target, &mut self.ledger)
+    }
+
+    /// A URL that leaves its queue without a request.
+    fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+        let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
+        self.ledger.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
+        self.note_unsent(id, item, outcome);
     }
 
     fn send(&mut self, slot: u32, item: Item) {
@@ -426,7 +461,7 @@ impl Engine {
         }
     }
 
-    /// Gives a server up. Each of its URLs gets its line in the log.
+    /// Gives a server up. Each of its URLs gets its line in the log, some in each turn.
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
         self.sites.at(id).set_retired(outcome);
         self.counts.retired += 1;
@@ -435,9 +470,7 @@ impl Engine {
         let origin = self.frontier.origin(id).as_str();
         log::info!("{origin}: given up with {urls} URLs: {}, {}", why.name(), outcome.name());
         self.counts.losses.server(origin, Loss { urls, cause: outcome.name().into(), answered });
-        for item in self.frontier.retire(id, why, self.now.at) {
-            self.note_given_up(id, &item, outcome);
-        }
+        self.frontier.retire(id, why, self.now.at);
     }
 
     /// A URL of a server that was given up.
@@ -445,7 +478,7 @@ impl Engine {
         match item.errand {
             Errand::Page => {
                 self.keep_given_up(id, item);
-                self.note_unsent(id, item, outcome);
+                self.drop_unsent(id, item, outcome);
             }
             Errand::Robots(of, _) => {
                 self.robots_unreachable(of);
@@ -482,6 +515,17 @@ impl Engine {
         conn
     }
 }
+
+/// What is to be asked next.
+enum Next {
+    Item(Item),
+    Nothing,
+    /// It is not known yet: the turn's budget is spent.
+    Later,
+}
+
+/// Units that a URL costs beside its bytes which is dropped: mostly its line in the crawl log.
+const DROP_UNITS: usize = 512;
 
 /// A fetch of a server's own robots.txt.
 pub(super) fn robots_item(id: ServerId) -> Item {

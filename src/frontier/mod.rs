@@ -56,6 +56,7 @@ pub use server::{Retirement, Server, ServerId, ServerState};
 use snapshot::Snapshot;
 use spill::Spill;
 pub use spill::job::{FrontierDone, FrontierJob};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use workbench::Workbench;
 
@@ -77,6 +78,8 @@ pub struct Frontier {
     snapshot: Option<Box<Snapshot>>,
     /// Ends of queues on disk; `None` if nothing goes there.
     spill: Option<Box<Spill>>,
+    /// Retired servers that have URLs in memory, which are yet to be reported.
+    given_up: VecDeque<ServerId>,
     /// What is still missing of a frontier that was written down.
     restoring: Option<Box<Restoring>>,
 }
@@ -106,6 +109,7 @@ impl Frontier {
             arrivals: 0,
             quiet_until: Instant::ZERO,
             snapshot: None,
+            given_up: VecDeque::new(),
             restoring: None,
         }
     }
@@ -354,21 +358,51 @@ impl Frontier {
         self.reconsider(id, now);
     }
 
-    /// Gives a server up; returns its URLs, so that each gets its line in the log. Those on disk
-    /// come later, by [`Frontier::given_up`].
-    pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) -> Vec<Item> {
+    /// Gives a server up. Its URLs are reported one by one by [`Frontier::given_up`], so that each
+    /// gets its line in the log.
+    pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) {
         self.write_ahead(id);
         self.workbench.withdraw(&mut self.servers, id, now);
         let server = &mut self.servers[id.index()];
         assert_ne!(server.state, ServerState::Busy, "a visit is ended before a server is retired");
         server.state = ServerState::Retired(why);
-        let before = server.queue.weight();
-        let blocks = self.spill.as_mut().map(|spill| &mut spill.blocks);
-        let items = server.queue.drain(blocks);
-        self.urls -= items.len();
-        self.weigh(id, before);
-        self.restock(id);
-        items
+        if server.queue.is_in_hand() {
+            self.given_up.push_back(id);
+        } else {
+            self.restock(id);
+        }
+    }
+
+    /// Whether [`Frontier::given_up`] has a URL.
+    pub fn has_given_up(&self) -> bool {
+        !self.given_up.is_empty()
+    }
+
+    /// The next URL of a server that was retired. Those on disk come after they were read:
+    /// [`Frontier::worked`].
+    pub fn given_up(&mut self) -> Option<(ServerId, Item)> {
+        while let Some(&id) = self.given_up.front() {
+            self.write_ahead(id);
+            let server = &mut self.servers[id.index()];
+            let before = server.queue.weight();
+            let blocks = self.spill.as_mut().map(|spill| &mut spill.blocks);
+            // Nothing, if the disk had to take what was in memory.
+            let item = server.queue.pop_own(blocks);
+            self.urls -= usize::from(item.is_some());
+            let is_last = !server.queue.is_in_hand();
+            if is_last {
+                server.queue.tidy();
+                self.given_up.pop_front();
+            }
+            self.weigh(id, before);
+            if is_last {
+                self.restock(id);
+            }
+            if let Some(item) = item {
+                return Some((id, item));
+            }
+        }
+        None
     }
 
     /// A server that was given up, and has no URLs left, may have some again.

@@ -105,6 +105,9 @@ const INSERT_MAX: usize = 8;
 /// as many URLs, or as many as count.
 const MERGE_MAX: usize = if cfg!(test) { 8 } else { 32 };
 
+/// URLs of a retired server that are unpacked at once.
+const OWN_MAX: usize = 64;
+
 impl UrlQueue {
     pub(super) fn new(policy: Policy) -> Self {
         let by_quality = policy.is_by_quality();
@@ -471,36 +474,38 @@ impl UrlQueue {
         self.cold.as_ref().map_or(0, |cold| cold.spillable(kept, head_max))
     }
 
-    /// Takes any of its own, whatever is on disk.
-    pub(super) fn pop_own(&mut self, blocks: &mut Blocks) -> Option<Item> {
-        if self.hot_len() == 0 {
-            self.warm(64, blocks);
+    /// Whether some of it is in memory, whatever is on disk.
+    pub(super) fn is_in_hand(&self) -> bool {
+        self.in_memory() > 0 || self.cold.as_ref().is_some_and(|cold| !cold.tail.is_empty())
+    }
+
+    /// Takes any that is in memory, whatever is on disk: what is at hand, then the head, then the
+    /// tail.
+    pub(super) fn pop_own(&mut self, blocks: Option<&mut Blocks>) -> Option<Item> {
+        if self.hot_len() == 0
+            && let Some(blocks) = blocks
+        {
+            self.warm(OWN_MAX, blocks);
+            if self.hot_len() == 0 {
+                let items = self.cold.as_mut()?.take_tail_some(OWN_MAX, blocks);
+                let hot = self.hot_or_new();
+                items.into_iter().for_each(|item| hot.push(item));
+            }
         }
         self.hot.as_mut()?.pop()
+    }
+
+    /// Brings URLs into the order in which they would come out; by arrival they are.
+    #[cfg(test)]
+    pub(super) fn sort(&self, items: &mut [Item]) {
+        if self.by_quality {
+            items.sort_unstable_by(goes_before);
+        }
     }
 
     /// Whether something is being done with its chunks.
     pub(super) fn is_worked_at(&self) -> bool {
         self.cold.as_ref().is_some_and(|cold| cold.task != Task::Nothing)
-    }
-
-    /// Empties the queue but for its chunks on disk, in order.
-    pub(super) fn drain(&mut self, blocks: Option<&mut Blocks>) -> Vec<Item> {
-        let mut items = self.hot.take().map_or(Vec::new(), |hot| hot.into_items());
-        if let (Some(cold), Some(blocks)) = (&mut self.cold, blocks) {
-            items.extend(cold.take_head(usize::MAX, blocks));
-            items.extend(cold.take_tail(blocks));
-            self.sort(&mut items);
-        }
-        self.tidy();
-        items
-    }
-
-    /// Brings URLs into the order in which they would come out; by arrival they are.
-    pub(super) fn sort(&self, items: &mut [Item]) {
-        if self.by_quality {
-            items.sort_unstable_by(goes_before);
-        }
     }
 }
 

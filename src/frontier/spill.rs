@@ -76,8 +76,6 @@ pub(super) struct Spill {
     wanted: VecDeque<ServerId>,
     /// Servers that have many short chunks.
     merging: VecDeque<ServerId>,
-    /// Retired servers whose URLs are in memory to be told.
-    given_up: VecDeque<ServerId>,
     sweep: Option<Sweep>,
     /// A job is out, or what it has read is being taken in.
     is_working: bool,
@@ -155,7 +153,6 @@ impl Spill {
             hand: usize::MAX,
             wanted: VecDeque::new(),
             merging: VecDeque::new(),
-            given_up: VecDeque::new(),
             sweep: None,
             is_working: false,
             intake: None,

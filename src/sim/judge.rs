@@ -23,6 +23,7 @@
 //! | `kept` | what a sync has called durable is in the archive after a crash |
 //! | `memory` | replies take no more memory than allowed |
 //! | `order` | the best server in line goes first, by the formulas |
+//! | `turn` | no turn does more work than its budgets and the steps under way admit |
 //!
 //! A crawl may have several processes, one after the other: [`Judge::restarts`]. What is in the
 //! archive then, somebody has to read for the judge ([`Captures`]).
@@ -245,6 +246,22 @@ impl Judge {
         if let Err(how) = view.engine.frontier().audit() {
             self.breaks("order", view.at, how);
         }
+        self.judge_turns(view.engine, view.at);
+    }
+
+    /// The largest turns of a process so far.
+    pub fn judge_turns(&mut self, engine: &Engine, at: Instant) {
+        let is_known = self.broken.iter().any(|broken| broken.law == "turn");
+        for (budget, units) in engine.ledger().peaks() {
+            let is_intake = budget == "intake";
+            let laws = &self.laws;
+            let most = if is_intake { laws.turn_intake_max } else { laws.turn_units_max };
+            if units > most && !is_known {
+                let work = engine.ledger().largest();
+                let how = format!("{budget}: {units} units, not {most}; {work:?}");
+                self.breaks("turn", at, how);
+            }
+        }
     }
 
     /// A process has ended, and at `at` another begins, which has opened the archive: `before` are
@@ -316,6 +333,7 @@ impl Judge {
                 self.breaks("complete", at, how);
             }
         }
+        self.judge_turns(engine, at);
         // A later process has counted its own part only.
         if self.process == 0 {
             self.judge_records(engine, at);

@@ -141,6 +141,9 @@ fn sample(view: &View<'_>, truth: Option<&Truth>) -> Sample {
     }
 }
 
+/// Units of work that the step under way may cost when a turn's budget ends.
+const TURN_STEP_UNITS: usize = 512 << 10;
+
 /// What the configuration promises to servers, in the judge's words.
 fn laws(conf: &Conf) -> Laws {
     let (politeness, retries) = (&conf.politeness, &conf.retries);
@@ -168,6 +171,9 @@ fn laws(conf: &Conf) -> Laws {
         domain_visits_max: politeness.domain_visits_max,
         address_delay: politeness.address_delay,
         domain_delay: politeness.domain_delay,
+        turn_units_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
+        // A record is written in one step; none is kept here.
+        turn_intake_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
     }
 }
 

@@ -245,6 +245,12 @@ impl Cold {
         take(blocks, &mut self.leave_tail(), usize::MAX)
     }
 
+    /// Takes the first URLs of the tail, so many at most.
+    pub(super) fn take_tail_some(&mut self, most: usize, blocks: &mut Blocks) -> Vec<Item> {
+        self.run_urls = 0;
+        take(blocks, &mut self.tail, most)
+    }
+
     /// Takes all URLs of the tail as they are written, and returns how many.
     pub(in super::super) fn take_tail_raw(
         &mut self,

@@ -72,9 +72,16 @@ fn by_quality_it_is_a_sorted_list_with_a_sum() {
             let sum: u64 = sorted.iter().take(visit_max).map(worth).sum();
             assert_eq!(queue.best_sum(), sum, "seed {seed}, step {arrival}");
         }
-        assert_eq!(queue.drain(None), sorted);
+        assert_eq!(rest(&mut queue, None), sorted);
         assert_eq!(queue.best_sum(), 0);
     }
+}
+
+/// All that is left.
+fn rest(queue: &mut UrlQueue, mut blocks: Option<&mut Blocks>) -> Vec<Item> {
+    let items = std::iter::from_fn(|| queue.pop_own(blocks.as_deref_mut())).collect();
+    queue.tidy();
+    items
 }
 
 #[test]
@@ -86,7 +93,7 @@ fn in_order_of_arrival_what_is_given_back_comes_first() {
     assert!(robots.is_prior());
     let first = queue.pop(None).expect("three wait");
     queue.put_back_hot(first);
-    let order: Vec<u64> = queue.drain(None).iter().map(|item| item.arrival).collect();
+    let order: Vec<u64> = rest(&mut queue, None).iter().map(|item| item.arrival).collect();
     assert_eq!(order, [1, 2, 3]);
 }
 
@@ -152,12 +159,12 @@ fn packed_it_is_the_same_by_band() {
             assert_eq!(queue.len(), waiting.len());
             if !queue.is_parted() && policy == Policy::Capability {
                 let mut there = queue.items(Some(&blocks));
-                queue.sort(&mut there);
+                there.sort_by(goes_before);
                 let sum: u64 = there.iter().take(counted).map(worth).sum();
                 assert_eq!(queue.best_sum(), sum, "seed {seed}, step {arrival}");
             }
         }
-        assert_eq!(queue.drain(Some(&mut blocks)).len(), waiting.len());
+        assert_eq!(rest(&mut queue, Some(&mut blocks)).len(), waiting.len());
         assert_eq!((blocks.bytes(), queue.weight()), (0, Weight::default()));
     }
     assert!(counts.iter().all(|count| *count > 40), "{counts:?}");

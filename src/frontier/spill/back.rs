@@ -18,8 +18,8 @@ use super::super::log::{self, CHUNK, Log};
 use super::super::look::Bounds;
 use super::super::place::Place;
 use super::super::policy::Rank;
+use super::super::queue::Weight;
 use super::super::queue::cold::Task;
-use super::super::queue::{Item, Weight};
 use super::super::server::{ServerId, ServerState};
 use super::super::unpacked::Raw;
 use super::chunk::{Chunk, Used};
@@ -243,8 +243,8 @@ impl Frontier {
         let (weight, rank) = before;
         spill.weigh(weight, server.queue.weight());
         let is_told = matches!(server.state, ServerState::Retired(_));
-        if is_told && server.queue.in_memory() > 0 && !spill.given_up.contains(&id) {
-            spill.given_up.push_back(id);
+        if is_told && server.queue.is_in_hand() && !self.given_up.contains(&id) {
+            self.given_up.push_back(id);
         }
         if !is_told && server.state != ServerState::Busy {
             self.cool(id);
@@ -366,38 +366,16 @@ impl Frontier {
         reads.iter().map(open).collect()
     }
 
-    /// The next URL of a server that was retired while URLs of it were on disk: each is to be told
-    /// as those were that [`Frontier::retire`] returned. They come after [`Frontier::worked`].
-    pub fn given_up(&mut self) -> Option<(ServerId, Item)> {
-        let id = *self.spill.as_ref()?.given_up.front()?;
-        self.write_ahead(id);
-        let server = &mut self.servers[id.index()];
-        let spill = self.spill.as_mut().expect("as above");
-        let before = server.queue.weight();
-        let item = server.queue.pop_own(&mut spill.blocks).expect("listed because it has some");
-        self.urls -= 1;
-        let is_last = server.queue.in_memory() == 0;
-        if is_last {
-            server.queue.tidy();
-            spill.given_up.pop_front();
-        }
-        self.weigh(id, before);
-        if is_last {
-            self.restock(id);
-        }
-        Some((id, item))
-    }
-
     /// After a restart: who waits for a chunk is listed.
     pub(in super::super) fn take_stock(&mut self) {
         for index in 0..self.servers.len() {
             let id = ServerId::from_index(index);
             let server = &mut self.servers[index];
             let is_told = matches!(server.state, ServerState::Retired(_));
+            if is_told && server.queue.is_in_hand() {
+                self.given_up.push_back(id);
+            }
             if let Some(spill) = &mut self.spill {
-                if is_told && server.queue.in_memory() > 0 {
-                    spill.given_up.push_back(id);
-                }
                 spill.note(server, id, &self.settings);
             }
             self.restock(id);

@@ -38,6 +38,10 @@ pub struct Laws {
     pub address_delay: Duration,
     /// The same for a registrable domain.
     pub domain_delay: Duration,
+    /// Units of work that a turn may take from one budget.
+    pub turn_units_max: usize,
+    /// The same of bytes that come in, records of the archive among them.
+    pub turn_intake_max: usize,
 }
 
 /// When a finished crawl must have every page that can be reached from the web's own seeds.

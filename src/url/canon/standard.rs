@@ -206,8 +206,8 @@ fn path_only(
 }
 
 /// A longer host, as it stands in a reference, is refused before it is decoded and mapped: that
-/// takes time that grows with the square of its length. A name that the DNS has room for is shorter,
-/// but for some that are percent-encoded or full of characters that IDNA ignores.
+/// takes time that grows with the square of its length. A name that the DNS has room for is
+/// shorter, but for some that are percent-encoded or full of characters that IDNA ignores.
 pub(super) const RAW_HOST_BYTES_MAX: usize = 1_024;
 
 /// A web URL with a host of its own.

@@ -1,0 +1,99 @@
+//! Visits that wait for the next turn, because there was no budget left to look at their queues.
+//!
+//! What robots.txt forbids leaves its queue before anything is asked for, and a server may have
+//! queued any number of such URLs. So each visit drops a share at a time; what is left over comes
+//! here, and is resumed in order. Until then the server is under visit: its place in its groups is
+//! kept, and it is asked for nothing.
+//!
+//! Laws: who was deferred is resumed, first come, first served, and no later than the end of the
+//! crawl; while inputs are fed visits spend no more than half of the budget, so that these here and
+//! those that are about to begin have the other half.
+
+use super::Engine;
+use super::conn::Phase;
+use super::contract::ConnId;
+use super::ledger::Work;
+use crate::frontier::ServerId;
+use std::collections::VecDeque;
+
+/// Visits may spend a budget's share of one in so many, then others have their turn.
+const SHARES: usize = 16;
+
+/// Visits that wait for the next turn.
+#[derive(Debug, Default)]
+pub(super) struct Deferred {
+    visits: VecDeque<Visit>,
+    /// Visits are being begun and resumed: all of the budget is theirs.
+    is_pumping: bool,
+}
+
+/// A visit that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visit {
+    /// It has not begun: there may be nothing to be asked for.
+    Begin(ServerId),
+    /// There is nothing under way on its connection.
+    Fill(ConnId),
+}
+
+impl Deferred {
+    pub(super) fn is_empty(&self) -> bool {
+        self.visits.is_empty()
+    }
+}
+
+impl Engine {
+    /// The visit of this server begins later.
+    pub(super) fn begin_later(&mut self, id: ServerId) {
+        self.deferred.visits.push_back(Visit::Begin(id));
+    }
+
+    /// The visit on this connection, which has nothing under way, is resumed later.
+    pub(super) fn fill_later(&mut self, slot: u32) {
+        self.deferred.visits.push_back(Visit::Fill(self.conns.id(slot)));
+    }
+
+    /// Begins and resumes visits in turns, as long as there are any and the budget admits them.
+    pub(super) fn pump_visits(&mut self) {
+        self.deferred.is_pumping = true;
+        loop {
+            let resumed = self.resume_visit();
+            let begun = self.begin_next_visit();
+            if !resumed && !begun {
+                break;
+            }
+        }
+        self.deferred.is_pumping = false;
+    }
+
+    /// Units of queue work that must be left when a visit's share is spent.
+    pub(super) fn share_floor(&self) -> usize {
+        let budget = self.settings.turn_bytes_max;
+        let kept = if self.deferred.is_pumping { 0 } else { budget / 2 };
+        let share = (budget / SHARES).max(1);
+        self.ledger.left(Work::Rules).saturating_sub(share).max(kept)
+    }
+
+    fn resume_visit(&mut self) -> bool {
+        // Then nothing is looked at.
+        let is_idle = self.is_stopping() || self.pause.is_some();
+        if !is_idle && self.ledger.is_spent(Work::Rules) {
+            return false;
+        }
+        match self.deferred.visits.pop_front() {
+            None => return false,
+            Some(Visit::Begin(id)) if is_idle => self.frontier.hand_back(id, self.now.at),
+            Some(Visit::Begin(id)) => self.begin_visit(id),
+            Some(Visit::Fill(conn)) => {
+                // It may have ended meanwhile.
+                if self.conns.knows(conn) {
+                    let found = self.conns.look(conn.slot);
+                    if found.phase == Phase::Active && found.flight.is_empty() {
+                        self.fill(conn.slot);
+                    }
+                }
+            }
+        }
+        true
+    }
+}

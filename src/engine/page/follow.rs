@@ -1,0 +1,284 @@
+//! Links of the page under work: joined, tested against the scope, offered to the seen test.
+//!
+//! All links of a page are joined before the first is offered, since estimates of quality count a
+//! page's links together. Both passes stop at the turn's budget and resume in the next turn.
+//!
+//! Laws: what comes out does not depend on the budget; a link that doesn't parse charges what it
+//! cost. Cost: that of the joiner and of the seen test, and an addition a link.
+
+use super::{Bench, Page};
+use crate::engine::Engine;
+use crate::engine::fetch::Fetch;
+use crate::engine::fresh::Discovery;
+use crate::engine::ledger::Work;
+use crate::engine::outcome::Outcome;
+use crate::frontier::Item;
+use crate::links::{self, Directives, Found};
+use crate::rating;
+use crate::seen;
+use crate::stats::Stage;
+use crate::url::{Batch, Fingerprint, Url, UrlRef, canon::Joiner};
+
+/// Units that a link costs beside its bytes: to be joined, and to be offered.
+const LINK_UNITS: usize = 64;
+const OFFER_UNITS: usize = 32;
+/// Units that a link costs whose site's estimate of quality counts it.
+const RATED_UNITS: usize = 32;
+/// Letter of a redirect in a hop path.
+const REDIRECT: u8 = b'R';
+
+/// What the links of the page under work have become so far; memory that goes from page to page.
+#[derive(Debug, Default)]
+pub(super) struct Follow {
+    step: Step,
+    batch: Batch,
+    /// For each URL of the batch: how it was found.
+    letters: Vec<u8>,
+    /// URLs of the batch that were tested against the scope.
+    tested: usize,
+    /// Places in the batch of the URLs in scope, and how they were found.
+    wanted: Vec<(usize, Discovery)>,
+    /// Redirects too many.
+    redirects_cut: Vec<Url>,
+    key: Vec<u8>,
+    /// Of some of them.
+    fingerprints: Vec<Fingerprint>,
+}
+
+/// How far the page has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Step {
+    /// The targets of `Location` and `Refresh` come first.
+    #[default]
+    Targets,
+    /// Then the links of the head, from this one on.
+    Head(usize),
+    /// Then those of the page.
+    Body(usize),
+    /// All are joined and tested. The wanted ones are offered, from this one on.
+    Offer(usize),
+}
+
+impl Follow {
+    /// Forgets the page before.
+    pub(super) fn clear(&mut self) {
+        self.step = Step::Targets;
+        self.batch.clear();
+        self.letters.clear();
+        self.tested = 0;
+        self.wanted.clear();
+    }
+
+    /// Notes how the URL was found that has just been joined, if it was one; the units it cost.
+    fn note(&mut self, joined: bool, letter: u8) -> usize {
+        if !joined {
+            return LINK_UNITS;
+        }
+        self.letters.push(letter);
+        LINK_UNITS + self.batch.get(self.batch.len() - 1).as_str().len()
+    }
+}
+
+impl Engine {
+    /// All links of the page are found: joins, tests and offers as many as the turn's budget
+    /// admits.
+    pub(super) fn follow_some(&mut self) {
+        let page = self.pages.pop_front().expect("there is a page under work");
+        self.meter.enter(Stage::Url, 0);
+        if self.join_some(&page) {
+            self.meter.enter(Stage::Seen, 0);
+            if self.offer_some(&page) {
+                return self.end_page(page);
+            }
+        }
+        self.pages.push_front(page);
+    }
+
+    fn end_page(&mut self, mut page: Page) {
+        self.end_traced_page();
+        for url in std::mem::take(&mut self.bench.follow.redirects_cut) {
+            self.cut_redirect(url.view(), &page.fetch);
+        }
+        self.note_cut(&mut page);
+        self.write_line(&page.fetch, &page.settled, &[]);
+        self.bench.follow.clear();
+        self.bench.stage = super::Step::Begin;
+        self.backlog_bytes -= page.bytes();
+        page.reply.release(&mut self.pool);
+        if self.seen.has_fresh() {
+            self.meter.enter(Stage::Schedule, 0);
+            self.queue_fresh();
+        }
+    }
+
+    /// Whether all links are joined and tested.
+    fn join_some(&mut self, page: &Page) -> bool {
+        if matches!(self.bench.follow.step, Step::Offer(_)) {
+            return true;
+        }
+        let base = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
+        let mut joiner = Joiner::new(base);
+        let before = self.bench.follow.batch.text_bytes();
+        if self.bench.follow.step == Step::Targets {
+            self.join_targets(page, &mut joiner);
+            self.bench.follow.step = Step::Head(0);
+        }
+        let done = self.join_links(page, &mut joiner);
+        self.meter.add_bytes(self.bench.follow.batch.text_bytes() - before);
+        self.choose(&page.fetch);
+        if done {
+            self.rate_links(&page.fetch);
+            self.trace_page(&page.fetch);
+            self.bench.follow.step = Step::Offer(0);
+        }
+        done
+    }
+
+    /// Where header fields of the reply lead.
+    fn join_targets(&mut self, page: &Page, joiner: &mut Joiner<'_>) {
+        let follow = &mut self.bench.follow;
+        let refresh = links::Kind::Refresh.hop() as u8;
+        let location = page.leads.location.as_ref().map(|url| (url.as_str().as_bytes(), REDIRECT));
+        let refresh = page.leads.refresh.as_ref().map(|target| (&**target, refresh));
+        for (target, letter) in location.into_iter().chain(refresh) {
+            self.counts.links += 1;
+            let joined = joiner.join(target, encoding_rs::UTF_8, &mut follow.batch).is_ok();
+            self.counts.links_invalid += u64::from(!joined);
+            let units = target.len() + joiner.take_work() + follow.note(joined, letter);
+            self.ledger.charge(Work::Joined, units);
+        }
+    }
+
+    /// Joins links of the head, then those of the page; `true` if there are no more.
+    fn join_links(&mut self, page: &Page, joiner: &mut Joiner<'_>) -> bool {
+        let own = self.bench.found.directives();
+        let directives = page.leads.directives | own;
+        if let Step::Head(start) = self.bench.follow.step {
+            let place = self.join_from(start, Some(&page.leads.head_links), directives, joiner);
+            self.bench.follow.step = Step::Head(place);
+            if place < page.leads.head_links.links().len() {
+                return false;
+            }
+            self.bench.follow.step = Step::Body(0);
+        }
+        let Step::Body(start) = self.bench.follow.step else { return true };
+        // Those of the header are relative to the page's URL, whatever base the page names.
+        if let Some(href) = self.bench.found.base() {
+            joiner.rebase(href);
+        }
+        let place = self.join_from(start, None, directives, joiner);
+        self.bench.follow.step = Step::Body(place);
+        place == self.bench.found.links().len()
+    }
+
+    /// Joins links of the head, or of the page, from this one on; where it stopped.
+    fn join_from(
+        &mut self,
+        start: usize,
+        head: Option<&Found>,
+        directives: Directives,
+        joiner: &mut Joiner<'_>,
+    ) -> usize {
+        let Bench { found, follow, charset, .. } = &mut self.bench;
+        let links = head.unwrap_or(found).links_from(start);
+        let mut place = start;
+        for link in links {
+            if self.ledger.is_spent(Work::Joined) {
+                break;
+            }
+            place += 1;
+            self.counts.links += 1;
+            if !self.settings.links.may_follow(&link, directives) {
+                self.counts.links_nofollow += 1;
+                self.ledger.charge(Work::Joined, LINK_UNITS);
+                continue;
+            }
+            let joined = joiner.join_str(link.reference, charset, &mut follow.batch).is_ok();
+            self.counts.links_invalid += u64::from(!joined);
+            let units = follow.note(joined, link.kind.hop() as u8);
+            self.ledger.charge(Work::Joined, units + link.reference.len() + joiner.take_work());
+        }
+        place
+    }
+
+    /// Picks from what was joined what is in scope, repeats and known URLs included.
+    fn choose(&mut self, fetch: &Fetch) {
+        let follow = &mut self.bench.follow;
+        let mut listed = "";
+        for place in follow.tested..follow.batch.len() {
+            let (url, letter) = (follow.batch.get(place), follow.letters[place]);
+            let redirect = letter == REDIRECT;
+            let hops = if redirect { fetch.item.hops + 1 } else { 0 };
+            let depth = fetch.item.depth.saturating_add(u16::from(!redirect));
+            if hops > self.settings.redirects_max {
+                follow.redirects_cut.push(url.to_owned());
+            } else if let Err(why) = self.scope.check_after(url, u32::from(depth), &mut listed) {
+                self.counts.out_of_scope(why.name());
+            } else {
+                follow.wanted.push((place, Discovery { letter, hops, depth }));
+            }
+        }
+        follow.tested = follow.batch.len();
+    }
+
+    /// The page's links count for the quality of where they lead.
+    fn rate_links(&mut self, fetch: &Fetch) {
+        if !self.rating.counts_links() {
+            return;
+        }
+        let follow = &self.bench.follow;
+        let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
+        let mut links = follow.wanted.iter().map(|(place, _)| follow.batch.get(*place));
+        self.rating.page(page, &mut links);
+        let rated = follow.wanted.len().min(rating::LINKS_MAX);
+        self.ledger.charge(Work::Joined, RATED_UNITS * rated);
+    }
+
+    /// Offers the wanted ones to the seen test; `true` if there are no more.
+    fn offer_some(&mut self, page: &Page) -> bool {
+        let Step::Offer(mut start) = self.bench.follow.step else { return false };
+        let follow = &mut self.bench.follow;
+        while start < follow.wanted.len() && !self.ledger.is_spent(Work::Joined) {
+            let end = follow.wanted.len().min(start + seen::AHEAD);
+            let few = &follow.wanted[start..end];
+            follow.fingerprints.clear();
+            let mut units = 0;
+            for (place, _) in few {
+                let url = follow.batch.get(*place);
+                units += OFFER_UNITS + url.as_str().len();
+                let key = self.keys.key(url, &mut follow.key);
+                follow.fingerprints.push(self.fingerprinter.of(key));
+            }
+            self.seen.look_ahead(&follow.fingerprints);
+            for (&(place, found), &fingerprint) in few.iter().zip(&follow.fingerprints) {
+                let url = follow.batch.get(place);
+                if let Some(trace) = &mut self.trace {
+                    trace.link(url, fingerprint);
+                }
+                // Most links lead where others have led: nothing is written down for those.
+                let write = |out: &mut Vec<u8>| found.encode(url.as_str(), &page.fetch.url, out);
+                self.seen.offer_with(fingerprint, write);
+            }
+            self.ledger.charge(Work::Joined, units);
+            start = end;
+        }
+        follow.step = Step::Offer(start);
+        start == follow.wanted.len()
+    }
+
+    /// A redirect too many has its line in the log. It is not seen for that: a shorter way may
+    /// lead there yet.
+    fn cut_redirect(&mut self, url: UrlRef<'_>, fetch: &Fetch) {
+        self.counts.redirects_cut += 1;
+        let Ok(id) = self.server_for(url, REDIRECT) else { return };
+        let item = Item {
+            target: url.target().into(),
+            hops: fetch.item.hops + 1,
+            found_as: REDIRECT,
+            via: Some(fetch.url.as_ref().into()),
+            tries: 0,
+            ..fetch.item.clone()
+        };
+        self.note_unsent(id, &item, Outcome::RedirectLimit);
+    }
+}
