@@ -9,6 +9,7 @@ use std::time::Duration;
 use sted::commands::wire;
 use sted::conf::Conf;
 use sted::disk::Disk;
+use sted::engine::ledger::Ledger;
 use sted::engine::settings::Settings;
 use sted::engine::{Earlier, Engine};
 use sted::os::disk::OsDisk;
@@ -151,7 +152,7 @@ fn quoted(names: &[String]) -> Vec<String> {
 const SIMULATED_PORT: u16 = 8_080;
 
 fn simulate(script: &Script, seed: u64) -> Result {
-    let (world, disk) = play(script, seed);
+    let (world, disk, _) = play(script, seed, &|_| {});
     let log = disk.read("crawl.log").unwrap_or_default();
     let mut seen = BTreeMap::new();
     let mut faults = Vec::new();
@@ -165,13 +166,18 @@ fn simulate(script: &Script, seed: u64) -> Result {
 
 /// The crawl log of a script's crawl in the simulated world.
 pub(crate) fn log_of(text: &str) -> Vec<u8> {
-    let (_, disk) = play(&read(text, SIMULATED_PORT), 1);
-    disk.read("crawl.log").unwrap_or_default()
+    played(text, &|_| {}).0
+}
+
+/// The same with other settings, and the account of its turns.
+pub(crate) fn played(text: &str, change: &dyn Fn(&mut Settings)) -> (Vec<u8>, Ledger) {
+    let (_, disk, engine) = play(&read(text, SIMULATED_PORT), 1, change);
+    (disk.read("crawl.log").unwrap_or_default(), engine.ledger().clone())
 }
 
 /// The records of a script's crawl in the simulated world, one file behind the other.
 pub(crate) fn archive_of(text: &str) -> Vec<u8> {
-    let (_, disk) = play(&read(text, SIMULATED_PORT), 1);
+    let (_, disk, _) = play(&read(text, SIMULATED_PORT), 1, &|_| {});
     let mut names = disk.handle().list("warc").expect("a folder");
     names.sort();
     names.iter().flat_map(|name| disk.read(&format!("warc/{name}")).unwrap_or_default()).collect()
@@ -181,7 +187,7 @@ pub(crate) fn archive_of(text: &str) -> Vec<u8> {
 /// it goes on.
 pub(crate) fn log_of_rebuilt(text: &str) -> String {
     let script = read(text, SIMULATED_PORT);
-    let (_, disk) = play(&script, 1);
+    let (_, disk, _) = play(&script, 1, &|_| {});
     let before = disk.read("crawl.log").unwrap_or_default().len();
     let now = sim::now_at(time::Instant::ZERO);
     Earlier::rebuild([7; 16], now.unix, disk.handle().as_mut()).expect("a disk");
@@ -198,12 +204,17 @@ pub(crate) fn log_of_rebuilt(text: &str) -> String {
 }
 
 fn history(script: &Script, seed: u64) -> (u64, Vec<u8>) {
-    let (world, disk) = play(script, seed);
+    let (world, disk, _) = play(script, seed, &|_| {});
     (world.actions_hash(), disk.read("crawl.log").unwrap_or_default())
 }
 
-fn play(script: &Script, seed: u64) -> (sim::World, MemoryDisk) {
-    let (_, settings) = settings(script, &[]);
+fn play(
+    script: &Script,
+    seed: u64,
+    change: &dyn Fn(&mut Settings),
+) -> (sim::World, MemoryDisk, Engine) {
+    let (_, mut settings) = settings(script, &[]);
+    change(&mut settings);
     let disk = MemoryDisk::new();
     let now = sim::now_at(time::Instant::ZERO);
     let seeds = seeds_of(script, SIMULATED_PORT);
@@ -211,7 +222,7 @@ fn play(script: &Script, seed: u64) -> (sim::World, MemoryDisk) {
         .unwrap_or_else(|error| panic!("{error}"));
     let mut world = sim::World::new(script, seed);
     world.run(&mut engine).unwrap_or_else(|error| panic!("{error}"));
-    (world, disk)
+    (world, disk, engine)
 }
 
 fn run_for_real(text: &str) -> Result {

@@ -51,6 +51,46 @@ fn two_runs_of_a_seed_are_the_same_to_the_byte() {
     }
 }
 
+/// Sabotage: a turn does more than was promised, and the judge notices.
+#[test]
+fn a_turn_that_does_too_much_is_noticed() {
+    let mut plan = Plan::of(1);
+    plan.laws.turn_units_max = 1_000;
+    let verdict = run_plan(plan, false).verdict;
+    assert!(verdict.is_err_and(|how| how.contains("law `turn` broken")));
+}
+
+/// What a crawl does is the same whatever one turn may do.
+#[test]
+fn what_comes_out_does_not_depend_on_the_budget() {
+    for seed in [2, 5, 13] {
+        let outcomes = |turn_bytes| {
+            let mut plan = Plan::of(seed);
+            plan.world.faults = Faults::default();
+            plan.world.core = Core::default();
+            plan.engine.turn_bytes_max = turn_bytes;
+            plan.engine.rating.source = Source::Uniform;
+            let run = run_plan(plan, false);
+            assert_eq!(run.verdict, Ok(()), "seed {seed}, {turn_bytes} bytes a turn");
+            let (_, log) = run.files.iter().find(|(name, _)| name == "crawl.log").expect("it is");
+            let log = String::from_utf8(log.clone()).expect("the log is text");
+            let mut lines: Vec<String> = log.lines().map(told).collect();
+            lines.sort();
+            lines
+        };
+        let expected = outcomes(1 << 20);
+        assert!(expected.len() > 20, "seed {seed} did something");
+        assert!(expected == outcomes(2_000), "seed {seed}: 2,000 units a turn");
+        assert!(expected == outcomes(50_000), "seed {seed}: 50,000 units a turn");
+    }
+}
+
+/// Status and URL of a line of the crawl log.
+fn told(line: &str) -> String {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    format!("{} {}", fields[1], fields[3])
+}
+
 /// The whole sweep: `make sim N=1000`, or one seed: `make sim SEED=7`.
 #[test]
 #[ignore = "the full sweep is run by hand: make sim"]
@@ -114,7 +154,10 @@ struct Run {
 }
 
 fn run(seed: u64, records: bool) -> Run {
-    let plan = Plan::of(seed);
+    run_plan(Plan::of(seed), records)
+}
+
+fn run_plan(plan: Plan, records: bool) -> Run {
     let web = Arc::new(Web::new(plan.web, Ports::default()));
     let (urls, mistakes) = seeds::parse(web.seeds().join("\n").as_bytes());
     assert!(mistakes.is_empty(), "a web's seeds are URLs");
@@ -333,6 +376,8 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::web::Settings) -> (Settings, La
     );
     let conf = Conf::parse(&text, "plan").unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let mut engine = wire::engine(&conf, seed.to_le_bytes().repeat(2).try_into().expect("16"));
+    let turn_bytes = draw.pick(&[4_000, 16 << 10, 1 << 20, 1 << 20]);
+    engine.turn_bytes_max = turn_bytes;
     // Faults are to be outlived, however many of them meet one page.
     engine.pipeline.head_faults_max = u8::MAX;
     // So is a page whose body is cut twice: what is behind it might never be found.
@@ -357,6 +402,9 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::web::Settings) -> (Settings, La
         domain_visits_max,
         address_delay: Duration::from_millis(address_delay_ms),
         domain_delay: Duration::from_millis(domain_delay_ms),
+        turn_units_max: turn_bytes + (512 << 10),
+        // Two records of 64 KiB of head, 1 MiB of body and 4 MiB of framing, at 6 units a byte.
+        turn_intake_max: turn_bytes + (512 << 10) + 2 * 6 * ((64 << 10) + (5 << 20)),
     };
     (engine, laws)
 }

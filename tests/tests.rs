@@ -26,4 +26,5 @@ mod shipped;
 mod short;
 mod sim;
 mod sweep;
+mod turns;
 mod util;
