@@ -245,5 +245,5 @@ impl From<Step> for Act {
 }
 
 fn is_costly(play: Play) -> bool {
-    matches!(play, Play::Bomb(_) | Play::BombTwice | Play::HugeRobots)
+    matches!(play, Play::Bomb(_) | Play::BombTwice | Play::Heavy(_) | Play::HugeRobots)
 }

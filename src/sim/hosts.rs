@@ -182,7 +182,7 @@ impl Hosts {
         let asked = std::mem::replace(count, count.saturating_add(1));
         let steps: Rc<[Step]> =
             wire::script(&self.web, place, play, asked, Terms::default()).into();
-        if matches!(play, Play::Bomb(_) | Play::BombTwice | Play::HugeRobots) {
+        if matches!(play, Play::Bomb(_) | Play::BombTwice | Play::Heavy(_) | Play::HugeRobots) {
             self.plays.insert(place, Rc::clone(&steps));
         }
         Some(steps)

@@ -4,7 +4,7 @@
 //! repeat, drip, stall, close, reset. A behaving reply is one step.
 //! Source: RFC 9112 (framing), RFC 9110 8.4 (codings), RFC 1950 to 1952, 7932, 8878.
 
-use super::hostile::{Hostile, Play};
+use super::hostile::{Hostile, Play, heavy};
 use super::page::Reply;
 use super::{Coding, Host, Place, Resource, Web};
 use flate2::Compression;
@@ -196,6 +196,10 @@ pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> 
             let twice = compress(Coding::Gzip, &bomb(Coding::Gzip));
             vec![Step::Send(under("gzip, gzip", &twice))]
         }
+        Play::Heavy(heavy) => {
+            let (fields, body) = heavy::reply(heavy);
+            vec![Step::Send(whole(fields, &body))]
+        }
         _ => misbehave(play),
     }
 }
@@ -253,12 +257,14 @@ fn informational(reply: &[Step]) -> Vec<Step> {
 }
 
 fn under(coding: &str, body: &[u8]) -> Vec<u8> {
-    let mut bytes = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: {coding}\r\n\
-         Content-Length: {}\r\n\r\n",
-        body.len()
-    )
-    .into_bytes();
+    whole(&format!("Content-Type: text/html\r\nContent-Encoding: {coding}\r\n"), body)
+}
+
+/// A reply with these head fields and this body.
+fn whole(fields: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let mut bytes =
+        format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {length}\r\n\r\n").into_bytes();
     bytes.extend(body);
     bytes
 }

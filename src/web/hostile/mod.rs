@@ -5,6 +5,7 @@
 //! it. All of it is one table: [`Hostile::spec`].
 //! What is named here is carried out by [`super::wire`] and by the server itself.
 
+pub(super) mod heavy;
 mod table;
 
 use super::host::{Coding, Scheme};
@@ -53,6 +54,10 @@ pub enum Hostile {
     UnknownIssuer,
     NotTls,
     MuteTls,
+    LongHosts,
+    ManyRules,
+    WideCharset,
+    ClosedLate,
 }
 
 /// How a kind's name is answered.
@@ -166,6 +171,23 @@ pub enum Play {
     Bomb(Coding),
     /// A gzip bomb in a gzip.
     BombTwice,
+    /// Much work from little.
+    Heavy(Heavy),
+}
+
+/// What costs a crawler much, other than by its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heavy {
+    /// Links to hosts of 330 and 990 ideographs.
+    LongHosts,
+    /// Robots rules closing `/p`, by 495 KiB of rules with stars.
+    ManyRules,
+    /// Robots rules closing `/late/`.
+    ClosedRules,
+    /// A megabyte in UTF-16.
+    Utf16,
+    /// The same in ISO-2022-JP.
+    Iso2022Jp,
 }
 
 /// How often the server sees a resource asked for.
@@ -220,7 +242,7 @@ pub(super) const ENDLESS: u32 = u32::MAX;
 
 impl Hostile {
     /// All of them.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 43] = [
         Self::EndlessHead,
         Self::EndlessBody,
         Self::Drip,
@@ -260,6 +282,10 @@ impl Hostile {
         Self::UnknownIssuer,
         Self::NotTls,
         Self::MuteTls,
+        Self::LongHosts,
+        Self::ManyRules,
+        Self::WideCharset,
+        Self::ClosedLate,
     ];
 
     /// Its host's name without `.test`; the word for it in a configuration.

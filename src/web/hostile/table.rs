@@ -1,6 +1,6 @@
 //! The table of hostile kinds: names, manners, resources, and the outcomes that are right.
 
-use super::{Asked, Certificate, ENDLESS, Hostile, Manner, Naming, Play, Row, Spec};
+use super::{Asked, Certificate, ENDLESS, Heavy, Hostile, Manner, Naming, Play, Row, Spec};
 use crate::web::host::Coding;
 use crate::web::manifest::Outcome::{self, *};
 
@@ -49,6 +49,9 @@ impl Hostile {
             }
             Self::Mute | Self::StallHead | Self::StallBody | Self::CutBody => self.spec_of_stalls(),
             Self::RobotsError | Self::RobotsLoop | Self::RobotsHuge => self.spec_of_robots(),
+            Self::LongHosts | Self::ManyRules | Self::WideCharset | Self::ClosedLate => {
+                self.spec_of_heavy()
+            }
             Self::NoSuchName
             | Self::NoAddress
             | Self::NamesFail
@@ -303,6 +306,49 @@ impl Hostile {
                 Spec { name: "robots-huge", rows: ROWS, ..PLAIN }
             }
         }
+    }
+
+    fn spec_of_heavy(self) -> Spec {
+        const fn heavy(path: &'static str, heavy: Heavy) -> Row {
+            once(path, Play::Heavy(heavy), &[Ok])
+        }
+        /// URLs that robots.txt forbids.
+        const fn closed(path: &'static str, count: u32) -> Row {
+            Row { count, asked: Asked::Never, ..once(path, Play::Plain, &[RobotsDenied]) }
+        }
+        let (name, rows): (_, &'static [Row]) = match self {
+            Self::LongHosts => {
+                const ROWS: &[Row] = &[INDEX, heavy("/names", Heavy::LongHosts)];
+                ("long-hosts", ROWS)
+            }
+            Self::ManyRules => {
+                const ROWS: &[Row] = &[
+                    heavy("/robots.txt", Heavy::ManyRules),
+                    INDEX,
+                    closed("/p", 300),
+                    once("/open", Play::Plain, &[Ok]),
+                ];
+                ("many-rules", ROWS)
+            }
+            Self::WideCharset => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    heavy("/utf-16", Heavy::Utf16),
+                    heavy("/iso-2022-jp", Heavy::Iso2022Jp),
+                ];
+                ("wide-charset", ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    heavy("/robots.txt", Heavy::ClosedRules),
+                    INDEX,
+                    closed("/late/", 900),
+                    once("/open", Play::Plain, &[Ok]),
+                ];
+                ("closed-late", ROWS)
+            }
+        };
+        Spec { name, rows, ..PLAIN }
     }
 
     fn spec_of_names(self) -> Spec {

@@ -1,0 +1,96 @@
+//! Replies that cost a crawler much: each is small on the wire, and made when it is asked for.
+//!
+//! A crawler that pays by what it sends on, not by what it reads, stalls at each of them.
+//! Source: RFC 9309 2.2.3 (rules), RFC 5891 4.4 (names), WHATWG Encoding (charsets).
+
+use super::super::wire::compress;
+use super::Coding;
+use super::Heavy;
+use std::fmt::Write;
+
+/// Links to hosts that IDNA maps, as long as it may be asked to map, and longer.
+const LONG_HOSTS: usize = 400;
+/// A robots.txt is read up to 500 KiB (RFC 9309 2.5).
+const RULES_BYTES: usize = 495 << 10;
+/// Text in a charset that has to be converted.
+const WIDE_BYTES: usize = 1 << 20;
+
+/// Its head fields, and its body.
+pub(in super::super) fn reply(heavy: Heavy) -> (&'static str, Vec<u8>) {
+    const HTML: &str = "Content-Type: text/html\r\n";
+    let zip = |body: &[u8]| compress(Coding::Gzip, body);
+    match heavy {
+        Heavy::LongHosts => (HTML, long_hosts().into_bytes()),
+        Heavy::ManyRules => ("Content-Type: text/plain\r\n", many_rules().into_bytes()),
+        Heavy::ClosedRules => {
+            ("Content-Type: text/plain\r\n", b"User-agent: *\nDisallow: /late/\n".to_vec())
+        }
+        Heavy::Utf16 => {
+            const FIELDS: &str =
+                "Content-Type: text/html; charset=utf-16le\r\nContent-Encoding: gzip\r\n";
+            let bytes: Vec<u8> = wide().encode_utf16().flat_map(u16::to_le_bytes).collect();
+            (FIELDS, zip(&bytes))
+        }
+        Heavy::Iso2022Jp => {
+            const FIELDS: &str =
+                "Content-Type: text/html; charset=iso-2022-jp\r\nContent-Encoding: gzip\r\n";
+            (FIELDS, zip(&encoding_rs::ISO_2022_JP.encode(&wide()).0))
+        }
+    }
+}
+
+fn long_hosts() -> String {
+    let mut page = String::from("<!DOCTYPE html><title>Names</title>\n");
+    for number in 0..LONG_HOSTS {
+        let letters = if number % 2 == 0 { 330 } else { 990 };
+        page.push_str("<a href=\"http://");
+        page.extend(
+            (0..letters)
+                .filter_map(|at| char::from_u32(0x4e00 + (at * 37 + number as u32 * 11) % 20_000)),
+        );
+        page.push_str("/\">x</a>\n");
+    }
+    page
+}
+
+/// Rules with stars whose pieces all paths of the host begin to match; the last one closes them.
+fn many_rules() -> String {
+    let mut rules = String::from("User-agent: *\n");
+    let mut number = 0;
+    while rules.len() < RULES_BYTES {
+        let _ = writeln!(rules, "Disallow: /*p*{number}*x*{}$", number % 7);
+        number += 1;
+    }
+    rules.push_str("Disallow: /p\n");
+    rules
+}
+
+fn wide() -> String {
+    let mut text = String::from("<!DOCTYPE html><title>Wide</title>\n<p>");
+    while text.len() < WIDE_BYTES {
+        text.push_str("\u{6f22}\u{5b57}\u{4eee}\u{540d} and letters ");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn unzipped(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut out).expect("whole");
+        out
+    }
+
+    #[test]
+    fn heavy_replies_are_small_and_whole() {
+        for heavy in [Heavy::Utf16, Heavy::Iso2022Jp] {
+            let (_, body) = reply(heavy);
+            assert!(body.len() < WIDE_BYTES / 20 && unzipped(&body).len() > WIDE_BYTES / 2);
+        }
+        let (_, rules) = reply(Heavy::ManyRules);
+        assert!((RULES_BYTES..500 << 10).contains(&rules.len()) && rules.ends_with(b": /p\n"));
+    }
+}
