@@ -51,6 +51,7 @@ pub(super) struct Summary {
     lag_max_us: u64,
     turns: u64,
     longest_turn: Turn,
+    turn_cpu_max: Duration,
     ledger: Ledger,
 }
 
@@ -74,6 +75,7 @@ impl Summary {
             lag_max_us: view.lag_us.max(),
             turns: view.turns,
             longest_turn: view.longest_turn.clone(),
+            turn_cpu_max: view.turn_cpu_max,
             ledger: engine.ledger().clone(),
         }
     }
@@ -142,7 +144,9 @@ impl Summary {
                 self.lag_p50_us, self.lag_p99_us, self.lag_max_us
             ),
         );
-        line("longest turn", turn_text(&self.longest_turn));
+        let cpu_ms = self.turn_cpu_max.as_secs_f64() * 1e3;
+        let turn = turn_text(&self.longest_turn);
+        line("longest turn", format!("{turn}; {cpu_ms:.1} ms of CPU at most in one"));
         line("largest turn", work_text(self.ledger.largest()));
         self.tell_of_cpu(&mut line);
         if self.urls_waiting > 0 {
@@ -265,7 +269,7 @@ impl Summary {
             "seen": self.seen,
             "loop": {
                 "turns": self.turns,
-                "longest_turn": turn_json(&self.longest_turn),
+                "longest_turn": turn_json(&self.longest_turn, self.turn_cpu_max),
                 "largest_turn": work_json(&self.ledger),
                 "lag_us": {
                     "p50": self.lag_p50_us,
@@ -333,10 +337,11 @@ fn turn_text(turn: &Turn) -> String {
 }
 
 /// The longest turn, for programs.
-fn turn_json(turn: &Turn) -> serde_json::Value {
+fn turn_json(turn: &Turn, cpu_max: Duration) -> serde_json::Value {
     let us = |stage: Stage| (stage.name(), turn.stages_ns[stage as usize] / 1_000);
     json!({
         "began_us": turn.began.as_micros(),
+        "cpu_us_max": u64::try_from(cpu_max.as_micros()).unwrap_or(u64::MAX),
         "took_us": u64::try_from(turn.took.as_micros()).unwrap_or(u64::MAX),
         "stages_us": Stage::ALL.into_iter().map(us).collect::<BTreeMap<_, _>>(),
     })

@@ -109,6 +109,8 @@ pub struct View<'a> {
     pub turns: u64,
     /// The longest of them.
     pub longest_turn: &'a Turn,
+    /// The most CPU time that the thread spent in one of them.
+    pub turn_cpu_max: Duration,
     /// CPU time so far, by stage and thread.
     pub usage: Usage,
 }
@@ -156,14 +158,15 @@ impl World {
         let mut now = self.clock.now();
         let mut report = now.at + self.period;
         let mut gauge = Gauge::begin(engine.meter(), self.worker.cpu_ns());
-        self.turns.begin(engine.meter());
+        self.turns.begin(engine.meter(), signal::thread_cpu_ns());
         // A signal may have come before there was a loop to wake.
         let mut is_over = self.heed_signals(engine, now);
         self.obey(engine, now);
         while !is_over && !engine.is_finished() {
             let wait = self.wait(engine, now, report);
             let stage = engine.meter_mut().enter(Stage::Wait, 0);
-            self.turns.end(engine.meter(), now.at, self.clock.now().at.since(now.at));
+            let took = self.clock.now().at.since(now.at);
+            self.turns.end(engine.meter(), now.at, took, signal::thread_cpu_ns());
             if let Err(error) = gauge.poll(|| self.poll.poll(&mut events, Some(wait)))
                 && error.kind() != io::ErrorKind::Interrupted
             {
@@ -171,7 +174,7 @@ impl World {
             }
             engine.meter_mut().back(stage);
             now = self.clock.now();
-            self.turns.begin(engine.meter());
+            self.turns.begin(engine.meter(), signal::thread_cpu_ns());
             is_over = self.heed_signals(engine, now);
             if is_over {
                 break;
@@ -192,7 +195,8 @@ impl World {
         let usage = gauge.read(engine.meter(), self.worker.cpu_ns());
         let turns = &self.turns;
         let (lag_us, longest_turn) = (&turns.lag_us, &turns.longest);
-        View { engine, now, lag_us, turns: turns.count, longest_turn, usage }
+        let turn_cpu_max = turns.cpu_max;
+        View { engine, now, lag_us, turns: turns.count, longest_turn, turn_cpu_max, usage }
     }
 
     /// How long the loop may sleep.

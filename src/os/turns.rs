@@ -6,7 +6,7 @@
 //! still once is told from a full one by its longest turn alone, so that one is kept by stage.
 //!
 //! Law: the stages of the longest turn add up to it, but for the reading of two clocks.
-//! Cost: a copy of the meter's accounts a turn, some 20 ns.
+//! Cost: a copy of the meter's accounts a turn, some 20 ns, and a system call for the CPU time.
 
 use crate::stats::{Account, Histogram, Meter, STAGES, Stage};
 use crate::time::Instant;
@@ -18,6 +18,10 @@ pub(super) struct Turns {
     pub(super) lag_us: Histogram,
     pub(super) count: u64,
     pub(super) longest: Turn,
+    /// The most CPU time that the thread spent in one turn.
+    pub(super) cpu_max: Duration,
+    /// CPU time of the thread when the present turn began.
+    cpu_began_ns: u64,
     /// What the meter had charged when the present turn began.
     before: [Account; STAGES],
 }
@@ -50,19 +54,25 @@ impl Turns {
             lag_us: Histogram::default(),
             count: 0,
             longest: Turn::default(),
+            cpu_max: Duration::ZERO,
+            cpu_began_ns: 0,
             before: [Account::default(); STAGES],
         }
     }
 
-    /// A turn begins: the poller has returned, and its time is charged.
-    pub(super) fn begin(&mut self, meter: &Meter) {
+    /// A turn begins: the poller has returned, and its time is charged. The thread has spent so
+    /// much CPU time by now.
+    pub(super) fn begin(&mut self, meter: &Meter, cpu_ns: u64) {
         self.count += 1;
+        self.cpu_began_ns = cpu_ns;
         self.before = meter.read();
     }
 
     /// The turn ends: all its time is charged.
-    pub(super) fn end(&mut self, meter: &Meter, began: Instant, took: Duration) {
+    pub(super) fn end(&mut self, meter: &Meter, began: Instant, took: Duration, cpu_ns: u64) {
         self.lag_us.add_duration(took);
+        let cpu = Duration::from_nanos(cpu_ns.saturating_sub(self.cpu_began_ns));
+        self.cpu_max = self.cpu_max.max(cpu);
         if took <= self.longest.took {
             return;
         }
@@ -86,22 +96,25 @@ mod tests {
         let mut meter = Meter::new(|| CLOCK_NS.with(Cell::get));
         let mut turns = Turns::new();
         let mut turn = |at_us: u64, links_us: u64, store_us: u64| {
-            turns.begin(&meter);
+            turns.begin(&meter, 1_000 * at_us);
             for (stage, us) in [(Stage::Links, links_us), (Stage::Store, store_us)] {
                 let outer = meter.enter(stage, 0);
                 CLOCK_NS.with(|clock| clock.set(clock.get() + us * 1_000));
                 meter.back(outer);
             }
             let took = Duration::from_micros(links_us + store_us);
-            turns.end(&meter, Instant::from_micros(at_us), took);
+            // Of all its time the thread had the processor for the links.
+            let cpu_ns = 1_000 * (at_us + links_us);
+            turns.end(&meter, Instant::from_micros(at_us), took, cpu_ns);
         };
         turn(0, 40, 10);
         turn(100, 100, 300);
-        turn(600, 90, 20);
+        turn(600, 190, 20);
         let longest = &turns.longest;
         assert_eq!((longest.began.as_micros(), longest.took.as_micros()), (100, 400));
         assert_eq!(longest.stages_ns.iter().sum::<u64>(), 400_000);
         assert_eq!(longest.shares()[..2], [(Stage::Store, 0.75), (Stage::Links, 0.25)]);
         assert_eq!((turns.count, turns.lag_us.max()), (3, 400));
+        assert_eq!(turns.cpu_max, Duration::from_micros(190), "of another turn");
     }
 }
