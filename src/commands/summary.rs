@@ -144,9 +144,7 @@ impl Summary {
                 self.lag_p50_us, self.lag_p99_us, self.lag_max_us
             ),
         );
-        let cpu_ms = self.turn_cpu_max.as_secs_f64() * 1e3;
-        let turn = turn_text(&self.longest_turn);
-        line("longest turn", format!("{turn}; {cpu_ms:.1} ms of CPU at most in one"));
+        line("longest turn", turn_text(&self.longest_turn, self.turn_cpu_max));
         line("largest turn", work_text(self.ledger.largest()));
         self.tell_of_cpu(&mut line);
         if self.urls_waiting > 0 {
@@ -322,17 +320,18 @@ fn cpu_json(usage: &Usage) -> serde_json::Value {
     })
 }
 
-/// The longest turn: how long, when, and its three largest stages.
-fn turn_text(turn: &Turn) -> String {
+/// The longest turn: how long, when, and its three largest stages; the most CPU time of any.
+fn turn_text(turn: &Turn, cpu_max: Duration) -> String {
     let shares = turn.shares();
     let told = shares.iter().filter(|(_, share)| *share >= 0.01).take(3);
     let told: Vec<String> =
         told.map(|(stage, share)| format!("{} {:.0}%", stage.name(), share * 100.0)).collect();
     format!(
-        "{:.1} ms, {:.1} s after the start: {}",
+        "{:.1} ms, {:.1} s after the start: {}; {:.1} ms of CPU at most in one",
         turn.took.as_secs_f64() * 1e3,
         turn.began.since(Instant::ZERO).as_secs_f64(),
-        if told.is_empty() { "-".to_owned() } else { told.join(", ") }
+        if told.is_empty() { "-".to_owned() } else { told.join(", ") },
+        cpu_max.as_secs_f64() * 1e3
     )
 }
 

@@ -423,7 +423,6 @@ impl Engine {
         self.tell_time(now);
         while let Some(slot) = self.conns.expire(self.now.at) {
             self.timed_out(slot);
-            // What came of each may have been archived.
             if self.ledger.is_spent(Work::Archived) {
                 break;
             }
@@ -495,11 +494,11 @@ impl Engine {
     /// When the engine wants to be called again, whatever happens; `None` if only events can
     /// bring it on.
     pub fn deadline(&self) -> Option<Instant> {
-        let has_fresh =
-            self.seen.has_fresh() || self.frontier.has_read() || self.has_revival_work();
+        let has_fresh = self.seen.has_fresh() || self.frontier.has_read();
+        let has_old = self.has_revival_work() || self.may_report_given_up();
         let rereads = self.replays.is_active() && self.may_reread();
-        let has_queued = has_fresh || self.may_report_given_up() || !self.deferred.is_empty();
-        if !self.actions.is_empty() || !self.pages.is_empty() || has_queued || rereads {
+        let has_urls = has_fresh || has_old || rereads || !self.deferred.is_empty();
+        if !self.actions.is_empty() || !self.pages.is_empty() || has_urls {
             return Some(self.now.at);
         }
         let candidates = [
