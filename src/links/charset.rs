@@ -9,8 +9,8 @@
 //! them. Not so UTF-16, ISO-2022-JP and the charsets that no browser decodes; a [`Converter`] is
 //! for these.
 //!
-//! Cost: the first 1,024 bytes; for undeclared pages a look for the first byte outside ASCII at
-//! memory speed, and a check of at most 256 KiB from there.
+//! Cost: the first 1,024 bytes; for undeclared pages a look for the first byte outside ASCII, at
+//! memory speed, in the first 4 MiB, and a check of at most 256 KiB from there.
 //! Source: the HTML standard, section 13.2.3; the Encoding standard.
 
 use super::find::is_space;
@@ -24,6 +24,9 @@ const PRESCAN_BYTES: usize = 1_024;
 
 /// How many bytes an undeclared page is judged by, from the first outside ASCII on.
 const GUESS_BYTES: usize = 256 << 10;
+
+/// How far an undeclared page is searched for it.
+const ASCII_BYTES: usize = 4 << 20;
 
 /// The charset of a page, as far as it is known before the page is scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +132,8 @@ const PIECE_BYTES: usize = 4 << 10;
 
 /// What an undeclared page is in: UTF-8, if its first bytes outside ASCII read so.
 fn guess(text: &[u8]) -> Charset {
-    let ascii = text.chunks(PIECE_BYTES).take_while(|piece| piece.is_ascii()).count();
+    let pieces = text.chunks(PIECE_BYTES).take(ASCII_BYTES / PIECE_BYTES);
+    let ascii = pieces.take_while(|piece| piece.is_ascii()).count();
     let start = (ascii * PIECE_BYTES).min(text.len());
     let rest = &text[start..];
     let looked = &rest[..rest.len().min(GUESS_BYTES)];
@@ -138,7 +142,7 @@ fn guess(text: &[u8]) -> Charset {
         // A character that the look cuts is none that is wrong.
         Err(error) => error.error_len().is_none() && looked.len() < rest.len(),
     };
-    let encoding = if is_utf8 && !rest.is_empty() { UTF_8 } else { WINDOWS_1252 };
+    let encoding = if is_utf8 && !looked.is_ascii() { UTF_8 } else { WINDOWS_1252 };
     // ASCII is looked over sixteen bytes at a time.
     Charset { encoding, is_tentative: true, looked_bytes: start / 16 + looked.len() }
 }
@@ -402,6 +406,10 @@ mod tests {
             assert_eq!(charset(None, &page).encoding, WINDOWS_1252, "a fault within it");
         }
         assert_eq!(charset(None, b"\xe2\x82").encoding, WINDOWS_1252, "cut by its end");
+        let zeros = vec![0; 2 * ASCII_BYTES];
+        let said = charset(None, &zeros);
+        assert_eq!(said.encoding, WINDOWS_1252, "ASCII as far as is searched");
+        assert!(said.looked_bytes <= 512 << 10, "a step of a turn: {}", said.looked_bytes);
     }
 
     /// All of `text` as UTF-8, `budget` units at a time, and whether it is whole.
