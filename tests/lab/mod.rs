@@ -29,7 +29,7 @@ fn the_quickstart_comes_to_its_manifest() {
     none(&facts.mistakes());
     let read = read_back(&crawl);
     assert_eq!(read["lines"], crawl.index().len(), "each line leads to its record");
-    for kind in ["revisits", "chunked", "truncated", "robots"] {
+    for kind in ["revisits", "chunked", "robots"] {
         assert!(read[kind].as_u64() > Some(0), "the archive holds some {kind}: {read}");
     }
     let watch = Watch::of(&crawl);
@@ -49,12 +49,15 @@ fn hostile_hosts_harm_nobody() {
     let alone = Facts::of(&control);
     none(&alone.mistakes());
     let crawl = Crawl::of_shipped("lab");
-    assert_eq!(crawl.run.code, Some(0), "{}", crawl.run.err);
+    // Hostile hosts are seeds, most of which come to nothing: the crawl says so.
+    assert_eq!(crawl.run.code, Some(12), "{}", crawl.run.err);
+    assert!(crawl.run.out.contains("failed seeds"), "{}", crawl.run.out);
     let facts = Facts::of(&crawl);
     none(&facts.mistakes());
     assert!(alone.of_behaving().len() > 150, "{} URLs", alone.of_behaving().len());
     assert_eq!(facts.of_behaving(), alone.of_behaving(), "as if the others weren't there");
-    read_back(&crawl);
+    let read = read_back(&crawl);
+    assert!(read["truncated"].as_u64() > Some(0), "the archive holds cut bodies: {read}");
     let watch = Watch::of(&crawl);
     none(&watch.double_connections());
     none(&watch.disallowed());
