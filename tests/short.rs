@@ -74,8 +74,8 @@ fn a_short_body_that_is_read_back_leads_on() {
         let lines = log.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let lines: Vec<_> = lines.filter(|words| words[3] == url).collect();
         let cut = ["disconnectTrunc", "", "", "timeTrunc"][number - 1];
-        let notes = ["replayed", cut].join(",");
+        let notes = [cut, "replayed"].join(",");
         assert_eq!(lines.len(), 1, "{url}: {log}");
-        assert_eq!((lines[0][1], lines[0][11]), ("200", notes.trim_end_matches(',')), "{url}");
+        assert_eq!((lines[0][1], lines[0][11]), ("200", notes.trim_start_matches(',')), "{url}");
     }
 }

@@ -75,11 +75,13 @@ fn links_with_long_hosts_are_joined_over_turns() {
     };
     let short = (0..200).map(|number| format!("http://{}/", host(330, number)));
     let long = (0..200).map(|number| format!("http://{}/", host(990, number)));
-    let links: Vec<String> = short.chain(long).chain(["/x".to_owned()]).collect();
+    let links = short.chain(long).chain(["/x".to_owned()]);
+    let links: Vec<String> = links.map(|link| format!("<a href='{link}'>")).collect();
     let text = format!(
         "seed http://a.test/\nhost a.test\non connection\n  request /robots.txt\n  reply 404\n  \
-         request /\n  reply 200 links {}\n  request /x\n  reply 404\n",
-        links.join(" ")
+         request /\n  raw HTTP/1.1 200 OK\\r\\nContent-Type: text/html;charset=utf-8\\r\\n\n  \
+         body {}\n  request /x\n  reply 404\n",
+        links.join("")
     );
     let (_, units) = play(&text, "404", Purse::Pages);
     assert!((BUDGETS[0]..100_000).contains(&units), "they were charged: {units}");
