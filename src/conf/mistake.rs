@@ -83,7 +83,7 @@ pub(super) fn nearest<'a>(
 }
 
 /// How many letters must be put in, left out, replaced or swapped with their neighbour.
-fn distance(from: &str, to: &str) -> usize {
+pub(super) fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) =
         (from.chars().take(100).collect(), to.chars().collect());
     let mut above: Vec<usize> = Vec::new();

@@ -206,13 +206,18 @@ fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     let own = known.iter().filter(|key| key.section == section).map(|key| key.name);
     let homes = homes(name, known);
     let near = mistake::nearest(name, own);
-    if let Some(near) = near.filter(|_| homes.is_empty()) {
+    let anywhere = mistake::nearest(name, known.iter().map(|key| key.name));
+    // A slip in the name is likelier than one in the section, unless the name is the better for it.
+    let is_nearest = |near: &&str| {
+        anywhere.is_none_or(|other| mistake::distance(name, near) <= mistake::distance(name, other))
+    };
+    if let Some(near) = near.filter(|near| homes.is_empty() && is_nearest(near)) {
         format!("no such key; did you mean {near}?")
-    } else if let Some(near) = near {
+    } else if let Some(near) = near.filter(|_| !homes.is_empty()) {
         format!("no such key here; did you mean {near}? ({name} belongs in {homes})")
     } else if !homes.is_empty() {
         format!("no such key here; it belongs in {homes}")
-    } else if let Some(near) = mistake::nearest(name, known.iter().map(|key| key.name)) {
+    } else if let Some(near) = anywhere {
         format!("no such key; did you mean {near} in {}?", self::homes(near, known))
     } else {
         "no such key; conf/reference.toml lists them all".to_owned()
