@@ -3,7 +3,7 @@
 //! A seed succeeds if it was answered with a page or a redirect that is followed; whatever else it
 //! comes to, it failed, until a later try succeeds. The letter of its item says that a URL is one.
 //!
-//! Cost: memory for [`FAILED_MAX`] failed seeds; beyond, they are counted.
+//! Cost: memory for `FAILED_MAX` failed seeds; beyond, they are counted.
 
 use super::counts::Name;
 use super::outcome::Outcome;
