@@ -43,6 +43,8 @@ const BASE: &[&str] = &[
     "retries.retries_max = 2",
     "retries.server_failures_max = 3",
     "store.format = \"none\"",
+    // Scripts that are about it set it.
+    "pipeline.probation = 0",
     "limits.time_max = \"60s\"",
 ];
 

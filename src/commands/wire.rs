@@ -37,6 +37,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             enabled: conf.pipeline.enabled,
             depth_max: u8::try_from(conf.pipeline.depth_max).unwrap_or(u8::MAX),
             requests_new: conf.pipeline.allowance_new,
+            probation: u8::try_from(conf.pipeline.probation).unwrap_or(u8::MAX),
             ..http::pipeline::Settings::default()
         },
         rating: rating(&conf.quality, key),

@@ -248,6 +248,7 @@ fn pipeline(pipeline: &mut Pipeline, walk: &mut Walk<'_>) {
     walk.flag("enabled", &mut pipeline.enabled);
     walk.count("depth_max", &mut pipeline.depth_max, 1..=64);
     walk.count("allowance_new", &mut pipeline.allowance_new, 1..=10_000);
+    walk.count("probation", &mut pipeline.probation, 0..=100);
 }
 
 fn fetch(fetch: &mut Fetch, walk: &mut Walk<'_>) {

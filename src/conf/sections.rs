@@ -278,11 +278,13 @@ pub struct Pipeline {
     pub depth_max: u32,
     /// Requests a server is believed to allow on a connection until it has shown it.
     pub allowance_new: u32,
+    /// Batches of a server that are held and compared before its order is trusted.
+    pub probation: u32,
 }
 
 impl Default for Pipeline {
     fn default() -> Self {
-        Self { enabled: true, depth_max: 8, allowance_new: 50 }
+        Self { enabled: true, depth_max: 8, allowance_new: 50, probation: 3 }
     }
 }
 

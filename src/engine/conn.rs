@@ -5,6 +5,7 @@
 
 use super::contract::{ConnFacts, ConnId};
 use super::fetch::{Fetch, Reply};
+use super::held::Batch;
 use super::settings::Connections;
 use crate::frontier::ServerId;
 use crate::http::pipeline::Pipeline;
@@ -46,8 +47,6 @@ pub(super) struct Turn {
     pub(super) began: Instant,
     /// It goes on with a connection kept from the visit before.
     pub(super) reused: bool,
-    /// More than one request was under way at once.
-    pub(super) was_deep: bool,
     /// The server asked for rest, which its host is owed, too.
     pub(super) strained: bool,
     /// No more requests, whatever the burst would allow.
@@ -66,7 +65,6 @@ impl Turn {
             connect_time: None,
             began,
             reused,
-            was_deep: false,
             strained: false,
             over: false,
             not_before,
@@ -96,6 +94,8 @@ pub(super) struct Conn {
     pub(super) requests: u64,
     /// Requests unanswered, in order.
     pub(super) flight: VecDeque<Fetch>,
+    /// Replies whose place is not proven yet.
+    pub(super) batch: Batch,
     pub(super) reader: Reader,
     pub(super) reply: Reply,
     /// Received and unread: `buffer[start..end]`.
@@ -105,6 +105,8 @@ pub(super) struct Conn {
     /// Requests written and not yet sent: `out[out_sent..]`.
     pub(super) out: Vec<u8>,
     pub(super) out_sent: usize,
+    /// Requests of the flight, its last ones, of which not a byte has been sent.
+    pub(super) unsent: usize,
     pub(super) paused: bool,
     pub(super) paused_at: Instant,
     /// When the phase began; when the reply at the head became the one waited for.
@@ -143,9 +145,15 @@ impl Conn {
         self.reply.has_begun() || self.start < self.end
     }
 
+    /// What was asked for and is not settled, in order. The repeat of a request is not among it.
+    pub(super) fn unsettled(&self) -> impl Iterator<Item = &Fetch> {
+        let repeats = usize::from(self.batch.is_comparing());
+        self.batch.fetches().chain(self.flight.iter().skip(repeats))
+    }
+
     /// Whether it holds memory of the pool.
     pub(super) fn holds(&self) -> bool {
-        self.buffer.is_some() || self.reply.bytes() > 0
+        self.buffer.is_some() || self.reply.bytes() > 0 || !self.batch.is_empty()
     }
 }
 
@@ -234,7 +242,7 @@ impl Conns {
 
     /// Pages that were asked for and are not settled.
     pub(super) fn pages_out(&self) -> usize {
-        let pages = |conn: &Conn| conn.flight.iter().filter(|it| !it.item.is_prior()).count();
+        let pages = |conn: &Conn| conn.unsettled().filter(|it| !it.item.is_prior()).count();
         self.slots.iter().map(|(_, conn)| pages(conn)).sum()
     }
 

@@ -50,8 +50,13 @@ pub struct Counts {
     pub pipelined: u64,
     /// Requests that a closing server left unanswered and that went back to their queue.
     pub left_over: u64,
-    /// Replies that seemed to be another request's.
-    pub swaps: u64,
+    /// Requests repeated alone, to see whether a server answers pipelined ones in order.
+    pub compared: u64,
+    /// Whole replies that were not filed, because it was not proven whose they are: their URLs
+    /// went back to their queue.
+    pub put_back: u64,
+    /// Servers that are asked one by one from now on, because their replies don't match requests.
+    pub unmatched: u64,
     /// Second and later tries of a URL.
     pub retries: u64,
     /// Servers given up.

@@ -34,6 +34,7 @@ mod ending;
 mod fetch;
 mod fresh;
 mod given_up;
+mod held;
 pub mod ledger;
 mod outage;
 mod page;
@@ -384,6 +385,7 @@ impl Engine {
         }
         let record = self.conns.at(conn.slot);
         record.out_sent += bytes;
+        record.unsent = 0;
         assert!(record.out_sent <= record.out.len(), "no more is sent than there was");
         if record.out_sent == record.out.len() {
             record.out.clear();

@@ -55,8 +55,6 @@ pub enum Outcome {
     MalformedFraming,
     /// The reply ended before its announced end; what came is kept, truncated.
     CutShort,
-    /// A reply that can't belong to its request: pipelining went wrong.
-    Swapped,
     /// Too many redirects in a row.
     RedirectLimit,
     /// A cap on queued URLs was reached.
@@ -163,7 +161,6 @@ impl Outcome {
             Self::HeadTimedOut | Self::BodyTimedOut | Self::FetchTimedOut => (Retry, Failed, -4),
             Self::HeadTooLarge | Self::MalformedHead | Self::MalformedFraming => (Done, Fine, -3),
             Self::BodyTooLarge => (Done, Fine, -3),
-            Self::Swapped => (Retry, Fine, -3),
             Self::RedirectLimit => (Done, Fine, -4001),
             Self::QueueFull => (Done, Fine, -5003),
             // Heritrix: out of scope upon re-examination.
@@ -242,7 +239,6 @@ impl Outcome {
             Self::MalformedHead => "malformed-head",
             Self::MalformedFraming => "malformed-framing",
             Self::CutShort => "cut-short",
-            Self::Swapped => "swapped",
             Self::RedirectLimit => "redirect-limit",
             Self::QueueFull => "queue-full",
             Self::Excluded => "excluded",

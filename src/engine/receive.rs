@@ -4,11 +4,12 @@ use super::Engine;
 use super::conn::Phase;
 use super::contract::{Action, CloseReason, ConnId, Space};
 use super::fetch::{Evidence, Fetch, Fetched};
+use super::held::Sign;
 use super::ledger::Work;
 use super::outcome::{Outcome, UrlFate};
 use super::robots::is_file;
 use crate::frontier::Errand;
-use crate::http::pipeline::{self, Close, Signs, suspicious};
+use crate::http::pipeline::{self, Close, Filing, Signs, suspicious};
 use crate::http::response::{Broken, Event, Framing, is_surplus};
 use crate::stats::Stage;
 use smallvec::SmallVec;
@@ -134,7 +135,8 @@ impl Engine {
             conn.buffer.as_ref().is_some_and(|buffer| conn.end <= buffer.len()),
             "no more bytes are received than there was room for"
         );
-        if conn.flight.is_empty() {
+        let unasked = conn.flight.len() <= conn.unsent && conn.pipeline.replies() > 0;
+        if conn.flight.is_empty() || unasked {
             // Nobody asked: whatever this is, the connection is not to be trusted.
             return self.unasked(slot);
         }
@@ -148,16 +150,15 @@ impl Engine {
             conn.start = conn.end;
             return self.tidy_buffer(slot);
         }
-        let (id, turn) = (conn.server, conn.turn);
         if matches!(conn.phase, Phase::Parked { .. }) {
             // A 408 before an idle close, say.
             return self.hang_up(slot);
         }
-        if turn.was_deep {
-            conn.pipeline.swapped(&mut self.sites.at(id).learnt);
+        if conn.turn.replies == 0 {
+            // The same, just as the next visit began.
+            return self.lost(slot, None, Close::Ours);
         }
-        self.hang_up(slot);
-        self.finish_visit(id, &turn);
+        self.mismatched(slot, Sign::Surplus);
     }
 
     /// Reads as many replies as the buffer holds. `ended`: nothing more will come.
@@ -221,12 +222,11 @@ impl Engine {
     fn replied(&mut self, slot: u32) {
         let now = self.now.at;
         if self.is_swapped(slot) {
-            let id = self.conns.look(slot).server;
-            let conn = self.conns.at(slot);
-            conn.pipeline.swapped(&mut self.sites.at(id).learnt);
-            self.counts.swaps += 1;
-            self.keep_evidence(slot, None);
-            return self.lost(slot, Some(Outcome::Swapped), Close::Ours);
+            return self.mismatched(slot, Sign::Swapped);
+        }
+        let surplus = self.has_surplus(slot);
+        if surplus && self.conns.look(slot).pipeline.is_deep() {
+            return self.mismatched(slot, Sign::Surplus);
         }
         let conn = self.conns.at(slot);
         let head = conn.reader.head();
@@ -239,25 +239,30 @@ impl Engine {
             body_bytes: conn.reader.payload_bytes(),
         };
         let learnt = &mut self.sites.at(conn.server).learnt;
-        conn.pipeline.replied(learnt, &self.settings.pipeline, &reply);
+        let filing = conn.pipeline.replied(learnt, &self.settings.pipeline, &reply);
         conn.turn.replies += 1;
         conn.turn.response_time += now.since(conn.since);
         conn.since = now;
         conn.heard = now;
-        let fetch = conn.flight.pop_front().expect("a reply has its request");
+        let mut fetch = conn.flight.pop_front().expect("a reply has its request");
         self.privileged = self.privileged.filter(|privileged| *privileged != slot);
-        let conn_id = self.conns.id(slot);
-        self.settle_head(slot, fetch, Outcome::Status(status), false);
-        if !self.conns.knows(conn_id) {
-            return;
+        match filing {
+            Filing::Now => {
+                fetch.notes.extend(surplus.then_some("surplus"));
+                self.settle_head(slot, fetch, Outcome::Status(status), false);
+            }
+            Filing::Hold | Filing::HoldAndCompare => self.hold(slot, fetch),
+            Filing::Compare if !self.compare(slot, fetch) => return,
+            Filing::Compare => {}
         }
-        let conn = self.conns.at(slot);
-        conn.reader.begin();
-        let surplus = conn.flight.is_empty() && is_surplus(conn.unread());
-        if !persists {
-            self.lost(slot, None, Close::Ended);
+        self.conns.at(slot).reader.begin();
+        if !persists || self.is_overdrawn(slot) {
+            let how = if persists { Close::Ours } else { Close::Ended };
+            self.lost(slot, None, how);
         } else if surplus {
             self.unasked(slot);
+        } else if filing == Filing::HoldAndCompare {
+            self.compare_one(slot);
         } else {
             self.fill(slot);
         }
@@ -265,16 +270,13 @@ impl Engine {
 
     /// Settles the request that was at the head of the flight, with what has come of its reply.
     fn settle_head(&mut self, slot: u32, fetch: Fetch, outcome: Outcome, connection_lost: bool) {
-        let id = self.conns.id(slot);
         let conn = self.conns.at(slot);
         let reply = std::mem::take(&mut conn.reply);
         let head = conn.reader.lend_head();
         let whole = (reply.head_bytes > 0).then_some(&head);
         let fetched = Fetched { fetch, head: whole, reply, outcome, ended: self.now.at };
         self.settle(slot, fetched, connection_lost);
-        if self.conns.knows(id) {
-            self.conns.at(slot).reader.return_head(head);
-        }
+        self.conns.at(slot).reader.return_head(head);
     }
 
     /// Whether the reply at the head seems to be another request's.
@@ -308,6 +310,11 @@ impl Engine {
             Broken::Framing(_) | Broken::Chunk(_) => Outcome::MalformedFraming,
         };
         self.counts.broken(broken.name());
+        let conn = self.conns.look(slot);
+        if broken.is_no_reply() && conn.pipeline.replies() > 0 && conn.reply.head_bytes == 0 {
+            // What was left behind the reply before, come late.
+            return self.mismatched(slot, Sign::Surplus);
+        }
         if !matches!(broken, Broken::NoReply | Broken::BodyCut | Broken::BodyTooLarge) {
             self.keep_evidence(slot, Some(broken));
         }
@@ -334,6 +341,10 @@ impl Engine {
     fn cut_off(&mut self, slot: u32) {
         let now = self.now.at;
         let conn = self.conns.at(slot);
+        let learnt = &self.sites.look(conn.server).learnt;
+        if conn.pipeline.is_unproven(learnt, &self.settings.pipeline) {
+            return self.lost(slot, None, Close::Ours);
+        }
         conn.pipeline.kept_partial();
         conn.turn.replies += 1;
         conn.turn.response_time += now.since(conn.since);
@@ -391,15 +402,25 @@ impl Engine {
     /// at the head of the flight, should the fault be its.
     pub(super) fn lost(&mut self, slot: u32, outcome: Option<Outcome>, how: Close) {
         let outcome = outcome.map(|outcome| self.with_head(slot, outcome));
-        if let Some(short @ Outcome::Short(..)) = outcome {
+        let conn = self.conns.look(slot);
+        let learnt = &self.sites.look(conn.server).learnt;
+        if let Some(short @ Outcome::Short(..)) = outcome
+            && !conn.pipeline.blames_nobody(learnt, &self.settings.pipeline)
+        {
             self.cut_short(slot, short, how);
             return self.lost(slot, None, how);
         }
         let conn = self.conns.at(slot);
         let (id, has_begun) = (conn.server, conn.has_begun());
         let learnt = &mut self.sites.at(id).learnt;
+        let was_barred = learnt.is_barred();
         let leftover = conn.pipeline.closed(learnt, &self.settings.pipeline, how, has_begun);
+        self.counts.unmatched += u64::from(learnt.is_barred() && !was_barred);
         let mut flight = std::mem::take(&mut conn.flight);
+        if conn.batch.is_comparing() {
+            // The repeat: what it repeats is held.
+            flight.clear();
+        }
         if leftover.blames_head
             && let Some(outcome) = outcome
             && let Some(mut fetch) = flight.pop_front()
@@ -413,6 +434,7 @@ impl Engine {
         for fetch in flight.into_iter().rev() {
             self.unsend(id, fetch);
         }
+        self.put_back(slot);
         let reply = std::mem::take(&mut self.conns.at(slot).reply);
         reply.release(&mut self.pool);
         let turn = self.conns.look(slot).turn;
@@ -447,7 +469,7 @@ impl Engine {
     }
 
     /// A request that got no answer goes back to where it was.
-    fn unsend(&mut self, id: crate::frontier::ServerId, fetch: Fetch) {
+    pub(super) fn unsend(&mut self, id: crate::frontier::ServerId, fetch: Fetch) {
         match fetch.item.errand {
             Errand::Robots(of, 0) if of == id => self.robots_again(of),
             Errand::Robots(..) if is_file(&fetch.item.target) => {

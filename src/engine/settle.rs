@@ -21,7 +21,7 @@ impl Engine {
     }
 
     /// What an outcome means for the server and for the rest of its visit.
-    fn judge_reply(&mut self, slot: u32, fetched: &Fetched<'_>, connection_lost: bool) {
+    pub(super) fn judge_reply(&mut self, slot: u32, fetched: &Fetched<'_>, connection_lost: bool) {
         let outcome = fetched.outcome;
         let id = self.conns.look(slot).server;
         if fetched.reply.has_begun() && !outcome.is_timeout() {
@@ -43,7 +43,7 @@ impl Engine {
     }
 
     /// Writes a fetch down under its URL, and does what follows from it: another try, links.
-    fn file(&mut self, slot: u32, mut fetched: Fetched<'_>) {
+    pub(super) fn file(&mut self, slot: u32, mut fetched: Fetched<'_>) {
         let fetch = &fetched.fetch;
         let again = self.tries_left(fetch, fetched.outcome);
         if let Outcome::Short(_, shortfall) = fetched.outcome

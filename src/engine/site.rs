@@ -337,7 +337,8 @@ impl Site {
 /// number varint | robots.txt u8: 0 unknown, 1 rules, 2 can't be had, 3 rules on disk
 /// | 1 to 3: until u64 (microseconds, UTC) | 1: the rules | 3: segment u32, offset u32
 /// | failed tries u8 | can't be had since u64, 0: it can | requests it takes u32, 0: not known
-/// | pipelining barred u8 | failures u8 | given up u8 | if so: what its URLs come to, JSON
+/// | pipelining u8: 0 nothing known, 1 barred, 2 and more: batches compared and 1, 255: one request
+/// a connection | failures u8 | given up u8 | if so: what its URLs come to, JSON
 /// ```
 impl Site {
     /// Whether there is anything that a new one would not have.
@@ -379,9 +380,9 @@ impl Site {
         out.put_u8(self.robots_tries);
         let since = self.rare.as_ref().and_then(|rare| rare.robots_failing_since);
         out.put_u64(since.map_or(0, |since| now.unix_of(since).as_micros().max(1)));
-        let (allowance, is_barred) = self.learnt.worth_keeping();
+        let (allowance, trust) = self.learnt.worth_keeping();
         out.put_u32(allowance);
-        out.put_bool(is_barred);
+        out.put_u8(trust);
         out.put_u8(self.failures);
         out.put_bool(self.retired_as().is_some());
         if let Some(outcome) = self.retired_as() {
@@ -422,8 +423,8 @@ impl Site {
         if take.u64()? > 0 {
             self.robots_fails(now.at);
         }
-        let (allowance, is_barred) = (take.u32()?, take.bool()?);
-        self.learnt = Learnt::restored(allowance, is_barred);
+        let (allowance, trust) = (take.u32()?, take.u8()?);
+        self.learnt = Learnt::restored(allowance, trust);
         self.failures = take.u8()?;
         if take.bool()? {
             self.set_retired(serde_json::from_str(take.str()?).map_err(|_| Short)?);
@@ -463,13 +464,14 @@ mod tests {
         let mut sites = Sites::default();
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         type Change = fn(&mut Site);
-        let cases: [(Change, bool, &str); 9] = [
+        let cases: [(Change, bool, &str); 10] = [
             (|_| {}, true, "nothing to say"),
             (|site| site.failures = 1, false, "failures count in a row"),
             (|site| site.robots_tries = 1, false, "so do tries for robots.txt"),
             (|site| site.set_conn(Some(0)), false, "its connection stands"),
-            (|site| site.learnt = Learnt::restored(7, false), false, "requests it takes"),
-            (|site| site.learnt = Learnt::restored(0, true), false, "pipelining is barred"),
+            (|site| site.learnt = Learnt::restored(7, 0), false, "requests it takes"),
+            (|site| site.learnt = Learnt::restored(0, 1), false, "pipelining is barred"),
+            (|site| site.learnt = Learnt::restored(0, 2), false, "a batch has been compared"),
             (|site| site.set_retired(Outcome::Reset), false, "it was given up"),
             (|site| site.robots = Robots::Open(Instant::FAR), false, "robots.txt is known"),
             (|site| site.robots = Robots::Open(Instant::ZERO), true, "and is not any more"),
@@ -492,7 +494,7 @@ mod tests {
         assert_eq!(sites.look(ServerId(0)).due(), Instant::ZERO);
         let tables = sites.sites.len();
         sites.at(ServerId(0)).failures = 3;
-        sites.at(ServerId(8)).failures = 4;
+        sites.at(ServerId(9)).failures = 4;
         assert_eq!((sites.sites.len(), sites.free.len()), (tables, 0), "they are used again");
         assert_eq!(sites.look(ServerId(0)).failures, 3);
     }

@@ -5,12 +5,13 @@ use super::conn::{Conn, Phase, Turn};
 use super::contract::{Action, Answer, ConnFacts, NameFailure};
 use super::counts::Loss;
 use super::fetch::{Fetch, Reply};
+use super::held::Batch;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate};
 use super::robots::is_file;
 use super::site::{Known, Robots};
 use crate::dns;
-use crate::frontier::{Burst, Errand, Item, Retirement, ServerId, Visit};
+use crate::frontier::{Errand, Item, Retirement, ServerId, Visit};
 use crate::http::pipeline::Pipeline;
 use crate::http::response::Reader;
 use crate::quality::Quality;
@@ -125,7 +126,7 @@ impl Engine {
         let site = self.sites.at(id);
         let origin = self.frontier.origin(id);
         let address = SocketAddr::new(ip, origin.port());
-        let pipeline = Pipeline::new(&site.learnt);
+        let pipeline = Pipeline::default();
         let mut reader = Reader::new(self.settings.reply.clone());
         reader.begin();
         let conn = self.conns.insert(|generation, number| Conn {
@@ -142,6 +143,7 @@ impl Engine {
             round_trip: Duration::MAX,
             requests: 0,
             flight: VecDeque::new(),
+            batch: Batch::default(),
             reader,
             reply: Reply::default(),
             buffer: None,
@@ -149,6 +151,7 @@ impl Engine {
             end: 0,
             out: Vec::new(),
             out_sent: 0,
+            unsent: 0,
             paused: false,
             paused_at: now,
             since: now,
@@ -214,17 +217,16 @@ impl Engine {
     fn may_send(&self, slot: u32) -> bool {
         let conn = self.conns.look(slot);
         let site = self.sites.look(conn.server);
-        let within_burst = match self.frontier.burst(conn.server) {
-            Burst::Requests(most) => conn.turn.requests < most,
-            Burst::Server => true,
-        };
-        within_burst
+        let left = self.burst_left(slot);
+        left > 0
             && !conn.turn.over
             && !site.is_hopeless()
             && !self.is_stopping()
             && self.pause.is_none()
             && self.may_ask()
-            && conn.pipeline.room(&site.learnt, &self.settings.pipeline) > 0
+            // Past the budget a connection drains.
+            && (conn.flight.is_empty() || !self.pool.is_over())
+            && conn.pipeline.room(&site.learnt, &self.settings.pipeline, left) > 0
     }
 
     /// What is to be asked next: robots.txt if it isn't known, then what it allows.
@@ -296,7 +298,7 @@ impl Engine {
         self.note_unsent(id, item, outcome);
     }
 
-    fn send(&mut self, slot: u32, item: Item) {
+    pub(super) fn send(&mut self, slot: u32, item: Item) {
         let conn = self.conns.at(slot);
         let site = self.sites.at(conn.server);
         let (server, origin) =
@@ -306,12 +308,12 @@ impl Engine {
             conn.heard = self.now.at;
         } else {
             self.counts.pipelined += 1;
-            conn.turn.was_deep = true;
         }
         let before = conn.out.len();
         self.request.write_get(&mut conn.out, &item.target, origin.authority());
         self.counts.sent_bytes += (conn.out.len() - before) as u64;
         conn.pipeline.sent(1);
+        conn.unsent += 1;
         conn.turn.requests += 1;
         conn.requests += 1;
         self.counts.requests += 1;

@@ -18,25 +18,34 @@
 //! 4. An announced close teaches how many requests the server takes, and what stood behind goes
 //!    back at no penalty. `Keep-Alive: max` teaches the same beforehand; a connection that outlives
 //!    the allowance doubles it.
-//! 5. A reply out of order bars pipelining for good ([`suspicious`], [`Pipeline::swapped`]): all
-//!    that is unread is discarded and asked for again. Keeping the connection open stays allowed.
-//! 6. A reply that does not come in time while others wait behind it bars pipelining too: a server
-//!    that lost count can't be told from a slow one.
+//! 5. A reply out of order bars pipelining for good ([`suspicious`], [`Pipeline::swapped`]), and so
+//!    does one that can't be read behind another of its batch: all that is not filed is discarded
+//!    and asked for again. Keeping the connection open stays allowed, but for a server that leaves
+//!    bytes behind a reply ([`Pipeline::left_bytes`]): it gets one request a connection.
+//! 6. A reply that does not come in time while others wait behind it, or behind another of its
+//!    batch, bars pipelining too: a server that lost count can't be told from a slow one.
 //! 7. A batch is for one write, and only GETs are in it: nothing here is unsafe to repeat.
 //! 8. A server that has enough to do until more gets there is sent the next ones together, when
 //!    half of the depth is free ([`Pipeline::is_ahead`]): a write and a packet for some, not for
 //!    each.
+//! 9. A server's first batches are on probation: their replies are held until the connection is
+//!    idle with nothing outstanding, its *proven place*, and one of them has been compared with
+//!    the reply to the same request sent alone ([`proof`], with its law and its limit).
 //!
 //! Laws: each request sent is replied to or handed back, once; `in_flight` never passes `depth_max`
-//! and is at most one until the rule above is met.
+//! and is at most one until the first rule is met. A swap that begins after probation and bears no
+//! sign (rules 5 and 6) is a limit: its replies are filed under each other's URLs.
 //! Cost: a few integers; every call is constant time. Source: RFC 9112 sections 9.3 to 9.6.
 
+pub mod proof;
 mod swap;
 #[cfg(test)]
 mod tests;
 
+pub use proof::Filing;
 pub use swap::{Signs, Swap, suspicious};
 
+use proof::{Batch, Trust};
 use std::time::Duration;
 
 /// Settings of pipelining.
@@ -54,6 +63,8 @@ pub struct Settings {
     pub breaks_max: u8,
     /// Connections in a row broken by the request at their head before it is to be dropped.
     pub head_faults_max: u8,
+    /// Batches of a server that are held and compared before replies are filed as they come.
+    pub probation: u8,
 }
 
 impl Default for Settings {
@@ -65,6 +76,7 @@ impl Default for Settings {
             ahead_bytes_max: 1 << 20,
             breaks_max: 3,
             head_faults_max: 2,
+            probation: 3,
         }
     }
 }
@@ -93,27 +105,30 @@ pub struct Learnt {
     head_faults: u8,
     /// It speaks HTTP/1.1, has kept a connection open, and its last reply had a known length.
     is_fit: bool,
-    /// Pipelining is barred for good.
-    is_barred: bool,
-    /// The next connection starts with one request alone.
-    is_solo_next: bool,
+    /// So many replies must pass before more than one request is under way again.
+    alone: u8,
+    trust: Trust,
 }
 
 impl Learnt {
-    /// What is worth keeping across a restart: the allowance, 0 if it isn't known, and whether
-    /// pipelining is barred. The rest is soon learnt again.
-    pub fn worth_keeping(&self) -> (u32, bool) {
-        (self.allowance, self.is_barred)
+    /// What is worth keeping across a restart: the allowance, 0 if it isn't known, and how far its
+    /// order is trusted, as a code. The rest is soon learnt again.
+    pub fn worth_keeping(&self) -> (u32, u8) {
+        (self.allowance, self.trust.code())
     }
 
     /// What an earlier run found [`Self::worth_keeping`].
-    pub fn restored(allowance: u32, is_barred: bool) -> Self {
-        Self { allowance, is_barred, ..Self::default() }
+    pub fn restored(allowance: u32, trust: u8) -> Self {
+        Self { allowance, trust: Trust::of_code(trust), ..Self::default() }
     }
 
     /// Requests the server is thought to take on one connection: at least 1.
     pub fn allowance(&self, settings: &Settings) -> u32 {
-        if self.allowance == 0 { settings.requests_new.max(1) } else { self.allowance }
+        match self.allowance {
+            _ if self.trust == Trust::OnePerConnection => 1,
+            0 => settings.requests_new.max(1),
+            known => known,
+        }
     }
 
     /// Whether the server has shown how many requests it takes, or that it takes more than thought.
@@ -123,17 +138,29 @@ impl Learnt {
 
     /// Whether pipelining is barred for good.
     pub fn is_barred(&self) -> bool {
-        self.is_barred
+        !matches!(self.trust, Trust::Passed(_))
+    }
+
+    /// Pipelining is barred; what was known to be worse stays.
+    fn bar(&mut self) {
+        if !self.is_barred() {
+            self.trust = Trust::OneByOne;
+        }
     }
 
     /// Requests that may be under way at once on a connection in full swing: at least 1.
     pub fn depth(&self, settings: &Settings) -> u32 {
-        if !settings.enabled || self.is_barred || !self.is_fit {
+        if !settings.enabled || self.is_barred() || !self.is_fit {
             return 1;
         }
         let by_size = settings.ahead_bytes_max / self.reply_bytes.max(1);
         let depth = self.depth.min(settings.depth_max);
         u32::from(depth).min(by_size).max(1)
+    }
+
+    /// So many requests, at least, go one by one.
+    fn goes_alone(&mut self, requests: u32) {
+        self.alone = self.alone.max(u8::try_from(requests).unwrap_or(u8::MAX));
     }
 
     fn grow(&mut self, settings: &Settings, is_deep: bool) {
@@ -153,7 +180,9 @@ impl Learnt {
         self.depth = (self.depth / 2).max(1);
         self.streak = 0;
         self.breaks = self.breaks.saturating_add(1);
-        self.is_barred |= self.breaks >= settings.breaks_max;
+        if self.breaks >= settings.breaks_max {
+            self.bar();
+        }
     }
 }
 
@@ -190,8 +219,12 @@ pub enum Close {
 /// What becomes of the requests that got no complete reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leftover {
-    /// So many of them, oldest first, go back to the front of the queue in the same order.
+    /// So many of them, oldest first, go back to the front of the queue in the same order. The
+    /// repeat of a comparison is not among them.
     pub unanswered: u32,
+    /// So many whole replies are held and will never be proven: their requests go back, too, in
+    /// front of the others.
+    pub unproven: u32,
     /// The fault counts against the oldest of them.
     pub blames_head: bool,
     /// It has done so as often as is allowed: the oldest does not go back.
@@ -207,35 +240,82 @@ pub struct Pipeline {
     replied: u32,
     /// Requests this connection takes in all, as `Keep-Alive: max` said.
     limit: u32,
-    /// More than one request may be under way.
-    is_open: bool,
     /// More than one was under way.
     was_deep: bool,
+    /// What is not proven yet.
+    batch: Batch,
     /// The last reply announced the close.
     is_closing: bool,
 }
 
-impl Pipeline {
-    /// A fresh connection to a server.
-    pub fn new(learnt: &Learnt) -> Self {
+impl Default for Pipeline {
+    /// A fresh connection.
+    fn default() -> Self {
         Self {
             sent: 0,
             replied: 0,
             limit: u32::MAX,
-            is_open: learnt.is_fit && !learnt.is_solo_next,
             was_deep: false,
+            batch: Batch::default(),
             is_closing: false,
         }
     }
+}
 
-    /// How many more requests may be sent now.
-    pub fn room(&self, learnt: &Learnt, settings: &Settings) -> u32 {
-        if self.is_closing {
+impl Pipeline {
+    /// How many more requests may be sent now, if the visit may have `left` more.
+    pub fn room(&self, learnt: &Learnt, settings: &Settings, left: u32) -> u32 {
+        let taken = self.taken(learnt, settings).min(left);
+        if self.is_closing || self.batch.held() > 0 || self.batch.is_comparing() {
             return 0;
         }
-        let depth = if self.is_open { learnt.depth(settings) } else { 1 };
-        let taken = self.limit.min(learnt.allowance(settings)).saturating_sub(self.sent);
-        depth.saturating_sub(self.in_flight()).min(taken)
+        let depth = if learnt.alone > 0 { 1 } else { learnt.depth(settings) };
+        let (under_way, all) = (self.in_flight(), self.in_flight().saturating_add(taken));
+        // The last one is kept for the comparison.
+        let compared = u32::from(depth > 1 && learnt.is_on_probation(settings));
+        let most = depth.min(all - compared.min(all)).max(1).min(all);
+        most.saturating_sub(under_way)
+    }
+
+    /// Requests that the server still takes on this connection, as far as is known.
+    fn taken(&self, learnt: &Learnt, settings: &Settings) -> u32 {
+        self.limit.min(learnt.allowance(settings)).saturating_sub(self.sent)
+    }
+
+    /// Whether one of the held batch may be asked for again, if the visit may have `left` more
+    /// requests.
+    pub fn may_compare(&self, learnt: &Learnt, settings: &Settings, left: u32) -> bool {
+        !self.is_closing && left > 0 && self.taken(learnt, settings) > 0
+    }
+
+    /// The request that is sent next repeats one of the held batch.
+    pub fn compares(&mut self) {
+        self.batch.compares();
+    }
+
+    /// Which of the held replies is to be compared: see [`proof::choose`].
+    pub fn choice(learnt: &Learnt, repeats: &[bool]) -> usize {
+        let passed = match learnt.trust {
+            Trust::Passed(batches) => batches,
+            Trust::OneByOne | Trust::OnePerConnection => 0,
+        };
+        proof::choose(passed, repeats)
+    }
+
+    /// The comparison is made: with equal replies the held ones are to be filed; else pipelining
+    /// is barred, and the connection is to be closed.
+    pub fn compared(&mut self, learnt: &mut Learnt, equal: bool) {
+        learnt.is_compared(equal);
+        if equal {
+            learnt.breaks = 0;
+            self.batch = Batch::default();
+        }
+    }
+
+    /// The held batch can't be compared: its requests go back, to be asked for one by one.
+    pub fn gives_batch_up(&mut self, learnt: &mut Learnt) {
+        learnt.goes_alone(self.batch.held());
+        self.batch = Batch::default();
     }
 
     /// Whether what is under way keeps the server at work until requests that are sent later get
@@ -257,18 +337,19 @@ impl Pipeline {
     /// So many requests were sent (written, or handed over to be written).
     pub fn sent(&mut self, count: u32) {
         self.sent += count;
+        self.batch.sent(count);
         self.was_deep |= self.in_flight() > 1;
     }
 
-    /// The reply to the oldest request under way is complete.
+    /// The reply to the oldest request under way is complete. Returns what is to be done with it.
     ///
     /// # Panics
     /// If no request is under way.
-    pub fn replied(&mut self, learnt: &mut Learnt, settings: &Settings, reply: &Reply) {
+    pub fn replied(&mut self, learnt: &mut Learnt, settings: &Settings, reply: &Reply) -> Filing {
         assert!(self.in_flight() > 0, "a reply needs a request");
         self.replied += 1;
         learnt.head_faults = 0;
-        learnt.is_solo_next = false;
+        learnt.alone = learnt.alone.saturating_sub(1);
         let bytes = u32::try_from(reply.body_bytes).unwrap_or(u32::MAX);
         learnt.reply_bytes = match learnt.reply_bytes {
             0 => bytes,
@@ -281,10 +362,10 @@ impl Pipeline {
         self.learn_allowance(learnt, settings, reply);
         self.is_closing |= !reply.persists;
         learnt.is_fit = reply.minor >= 1 && reply.known_length && (learnt.is_fit || reply.persists);
-        self.is_open = learnt.is_fit;
-        if self.is_open {
-            learnt.grow(settings, self.in_flight() > 0);
+        if learnt.is_fit {
+            learnt.grow(settings, self.in_flight() > 0 || self.batch.held() > 0);
         }
+        self.batch.replied(learnt.is_on_probation(settings), self.in_flight())
     }
 
     /// The reply to the oldest request is kept as far as it came, because we don't want the rest
@@ -307,7 +388,8 @@ impl Pipeline {
     /// If no request is under way.
     pub fn cut(&mut self, learnt: &mut Learnt, settings: &Settings, how: Close) {
         if !self.is_closing {
-            self.learn_trouble(learnt, settings, how, true, self.in_flight());
+            let left = Leftover { unanswered: self.in_flight(), ..Leftover::default() };
+            self.learn_trouble(learnt, settings, how, true, left);
         }
         learnt.head_faults = 0;
         self.kept_partial();
@@ -325,14 +407,36 @@ impl Pipeline {
 
     /// Whether the connection is at rest and takes another request: it may be parked.
     pub fn may_reuse(&self, learnt: &Learnt, settings: &Settings) -> bool {
-        self.in_flight() == 0 && self.room(learnt, settings) > 0
+        self.in_flight() == 0 && self.room(learnt, settings, u32::MAX) > 0
+    }
+
+    /// Whether more than one request was sent since the last proven place: then a reply may be
+    /// another request's.
+    pub fn is_deep(&self) -> bool {
+        self.batch.is_deep()
+    }
+
+    /// Whether an end now would be no fault of the request at the head: its reply may be another's,
+    /// or what came before it is what went wrong. It is asked for again alone first.
+    pub fn blames_nobody(&self, learnt: &Learnt, settings: &Settings) -> bool {
+        self.is_unproven(learnt, settings) || self.batch.is_deep() && self.batch.is_behind()
+    }
+
+    /// Whether a reply of this batch may only be filed after a comparison.
+    pub fn is_unproven(&self, learnt: &Learnt, settings: &Settings) -> bool {
+        self.batch.is_deep() && learnt.is_on_probation(settings)
     }
 
     /// A sign of replies out of order was seen: the server is asked one by one from now on. What is
-    /// unread is to be discarded, and the connection closed as [`Close::Ours`].
-    pub fn swapped(&mut self, learnt: &mut Learnt) {
-        learnt.is_barred = true;
-        self.is_open = false;
+    /// not filed is to be discarded, and the connection closed as [`Close::Ours`].
+    pub fn swapped(&self, learnt: &mut Learnt) {
+        learnt.bar();
+    }
+
+    /// Bytes came behind a reply that belong to none: as [`Self::swapped`], and no connection of
+    /// this server is used twice, since such bytes could pass for the next reply.
+    pub fn left_bytes(&self, learnt: &mut Learnt) {
+        learnt.trust = Trust::OnePerConnection;
     }
 
     /// The connection ended. `has_begun` says whether any byte of the reply at the head had come.
@@ -343,31 +447,46 @@ impl Pipeline {
         how: Close,
         has_begun: bool,
     ) -> Leftover {
-        let unanswered = self.in_flight();
+        let unproven = self.is_unproven(learnt, settings);
+        let blames_nobody = self.blames_nobody(learnt, settings);
+        let batch = std::mem::take(&mut self.batch);
+        let unanswered = self.in_flight() - u32::from(batch.is_comparing()).min(self.in_flight());
         self.sent = self.replied;
         let was_closing = std::mem::replace(&mut self.is_closing, true);
-        if unanswered == 0 || was_closing || how == Close::Ours {
-            if self.was_deep && self.replied > 0 {
+        let left = Leftover { unanswered, unproven: batch.held(), ..Leftover::default() };
+        if unproven || left.unproven > 0 {
+            learnt.goes_alone(unanswered + left.unproven);
+        }
+        let all_done = unanswered == 0 && left.unproven == 0;
+        if all_done || was_closing || how == Close::Ours {
+            if self.was_deep && self.replied > 0 && left.unproven == 0 {
                 learnt.breaks = 0;
             }
-            return Leftover { unanswered, ..Leftover::default() };
+            return left;
         }
-        self.learn_trouble(learnt, settings, how, has_begun, unanswered);
+        let behind = batch.is_behind() || batch.is_comparing();
+        self.learn_trouble(learnt, settings, how, has_begun, left);
+        if batch.is_deep() && behind && matches!(how, Close::Overdue | Close::Broken) {
+            learnt.bar();
+        }
         // On a connection that has served, an end before the first byte of the next reply is most
         // likely its idle time-out or its limit crossing our request: that blames no one.
         let at_rest = self.replied > 0 && !has_begun;
-        let blames_head = !at_rest || matches!(how, Close::Overdue | Close::Broken);
+        let blames_head =
+            !blames_nobody && (!at_rest || matches!(how, Close::Overdue | Close::Broken));
         learnt.head_faults = if blames_head { learnt.head_faults.saturating_add(1) } else { 0 };
         let drops_head = blames_head && learnt.head_faults >= settings.head_faults_max;
         if drops_head {
             learnt.head_faults = 0;
         }
-        Leftover { unanswered, blames_head, drops_head, is_trouble: true }
+        Leftover { blames_head, drops_head, is_trouble: true, ..left }
     }
 
     fn learn_allowance(&self, learnt: &mut Learnt, settings: &Settings, reply: &Reply) {
         let allowance = learnt.allowance(settings);
-        if !reply.persists {
+        if learnt.trust == Trust::OnePerConnection {
+            // It takes more, and isn't given it.
+        } else if !reply.persists {
             learnt.allowance = self.replied;
             learnt.hint = 0;
         } else if self.limit != u32::MAX {
@@ -386,9 +505,9 @@ impl Pipeline {
         settings: &Settings,
         how: Close,
         has_begun: bool,
-        unanswered: u32,
+        left: Leftover,
     ) {
-        learnt.is_solo_next = true;
+        learnt.goes_alone(1);
         let is_between = how == Close::Ended && self.replied > 0 && !has_begun;
         // The same number of replies twice is a limit kept in silence, no fault of pipelining.
         let is_limit = is_between && learnt.hint == self.replied;
@@ -396,9 +515,11 @@ impl Pipeline {
             learnt.allowance = self.replied;
             learnt.hint = self.replied;
         }
-        if unanswered > 1 && !is_limit {
+        if left.unanswered > 1 && !is_limit || left.unproven > 0 {
             learnt.shrink(settings);
-            learnt.is_barred |= how == Close::Overdue;
+        }
+        if left.unanswered > 1 && how == Close::Overdue {
+            learnt.bar();
         }
     }
 }

@@ -161,6 +161,11 @@ impl Broken {
         }
     }
 
+    /// Whether what came doesn't begin as a reply does.
+    pub fn is_no_reply(self) -> bool {
+        matches!(self, Self::NotHttp | Self::Head(BLANK_LINES))
+    }
+
     /// Whether the payload told so far is the true beginning of the body.
     pub fn keeps_partial(self) -> bool {
         matches!(self, Self::Chunk(_) | Self::BodyCut | Self::BodyTooLarge)
@@ -201,6 +206,7 @@ enum State {
     Over(End),
 }
 
+const BLANK_LINES: &str = "blank lines instead of a status line";
 /// Most bytes of line ends accepted before a status line: some servers add one behind a body.
 const BLANK_BYTES_MAX: usize = 16;
 
@@ -291,7 +297,7 @@ impl Reader {
     fn read_head(&mut self, bytes: &[u8], ended: bool) -> Result<Step, Broken> {
         let blank = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         if blank > BLANK_BYTES_MAX {
-            return Err(Broken::Head("blank lines instead of a status line"));
+            return Err(Broken::Head(BLANK_LINES));
         }
         if bytes.len() == blank {
             return if ended { Err(Broken::NoReply) } else { Ok(more(0)) };

@@ -32,6 +32,8 @@ const BASE: &[&str] = &[
     "politeness.domain_delay = \"0s\"",
     "politeness.domain_visits_max = 64",
     "store.format = \"none\"",
+    // Repeated requests are the subject of tests of their own.
+    "pipeline.probation = 0",
 ];
 
 /// What to crawl, in which world, and how.

@@ -294,7 +294,7 @@ impl Engine {
                 continue;
             }
             let own = |item: &Item| item.errand == Errand::Robots(conn.server, 0);
-            let items = conn.flight.iter().map(|fetch| &fetch.item).filter(|item| !own(item));
+            let items = conn.unsettled().map(|fetch| &fetch.item).filter(|item| !own(item));
             flights.extend(items.map(|item| (conn.server, item.clone())));
         }
         let taken = self.replays.taken();

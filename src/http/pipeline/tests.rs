@@ -1,4 +1,4 @@
-//! The eight rules of pipelining, each by its table, and a model of moody servers.
+//! The rules of pipelining but the ninth, each by its table, and a model of moody servers.
 
 use super::*;
 use std::collections::VecDeque;
@@ -7,10 +7,15 @@ const FINE: Reply =
     Reply { minor: 1, known_length: true, persists: true, keep_max: None, body_bytes: 1_000 };
 const CLOSING: Reply = Reply { persists: false, ..FINE };
 
+/// What is set where probation is not the subject: every server is trusted from the start.
+fn trusting() -> Settings {
+    Settings { probation: 0, ..Settings::default() }
+}
+
 /// A server that has shown itself fit, by one connection of one reply.
 fn fit() -> Learnt {
-    let (mut learnt, settings) = (Learnt::default(), Settings::default());
-    let mut pipeline = Pipeline::new(&learnt);
+    let (mut learnt, settings) = (Learnt::default(), trusting());
+    let mut pipeline = Pipeline::default();
     pipeline.sent(1);
     pipeline.replied(&mut learnt, &settings, &FINE);
     learnt
@@ -18,10 +23,10 @@ fn fit() -> Learnt {
 
 /// A connection of which `replied` requests were answered and `open` are under way.
 fn connection(learnt: &mut Learnt, replied: u32, open: u32) -> Pipeline {
-    let mut pipeline = Pipeline::new(learnt);
+    let mut pipeline = Pipeline::default();
     for _ in 0..replied {
         pipeline.sent(1);
-        pipeline.replied(learnt, &Settings::default(), &FINE);
+        pipeline.replied(learnt, &trusting(), &FINE);
     }
     pipeline.sent(open);
     pipeline
@@ -34,17 +39,26 @@ fn the_record_of_a_server_is_small() {
 
 #[test]
 fn a_restored_record_keeps_its_word() {
-    let settings = Settings::default();
-    let learnt = Learnt::restored(100, true);
+    let settings = trusting();
+    let learnt = Learnt::restored(100, 1);
     assert!(learnt.knows_allowance() && learnt.is_barred());
     assert_eq!((learnt.allowance(&settings), learnt.depth(&settings)), (100, 1));
-    assert_eq!(Learnt::restored(0, false), Learnt::default());
+    assert_eq!(Learnt::restored(0, 0), Learnt::default());
+    let all = [Trust::OneByOne, Trust::OnePerConnection];
+    let all = all.into_iter().chain((0..250).map(Trust::Passed));
+    let mut codes: Vec<u8> = all.clone().map(Trust::code).collect();
+    for trust in all {
+        assert_eq!(Trust::of_code(trust.code()), trust);
+    }
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), 252, "one code for each");
 }
 
 #[test]
 fn rule_1_pipelining_is_earned() {
-    let settings = Settings::default();
-    let off = Settings { enabled: false, ..Settings::default() };
+    let settings = trusting();
+    let off = Settings { enabled: false, ..trusting() };
     let old = Reply { minor: 0, ..FINE };
     let until_close = Reply { known_length: false, persists: false, ..FINE };
     let cases = [
@@ -56,16 +70,20 @@ fn rule_1_pipelining_is_earned() {
     ];
     for (settings, reply, room, why) in cases {
         let mut learnt = Learnt::default();
-        let mut pipeline = Pipeline::new(&learnt);
-        assert_eq!(pipeline.room(&learnt, settings), 1, "the first goes alone");
+        let mut pipeline = Pipeline::default();
+        assert_eq!(pipeline.room(&learnt, settings, u32::MAX), 1, "the first goes alone");
         pipeline.sent(1);
-        assert_eq!(pipeline.room(&learnt, settings), 0, "nothing behind the first");
+        assert_eq!(pipeline.room(&learnt, settings, u32::MAX), 0, "nothing behind the first");
         pipeline.replied(&mut learnt, settings, &reply);
-        assert_eq!(pipeline.room(&learnt, settings), room, "{why}");
+        assert_eq!(pipeline.room(&learnt, settings, u32::MAX), room, "{why}");
         assert_eq!(pipeline.may_reuse(&learnt, settings), room > 0, "{why}");
     }
-    let later = Pipeline::new(&fit());
-    assert_eq!(later.room(&fit(), &settings), 2, "a server once fit is pipelined from the start");
+    let later = Pipeline::default();
+    assert_eq!(
+        later.room(&fit(), &settings, u32::MAX),
+        2,
+        "a server once fit is pipelined from the start"
+    );
 }
 
 /// A reply that is kept as far as it came counts as answered: nobody is blamed, and what is behind
@@ -95,12 +113,12 @@ fn a_cut_reply_blames_nobody() {
 
 #[test]
 fn rule_2_depth_grows_by_one_and_halves() {
-    let settings = Settings::default();
+    let settings = trusting();
     let mut learnt = fit();
-    let mut pipeline = Pipeline::new(&learnt);
+    let mut pipeline = Pipeline::default();
     let (mut replies, mut reached) = (0, vec![0; 9]);
     while learnt.depth(&settings) < 8 {
-        pipeline.sent(pipeline.room(&learnt, &settings));
+        pipeline.sent(pipeline.room(&learnt, &settings, u32::MAX));
         pipeline.replied(&mut learnt, &settings, &FINE);
         replies += 1;
         let depth = learnt.depth(&settings) as usize;
@@ -116,18 +134,22 @@ fn rule_2_depth_grows_by_one_and_halves() {
 
 #[test]
 fn rule_2_large_replies_do_not_pile_up() {
-    let settings = Settings::default();
+    let settings = trusting();
     for (body_bytes, room) in [(100_000, 2), (600_000, 1), (u64::MAX, 1)] {
         let mut learnt = Learnt::default();
         let mut pipeline = connection(&mut learnt, 0, 1);
         pipeline.replied(&mut learnt, &settings, &Reply { body_bytes, ..FINE });
-        assert_eq!(pipeline.room(&learnt, &settings), room, "replies of {body_bytes} bytes");
+        assert_eq!(
+            pipeline.room(&learnt, &settings, u32::MAX),
+            room,
+            "replies of {body_bytes} bytes"
+        );
     }
 }
 
 #[test]
 fn rule_3_what_a_close_leaves() {
-    let settings = Settings::default();
+    let settings = trusting();
     let nothing = Leftover::default();
     let back = |unanswered| Leftover { unanswered, is_trouble: true, ..nothing };
     let blamed = |unanswered| Leftover { blames_head: true, ..back(unanswered) };
@@ -150,8 +172,8 @@ fn rule_3_what_a_close_leaves() {
         let mut pipeline = connection(&mut learnt, replied, open);
         let left = pipeline.closed(&mut learnt, &settings, how, has_begun);
         assert_eq!(left, expected, "{why}");
-        assert_eq!(pipeline.room(&learnt, &settings), 0, "nothing more is sent");
-        let next = Pipeline::new(&learnt).room(&learnt, &settings);
+        assert_eq!(pipeline.room(&learnt, &settings, u32::MAX), 0, "nothing more is sent");
+        let next = Pipeline::default().room(&learnt, &settings, u32::MAX);
         let is_solo = expected.is_trouble;
         assert_eq!(next == 1, is_solo, "{why}: RFC 9112 9.3.2, the next connection starts alone");
     }
@@ -159,12 +181,12 @@ fn rule_3_what_a_close_leaves() {
 
 #[test]
 fn a_reply_cut_by_us_is_no_fault_of_the_server() {
-    let settings = Settings::default();
+    let settings = trusting();
     let mut learnt = fit();
     let mut pipeline = connection(&mut learnt, 2, 3);
     let before = learnt;
     pipeline.kept_partial();
-    assert_eq!(pipeline.room(&learnt, &settings), 0);
+    assert_eq!(pipeline.room(&learnt, &settings, u32::MAX), 0);
     let left = pipeline.closed(&mut learnt, &settings, Close::Ours, true);
     assert_eq!(left, Leftover { unanswered: 2, ..Leftover::default() });
     assert_eq!(learnt, before);
@@ -172,7 +194,7 @@ fn a_reply_cut_by_us_is_no_fault_of_the_server() {
 
 #[test]
 fn rule_3_a_request_that_kills_connections_is_dropped() {
-    let settings = Settings::default();
+    let settings = trusting();
     let mut learnt = fit();
     let mut first = connection(&mut learnt, 1, 1);
     let left = first.closed(&mut learnt, &settings, Close::Reset, true);
@@ -190,7 +212,7 @@ fn rule_3_a_request_that_kills_connections_is_dropped() {
 
 #[test]
 fn rule_4_the_allowance_is_learnt() {
-    let settings = Settings::default();
+    let settings = trusting();
     let mut learnt = Learnt::default();
     assert_eq!((learnt.allowance(&settings), learnt.knows_allowance()), (50, false));
 
@@ -205,13 +227,13 @@ fn rule_4_the_allowance_is_learnt() {
     let left = pipeline.closed(&mut learnt, &settings, Close::Ended, false);
     let expected = Leftover { unanswered: 2, ..Leftover::default() };
     assert_eq!(left, expected, "RFC 9112 9.6: what stood behind was not processed");
-    assert!(Pipeline::new(&learnt).room(&learnt, &settings) > 1, "no penalty");
+    assert!(Pipeline::default().room(&learnt, &settings, u32::MAX) > 1, "no penalty");
 
     let counting_down = [99, 98, 97];
     let constant = [100, 100, 100];
     for (said, allowance, left) in [(counting_down, 100, 97), (constant, 101, 98)] {
         let mut learnt = fit();
-        let mut pipeline = Pipeline::new(&learnt);
+        let mut pipeline = Pipeline::default();
         for more in said {
             pipeline.sent(1);
             pipeline.replied(&mut learnt, &settings, &Reply { keep_max: Some(more), ..FINE });
@@ -227,18 +249,18 @@ fn rule_4_the_allowance_is_learnt() {
 /// A server that closes behind 16 replies without a word is not punished for it, and felt out.
 #[test]
 fn rule_4_a_silent_limit_is_no_trouble() {
-    let settings = Settings::default();
+    let settings = trusting();
     let mut learnt = fit();
     let mut handed_back = 0;
     for _ in 0..10 {
-        let mut pipeline = Pipeline::new(&learnt);
+        let mut pipeline = Pipeline::default();
         while pipeline.replies() < 16 {
-            let room = pipeline.room(&learnt, &settings);
+            let room = pipeline.room(&learnt, &settings, u32::MAX);
             assert!(room > 0 || pipeline.in_flight() > 0, "stuck at {}", pipeline.replies());
             pipeline.sent(room);
             pipeline.replied(&mut learnt, &settings, &FINE);
         }
-        pipeline.sent(pipeline.room(&learnt, &settings));
+        pipeline.sent(pipeline.room(&learnt, &settings, u32::MAX));
         handed_back += pipeline.closed(&mut learnt, &settings, Close::Ended, false).unanswered;
         assert_eq!(learnt.allowance(&settings), 16);
     }
@@ -248,16 +270,16 @@ fn rule_4_a_silent_limit_is_no_trouble() {
 
 #[test]
 fn rules_5_and_6_what_bars_pipelining() {
-    let settings = Settings::default();
+    let settings = trusting();
     let mut learnt = fit();
     let mut pipeline = connection(&mut learnt, 1, 2);
     pipeline.swapped(&mut learnt);
     assert_eq!(pipeline.closed(&mut learnt, &settings, Close::Ours, true).unanswered, 2);
     assert!(learnt.is_barred());
     let mut next = connection(&mut learnt, 3, 0);
-    assert_eq!(next.room(&learnt, &settings), 1, "the connection stays open, one by one");
+    assert_eq!(next.room(&learnt, &settings, u32::MAX), 1, "the connection stays open, one by one");
     next.sent(1);
-    assert_eq!(next.room(&learnt, &settings), 0);
+    assert_eq!(next.room(&learnt, &settings, u32::MAX), 0);
 
     for (open, barred) in [(1, false), (2, true)] {
         let mut learnt = fit();
@@ -348,16 +370,16 @@ enum Answer {
 
 /// Runs 500 requests past a server. Returns how many were answered, dropped, and sent in vain.
 fn crawl(server: &Server, random: &mut Random) -> (u32, u32, u32) {
-    let settings = Settings::default();
+    let settings = trusting();
     let mut learnt = Learnt::default();
     let mut queue: VecDeque<u32> = (1..=500).collect();
     let mut ends = vec![0; 501];
     let (mut answered, mut dropped, mut in_vain, mut alone) = (0, 0, 0, true);
     while !queue.is_empty() {
-        let mut pipeline = Pipeline::new(&learnt);
+        let mut pipeline = Pipeline::default();
         let mut open = VecDeque::new();
         let (how, has_begun) = loop {
-            let room = pipeline.room(&learnt, &settings) as usize;
+            let room = pipeline.room(&learnt, &settings, u32::MAX) as usize;
             open.extend(queue.drain(..room.min(queue.len())));
             pipeline.sent(open.len() as u32 - pipeline.in_flight());
             let depth_max = if alone { 1 } else { u32::from(settings.depth_max) };
@@ -397,16 +419,16 @@ fn crawl(server: &Server, random: &mut Random) -> (u32, u32, u32) {
 /// A server so far away that takes so long for each request, one after the other: what 400 requests
 /// take in all, and in how many writes they went. `waits`: rule 8 is kept.
 fn fetched_from_afar(round_trip_us: u64, work_us: u64, waits: bool) -> (u64, u32) {
-    let settings = Settings { requests_new: 1_000, ..Settings::default() };
+    let settings = Settings { requests_new: 1_000, ..trusting() };
     let (mut learnt, mut replies) = (Learnt::default(), VecDeque::new());
-    let mut pipeline = Pipeline::new(&learnt);
+    let mut pipeline = Pipeline::default();
     let (mut now, mut idle_from, mut since, mut sum) = (round_trip_us, 0, round_trip_us, 0);
     let (mut left, mut writes) = (400, 0);
     loop {
         let pace = Duration::from_micros(sum / u64::from(pipeline.replies().max(1)));
         let round_trip = Duration::from_micros(round_trip_us);
         let later = waits && pipeline.is_ahead(&learnt, &settings, pace, round_trip);
-        let sent = pipeline.room(&learnt, &settings).min(left);
+        let sent = pipeline.room(&learnt, &settings, u32::MAX).min(left);
         if sent > 0 && !later {
             writes += 1;
             left -= sent;
@@ -443,7 +465,7 @@ fn rule_8_a_write_for_some_keeps_the_server_at_work() {
 
 #[test]
 fn rule_8_has_something_to_wait_for() {
-    let (settings, far) = (Settings::default(), Duration::from_millis(10));
+    let (settings, far) = (trusting(), Duration::from_millis(10));
     let mut learnt = fit();
     learnt.depth = 8;
     let cases = [

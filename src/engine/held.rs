@@ -1,0 +1,221 @@
+//! Replies that are held until their place on the connection is proven, and the repeat that
+//! proves it.
+//!
+//! What is proven, `http::pipeline` says ([`crate::http::pipeline::proof`]); here it is carried
+//! out. The repeat is a request of the server like any other: it counts in the visit, its reply
+//! is judged for the server's sake. It is not filed: it has no record and no line in the log.
+//!
+//! Laws: a held reply is filed or its URL goes back to where it was, once; while it is held its
+//! bytes stay charged to the pool; while that is over its budget, a connection that has a reply to
+//! hold and others of its batch to come gives the batch up instead. So holding passes the budget
+//! by no more than reading does: one body.
+
+use super::Engine;
+use super::contract::Action;
+use super::fetch::{Fetch, Fetched, Reply};
+use super::outcome::Outcome;
+use crate::frontier::Burst;
+use crate::http::pipeline::{Close, Pipeline};
+use crate::http::response::{Head, is_surplus};
+use crate::time::Instant;
+use smallvec::SmallVec;
+
+/// Replies of one batch, in order.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    replies: Vec<Held>,
+    /// Which of them is compared with the reply that comes next.
+    compared: Option<usize>,
+}
+
+/// A whole reply that is not filed yet.
+#[derive(Debug)]
+struct Held {
+    fetch: Fetch,
+    head: Head,
+    reply: Reply,
+    ended: Instant,
+}
+
+/// Why replies and requests of a connection are thought not to match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// A reply names another request of its batch.
+    Swapped,
+    /// More bytes came than were asked for.
+    Surplus,
+    /// The reply to a repeated request differs from the one that came in a batch.
+    Differs,
+}
+
+impl Sign {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Swapped => "a reply names another request",
+            Self::Surplus => "bytes are left over behind a reply",
+            Self::Differs => "a repeated request got another reply",
+        }
+    }
+}
+
+impl Held {
+    /// Whether this is the same reply: status, body without its framing, and where it redirects
+    /// to. Dates and cookies differ from reply to reply.
+    fn is_same(&self, head: &Head, reply: &Reply) -> bool {
+        let to =
+            |head: &Head, reply: &Reply| head.field(reply.head(), "location").map(<[u8]>::to_vec);
+        self.head.status == head.status
+            && self.reply.payload() == reply.payload()
+            && to(&self.head, &self.reply) == to(head, reply)
+    }
+}
+
+impl Batch {
+    pub(super) fn is_empty(&self) -> bool {
+        self.replies.is_empty()
+    }
+
+    /// What waits to be filed.
+    pub(super) fn fetches(&self) -> impl Iterator<Item = &Fetch> {
+        self.replies.iter().map(|held| &held.fetch)
+    }
+
+    /// Whether the request under way is a repeat.
+    pub(super) fn is_comparing(&self) -> bool {
+        self.compared.is_some()
+    }
+
+    /// Of each reply, whether it is the same as the one before it.
+    fn repeats(&self) -> SmallVec<[bool; 8]> {
+        let mut before: Option<&Held> = None;
+        let repeats = self.replies.iter().map(|held| {
+            let last = before.replace(held);
+            last.is_some_and(|last| last.is_same(&held.head, &held.reply))
+        });
+        repeats.collect()
+    }
+}
+
+impl Engine {
+    /// Requests that the visit on a connection may still make.
+    pub(super) fn burst_left(&self, slot: u32) -> u32 {
+        let conn = self.conns.look(slot);
+        match self.frontier.burst(conn.server) {
+            Burst::Requests(most) => most.saturating_sub(conn.turn.requests),
+            Burst::Server => u32::MAX,
+        }
+    }
+
+    /// A reply at the head of the flight is whole, and its place not proven.
+    pub(super) fn hold(&mut self, slot: u32, fetch: Fetch) {
+        let ended = self.now.at;
+        let conn = self.conns.at(slot);
+        let reply = std::mem::take(&mut conn.reply);
+        let head = conn.reader.lend_head();
+        let outcome = Outcome::Status(head.status);
+        let fetched = Fetched { fetch, head: Some(&head), reply, outcome, ended };
+        // What it asks of us, it asks now.
+        self.judge_reply(slot, &fetched, false);
+        let Fetched { fetch, reply, .. } = fetched;
+        self.conns.at(slot).batch.replies.push(Held { fetch, head, reply, ended });
+    }
+
+    /// Whether a connection holds replies while memory is short and others of its batch are still
+    /// to come.
+    pub(super) fn is_overdrawn(&self, slot: u32) -> bool {
+        let conn = self.conns.look(slot);
+        !conn.batch.is_empty() && !conn.flight.is_empty() && self.pool.is_over()
+    }
+
+    /// All replies of a batch have come: one of its requests is repeated, or the batch given up.
+    pub(super) fn compare_one(&mut self, slot: u32) {
+        if self.peer_closed {
+            // It ends before anything could be repeated.
+            return;
+        }
+        let left = self.burst_left(slot);
+        let conn = self.conns.look(slot);
+        let site = self.sites.look(conn.server);
+        let may = !conn.turn.over
+            && !site.is_hopeless()
+            && !self.is_stopping()
+            && self.pause.is_none()
+            && conn.pipeline.may_compare(&site.learnt, &self.settings.pipeline, left);
+        if !may {
+            let learnt = &mut self.sites.at(conn.server).learnt;
+            self.conns.at(slot).pipeline.gives_batch_up(learnt);
+            self.put_back(slot);
+            return self.fill(slot);
+        }
+        let place = Pipeline::choice(&site.learnt, &conn.batch.repeats());
+        let item = conn.batch.replies[place].fetch.item.clone();
+        let conn = self.conns.at(slot);
+        conn.batch.compared = Some(place);
+        conn.pipeline.compares();
+        self.counts.compared += 1;
+        self.send(slot, item);
+        self.actions.push_back(Action::Send(self.conns.id(slot)));
+        self.conns.arm(slot);
+    }
+
+    /// The reply to the repeated request is whole: the batch is filed, or nothing of it. Returns
+    /// whether the connection may be used on.
+    pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> bool {
+        let ended = self.now.at;
+        let conn = self.conns.at(slot);
+        let reply = std::mem::take(&mut conn.reply);
+        let head = conn.reader.lend_head();
+        let place = conn.batch.compared.take().expect("a repeat was sent");
+        let equal = conn.batch.replies[place].is_same(&head, &reply);
+        conn.pipeline.compared(&mut self.sites.at(conn.server).learnt, equal);
+        let outcome = Outcome::Status(head.status);
+        let fetched = Fetched { fetch, head: Some(&head), reply, outcome, ended };
+        self.judge_reply(slot, &fetched, false);
+        fetched.reply.release(&mut self.pool);
+        self.conns.at(slot).reader.return_head(head);
+        if !equal {
+            self.mismatched(slot, Sign::Differs);
+            return false;
+        }
+        for held in std::mem::take(&mut self.conns.at(slot).batch.replies) {
+            let Held { fetch, head, reply, ended } = held;
+            let outcome = Outcome::Status(head.status);
+            self.file(slot, Fetched { fetch, head: Some(&head), reply, outcome, ended });
+        }
+        true
+    }
+
+    /// Requests and replies of a connection don't match: what is not filed goes back, and its
+    /// server is asked one by one from now on.
+    pub(super) fn mismatched(&mut self, slot: u32, sign: Sign) {
+        let conn = self.conns.look(slot);
+        let learnt = &mut self.sites.at(conn.server).learnt;
+        let was_barred = learnt.is_barred();
+        match sign {
+            Sign::Surplus => conn.pipeline.left_bytes(learnt),
+            Sign::Swapped | Sign::Differs => conn.pipeline.swapped(learnt),
+        }
+        let origin = self.frontier.origin(conn.server).as_str();
+        log::info!("{origin}: replies don't match requests: {}", sign.text());
+        self.counts.unmatched += u64::from(!was_barred);
+        self.lost(slot, None, Close::Ours);
+    }
+
+    /// Whether bytes lie behind the last reply under way that nobody asked for.
+    pub(super) fn has_surplus(&self, slot: u32) -> bool {
+        let conn = self.conns.look(slot);
+        conn.flight.len() == 1 && is_surplus(conn.unread())
+    }
+
+    /// The held replies of a connection will not be proven: their URLs go back to where they were.
+    pub(super) fn put_back(&mut self, slot: u32) {
+        let conn = self.conns.at(slot);
+        let id = conn.server;
+        let batch = std::mem::take(&mut conn.batch);
+        self.counts.put_back += batch.replies.len() as u64;
+        for held in batch.replies.into_iter().rev() {
+            held.reply.release(&mut self.pool);
+            self.unsend(id, held.fetch);
+        }
+    }
+}

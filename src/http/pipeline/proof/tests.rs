@@ -1,0 +1,371 @@
+//! Probation by its tables, and a model of servers that mix replies up.
+
+use super::super::{Close, Leftover, Pipeline, Reply};
+use super::*;
+use std::collections::VecDeque;
+
+const FINE: Reply =
+    Reply { minor: 1, known_length: true, persists: true, keep_max: None, body_bytes: 1_000 };
+const ALL: u32 = u32::MAX;
+
+/// A server that has shown itself fit, and a connection to it.
+fn fit() -> (Learnt, Pipeline) {
+    let (mut learnt, mut pipeline) = (Learnt::default(), Pipeline::default());
+    pipeline.sent(1);
+    let filing = pipeline.replied(&mut learnt, &Settings::default(), &FINE);
+    assert_eq!(filing, Filing::Now, "a request that went alone");
+    (learnt, pipeline)
+}
+
+#[test]
+fn a_batch_is_held_until_one_of_it_was_compared() {
+    let settings = Settings::default();
+    let (mut learnt, mut pipeline) = fit();
+    for batch in 1..=3 {
+        let room = pipeline.room(&learnt, &settings, ALL);
+        assert!(room > 1, "batch {batch}");
+        pipeline.sent(room);
+        assert_eq!(pipeline.room(&learnt, &settings, ALL), 0, "it is sent at once");
+        for _ in 1..room {
+            assert_eq!(pipeline.replied(&mut learnt, &settings, &FINE), Filing::Hold);
+            assert_eq!(pipeline.room(&learnt, &settings, ALL), 0, "and nothing is added");
+        }
+        assert_eq!(pipeline.replied(&mut learnt, &settings, &FINE), Filing::HoldAndCompare);
+        assert!(pipeline.may_compare(&learnt, &settings, 1));
+        assert!(!pipeline.may_compare(&learnt, &settings, 0), "the burst is spent");
+        pipeline.compares();
+        pipeline.sent(1);
+        assert_eq!(pipeline.replied(&mut learnt, &settings, &FINE), Filing::Compare);
+        assert!(learnt.is_on_probation(&settings));
+        pipeline.compared(&mut learnt, true);
+    }
+    assert!(!learnt.is_on_probation(&settings));
+    pipeline.sent(pipeline.room(&learnt, &settings, ALL));
+    assert_eq!(pipeline.replied(&mut learnt, &settings, &FINE), Filing::Now, "as they come");
+    assert!(pipeline.room(&learnt, &settings, ALL) > 0, "and the next goes behind them");
+}
+
+#[test]
+fn a_difference_bars_pipelining() {
+    let settings = Settings::default();
+    let (mut learnt, mut pipeline) = fit();
+    pipeline.sent(2);
+    pipeline.replied(&mut learnt, &settings, &FINE);
+    pipeline.replied(&mut learnt, &settings, &FINE);
+    pipeline.compares();
+    pipeline.sent(1);
+    pipeline.replied(&mut learnt, &settings, &FINE);
+    pipeline.compared(&mut learnt, false);
+    let left = pipeline.closed(&mut learnt, &settings, Close::Ours, false);
+    assert_eq!((left.unanswered, left.unproven), (0, 2));
+    assert!(learnt.is_barred());
+    assert_eq!(Pipeline::default().room(&learnt, &settings, ALL), 1);
+}
+
+/// One request of the burst and of what the connection takes is kept for the comparison.
+#[test]
+fn a_batch_has_room_for_its_comparison() {
+    let settings = Settings::default();
+    let (mut learnt, _) = fit();
+    learnt.depth = 8;
+    for (allowance, left, room) in
+        [(100, ALL, 8), (100, 9, 8), (100, 8, 7), (3, ALL, 2), (2, ALL, 1), (1, ALL, 1), (9, 2, 1)]
+    {
+        learnt.allowance = allowance;
+        let mut pipeline = Pipeline::default();
+        let case = format!("{allowance} on a connection, {left} left of the burst");
+        assert_eq!(pipeline.room(&learnt, &settings, left), room, "{case}");
+        let mut sent = 0;
+        while pipeline.room(&learnt, &settings, left - sent.min(left)) > 0 {
+            pipeline.sent(1);
+            sent += 1;
+        }
+        assert_eq!(sent, room, "{case}, one by one");
+    }
+    let trusting = Settings { probation: 0, ..settings };
+    learnt.allowance = 9;
+    assert_eq!(Pipeline::default().room(&learnt, &trusting, 2), 2, "not once it is trusted");
+}
+
+/// What an end leaves of a batch of three, of which so many were answered.
+#[test]
+fn an_end_leaves_nothing_unproven_behind() {
+    let settings = Settings::default();
+    let cases = [
+        (2, Close::Ended, false, "drops the last of them"),
+        (2, Close::Ended, true, "cuts it"),
+        (1, Close::Reset, false, "or resets"),
+        (2, Close::Overdue, false, "stalls"),
+        (2, Close::Broken, true, "sends what is no reply"),
+        (0, Close::Reset, false, "before the first"),
+        (0, Close::Overdue, true, "within the first"),
+    ];
+    for (replies, how, has_begun, why) in cases {
+        let (mut learnt, mut pipeline) = fit();
+        learnt.depth = 8;
+        pipeline.sent(3);
+        for _ in 0..replies {
+            assert_eq!(pipeline.replied(&mut learnt, &settings, &FINE), Filing::Hold);
+        }
+        let left = pipeline.closed(&mut learnt, &settings, how, has_begun);
+        let all = (left.unanswered, left.unproven, left.blames_head);
+        assert_eq!(all, (3 - replies, replies, false), "{why}: nobody is to blame");
+        let bars =
+            matches!(how, Close::Overdue | Close::Broken) && (replies > 0 || how == Close::Overdue);
+        assert_eq!(learnt.is_barred(), bars, "{why}");
+        let mut next = Pipeline::default();
+        for _ in 0..3 {
+            assert_eq!(next.room(&learnt, &settings, ALL), 1, "{why}: one by one");
+            next.sent(1);
+            assert_eq!(next.room(&learnt, &settings, ALL), 0, "{why}: one by one");
+            next.replied(&mut learnt, &settings, &FINE);
+        }
+    }
+}
+
+/// An announced close behind a whole batch proves nothing: it was not compared.
+#[test]
+fn an_announced_close_proves_nothing() {
+    let settings = Settings::default();
+    let (mut learnt, mut pipeline) = fit();
+    pipeline.sent(2);
+    pipeline.replied(&mut learnt, &settings, &FINE);
+    pipeline.replied(&mut learnt, &settings, &Reply { persists: false, ..FINE });
+    assert!(!pipeline.may_compare(&learnt, &settings, ALL));
+    let left = pipeline.closed(&mut learnt, &settings, Close::Ended, false);
+    assert_eq!(left, Leftover { unproven: 2, ..Leftover::default() });
+    assert!(!learnt.is_barred(), "it is no trouble either");
+    assert_eq!(Pipeline::default().room(&learnt, &settings, ALL), 1);
+}
+
+/// The repeat is nobody's request: if it isn't answered, only what is held goes back.
+#[test]
+fn an_unanswered_repeat_is_not_handed_back() {
+    let settings = Settings::default();
+    let (mut learnt, mut pipeline) = fit();
+    pipeline.sent(2);
+    pipeline.replied(&mut learnt, &settings, &FINE);
+    pipeline.replied(&mut learnt, &settings, &FINE);
+    pipeline.compares();
+    pipeline.sent(1);
+    let left = pipeline.closed(&mut learnt, &settings, Close::Reset, false);
+    assert_eq!((left.unanswered, left.unproven, left.blames_head), (0, 2, false));
+}
+
+#[test]
+fn bytes_left_over_mean_one_request_a_connection() {
+    let settings = Settings::default();
+    let (mut learnt, pipeline) = fit();
+    pipeline.left_bytes(&mut learnt);
+    pipeline.swapped(&mut learnt);
+    assert!(!pipeline.may_reuse(&learnt, &settings));
+    let mut next = Pipeline::default();
+    assert_eq!(next.room(&learnt, &settings, ALL), 1);
+    next.sent(1);
+    next.replied(&mut learnt, &settings, &FINE);
+    assert!(!next.may_reuse(&learnt, &settings), "and none behind it");
+}
+
+#[test]
+fn what_is_compared() {
+    let cases: [(u8, &[bool], usize, &str); 9] = [
+        (0, &[false, false], 1, "the last of two"),
+        (0, &[false, true], 1, "the same"),
+        (0, &[false, true, false], 1, "one that repeats its neighbour"),
+        (0, &[false, true, false, true], 3, "the last of these"),
+        (1, &[false, false, false], 0, "the first"),
+        (1, &[false, true, false], 1, "one that differs from the next"),
+        (1, &[false, true], 0, "all are the same"),
+        (2, &[false, false, false], 1, "the middle"),
+        (2, &[false, false, true], 2, "one that repeats its neighbour"),
+    ];
+    for (passed, repeats, expected, why) in cases {
+        assert_eq!(choose(passed, repeats), expected, "{why}");
+    }
+}
+
+/// How a server mixes replies up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Muddle {
+    None,
+    /// Requests that came together are answered in pairs the wrong way round.
+    Pairs,
+    /// Or all in reversed order.
+    Reversed,
+    /// The first of them is answered twice.
+    Twice,
+    /// The second gets the reply of the first.
+    Stale,
+    /// The last of them gets no reply.
+    Dropped,
+    /// Bytes that are no reply follow each.
+    Padded,
+}
+
+const MUDDLES: [Muddle; 7] = [
+    Muddle::None,
+    Muddle::Pairs,
+    Muddle::Reversed,
+    Muddle::Twice,
+    Muddle::Stale,
+    Muddle::Dropped,
+    Muddle::Padded,
+];
+
+/// What comes off the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    /// The reply to this request.
+    Reply(u32),
+    Junk,
+}
+
+impl Muddle {
+    /// What is sent for requests that came together.
+    fn answer(self, requests: &[u32]) -> Vec<Came> {
+        let mut replies: Vec<Came> = requests.iter().copied().map(Came::Reply).collect();
+        let several = requests.len() > 1;
+        match self {
+            Self::Pairs => replies.chunks_exact_mut(2).for_each(<[Came]>::reverse),
+            Self::Reversed => replies.reverse(),
+            Self::Twice if several => replies.insert(0, replies[0]),
+            Self::Stale if several => replies[1] = replies[0],
+            Self::Dropped if several => drop(replies.pop()),
+            Self::Padded => {
+                return replies.into_iter().flat_map(|reply| [reply, Came::Junk]).collect();
+            }
+            _ => {}
+        }
+        replies
+    }
+}
+
+/// A crawl of 300 requests: what was filed, and how many requests were sent.
+struct Crawl {
+    muddle: Muddle,
+    /// Connections that break once in so many requests; 0 for never.
+    breaks_one_in: usize,
+    learnt: Learnt,
+    queue: VecDeque<u32>,
+    filed: Vec<(u32, u32)>,
+    sent: u32,
+}
+
+impl Crawl {
+    fn run(muddle: Muddle, breaks_one_in: usize, random: &mut Random) -> Self {
+        let queue = (1..=300).collect();
+        let (learnt, filed) = (Learnt::default(), Vec::new());
+        let mut crawl = Self { muddle, breaks_one_in, learnt, queue, filed, sent: 0 };
+        while !crawl.queue.is_empty() {
+            crawl.connection(random);
+            assert!(crawl.sent < 10_000, "{muddle:?}: no progress");
+        }
+        crawl
+    }
+
+    /// One connection, from its opening to its end.
+    fn connection(&mut self, random: &mut Random) {
+        let settings = Settings::default();
+        let mut pipeline = Pipeline::default();
+        let (mut flight, mut held) = (VecDeque::new(), Vec::<(u32, u32)>::new());
+        let (mut stream, mut compared) = (VecDeque::<Came>::new(), None);
+        let how = loop {
+            let room = pipeline.room(&self.learnt, &settings, ALL) as usize;
+            let batch: Vec<u32> = self.queue.drain(..room.min(self.queue.len())).collect();
+            pipeline.sent(batch.len() as u32);
+            self.sent += batch.len() as u32;
+            flight.extend(&batch);
+            stream.extend(self.muddle.answer(&batch));
+            if self.breaks_one_in > 0 && random.below(self.breaks_one_in) == 0 {
+                break Close::Reset;
+            }
+            let asked = match (flight.front(), stream.pop_front()) {
+                (None, None) => break Close::Ours,
+                (Some(_), None) => break Close::Overdue,
+                (None, Some(_)) | (Some(_), Some(Came::Junk)) => {
+                    pipeline.left_bytes(&mut self.learnt);
+                    break Close::Ours;
+                }
+                (Some(asked), Some(Came::Reply(reply))) => (*asked, reply),
+            };
+            if flight.len() == 1 && !stream.is_empty() && pipeline.is_deep() {
+                pipeline.left_bytes(&mut self.learnt);
+                break Close::Ours;
+            }
+            flight.pop_front();
+            match pipeline.replied(&mut self.learnt, &settings, &FINE) {
+                Filing::Now => {
+                    self.filed.push(asked);
+                    if flight.is_empty() && !stream.is_empty() {
+                        pipeline.left_bytes(&mut self.learnt);
+                        break Close::Ours;
+                    }
+                }
+                Filing::Hold => held.push(asked),
+                Filing::HoldAndCompare => {
+                    held.push(asked);
+                    let mut repeats = vec![false];
+                    repeats.extend(held.windows(2).map(|two| two[0].1 == two[1].1));
+                    let place = Pipeline::choice(&self.learnt, &repeats);
+                    compared = Some(held[place].1);
+                    pipeline.compares();
+                    pipeline.sent(1);
+                    self.sent += 1;
+                    flight.push_back(held[place].0);
+                    stream.extend(self.muddle.answer(&[held[place].0]));
+                }
+                Filing::Compare => {
+                    let equal = compared.take() == Some(asked.1);
+                    pipeline.compared(&mut self.learnt, equal);
+                    if !equal {
+                        break Close::Ours;
+                    }
+                    self.filed.append(&mut held);
+                }
+            }
+        };
+        let left = pipeline.closed(&mut self.learnt, &settings, how, false);
+        if compared.is_some() {
+            flight.clear();
+        }
+        assert_eq!(left.unproven as usize, held.len(), "{:?}", self.muddle);
+        assert_eq!(left.unanswered as usize, flight.len(), "{:?}", self.muddle);
+        flight.into_iter().rev().for_each(|request| self.queue.push_front(request));
+        held.into_iter().rev().for_each(|(request, _)| self.queue.push_front(request));
+    }
+}
+
+/// Law: a server that mixes replies up from its first batch on has none filed under another URL;
+/// each request is filed once, and asked for twice at most where no connection breaks.
+#[test]
+fn nothing_is_filed_under_another_request() {
+    let mut random = Random(7);
+    for round in 0..200 {
+        for muddle in MUDDLES {
+            let breaks = [0, 0, 40, 7][round % 4];
+            let mut crawl = Crawl::run(muddle, breaks, &mut random);
+            let wrong = crawl.filed.iter().find(|(asked, reply)| asked != reply);
+            assert_eq!(wrong, None, "{muddle:?}, breaks one in {breaks}");
+            crawl.filed.sort_unstable();
+            assert!(crawl.filed.iter().map(|(asked, _)| *asked).eq(1..=300), "{muddle:?}");
+            let repeats = crawl.sent - 300;
+            assert!(breaks > 0 || repeats <= 6, "{muddle:?}: {repeats} repeats");
+            let barred = crawl.learnt.is_barred();
+            assert!(barred || muddle == Muddle::None, "{muddle:?} is found out");
+            assert!(!barred || muddle != Muddle::None || breaks > 0, "and nobody else is");
+        }
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+}
