@@ -140,6 +140,8 @@ pub struct Web {
     pub requests_per_connection: Vec<Allowance>,
     /// Hosts that close at their limit without a word.
     pub silent_close_share: Decimal,
+    /// Hosts that mix up replies to pipelined requests.
+    pub muddled_share: Decimal,
     /// How long a host keeps an idle connection.
     pub idle_time: Duration,
     /// Hosts that speak HTTP/1.0.
@@ -228,6 +230,7 @@ impl Web {
                 .map(|each| (each.share.as_f64(), each.requests))
                 .collect(),
             close_silently: self.silent_close_share.as_f64(),
+            muddled: self.muddled_share.as_f64(),
             idle_time: self.idle_time,
             http10: self.http10_share.as_f64(),
             tls: self.tls_share.as_f64(),

@@ -10,7 +10,7 @@ use super::request::{Parsed, Request, parse};
 use super::transport::Transport;
 use super::{Error, sockets::Listener};
 use crate::time::Instant;
-use crate::web::Manner;
+use crate::web::Muddle;
 use crate::web::wire::{self, DRIP_EVERY};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -252,16 +252,16 @@ impl Connection {
         let mut rest = pending;
         // Where each answer begins in the queue.
         let mut begins = Vec::new();
-        let swaps = responder.hosts[self.host as usize]
-            .hostile
-            .is_some_and(|kind| kind.spec().manner == Manner::Swap);
+        let muddle = responder.hosts[self.host as usize].muddle;
         while !rest.is_empty() && !self.deaf {
             match parse(rest) {
                 Parsed::Whole(request, used) => {
-                    if swaps {
-                        begins.push(self.acts.len());
-                    }
+                    begins.push(self.acts.len());
                     self.answer(&request, from, responder, now).map_err(Trouble::Ours)?;
+                    let padding = muddle.map_or(&b""[..], Muddle::padding);
+                    if !padding.is_empty() {
+                        self.acts.push_back(Act::send(padding.to_vec()));
+                    }
                     rest = &rest[used..];
                 }
                 Parsed::Partial => break,
@@ -271,7 +271,9 @@ impl Connection {
                 }
             }
         }
-        swap(&mut self.acts, &begins);
+        if let Some(muddle) = muddle {
+            mix(muddle, &mut self.acts, &begins);
+        }
         self.input = if self.deaf { Vec::new() } else { rest.to_vec() };
         Ok(())
     }
@@ -456,12 +458,11 @@ enum Trouble {
     Ours(Error),
 }
 
-/// Puts the answers that begin at these places of the queue into reversed order.
-fn swap(acts: &mut VecDeque<Act>, begins: &[usize]) {
-    let Some(first) = begins.first().filter(|_| begins.len() > 1) else { return };
-    let mut rest = acts.split_off(*first);
-    for begin in begins.iter().rev() {
-        let answer = rest.split_off(begin - first);
-        acts.extend(answer);
-    }
+/// Mixes up the answers that begin at these places of the queue.
+fn mix(muddle: Muddle, acts: &mut VecDeque<Act>, begins: &[usize]) {
+    let mut together: Vec<VecDeque<Act>> =
+        begins.iter().rev().map(|begin| acts.split_off(*begin)).collect();
+    together.reverse();
+    muddle.mix(&mut together);
+    acts.extend(together.into_iter().flatten());
 }

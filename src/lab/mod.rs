@@ -9,8 +9,8 @@
 //! connection all the same, and writes down who came when, so that politeness can be proven from
 //! outside.
 //!
-//! Laws: replies on a connection come in the order of the requests (but for the host that swaps
-//! them); a host never answers more requests on a connection than it allows; what has been sent
+//! Laws: replies on a connection come in the order of the requests (but for hosts that mix
+//! them up); a host never answers more requests on a connection than it allows; what has been sent
 //! before an orderly close arrives, whatever the client had sent beyond.
 //! Cost (measured): a kept reply takes one read, one look-up and one vectored write; of 16.7 kB it
 //! is 5 to 7 us of the server's core, 97% of them the kernel's.

@@ -14,12 +14,14 @@
 //! | `crawl-delay` | between two requests lies what the server's robots.txt asks for |
 //! | `groups` | servers of an address or a domain are asked neither too many at once nor too soon |
 //! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
-//! | `once` | what was answered for good, and not lost in a crash, is not asked for again |
+//! | `once` | what was answered for good, and not lost in a crash, is not asked for again, but to
+//! compare the replies to a batch ([`batch`]) |
 //! | `restart` | after a crash servers asked before are left alone for the longest rest there is |
 //! | `tries` | nothing is asked for more often than declared; a crash may forget what was tried |
 //! | `robots` | nothing that robots.txt forbids is asked for |
 //! | `complete` | a finished crawl that gave nothing up has every page that can be reached |
 //! | `records` | each fetch has its line in the crawl log, each page answered its one capture |
+//! | `filed` | what the archive has under a page's URL is that page's body |
 //! | `kept` | what a sync has called durable is in the archive after a crash |
 //! | `memory` | replies take no more memory than allowed |
 //! | `order` | the best server in line goes first, by the formulas |
@@ -30,22 +32,24 @@
 //!
 //! Cost: a map look-up or two a sight; a look at the order costs a look at every waiting URL.
 
+mod batch;
 mod begun;
 mod laws;
+mod traits;
 
 use super::{Sight, View};
 use crate::engine::Engine;
 use crate::engine::contract::{ConnId, StopReason};
 use crate::map::{Map, Set};
 use crate::time::Instant;
-use crate::url::domain;
-use crate::web::{Budget, Manifest, Outcome, Place, Resource, Robots, Web};
+use crate::web::{Budget, Manifest, Outcome, Place, Resource, Web};
+use batch::Batch;
 use begun::Begun;
 pub use laws::{Complete, Laws};
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::Ipv4Addr;
 use std::time::Duration;
+use traits::{Group, Traits};
 
 /// A law that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,22 +112,6 @@ pub enum End {
     Killed,
 }
 
-/// What is known of a host beforehand.
-#[derive(Debug, Default)]
-struct Traits {
-    /// Those that have a cap; hostile hosts belong to none.
-    groups: Vec<Group>,
-    /// What its robots.txt asks for.
-    crawl_delay: Option<Duration>,
-}
-
-/// Servers that share a cap.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Group {
-    Address(Ipv4Addr),
-    Domain(Box<str>),
-}
-
 /// A connection as it is seen.
 #[derive(Debug, Default)]
 struct Line {
@@ -135,6 +123,8 @@ struct Line {
     sent: VecDeque<Instant>,
     /// Requests whose replies have not come.
     open: Vec<Option<Place>>,
+    batch: Batch,
+    requests: u32,
     has_served: bool,
 }
 
@@ -145,6 +135,8 @@ struct Watched {
     /// When the visit under way began and how many requests it has made, or the last one.
     began: Instant,
     requests: u32,
+    /// Batches that were compared, or are.
+    compared: u32,
     /// By which process it was asked last.
     process: u32,
     /// When this process asked for the last connection.
@@ -215,7 +207,9 @@ impl Judge {
             Sight::Request { conn, host, place, path, unanswered } => {
                 let named = format!("host {host} {path}");
                 self.judge_line(at, *conn, *host);
-                self.judge_request(at, *place, *unanswered, path, &named);
+                if !self.compares(*conn, *host, *place) {
+                    self.judge_request(at, *place, *unanswered, path, &named);
+                }
                 self.judge_rest(at, *conn, *host, &named);
                 if let Some(line) = self.conns.get_mut(conn) {
                     line.open.push(*place);
@@ -423,6 +417,45 @@ impl Judge {
         }
     }
 
+    /// Whether a request repeats another, to compare the replies of its batch.
+    fn compares(&mut self, conn: ConnId, host: u32, place: Option<Place>) -> bool {
+        let watched = self.hosts.entry(host).or_default();
+        let most = self.laws.probation * (self.process + 1);
+        let line = self.conns.entry(conn).or_default();
+        let is_idle = line.open.is_empty();
+        let on_probation = watched.compared < most;
+        let compares = line.batch.asks(place, is_idle && on_probation);
+        watched.compared += u32::from(compares);
+        if is_idle && !compares {
+            let unproven = line.batch.ends(false);
+            self.may_repeat(unproven, on_probation);
+        }
+        let line = self.conns.entry(conn).or_default();
+        line.batch.is_asked(compares);
+        line.requests += 1;
+        compares
+    }
+
+    /// A batch ended without a comparison: what was answered in it may be asked for again, if its
+    /// server was on probation.
+    fn may_repeat(&mut self, answered: Vec<Place>, on_probation: bool) {
+        for place in answered.into_iter().filter(|_| on_probation) {
+            if let Some(asked) = self.asked.get_mut(&place) {
+                *asked = asked.saturating_sub(1);
+            }
+            if self.answered.remove(&place) {
+                self.doubtful.insert(place);
+            }
+        }
+    }
+
+    /// Looks at a capture: `is_own` says whether it holds the body of the page of its URL.
+    pub fn sees_filed(&mut self, at: Instant, place: Place, is_own: bool) {
+        if !is_own {
+            self.breaks("filed", at, format!("{place:?} has another page's body"));
+        }
+    }
+
     /// Rests, from the end of a visit to the sending of the next one's first request. Which
     /// requests make a visit can be told only if there is one in each.
     fn judge_rest(&mut self, at: Instant, conn: ConnId, host: u32, named: &str) {
@@ -506,6 +539,9 @@ impl Judge {
         whole: bool,
     ) {
         self.hosts.entry(host).or_default().ended = at;
+        let batch = self.conns.get_mut(&conn).map(|line| &mut line.batch).filter(|_| whole);
+        let (compares, is_deep) =
+            batch.map_or((false, false), |batch| (batch.is_answered(place), batch.is_deep()));
         if let Some(line) = self.conns.get_mut(&conn)
             && let Some(index) = line.open.iter().position(|open| *open == place)
         {
@@ -526,8 +562,10 @@ impl Judge {
             return;
         };
         let is_plea = matches!(status, 408 | 425 | 429 | 502 | 503 | 504);
-        if whole && !is_plea {
-            let known = if self.is_full { &mut self.doubtful } else { &mut self.answered };
+        let muddles = self.traits.get(host as usize).is_some_and(|traits| traits.muddles);
+        if whole && !is_plea && !compares {
+            let doubts = self.is_full || is_deep && muddles && !self.answered.contains(&place);
+            let known = if doubts { &mut self.doubtful } else { &mut self.answered };
             known.insert(place);
         } else if (300..400).contains(&status) {
             // Its head says where it leads: a cut body need not be asked for again.
@@ -538,8 +576,10 @@ impl Judge {
     /// Requests that a connection took to its end without an answer don't count as tries: which
     /// of them the crawler blames can't be seen.
     fn closed(&mut self, at: Instant, conn: ConnId) {
-        let Some(line) = self.conns.remove(&conn) else { return };
+        let Some(mut line) = self.conns.remove(&conn) else { return };
         let watched = self.hosts.entry(line.host).or_default();
+        watched.compared -= u32::from(line.batch.is_comparing());
+        let on_probation = watched.compared < self.laws.probation * (self.process + 1);
         if watched.line == Some(conn) {
             watched.line = None;
             if !line.open.is_empty() {
@@ -549,25 +589,12 @@ impl Judge {
         if !line.open.is_empty() {
             self.is_quiet(line.host);
         }
+        let most = self.traits.get(line.host as usize).map_or(u32::MAX, |traits| traits.requests);
+        self.may_repeat(line.batch.ends(line.requests >= most), on_probation);
         for place in line.open.into_iter().flatten() {
             if let Some(asked) = self.asked.get_mut(&place) {
                 *asked = asked.saturating_sub(1);
             }
-        }
-    }
-}
-
-impl Traits {
-    fn of(web: &Web, number: u32, laws: &Laws) -> Self {
-        let host = web.host(number);
-        if host.hostile.is_some() {
-            return Self::default();
-        }
-        let asks = laws.robots && host.robots == Robots::Delay;
-        let domain = domain::registrable(&host.name).into();
-        Self {
-            groups: vec![Group::Address(host.address), Group::Domain(domain)],
-            crawl_delay: asks.then_some(web.settings().crawl_delay),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::sight::Sight;
 use crate::engine::contract::ConnId;
 use crate::time::Instant;
 use crate::web::wire::{self, DRIP_EVERY, Step, Terms};
-use crate::web::{Answer, Manner, Place, Reply, Resource};
+use crate::web::{Answer, Manner, Muddle, Place, Reply, Resource};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub(super) struct Server {
     thinks_until: Option<Instant>,
     /// What is still to be done about the last one.
     steps: Steps,
+    /// Bytes that follow what has been sent.
+    padding: Option<Parcel>,
     /// Replies that have not wholly arrived at the crawler.
     answers: VecDeque<Said>,
     served: u32,
@@ -50,7 +52,7 @@ pub(super) struct Server {
 }
 
 /// A request that waits for its answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
     place: Option<Place>,
     coded: bool,
@@ -109,6 +111,7 @@ impl Server {
             waiting: VecDeque::new(),
             thinks_until: None,
             steps: Steps::default(),
+            padding: None,
             answers: VecDeque::new(),
             served: 0,
             deaf: manner == Manner::Mute,
@@ -139,8 +142,10 @@ impl Server {
             self.ask(&request, hosts, scene);
             rest = &rest[used..];
         }
-        if self.manner == Manner::Swap && self.waiting.len() > first {
-            self.waiting.make_contiguous()[first..].reverse();
+        if let Some(muddle) = hosts.at(self.host).host.muddle {
+            let mut together: Vec<Asked> = self.waiting.drain(first..).collect();
+            muddle.mix(&mut together);
+            self.waiting.extend(together);
         }
         self.unread |= self.deaf && !rest.is_empty();
         self.input = if self.deaf { Vec::new() } else { rest.to_vec() };
@@ -184,7 +189,11 @@ impl Server {
         scene: &mut Scene,
     ) -> Doing {
         loop {
+            if let Some(parcel) = self.padding.take() {
+                return Doing::Send(parcel);
+            }
             if let Some(doing) = self.play(now, backlog) {
+                self.pad(&doing, hosts);
                 return doing;
             }
             if self.waiting.is_empty() {
@@ -198,8 +207,20 @@ impl Server {
             let asked = self.waiting.pop_front().expect("it was looked at");
             self.idle_since = now;
             if let Some(parcel) = self.answer(asked, hosts, scene) {
-                return Doing::Send(parcel);
+                let doing = Doing::Send(parcel);
+                self.pad(&doing, hosts);
+                return doing;
             }
+        }
+    }
+
+    /// What lies behind a reply that is being sent: it comes by itself, at once or a little later.
+    fn pad(&mut self, doing: &Doing, hosts: &mut Hosts) {
+        let padding = hosts.at(self.host).host.muddle.map_or(&b""[..], Muddle::padding);
+        if matches!(doing, Doing::Send(parcel) if parcel.ends_reply) && !padding.is_empty() {
+            let nominal = padding.len() as u64;
+            let bytes = padding.to_vec();
+            self.padding = Some(Parcel { bytes, nominal, head: nominal, ends_reply: false });
         }
     }
 

@@ -7,7 +7,7 @@
 use super::draw::{Draw, Purpose};
 use super::hostile::{Hostile, Manner};
 use super::settings::{Settings, Spread, TimeSpread};
-use super::{Ports, Web, push_number};
+use super::{Muddle, Ports, Web, push_number};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -110,6 +110,8 @@ pub struct Host {
     pub requests_max: u32,
     /// Closes at that limit without a word.
     pub closes_silently: bool,
+    /// How it mixes replies up, if it does.
+    pub muddle: Option<Muddle>,
     /// Says in its replies that it keeps the connection open, when it does.
     pub says_kept: bool,
     /// Sends bodies in chunks.
@@ -272,6 +274,7 @@ impl Web {
             http10,
             requests_max: if http10 { 1 } else { limit.max(1) },
             closes_silently: silently && !http10,
+            muddle: self.muddle_of(number).filter(|_| !http10),
             says_kept: of.easy && !http10,
             chunked: draw.chance(of.chunked) && !http10,
             coding: by_share(&mut draw, &codings, Coding::Identity),
@@ -299,6 +302,7 @@ impl Web {
             http10: false,
             requests_max,
             closes_silently: true,
+            muddle: kind.muddle(),
             says_kept: false,
             chunked: false,
             coding: Coding::Identity,

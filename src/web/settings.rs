@@ -97,6 +97,8 @@ pub struct Settings {
     pub requests_per_connection: Vec<(f64, u32)>,
     /// Share of hosts that close at their limit without announcing it, per host.
     pub close_silently: f64,
+    /// Share of hosts that mix up replies to pipelined requests, per host, each in a drawn way.
+    pub muddled: f64,
     /// How long a host keeps an idle connection.
     pub idle_time: Duration,
     /// Share of hosts that speak HTTP/1.0 and close after each reply, per host.
@@ -165,6 +167,7 @@ impl Default for Settings {
             coded_ratio: 5.0,
             requests_per_connection: Vec::new(),
             close_silently: 0.0,
+            muddled: 0.0,
             idle_time: Duration::from_secs(15),
             http10: 0.0,
             tls: 0.0,

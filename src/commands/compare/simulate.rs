@@ -159,6 +159,7 @@ fn laws(conf: &Conf) -> Laws {
         delay_max: politeness.delay_max,
         robots: politeness.robots,
         tries_max: retries.retries_max + 1,
+        probation: conf.pipeline.probation,
         // One connection may go on past the budget, up to a whole reply and a buffer.
         held_bytes_max: conf.memory.buffers + conf.fetch.body_bytes_max + (1 << 20),
         archive: false,

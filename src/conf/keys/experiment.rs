@@ -133,6 +133,7 @@ fn web_manners(web: &mut Web, walk: &mut Walk<'_>) {
     let place = &mut web.requests_per_connection;
     walk.list("requests_per_connection", place, allowances, Allowance::read, Allowance::to_string);
     walk.decimal("silent_close_share", &mut web.silent_close_share, SHARE);
+    walk.decimal("muddled_share", &mut web.muddled_share, SHARE);
     walk.time("idle_time", &mut web.idle_time, SECOND..=HOUR);
     walk.decimal("http10_share", &mut web.http10_share, SHARE);
     walk.decimal("tls_share", &mut web.tls_share, SHARE);

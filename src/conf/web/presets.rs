@@ -61,6 +61,7 @@ impl Web {
             coded_ratio: decimal(5_000),
             requests_per_connection: Vec::new(),
             silent_close_share: none,
+            muddled_share: none,
             idle_time: Duration::from_secs(15),
             http10_share: none,
             tls_share: none,

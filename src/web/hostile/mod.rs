@@ -10,6 +10,7 @@ mod table;
 
 use super::host::{Coding, Scheme};
 use super::manifest::Outcome;
+use super::muddle::Muddle;
 
 /// One way to be hostile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +23,11 @@ pub enum Hostile {
     MidPipelineClose,
     Reset,
     Swapped,
+    SentTwice,
+    Stale,
+    Dropped,
+    Padded,
+    PaddedLines,
     WrongLength,
     BrokenChunk,
     BombGzip,
@@ -92,8 +98,8 @@ pub enum Manner {
     Full,
     /// Accepts, never says a word.
     Mute,
-    /// Answers requests that come together in reversed order.
-    Swap,
+    /// Mixes up the replies to requests that come together.
+    Muddle(Muddle),
     /// Closes in silence after so many replies, whatever else was asked.
     Limit(u32),
     /// Speaks plain HTTP where TLS is expected.
@@ -242,7 +248,7 @@ pub(super) const ENDLESS: u32 = u32::MAX;
 
 impl Hostile {
     /// All of them.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 48] = [
         Self::EndlessHead,
         Self::EndlessBody,
         Self::Drip,
@@ -250,6 +256,11 @@ impl Hostile {
         Self::MidPipelineClose,
         Self::Reset,
         Self::Swapped,
+        Self::SentTwice,
+        Self::Stale,
+        Self::Dropped,
+        Self::Padded,
+        Self::PaddedLines,
         Self::WrongLength,
         Self::BrokenChunk,
         Self::BombGzip,
@@ -305,6 +316,13 @@ impl Hostile {
 
     pub(super) fn manner(self) -> Manner {
         self.spec().manner
+    }
+
+    pub(super) fn muddle(self) -> Option<Muddle> {
+        match self.manner() {
+            Manner::Muddle(muddle) => Some(muddle),
+            _ => None,
+        }
     }
 
     pub(super) fn scheme(self) -> Scheme {

@@ -3,6 +3,7 @@
 use super::{Asked, Certificate, ENDLESS, Heavy, Hostile, Manner, Naming, Play, Row, Spec};
 use crate::web::host::Coding;
 use crate::web::manifest::Outcome::{self, *};
+use crate::web::muddle::Muddle;
 
 const PLAIN: Spec = Spec {
     name: "",
@@ -37,9 +38,13 @@ impl Hostile {
     pub fn spec(self) -> Spec {
         match self {
             Self::EndlessHead | Self::EndlessBody | Self::Drip => self.spec_of_endless(),
-            Self::EarlyClose | Self::MidPipelineClose | Self::Reset | Self::Swapped => {
-                self.spec_of_closing()
-            }
+            Self::EarlyClose | Self::MidPipelineClose | Self::Reset => self.spec_of_closing(),
+            Self::Swapped
+            | Self::SentTwice
+            | Self::Stale
+            | Self::Dropped
+            | Self::Padded
+            | Self::PaddedLines => self.spec_of_muddled(),
             Self::WrongLength | Self::BrokenChunk | Self::MalformedHead => self.spec_of_malformed(),
             Self::BombGzip | Self::BombBrotli | Self::BombZstd | Self::BombDeflate => {
                 self.spec_of_bombs()
@@ -91,11 +96,6 @@ impl Hostile {
             INDEX,
             Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Once },
         ];
-        // Requests behind replies out of order are asked again.
-        const AGAIN: &[Row] = &[
-            INDEX,
-            Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Tries },
-        ];
         match self {
             Self::EarlyClose => {
                 const ROWS: &[Row] = &[row("/", Play::CloseAtOnce, &[ClosedEarly])];
@@ -104,7 +104,7 @@ impl Hostile {
             Self::MidPipelineClose => {
                 Spec { name: "mid-pipeline-close", manner: Manner::Limit(3), rows: PAGES, ..PLAIN }
             }
-            Self::Reset => {
+            _ => {
                 const ROWS: &[Row] = &[
                     INDEX,
                     row("/at-once", Play::ResetAtOnce, &[Reset]),
@@ -112,8 +112,25 @@ impl Hostile {
                 ];
                 Spec { name: "reset", rows: ROWS, ..PLAIN }
             }
-            _ => Spec { name: "swapped", manner: Manner::Swap, rows: AGAIN, ..PLAIN },
         }
+    }
+
+    fn spec_of_muddled(self) -> Spec {
+        // What was not proven is asked for again.
+        const ROWS: &[Row] = &[
+            row("/", Play::Index, &[Ok]),
+            Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Tries },
+        ];
+        let (name, muddle) = match self {
+            Self::Swapped => ("swapped", Muddle::Swap),
+            Self::SentTwice => ("sent-twice", Muddle::Twice),
+            Self::Stale => ("stale", Muddle::Stale),
+            Self::Dropped => ("dropped", Muddle::Drop),
+            Self::Padded => ("padded", Muddle::Pad),
+            _ => ("padded-lines", Muddle::PadLines),
+        };
+        let quick = self != Self::Dropped;
+        Spec { name, manner: Manner::Muddle(muddle), quick, rows: ROWS, ..PLAIN }
     }
 
     fn spec_of_malformed(self) -> Spec {
