@@ -124,7 +124,7 @@ impl Summary {
                 requests.max(),
             ),
         );
-        line("pipelined", format!("{}, {} sent again", counts.pipelined, counts.left_over));
+        line("pipelined", pipelined(counts));
         line(
             "handshakes",
             format!(
@@ -285,6 +285,25 @@ impl Summary {
     fn reason_text(&self) -> &'static str {
         self.reason.map_or("stopped at once", StopReason::text)
     }
+}
+
+/// What came of pipelining, and what replies that didn't match their requests cost.
+fn pipelined(counts: &Counts) -> String {
+    let mut text = format!("{}, {} sent again", counts.pipelined, counts.left_over);
+    if counts.compared > 0 {
+        let _ = write!(text, "; {} repeated alone, to compare replies", counts.compared);
+    }
+    if counts.put_back > 0 {
+        let _ = write!(text, "; {} replies not proven, asked for again", counts.put_back);
+    }
+    if counts.unmatched > 0 {
+        let _ = write!(
+            text,
+            "; {} servers asked one by one, as their replies don't match requests",
+            counts.unmatched
+        );
+    }
+    text
 }
 
 /// Stages by their share of the loop's CPU time, the largest first.

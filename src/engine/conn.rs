@@ -151,6 +151,17 @@ impl Conn {
         self.batch.fetches().chain(self.flight.iter().skip(repeats))
     }
 
+    /// So many bytes of its requests have been sent.
+    pub(super) fn has_sent(&mut self, bytes: usize) {
+        self.out_sent += bytes;
+        self.unsent = 0;
+        assert!(self.out_sent <= self.out.len(), "no more is sent than there was");
+        if self.out_sent == self.out.len() {
+            self.out.clear();
+            self.out_sent = 0;
+        }
+    }
+
     /// Whether it holds memory of the pool.
     pub(super) fn holds(&self) -> bool {
         self.buffer.is_some() || self.reply.bytes() > 0 || !self.batch.is_empty()

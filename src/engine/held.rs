@@ -6,9 +6,10 @@
 //! is judged for the server's sake. It is not filed: it has no record and no line in the log.
 //!
 //! Laws: a held reply is filed or its URL goes back to where it was, once; while it is held its
-//! bytes stay charged to the pool; while that is over its budget, a connection that has a reply to
-//! hold and others of its batch to come gives the batch up instead. So holding passes the budget
-//! by no more than reading does: one body.
+//! bytes stay charged to the pool. With others of its batch to come, a connection gives the batch
+//! up if the pool is over its budget, or if it holds more than may pile up on one; so holding
+//! passes the budget by no more than reading does: one body. A batch is filed in one step, so it
+//! may be no longer than the longest body.
 
 use super::Engine;
 use super::contract::Action;
@@ -85,6 +86,10 @@ impl Batch {
         self.compared.is_some()
     }
 
+    fn bytes(&self) -> usize {
+        self.replies.iter().map(|held| held.reply.bytes()).sum()
+    }
+
     /// Of each reply, whether it is the same as the one before it.
     fn repeats(&self) -> SmallVec<[bool; 8]> {
         let mut before: Option<&Held> = None;
@@ -115,16 +120,18 @@ impl Engine {
         let outcome = Outcome::Status(head.status);
         let fetched = Fetched { fetch, head: Some(&head), reply, outcome, ended };
         // What it asks of us, it asks now.
-        self.judge_reply(slot, &fetched, false);
+        self.heed(slot, &fetched);
         let Fetched { fetch, reply, .. } = fetched;
         self.conns.at(slot).batch.replies.push(Held { fetch, head, reply, ended });
     }
 
-    /// Whether a connection holds replies while memory is short and others of its batch are still
-    /// to come.
+    /// Whether a connection holds more than it may.
     pub(super) fn is_overdrawn(&self, slot: u32) -> bool {
         let conn = self.conns.look(slot);
-        !conn.batch.is_empty() && !conn.flight.is_empty() && self.pool.is_over()
+        let bytes = conn.batch.bytes();
+        let is_long = bytes > self.settings.pipeline.ahead_bytes_max as usize;
+        let drains = !conn.flight.is_empty() && (self.pool.is_over() || is_long);
+        bytes > 0 && (drains || bytes as u64 > self.settings.reply.body_bytes_max)
     }
 
     /// All replies of a batch have come: one of its requests is repeated, or the batch given up.
@@ -170,7 +177,7 @@ impl Engine {
         conn.pipeline.compared(&mut self.sites.at(conn.server).learnt, equal);
         let outcome = Outcome::Status(head.status);
         let fetched = Fetched { fetch, head: Some(&head), reply, outcome, ended };
-        self.judge_reply(slot, &fetched, false);
+        self.heed(slot, &fetched);
         fetched.reply.release(&mut self.pool);
         self.conns.at(slot).reader.return_head(head);
         if !equal {

@@ -380,16 +380,8 @@ impl Engine {
     /// So many bytes of [`Engine::outgoing`] have been sent.
     pub fn sent(&mut self, now: Now, conn: ConnId, bytes: usize) {
         self.tell_time(now);
-        if !self.is_current(conn) {
-            return;
-        }
-        let record = self.conns.at(conn.slot);
-        record.out_sent += bytes;
-        record.unsent = 0;
-        assert!(record.out_sent <= record.out.len(), "no more is sent than there was");
-        if record.out_sent == record.out.len() {
-            record.out.clear();
-            record.out_sent = 0;
+        if self.is_current(conn) {
+            self.conns.at(conn.slot).has_sent(bytes);
         }
     }
 

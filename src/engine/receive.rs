@@ -405,7 +405,7 @@ impl Engine {
         let conn = self.conns.look(slot);
         let learnt = &self.sites.look(conn.server).learnt;
         if let Some(short @ Outcome::Short(..)) = outcome
-            && !conn.pipeline.blames_nobody(learnt, &self.settings.pipeline)
+            && !conn.pipeline.blames_nobody(learnt, &self.settings.pipeline, how)
         {
             self.cut_short(slot, short, how);
             return self.lost(slot, None, how);

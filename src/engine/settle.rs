@@ -21,7 +21,7 @@ impl Engine {
     }
 
     /// What an outcome means for the server and for the rest of its visit.
-    pub(super) fn judge_reply(&mut self, slot: u32, fetched: &Fetched<'_>, connection_lost: bool) {
+    fn judge_reply(&mut self, slot: u32, fetched: &Fetched<'_>, connection_lost: bool) {
         let outcome = fetched.outcome;
         let id = self.conns.look(slot).server;
         if fetched.reply.has_begun() && !outcome.is_timeout() {
@@ -40,6 +40,23 @@ impl Engine {
             turn.not_before = before.max(self.now.at + wait);
         }
         self.conns.at(slot).turn = turn;
+    }
+
+    /// What a whole reply that may never be filed means for the server. If it asks for rest, it
+    /// gets it; that is no failure yet, as no try of its URL is used up.
+    pub(super) fn heed(&mut self, slot: u32, fetched: &Fetched<'_>) {
+        let id = self.conns.look(slot).server;
+        self.note_answer(id, fetched.fetch.sent);
+        let site = self.sites.at(id);
+        if fetched.outcome.verdict().server != ServerFate::Strained {
+            return site.recovers();
+        }
+        let own = self.settings.retries.after(site.failures.saturating_add(1));
+        let until = self.now.at + self.retry_after(fetched).unwrap_or(own);
+        let turn = &mut self.conns.at(slot).turn;
+        turn.not_before = turn.not_before.max(until);
+        turn.strained = true;
+        turn.over = true;
     }
 
     /// Writes a fetch down under its URL, and does what follows from it: another try, links.

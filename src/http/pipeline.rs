@@ -416,10 +416,12 @@ impl Pipeline {
         self.batch.is_deep()
     }
 
-    /// Whether an end now would be no fault of the request at the head: its reply may be another's,
-    /// or what came before it is what went wrong. It is asked for again alone first.
-    pub fn blames_nobody(&self, learnt: &Learnt, settings: &Settings) -> bool {
-        self.is_unproven(learnt, settings) || self.batch.is_deep() && self.batch.is_behind()
+    /// Whether such an end would be no fault of the request at the head: its reply may be
+    /// another's, or what came before it is what went wrong. It is asked for again alone first.
+    pub fn blames_nobody(&self, learnt: &Learnt, settings: &Settings, how: Close) -> bool {
+        let is_sign = matches!(how, Close::Overdue | Close::Broken);
+        let behind = self.batch.is_deep() && self.batch.is_behind();
+        self.is_unproven(learnt, settings) || is_sign && behind
     }
 
     /// Whether a reply of this batch may only be filed after a comparison.
@@ -448,7 +450,7 @@ impl Pipeline {
         has_begun: bool,
     ) -> Leftover {
         let unproven = self.is_unproven(learnt, settings);
-        let blames_nobody = self.blames_nobody(learnt, settings);
+        let blames_nobody = self.blames_nobody(learnt, settings, how);
         let batch = std::mem::take(&mut self.batch);
         let unanswered = self.in_flight() - u32::from(batch.is_comparing()).min(self.in_flight());
         self.sent = self.replied;
@@ -456,6 +458,9 @@ impl Pipeline {
         let left = Leftover { unanswered, unproven: batch.held(), ..Leftover::default() };
         if unproven || left.unproven > 0 {
             learnt.goes_alone(unanswered + left.unproven);
+        }
+        if left.unproven > 0 {
+            learnt.shrink(settings);
         }
         let all_done = unanswered == 0 && left.unproven == 0;
         if all_done || was_closing || how == Close::Ours {
@@ -515,7 +520,7 @@ impl Pipeline {
             learnt.allowance = self.replied;
             learnt.hint = self.replied;
         }
-        if left.unanswered > 1 && !is_limit || left.unproven > 0 {
+        if left.unanswered > 1 && !is_limit && left.unproven == 0 {
             learnt.shrink(settings);
         }
         if left.unanswered > 1 && how == Close::Overdue {

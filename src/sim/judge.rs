@@ -417,45 +417,6 @@ impl Judge {
         }
     }
 
-    /// Whether a request repeats another, to compare the replies of its batch.
-    fn compares(&mut self, conn: ConnId, host: u32, place: Option<Place>) -> bool {
-        let watched = self.hosts.entry(host).or_default();
-        let most = self.laws.probation * (self.process + 1);
-        let line = self.conns.entry(conn).or_default();
-        let is_idle = line.open.is_empty();
-        let on_probation = watched.compared < most;
-        let compares = line.batch.asks(place, is_idle && on_probation);
-        watched.compared += u32::from(compares);
-        if is_idle && !compares {
-            let unproven = line.batch.ends(false);
-            self.may_repeat(unproven, on_probation);
-        }
-        let line = self.conns.entry(conn).or_default();
-        line.batch.is_asked(compares);
-        line.requests += 1;
-        compares
-    }
-
-    /// A batch ended without a comparison: what was answered in it may be asked for again, if its
-    /// server was on probation.
-    fn may_repeat(&mut self, answered: Vec<Place>, on_probation: bool) {
-        for place in answered.into_iter().filter(|_| on_probation) {
-            if let Some(asked) = self.asked.get_mut(&place) {
-                *asked = asked.saturating_sub(1);
-            }
-            if self.answered.remove(&place) {
-                self.doubtful.insert(place);
-            }
-        }
-    }
-
-    /// Looks at a capture: `is_own` says whether it holds the body of the page of its URL.
-    pub fn sees_filed(&mut self, at: Instant, place: Place, is_own: bool) {
-        if !is_own {
-            self.breaks("filed", at, format!("{place:?} has another page's body"));
-        }
-    }
-
     /// Rests, from the end of a visit to the sending of the next one's first request. Which
     /// requests make a visit can be told only if there is one in each.
     fn judge_rest(&mut self, at: Instant, conn: ConnId, host: u32, named: &str) {
@@ -539,9 +500,7 @@ impl Judge {
         whole: bool,
     ) {
         self.hosts.entry(host).or_default().ended = at;
-        let batch = self.conns.get_mut(&conn).map(|line| &mut line.batch).filter(|_| whole);
-        let (compares, is_deep) =
-            batch.map_or((false, false), |batch| (batch.is_answered(place), batch.is_deep()));
+        let (compares, is_deep) = self.answers(conn, place, whole);
         if let Some(line) = self.conns.get_mut(&conn)
             && let Some(index) = line.open.iter().position(|open| *open == place)
         {

@@ -90,7 +90,7 @@ fn rule_1_pipelining_is_earned() {
 /// it goes back. That pipelining may have broken it is learnt.
 #[test]
 fn a_cut_reply_blames_nobody() {
-    let settings = Settings { head_faults_max: 1, ..Settings::default() };
+    let settings = Settings { head_faults_max: 1, ..trusting() };
     for (open, how, barred) in [
         (1, Close::Ended, false),
         (1, Close::Overdue, false),
@@ -101,13 +101,17 @@ fn a_cut_reply_blames_nobody() {
         let mut pipeline = connection(&mut learnt, 8, open);
         let depth = learnt.depth(&settings);
         pipeline.cut(&mut learnt, &settings, how);
-        assert_eq!((pipeline.replies(), pipeline.room(&learnt, &settings)), (9, 0));
+        assert_eq!((pipeline.replies(), pipeline.room(&learnt, &settings, u32::MAX)), (9, 0));
         assert_eq!((learnt.is_barred(), learnt.depth(&settings) < depth), (barred, open > 1));
         let left = pipeline.closed(&mut learnt, &settings, how, false);
         let expected = Leftover { unanswered: open - 1, ..Leftover::default() };
         assert_eq!(left, expected, "{open} {how:?}");
-        let next = Pipeline::new(&learnt);
-        assert_eq!(next.room(&learnt, &settings), 1, "the next connection starts with one");
+        let next = Pipeline::default();
+        assert_eq!(
+            next.room(&learnt, &settings, u32::MAX),
+            1,
+            "the next connection starts with one"
+        );
     }
 }
 

@@ -8,6 +8,9 @@
 //!
 //! Cost: the places of one batch a connection.
 
+use super::Judge;
+use crate::engine::contract::ConnId;
+use crate::time::Instant;
 use crate::web::Place;
 
 /// Requests of a connection since it had nothing to answer.
@@ -21,28 +24,28 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Whether a request repeats one of the batch, if there may be a comparison.
-    pub(super) fn asks(&self, place: Option<Place>, may_compare: bool) -> bool {
+    fn asks(&self, place: Option<Place>, may_compare: bool) -> bool {
         may_compare && self.is_deep() && place.is_some_and(|place| self.answered.contains(&place))
     }
 
     /// It is a request of the batch, or that comparison.
-    pub(super) fn is_asked(&mut self, compares: bool) {
+    fn is_asked(&mut self, compares: bool) {
         self.is_comparing |= compares;
         self.requests += u32::from(!compares);
     }
 
-    /// A whole reply has come. Whether it answers a comparison, which is filed nowhere.
-    pub(super) fn is_answered(&mut self, place: Option<Place>) -> bool {
+    /// A whole reply has come. If it answers a comparison, it is filed nowhere, and the batch is
+    /// over: what was answered in it.
+    fn is_answered(&mut self, place: Option<Place>) -> Option<Vec<Place>> {
         if self.is_comparing {
-            *self = Self::default();
-            return true;
+            return Some(std::mem::take(self).answered);
         }
         self.answered.extend(place);
-        false
+        None
     }
 
     /// Whether requests were under way together.
-    pub(super) fn is_deep(&self) -> bool {
+    fn is_deep(&self) -> bool {
         self.requests > 1
     }
 
@@ -55,5 +58,64 @@ impl Batch {
     pub(super) fn ends(&mut self, hides_more: bool) -> Vec<Place> {
         let batch = std::mem::take(self);
         if batch.is_deep() || hides_more { batch.answered } else { Vec::new() }
+    }
+}
+
+impl Judge {
+    /// Whether a request repeats another, to compare the replies of its batch.
+    pub(super) fn compares(&mut self, conn: ConnId, host: u32, place: Option<Place>) -> bool {
+        let watched = self.hosts.entry(host).or_default();
+        let most = self.laws.probation * (self.process + 1);
+        let line = self.conns.entry(conn).or_default();
+        let is_idle = line.open.is_empty();
+        let on_probation = watched.compared < most;
+        let compares = line.batch.asks(place, is_idle && on_probation);
+        watched.compared += u32::from(compares);
+        if is_idle && !compares {
+            let unproven = line.batch.ends(false);
+            self.may_repeat(unproven, on_probation);
+        }
+        let line = self.conns.entry(conn).or_default();
+        line.batch.is_asked(compares);
+        line.requests += 1;
+        compares
+    }
+
+    /// A reply has come. Whether it answers a comparison, and whether it is one of several of its
+    /// batch. What a batch is filed with is lost if there is no room for it.
+    pub(super) fn answers(
+        &mut self,
+        conn: ConnId,
+        place: Option<Place>,
+        whole: bool,
+    ) -> (bool, bool) {
+        let Some(line) = self.conns.get_mut(&conn).filter(|_| whole) else {
+            return (false, false);
+        };
+        let compared = line.batch.is_answered(place);
+        let is_deep = line.batch.is_deep();
+        let compares = compared.is_some();
+        self.may_repeat(compared.unwrap_or_default(), self.is_full);
+        (compares, is_deep)
+    }
+
+    /// What was answered in a batch may be asked for again, if `so`: it ended without a comparison
+    /// while its server was on probation.
+    pub(super) fn may_repeat(&mut self, answered: Vec<Place>, so: bool) {
+        for place in answered.into_iter().filter(|_| so) {
+            if let Some(asked) = self.asked.get_mut(&place) {
+                *asked = asked.saturating_sub(1);
+            }
+            if self.answered.remove(&place) {
+                self.doubtful.insert(place);
+            }
+        }
+    }
+
+    /// Looks at a capture: `is_own` says whether it holds the body of the page of its URL.
+    pub fn sees_filed(&mut self, at: Instant, place: Place, is_own: bool) {
+        if !is_own {
+            self.breaks("filed", at, format!("{place:?} has another page's body"));
+        }
     }
 }
