@@ -1,13 +1,15 @@
 //! Replies that cost a crawler much: each is small on the wire, and made when it is asked for.
 //!
 //! A crawler that pays by what it sends on, not by what it reads, stalls at each of them.
-//! Source: RFC 9309 2.2.3 (rules), RFC 5891 4.4 (names), WHATWG Encoding (charsets).
+//! Source: RFC 1951 3.2 (blocks), RFC 1952 2.2 (members), RFC 9309 2.2.3 (rules), WHATWG Encoding.
 
 use super::super::wire::compress;
 use super::Coding;
 use super::Heavy;
 use std::fmt::Write;
 
+/// Empty blocks and empty members of a body: a megabyte of them before it is packed again.
+const EMPTY_BYTES: usize = 1 << 20;
 /// Links to hosts that IDNA maps, as long as it may be asked to map, and longer.
 const LONG_HOSTS: usize = 400;
 /// A robots.txt is read up to 500 KiB (RFC 9309 2.5).
@@ -18,8 +20,14 @@ const WIDE_BYTES: usize = 1 << 20;
 /// Its head fields, and its body.
 pub(in super::super) fn reply(heavy: Heavy) -> (&'static str, Vec<u8>) {
     const HTML: &str = "Content-Type: text/html\r\n";
+    const TWICE: &str = "Content-Type: text/html\r\nContent-Encoding: gzip, gzip\r\n";
     let zip = |body: &[u8]| compress(Coding::Gzip, body);
     match heavy {
+        Heavy::EmptyBlocks => (TWICE, zip(&empty_blocks())),
+        Heavy::EmptyMembers => {
+            let member = zip(b"");
+            (TWICE, zip(&member.repeat(EMPTY_BYTES / member.len())))
+        }
         Heavy::LongHosts => (HTML, long_hosts().into_bytes()),
         Heavy::ManyRules => ("Content-Type: text/plain\r\n", many_rules().into_bytes()),
         Heavy::ClosedRules => {
@@ -37,6 +45,18 @@ pub(in super::super) fn reply(heavy: Heavy) -> (&'static str, Vec<u8>) {
             (FIELDS, zip(&encoding_rs::ISO_2022_JP.encode(&wide()).0))
         }
     }
+}
+
+/// A gzip member of empty blocks by the fixed codes: each is a bit for "not the last", two for the
+/// kind and seven zeros that end it; four of them are five bytes.
+fn empty_blocks() -> Vec<u8> {
+    const FOUR: [u8; 5] = [0b0000_0010, 0b0000_1000, 0b0010_0000, 0b1000_0000, 0];
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    bytes.extend(FOUR.repeat(EMPTY_BYTES / FOUR.len()));
+    // The last block, then checksum and length of nothing.
+    bytes.extend([0b0000_0011, 0]);
+    bytes.extend([0; 8]);
+    bytes
 }
 
 fn long_hosts() -> String {
@@ -86,6 +106,13 @@ mod tests {
 
     #[test]
     fn heavy_replies_are_small_and_whole() {
+        for heavy in [Heavy::EmptyBlocks, Heavy::EmptyMembers] {
+            let (_, body) = reply(heavy);
+            assert!(body.len() < EMPTY_BYTES / 50, "{heavy:?}: {} bytes", body.len());
+            let inner = unzipped(&body);
+            assert!(inner.len() > EMPTY_BYTES - 100, "{heavy:?}");
+            assert!(unzipped(&inner).is_empty(), "{heavy:?}: there is nothing in it");
+        }
         for heavy in [Heavy::Utf16, Heavy::Iso2022Jp] {
             let (_, body) = reply(heavy);
             assert!(body.len() < WIDE_BYTES / 20 && unzipped(&body).len() > WIDE_BYTES / 2);

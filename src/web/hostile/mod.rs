@@ -60,6 +60,7 @@ pub enum Hostile {
     UnknownIssuer,
     NotTls,
     MuteTls,
+    BombEmpty,
     LongHosts,
     ManyRules,
     WideCharset,
@@ -184,6 +185,10 @@ pub enum Play {
 /// What costs a crawler much, other than by its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heavy {
+    /// Deflate blocks with nothing in them, packed twice.
+    EmptyBlocks,
+    /// Gzip members with nothing in them, packed again.
+    EmptyMembers,
     /// Links to hosts of 330 and 990 ideographs.
     LongHosts,
     /// Robots rules closing `/p`, by 495 KiB of rules with stars.
@@ -248,7 +253,7 @@ pub(super) const ENDLESS: u32 = u32::MAX;
 
 impl Hostile {
     /// All of them.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 49] = [
         Self::EndlessHead,
         Self::EndlessBody,
         Self::Drip,
@@ -293,6 +298,7 @@ impl Hostile {
         Self::UnknownIssuer,
         Self::NotTls,
         Self::MuteTls,
+        Self::BombEmpty,
         Self::LongHosts,
         Self::ManyRules,
         Self::WideCharset,

@@ -54,9 +54,11 @@ impl Hostile {
             }
             Self::Mute | Self::StallHead | Self::StallBody | Self::CutBody => self.spec_of_stalls(),
             Self::RobotsError | Self::RobotsLoop | Self::RobotsHuge => self.spec_of_robots(),
-            Self::LongHosts | Self::ManyRules | Self::WideCharset | Self::ClosedLate => {
-                self.spec_of_heavy()
-            }
+            Self::BombEmpty
+            | Self::LongHosts
+            | Self::ManyRules
+            | Self::WideCharset
+            | Self::ClosedLate => self.spec_of_heavy(),
             Self::NoSuchName
             | Self::NoAddress
             | Self::NamesFail
@@ -334,6 +336,14 @@ impl Hostile {
             Row { count, asked: Asked::Never, ..once(path, Play::Plain, &[RobotsDenied]) }
         }
         let (name, rows): (_, &'static [Row]) = match self {
+            Self::BombEmpty => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    heavy("/blocks", Heavy::EmptyBlocks),
+                    heavy("/members", Heavy::EmptyMembers),
+                ];
+                ("bomb-empty", ROWS)
+            }
             Self::LongHosts => {
                 const ROWS: &[Row] = &[INDEX, heavy("/names", Heavy::LongHosts)];
                 ("long-hosts", ROWS)
