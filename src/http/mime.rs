@@ -55,7 +55,9 @@ impl MediaType {
             return None;
         }
         let charset = charset_of(&text[end..]).map(Word::from_slice);
-        Some(Self { essence: essence.to_ascii_lowercase().into(), charset })
+        let mut essence = Word::from_slice(essence);
+        essence.make_ascii_lowercase();
+        Some(Self { essence, charset })
     }
 
     /// Whether it says nothing: the standard's "unknown" types.
