@@ -2,7 +2,10 @@
 //! with small budgets, and the same outcomes as with large ones.
 
 use crate::scenario::played;
-use sted::engine::ledger::Purse;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+use sted::engine::ledger::{Ledger, Purse, STEP_UNITS};
 use sted::store::log;
 
 /// URLs that a page queues at another server.
@@ -85,4 +88,87 @@ fn links_with_long_hosts_are_joined_over_turns() {
     );
     let (_, units) = play(&text, "404", Purse::Pages);
     assert!((BUDGETS[0]..100_000).contains(&units), "they were charged: {units}");
+}
+
+/// Plays a script with each budget. Every turn keeps to its budgets, and the number of lines with
+/// this reason is the same. Returns it, and the ledgers.
+fn play_large_steps(text: &str, reason: &str) -> (usize, [Ledger; 2]) {
+    let [small, large] = BUDGETS.map(|budget| {
+        let (log, ledger) = played(text, &|settings| settings.turn_bytes_max = budget);
+        for purse in Purse::ALL {
+            let (peak, max) = (ledger.peak(purse), ledger.units_max(purse));
+            assert!(peak <= max, "{peak} of {max} units: {:?}", ledger.largest());
+        }
+        (count(&log, reason), ledger)
+    });
+    assert_eq!(small.0, large.0, "lines do not depend on the budget");
+    (small.0, [small.1, large.1])
+}
+
+/// A robots.txt of so many bytes that forbids `/no`, and doesn't pack well.
+fn robots_txt(bytes: usize) -> String {
+    let mut text = "User-agent: *\nDisallow: /no\n".to_owned();
+    let mut state = 1_u64;
+    while text.len() < bytes {
+        text += "Disallow: /";
+        for _ in 0..40 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
+            text.push(char::from_digit((state >> 32) as u32 % 36, 36).expect("a digit"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// As the text of a script has it.
+fn escaped(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
+}
+
+/// A page of its own, and what else is done on its server's connection first.
+fn one_page(host: &str, robots: &str, links: &str) -> String {
+    format!(
+        "host {host}\non connection\n  request /robots.txt\n{robots}  request /\n  \
+         reply 200 links {links}\n  request /yes\n  reply 200 text yes\n"
+    )
+}
+
+/// A packed file of nearly 500 KiB costs more to decode than turns may spend, and is read.
+#[test]
+fn a_packed_robots_txt_is_decoded_over_turns() {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(robots_txt(490_000).as_bytes()).expect("in memory");
+    let packed = packed.finish().expect("in memory");
+    assert!(packed.len() > 200_000, "{}", packed.len());
+    let robots = format!(
+        "  raw HTTP/1.1 200 OK\\r\\nContent-Encoding: gzip\\r\\n\n  body {}\n",
+        escaped(&packed)
+    );
+    let text = format!("seed http://a.test/\n{}", one_page("a.test", &robots, "/no /yes"));
+    let (lines, [ledger, _]) = play_large_steps(&text, "robots-denied");
+    assert_eq!(lines, 1, "the file is obeyed");
+    let decoded = ledger.peak(Purse::Pages);
+    assert!((BUDGETS[0] / 2..BUDGETS[0] + (64 << 10)).contains(&decoded), "{decoded}");
+    let parsed = ledger.peak(Purse::Queues);
+    assert!(parsed > 480_000, "parsing is charged: {parsed}");
+}
+
+/// Any number of servers may redirect to one file: its rules are copied over turns.
+#[test]
+fn a_shared_robots_txt_is_copied_over_turns() {
+    const SERVERS: usize = 40;
+    let file = robots_txt(400_000);
+    let mut text = "conf connections.open_max = 100\n".to_owned();
+    for number in 0..SERVERS {
+        let robots = "  wait 1ms\n  reply 302 to http://r.test:{port}/robots.txt\n";
+        let host = format!("h{number}.test");
+        text += &format!("seed http://{host}/\n{}", one_page(&host, robots, "/no /yes"));
+    }
+    let robots =
+        format!("  wait 300ms\n  raw HTTP/1.1 200 OK\\r\\n\n  body {}\n", escaped(file.as_bytes()));
+    text += &one_page("r.test", &robots, "");
+    let (lines, [_, ledger]) = play_large_steps(&text, "robots-denied");
+    assert_eq!(lines, SERVERS, "the file is obeyed by all");
+    let units = ledger.peak(Purse::Queues);
+    assert!((BUDGETS[1]..BUDGETS[1] + STEP_UNITS).contains(&units), "{units}");
 }

@@ -188,7 +188,7 @@ impl Engine {
     }
 
     fn is_working(&self) -> bool {
-        self.conns.busy() > 0 || !self.pages.is_empty() || !self.deferred.is_empty()
+        self.conns.busy() > 0 || self.has_replies() || !self.deferred.is_empty()
     }
 
     /// Whether no checkpoint is under way, or none can be made any more.

@@ -177,9 +177,14 @@ impl Ledger {
         self.left(work) == 0
     }
 
-    /// Whether half of the budget for such work is spent: the other half is for visits.
+    /// Units left of the first half of the budget for such work.
+    pub(super) fn half_left(&self, work: Work) -> usize {
+        self.left(work).saturating_sub(self.budget / 2)
+    }
+
+    /// Whether half of the budget for such work is spent: the other half is for others.
     pub(super) fn is_half_spent(&self, work: Work) -> bool {
-        self.left(work) <= self.budget / 2
+        self.half_left(work) == 0
     }
 
     /// The turn is over; the next one has its whole budget.

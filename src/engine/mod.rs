@@ -94,6 +94,7 @@ use pause::Pause;
 use pool::Pool;
 use replay::Replays;
 use rescope::Rescope;
+use robots::RobotsWork;
 use rules::Shelf;
 use settings::Settings;
 use site::Sites;
@@ -115,6 +116,7 @@ pub struct Engine {
     names: Names,
     /// Rules of robots.txt files, in memory and on disk.
     rules: Shelf,
+    robots_work: RobotsWork,
     /// Servers under visit whose name is being looked up.
     resolving: usize,
     deferred: Deferred,
@@ -232,16 +234,7 @@ impl Engine {
     ) -> Result<Self, Error> {
         let scope = scope_of(&settings, seeds)?;
         let request = settings.request().map_err(Error::Request)?;
-        let identity = settings.archive_identity();
-        let store = Store::open_since(
-            durable,
-            settings.store.clone(),
-            identity,
-            settings.store_seed(),
-            disk.as_mut(),
-            now.unix,
-        )
-        .map_err(Error::Store)?;
+        let store = record::open_store(durable, &settings, disk.as_mut(), now)?;
         let fingerprinter = Fingerprinter::new(settings.fingerprint_key);
         let trace = trace_of(&settings, fingerprinter, disk.as_mut())?;
         let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
@@ -270,6 +263,7 @@ impl Engine {
             actions: VecDeque::new(),
             sites: Sites::default(),
             rules: Shelf::new(settings.state.crawl),
+            robots_work: RobotsWork::default(),
             resolving: 0,
             rescope: Rescope::new(&scope),
             deferred: Deferred::default(),
@@ -492,7 +486,7 @@ impl Engine {
         let has_old = self.has_revival_work() || self.may_report_given_up();
         let rereads = self.replays.is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || !self.deferred.is_empty();
-        if !self.actions.is_empty() || !self.pages.is_empty() || has_urls {
+        if !self.actions.is_empty() || self.has_replies() || has_urls {
             return Some(self.now.at);
         }
         let candidates = [
@@ -523,8 +517,9 @@ impl Engine {
         self.trouble.as_ref()
     }
 
-    /// Deferred work of the turn: pages, look-ups, new visits, the end.
+    /// Deferred work of the turn: robots.txt files, pages, look-ups, new visits, the end.
     fn pump(&mut self) {
+        self.work_robots();
         self.work_pages();
         let stage = self.meter.enter(Stage::State, 0);
         self.work_memory();

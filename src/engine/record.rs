@@ -1,16 +1,18 @@
 //! What is written down of a fetch: its record in the archive and its line in the crawl log.
 
-use super::Engine;
 use super::conn::Conn;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::ledger::Work;
 use super::outcome::{Outcome, Shortfall};
 use super::settings::Settings;
+use super::{Engine, Error};
+use crate::disk::Disk;
 use crate::frontier::{Item, ServerId};
 use crate::http::response::{Framing, Head};
 use crate::stats::Stage;
 use crate::store::log::Line;
-use crate::store::{Capture, Receipt, Tls, Truncated};
+use crate::store::{Capture, Position, Receipt, Store, Tls, Truncated};
+use crate::time::Now;
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -233,6 +235,18 @@ impl Engine {
         noted.unwrap_or_else(|error| self.meet(error));
         self.meter.back(stage);
     }
+}
+
+/// The archive and the crawl log; what is before `durable` is whole.
+pub(super) fn open_store(
+    durable: Position,
+    settings: &Settings,
+    disk: &mut dyn Disk,
+    now: Now,
+) -> Result<Store, Error> {
+    let (identity, seed) = (settings.archive_identity(), settings.store_seed());
+    Store::open_since(durable, settings.store.clone(), identity, seed, disk, now.unix)
+        .map_err(Error::Store)
 }
 
 /// Units of a byte of a record.

@@ -4,17 +4,21 @@
 //! asked for once, and servers that wait for it are its followers.
 
 mod reading;
+mod work;
 
 use super::Engine;
+use super::conn::Phase;
 use super::fetch::Fetched;
 use super::outcome::Outcome;
 use super::site::{ELSEWHERE_MAX, Known, Robots};
 use crate::frontier::{Added, Errand, Item, Retirement, ServerId};
+use crate::http::response::{Framing, is_surplus};
 use crate::quality::Quality;
 use crate::robots::{Meaning, Rules};
 use crate::time::Instant;
 use crate::url::{Batch, UrlRef, canon::Joiner};
-use reading::Reading;
+use reading::{Answer, Reading, Step};
+pub(super) use work::RobotsWork;
 
 impl Engine {
     /// Whether the rules of a server are known.
@@ -52,14 +56,46 @@ impl Engine {
         self.set_robots(id, robots);
     }
 
-    /// The fetch of a robots.txt, for the server `of`, has its outcome.
+    /// The fetch of a robots.txt, for the server `of`, has its outcome: it is recorded, then read.
     pub(super) fn robots_settled(
         &mut self,
         slot: u32,
-        mut fetched: Fetched<'_>,
+        fetched: Fetched<'_>,
         (of, hops): (ServerId, u8),
     ) {
-        let mut reading = self.read_robots(slot, &fetched);
+        let Some(settled) = self.record(slot, &fetched, true) else {
+            return self.robots_unrecorded(slot, fetched, (of, hops));
+        };
+        let conn = self.conns.look(slot);
+        let server = conn.server;
+        let came = fetched.reply.payload().len() as u64;
+        let missing_bytes = match fetched.head.map(|head| head.framing) {
+            Some(Framing::Length(len)) => len.saturating_sub(came),
+            _ => conn.reader.missing_bytes(),
+        };
+        // A redirect that led to the file of another server has brought that server's own, too.
+        let is_own = is_file(&fetched.fetch.item.target)
+            && matches!(self.sites.look(server).robots, Robots::Asked);
+        let answer = Answer {
+            has_surplus: is_surplus(conn.unread()),
+            missing_bytes,
+            of,
+            hops,
+            server,
+            other: (is_own && server != of).then_some(server),
+            settled,
+            head: fetched.head.cloned(),
+            fetch: fetched.fetch,
+            reply: fetched.reply,
+            outcome: fetched.outcome,
+            step: Step::Begin,
+        };
+        self.take_answer(Box::new(answer));
+    }
+
+    /// A reply is read.
+    fn robots_answered(&mut self, mut answer: Answer, mut reading: Reading) {
+        let (of, hops, server, other) = (answer.of, answer.hops, answer.server, answer.other);
         if reading.is_doubtful {
             let is_last = self.sites.look(of).robots_tries >= self.settings.retries.url_retries_max;
             if !is_last {
@@ -69,20 +105,12 @@ impl Engine {
         }
         if let Some(note) = reading.note {
             self.counts.robots_odd(note);
-            fetched.fetch.notes.push(note);
+            answer.fetch.notes.push(note);
         }
         let Reading { means, rules, .. } = reading;
         let is_read = means == Meaning::Parse;
         let sitemaps: Vec<&str> = rules.sitemaps().filter(|_| is_read).collect();
-        let Some(settled) = self.record(slot, &fetched, true) else {
-            return self.robots_unrecorded(slot, fetched, (of, hops));
-        };
-        self.write_line(&fetched.fetch, &settled, &sitemaps);
-        // A redirect that led to the file of another server has brought that server's own, too.
-        let server = self.conns.look(slot).server;
-        let is_own = is_file(&fetched.fetch.item.target)
-            && matches!(self.sites.look(server).robots, Robots::Asked);
-        let other = (is_own && server != of).then_some(server);
+        self.write_line(&answer.fetch, &answer.settled, &sitemaps);
         match means {
             Meaning::Parse | Meaning::Unavailable => {
                 let until = self.now.at + self.settings.robots.ttl;
@@ -92,22 +120,32 @@ impl Engine {
                 self.robots_known(of, rules, until);
             }
             Meaning::Follow => {
-                self.follow_robots(&fetched, (of, hops));
+                self.follow_robots(&answer, (of, hops));
                 if let Some(other) = other {
-                    self.follow_along(&fetched, other, of);
+                    self.follow_along(&answer, other, of);
                 }
             }
             Meaning::Unreachable => {
                 let until = self.robots_unreachable(of).filter(|_| server == of);
                 let others = other.and_then(|other| self.robots_unreachable(other));
                 if let Some(until) = until.or(others) {
-                    let turn = &mut self.conns.at(slot).turn;
-                    turn.not_before = turn.not_before.max(until);
-                    turn.over = true;
+                    self.end_visit_until(server, until);
                 }
             }
         }
-        fetched.reply.release(&mut self.pool);
+        answer.reply.release(&mut self.pool);
+    }
+
+    /// The visit of a server, if it is still under way, asks for nothing more, and the next begins
+    /// no earlier than this.
+    fn end_visit_until(&mut self, server: ServerId, until: Instant) {
+        if let Some(slot) = self.sites.look(server).conn()
+            && self.conns.look(slot).phase == Phase::Active
+        {
+            let turn = &mut self.conns.at(slot).turn;
+            turn.not_before = turn.not_before.max(until);
+            turn.over = true;
+        }
     }
 
     /// The archive had no room for it: it is asked for again.
@@ -125,10 +163,8 @@ impl Engine {
 
     /// The rules of a server are known until then, and so are those of servers that wait for them.
     fn robots_known(&mut self, of: ServerId, rules: Rules, until: Instant) {
-        for follower in self.rules.followers.remove(&of).unwrap_or_default() {
-            if self.sites.look(follower).robots_elsewhere().is_some() {
-                self.robots_known(follower, rules.clone(), until);
-            }
+        if let Some(followers) = self.rules.followers.remove(&of).filter(|all| !all.is_empty()) {
+            self.share_rules(rules.clone(), until, followers);
         }
         let settings = self.settings.robots;
         if !settings.obey {
@@ -184,22 +220,13 @@ impl Engine {
         again.then_some(until)
     }
 
-    /// The file that followers wait for can't be had now: each of them asks again by itself.
-    pub(super) fn followers_wait_no_more(&mut self, of: ServerId) {
-        for follower in self.rules.followers.remove(&of).unwrap_or_default() {
-            if self.sites.look(follower).robots_elsewhere().is_some() {
-                self.robots_unreachable(follower);
-            }
-        }
-    }
-
     /// RFC 9309 2.3.1.2: redirects are followed, even to another authority; the rules found are
     /// those of the first one. Past the cap the file counts as unavailable.
-    fn follow_robots(&mut self, fetched: &Fetched<'_>, (of, hops): (ServerId, u8)) {
-        let fetch = &fetched.fetch;
+    fn follow_robots(&mut self, answer: &Answer, (of, hops): (ServerId, u8)) {
+        let fetch = &answer.fetch;
         let mut batch = Batch::default();
         let base = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
-        let joined = fetched.field("location").is_some_and(|location| {
+        let joined = answer.field("location").is_some_and(|location| {
             Joiner::new(base).join(location, encoding_rs::UTF_8, &mut batch).is_ok()
         });
         if !joined
@@ -280,13 +307,13 @@ impl Engine {
 
     /// The robots.txt of `other`, asked for on behalf of `of`, redirects on: what `of` finds is the
     /// answer for both.
-    fn follow_along(&mut self, fetched: &Fetched<'_>, other: ServerId, of: ServerId) {
+    fn follow_along(&mut self, answer: &Answer, other: ServerId, of: ServerId) {
         match self.sites.look(of).known(self.now.at) {
             Known::Pending => {
                 self.set_robots(other, Robots::Elsewhere(self.now.at + ELSEWHERE_MAX));
                 self.rules.followers.entry(of).or_default().push(other);
             }
-            _ => self.follow_robots(fetched, (other, 0)),
+            _ => self.follow_robots(answer, (other, 0)),
         }
     }
 

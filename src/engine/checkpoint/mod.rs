@@ -178,7 +178,12 @@ impl Engine {
     pub(super) fn is_clearing(&self) -> bool {
         self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
             && self.seen.is_quiet()
-            && !self.pages.is_empty()
+            && self.has_replies()
+    }
+
+    /// Whether replies wait for their lines in the crawl log.
+    pub(super) fn has_replies(&self) -> bool {
+        !self.pages.is_empty() || !self.robots_work.is_empty()
     }
 
     /// The next step of a checkpoint, if one is under way.
@@ -187,7 +192,7 @@ impl Engine {
             return;
         }
         match self.checkpoints.as_ref().map(|own| &own.stage) {
-            Some(Stage::Wanted) if self.pages.is_empty() && self.seen.is_quiet() => {
+            Some(Stage::Wanted) if !self.has_replies() && self.seen.is_quiet() => {
                 self.begin_checkpoint();
             }
             Some(Stage::Writing(_)) => self.write_checkpoint(),

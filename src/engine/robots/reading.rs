@@ -2,15 +2,95 @@
 //!
 //! A challenge is no file and no permission. A file that is legible but ends in doubt is obeyed
 //! only if no other try follows: see [`Reading::is_doubtful`].
+//!
+//! Laws: decoding takes at most half of what a turn may spend on pages; what is over resumes in the
+//! next turn; what comes out does not depend on the budget.
+//! Cost: decoding as for pages, then one pass over at most [`SIZE_BYTES_MAX`] bytes.
 
 use super::super::Engine;
-use super::super::fetch::Fetched;
+use super::super::fetch::{Fetch, Reply};
 use super::super::ledger::Work;
 use super::super::outcome::{Outcome, Shortfall};
+use super::super::record::Settled;
+use crate::frontier::ServerId;
 use crate::http::challenge;
 use crate::http::coding::{Coding, DecodeLimits, Decoder, State};
-use crate::http::response::{Framing, is_surplus};
+use crate::http::response::Head;
 use crate::robots::{self, Ending, File, Meaning, Rules, SIZE_BYTES_MAX, meaning};
+
+/// A reply that is recorded, as far as it is read.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) fetch: Fetch,
+    pub(super) settled: Settled,
+    /// If it came whole.
+    pub(super) head: Option<Head>,
+    pub(super) reply: Reply,
+    pub(super) outcome: Outcome,
+    /// The server whose robots.txt was wanted, and how many redirects led from there.
+    pub(super) of: ServerId,
+    pub(super) hops: u8,
+    /// The server that sent it.
+    pub(super) server: ServerId,
+    /// That server, if this is its own robots.txt and was asked for on behalf of another.
+    pub(super) other: Option<ServerId>,
+    /// More bytes came than the reply has.
+    pub(super) has_surplus: bool,
+    /// Bytes announced that did not come.
+    pub(super) missing_bytes: u64,
+    pub(super) step: Step,
+}
+
+impl Answer {
+    /// Value of a field of the head.
+    pub(super) fn field(&self, name: &str) -> Option<&[u8]> {
+        self.head.as_ref()?.field(self.reply.head(), name)
+    }
+
+    fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.head.iter().flat_map(|head| head.fields(self.reply.head()))
+    }
+
+    /// Whether more than a hundredth of a body that was cut short is missing, as far as that is
+    /// known.
+    fn is_far_too_short(&self) -> bool {
+        let came = self.reply.payload().len() as u64;
+        let missing = self.missing_bytes;
+        missing > MISSING_BYTES && missing > (came + missing) / 100
+    }
+}
+
+/// How far a reply is read.
+#[derive(Debug, Default)]
+pub(super) enum Step {
+    #[default]
+    Begin,
+    Decode(Box<Decoding>),
+    Parse(Text),
+}
+
+/// A body whose codings are being undone.
+#[derive(Debug)]
+pub(super) struct Decoding {
+    decoder: Decoder,
+    text: Vec<u8>,
+    /// Bytes of the payload used.
+    taken: usize,
+    /// No coding was named: the first bytes say so.
+    is_guess: bool,
+}
+
+/// The text of a reply.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    /// If it isn't the payload as it came.
+    own: Option<Vec<u8>>,
+    /// Its coding shows that it is whole.
+    is_whole: bool,
+    /// It is a file only if it has rules: its coding is broken, or not the one that is named.
+    is_suspect: bool,
+    note: Option<&'static str>,
+}
 
 /// What a reply says.
 pub(super) struct Reading {
@@ -34,62 +114,97 @@ impl Reading {
     }
 }
 
-/// The text of a reply.
-struct Text {
-    bytes: Vec<u8>,
-    /// Its coding shows that it is whole.
-    is_whole: bool,
-    note: Option<&'static str>,
-}
-
 /// So little may be missing, whatever it is a part of: lengths that are off by one, or by a line
 /// end.
 const MISSING_BYTES: u64 = 2;
-/// Steps of decoding, each of [`SIZE_BYTES_MAX`] units of work: what takes more is no file.
-const STEPS_MAX: usize = 4;
+/// The label of a coding is wrong.
+const LABEL: Option<&str> = Some("robots-label");
 
 impl Engine {
-    /// What a reply to the request for robots.txt says.
-    pub(super) fn read_robots(&mut self, slot: u32, fetched: &Fetched<'_>) -> Reading {
-        let Some(head) = fetched.head else { return Reading::of(Meaning::Unreachable) };
-        let (status, shortfall) = match fetched.outcome {
-            Outcome::Status(status) => (status, None),
-            Outcome::BodyTooLarge => (head.status, None),
-            Outcome::Short(status, shortfall) => (status, Some(shortfall)),
-            _ => return Reading::of(Meaning::Unreachable),
-        };
-        let fields = || head.fields(fetched.reply.head());
-        // 202: not yet, as servers say whose challenge is to be met first.
-        if status == 202 || challenge::in_head(fields()).is_some() {
-            return Reading::challenge();
+    /// Reads a reply on; what it says, or nothing if that must wait for the next turn.
+    pub(super) fn read_answer(&mut self, answer: &mut Answer) -> Option<Reading> {
+        loop {
+            match std::mem::take(&mut answer.step) {
+                Step::Begin => {
+                    let begun = begin(answer);
+                    if begun.is_some() {
+                        return begun;
+                    }
+                }
+                Step::Decode(mut decoding) => {
+                    let is_over = !self.ledger.is_half_spent(Work::Decoded)
+                        && self.decode_some_robots(answer, &mut decoding);
+                    if !is_over {
+                        answer.step = Step::Decode(decoding);
+                        return None;
+                    }
+                }
+                Step::Parse(text) if self.ledger.is_spent(Work::Rules) => {
+                    answer.step = Step::Parse(text);
+                    return None;
+                }
+                Step::Parse(text) => return Some(self.parse_robots(answer, text)),
+            }
         }
-        let means = meaning(status);
-        if !matches!(means, Meaning::Parse | Meaning::Unavailable) {
-            return Reading::of(means);
-        }
-        let Some(text) = self.robots_text(fetched) else {
-            return Reading::of(if means == Meaning::Parse { Meaning::Unreachable } else { means });
-        };
+    }
+
+    /// Undoes the codings of a body, as far as a file is read; `true` if that is done. A label that
+    /// lies is no harm: rules in plain text are read though a coding is named, and gzip is undone
+    /// though none is.
+    fn decode_some_robots(&mut self, answer: &mut Answer, decoding: &mut Decoding) -> bool {
+        let payload = answer.reply.payload();
+        // No file is longer coded than it is plain.
+        let input = &payload[decoding.taken..payload.len().min(SIZE_BYTES_MAX)];
+        let budget = self.ledger.half_left(Work::Decoded);
+        let step = decoding.decoder.decode(input, true, &mut decoding.text, budget);
+        self.ledger.charge(Work::Decoded, step.work.max(1));
+        decoding.taken += step.used;
+        // A label that is wrong proves nothing of the end.
+        let is_read = matches!(step.state, State::Done | State::TooLarge)
+            && !decoding.decoder.is_mislabelled();
+        answer.step = Step::Parse(match step.state {
+            State::More => return false,
+            _ if is_read => Text {
+                own: Some(std::mem::take(&mut decoding.text)),
+                is_whole: true,
+                is_suspect: false,
+                note: LABEL.filter(|_| decoding.is_guess),
+            },
+            _ if decoding.is_guess => Text::default(),
+            _ => Text { is_suspect: true, note: LABEL, ..Text::default() },
+        });
+        true
+    }
+
+    /// What a text says that is out of its codings.
+    fn parse_robots(&mut self, answer: &Answer, text: Text) -> Reading {
+        let bytes = text.own.as_deref().unwrap_or(answer.reply.payload());
+        self.ledger.charge(Work::Rules, bytes.len().clamp(1, SIZE_BYTES_MAX));
+        let means = meaning(status_of(answer).unwrap_or(0));
         if means == Meaning::Unavailable {
             let is_challenge =
-                robots::is_html(&text.bytes) && challenge::in_page(fields(), &text.bytes).is_some();
+                robots::is_html(bytes) && challenge::in_page(answer.fields(), bytes).is_some();
             return if is_challenge { Reading::challenge() } else { Reading::of(means) };
         }
-        let shortfall = shortfall.filter(|_| !text.is_whole);
+        let shortfall = match answer.outcome {
+            Outcome::Short(_, shortfall) if !text.is_whole => Some(shortfall),
+            _ => None,
+        };
         let is_in_order = matches!(shortfall, None | Some(Shortfall::Closed | Shortfall::Framing));
-        if !is_in_order || shortfall.is_some() && self.is_far_too_short(slot, fetched) {
+        if !is_in_order || shortfall.is_some() && answer.is_far_too_short() {
             return Reading::of(Meaning::Unreachable);
         }
         let is_doubtful = shortfall.is_some();
-        let has_surplus = is_surplus(self.conns.look(slot).unread());
-        let ending = if is_doubtful || has_surplus { Ending::Cut } else { Ending::Whole };
-        let file = File::parse(&text.bytes, &self.settings.identity.product, ending);
-        self.ledger.charge(Work::Rules, text.bytes.len().min(SIZE_BYTES_MAX));
+        let ending = if is_doubtful || answer.has_surplus { Ending::Cut } else { Ending::Whole };
+        let file = File::parse(bytes, &self.settings.identity.product, ending);
+        if text.is_suspect && !file.has_rule_lines {
+            return Reading::of(Meaning::Unreachable);
+        }
         let mut reading = Reading { rules: file.rules, is_doubtful, ..Reading::of(means) };
         reading.note = text.note;
         if file.is_html && !file.has_rule_lines {
-            if challenge::in_page(fields(), &text.bytes).is_some()
-                || challenge::is_script_only(&text.bytes)
+            if challenge::in_page(answer.fields(), bytes).is_some()
+                || challenge::is_script_only(bytes)
             {
                 return Reading::challenge();
             }
@@ -100,60 +215,42 @@ impl Engine {
         }
         reading
     }
+}
 
-    /// Whether more than a hundredth of a body that was cut short is missing, as far as that is
-    /// known.
-    fn is_far_too_short(&self, slot: u32, fetched: &Fetched<'_>) -> bool {
-        let came = fetched.reply.payload().len() as u64;
-        let missing = match fetched.head.map(|head| head.framing) {
-            Some(Framing::Length(len)) => len.saturating_sub(came),
-            _ => self.conns.look(slot).reader.missing_bytes(),
-        };
-        missing > MISSING_BYTES && missing > (came + missing) / 100
+/// Begins to read a reply: what it says if its head shows that, else there is a next step.
+fn begin(answer: &mut Answer) -> Option<Reading> {
+    let Some(status) = status_of(answer) else {
+        return Some(Reading::of(Meaning::Unreachable));
+    };
+    // 202: not yet, as servers say whose challenge is to be met first.
+    if status == 202 || challenge::in_head(answer.fields()).is_some() {
+        return Some(Reading::challenge());
     }
-
-    /// The text of a reply; `None` if its coding is broken. A label that lies is no harm: rules in
-    /// plain text are read though a coding is named, and gzip is undone though none is.
-    fn robots_text(&mut self, fetched: &Fetched<'_>) -> Option<Text> {
-        const LABEL: Option<&str> = Some("robots-label");
-        let payload = fetched.reply.payload();
-        let plain = |note| {
-            let bytes = payload[..payload.len().min(SIZE_BYTES_MAX + 1)].to_vec();
-            Some(Text { bytes, is_whole: false, note })
-        };
-        let codings = fetched.head?.codings(fetched.reply.head()).known;
-        if codings.is_empty() {
-            let is_gzip = payload.starts_with(b"\x1F\x8B");
-            let decoded = is_gzip.then(|| self.decode_robots(payload, &[Coding::Gzip])).flatten();
-            let decoded = decoded.map(|bytes| Text { bytes, is_whole: true, note: LABEL });
-            return decoded.or_else(|| plain(None));
-        }
-        if let Some(bytes) = self.decode_robots(payload, &codings) {
-            return Some(Text { bytes, is_whole: true, note: None });
-        }
-        let product = &self.settings.identity.product;
-        let is_text = File::parse(payload, product, Ending::Whole).has_rule_lines;
-        is_text.then(|| plain(LABEL)).flatten()
+    let means = meaning(status);
+    if !matches!(means, Meaning::Parse | Meaning::Unavailable) {
+        return Some(Reading::of(means));
     }
-
-    /// Undoes the codings of a body, as far as a file is read.
-    fn decode_robots(&mut self, mut input: &[u8], codings: &[Coding]) -> Option<Vec<u8>> {
+    let head = answer.head.as_ref().expect("it has a status");
+    let mut codings = head.codings(answer.reply.head()).known;
+    let is_guess = codings.is_empty() && answer.reply.payload().starts_with(b"\x1F\x8B");
+    codings.extend(is_guess.then_some(Coding::Gzip));
+    answer.step = if codings.is_empty() {
+        Step::Parse(Text::default())
+    } else {
         let limits = DecodeLimits { decoded_bytes_max: SIZE_BYTES_MAX as u64 + 1 };
-        let mut text = Vec::new();
         let mut decoder = Decoder::new(limits);
-        decoder.begin(codings);
-        for _ in 0..STEPS_MAX {
-            let step = decoder.decode(input, true, &mut text, SIZE_BYTES_MAX);
-            self.ledger.charge(Work::Decoded, step.work);
-            input = &input[step.used..];
-            match step.state {
-                State::More => {}
-                // A label that is wrong proves nothing of the end.
-                _ if decoder.is_mislabelled() => return None,
-                State::Done | State::TooLarge => return Some(text),
-                _ => return None,
-            }
-        }
-        None
+        decoder.begin(&codings);
+        Step::Decode(Box::new(Decoding { decoder, text: Vec::new(), taken: 0, is_guess }))
+    };
+    None
+}
+
+/// The status of a reply that can be read.
+fn status_of(answer: &Answer) -> Option<u16> {
+    let head = answer.head.as_ref()?;
+    match answer.outcome {
+        Outcome::Status(status) | Outcome::Short(status, _) => Some(status),
+        Outcome::BodyTooLarge => Some(head.status),
+        _ => None,
     }
 }

@@ -1,0 +1,121 @@
+//! Work on robots.txt files that waits for the budget of a later turn, first come, first served.
+//!
+//! Replies are read as they come, as far as the budget admits. One that waits is recorded already;
+//! its line in the crawl log is written when it is read. Any number of servers may redirect to
+//! one file: its rules are copied to a few of them in each turn.
+//!
+//! Law: while a reply waits, the servers that it is for are not asked for pages.
+
+use super::super::Engine;
+use super::super::ledger::Work;
+use super::super::site::{ELSEWHERE_MAX, Robots};
+use super::reading::Answer;
+use crate::frontier::ServerId;
+use crate::robots::Rules;
+use crate::time::Instant;
+use std::collections::VecDeque;
+
+/// What waits.
+#[derive(Debug, Default)]
+pub(in super::super) struct RobotsWork {
+    tasks: VecDeque<Task>,
+}
+
+#[derive(Debug)]
+enum Task {
+    /// A reply is to be read.
+    Read(Box<Answer>),
+    /// These rules are those of other servers, too, which wait for them.
+    Share { rules: Rules, until: Instant, servers: Vec<ServerId> },
+    /// The file that these servers wait for can't be had.
+    GiveUp(Vec<ServerId>),
+}
+
+/// Units that a server costs whose file is known, or can't be had.
+const SERVER_UNITS: usize = 500;
+
+impl RobotsWork {
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+}
+
+impl Engine {
+    /// A reply to the request for robots.txt is recorded: it is read at once if it can be.
+    pub(super) fn take_answer(&mut self, mut answer: Box<Answer>) {
+        if self.robots_work.is_empty()
+            && let Some(reading) = self.read_answer(&mut answer)
+        {
+            return self.robots_answered(*answer, reading);
+        }
+        let until = self.now.at + ELSEWHERE_MAX;
+        for id in [Some(answer.of), answer.other].into_iter().flatten() {
+            self.set_robots(id, Robots::Elsewhere(until));
+        }
+        self.robots_work.tasks.push_back(Task::Read(answer));
+    }
+
+    /// The rules of a file are known, for which these servers wait.
+    pub(super) fn share_rules(&mut self, rules: Rules, until: Instant, servers: Vec<ServerId>) {
+        self.robots_work.tasks.push_back(Task::Share { rules, until, servers });
+    }
+
+    /// The file that followers wait for can't be had now: each of them asks again by itself.
+    pub(in super::super) fn followers_wait_no_more(&mut self, of: ServerId) {
+        if let Some(servers) = self.rules.followers.remove(&of).filter(|all| !all.is_empty()) {
+            self.robots_work.tasks.push_back(Task::GiveUp(servers));
+        }
+    }
+
+    /// Does what waits, as far as this turn's budget goes.
+    pub(in super::super) fn work_robots(&mut self) {
+        while !self.ledger.is_spent(Work::Rules)
+            && let Some(task) = self.robots_work.tasks.pop_front()
+        {
+            if let Some(task) = self.work_some_robots(task) {
+                return self.robots_work.tasks.push_front(task);
+            }
+        }
+    }
+
+    /// Does some of a task; what is left of it waits for the next turn.
+    fn work_some_robots(&mut self, mut task: Task) -> Option<Task> {
+        match &mut task {
+            Task::Read(answer) => {
+                let Some(reading) = self.read_answer(answer) else { return Some(task) };
+                if let Task::Read(answer) = task {
+                    self.robots_answered(*answer, reading);
+                }
+                return None;
+            }
+            Task::Share { rules, until, servers } => {
+                while !self.ledger.is_spent(Work::Rules)
+                    && let Some(server) = servers.pop()
+                {
+                    self.ledger.charge(Work::Rules, SERVER_UNITS);
+                    if self.sites.look(server).robots_elsewhere().is_some() {
+                        self.ledger.charge(Work::Rules, rules.size_bytes() / 4);
+                        self.robots_known(server, rules.clone(), *until);
+                    }
+                }
+                if servers.is_empty() {
+                    return None;
+                }
+            }
+            Task::GiveUp(servers) => {
+                while !self.ledger.is_spent(Work::Rules)
+                    && let Some(server) = servers.pop()
+                {
+                    self.ledger.charge(Work::Rules, SERVER_UNITS);
+                    if self.sites.look(server).robots_elsewhere().is_some() {
+                        self.robots_unreachable(server);
+                    }
+                }
+                if servers.is_empty() {
+                    return None;
+                }
+            }
+        }
+        Some(task)
+    }
+}
