@@ -11,6 +11,9 @@ use std::fmt::Write;
 /// Most seeds, and most servers, that the summary lists.
 const LISTED: usize = 10;
 
+/// Fewer certificates that are refused prove nothing.
+const CERTIFICATES_MIN: usize = 8;
+
 /// Causes by which something is cut, and the keys that bound it.
 const BOUNDS: &[(&str, &[&str])] = &[
     ("servers-max", &["memory.servers_max"]),
@@ -34,6 +37,8 @@ pub(super) struct Missing {
     urls: u64,
     /// Servers that had answered.
     answered: u64,
+    /// Servers whose certificates were refused, if they are many and none was accepted.
+    certificates: usize,
     /// What was cut, how often, and the bounds; whether these are the defaults.
     cuts: Vec<(String, u64, &'static [&'static str], bool)>,
 }
@@ -56,13 +61,15 @@ impl Missing {
             servers,
             urls: counts.losses.urls,
             answered: counts.losses.answered,
+            certificates: certificates(counts),
             cuts: cuts.collect(),
         }
     }
 
     /// Whether anything is missing that the operator asked for.
     pub(super) fn is_any(&self) -> bool {
-        self.seeds_count > 0 || self.answered > 0 || self.cuts.iter().any(|(.., default)| *default)
+        let cut = self.cuts.iter().any(|(.., default)| *default);
+        self.seeds_count > 0 || self.answered > 0 || self.certificates > 0 || cut
     }
 
     /// For people, a line each: what, how often, why, what to do.
@@ -86,6 +93,15 @@ impl Missing {
                 let _ = writeln!(text, "  {origin}: {urls} URLs: {cause}{never}; {}", fix(cause));
             }
         }
+        if self.certificates > 0 {
+            let _ = writeln!(
+                text,
+                "{:<22}of {} servers refused, and none accepted: check this machine's clock, \
+                 the roots that it trusts, and whether a proxy answers for all of them; then \
+                 --retry-given-up",
+                "certificates", self.certificates
+            );
+        }
         for (cause, count, keys, is_default) in &self.cuts {
             let _ = writeln!(
                 text,
@@ -97,6 +113,15 @@ impl Missing {
         }
         text
     }
+}
+
+/// Servers whose certificates were refused, if they are at least [`CERTIFICATES_MIN`] and no TLS
+/// handshake succeeded: then the fault seems to be on this side.
+fn certificates(counts: &Counts) -> usize {
+    let refused = counts.losses.largest.values();
+    let refused = refused.filter(|loss| loss.cause.starts_with("certificate-")).count();
+    let accepted = counts.handshakes_full + counts.handshakes_resumed;
+    if accepted == 0 && refused >= CERTIFICATES_MIN { refused } else { 0 }
 }
 
 fn rest(text: &mut String, count: u64, listed: usize) {
@@ -124,19 +149,50 @@ fn fix(cause: &str) -> &'static str {
         "dns-timed-out" | "dns-failed" => "check the name servers (names.servers)",
         "forbidden-address" => "a host of your own needs connections.addresses_allowed",
         "connect-refused" | "connect-timed-out" | "unreachable" => "check scheme, host and port",
-        "certificate" | "tls-failed" | "tls-timed-out" => "check https, or set tls.roots_file",
+        cause if cause.starts_with("certificate-") => certificate_fix(cause),
+        "tls-not-tls" => "it doesn't speak TLS there: check the port, or use http://",
+        "tls-no-cipher" | "tls-version" => "it has no version or cipher of TLS that is safe",
+        "tls-alert" => "it refuses TLS under this name: check the host",
+        "tls-too-long" => "its TLS handshake is longer than 64 KiB",
+        "tls-closed" | "tls-broken" => "it breaks TLS off, or something between does: try later",
+        "tls-timed-out" => "TLS is slow there: raise connections.tls_timeout, or try later",
+        "reset" | "closed-early" | "cut-short" => "it breaks connections off: try later, or slower",
+        "head-timed-out" => "it is slow: raise connections.head_timeout, or try later",
+        "body-timed-out" => "it is slow: raise connections.body_timeout, or try later",
+        "fetch-timed-out" => "it is slow: raise connections.fetch_timeout, or try later",
+        "malformed-head" | "malformed-framing" | "head-too-large" => {
+            "it doesn't answer in HTTP/1.1: its first bytes are in crawl.log"
+        }
+        "body-too-large" => "raise fetch.body_bytes_max",
+        "local" => "no descriptors or ports were left: raise `ulimit -n`",
         "robots-denied" => "its robots.txt forbids it",
         "robots-unreachable" => "its robots.txt can't be fetched; try later",
-        "queue-full" | "servers-max" => "raise the bound in [memory]",
+        "queue-full" | "servers-max" | "servers-per-domain-max" => "raise the bound in [memory]",
         "excluded" => "the scope excludes it",
         cause if cause.starts_with(['4', '5']) => "the server answers so; check the URL",
         _ => "see its lines in crawl.log",
     }
 }
 
+/// What to do about a certificate that was not accepted.
+fn certificate_fix(cause: &str) -> &'static str {
+    match cause {
+        "certificate-expired" | "certificate-not-yet-valid" => {
+            "its certificate is out of date, or this machine's clock is wrong"
+        }
+        "certificate-wrong-host" => "its certificate is another host's: check the name",
+        "certificate-unknown-issuer" | "certificate-self-signed" => {
+            "nobody trusted vouches for it: if you do, set tls.roots_file"
+        }
+        _ => "its certificate is at fault: only its operator can replace it",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::contract::{CertificateFault, NameFailure, TlsFault};
+    use crate::engine::outcome::Outcome;
 
     #[test]
     fn only_what_was_asked_for_is_missing() {
@@ -170,5 +226,73 @@ mod tests {
         let text = missing.text();
         assert!(missing.is_any() && text.contains("and 15 more"), "{text}");
         assert_eq!(text.matches(".test/: 404; the server answers so").count(), 10);
+    }
+
+    /// What a fetch may come to has a fix of its own, but for what is no fault.
+    #[test]
+    fn every_fault_has_a_fix() {
+        use Outcome as O;
+        let certificates = [
+            CertificateFault::Expired,
+            CertificateFault::NotYetValid,
+            CertificateFault::WrongHost,
+            CertificateFault::UnknownIssuer,
+            CertificateFault::SelfSigned,
+            CertificateFault::Revoked,
+            CertificateFault::WrongPurpose,
+            CertificateFault::BadSignature,
+            CertificateFault::Invalid,
+        ];
+        let tls = [
+            TlsFault::NotTls,
+            TlsFault::NoCipher,
+            TlsFault::Version,
+            TlsFault::Alert,
+            TlsFault::TooLong,
+            TlsFault::Closed,
+            TlsFault::Broken,
+        ];
+        let names = [NameFailure::NoSuchName, NameFailure::NoAddress, NameFailure::TimedOut];
+        let others = [
+            O::RobotsDenied,
+            O::RobotsUnreachable,
+            O::ForbiddenAddress,
+            O::ConnectRefused,
+            O::ConnectTimedOut,
+            O::Unreachable,
+            O::TlsTimedOut,
+            O::Reset,
+            O::ClosedEarly,
+            O::HeadTimedOut,
+            O::BodyTimedOut,
+            O::FetchTimedOut,
+            O::HeadTooLarge,
+            O::BodyTooLarge,
+            O::MalformedHead,
+            O::MalformedFraming,
+            O::CutShort,
+            O::QueueFull,
+            O::Excluded,
+            O::Local,
+        ];
+        let faults = certificates.map(O::Certificate).into_iter().chain(tls.map(O::Tls));
+        for outcome in faults.chain(names.map(O::Name)).chain(others) {
+            assert_ne!(fix(outcome.name()), fix(""), "{}", outcome.name());
+        }
+    }
+
+    /// A wrong clock, missing roots or a captive portal: nobody's certificate is accepted.
+    #[test]
+    fn certificates_that_all_are_refused_are_our_fault() {
+        let mut counts = Counts::default();
+        for number in 0..CERTIFICATES_MIN {
+            assert!(!Missing::of(&counts, &Conf::default()).is_any(), "{number} prove nothing");
+            let loss = Loss { urls: 1, cause: "certificate-expired".into(), answered: false };
+            counts.losses.largest.insert(format!("https://{number}.test"), loss);
+        }
+        let missing = Missing::of(&counts, &Conf::default());
+        assert!(missing.is_any() && missing.text().contains("check this machine's clock"));
+        counts.handshakes_full = 1;
+        assert!(!Missing::of(&counts, &Conf::default()).is_any(), "one was accepted");
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What the causes of [`Counts::cut`] mean, and what to do about them.
-const CAUSES: [(&str, &str); 12] = [
+const CAUSES: [(&str, &str); 15] = [
     ("badLocation", "redirects whose Location is no URL of the web: read as pages"),
     ("baseTooLong", "pages whose base is longer than 4 KiB: links were joined to the page's URL"),
     ("charsetTooLarge", "pages cut in UTF-8; raise fetch.decoded_bytes_max"),
@@ -25,9 +25,15 @@ const CAUSES: [(&str, &str); 12] = [
     ("codingTooLarge", "pages cut when decoded; raise fetch.decoded_bytes_max"),
     ("codingUnknown", "replies in a content coding that is not known: read as they are"),
     ("codingsTooMany", "pages in more than three content codings: not read"),
+    ("disconnectTrunc", "replies whose end never came: kept as they came, marked as truncated"),
     ("linkTooLong", "links longer than 4 KiB left out"),
     ("linksBytesCut", "links left out: those of a page take more than 4 MiB"),
     ("linksCut", "links left out of pages with more targets; raise links.links_max"),
+    (
+        "timeTrunc",
+        "replies that took too long, kept as they came; see body_timeout and fetch_timeout",
+    ),
+    ("trunc", "replies with broken chunks: kept up to the first of them, marked as truncated"),
     ("valueTooLong", "attributes longer than 64 KiB left out"),
 ];
 
