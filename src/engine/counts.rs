@@ -200,7 +200,39 @@ impl Counts {
         }
     }
 
+    /// `total` were cut for this cause from `whom` so far, which is kept if few lost more.
+    pub(super) fn cut_in_all(&mut self, cause: &'static str, total: u64, whom: &str) {
+        let most = self.cut_most.entry(cause.into()).or_default();
+        match most.iter().position(|(_, known)| known == whom) {
+            Some(place) => most[place].0 = total.max(most[place].0),
+            None if most.len() < CUT_MOST => most.push((total, whom.to_owned())),
+            None => {
+                let last = most.last_mut().expect("it is full");
+                if last.0 < total {
+                    *last = (total, whom.to_owned());
+                }
+            }
+        }
+        most.sort_by_key(|(lost, _)| std::cmp::Reverse(*lost));
+    }
+
     pub(super) fn out_of_scope(&mut self, name: &'static str) {
         *self.links_out_of_scope.entry(name.into()).or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_lost_most_are_kept() {
+        let mut counts = Counts::default();
+        for (total, whom) in [(1, "a"), (1, "b"), (2, "a"), (1, "c"), (1, "d"), (3, "d"), (1, "a")]
+        {
+            counts.cut_in_all("x", total, whom);
+        }
+        let most: Vec<_> = counts.cut_most["x"].iter().map(|(n, whom)| (*n, &**whom)).collect();
+        assert_eq!(most, [(3, "d"), (2, "a"), (1, "b")]);
     }
 }

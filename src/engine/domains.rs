@@ -8,6 +8,8 @@
 //! 32 bits of a hash, so that of a million domains some hundred share their count with another.
 
 use super::Engine;
+use super::fresh::Discovery;
+use super::ledger::Work;
 use super::seeds::SEED;
 use super::settings::Settings;
 use crate::frontier::ServerId;
@@ -18,9 +20,22 @@ use crate::url::{Fingerprinter, UrlRef, domain};
 #[derive(Debug)]
 pub(super) struct Domains {
     hash: Fingerprinter,
-    counts: Map<u32, u32>,
+    counts: Map<u32, Count>,
     most: u32,
 }
+
+/// What there is of one domain.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    servers: u32,
+    /// URLs refused in this run, because their servers would be too many.
+    refused: u32,
+}
+
+/// The cause of a refusal.
+const TOO_MANY: &str = "servers-per-domain-max";
+/// Units that a URL costs which is refused: mostly its line in the crawl log.
+const REFUSE_UNITS: usize = 512;
 
 /// A domain may have one server of so many that there may be in all.
 const SHARE: usize = 10;
@@ -40,12 +55,19 @@ impl Domains {
 
     /// Whether another server may be known by this host's domain.
     fn has_room(&self, host: &str) -> bool {
-        self.counts.get(&self.number(host)).is_none_or(|count| *count < self.most)
+        self.counts.get(&self.number(host)).is_none_or(|count| count.servers < self.most)
     }
 
     /// A server has come to be known.
     pub(super) fn add(&mut self, host: &str) {
-        *self.counts.entry(self.number(host)).or_default() += 1;
+        self.counts.entry(self.number(host)).or_default().servers += 1;
+    }
+
+    /// A URL of the domain is refused; how many have been.
+    fn refuse(&mut self, host: &str) -> u32 {
+        let refused = &mut self.counts.entry(self.number(host)).or_default().refused;
+        *refused = refused.saturating_add(1);
+        *refused
     }
 }
 
@@ -64,9 +86,30 @@ impl Engine {
             return Err("servers-max");
         }
         if letter != SEED && !self.domains.has_room(url.host()) {
-            return Err("servers-per-domain-max");
+            return Err(TOO_MANY);
         }
         Ok(self.server_of(url))
+    }
+
+    /// A URL is settled whose server may not come to be known, for this cause: it is counted, its
+    /// domain with it if that has too many, and has its line in the log.
+    pub(super) fn refuse(
+        &mut self,
+        found: Discovery,
+        url: UrlRef<'_>,
+        via: Option<&str>,
+        cause: &'static str,
+    ) {
+        self.counts.cut(cause, 1);
+        if cause == TOO_MANY {
+            let refused = self.domains.refuse(url.host());
+            self.counts.cut_in_all(cause, refused.into(), domain::registrable(url.host()));
+        }
+        if found.letter == SEED {
+            self.counts.seeds.fails(url.as_str(), cause.into());
+        }
+        self.ledger.charge(Work::Admitted, REFUSE_UNITS + url.as_str().len());
+        self.log_refused(found, url, via, cause);
     }
 }
 

@@ -8,7 +8,6 @@
 
 use super::Engine;
 use super::ledger::Work;
-use super::seeds::SEED;
 use crate::frontier::{self, Added, Errand, Item, ServerId};
 use crate::stats::Stage;
 use crate::url::UrlRef;
@@ -110,13 +109,7 @@ impl Engine {
     pub(super) fn queue(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
         let id = match self.server_for(url, found.letter) {
             Ok(id) => id,
-            Err(cause) => {
-                self.counts.cut(cause, 1);
-                if found.letter == SEED {
-                    self.counts.seeds.fails(url.as_str(), cause.into());
-                }
-                return;
-            }
+            Err(cause) => return self.refuse(found, url, via.as_deref(), cause),
         };
         let item = Item {
             target: url.target().into(),

@@ -3,7 +3,8 @@
 //!
 //! What is proven, `http::pipeline` says ([`crate::http::pipeline::proof`]); here it is carried
 //! out. The repeat is a request of the server like any other: it counts in the visit, its reply
-//! is judged for the server's sake. It is not filed: it has no record and no line in the log.
+//! is judged for the server's sake. It is not filed: it has no record and no line in the log. The
+//! line of its URL says `compared`; that of a URL whose reply went back says `putBack`.
 //!
 //! Laws: a held reply is filed or its URL goes back to where it was, once; while it is held its
 //! bytes stay charged to the pool. With others of its batch to come, a connection gives the batch
@@ -15,7 +16,7 @@ use super::Engine;
 use super::contract::Action;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::outcome::Outcome;
-use crate::frontier::Burst;
+use crate::frontier::{Burst, Errand};
 use crate::http::pipeline::{Close, Pipeline};
 use crate::http::response::{Head, is_surplus};
 use crate::time::Instant;
@@ -184,6 +185,7 @@ impl Engine {
             self.mismatched(slot, Sign::Differs);
             return false;
         }
+        self.conns.at(slot).batch.replies[place].fetch.notes.push("compared");
         for held in std::mem::take(&mut self.conns.at(slot).batch.replies) {
             let Held { fetch, head, reply, ended } = held;
             let outcome = Outcome::Status(head.status);
@@ -219,10 +221,25 @@ impl Engine {
         let conn = self.conns.at(slot);
         let id = conn.server;
         let batch = std::mem::take(&mut conn.batch);
+        if batch.is_empty() {
+            return;
+        }
         self.counts.put_back += batch.replies.len() as u64;
+        let mut pages = 0;
         for held in batch.replies.into_iter().rev() {
             held.reply.release(&mut self.pool);
+            pages += u32::from(held.fetch.item.errand == Errand::Page);
             self.unsend(id, held.fetch);
+        }
+        self.sites.at(id).puts_back(pages);
+    }
+
+    /// The last request of a connection goes out: its URL is annotated if it was put back.
+    pub(super) fn note_put_back(&mut self, slot: u32) {
+        let conn = self.conns.at(slot);
+        let fetch = conn.flight.back_mut().expect("it was sent");
+        if fetch.item.errand == Errand::Page && self.sites.at(conn.server).takes_put_back() {
+            fetch.notes.push("putBack");
         }
     }
 }

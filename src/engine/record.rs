@@ -2,6 +2,7 @@
 
 use super::conn::Conn;
 use super::fetch::{Fetch, Fetched, Reply};
+use super::fresh::Discovery;
 use super::ledger::Work;
 use super::outcome::{Outcome, Shortfall};
 use super::settings::Settings;
@@ -13,6 +14,7 @@ use crate::stats::Stage;
 use crate::store::log::Line;
 use crate::store::{Capture, Position, Receipt, Store, Tls, Truncated};
 use crate::time::Now;
+use crate::url::UrlRef;
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -205,6 +207,32 @@ impl Engine {
             visit: u64::from(self.frontier.server(id).visits) + 1,
             reason: Some(why),
             hops: u32::from(item.hops),
+            ..Line::default()
+        };
+        let noted = self.store.note(&line, self.disk.as_mut());
+        noted.unwrap_or_else(|error| self.meet(error));
+        self.meter.back(stage);
+    }
+
+    /// The line of a URL whose server may not come to be known.
+    pub(super) fn log_refused(
+        &mut self,
+        found: Discovery,
+        url: UrlRef<'_>,
+        via: Option<&str>,
+        cause: &'static str,
+    ) {
+        let stage = self.meter.enter(Stage::Store, 0);
+        let path = [found.letter];
+        let line = Line {
+            time: self.now.unix,
+            status: Outcome::QueueFull.verdict().code,
+            url: url.as_str(),
+            path: hop_path(&path),
+            via,
+            server: url.origin(),
+            reason: Some(cause),
+            hops: u32::from(found.hops),
             ..Line::default()
         };
         let noted = self.store.note(&line, self.disk.as_mut());

@@ -141,6 +141,8 @@ struct Rare {
     hopeless: Option<(Retirement, Outcome)>,
     /// Given up: what its URLs come to.
     retired_as: Option<Outcome>,
+    /// So many URLs at the front of its queue were answered, but the replies were not filed.
+    put_back: u32,
 }
 
 /// What is known of a robots.txt.
@@ -249,6 +251,20 @@ impl Site {
     pub(super) fn is_taken_back(&mut self) {
         self.failures = 0;
         self.change_rare(|rare| rare.retired_as = None);
+    }
+
+    /// So many URLs were answered and go back to the front of its queue.
+    pub(super) fn puts_back(&mut self, urls: u32) {
+        self.change_rare(|rare| rare.put_back = rare.put_back.saturating_add(urls));
+    }
+
+    /// A URL is asked for: whether it is one of those.
+    pub(super) fn takes_put_back(&mut self) -> bool {
+        let is_one = self.rare.as_ref().is_some_and(|rare| rare.put_back > 0);
+        if is_one {
+            self.change_rare(|rare| rare.put_back -= 1);
+        }
+        is_one
     }
 
     /// It could not tell its robots.txt now: since when that is so.

@@ -184,7 +184,10 @@ impl Engine {
         while !later && self.may_send(slot) {
             let id = self.conns.look(slot).server;
             match self.next_item(id) {
-                Next::Item(item) => self.send(slot, item),
+                Next::Item(item) => {
+                    self.send(slot, item);
+                    self.note_put_back(slot);
+                }
                 Next::Nothing => break,
                 Next::Later => {
                     deferred = true;
