@@ -16,12 +16,13 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What the causes of [`Counts::cut`] mean, and what to do about them.
-const CAUSES: [(&str, &str); 15] = [
+const CAUSES: [(&str, &str); 16] = [
     ("badLocation", "redirects whose Location is no URL of the web: read as pages"),
     ("baseTooLong", "pages whose base is longer than 4 KiB: links were joined to the page's URL"),
     ("charsetTooLarge", "pages cut in UTF-8; raise fetch.decoded_bytes_max"),
     ("codingBroken", "pages whose content coding is broken or cut: read as far as it was decoded"),
     ("codingLabel", "pages that are not in the content coding of their label: read as they are"),
+    ("codingSum", "pages whose checksum or length behind gzip or zlib is wrong: read all the same"),
     ("codingTooLarge", "pages cut when decoded; raise fetch.decoded_bytes_max"),
     ("codingUnknown", "replies in a content coding that is not known: read as they are"),
     ("codingsTooMany", "pages in more than three content codings: not read"),

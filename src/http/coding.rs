@@ -18,15 +18,16 @@
 //!
 //! As lenient as browsers: names of codings that nobody knows stand for none; a body that isn't in
 //! the coding that its label names is taken as it is (`label`); `deflate` may come with or
-//! without its zlib wrapper; gzip may have several members; what follows the end is ignored. The
-//! checksum of gzip and zlib is not looked at, for it doesn't say which bytes are wrong; a wrong
-//! one of zstd is a fault behind the whole text.
+//! without its zlib wrapper; gzip may have several members; what follows the end is ignored. A
+//! checksum or length of gzip or zlib that is wrong is no fault, for it doesn't say which bytes are
+//! wrong ([`Decoder::is_sum_wrong`]); a checksum of zstd is a fault behind the whole text.
 //!
 //! Cost: per output step of 16 KiB, nothing allocated; an inflate window is kept from body to body.
 //! Source: RFC 9110 section 8.4; RFC 1950, 1951, 1952, 7932, 8878 and 9659.
 
 mod codec;
 mod label;
+mod sum;
 #[cfg(test)]
 mod tests;
 
@@ -242,6 +243,11 @@ impl Decoder {
     /// Whether the body was not in a coding that its label names, so that it was taken as it is.
     pub fn is_mislabelled(&self) -> bool {
         self.stages.iter().any(|stage| stage.is_mislabelled)
+    }
+
+    /// Whether a checksum or length behind the data is wrong, at any layer.
+    pub fn is_sum_wrong(&self) -> bool {
+        self.stages.iter().any(|stage| stage.codec.is_sum_wrong())
     }
 
     /// Bytes written of this body.

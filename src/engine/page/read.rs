@@ -128,6 +128,8 @@ impl Engine {
         bench.stage = Step::Charset;
         if bench.decoder.is_mislabelled() {
             self.note_page("codingLabel");
+        } else if bench.decoder.is_sum_wrong() {
+            self.note_page("codingSum");
         }
         // What could be read is used, whatever was wrong.
         match step.state {

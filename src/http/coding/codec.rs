@@ -4,8 +4,9 @@
 //! wrapping of deflate: gzip members (RFC 1952) and the zlib header (RFC 1950), read byte by byte.
 
 use super::Coding;
+use super::sum::{Adler32, Sum};
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
-use flate2::{Decompress, FlushDecompress, Status};
+use flate2::{Crc, Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
 
 /// Logarithm of the largest zstd window: 8 MiB, what RFC 9659 asks of the coding.
@@ -77,6 +78,11 @@ impl Codec {
             Self::Brotli(state) => step_brotli(state, input, output),
             Self::Zstd(zstd) => zstd.step(input, output),
         }
+    }
+
+    /// Whether checksum or length behind the data are other than those of what was decoded.
+    pub(super) fn is_sum_wrong(&self) -> bool {
+        matches!(self, Self::Inflate(inflate) if inflate.is_sum_wrong)
     }
 
     /// Whether the body may end where the input does.
@@ -189,6 +195,11 @@ pub(super) struct Inflate {
     flags: u8,
     /// A gzip member is complete: what follows may be none of the body.
     has_member: bool,
+    /// Of the data that is being decoded.
+    sum: Sum,
+    /// Its last bytes, the first of them lowest.
+    trailer: u64,
+    is_sum_wrong: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -221,6 +232,8 @@ enum Place {
     Data,
     /// Checksum and length behind the data.
     Trailer(u8),
+    /// Behind a zlib body.
+    End,
 }
 
 /// Bits of FLG, RFC 1952 section 2.3.1.
@@ -241,6 +254,9 @@ impl Inflate {
             wrapper: Wrapper::Gzip,
             flags: 0,
             has_member: false,
+            sum: Sum::None,
+            trailer: 0,
+            is_sum_wrong: false,
         }
     }
 
@@ -248,6 +264,8 @@ impl Inflate {
         self.wrapper = if place == Place::Sniff { Wrapper::Deflate } else { Wrapper::Gzip };
         self.place = place;
         self.has_member = false;
+        self.sum = Sum::None;
+        self.is_sum_wrong = false;
         self.inner.reset(false);
     }
 
@@ -276,6 +294,7 @@ impl Inflate {
         let moved = |before: u64, after: u64| usize::try_from(after - before).expect("a slice");
         let read = moved(in_before, self.inner.total_in());
         let written = moved(out_before, self.inner.total_out());
+        self.sum.update(&output[..written]);
         let flow = match result {
             Ok(Status::Ok | Status::BufError) => Flow::Going,
             Ok(Status::StreamEnd) => self.end_of_data(),
@@ -285,11 +304,12 @@ impl Inflate {
     }
 
     fn end_of_data(&mut self) -> Flow {
-        if self.wrapper == Wrapper::Deflate {
+        let trailer_bytes = self.sum.bytes();
+        if trailer_bytes == 0 {
             return Flow::End;
         }
         self.has_member = true;
-        self.place = Place::Trailer(8);
+        self.place = Place::Trailer(trailer_bytes);
         self.inner.reset(false);
         Flow::Going
     }
@@ -302,6 +322,7 @@ impl Inflate {
             Place::Method if byte == METHOD_DEFLATE => Place::Flags,
             Place::Flags if byte & FLAGS_RESERVED == 0 => {
                 self.flags = byte;
+                self.sum = Sum::Gzip(Crc::new());
                 Place::Fixed(6)
             }
             Place::Magic | Place::MagicEnd | Place::Method | Place::Flags => {
@@ -323,11 +344,21 @@ impl Inflate {
             Place::HeaderSum(left) => Place::HeaderSum(left - 1),
             Place::Sniff => Place::SniffEnd(byte),
             Place::SniffEnd(first) => return self.sniff(first, byte),
-            Place::Trailer(1) => Place::Magic,
-            Place::Trailer(left) => Place::Trailer(left - 1),
+            Place::Trailer(left) => self.take_trailer(byte, left),
+            Place::End => return Err("behind the body"),
             Place::Data => unreachable!("data is inflated"),
         };
         Ok(true)
+    }
+
+    /// A byte of checksum or length. A wrong one is no fault: it doesn't say which bytes are wrong.
+    fn take_trailer(&mut self, byte: u8, left: u8) -> Place {
+        self.trailer = self.trailer >> 8 | u64::from(byte) << 56;
+        if left > 1 {
+            return Place::Trailer(left - 1);
+        }
+        self.is_sum_wrong |= !self.sum.is(self.trailer);
+        if self.wrapper == Wrapper::Gzip { Place::Magic } else { Place::End }
     }
 
     fn behind_fixed(&self) -> Place {
@@ -355,6 +386,7 @@ impl Inflate {
             && u16::from_be_bytes([first, second]).is_multiple_of(31);
         if is_zlib {
             let has_dictionary = second & 0x20 != 0;
+            self.sum = Sum::Zlib(Adler32::new());
             return if has_dictionary { Err("zlib with a dictionary") } else { Ok(true) };
         }
         // No deflate block is short enough to say anything within its first byte.
@@ -367,6 +399,6 @@ impl Inflate {
 
     /// Behind the data of a gzip member; a trailer that is missing or cut is forgiven.
     fn may_end(&self) -> bool {
-        self.has_member && !matches!(self.place, Place::Data)
+        self.has_member && self.place != Place::Data
     }
 }

@@ -290,6 +290,41 @@ fn labels_that_are_wrong() {
     }
 }
 
+/// A checksum or a length that is wrong is seen and changes nothing: every byte of it, in every
+/// member, at any layer. One that is cut says nothing.
+#[test]
+fn sums_that_are_wrong() {
+    use Coding::{Deflate, Gzip};
+    let plain = text(30_000);
+    let (one, two) = (gzip(&plain), [gzip(&plain[..9_000]), gzip(&plain[9_000..])].concat());
+    let first = gzip(&plain[..9_000]).len();
+    let zlib = zlib(&plain);
+    let cases: [(&[Coding], &[u8], std::ops::Range<usize>); 4] = [
+        (&[Gzip], &one, one.len() - 8..one.len()),
+        (&[Gzip], &two, first - 8..first),
+        (&[Gzip], &two, two.len() - 8..two.len()),
+        (&[Deflate], &zlib, zlib.len() - 4..zlib.len()),
+    ];
+    let mut decoder = Decoder::new(DecodeLimits::default());
+    let mut is_wrong = |codings: &[Coding], coded: &[u8]| {
+        let mut random = Random(3);
+        let found = decode_by(&mut decoder, codings, coded, || random.below(20_000));
+        assert!(found == (plain.clone(), State::Done), "{codings:?}: {:?}", found.1);
+        decoder.is_sum_wrong()
+    };
+    for (codings, coded, places) in cases {
+        assert!(!is_wrong(codings, coded), "{codings:?}");
+        for place in places {
+            let mut coded = coded.to_vec();
+            coded[place] ^= 1 << (place % 8);
+            assert!(is_wrong(codings, &coded), "{codings:?}: {place}");
+            assert!(is_wrong(&[codings, &[Gzip]].concat(), &gzip(&coded)), "{codings:?}: {place}");
+        }
+        assert!(!is_wrong(codings, &coded[..coded.len() - 1]), "{codings:?}: cut");
+    }
+    assert!(!is_wrong(&[Deflate], &raw_deflate(&plain)), "it has none");
+}
+
 /// A fault loses nothing of what was decoded before it, at whatever layer it lies.
 #[test]
 fn a_fault_keeps_what_is_before_it() {
