@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What the causes of [`Counts::cut`] mean, and what to do about them.
-const CAUSES: [(&str, &str); 16] = [
+const CAUSES: [(&str, &str); 18] = [
     ("badLocation", "redirects whose Location is no URL of the web: read as pages"),
     ("baseTooLong", "pages whose base is longer than 4 KiB: links were joined to the page's URL"),
     ("charsetTooLarge", "pages cut in UTF-8; raise fetch.decoded_bytes_max"),
@@ -35,6 +35,8 @@ const CAUSES: [(&str, &str); 16] = [
         "replies that took too long, kept as they came; see body_timeout and fetch_timeout",
     ),
     ("trunc", "replies with broken chunks: kept up to the first of them, marked as truncated"),
+    ("urlTooLong", "links to URLs longer than 2,048 bytes left out"),
+    ("urlsBytesCut", "links left out: the URLs of a page take more than 16 MiB"),
     ("valueTooLong", "attributes longer than 64 KiB left out"),
 ];
 

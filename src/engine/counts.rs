@@ -63,7 +63,7 @@ pub struct Counts {
     pub retired: u64,
     /// References found in pages.
     pub links: u64,
-    /// References that are no http(s) URL.
+    /// References that are no http(s) URL, or one that is too long.
     pub links_invalid: u64,
     /// References out of scope.
     pub links_out_of_scope: BTreeMap<Name, u64>,

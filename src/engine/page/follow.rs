@@ -17,7 +17,7 @@ use crate::links::{self, Directives, Found};
 use crate::rating;
 use crate::seen;
 use crate::stats::Stage;
-use crate::url::{Batch, Fingerprint, Url, UrlRef, canon::Joiner};
+use crate::url::{Batch, Fingerprint, Invalid, Url, UrlRef, canon::Joiner};
 
 /// Units that a link costs beside its bytes: to be joined, and to be offered.
 const LINK_UNITS: usize = 64;
@@ -40,6 +40,9 @@ pub(super) struct Follow {
     wanted: Vec<(usize, Discovery)>,
     /// Redirects too many.
     redirects_cut: Vec<Url>,
+    /// Links left out because their URLs are too long, or too many.
+    urls_long: u64,
+    urls_full: u64,
     key: Vec<u8>,
     /// Of some of them.
     fingerprints: Vec<Fingerprint>,
@@ -67,11 +70,20 @@ impl Follow {
         self.letters.clear();
         self.tested = 0;
         self.wanted.clear();
+        (self.urls_long, self.urls_full) = (0, 0);
     }
 
-    /// Notes how the URL was found that has just been joined, if it was one; the units it cost.
-    fn note(&mut self, joined: bool, letter: u8) -> usize {
-        if !joined {
+    /// The links left out, by cause.
+    pub(super) fn cut(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        let all = [("urlTooLong", self.urls_long), ("urlsBytesCut", self.urls_full)];
+        all.into_iter().filter(|(_, count)| *count > 0)
+    }
+
+    /// Notes how the URL was found that has just been joined, or why it is none; the units it cost.
+    fn note(&mut self, joined: Result<(), Invalid>, letter: u8) -> usize {
+        if let Err(why) = joined {
+            self.urls_long += u64::from(why == Invalid::TooLong);
+            self.urls_full += u64::from(why == Invalid::Full);
             return LINK_UNITS;
         }
         self.letters.push(letter);
@@ -142,8 +154,8 @@ impl Engine {
         let refresh = page.leads.refresh.as_ref().map(|target| (&**target, refresh));
         for (target, letter) in location.into_iter().chain(refresh) {
             self.counts.links += 1;
-            let joined = joiner.join(target, encoding_rs::UTF_8, &mut follow.batch).is_ok();
-            self.counts.links_invalid += u64::from(!joined);
+            let joined = joiner.join(target, encoding_rs::UTF_8, &mut follow.batch);
+            self.counts.links_invalid += u64::from(joined.is_err());
             let units = target.len() + joiner.take_work() + follow.note(joined, letter);
             self.ledger.charge(Work::Joined, units);
         }
@@ -193,8 +205,8 @@ impl Engine {
                 self.ledger.charge(Work::Joined, LINK_UNITS);
                 continue;
             }
-            let joined = joiner.join_str(link.reference, charset, &mut follow.batch).is_ok();
-            self.counts.links_invalid += u64::from(!joined);
+            let joined = joiner.join_str(link.reference, charset, &mut follow.batch);
+            self.counts.links_invalid += u64::from(joined.is_err());
             let units = follow.note(joined, link.kind.hop() as u8);
             self.ledger.charge(Work::Joined, units + link.reference.len() + joiner.take_work());
         }

@@ -196,7 +196,7 @@ impl Engine {
     /// largest victims.
     pub(super) fn note_cut(&mut self, page: &mut Page) {
         let cut = page.leads.head_links.cut() + self.bench.found.cut();
-        for (cause, count) in cut.causes() {
+        for (cause, count) in cut.causes().chain(self.bench.follow.cut()) {
             self.counts.cut_from(cause, count, &page.fetch.url);
             page.fetch.notes.push(cause);
         }
