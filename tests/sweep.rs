@@ -14,6 +14,7 @@ use sted::commands::wire;
 use sted::conf::Conf;
 use sted::engine::Engine;
 use sted::engine::settings::Settings;
+use sted::frontier::Burst;
 use sted::frontier::policy::Policy;
 use sted::rating::{Site, Source};
 use sted::seeds;
@@ -87,6 +88,34 @@ fn what_comes_out_does_not_depend_on_the_budget() {
     }
 }
 
+/// Forty hosts on one address: no two visits to it begin within its delay, however many it admits
+/// at once. Sabotage: a crawl that keeps a shorter delay breaks the law.
+#[test]
+fn hosts_of_one_address_share_its_delay() {
+    let delay = Duration::from_millis(250);
+    let verdict = |kept: Duration, visits_max: u32| {
+        let mut plan = Plan::of(1);
+        (plan.web.hosts, plan.web.hosts_per_address, plan.web.pages) = (40, 40, 200);
+        (plan.web.muddled, plan.web.hosts_per_domain) = (0.0, 1);
+        plan.web.hostile.clear();
+        plan.world.faults = Faults::default();
+        plan.world.outages.clear();
+        let waits = &mut plan.engine.frontier;
+        (waits.burst, plan.laws.burst) = (Burst::Requests(1), Some(1));
+        (waits.delay, plan.laws.delay) = (4 * delay, 4 * delay);
+        (waits.address_visits_max, plan.laws.address_visits_max) = (visits_max, visits_max);
+        (waits.address_delay, plan.laws.address_delay) = (kept, delay);
+        run_plan(plan, false).verdict
+    };
+    for visits_max in [1, 2, 64] {
+        assert_eq!(verdict(delay, visits_max), Ok(()), "{visits_max} visits at once");
+    }
+    for shorter in [Duration::ZERO, delay - Duration::from_millis(1)] {
+        let verdict = verdict(shorter, 64);
+        assert!(verdict.is_err_and(|how| how.contains("law `groups` broken")), "{shorter:?}");
+    }
+}
+
 /// Status and URL of a line of the crawl log.
 fn told(line: &str) -> String {
     let fields: Vec<&str> = line.split_whitespace().collect();
@@ -108,7 +137,7 @@ fn a_page_under_another_url_breaks_a_law() {
             plan.engine.pipeline.enabled = true;
             plan.engine.pipeline.depth_max = 8;
             plan.engine.store.format = sted::store::Format::Warc;
-            plan.engine.frontier.burst = sted::frontier::Burst::Server;
+            plan.engine.frontier.burst = Burst::Server;
             let verdict = run_plan(plan, false).verdict;
             broken += u32::from(verdict.is_err_and(|how| how.contains("law `filed`")));
         }
