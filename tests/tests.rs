@@ -26,5 +26,6 @@ mod shipped;
 mod short;
 mod sim;
 mod sweep;
+mod tls_end;
 mod turns;
 mod util;
