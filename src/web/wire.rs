@@ -4,7 +4,7 @@
 //! repeat, drip, stall, close, reset. A behaving reply is one step.
 //! Source: RFC 9112 (framing), RFC 9110 8.4 (codings), RFC 1950 to 1952, 7932, 8878.
 
-use super::hostile::{Hostile, Play, heavy};
+use super::hostile::{Hostile, Play, heavy, sessions};
 use super::page::Reply;
 use super::{Coding, Host, Place, Resource, Web};
 use flate2::Compression;
@@ -176,6 +176,10 @@ pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> 
     let found = |to: &str| Reply::redirect(302, to);
     match play {
         Play::Index | Play::Plain | Play::TwoMore => send(&web.play_reply(place, play)),
+        Play::Sessions => {
+            let Resource::Row { index, .. } = place.resource else { return vec![Step::Close] };
+            send(&Reply::html(200, sessions::body(index)))
+        }
         Play::RedirectTo(path) => send(&found(path)),
         Play::RedirectOn => {
             let Resource::Row { row, index } = place.resource else { return vec![Step::Close] };

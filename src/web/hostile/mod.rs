@@ -6,6 +6,7 @@
 //! What is named here is carried out by [`super::wire`] and by the server itself.
 
 pub(super) mod heavy;
+pub(super) mod sessions;
 mod table;
 
 use super::host::{Coding, Scheme};
@@ -65,6 +66,7 @@ pub enum Hostile {
     ManyRules,
     WideCharset,
     ClosedLate,
+    SessionIds,
 }
 
 /// How a kind's name is answered.
@@ -129,6 +131,8 @@ pub enum Play {
     Plain,
     /// A page with links to two more, for ever.
     TwoMore,
+    /// A page whose links hold session ids of their own.
+    Sessions,
     /// A redirect to this path.
     RedirectTo(&'static str),
     /// A redirect to the next of the row, for ever.
@@ -253,7 +257,7 @@ pub(super) const ENDLESS: u32 = u32::MAX;
 
 impl Hostile {
     /// All of them.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 50] = [
         Self::EndlessHead,
         Self::EndlessBody,
         Self::Drip,
@@ -303,6 +307,7 @@ impl Hostile {
         Self::ManyRules,
         Self::WideCharset,
         Self::ClosedLate,
+        Self::SessionIds,
     ];
 
     /// Its host's name without `.test`; the word for it in a configuration.

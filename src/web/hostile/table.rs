@@ -1,5 +1,6 @@
 //! The table of hostile kinds: names, manners, resources, and the outcomes that are right.
 
+use super::sessions::PAGES;
 use super::{Asked, Certificate, ENDLESS, Heavy, Hostile, Manner, Naming, Play, Row, Spec};
 use crate::web::host::Coding;
 use crate::web::manifest::Outcome::{self, *};
@@ -49,9 +50,11 @@ impl Hostile {
             Self::BombGzip | Self::BombBrotli | Self::BombZstd | Self::BombDeflate => {
                 self.spec_of_bombs()
             }
-            Self::RedirectLoop | Self::EndlessLinks | Self::RetryAfter | Self::Informational => {
-                self.spec_of_turning()
-            }
+            Self::RedirectLoop
+            | Self::EndlessLinks
+            | Self::RetryAfter
+            | Self::Informational
+            | Self::SessionIds => self.spec_of_turning(),
             Self::Mute | Self::StallHead | Self::StallBody | Self::CutBody => self.spec_of_stalls(),
             Self::RobotsError | Self::RobotsLoop | Self::RobotsHuge => self.spec_of_robots(),
             Self::BombEmpty
@@ -267,6 +270,11 @@ impl Hostile {
                     row("/always", ALWAYS, &[HttpError]),
                 ];
                 ("retry-after", ROWS)
+            }
+            Self::SessionIds => {
+                const ROWS: &[Row] =
+                    &[INDEX, Row { count: PAGES, ..once("/p", Play::Sessions, &[Ok]) }];
+                ("session-ids", ROWS)
             }
             _ => {
                 const ROWS: &[Row] = &[once("/", Play::Informational, &[Ok])];
