@@ -188,6 +188,11 @@ pub(crate) fn archive_of(text: &str) -> Vec<u8> {
 /// The lines that a script's crawl adds to its log when its state is made anew from its archive and
 /// it goes on.
 pub(crate) fn log_of_rebuilt(text: &str) -> String {
+    rebuilt(text, &|_| {}).0
+}
+
+/// The same with other settings, and what its turns did.
+pub(crate) fn rebuilt(text: &str, change: &dyn Fn(&mut Settings)) -> (String, Ledger) {
     let script = read(text, SIMULATED_PORT);
     let (_, disk, _) = play(&script, 1, &|_| {});
     let before = disk.read("crawl.log").unwrap_or_default().len();
@@ -195,6 +200,7 @@ pub(crate) fn log_of_rebuilt(text: &str) -> String {
     Earlier::rebuild([7; 16], now.unix, disk.handle().as_mut()).expect("a disk");
     let (_, mut settings) = settings(&script, &[]);
     settings.state.crawl = Some(7);
+    change(&mut settings);
     let seeds = seeds_of(&script, SIMULATED_PORT);
     let meter = Meter::new(still);
     let mut engine = Engine::open(settings, &seeds, disk.handle(), meter, now)
@@ -202,7 +208,8 @@ pub(crate) fn log_of_rebuilt(text: &str) -> String {
     let mut world = sim::World::new(&script, 1);
     world.run(&mut engine).unwrap_or_else(|error| panic!("{error}"));
     let log = disk.read("crawl.log").unwrap_or_default();
-    String::from_utf8(log[before..].to_vec()).expect("UTF-8")
+    let ledger = engine.ledger().clone();
+    (String::from_utf8(log[before..].to_vec()).expect("UTF-8"), ledger)
 }
 
 fn history(script: &Script, seed: u64) -> (u64, Vec<u8>) {

@@ -71,7 +71,10 @@ fn what_comes_out_does_not_depend_on_the_budget() {
             let mut plan = Plan::of(seed);
             plan.world.faults = Faults::default();
             plan.world.core = Core::default();
-            plan.engine.turn_bytes_max = turn_bytes;
+            let drawn = std::mem::replace(&mut plan.engine.turn_bytes_max, turn_bytes);
+            for most in [&mut plan.laws.turn_units_max, &mut plan.laws.turn_intake_max] {
+                *most = *most - drawn + turn_bytes;
+            }
             plan.engine.rating.source = Source::Uniform;
             let run = run_plan(plan, false);
             assert_eq!(run.verdict, Ok(()), "seed {seed}, {turn_bytes} bytes a turn");

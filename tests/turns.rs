@@ -1,7 +1,7 @@
 //! No turn does more than its budgets admit, whatever is received: strangers' input at its worst,
 //! with small budgets, and the same outcomes as with large ones.
 
-use crate::scenario::played;
+use crate::scenario::{played, rebuilt};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -171,4 +171,28 @@ fn a_shared_robots_txt_is_copied_over_turns() {
     assert_eq!(lines, SERVERS, "the file is obeyed by all");
     let units = ledger.peak(Purse::Queues);
     assert!((BUDGETS[1]..BUDGETS[1] + STEP_UNITS).contains(&units), "{units}");
+}
+
+/// What the archive holds is read back over turns when a crawl goes on.
+#[test]
+fn replies_are_read_back_over_turns() {
+    const PAGES: usize = 200;
+    let links: Vec<String> = (0..PAGES).map(|page| format!("/{page}")).collect();
+    let mut text = format!(
+        "seed http://a.test/\nconf store.format = \"warc\"\nhost a.test\non connection\n  \
+         request /robots.txt\n  reply 404\n  request /\n  reply 200 links {}\n",
+        links.join(" ")
+    );
+    for link in &links {
+        text += &format!("  request {link}\n  reply 200 text {link}{}\n", "x".repeat(1_000));
+    }
+    for budget in BUDGETS {
+        let (log, ledger) = rebuilt(&text, &|settings| settings.turn_bytes_max = budget);
+        let lines = log.lines().filter(|line| line.contains("replayed")).count();
+        assert_eq!(lines, PAGES + 1, "{budget} units a turn");
+        let (peak, max) = (ledger.peak(Purse::Queues), ledger.units_max(Purse::Queues));
+        assert!((budget.min(150_000)..=max).contains(&peak), "{peak} of {budget} units");
+        // No reply is large.
+        assert!(peak <= budget + (16 << 10), "{peak} of {budget} units");
+    }
 }

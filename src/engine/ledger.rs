@@ -33,7 +33,8 @@ pub enum Work {
     Converted,
     /// Links joined: bytes of the reference and of the URL, and what host names cost.
     Joined,
-    /// Rules of robots.txt that URLs were matched with: bytes of paths and patterns looked at.
+    /// Rules of robots.txt: bytes of files parsed and of rules copied, and of paths and patterns
+    /// looked at when URLs are matched.
     Rules,
     /// URLs that left their queues without a request.
     Dropped,

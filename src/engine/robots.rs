@@ -9,6 +9,7 @@ mod work;
 use super::Engine;
 use super::conn::Phase;
 use super::fetch::Fetched;
+use super::ledger::Work;
 use super::outcome::Outcome;
 use super::site::{ELSEWHERE_MAX, Known, Robots};
 use crate::frontier::{Added, Errand, Item, Retirement, ServerId};
@@ -19,6 +20,9 @@ use crate::time::Instant;
 use crate::url::{Batch, UrlRef, canon::Joiner};
 use reading::{Answer, Reading, Step};
 pub(super) use work::RobotsWork;
+
+/// Bytes of rules that are copied at the cost of a unit.
+pub(super) const COPY_BYTES: usize = 4;
 
 impl Engine {
     /// Whether the rules of a server are known.
@@ -287,6 +291,7 @@ impl Engine {
                     }
                     Robots::Rules(held, until) => {
                         let (rules, until) = (held.rules.clone(), *until);
+                        self.ledger.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
                         self.robots_known(of, rules, until);
                     }
                     _ => {

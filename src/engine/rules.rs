@@ -18,6 +18,7 @@
 
 use super::Engine;
 use super::ledger::Work;
+use super::robots::COPY_BYTES;
 use super::site::Robots;
 use crate::codec::{Put, Take};
 use crate::disk::{self, Disk};
@@ -325,7 +326,7 @@ impl Engine {
         }
         match self.rules.read(id, place, self.disk.as_mut()) {
             Ok(rules) => {
-                self.ledger.charge(Work::Rules, rules.size_bytes() / 4);
+                self.ledger.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
                 let held = Box::new(Held { rules, place: Some(place) });
                 self.set_robots(id, Robots::Rules(held, until));
                 self.counts.rules_read += 1;

@@ -9,6 +9,7 @@
 use super::super::Engine;
 use super::super::ledger::Work;
 use super::super::site::{ELSEWHERE_MAX, Robots};
+use super::COPY_BYTES;
 use super::reading::Answer;
 use crate::frontier::ServerId;
 use crate::robots::Rules;
@@ -94,7 +95,7 @@ impl Engine {
                 {
                     self.ledger.charge(Work::Rules, SERVER_UNITS);
                     if self.sites.look(server).robots_elsewhere().is_some() {
-                        self.ledger.charge(Work::Rules, rules.size_bytes() / 4);
+                        self.ledger.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
                         self.robots_known(server, rules.clone(), *until);
                     }
                 }
