@@ -4,9 +4,9 @@
 //! wrapping of deflate: gzip members (RFC 1952) and the zlib header (RFC 1950), read byte by byte.
 
 use super::Coding;
-use super::sum::{Adler32, Sum};
+use super::sum::Sum;
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
-use flate2::{Crc, Decompress, FlushDecompress, Status};
+use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
 
 /// Logarithm of the largest zstd window: 8 MiB, what RFC 9659 asks of the coding.
@@ -322,7 +322,7 @@ impl Inflate {
             Place::Method if byte == METHOD_DEFLATE => Place::Flags,
             Place::Flags if byte & FLAGS_RESERVED == 0 => {
                 self.flags = byte;
-                self.sum = Sum::Gzip(Crc::new());
+                self.sum = Sum::gzip();
                 Place::Fixed(6)
             }
             Place::Magic | Place::MagicEnd | Place::Method | Place::Flags => {
@@ -386,7 +386,7 @@ impl Inflate {
             && u16::from_be_bytes([first, second]).is_multiple_of(31);
         if is_zlib {
             let has_dictionary = second & 0x20 != 0;
-            self.sum = Sum::Zlib(Adler32::new());
+            self.sum = Sum::zlib();
             return if has_dictionary { Err("zlib with a dictionary") } else { Ok(true) };
         }
         // No deflate block is short enough to say anything within its first byte.
