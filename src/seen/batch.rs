@@ -91,6 +91,11 @@ impl Part {
         self.full_len + self.open.len()
     }
 
+    /// Its keys in pieces, of which only the last may still grow.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &[u64]> {
+        self.full.iter().chain([&self.open]).map(Vec::as_slice)
+    }
+
     /// All keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = u64> + Clone {
         self.full.iter().chain([&self.open]).flatten().copied()

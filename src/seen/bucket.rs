@@ -15,7 +15,7 @@
 use super::batch::bucket_of;
 use crate::codec::{Put, Take};
 use crate::disk::{self, Disk};
-use crate::frame::{self, Flaw, Role};
+use crate::frame::{self, Flaw, Frame, Role};
 use crate::tail::Tail;
 
 /// Where the station keeps its files.
@@ -216,8 +216,26 @@ fn packed_bytes(keys: usize, width: u32) -> usize {
     ((keys - 1) * width as usize).div_ceil(8) + PADDING
 }
 
+/// Whether bytes from the middle of a file may be a frame of keys, by its length and its kind.
+pub(super) fn may_begin(bytes: &[u8]) -> bool {
+    let Some([a, b, c, d, kind]) = bytes.first_chunk() else { return false };
+    let len = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+    *kind == KEYS && len <= 16 + packed_bytes(KEYS_MAX, u64::BITS)
+}
+
+/// The first key of a frame, if it is one of keys.
+pub(super) fn first_key(frame: &Frame<'_>) -> Option<u64> {
+    let first = frame.payload.get(3..)?.first_chunk()?;
+    (frame.kind == KEYS).then(|| u64::from_le_bytes(*first))
+}
+
+/// Whether a frame is the end of its file.
+pub(super) fn is_end(frame: &Frame<'_>) -> bool {
+    frame.kind == END
+}
+
 /// Reads a frame of keys, which lie past `last`; `None` if it makes no sense.
-fn take_keys(payload: &[u8], last: Option<u64>, keys: &mut Vec<u64>) -> Option<()> {
+pub(super) fn take_keys(payload: &[u8], last: Option<u64>, keys: &mut Vec<u64>) -> Option<()> {
     keys.clear();
     let mut take = Take::new(payload);
     let (count, width) = (usize::from(take.u16().ok()?), u32::from(take.u8().ok()?));

@@ -29,8 +29,10 @@ mod batch;
 mod bucket;
 pub mod cache;
 mod files;
+mod fresh;
 mod job;
 mod log;
+pub mod lookup;
 mod mark;
 mod merge;
 #[cfg(test)]
@@ -50,6 +52,7 @@ use batch::{BUCKET_BITS, BUCKETS, Batch, ENTRY_BYTES};
 use bucket::{Bucket, FOLDER};
 use cache::{Cache, Replacement};
 use files::Files;
+use fresh::Fresh;
 use job::Task;
 pub use job::{SeenDone, SeenJob};
 use log::Log;
@@ -110,6 +113,8 @@ pub struct Seen {
     is_writing: bool,
     /// What a job that failed was to do.
     failed: Option<Box<Task>>,
+    /// What of the keys a job has.
+    hand: lookup::Hand,
     held: bool,
     hastened: bool,
     totals: Totals,
@@ -179,6 +184,7 @@ impl Seen {
             is_working: false,
             is_writing: false,
             failed: None,
+            hand: lookup::Hand::default(),
             held: false,
             hastened: false,
             totals: Totals::default(),
@@ -277,6 +283,9 @@ impl Seen {
             }
             self.begin(disk)?;
         };
+        if task.is_some() {
+            self.hand.takes(task.as_ref());
+        }
         let rubbish = self.files.rubbish();
         let tails = self.tails(task.is_some());
         if task.is_none() && rubbish.is_empty() && tails.is_empty() {
@@ -301,6 +310,7 @@ impl Seen {
             self.failed = Some(task);
             return result;
         }
+        self.hand.takes(None);
         match *task {
             Task::Nothing => {}
             Task::Found(founding) => self.founded(&founding),
@@ -350,6 +360,11 @@ impl Seen {
         // What can't be written as fast as it comes is held back early: its memory grows by moves.
         let is_late = log_bytes > (2 * share).max(SATED_BYTES_MIN);
         is_late || known_bytes + batch_bytes + round_bytes > most.max(SATED_BYTES_MIN)
+    }
+
+    /// Whether a job is out: it may have what a look-up waits for.
+    pub fn is_working(&self) -> bool {
+        self.is_working
     }
 
     /// Fingerprints known.
@@ -555,46 +570,4 @@ const SATED_BYTES_MIN: usize = 1 << 20;
 
 fn keys_of(buckets: &[Option<Bucket>]) -> u64 {
     buckets.iter().flatten().map(|bucket| bucket.keys).sum()
-}
-
-/// First-timers that wait to be taken, each a length and its bytes.
-#[derive(Debug, Default)]
-struct Fresh {
-    bytes: Vec<u8>,
-    /// Where the next one begins.
-    next: usize,
-}
-
-impl Fresh {
-    fn next(&mut self) -> Option<&[u8]> {
-        if self.is_dry() {
-            self.bytes.clear();
-            self.next = 0;
-            return None;
-        }
-        let (len, rest) = log::split_body(&self.bytes[self.next..]).expect("a length");
-        self.next += size_of::<u32>() + len;
-        Some(&rest[..len])
-    }
-
-    fn is_dry(&self) -> bool {
-        self.next == self.bytes.len()
-    }
-
-    /// The memory, to be filled elsewhere; if all that was in it is taken.
-    fn spare(&mut self) -> Option<&mut Vec<u8>> {
-        let is_dry = self.is_dry();
-        is_dry.then(|| {
-            self.next = 0;
-            self.bytes.clear();
-            &mut self.bytes
-        })
-    }
-
-    /// Takes what was found; all from before must be taken.
-    fn fill(&mut self, found: Vec<u8>) {
-        assert!(self.is_dry(), "first-timers are let out when those before were taken");
-        self.bytes = found;
-        self.next = 0;
-    }
 }

@@ -99,6 +99,11 @@ impl Round {
         self.waiting.count == 0 && self.parts.iter().all(|part| part.len() == 0)
     }
 
+    /// Those of one bucket that are not yet merged.
+    pub(super) fn part(&self, number: usize) -> &Part {
+        &self.parts[number]
+    }
+
     /// Keys not yet merged.
     pub(super) fn keys(&self) -> usize {
         self.parts.iter().map(Part::len).sum()

@@ -2,6 +2,7 @@
 
 mod damage;
 
+use super::lookup::{Answer, Lookup};
 use super::random::Random;
 use super::*;
 use crate::disk::memory::Memory;
@@ -105,6 +106,9 @@ impl Rig {
             if self.random.one_in(2) {
                 self.seen.look_ahead(&[Fingerprint(key), Fingerprint(!key)]);
             }
+            if self.random.one_in(16) {
+                self.look_up(key);
+            }
             let mut bytes = self.next.to_le_bytes().to_vec();
             bytes.extend_from_slice(&key.to_le_bytes());
             bytes.resize(16 + self.random.below(self.padding_max) as usize, b'.');
@@ -118,6 +122,26 @@ impl Rig {
             self.model.first.entry(key).or_insert(self.next);
             self.next += 1;
         }
+    }
+
+    /// The answer is that of an offer made now; work that was granted by the piece comes to the
+    /// same one.
+    fn look_up(&mut self, key: u64) {
+        let (mut lookup, mut answer) = (Lookup::new(Fingerprint(key)), Answer::More);
+        let granted = [1, 40, usize::MAX][self.random.below(3) as usize];
+        while answer == Answer::More {
+            let looked = self.seen.look_up(&mut lookup, granted, &mut self.disk);
+            answer = looked.expect("what was written is read").0;
+        }
+        let known = self.model.first.contains_key(&key);
+        match answer {
+            Answer::Busy => assert!(self.job.is_some() || self.seen.failed.is_some()),
+            answer => assert_eq!(answer == Answer::Known, known, "looked up {key:x}"),
+        }
+        self.met(match answer {
+            Answer::Busy => "busy",
+            _ => "looked up",
+        });
     }
 
     fn take_some(&mut self) {
@@ -250,7 +274,7 @@ fn each_fingerprint_passes_once() {
             *met.entry(what).or_default() += times;
         }
     }
-    let stages = ["found", "merge", "read", "sweep", "write", "job failed"];
+    let stages = ["found", "merge", "read", "sweep", "write", "job failed", "busy"];
     for what in
         stages.into_iter().chain(["not written", "not marked", "marked", "restored", "power lost"])
     {
