@@ -10,11 +10,13 @@
 //! bytes of a peer, and nothing grows past the caps in [`Settings`]. What the peer sent stays with
 //! the caller as it came: payload is told as ranges into it.
 //!
-//! It does not know URLs, waits, sockets or TLS.
+//! It does not know waits, sockets or TLS; only [`cookies`], which are kept for a chain of
+//! redirects, look at URLs.
 //! Source: RFC 9110 (meaning), RFC 9112 (framing and connections).
 
 pub mod challenge;
 pub mod coding;
+pub mod cookies;
 pub mod mime;
 pub mod pipeline;
 pub mod request;

@@ -15,6 +15,16 @@ pub fn registrable(host: &str) -> &str {
     psl::domain_str(host).unwrap_or_else(|| host.strip_suffix('.').unwrap_or(host))
 }
 
+/// Whether a name is a public suffix, below which anybody may have a host; a single label is one.
+pub fn is_suffix(name: &str) -> bool {
+    !is_address(name) && psl::suffix_str(name) == Some(name)
+}
+
+/// Whether a canonical host is an address.
+pub fn is_address(host: &str) -> bool {
+    ip_of_host(host).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,338 @@
+//! Cookies of one chain of redirects: which are kept, and which are sent where.
+//!
+//! They open the doors that show a page only to whom they gave a cookie. A jar lives as long as its
+//! chain and goes with it: nothing is told from one fetch to another, and nothing is written down
+//! but the request as it was sent.
+//!
+//! Laws: a cookie goes to the host that set it, or to hosts of its `Domain` if that is no public
+//! suffix; never beyond its path, its time, or, if it is `Secure`, to plain HTTP; a jar holds
+//! [`COOKIES_MAX`] cookies and [`JAR_BYTES_MAX`] bytes. `SameSite` says nothing here: a chain is a
+//! navigation from its first URL on. Source: RFC 6265bis, sections 5.1 to 5.8; the `cookie` crate
+//! reads the fields.
+
+use crate::time::UnixTime;
+use crate::url::{UrlRef, domain};
+use cookie::Cookie;
+
+/// Cookies of one chain.
+pub const COOKIES_MAX: usize = 50;
+/// Bytes of a cookie's name and value (RFC 6265bis 5.6).
+const COOKIE_BYTES_MAX: usize = 4_096;
+/// Bytes of the names, values and paths of one chain.
+pub const JAR_BYTES_MAX: usize = 8_192;
+/// Bytes of an attribute's value (RFC 6265bis 5.6): a longer one is passed over.
+const ATTRIBUTE_BYTES_MAX: usize = 1_024;
+
+/// The cookies of a chain.
+#[derive(Clone, Debug, Default)]
+pub struct Jar {
+    /// In the order in which they were first set.
+    cookies: Vec<Stored>,
+}
+
+#[derive(Clone, Debug)]
+struct Stored {
+    name: Box<str>,
+    value: Box<str>,
+    /// The host that it goes to, and whether to hosts below it, too.
+    domain: Box<str>,
+    host_only: bool,
+    path: Box<str>,
+    secure: bool,
+    expires: Option<UnixTime>,
+}
+
+/// What became of a `Set-Cookie` field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is kept, or a cookie was deleted as it says.
+    Kept,
+    /// It is no cookie that this host may set.
+    Refused,
+    /// The jar is full, or the cookie too large.
+    Full,
+}
+
+impl Jar {
+    /// Takes in the value of a `Set-Cookie` field of the reply to `url`.
+    pub fn take(&mut self, field: &[u8], url: UrlRef<'_>, now: UnixTime) -> Taken {
+        // Control characters would make two fields of one, or end a line.
+        let is_clean = |text: &&str| !text.chars().any(|char| char.is_control() && char != '\t');
+        let Some(text) = std::str::from_utf8(field).ok().filter(is_clean) else {
+            return Taken::Refused;
+        };
+        let Some(cookie) = Cookie::parse(text).ok().and_then(|said| Stored::of(&said, url, now))
+        else {
+            return Taken::Refused;
+        };
+        if cookie.name.len() + cookie.value.len() > COOKIE_BYTES_MAX {
+            return Taken::Full;
+        }
+        if !url.is_https() && self.cookies.iter().any(|other| other.outranks(&cookie)) {
+            return Taken::Refused;
+        }
+        let place = self.cookies.iter().position(|other| other.is_replaced_by(&cookie));
+        if cookie.is_over(now) {
+            place.into_iter().for_each(|place| drop(self.cookies.remove(place)));
+            return Taken::Kept;
+        }
+        let freed = place.map_or(0, |place| self.cookies[place].bytes());
+        if self.bytes() - freed + cookie.bytes() > JAR_BYTES_MAX {
+            return Taken::Full;
+        }
+        match place {
+            Some(place) => self.cookies[place] = cookie,
+            None if self.cookies.len() < COOKIES_MAX => self.cookies.push(cookie),
+            None => return Taken::Full,
+        }
+        Taken::Kept
+    }
+
+    /// What a request for `url` has to say in its `Cookie` field, if anything.
+    pub fn field(&self, url: UrlRef<'_>, now: UnixTime) -> Option<String> {
+        let mut sent: Vec<&Stored> = self
+            .cookies
+            .iter()
+            .filter(|cookie| cookie.goes_to(url) && !cookie.is_over(now))
+            .collect();
+        // The longer path first; of equal ones the one that was set first (RFC 6265bis 5.8.3).
+        sent.sort_by_key(|cookie| usize::MAX - cookie.path.len());
+        let pairs: Vec<String> =
+            sent.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect();
+        (!pairs.is_empty()).then(|| pairs.join("; "))
+    }
+
+    fn bytes(&self) -> usize {
+        self.cookies.iter().map(Stored::bytes).sum()
+    }
+}
+
+impl Stored {
+    /// What a field says, if the host of `url` may say it (RFC 6265bis 5.7).
+    fn of(said: &Cookie<'_>, url: UrlRef<'_>, now: UnixTime) -> Option<Self> {
+        let within = |text: &&str| text.len() <= ATTRIBUTE_BYTES_MAX;
+        let host = url.host();
+        let named = said.domain().filter(within).map(str::to_ascii_lowercase);
+        let named = named.filter(|named| !named.is_empty());
+        // A public suffix may set one for itself alone.
+        let named = match named {
+            Some(named) if domain::is_suffix(&named) && named == host => None,
+            Some(named) if domain::is_suffix(&named) => return None,
+            named => named,
+        };
+        if named.as_ref().is_some_and(|named| !is_within(host, named)) {
+            return None;
+        }
+        let secure = said.secure().unwrap_or(false);
+        let path = said.path().filter(within).filter(|path| path.starts_with('/'));
+        let path = path.unwrap_or_else(|| default_path(url));
+        let begins = |prefix: &str| {
+            said.name().get(..prefix.len()).is_some_and(|name| name.eq_ignore_ascii_case(prefix))
+        };
+        let must_be_secure = begins("__Secure-") || begins("__Host-");
+        if secure && !url.is_https() || must_be_secure && !secure {
+            return None;
+        }
+        if begins("__Host-") && (named.is_some() || path != "/" || said.path() != Some("/")) {
+            return None;
+        }
+        Some(Self {
+            name: said.name().into(),
+            value: said.value().into(),
+            host_only: named.is_none(),
+            domain: named.as_deref().unwrap_or(host).into(),
+            path: path.into(),
+            secure,
+            expires: expiry(said, now),
+        })
+    }
+
+    fn is_over(&self, now: UnixTime) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    fn goes_to(&self, url: UrlRef<'_>) -> bool {
+        let host = url.host();
+        let is_host =
+            if self.host_only { host == &*self.domain } else { is_within(host, &self.domain) };
+        is_host && (url.is_https() || !self.secure) && is_below(url.path(), &self.path)
+    }
+
+    fn is_replaced_by(&self, other: &Self) -> bool {
+        (&self.name, &self.domain, self.host_only, &self.path)
+            == (&other.name, &other.domain, other.host_only, &other.path)
+    }
+
+    /// Plain HTTP can't lay a cookie over one that is for HTTPS (RFC 6265bis 5.7, 16).
+    fn outranks(&self, other: &Self) -> bool {
+        let near = is_within(&self.domain, &other.domain) || is_within(&other.domain, &self.domain);
+        self.secure && self.name == other.name && near && is_below(&other.path, &self.path)
+    }
+
+    fn bytes(&self) -> usize {
+        self.name.len() + self.value.len() + self.domain.len() + self.path.len()
+    }
+}
+
+/// When it is over: `Max-Age` counts before `Expires` (RFC 6265bis 5.7, 3).
+fn expiry(said: &Cookie<'_>, now: UnixTime) -> Option<UnixTime> {
+    if let Some(age) = said.max_age() {
+        let us = u64::try_from(age.whole_seconds()).unwrap_or(0).saturating_mul(1_000_000);
+        return Some(UnixTime::from_micros(now.as_micros().saturating_add(us)));
+    }
+    let at = said.expires_datetime()?.unix_timestamp();
+    let us = u64::try_from(at).unwrap_or(0).saturating_mul(1_000_000);
+    Some(UnixTime::from_micros(us))
+}
+
+/// Whether a host is `domain`, or below it (RFC 6265bis 5.1.3); an address is below nothing.
+fn is_within(host: &str, domain: &str) -> bool {
+    let is_below = || host.strip_suffix(domain).is_some_and(|front| front.ends_with('.'));
+    host == domain || is_below() && !domain::is_address(host)
+}
+
+/// RFC 6265bis 5.1.4.
+fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| rest.is_empty() || folder.ends_with('/') || rest.starts_with('/'))
+}
+
+/// RFC 6265bis 5.1.4: the path of the URL up to its last slash, which is left out.
+fn default_path(url: UrlRef<'_>) -> &str {
+    let path = url.path();
+    match path.rfind('/') {
+        Some(0) | None => "/",
+        Some(end) => &path[..end],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::Url;
+
+    const NOW: UnixTime = UnixTime::from_micros(1_800_000_000_000_000);
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).expect("a URL")
+    }
+
+    fn sent(jar: &Jar, to: &str) -> Option<String> {
+        jar.field(url(to).view(), NOW)
+    }
+
+    /// Set by this URL, with this field; does it go there, and why (sections of RFC 6265bis).
+    type Case = (&'static str, &'static str, &'static str, bool, &'static str);
+    const CASES: &[Case] = &[
+        ("http://a.test/", "k=1", "http://a.test/x", true, "5.8.3: the host that set it"),
+        ("http://a.test/", "k=1", "https://a.test/", true, "5.8.3: schemes are one site"),
+        ("http://a.test/", "k=1", "http://a.test:81/", true, "8.5: ports don't matter"),
+        ("http://a.test/", "k=1", "http://www.a.test/", false, "5.1.3: host-only"),
+        ("http://www.a.test/", "k=1; Domain=a.test", "http://a.test/", true, "5.1.3"),
+        ("http://www.a.test/", "k=1; Domain=.A.test", "http://x.a.test/", true, "5.6.3"),
+        ("http://a.test/", "k=1; Domain=www.a.test", "http://www.a.test/", false, "5.7, 9"),
+        ("http://a.test/", "k=1; Domain=b.test", "http://b.test/", false, "5.7, 9"),
+        ("http://a.test/", "k=1; Domain=test", "http://b.test/", false, "5.7, 8: a suffix"),
+        ("http://a.co.uk/", "k=1; Domain=co.uk", "http://a.co.uk/", false, "5.7, 8"),
+        ("http://a.github.io/", "k=1; Domain=github.io", "http://b.github.io/", false, "5.7"),
+        ("http://github.io/", "k=1; Domain=github.io", "http://github.io/", true, "5.7, 8"),
+        ("http://github.io/", "k=1; Domain=github.io", "http://b.github.io/", false, "5.7"),
+        ("http://1.2.3.4/", "k=1", "http://1.2.3.4/", true, "an address is a host"),
+        ("http://9.1.2.3/", "k=1; Domain=1.2.3", "http://9.1.2.3/", false, "5.1.3: a name"),
+        ("http://ab.test/", "k=1; Domain=b.test", "http://ab.test/", false, "5.1.3: a label"),
+        ("http://a.test/d/x", "k=1", "http://a.test/d/y", true, "5.1.4: default path"),
+        ("http://a.test/d/x", "k=1", "http://a.test/d", true, "5.1.4: default path"),
+        ("http://a.test/d/x", "k=1", "http://a.test/", false, "5.1.4: default path"),
+        ("http://a.test/d/x", "k=1", "http://a.test/dd", false, "5.1.4: whole segments"),
+        ("http://a.test/d/x", "k=1; Path=/", "http://a.test/e", true, "5.6.4"),
+        ("http://a.test/d/x", "k=1; Path=e", "http://a.test/e", false, "5.6.4: not absolute"),
+        ("https://a.test/", "k=1; Secure", "https://a.test/", true, "5.8.3"),
+        ("https://a.test/", "k=1; Secure", "http://a.test/", false, "5.8.3: plain HTTP"),
+        ("http://a.test/", "k=1; Secure", "https://a.test/", false, "5.7, 12: plain HTTP"),
+        ("http://a.test/", "k=1; Max-Age=60", "http://a.test/", true, "5.6.2"),
+        ("http://a.test/", "k=1; Max-Age=0", "http://a.test/", false, "5.6.2"),
+        ("http://a.test/", "k=1; Max-Age=-9", "http://a.test/", false, "5.6.2"),
+        (
+            "http://a.test/",
+            "k=1; Expires=Wed, 09 Jun 2021 10:18:14 GMT",
+            "http://a.test/",
+            false,
+            "5.6.1: it is later than that",
+        ),
+        (
+            "http://a.test/",
+            "k=1; Expires=Wed, 09-Jun-2060 10:18:14 GMT",
+            "http://a.test/",
+            true,
+            "5.6.1",
+        ),
+        (
+            "http://a.test/",
+            "k=1; Max-Age=9; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+            "http://a.test/",
+            true,
+            "5.7, 3: Max-Age first",
+        ),
+        ("http://a.test/", "k=1; HttpOnly; SameSite=Strict", "http://a.test/", true, "ours"),
+        ("https://a.test/", "__Secure-k=1; Secure", "https://a.test/", true, "4.1.3.1"),
+        ("https://a.test/", "__Secure-k=1", "https://a.test/", false, "4.1.3.1"),
+        ("https://a.test/", "__Host-k=1; Secure; Path=/", "https://a.test/", true, "4.1.3.2"),
+        ("https://a.test/", "__Host-k=1; Secure", "https://a.test/", false, "4.1.3.2"),
+        (
+            "https://w.a.test/",
+            "__host-k=1; Secure; Path=/; Domain=a.test",
+            "https://w.a.test/",
+            false,
+            "4.1.3.2",
+        ),
+        ("http://a.test/", "k", "http://a.test/", false, "no pair"),
+        ("http://a.test/", "=1", "http://a.test/", false, "no name"),
+        ("http://a.test/", "k=1\u{1}", "http://a.test/", false, "5.6, 1: control characters"),
+    ];
+
+    /// RFC 6265bis, case by case: set by one URL, sent to another or not.
+    #[test]
+    fn cookies_go_where_they_belong() {
+        for &(set_by, field, to, goes, why) in CASES {
+            let mut jar = Jar::default();
+            jar.take(field.as_bytes(), url(set_by).view(), NOW);
+            assert_eq!(sent(&jar, to).is_some(), goes, "{set_by} sets {field:?}, {to}: {why}");
+        }
+        let mut jar = Jar::default();
+        assert_eq!(jar.take(b"k=\xff", url("http://a.test/").view(), NOW), Taken::Refused);
+    }
+
+    #[test]
+    fn a_jar_replaces_deletes_and_sorts() {
+        let (plain, deep) = (url("http://a.test/"), url("https://a.test/d/x"));
+        let mut jar = Jar::default();
+        for field in ["a=1", "b=2", "a=3"] {
+            assert_eq!(jar.take(field.as_bytes(), plain.view(), NOW), Taken::Kept);
+        }
+        jar.take(b"c=4; Secure", deep.view(), NOW);
+        assert_eq!(sent(&jar, "http://a.test/d/y").as_deref(), Some("a=3; b=2"));
+        assert_eq!(sent(&jar, "https://a.test/d/y").as_deref(), Some("c=4; a=3; b=2"));
+        jar.take(b"b=; Max-Age=0", plain.view(), NOW);
+        assert_eq!(sent(&jar, "http://a.test/").as_deref(), Some("a=3"));
+        let over = url("http://a.test/d/x");
+        assert_eq!(jar.take(b"c=5", over.view(), NOW), Taken::Refused, "it is for HTTPS");
+        let later = UnixTime::from_micros(NOW.as_micros() + 61_000_000);
+        jar.take(b"t=1; Max-Age=60", plain.view(), NOW);
+        assert_eq!(jar.field(plain.view(), later).as_deref(), Some("a=3"), "t is over by then");
+    }
+
+    /// Law: a jar keeps to its caps, whatever is set.
+    #[test]
+    fn a_jar_is_bounded() {
+        let at = url("http://a.test/");
+        let mut jar = Jar::default();
+        let large = format!("k={}", "x".repeat(COOKIE_BYTES_MAX));
+        assert_eq!(jar.take(large.as_bytes(), at.view(), NOW), Taken::Full);
+        for number in 0..200 {
+            let field = format!("k{number}={}", "x".repeat(number * 7));
+            jar.take(field.as_bytes(), at.view(), NOW);
+        }
+        assert!(jar.cookies.len() <= COOKIES_MAX && jar.bytes() <= JAR_BYTES_MAX);
+        assert!(jar.cookies.len() > 20);
+    }
+}
