@@ -11,6 +11,7 @@
 use super::{Fingerprinter, Limits, Url, UrlRef, canon, domain};
 use crate::map::{Map, Set};
 use regex::bytes::{RegexSet, RegexSetBuilder};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -104,7 +105,7 @@ const PORTS_REFUSED: [u16; 83] = [
 ];
 
 /// Why a URL is not wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Rejection {
     /// The other scheme is wanted.
     Scheme,
@@ -273,6 +274,35 @@ impl Scope {
         let text = url.as_str().as_bytes();
         require(self.exclude.is_empty() || !self.exclude.is_match(text), Rejection::Excluded)?;
         require(self.include.is_empty() || self.include.is_match(text), Rejection::NotIncluded)
+    }
+
+    /// A seed redirects to `target`. If that differs by `www.` or the scheme only, what the seed
+    /// says of the scope holds for the host of the target, too; `false`: it changes nothing.
+    pub fn join(&mut self, seed: UrlRef<'_>, target: UrlRef<'_>) -> bool {
+        let bare = |host| -> &str {
+            let host = str::strip_suffix(host, ".").unwrap_or(host);
+            host.strip_prefix("www.").unwrap_or(host)
+        };
+        if bare(seed.host()) != bare(target.host()) {
+            return false;
+        }
+        let host = target.host();
+        let host = host.strip_suffix('.').unwrap_or(host);
+        match self.settings.from_seeds {
+            FromSeeds::Any => false,
+            FromSeeds::Host => self.hosts.insert(host.into()),
+            FromSeeds::Domain => self.domains.insert(domain::registrable(host).into()),
+            FromSeeds::Prefix => {
+                let path = seed.path();
+                let folder = &path[..=path.rfind('/').expect("a path begins with a slash")];
+                let folders = self.prefixes.entry(host.into()).or_default();
+                let is_new = !folders.iter().any(|known| folder.starts_with(known.as_str()));
+                if is_new {
+                    folders.push(folder.into());
+                }
+                is_new
+            }
+        }
     }
 
     /// The first pattern that excludes `url`, to be told to people.

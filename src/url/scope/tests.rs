@@ -203,3 +203,31 @@ fn wrong_settings_are_named() {
         assert!(!error.reason.is_empty() && !error.to_string().contains('\n'), "{error}");
     }
 }
+
+/// A seed's redirect joins what the seed says of the scope if it changes `www.` or the scheme only.
+#[test]
+fn a_redirect_of_a_seed_joins() {
+    use FromSeeds::{Any, Domain, Host, Prefix};
+    let cases = [
+        (Host, "http://a.test/", "http://www.a.test/", true, "www. is added"),
+        (Host, "http://www.a.test/x", "https://a.test:8443/y", true, "and dropped"),
+        (Host, "http://a.test/", "https://a.test/", false, "the host is in already"),
+        (Host, "http://a.test/", "http://m.a.test/", false, "another host"),
+        (Host, "http://a.test/", "http://www.b.test/", false, "another host"),
+        (Host, "http://a.test/", "http://www.www.a.test/", false, "another host"),
+        (Domain, "http://co.uk/", "http://www.co.uk/", true, "a host that is a public suffix"),
+        (Domain, "http://a.test/", "http://www.a.test/", false, "below the domain already"),
+        (Prefix, "http://a.test/docs/x", "https://www.a.test/docs/y", true, "the same folder"),
+        (Prefix, "http://a.test/docs/x", "https://a.test/docs/y", false, "in already"),
+        (Any, "http://a.test/", "http://www.a.test/", false, "the seeds say nothing"),
+    ];
+    for (from_seeds, seed, target, joins, why) in cases {
+        let settings = Settings { from_seeds, ..Settings::default() };
+        let (seed, target) = (url(seed), url(target));
+        let mut scope = Scope::new(settings, std::slice::from_ref(&seed)).expect("good settings");
+        let before = scope.check(target.view(), 0).is_ok();
+        assert_eq!(scope.join(seed.view(), target.view()), joins, "{from_seeds:?} {why}");
+        assert_eq!(scope.check(target.view(), 0).is_ok(), before || joins, "{from_seeds:?} {why}");
+        assert!(!scope.join(seed.view(), target.view()), "once is enough");
+    }
+}
