@@ -94,6 +94,41 @@ fn one_seed_gives_one_history_and_cuts_change_nothing() {
     }
 }
 
+/// What a seed's redirect brought into the scope is in it after a restart, as long as that is a
+/// seed; what leaves the scope is a failed seed.
+#[test]
+fn a_host_that_joined_the_scope_stays_in_it() {
+    let server = |host: &str, rest: &str| {
+        format!("host {host}\non connection\n request /robots.txt\n reply 404\n{rest}")
+    };
+    let conf = "conf scope.domains = []\nconf state.keep = true\n";
+    let to_www = server("a.test", " request /\n reply 301 to http://www.a.test:{port}/\n");
+    let www = server("www.a.test", " request /\n reply 200 text page\n");
+    let away = server("b.test", " request /\n reply 301 to http://c.test:{port}/\n");
+    let first = format!("{conf}seed http://a.test/\nseed http://b.test/\n{to_www}{www}{away}");
+    let more = "host d.test\non connection\n request /robots.txt\n reply 404\n request /\n \
+                reply 200 links http://www.a.test:{port}/more\n";
+    let later = server("www.a.test", " request /more\n reply 200 text page\n");
+    let again = |seed: &str| format!("{conf}{seed}seed http://d.test/\n{more}{later}");
+    for (seed, joins) in [("seed http://a.test/\n", true), ("", false)] {
+        let disk = MemoryDisk::new();
+        for (text, failed) in [(&first, 1), (&again(seed), 1)] {
+            let script = read(text, SIMULATED_PORT);
+            let (_, settings) = settings(&script, &[]);
+            let seeds = seeds_of(&script, SIMULATED_PORT);
+            let now = sim::now_at(time::Instant::ZERO);
+            let mut engine = Engine::open(settings, &seeds, disk.handle(), Meter::new(still), now)
+                .unwrap_or_else(|error| panic!("{error}"));
+            let mut world = sim::World::new(&script, 1);
+            world.run(&mut engine).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(engine.counts().seeds.failed_count(), failed, "b.test leads away");
+        }
+        let log = disk.read("crawl.log").unwrap_or_default();
+        let outcomes = outcomes(&log, SIMULATED_PORT);
+        assert_eq!(outcomes.contains_key("http://www.a.test/more"), joins, "{outcomes:?}");
+    }
+}
+
 fn scripts() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let entries = fs::read_dir(folder).expect("the scenarios are there");

@@ -13,7 +13,8 @@ use std::time::Duration;
 use sted::commands::wire;
 use sted::conf::Conf;
 use sted::engine::Engine;
-use sted::engine::settings::Settings;
+use sted::engine::ledger::STEP_UNITS;
+use sted::engine::settings::{CHAINS_MAX, Settings};
 use sted::frontier::Burst;
 use sted::frontier::policy::Policy;
 use sted::rating::{Site, Source};
@@ -304,16 +305,20 @@ impl Plan {
     }
 }
 
+/// Kinds that came later, drawn apart: seeds that failed once stay what they were.
+const LATER: [Hostile; 2] = [Hostile::BombEmpty, Hostile::SessionIds];
+
 fn web(draw: &mut Draw, seed: u64) -> sted::web::Settings {
     let ms = Duration::from_millis;
     let spread = |median, sigma| TimeSpread { median, sigma };
-    let all = Hostile::ALL.len() as u64;
-    let hostile = if draw.one_in(4) {
-        (0..1 + draw.below(3)).map(|_| Hostile::ALL[draw.below(all) as usize]).collect()
+    let all: Vec<Hostile> = Hostile::ALL.into_iter().filter(|it| !LATER.contains(it)).collect();
+    let mut hostile: Vec<Hostile> = if draw.one_in(4) {
+        (0..1 + draw.below(3)).map(|_| draw.pick(&all)).collect()
     } else {
         Vec::new()
     };
-    let mut hostile: Vec<Hostile> = hostile;
+    let mut later = Draw(seed ^ 0x6c61_7465);
+    hostile.extend(LATER.iter().filter(|_| later.one_in(30)));
     hostile.sort_by_key(|kind| kind.name());
     hostile.dedup();
     // A crawl of an endless host ends with caps of its own, days later: another test's subject.
@@ -334,7 +339,7 @@ fn web(draw: &mut Draw, seed: u64) -> sted::web::Settings {
         page_bytes: Spread { median: draw.pick(&[800.0, 9_000.0, 150_000.0]), sigma: 1.0 },
         not_found: draw.pick(&[0.0, 0.05]),
         server_error: draw.pick(&[0.0, 0.02]),
-        redirect: draw.pick(&[0.0, 0.08]),
+        redirect: f64::max(draw.pick(&[0.0, 0.08]), redirects(seed)),
         duplicate: draw.pick(&[0.0, 0.05]),
         binary: draw.pick(&[0.0, 0.05]),
         think_time: spread(ms(draw.pick(&[1, 20, 200])), draw.pick(&[0.0, 1.0])),
@@ -346,6 +351,7 @@ fn web(draw: &mut Draw, seed: u64) -> sted::web::Settings {
         rate: Spread { median: draw.pick(&[0.0, 20_000.0, 2e6]), sigma: 1.0 },
         requests_per_connection: vec![(0.2, 1), (0.2, 3), (0.3, 10), (0.1, 100)],
         close_silently: draw.pick(&[0.0, 0.5]),
+        deep_redirects: seed.is_multiple_of(2),
         // A draw of its own: it came later, and seeds that failed once stay what they were.
         muddled: Draw(seed ^ 0x6d75_6464).pick(&[0.0, 0.0, 0.3]),
         idle_time: Duration::from_secs(draw.pick(&[1, 5, 60])),
@@ -360,6 +366,11 @@ fn web(draw: &mut Draw, seed: u64) -> sted::web::Settings {
         hostile,
         ..sted::web::Settings::default()
     }
+}
+
+/// A share of redirects, by a draw of its own: it came later, too.
+fn redirects(seed: u64) -> f64 {
+    Draw(seed ^ 0x7265_6469).pick(&[0.0, 0.0, 0.3])
 }
 
 fn is_endless(kind: Hostile) -> bool {
@@ -462,6 +473,7 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::web::Settings) -> (Settings, La
     engine.turn_bytes_max = turn_bytes;
     // Faults are to be outlived, however many of them meet one page.
     engine.pipeline.head_faults_max = u8::MAX;
+    engine.chains_max = Draw(seed ^ 0x6368_6169).pick(&[1, CHAINS_MAX, CHAINS_MAX]);
     // So is a page whose body is cut twice: what is behind it might never be found.
     engine.retries.short_retries_max = u8::MAX;
     engine.frontier.schedule.policy = draw.pick(&Policy::ALL);
@@ -485,9 +497,9 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::web::Settings) -> (Settings, La
         domain_visits_max,
         address_delay: Duration::from_millis(address_delay_ms),
         domain_delay: Duration::from_millis(domain_delay_ms),
-        turn_units_max: turn_bytes + (512 << 10),
+        turn_units_max: turn_bytes + STEP_UNITS,
         // Two records of 64 KiB of head, 1 MiB of body and 4 MiB of framing, at 6 units a byte.
-        turn_intake_max: turn_bytes + (512 << 10) + 2 * 6 * ((64 << 10) + (5 << 20)),
+        turn_intake_max: turn_bytes + STEP_UNITS + 2 * 6 * ((64 << 10) + (5 << 20)),
     };
     (engine, laws)
 }

@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "in a test binary nothing is reachable from outside")]
 
 mod cache;
+mod chains;
 mod cli;
 mod compare;
 mod conf;

@@ -24,6 +24,7 @@ const BOUNDS: &[(&str, &[&str])] = &[
     ("lenTrunc", &["fetch.body_bytes_max"]),
     ("queue-full", &["memory.urls_max", "memory.urls_per_server_max"]),
     ("body-too-large", &["fetch.body_bytes_max"]),
+    ("redirect-limit", &["fetch.redirects_max"]),
 ];
 
 /// What is missing.
@@ -168,7 +169,11 @@ fn fix(cause: &str) -> &'static str {
         "robots-denied" => "its robots.txt forbids it",
         "robots-unreachable" => "its robots.txt can't be fetched; try later",
         "queue-full" | "servers-max" | "servers-per-domain-max" => "raise the bound in [memory]",
-        "excluded" => "the scope excludes it",
+        "elsewhere" => "it redirects out of scope; add that host to scope.hosts",
+        "redirect-limit" => "raise fetch.redirects_max",
+        "redirect-loop" => "it redirects in a circle, whatever cookies it gets",
+        "excluded" | "not-included" => "scope.exclude or scope.include leaves it out",
+        "scheme" => "it redirects to a scheme that scope.schemes leaves out",
         cause if cause.starts_with(['4', '5']) => "the server answers so; check the URL",
         _ => "see its lines in crawl.log",
     }

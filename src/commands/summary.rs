@@ -16,9 +16,13 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What the causes of [`Counts::cut`] mean, and what to do about them.
-const CAUSES: [(&str, &str); 18] = [
+const CAUSES: [(&str, &str); 20] = [
     ("badLocation", "redirects whose Location is no URL of the web: read as pages"),
     ("baseTooLong", "pages whose base is longer than 4 KiB: links were joined to the page's URL"),
+    (
+        "chains-loosened",
+        "redirects followed as links: 8,192 chains of redirects are under way at once at most",
+    ),
     ("charsetTooLarge", "pages cut in UTF-8; raise fetch.decoded_bytes_max"),
     ("codingBroken", "pages whose content coding is broken or cut: read as far as it was decoded"),
     ("codingLabel", "pages that are not in the content coding of their label: read as they are"),
@@ -26,6 +30,7 @@ const CAUSES: [(&str, &str); 18] = [
     ("codingTooLarge", "pages cut when decoded; raise fetch.decoded_bytes_max"),
     ("codingUnknown", "replies in a content coding that is not known: read as they are"),
     ("codingsTooMany", "pages in more than three content codings: not read"),
+    ("cookies-max", "cookies not kept: 8 KiB and 50 of them for one chain of redirects"),
     ("disconnectTrunc", "replies whose end never came: kept as they came, marked as truncated"),
     ("linkTooLong", "links longer than 4 KiB left out"),
     ("linksBytesCut", "links left out: those of a page take more than 4 MiB"),

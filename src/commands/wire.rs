@@ -5,7 +5,9 @@
 
 use crate::conf::{Conf, Decimal, Events, Lab, Sim, sections};
 use crate::dns::address;
-use crate::engine::settings::{Connections, Identity, Limits, Retries, Robots, Settings, State};
+use crate::engine::settings::{
+    CHAINS_MAX, Connections, Identity, Limits, Retries, Robots, Settings, State,
+};
 use crate::http::coding::{Coding, DecodeLimits};
 use crate::quality::Quality;
 use crate::store::digest::Algorithm;
@@ -26,6 +28,8 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
         retries: retries(&conf.retries),
         robots: robots(&conf.politeness),
         redirects_max: u8::try_from(conf.fetch.redirects_max).unwrap_or(u8::MAX - 1),
+        chains_max: CHAINS_MAX,
+        cookies: conf.fetch.cookies,
         reply: http::response::Limits {
             head_bytes_max: conf.fetch.head_bytes_max,
             fields_max: conf.fetch.fields_max,

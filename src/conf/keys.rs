@@ -265,6 +265,7 @@ fn fetch(fetch: &mut Fetch, walk: &mut Walk<'_>) {
     walk.size("body_bytes_max", &mut fetch.body_bytes_max, KIB..=GIB);
     walk.size("decoded_bytes_max", &mut fetch.decoded_bytes_max, KIB..=GIB);
     walk.count("redirects_max", &mut fetch.redirects_max, 0..=100);
+    walk.flag("cookies", &mut fetch.cookies);
     walk.choices("codings", &mut fetch.codings, &codings);
     walk.text("accept", &mut fetch.accept, "header text", check::header_text);
     let headers = "a list of header fields, \"Name: value\"";

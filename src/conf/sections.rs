@@ -301,6 +301,8 @@ pub struct Fetch {
     pub decoded_bytes_max: usize,
     /// Redirects followed from one URL.
     pub redirects_max: u32,
+    /// Send cookies along one chain of redirects.
+    pub cookies: bool,
     /// Content codings asked for, the most wanted first.
     pub codings: Vec<Coding>,
     /// The Accept field.
@@ -319,6 +321,7 @@ impl Default for Fetch {
             body_bytes_max: 16 << 20,
             decoded_bytes_max: 64 << 20,
             redirects_max: 10,
+            cookies: true,
             codings: vec![Coding::Gzip, Coding::Brotli, Coding::Zstd, Coding::Deflate],
             accept: "text/html,application/xhtml+xml,*/*;q=0.5".to_owned(),
             headers: Vec::new(),

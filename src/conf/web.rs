@@ -231,6 +231,7 @@ impl Web {
                 .collect(),
             close_silently: self.silent_close_share.as_f64(),
             muddled: self.muddled_share.as_f64(),
+            deep_redirects: false,
             idle_time: self.idle_time,
             http10: self.http10_share.as_f64(),
             tls: self.tls_share.as_f64(),

@@ -253,7 +253,7 @@ impl Conns {
 
     /// Pages that were asked for and are not settled.
     pub(super) fn pages_out(&self) -> usize {
-        let pages = |conn: &Conn| conn.unsettled().filter(|it| !it.item.is_prior()).count();
+        let pages = |conn: &Conn| conn.unsettled().filter(|it| !it.item.is_robots()).count();
         self.slots.iter().map(|(_, conn)| pages(conn)).sum()
     }
 

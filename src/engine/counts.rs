@@ -67,8 +67,8 @@ pub struct Counts {
     pub links_invalid: u64,
     /// References out of scope.
     pub links_out_of_scope: BTreeMap<Name, u64>,
-    /// References that would be one redirect too many.
-    pub redirects_cut: u64,
+    /// Chains of redirects begun.
+    pub chains: u64,
     /// References not followed because a page or header says so.
     pub links_nofollow: u64,
     /// What was cut short, left out or given up for a bound, by cause: the same words stand in the

@@ -153,7 +153,8 @@ impl Engine {
                 if !busy
                     && self.frontier.urls() == 0
                     && self.seen.is_settled()
-                    && !self.given_up.is_reviving() =>
+                    && !self.given_up.is_reviving()
+                    && self.chains.len() == 0 =>
             {
                 self.begin_stop(StopReason::Finished);
                 self.end_if_done();

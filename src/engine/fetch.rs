@@ -18,6 +18,10 @@ pub(super) struct Fetch {
     pub(super) item: Item,
     /// The whole URL.
     pub(super) url: Box<str>,
+    /// Of a hop: the URL that its chain of redirects began with.
+    pub(super) chain: Option<Box<str>>,
+    /// What it was sent of its chain's cookies.
+    pub(super) cookies: Option<Box<str>>,
     pub(super) sent: Instant,
     pub(super) sent_unix: UnixTime,
     /// Number of the visit it belongs to, at its server.

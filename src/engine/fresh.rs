@@ -77,7 +77,7 @@ impl Engine {
         let units = ADMIT_UNITS * entries.ends.len() + entries.bytes.len();
         {
             let few: SmallVec<[_; frontier::EXPECTED]> =
-                entries.iter().map(Discovery::decode).collect();
+                entries.iter().filter(|entry| *entry != [DONE]).map(Discovery::decode).collect();
             self.frontier.expect(few.iter().map(|(_, url, _)| *url));
             for (found, url, via) in few {
                 if !via.is_empty() && last_via.as_deref() != Some(via) {
@@ -138,11 +138,15 @@ impl Engine {
                 self.note_given_up(id, &item, outcome);
             }
             Added::Full(id, item) => {
-                self.note_unsent(id, &item, super::outcome::Outcome::QueueFull)
+                self.settle_unsent(id, &item, super::outcome::Outcome::QueueFull)
             }
         }
     }
 }
+
+/// In place of a URL: one that was settled as the end of a redirect chain, and is known from here
+/// on.
+pub(super) const DONE: u8 = b'=';
 
 /// How a URL was found: what goes with it through the seen test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,6 +25,8 @@ pub enum Work {
     Received,
     /// Bytes of records, weighted by what compression costs. Intake.
     Archived,
+    /// Targets of redirects joined, as links are, and cookies taken in. Intake.
+    Redirects,
     /// Bytes of content codings: at each layer the larger of what went in and what came out.
     Decoded,
     /// Bytes of text scanned for links.
@@ -42,16 +44,19 @@ pub enum Work {
     Reread,
     /// First-timers that came into queues.
     Admitted,
+    /// Targets of redirects that were looked up among the URLs known: keys and bytes gone over.
+    Lookups,
 }
 
 /// Kinds of work.
-const KINDS: usize = 10;
+const KINDS: usize = 12;
 
 impl Work {
     /// All kinds, in order.
     pub const ALL: [Self; KINDS] = [
         Self::Received,
         Self::Archived,
+        Self::Redirects,
         Self::Decoded,
         Self::Scanned,
         Self::Converted,
@@ -60,6 +65,7 @@ impl Work {
         Self::Dropped,
         Self::Reread,
         Self::Admitted,
+        Self::Lookups,
     ];
 
     /// Its name in the summary.
@@ -67,6 +73,7 @@ impl Work {
         match self {
             Self::Received => "received",
             Self::Archived => "archived",
+            Self::Redirects => "redirects",
             Self::Decoded => "decoded",
             Self::Scanned => "scanned",
             Self::Converted => "converted",
@@ -75,15 +82,18 @@ impl Work {
             Self::Dropped => "dropped",
             Self::Reread => "reread",
             Self::Admitted => "admitted",
+            Self::Lookups => "lookups",
         }
     }
 
     /// The budget that it is charged to.
     pub fn purse(self) -> Purse {
         match self {
-            Self::Received | Self::Archived => Purse::Intake,
+            Self::Received | Self::Archived | Self::Redirects => Purse::Intake,
             Self::Decoded | Self::Scanned | Self::Converted | Self::Joined => Purse::Pages,
-            Self::Rules | Self::Dropped | Self::Reread | Self::Admitted => Purse::Queues,
+            Self::Rules | Self::Dropped | Self::Reread | Self::Admitted | Self::Lookups => {
+                Purse::Queues
+            }
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod counts;
 pub mod outcome;
 pub mod settings;
 
+mod chain;
 mod conn;
 mod deferred;
 mod domains;
@@ -50,6 +51,7 @@ mod rescope;
 mod resume;
 mod robots;
 mod rules;
+mod seeding;
 pub mod seeds;
 mod settle;
 mod site;
@@ -74,6 +76,7 @@ use crate::url::scope::Scope;
 use crate::url::{Fingerprinter, UrlRef};
 pub use resume::Earlier;
 
+use chain::Chains;
 use checkpoint::Checkpoints;
 use conn::{Conns, Phase};
 use contract::{
@@ -140,6 +143,8 @@ pub struct Engine {
     /// The world has closed the connection under hand by itself.
     peer_closed: bool,
     pages: VecDeque<Page>,
+    /// Chains of redirects under way.
+    chains: Chains,
     bench: Bench,
     /// The work of this turn, and what is left of its budget.
     ledger: Ledger,
@@ -275,6 +280,7 @@ impl Engine {
             privileged: None,
             peer_closed: false,
             pages: VecDeque::new(),
+            chains: Chains::default(),
             counts: Counts::default(),
             syncing: false,
             trouble: None,
@@ -296,7 +302,7 @@ impl Engine {
         let mut key = Vec::new();
         let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut key));
         let mut entry = Vec::new();
-        Discovery { letter: b'-', hops: 0, depth: 0 }.encode(url.as_str(), "", &mut entry);
+        Discovery { letter: seeds::SEED, hops: 0, depth: 0 }.encode(url.as_str(), "", &mut entry);
         self.seen.offer(fingerprint, &entry);
         self.queue_seeds();
     }
@@ -486,7 +492,8 @@ impl Engine {
         let has_old = self.has_revival_work() || self.may_report_given_up();
         let rereads = self.replays.is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || !self.deferred.is_empty();
-        if !self.actions.is_empty() || self.has_replies() || has_urls {
+        let decides = self.may_decide() && !self.seen.is_working();
+        if !self.actions.is_empty() || self.has_replies() || has_urls || decides {
             return Some(self.now.at);
         }
         let candidates = [
@@ -502,25 +509,11 @@ impl Engine {
         candidates.into_iter().flatten().min().map(|at| at.max(self.now.at))
     }
 
-    /// Whether all is done and durable.
-    pub fn is_finished(&self) -> bool {
-        self.ending.is_finished()
-    }
-
-    /// Why the crawl ended, or is ending.
-    pub fn stop_reason(&self) -> Option<StopReason> {
-        self.ending.reason()
-    }
-
-    /// Our own trouble, if there was any: the crawl ends because of it.
-    pub fn trouble(&self) -> Option<&Trouble> {
-        self.trouble.as_ref()
-    }
-
     /// Deferred work of the turn: robots.txt files, pages, look-ups, new visits, the end.
     fn pump(&mut self) {
         self.work_robots();
         self.work_pages();
+        self.work_chains();
         let stage = self.meter.enter(Stage::State, 0);
         self.work_memory();
         self.work_given_up();

@@ -6,6 +6,7 @@
 
 use super::contract::{CertificateFault, CloseReason, NameFailure, TlsFault};
 use crate::frontier::Retirement;
+use crate::url::scope::Rejection;
 use serde::{Deserialize, Serialize};
 
 /// What a fetch came to.
@@ -57,6 +58,12 @@ pub enum Outcome {
     CutShort,
     /// Too many redirects in a row.
     RedirectLimit,
+    /// A redirect back to a URL of its chain, which would be asked with the same cookies.
+    RedirectLoop,
+    /// A redirect to a page that was fetched or queued by another way.
+    RedirectToKnown,
+    /// It is not one of the URLs that the crawl wants: why.
+    OutOfScope(Rejection),
     /// A cap on queued URLs was reached.
     QueueFull,
     /// The scope has changed since it was queued, and doesn't want it.
@@ -162,6 +169,9 @@ impl Outcome {
             Self::HeadTooLarge | Self::MalformedHead | Self::MalformedFraming => (Done, Fine, -3),
             Self::BodyTooLarge => (Done, Fine, -3),
             Self::RedirectLimit => (Done, Fine, -4001),
+            Self::RedirectLoop => (Done, Fine, -4002),
+            Self::RedirectToKnown => (Done, Fine, -4003),
+            Self::OutOfScope(_) => (Done, Fine, -5000),
             Self::QueueFull => (Done, Fine, -5003),
             // Heritrix: out of scope upon re-examination.
             Self::Excluded => (Done, Fine, -5000),
@@ -240,6 +250,9 @@ impl Outcome {
             Self::MalformedFraming => "malformed-framing",
             Self::CutShort => "cut-short",
             Self::RedirectLimit => "redirect-limit",
+            Self::RedirectLoop => "redirect-loop",
+            Self::RedirectToKnown => "redirect-to-known",
+            Self::OutOfScope(why) => why.name(),
             Self::QueueFull => "queue-full",
             Self::Excluded => "excluded",
             Self::ServerRetired(_) => "server-retired",

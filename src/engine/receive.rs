@@ -523,7 +523,7 @@ impl Engine {
 
     /// Whether a failed try of this URL is followed by another.
     pub(super) fn tries_left(&self, fetch: &Fetch, outcome: Outcome) -> bool {
-        if fetch.item.errand != Errand::Page {
+        if fetch.item.is_robots() {
             return false;
         }
         // A short reply may be whole the second time; a redirect leads on without its body.

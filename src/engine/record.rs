@@ -1,10 +1,12 @@
 //! What is written down of a fetch: its record in the archive and its line in the crawl log.
 
+use super::chain::REDIRECT;
 use super::conn::Conn;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::fresh::Discovery;
 use super::ledger::Work;
 use super::outcome::{Outcome, Shortfall};
+use super::seeds::SEED;
 use super::settings::Settings;
 use super::{Engine, Error};
 use crate::disk::Disk;
@@ -25,7 +27,7 @@ const GZIP_WEIGHT: usize = 6;
 /// written when its links are found.
 #[derive(Debug)]
 pub(super) struct Settled {
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
     server: ServerId,
     /// Number of the connection; `None` if the reply was read back from the archive.
     conn: Option<u64>,
@@ -85,7 +87,7 @@ impl<'a> Attempt<'a> {
                 verified: tls.verified,
             }),
             redirect: self.field("location"),
-            robots: self.fetch.item.is_prior(),
+            robots: self.fetch.item.is_robots(),
         }
     }
 
@@ -122,7 +124,8 @@ impl Engine {
         if is_last && self.framing_wanted && attempt.is_kept() {
             let authority = self.frontier.origin(conn.server).authority();
             self.request_bytes.clear();
-            self.request.write_get(&mut self.request_bytes, &fetch.item.target, authority);
+            let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
+            self.request.write_get(&mut self.request_bytes, target, authority, cookies);
             let capture = attempt.capture(conn, &self.request_bytes);
             let kept = self.store.keep(&capture, self.disk.as_mut());
             let units = weight(&self.settings) * reply.raw.len();
@@ -161,13 +164,13 @@ impl Engine {
             tries => format!("{tries}t"),
         };
         let annotations = annotations(fetch, settled, &tries);
-        let path = [fetch.item.found_as];
+        let path = hop_path(fetch.item.found_as, fetch.item.hops);
         let line = Line {
             time: self.now.unix,
             status: settled.outcome.verdict().code,
             size: settled.size,
             url: &fetch.url,
-            path: hop_path(&path),
+            path: text_of(&path),
             via: fetch.item.via.as_deref(),
             mime: std::str::from_utf8(&settled.mime).ok(),
             begun: settled.conn.map(|_| (fetch.sent_unix, settled.took)),
@@ -181,6 +184,7 @@ impl Engine {
             sent: settled.conn.map(|_| fetch.sent_unix),
             reason: reason(settled.outcome),
             hops: u32::from(fetch.item.hops),
+            chain: fetch.chain.as_deref(),
             sitemaps,
             detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail),
             evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
@@ -196,11 +200,11 @@ impl Engine {
         let stage = self.meter.enter(Stage::Store, 0);
         let origin = self.frontier.origin(id);
         let url = origin.url_of(&item.target);
-        let path = [item.found_as];
+        let path = hop_path(item.found_as, item.hops);
         let line = Line {
             time: self.now.unix,
             url: &url,
-            path: hop_path(&path),
+            path: text_of(&path),
             via: item.via.as_deref(),
             annotations: &["notReadBack"],
             server: origin.as_str(),
@@ -223,12 +227,12 @@ impl Engine {
         cause: &'static str,
     ) {
         let stage = self.meter.enter(Stage::Store, 0);
-        let path = [found.letter];
+        let path = hop_path(found.letter, found.hops);
         let line = Line {
             time: self.now.unix,
             status: Outcome::QueueFull.verdict().code,
             url: url.as_str(),
-            path: hop_path(&path),
+            path: text_of(&path),
             via,
             server: url.origin(),
             reason: Some(cause),
@@ -246,17 +250,49 @@ impl Engine {
         let server = self.frontier.server(id);
         let origin = self.frontier.origin(id);
         let url = origin.url_of(&item.target);
-        let path = [item.found_as];
+        let path = hop_path(item.found_as, item.hops);
+        let chain = self.chain_of(item);
         let line = Line {
             time: self.now.unix,
             status: outcome.verdict().code,
             url: &url,
-            path: hop_path(&path),
+            path: text_of(&path),
             via: item.via.as_deref(),
             server: origin.as_str(),
             visit: u64::from(server.visits) + 1,
             reason: reason(outcome),
             hops: u32::from(item.hops),
+            chain: chain.as_deref(),
+            ..Line::default()
+        };
+        let noted = self.store.note(&line, self.disk.as_mut());
+        noted.unwrap_or_else(|error| self.meet(error));
+        self.meter.back(stage);
+    }
+
+    /// The line of a hop for which no request is made: `how` is the letter of its chain's first
+    /// URL, and how many redirects led to it.
+    pub(super) fn log_hop(
+        &mut self,
+        url: UrlRef<'_>,
+        via: &str,
+        how: (u8, u8),
+        chain: &str,
+        outcome: Outcome,
+    ) {
+        let stage = self.meter.enter(Stage::Store, 0);
+        let (found_as, hops) = how;
+        let path = hop_path(found_as, hops);
+        let line = Line {
+            time: self.now.unix,
+            status: outcome.verdict().code,
+            url: url.as_str(),
+            path: text_of(&path),
+            via: Some(via),
+            server: url.origin(),
+            reason: reason(outcome),
+            hops: u32::from(hops),
+            chain: Some(chain),
             ..Line::default()
         };
         let noted = self.store.note(&line, self.disk.as_mut());
@@ -344,6 +380,12 @@ fn annotation(truncated: Truncated) -> &'static str {
     }
 }
 
-fn hop_path(letter: &[u8; 1]) -> &str {
-    if letter == b"-" { "" } else { std::str::from_utf8(letter).unwrap_or("") }
+/// Letters of how a URL was found, and of each redirect behind that; a seed has none of its own.
+fn hop_path(found_as: u8, hops: u8) -> SmallVec<[u8; 16]> {
+    let own = Some(found_as).filter(|letter| ![SEED, REDIRECT].contains(letter));
+    own.into_iter().chain(std::iter::repeat_n(REDIRECT, hops.into())).collect()
+}
+
+fn text_of(path: &[u8]) -> &str {
+    std::str::from_utf8(path).unwrap_or("")
 }

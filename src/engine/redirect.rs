@@ -14,8 +14,14 @@ pub(super) fn is_redirect(status: u16, has_location: bool) -> bool {
 }
 
 /// Where the reply with `head`, whose bytes are `bytes`, redirects `from`; `None` if it is no
-/// redirect. Of several `Location` fields the first that isn't empty counts, as in Chromium.
-pub(super) fn redirect_target(head: &Head, bytes: &[u8], from: UrlRef<'_>) -> Option<Url> {
+/// redirect. Of several `Location` fields the first that isn't empty counts, as in Chromium. The
+/// work that it takes is added to `units`.
+pub(super) fn redirect_target(
+    head: &Head,
+    bytes: &[u8],
+    from: UrlRef<'_>,
+    units: &mut usize,
+) -> Option<Url> {
     if !is_redirect(head.status, true) {
         return None;
     }
@@ -23,7 +29,10 @@ pub(super) fn redirect_target(head: &Head, bytes: &[u8], from: UrlRef<'_>) -> Op
     let mut fields = head.fields(bytes);
     let (_, location) = fields.find(|(name, value)| is_location(name) && !value.is_empty())?;
     let mut batch = Batch::new();
-    Joiner::new(from).join(location, encoding_rs::UTF_8, &mut batch).ok()?;
+    let mut joiner = Joiner::new(from);
+    let joined = joiner.join(location, encoding_rs::UTF_8, &mut batch);
+    *units += location.len() + joiner.take_work();
+    joined.ok()?;
     Some(batch.get(0).to_owned())
 }
 
@@ -61,9 +70,25 @@ mod tests {
             let mut reader = Reader::new(Limits::default());
             reader.begin();
             reader.read(&bytes, true).expect("a head");
-            let target = redirect_target(reader.head(), &bytes, from.view());
+            let target = redirect_target(reader.head(), &bytes, from.view(), &mut 0);
             let text = target.as_ref().map(|url| url.as_str());
             assert_eq!(text, expected, "{status} {}: {why}", field.escape_ascii());
+        }
+    }
+
+    /// Whatever it leads to: a host that must be mapped costs much even if it is none in the end.
+    #[test]
+    fn what_a_location_costs_is_counted() {
+        let from = Url::parse("http://a.test/d/").expect("a URL");
+        let host = "\u{6f22}".repeat(300);
+        for (location, least) in [("/z", 2), (&*host, host.len()), (&format!("//{host}"), 40_000)] {
+            let bytes = format!("HTTP/1.1 301 x\r\nLocation: {location}\r\n\r\n").into_bytes();
+            let mut reader = Reader::new(Limits::default());
+            reader.begin();
+            reader.read(&bytes, true).expect("a head");
+            let mut units = 0;
+            redirect_target(reader.head(), &bytes, from.view(), &mut units);
+            assert!(units >= least, "{units} units");
         }
     }
 }

@@ -5,10 +5,10 @@
 //! that the checkpoint has waiting are taken off their queues when the crawl resumes; those that
 //! pages lead to never get there, see [`Engine::take_kept`]. No visit begins before that is done.
 //!
-//! Laws: a capture is read back once, for the first URL that comes up with its fingerprint; one
-//! that can't be read has a line in the log, and its URL is fetched. A checkpoint counts what is
-//! under way here as waiting. Cost: while any waits, one fingerprint a URL; a read and an inflation
-//! each, within the turn's budget of work.
+//! Laws: a capture is read back once, for the first URL that comes up with its key, but a hop of a
+//! redirect chain has that of its very URL only; one that can't be read has a line in the log, and
+//! its URL is fetched. A checkpoint counts what is under way here as waiting. Cost: while any
+//! waits, one fingerprint a URL; a read and an inflation each, within the turn's budget of work.
 
 use super::Engine;
 use super::checkpoint::{Checkpoints, KEPT};
@@ -16,7 +16,7 @@ use super::ledger::Work;
 use super::reread::Reading;
 use crate::codec::Put;
 use crate::frame;
-use crate::frontier::{Item, ServerId};
+use crate::frontier::{Errand, Item, ServerId};
 use crate::map::Map;
 use crate::store::Kept;
 use crate::url::{Fingerprint, UrlRef};
@@ -25,9 +25,11 @@ use std::collections::VecDeque;
 /// What is still to be read back.
 #[derive(Debug, Default)]
 pub(super) struct Replays {
-    /// Captures whose URLs have not come up, by fingerprint; the servers that were known when they
-    /// were listed.
-    waiting: Map<u64, (Kept, Option<ServerId>)>,
+    /// Captures whose URLs have not come up, by their keys; of each key in the order in which they
+    /// came: one page may have several, as hops of redirect chains.
+    waiting: Map<u64, VecDeque<Waiting>>,
+    /// How many these are.
+    waiting_len: usize,
     /// Servers whose queues may hold URLs of such captures: how many at most.
     servers: VecDeque<(ServerId, usize)>,
     /// Captures with their URLs, in the order in which these came up.
@@ -38,12 +40,23 @@ pub(super) struct Replays {
     listed: usize,
 }
 
+/// A capture whose URL has not come up.
+#[derive(Debug)]
+struct Waiting {
+    /// Its very URL, hashed.
+    url: Fingerprint,
+    kept: Kept,
+    /// The server of its URL, if it was known when captures were listed.
+    server: Option<ServerId>,
+}
+
 /// A capture and the URL that it is for, which is in no queue.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) server: ServerId,
     pub(super) item: Item,
-    pub(super) fingerprint: Fingerprint,
+    /// Hashes of the key, and of the very URL of the capture.
+    pub(super) prints: (Fingerprint, Fingerprint),
     pub(super) kept: Kept,
 }
 
@@ -56,16 +69,37 @@ const QUEUE_MAX: usize = 1_000;
 const LOOK_UNITS: usize = 500;
 
 impl Replays {
-    /// A capture, and the server of its URL, if that is known.
-    pub(super) fn add(&mut self, fingerprint: Fingerprint, kept: Kept, server: Option<ServerId>) {
-        self.waiting.insert(fingerprint.0, (kept, server));
+    /// A capture of the URL with this key and this hash, and its server, if that is known.
+    pub(super) fn add(
+        &mut self,
+        (key, url): (Fingerprint, Fingerprint),
+        kept: Kept,
+        server: Option<ServerId>,
+    ) {
+        let waiting = self.waiting.entry(key.0).or_default();
+        // An index has those of one second in any order.
+        let before = waiting.iter().rposition(|other| !kept.is_before(&other.kept));
+        waiting.insert(before.map_or(0, |place| place + 1), Waiting { url, kept, server });
+        self.waiting_len += 1;
+    }
+
+    /// The first capture of a very URL; of a page also that of another with its key.
+    fn find(&mut self, key: Fingerprint, url: Fingerprint, is_page: bool) -> Option<Waiting> {
+        let waiting = self.waiting.get_mut(&key.0)?;
+        let own = waiting.iter().position(|other| other.url == url);
+        let found = waiting.remove(own.or_else(|| is_page.then_some(0))?)?;
+        if waiting.is_empty() {
+            self.waiting.remove(&key.0);
+        }
+        self.waiting_len -= 1;
+        Some(found)
     }
 
     /// All are listed: their servers are looked through.
     pub(super) fn begin(&mut self) {
-        self.listed = self.waiting.len();
+        self.listed = self.waiting_len;
         let mut servers: Map<ServerId, usize> = Map::default();
-        for server in self.waiting.values().filter_map(|(_, server)| *server) {
+        for server in self.waiting.values().flatten().filter_map(|it| it.server) {
             *servers.entry(server).or_default() += 1;
         }
         let mut servers: Vec<_> = servers.into_iter().collect();
@@ -80,7 +114,7 @@ impl Replays {
 
     /// How many are left.
     pub(super) fn len(&self) -> usize {
-        self.waiting.len() + self.queue.len() + usize::from(self.reading.is_some())
+        self.waiting_len + self.queue.len() + usize::from(self.reading.is_some())
     }
 
     /// How many were listed when the crawl resumed.
@@ -100,20 +134,22 @@ impl Replays {
 
     /// Writes down all that are left, each as a frame.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        for (fingerprint, kept, server) in self.left() {
+        for ((key, url), kept, server) in self.left() {
             frame::push_with(KEPT, out, |out| {
-                out.put_u64(fingerprint.0);
+                out.put_u64(key.0);
+                out.put_u64(url.0);
                 kept.encode(out);
                 out.put_varint(server.map_or(0, |server| u64::from(server.0) + 1));
             });
         }
     }
 
-    fn left(&self) -> impl Iterator<Item = (Fingerprint, &Kept, Option<ServerId>)> {
-        let waiting = self.waiting.iter();
-        let waiting = waiting.map(|(print, (kept, server))| (Fingerprint(*print), kept, *server));
-        let taken = self.taken();
-        waiting.chain(taken.map(|taken| (taken.fingerprint, &taken.kept, Some(taken.server))))
+    fn left(&self) -> impl Iterator<Item = ((Fingerprint, Fingerprint), &Kept, Option<ServerId>)> {
+        let taken = self.taken().map(|taken| (taken.prints, &taken.kept, Some(taken.server)));
+        let waiting = self.waiting.iter().flat_map(|(key, waiting)| {
+            waiting.iter().map(|it| ((Fingerprint(*key), it.url), &it.kept, it.server))
+        });
+        taken.chain(waiting)
     }
 }
 
@@ -123,10 +159,11 @@ impl Engine {
         if self.replays.waiting.is_empty() {
             return false;
         }
-        let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut Vec::new()));
-        let Some((kept, _)) = self.replays.waiting.remove(&fingerprint.0) else { return false };
+        let (key, own) = (self.key_of(url), self.fingerprinter.of(url.as_str().as_bytes()));
+        let found = self.replays.find(key, own, item.errand == Errand::Page);
+        let Some(Waiting { url, kept, .. }) = found else { return false };
         let item = item.clone();
-        self.replays.queue.push_back(Taken { server, item, fingerprint, kept });
+        self.replays.queue.push_back(Taken { server, item, prints: (key, url), kept });
         true
     }
 
@@ -135,7 +172,12 @@ impl Engine {
         if self.replays.waiting.is_empty() {
             return false;
         }
-        let Some(item) = self.frontier.peek(id).filter(|item| !item.is_prior()).cloned() else {
+        let is_wanted = |item: &&Item| match item.errand {
+            Errand::Page => true,
+            Errand::Robots(..) => false,
+            Errand::Hop(chain) => self.chains.has(chain),
+        };
+        let Some(item) = self.frontier.peek(id).filter(is_wanted).cloned() else {
             return false;
         };
         let url = self.frontier.origin(id).url_of(&item.target);
@@ -176,6 +218,7 @@ impl Engine {
             && self.pause.is_none()
             && self.trouble.is_none()
             && !self.ledger.is_spent(Work::Reread)
+            && !self.ledger.is_spent(Work::Redirects)
             && !is_over
             && self.backlog_bytes <= self.settings.turn_bytes_max
             && !self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)

@@ -7,11 +7,8 @@
 use super::Engine;
 use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, Shortfall};
-use super::page::Leads;
 use super::pool::Pool;
-use super::record::cut_as;
 use super::replay::Taken;
-use super::settle::leads_on;
 use crate::disk::Disk;
 use crate::http::response::{Broken, Event, Framing, Limits, Reader};
 use crate::store::{self, Reread, Step, Truncated};
@@ -187,6 +184,8 @@ impl Engine {
         let Taken { server: id, item, .. } = reading.taken;
         let fetch = Fetch {
             url: self.frontier.origin(id).url_of(&item.target).into(),
+            chain: self.chain_of(&item).map(String::into),
+            cookies: self.cookies_for(id, &item).map(String::into),
             item,
             sent: self.now.at,
             sent_unix: self.now.unix,
@@ -197,12 +196,7 @@ impl Engine {
         let head = reading.reader.head();
         self.counts.outcome(outcome);
         self.counts.replayed += 1;
-        if let Outcome::Short(_, shortfall) = outcome {
-            self.counts.cut(cut_as(shortfall), 1);
-        }
-        self.counts.seeds.settled(&fetch.item, &fetch.url, outcome);
         let settled = self.settled_again(id, &fetch, &reply, outcome, head);
-        let leads = leads_on(outcome).then(|| Leads::of(&fetch, &reply, head, &self.settings));
-        self.follow_later(fetch, settled, reply, leads);
+        self.leads_on(id, fetch, settled, reply, Some(head));
     }
 }

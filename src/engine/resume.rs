@@ -16,6 +16,7 @@ use crate::codec::Take;
 use crate::disk::Disk;
 use crate::frame::{self, Flaw, Frame, Reader, Role};
 use crate::frontier::{Frontier, ServerId, ServerState};
+use crate::map::Set;
 use crate::seeds::Seed;
 use crate::seen::Seen;
 use crate::stats::Meter;
@@ -105,6 +106,8 @@ impl Engine {
                 engine.count_lost(&repaired);
                 let reads_back = !engine.replays.is_empty();
                 engine.store.release(if reads_back { 0 } else { found.archive_serial });
+                let known: Set<&str> = seeds.iter().map(|seed| seed.url.as_str()).collect();
+                engine.join_again(|seed| known.contains(seed));
             }
             None => {
                 Manifest::first(key, now.unix).publish(engine.disk.as_mut()).map_err(disk_error)?;
@@ -178,13 +181,19 @@ impl Engine {
                 self.pages_before = self.counts.pages;
             }
             checkpoint::KEPT => {
-                let (fingerprint, kept) = (Fingerprint(take.u64()?), Kept::decode(&mut take)?);
+                let (key, url) = (Fingerprint(take.u64()?), Fingerprint(take.u64()?));
+                let kept = Kept::decode(&mut take)?;
                 let server = take.varint()?.checked_sub(1).map(usize::try_from);
                 let server = server.transpose().map_err(|_| Flaw::Senseless)?;
-                self.replays.add(fingerprint, kept, server.map(ServerId::from_index));
+                self.replays.add((key, url), kept, server.map(ServerId::from_index));
             }
             checkpoint::RATING => self.rating.decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.given_up.restore_mark(frame.payload)?,
+            checkpoint::HELD => {
+                let key = Fingerprint(take.u64()?);
+                self.seen.offer(key, take.rest());
+            }
+            checkpoint::JOINED => self.chains.seeding.decode(frame.payload)?,
             checkpoint::SITE => {
                 sites.push((Site::number_of(&mut take)?, take.rest().to_vec()));
             }
@@ -262,8 +271,9 @@ impl Engine {
             if let Some(url) = UrlRef::from_canonical(url.as_bytes())
                 && url.target() != ROBOTS
             {
-                let fingerprint = fingerprinter.of(keys.key(url, &mut key));
-                replays.add(fingerprint, kept, frontier.known(url));
+                let own = fingerprinter.of(url.as_str().as_bytes());
+                let key = fingerprinter.of(keys.key(url, &mut key));
+                replays.add((key, own), kept, frontier.known(url));
             }
         };
         let disk = self.disk.as_mut();

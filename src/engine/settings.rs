@@ -5,6 +5,10 @@ use crate::http::request::{BadField, Fixed};
 use crate::{dns, frontier, http, links, rating, seen, store, url};
 use std::time::Duration;
 
+/// Chains of redirects under way at once: at 1,000 pages a second and one redirect in ten, a
+/// minute's worth. With all their cookies they take 64 MiB.
+pub const CHAINS_MAX: usize = 8_192;
+
 /// Settings of a crawl.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -20,6 +24,10 @@ pub struct Settings {
     pub robots: Robots,
     /// Redirects followed in a row.
     pub redirects_max: u8,
+    /// Chains of redirects under way at once; beyond, their targets are URLs like others.
+    pub chains_max: usize,
+    /// Whether a chain of redirects sends the cookies that it is given.
+    pub cookies: bool,
     /// Limits of a reply.
     pub reply: http::response::Limits,
     /// Limits of content codings.

@@ -1,12 +1,14 @@
 //! What a fetch came to is settled here: log line, record, retry, redirect, links.
 
 use super::Engine;
+use super::chain::Redirect;
 use super::fetch::{Fetch, Fetched, Reply};
+use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate};
 use super::page::{Leads, Page};
 use super::record::{Settled, cut_as};
-use super::seeds::SEED;
 use crate::frontier::{Errand, Item, ServerId};
+use crate::http::response::Head;
 use crate::http::wait::retry_after;
 use smallvec::SmallVec;
 use std::net::IpAddr;
@@ -73,7 +75,7 @@ impl Engine {
         log::trace!("{}: {}", fetch.url, fetched.outcome.name());
         match fetch.item.errand {
             Errand::Robots(of, hops) => self.robots_settled(slot, fetched, (of, hops)),
-            Errand::Page if again => {
+            Errand::Page | Errand::Hop(_) if again => {
                 if let Some(settled) = self.record(slot, &fetched, false) {
                     self.write_line(&fetched.fetch, &settled, &[]);
                 }
@@ -81,7 +83,7 @@ impl Engine {
                 let id = self.conns.look(slot).server;
                 self.retry(id, fetched.fetch);
             }
-            Errand::Page => self.page_settled(slot, fetched),
+            Errand::Page | Errand::Hop(_) => self.page_settled(slot, fetched),
         }
     }
 
@@ -106,24 +108,46 @@ impl Engine {
     fn page_settled(&mut self, slot: u32, fetched: Fetched<'_>) {
         let recorded = self.record(slot, &fetched, true);
         let Fetched { fetch, head, reply, outcome, .. } = fetched;
+        let id = self.conns.look(slot).server;
         let Some(settled) = recorded else {
             self.counts.uncount(outcome);
-            let id = self.conns.look(slot).server;
             self.frontier.give_back(id, fetch.item);
             return reply.release(&mut self.pool);
         };
+        self.leads_on(id, fetch, settled, reply, head);
+    }
+
+    /// The last reply for a URL of the server `id` is archived: it leads on to the next hop of its
+    /// chain, or to the links of the page.
+    pub(super) fn leads_on(
+        &mut self,
+        id: ServerId,
+        fetch: Fetch,
+        settled: Settled,
+        reply: Reply,
+        head: Option<&Head>,
+    ) {
+        let outcome = settled.outcome;
         if let Outcome::Short(_, shortfall) = outcome {
             self.counts.cut(cut_as(shortfall), 1);
         }
-        self.counts.seeds.settled(&fetch.item, &fetch.url, outcome);
         let head = head.filter(|_| leads_on(outcome));
-        let leads = head.map(|head| Leads::of(&fetch, &reply, head, &self.settings));
+        let mut units = 0;
+        let redirect = head.and_then(|head| Redirect::of(&fetch, head, reply.head(), &mut units));
+        self.ledger.charge(Work::Redirects, units);
+        if let Some(redirect) = redirect {
+            self.write_line(&fetch, &settled, &[]);
+            self.redirected(id, &fetch, redirect);
+            return reply.release(&mut self.pool);
+        }
+        self.ends(&fetch.item, &fetch.url, outcome);
+        let leads = head.map(|head| Leads::of(&reply, head, &self.settings));
         self.follow_later(fetch, settled, reply, leads);
     }
 
     /// A page that is archived is counted, and waits for its links to be found if it has any; the
     /// line of another is written at once.
-    pub(super) fn follow_later(
+    fn follow_later(
         &mut self,
         mut fetch: Fetch,
         settled: Settled,
@@ -131,10 +155,8 @@ impl Engine {
         leads: Option<Leads>,
     ) {
         if let Some(leads) = leads {
-            if !leads.redirects() {
-                self.counts.pages += 1;
-                self.counts.quality_millionths += fetch.item.quality.millionths();
-            }
+            self.counts.pages += 1;
+            self.counts.quality_millionths += fetch.item.quality.millionths();
             for note in leads.notes() {
                 self.counts.cut(note, 1);
                 fetch.notes.push(note);
@@ -165,13 +187,11 @@ impl Engine {
         self.visit_failed(id, Some(tried), outcome);
     }
 
-    /// A URL that is settled without a request.
-    pub(super) fn note_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
-        if item.found_as == SEED {
-            let url = self.frontier.origin(id).url_of(&item.target);
-            self.counts.seeds.settled(item, &url, outcome);
-        }
+    /// A URL comes to its end without a request.
+    pub(super) fn settle_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.note_attempt(id, item, outcome);
+        let url = self.frontier.origin(id).url_of(&item.target);
+        self.ends(item, &url, outcome);
     }
 
     /// A try of a URL that ended before its request.
@@ -182,6 +202,6 @@ impl Engine {
 }
 
 /// Whether what came is a page or a redirect. One that is short or too large leads on, too.
-pub(super) fn leads_on(outcome: Outcome) -> bool {
+fn leads_on(outcome: Outcome) -> bool {
     outcome.status().is_some() || outcome == Outcome::BodyTooLarge
 }

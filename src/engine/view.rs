@@ -1,8 +1,9 @@
 //! What a world, a command or a judge may read of a crawl while it runs.
 
-use super::Engine;
+use super::contract::StopReason;
 use super::counts::Counts;
 use super::ledger::Ledger;
+use super::{Engine, Trouble};
 use crate::frontier::Frontier;
 use crate::rating::Rating;
 use crate::stats::Meter;
@@ -81,5 +82,20 @@ impl Engine {
     /// Work done turn by turn, and the turn that did most.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Whether all is done and durable.
+    pub fn is_finished(&self) -> bool {
+        self.ending.is_finished()
+    }
+
+    /// Why the crawl ended, or is ending.
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.ending.reason()
+    }
+
+    /// Our own trouble, if there was any: the crawl ends because of it.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_ref()
     }
 }

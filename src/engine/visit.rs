@@ -234,10 +234,10 @@ impl Engine {
 
     /// What is to be asked next: robots.txt if it isn't known, then what it allows.
     fn next_item(&mut self, id: ServerId) -> Next {
-        if !self.frontier.ready_next(id) || self.frontier.peek(id).is_some_and(Item::is_prior) {
+        if !self.frontier.ready_next(id) || self.frontier.peek(id).is_some_and(Item::is_robots) {
             let item = self.frontier.take(id);
             // For another server, but it is this one's file as well.
-            if item.as_ref().is_some_and(|item| item.is_prior() && is_file(&item.target))
+            if item.as_ref().is_some_and(|item| item.is_robots() && is_file(&item.target))
                 && self.sites.look(id).known(self.now.at) == Known::Unknown
             {
                 self.set_robots(id, Robots::Asked);
@@ -266,12 +266,12 @@ impl Engine {
         let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
         let floor = self.share_floor();
         while self.frontier.ready_next(id)
-            && self.frontier.peek(id).is_some_and(|item| !item.is_prior())
+            && self.frontier.peek(id).is_some_and(|item| !item.is_robots())
         {
             if self.ledger.left(Work::Rules) <= floor {
                 return false;
             }
-            if self.take_kept_head(id) {
+            if self.drop_stray_hop(id) || self.take_kept_head(id) {
                 self.ledger.charge(Work::Reread, DROP_UNITS);
                 continue;
             }
@@ -280,6 +280,16 @@ impl Engine {
             self.drop_unsent(id, &item, outcome);
         }
         true
+    }
+
+    /// Drops a hop that a checkpoint brought back: its chain begins again from its first URL.
+    fn drop_stray_hop(&mut self, id: ServerId) -> bool {
+        let errand = self.frontier.peek(id).map(|item| item.errand);
+        let is_stray = matches!(errand, Some(Errand::Hop(chain)) if !self.chains.has(chain));
+        if is_stray {
+            self.frontier.take(id).expect("it was looked at");
+        }
+        is_stray
     }
 
     /// Why the URL at the head of a queue is not to be asked for, if it is not.
@@ -298,10 +308,12 @@ impl Engine {
     fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
         self.ledger.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
-        self.note_unsent(id, item, outcome);
+        self.settle_unsent(id, item, outcome);
     }
 
     pub(super) fn send(&mut self, slot: u32, item: Item) {
+        let chain = self.chain_of(&item);
+        let cookies = self.cookies_for(self.conns.look(slot).server, &item);
         let conn = self.conns.at(slot);
         let site = self.sites.at(conn.server);
         let (server, origin) =
@@ -313,7 +325,8 @@ impl Engine {
             self.counts.pipelined += 1;
         }
         let before = conn.out.len();
-        self.request.write_get(&mut conn.out, &item.target, origin.authority());
+        let authority = origin.authority();
+        self.request.write_get(&mut conn.out, &item.target, authority, cookies.as_deref());
         self.counts.sent_bytes += (conn.out.len() - before) as u64;
         conn.pipeline.sent(1);
         conn.unsent += 1;
@@ -321,13 +334,15 @@ impl Engine {
         conn.requests += 1;
         self.counts.requests += 1;
         self.first_request.get_or_insert(self.now.at);
-        self.counts.robots += u64::from(item.is_prior());
+        self.counts.robots += u64::from(item.is_robots());
         self.counts.retries += u64::from(item.tries > 0);
         if conn.turn.requests == 1 {
             site.observe_rest(self.now.at, &mut self.counts.rest_kept_milli);
         }
         conn.flight.push_back(Fetch {
             url: origin.url_of(&item.target).into(),
+            chain: chain.map(String::into),
+            cookies: cookies.map(String::into),
             item,
             sent: self.now.at,
             sent_unix: self.now.unix,
@@ -481,7 +496,9 @@ impl Engine {
     /// A URL of a server that was given up.
     pub(super) fn note_given_up(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         match item.errand {
-            Errand::Page => {
+            // Without its chain it is nothing: see weed.
+            Errand::Hop(chain) if !self.chains.has(chain) => {}
+            Errand::Page | Errand::Hop(_) => {
                 self.keep_given_up(id, item);
                 self.drop_unsent(id, item, outcome);
             }

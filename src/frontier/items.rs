@@ -27,7 +27,7 @@ pub(super) struct Written<'a> {
     pub(super) found_as: u8,
 }
 
-/// Not for a robots.txt, the quality, the arrival.
+/// Not for a robots.txt or a hop, the quality, the arrival.
 pub(super) type Standing = (bool, Reverse<Quality>, u64);
 
 /// Makes URLs that have memory of their own; of those that were found on one page and come one
@@ -105,7 +105,7 @@ fn own<T: for<'a> From<&'a str>>(told: &Text<'_>, other: &[u8]) -> Result<T, Sho
 impl Written<'_> {
     /// Whether it goes before the pages of its server.
     pub(super) fn is_prior(&self) -> bool {
-        matches!(self.errand, Errand::Robots(..))
+        self.errand != Errand::Page
     }
 
     /// What a glance at it shows.

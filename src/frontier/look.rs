@@ -201,6 +201,7 @@ impl<'a> Look<'a> {
         match errand {
             Errand::Page => arrival <= self.bounds.arrivals,
             Errand::Robots(of, _) => of.index() < self.bounds.servers,
+            Errand::Hop(_) => true,
         }
     }
 }

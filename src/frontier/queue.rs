@@ -6,11 +6,11 @@
 //! is looked at; what is only taken comes straight out of the head.
 //!
 //! Laws: in order of arrival what is given back comes out before what was waiting, in the order
-//! given. By quality: robots.txt before pages, then the higher quality, then the earlier arrival;
-//! what is given back keeps its place. The sum is that of the best as many as count, recomputed or
-//! not. Of tail and chunks only the band counts: nothing comes out before a URL of a better band;
-//! and the order within a queue by arrival is exact. Outside a visit a queue is hot or has a head,
-//! not both (by arrival what is hot comes before the head).
+//! given. By quality: robots.txt and hops before pages, then the higher quality, then the earlier
+//! arrival; what is given back keeps its place. The sum is that of the best as many as count,
+//! recomputed or not. Of tail and chunks only the band counts: nothing comes out before a URL of a
+//! better band; and the order within a queue by arrival is exact. Outside a visit a queue is hot
+//! or has a head, not both (by arrival what is hot comes before the head).
 //! Cost: that of `hot`; to pack and to warm, a copy of each URL. An idle one takes no memory
 //! beside its own 24 bytes.
 
@@ -66,11 +66,18 @@ pub enum Errand {
     Page,
     /// The robots.txt of this server, after so many redirects (the server may be another one).
     Robots(ServerId, u8),
+    /// A page that a redirect led to: the next hop of the chain with this number.
+    Hop(u32),
 }
 
 impl Item {
     /// Whether it goes before the pages of its server.
     pub fn is_prior(&self) -> bool {
+        self.errand != Errand::Page
+    }
+
+    /// Whether it is a robots.txt, which no robots.txt forbids.
+    pub fn is_robots(&self) -> bool {
         matches!(self.errand, Errand::Robots(..))
     }
 }
@@ -296,11 +303,12 @@ impl UrlQueue {
         }
     }
 
-    /// Puts a URL where its order says, in order of arrival at the end; robots.txt goes first.
+    /// Puts a URL where its order says, in order of arrival at the end; robots.txt goes first, then
+    /// hops of redirect chains.
     pub(super) fn push(&mut self, item: Item, blocks: Option<&mut Blocks>) {
         match blocks {
             Some(blocks) if self.cold.is_some() => self.push_cold(item, blocks),
-            _ if item.is_prior() => self.hot_or_new().push_front(item),
+            _ if item.is_prior() => self.hot_or_new().push_prior(item),
             _ => self.hot_or_new().push(item),
         }
     }
@@ -308,7 +316,10 @@ impl UrlQueue {
     #[cold]
     fn push_cold(&mut self, item: Item, blocks: &mut Blocks) {
         if item.is_prior() {
-            return self.put_back(item, blocks);
+            if self.by_quality {
+                self.warm(usize::MAX, blocks);
+            }
+            return self.hot_or_new().push_prior(item);
         }
         let (band, counted) = (self.band(&item.written()), self.counted());
         let is_hot = self.hot_len() > 0;

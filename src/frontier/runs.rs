@@ -8,7 +8,8 @@
 //! ```text
 //! URL    bits u8 | sizes u8 | target: lengths | VIA_NEW: via: lengths
 //!        arrival, less than that of the first or more, zigzag | millionths, none if QUALITY_SAME
-//!        unless HOW_SAME: depth, letter | TRIED: hops, tries | ROBOTS: server, redirects
+//!        unless HOW_SAME: depth, letter | TRIED: hops, tries
+//!        PRIOR: server, redirects of its robots.txt; or chain, 255: a hop
 //!        target: what is new | VIA_NEW: via: what is new
 //! sizes  bytes of the arrival, 4 bits | of the quality 3 | WIDE
 //! lengths of a text: bytes that its front and its back share with that of the first, bytes that
@@ -37,7 +38,7 @@ pub(super) struct Run<'a> {
     urls: usize,
 }
 
-const ROBOTS: u8 = 1;
+const PRIOR: u8 = 1;
 const VIA_NEW: u8 = 2;
 const VIA_SAME: u8 = 4;
 const TRIED: u8 = 8;
@@ -51,6 +52,9 @@ const ARRIVAL_SIZE: u8 = 15;
 const QUALITY_SHIFT: u32 = 4;
 const QUALITY_SIZE: u8 = 7;
 const WIDE: u8 = 128;
+
+/// In place of the redirects of a robots.txt, which are fewer: a hop of a chain.
+const HOP: u8 = u8::MAX;
 
 /// A run is no longer, unless it was put together ([`super::loose`], [`put_before`]): what is far
 /// behind the first has less in common with it.
@@ -355,8 +359,13 @@ fn put(bits: u8, first: &Written<'_>, url: &Written<'_>, texts: ToldTexts<'_>, o
     if bits & TRIED != 0 {
         head.put_all([url.hops, url.tries]);
     }
-    if let Errand::Robots(of, redirects) = url.errand {
-        head.put_varint(u64::from(of.0));
+    let prior = match url.errand {
+        Errand::Page => None,
+        Errand::Robots(of, redirects) => Some((of.0, redirects)),
+        Errand::Hop(chain) => Some((chain, HOP)),
+    };
+    if let Some((number, redirects)) = prior {
+        head.put_varint(u64::from(number));
         head.put_all([redirects]);
     }
     out.extend_from_slice(head.bytes());
@@ -368,7 +377,7 @@ fn put(bits: u8, first: &Written<'_>, url: &Written<'_>, texts: ToldTexts<'_>, o
 
 fn bits_of(first: &Written<'_>, url: &Written<'_>) -> u8 {
     let when = |is: bool, bit: u8| if is { bit } else { 0 };
-    when(url.is_prior(), ROBOTS)
+    when(url.is_prior(), PRIOR)
         | when(url.hops > 0 || url.tries > 0, TRIED)
         | when(url.quality == first.quality, QUALITY_SAME)
         | when((url.depth, url.found_as) == (first.depth, first.found_as), HOW_SAME)

@@ -37,6 +37,8 @@ const RESERVED: [&str; 12] = [
 pub struct Fixed {
     /// From the end of the Host line to the blank line, both included.
     block: Vec<u8>,
+    /// The operator's own cookies: with those of a chain they are one field.
+    cookies: Option<String>,
 }
 
 /// A field that may not be sent: which one, and why.
@@ -65,7 +67,7 @@ impl Fixed {
         codings: &[Coding],
         extra: &[(String, String)],
     ) -> Result<Self, BadField> {
-        let mut block = b"\r\n".to_vec();
+        let (mut block, mut cookies) = (b"\r\n".to_vec(), None);
         push_field(&mut block, "User-Agent", agent)?;
         if let Some(from) = from {
             push_field(&mut block, "From", from)?;
@@ -78,18 +80,32 @@ impl Fixed {
             if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
                 return Err(bad(name, "is set by the crawler itself"));
             }
-            push_field(&mut block, name, value)?;
+            // It goes before the others: see write_get.
+            let mut own = Vec::new();
+            let is_cookie = name.eq_ignore_ascii_case("cookie");
+            push_field(if is_cookie { &mut own } else { &mut block }, name, value)?;
+            if is_cookie {
+                let before = cookies.map(|before: String| before + "; ").unwrap_or_default();
+                cookies = Some(before + value);
+            }
         }
         block.extend_from_slice(b"\r\n");
-        Ok(Self { block })
+        Ok(Self { block, cookies })
     }
 
     /// Appends a GET for `target` (path and query, `/` first) of the host `authority` (name, and
-    /// port unless it is the scheme's).
+    /// port unless it is the scheme's), with these `cookies` beside the operator's own.
     ///
     /// # Panics
-    /// If either holds white space or control characters: canonical URLs don't.
-    pub fn write_get(&self, out: &mut Vec<u8>, target: &str, authority: &str) {
+    /// If target or host hold white space or control characters: canonical URLs don't; or cookies
+    /// control characters.
+    pub fn write_get(
+        &self,
+        out: &mut Vec<u8>,
+        target: &str,
+        authority: &str,
+        cookies: Option<&str>,
+    ) {
         assert!(target.starts_with('/') && is_visible(target), "a canonical path: {target:?}");
         assert!(!authority.is_empty() && is_visible(authority), "a host: {authority:?}");
         out.reserve(target.len() + authority.len() + self.block.len() + 32);
@@ -97,6 +113,15 @@ impl Fixed {
         out.extend_from_slice(target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         out.extend_from_slice(authority.as_bytes());
+        let all = [self.cookies.as_deref(), cookies];
+        for (place, cookies) in all.into_iter().flatten().enumerate() {
+            assert!(
+                !cookies.contains(|char: char| char.is_control() && char != '\t'),
+                "clean ones"
+            );
+            out.extend_from_slice(if place == 0 { b"\r\nCookie: " } else { b"; " });
+            out.extend_from_slice(cookies.as_bytes());
+        }
         out.extend_from_slice(&self.block);
     }
 }
@@ -157,7 +182,7 @@ mod tests {
         )
         .expect("plain fields");
         let mut out = Vec::new();
-        fixed.write_get(&mut out, "/a?b=c", "example.com:8080");
+        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", None);
         let expected = "GET /a?b=c HTTP/1.1\r\nHost: example.com:8080\r\n\
              User-Agent: sted/1 (+https://example.org/bot)\r\nFrom: bot@example.org\r\n\
              Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
@@ -166,7 +191,7 @@ mod tests {
 
         // A batch is written into one buffer, to be sent at once.
         let one = out.len();
-        fixed.write_get(&mut out, "/a?b=c", "example.com:8080");
+        fixed.write_get(&mut out, "/a?b=c", "example.com:8080", None);
         assert_eq!(out.len(), 2 * one);
         assert_eq!(out[..one], out[one..]);
     }
@@ -175,7 +200,7 @@ mod tests {
     fn requests_parse_as_what_was_asked() {
         let fixed = Fixed::new("a", None, &[], &extra("Accept", "text/plain")).expect("plain");
         let mut out = Vec::new();
-        fixed.write_get(&mut out, "/", "h");
+        fixed.write_get(&mut out, "/", "h", None);
         let mut fields = [httparse::EMPTY_HEADER; 8];
         let mut request = httparse::Request::new(&mut fields);
         assert_eq!(request.parse(&out), Ok(httparse::Status::Complete(out.len())));
@@ -188,6 +213,28 @@ mod tests {
             ("Accept", b"text/plain"),
         ];
         assert_eq!(told, expected);
+    }
+
+    /// RFC 6265bis 5.8.1: one Cookie field, whoever has something to say in it.
+    #[test]
+    fn cookies_are_one_field() {
+        let own = |name| Fixed::new("a", None, &[], &extra(name, "own=1")).expect("plain");
+        let cases = [
+            ("X", None, None),
+            ("X", Some("k=2; l=3"), Some("k=2; l=3")),
+            ("cookie", None, Some("own=1")),
+            ("Cookie", Some("k=2"), Some("own=1; k=2")),
+        ];
+        for (name, cookies, expected) in cases {
+            let mut out = Vec::new();
+            own(name).write_get(&mut out, "/", "h", cookies);
+            let mut fields = [httparse::EMPTY_HEADER; 8];
+            let mut request = httparse::Request::new(&mut fields);
+            assert_eq!(request.parse(&out), Ok(httparse::Status::Complete(out.len())));
+            let mut sent = request.headers.iter().filter(|field| field.name == "Cookie");
+            assert_eq!(sent.next().map(|field| field.value), expected.map(str::as_bytes));
+            assert!(sent.next().is_none(), "one field");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! | `groups` | servers of an address or a domain are asked neither too many at once nor too soon |
 //! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
 //! | `once` | what was answered for good, and not lost in a crash, is not asked for again, but to
-//! compare the replies to a batch ([`batch`]) |
+//! compare the replies to a batch ([`batch`]), and as the hop of a chain ([`hops`]) |
 //! | `restart` | after a crash servers asked before are left alone for the longest rest there is |
 //! | `tries` | nothing is asked for more often than declared; a crash may forget what was tried |
 //! | `robots` | nothing that robots.txt forbids is asked for |
@@ -34,6 +34,7 @@
 
 mod batch;
 mod begun;
+mod hops;
 mod laws;
 mod traits;
 
@@ -45,6 +46,7 @@ use crate::time::Instant;
 use crate::web::{Budget, Manifest, Outcome, Place, Resource, Web};
 use batch::Batch;
 use begun::Begun;
+use hops::Hops;
 pub use laws::{Complete, Laws};
 use std::collections::VecDeque;
 use std::fmt;
@@ -86,6 +88,8 @@ pub struct Judge {
     /// Whether a connection says by itself whose it is.
     has_own_addresses: bool,
     answered: Set<Place>,
+    /// What redirects have come to, which are asked for again as hops of chains.
+    hops: Hops,
     /// Answered, but perhaps forgotten: before a crash of a crawl that keeps no archive, or while
     /// there was no room to keep it. Or not answered, perhaps: redirects with a cut body.
     doubtful: Set<Place>,
@@ -179,6 +183,7 @@ impl Judge {
             hosts: Map::default(),
             has_own_addresses: web.settings().hosts_per_address <= 1,
             answered: Set::default(),
+            hops: Hops::of(web),
             doubtful: Set::default(),
             is_full: false,
             asked: Map::default(),
@@ -266,6 +271,7 @@ impl Judge {
     pub fn restarts(&mut self, at: Instant, end: End, archive: Option<(&Captures, &Captures)>) {
         self.process += 1;
         self.begun = Begun::default();
+        self.hops.begins_again();
         self.killed = (end == End::Killed).then_some(at);
         self.hosts.values_mut().for_each(|watched| watched.attempted = None);
         if end != End::Stopped {
@@ -294,7 +300,8 @@ impl Judge {
         // What came while there was no room, and isn't there, was lost: it must be asked for.
         let kept = self.doubtful.drain().filter(|place| captures.contains_key(place));
         self.answered.extend(kept);
-        let twice = captures.iter().filter(|(_, count)| **count > 1);
+        let most = |place: &Place| self.hops.captures_max(*place);
+        let twice = captures.iter().filter(|(place, count)| **count > most(place));
         if let Some((place, count)) = twice.min() {
             self.breaks("records", at, format!("{count} captures of {place:?}"));
         }
@@ -400,7 +407,7 @@ impl Judge {
         if self.laws.robots && self.forbidden.contains(&place) {
             self.breaks("robots", at, format!("{named} is closed"));
         }
-        if self.answered.contains(&place) {
+        if self.answered.contains(&place) && !self.hops.is_due(place) {
             self.breaks("once", at, format!("{named} had been answered"));
         }
         let asked = self.asked.entry(place).or_default();
@@ -411,7 +418,7 @@ impl Judge {
             _ => self.laws.tries_max,
         };
         // The end of a process cuts one try short.
-        if *asked > most + self.process {
+        if *asked > most + self.process + self.hops.more(place) {
             let how = format!("{named} is asked for the {asked}th time");
             self.breaks("tries", at, how);
         }
@@ -526,9 +533,11 @@ impl Judge {
             let doubts = self.is_full || is_deep && muddles && !self.answered.contains(&place);
             let known = if doubts { &mut self.doubtful } else { &mut self.answered };
             known.insert(place);
-        } else if (300..400).contains(&status) {
+            self.hops.answered(place, doubts);
+        } else if (300..400).contains(&status) && !compares {
             // Its head says where it leads: a cut body need not be asked for again.
             self.doubtful.insert(place);
+            self.hops.answered(place, true);
         }
     }
 
@@ -561,7 +570,7 @@ impl Judge {
 /// Whether the crawl says that it has an answer for all it came across.
 fn leaves_nothing(engine: &Engine) -> bool {
     let counts = engine.counts();
-    let answers = ["ok", "redirect", "http-error", "robots-denied"];
+    let answers = ["ok", "redirect", "redirect-to-known", "http-error", "robots-denied"];
     counts.outcomes.keys().all(|outcome| answers.contains(&&**outcome))
         && counts.links_out_of_scope.is_empty()
         && !["servers-max", "disconnectTrunc", "timeTrunc", "trunc"]

@@ -17,10 +17,11 @@
 //! 13. JSON, on the rest of the line: `warcFilename` and `warcFileOffset` (of the response, if one
 //!     was kept), `server` (the origin), `visit` (which visit of that server, from 1), `conn`
 //!     (number of the connection in this run), `sent` (when the request was sent, µs since 1970),
-//!     `reason` (in words), `hops` (redirects before this one), `sitemaps` (that a robots.txt
-//!     names, those of its first kilobytes), `detail` and `evidence` (of a reply that can't be
-//!     read: what is wrong with it, and its first 64 bytes, escaped as in C; if its head is whole,
-//!     those at which the framing of its body breaks)
+//!     `reason` (in words), `hops` (redirects before this one), `chain` (of a hop: the URL that
+//!     its chain of redirects began with), `sitemaps` (that a robots.txt names, those of its first
+//!     kilobytes), `detail` and `evidence` (of a reply that can't be read: what is wrong with it,
+//!     and its first 64 bytes, escaped as in C; if its head is whole, those at which the framing
+//!     of its body breaks)
 //!
 //! Every request that went out has its line with `sent`: promised and observed gaps can be told
 //! from the log alone. After a crash the log may name a record that was cut from its file; what is
@@ -86,6 +87,8 @@ pub struct Line<'a> {
     pub reason: Option<&'a str>,
     /// Redirects followed before.
     pub hops: u32,
+    /// The URL that its chain of redirects began with.
+    pub chain: Option<&'a str>,
     /// Sitemaps that a robots.txt names, those of the first kilobytes.
     pub sitemaps: &'a [&'a str],
     /// What is wrong with a reply that can't be read.
@@ -177,6 +180,7 @@ impl Line<'_> {
             sent: self.sent.map(UnixTime::as_micros),
             reason: self.reason.map(|reason| cut(reason, WORD_BYTES_MAX).into()),
             hops: self.hops,
+            chain: self.chain.map(|chain| cut(chain, URL_BYTES_MAX).into()),
             sitemaps: sitemaps_within(self.sitemaps),
             detail: self.detail.map(|detail| cut(detail, WORD_BYTES_MAX).into()),
             evidence: self.evidence.map(|evidence| cut(evidence, EVIDENCE_BYTES_MAX).into()),
@@ -220,6 +224,9 @@ pub struct Extra<'a> {
     pub reason: Option<Cow<'a, str>>,
     /// Redirects before this one.
     pub hops: u32,
+    /// The URL that its chain of redirects began with.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Cow<'a, str>>,
     /// Sitemaps that a robots.txt names.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub sitemaps: Vec<Cow<'a, str>>,

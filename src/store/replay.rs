@@ -154,6 +154,11 @@ impl Store {
 pub(super) const REPEAT: &str = "warc/revisit";
 
 impl Kept {
+    /// Whether it was archived before another.
+    pub fn is_before(&self, other: &Self) -> bool {
+        (&self.own.file, self.own.offset) < (&other.own.file, other.own.offset)
+    }
+
     /// Writes it down, for a later run.
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.own.encode(out);

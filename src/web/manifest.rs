@@ -12,7 +12,7 @@
 use super::hostile::{Asked, Manner, Play, Row};
 use super::page::Kind;
 use super::{Place, Resource, Robots, Web};
-use crate::map::Set;
+use crate::map::{Map, Set};
 use std::io::{self, Write};
 
 /// What became of a URL.
@@ -48,6 +48,7 @@ pub enum Outcome {
     MalformedFraming,
     CutShort,
     RedirectLimit,
+    RedirectLoop,
     ForbiddenAddress,
     Local,
 }
@@ -85,6 +86,7 @@ impl Outcome {
             Self::MalformedFraming => "malformed-framing",
             Self::CutShort => "cut-short",
             Self::RedirectLimit => "redirect-limit",
+            Self::RedirectLoop => "redirect-loop",
             Self::ForbiddenAddress => "forbidden-address",
             Self::Local => "local",
         }
@@ -182,6 +184,7 @@ impl Manifest {
             walk.look(place, redirects);
             at += 1;
         }
+        walk.count_hops();
         Self { entries: walk.entries }
     }
 
@@ -342,6 +345,26 @@ impl Walk<'_> {
                     self.find(link.to, 0);
                 }
             }
+        }
+    }
+
+    /// Hops of a chain of redirects are not entered as seen: a redirect is asked for once for
+    /// itself, and once for each that leads to it.
+    fn count_hops(&mut self) {
+        let led_to = |entry: &Entry| match entry.place.resource {
+            Resource::Page(page) if entry.outcomes == [Outcome::Redirect] => {
+                Some(self.web.redirect_of(entry.place.host, page))
+            }
+            _ => None,
+        };
+        let mut hops: Map<Place, u32> = Map::default();
+        for to in self.entries.iter().filter_map(led_to) {
+            *hops.entry(to).or_default() += 1;
+        }
+        for entry in self.entries.iter_mut().filter(|entry| entry.outcomes == [Outcome::Redirect]) {
+            let hops = hops.get(&entry.place).copied().unwrap_or(0);
+            entry.requests.max += hops;
+            entry.records.max += hops;
         }
     }
 

@@ -152,17 +152,21 @@ impl Web {
     }
 
     /// Where a redirecting page leads.
-    pub fn redirect_of(&self, host: u32, page: u32) -> Place {
-        let mut draw = self.draw(Purpose::Redirect, host, page);
-        if draw.chance(0.2) {
+    pub fn redirect_of(&self, from: u32, page: u32) -> Place {
+        let mut draw = self.draw(Purpose::Redirect, from, page);
+        let (host, mut to) = if draw.chance(0.2) {
             let other = draw.below(self.settings.hosts);
-            return Place { host: other, resource: Resource::Page(0) };
-        }
+            let deep = self.settings.deep_redirects;
+            let below = if deep { page.min(self.pages_of(other)).max(1) } else { 1 };
+            (other, draw.below(below))
+        } else {
+            (from, draw.below(page))
+        };
         // A third of the redirects may lead to a redirect that leads to a page: chains stay at
         // two. Numbers go down, so that nothing turns in circles.
-        let relays = |page| self.draw(Purpose::Redirect, host, page).next().is_multiple_of(3);
-        let mut to = draw.below(page);
-        while self.kind(host, to) == Kind::Redirect && (relays(to) || !relays(page)) {
+        let relays = |host, page| self.draw(Purpose::Redirect, host, page).next().is_multiple_of(3);
+        let relayed = relays(from, page);
+        while self.kind(host, to) == Kind::Redirect && (relays(host, to) || !relayed) {
             to -= 1;
         }
         Place { host, resource: Resource::Page(to) }

@@ -12,6 +12,7 @@
 //! host a.test                       # what follows is a.test's
 //! on connection                     # its first one; the last script serves all further ones
 //!   request /robots.txt             # waits for this request; another one is a fault
+//!   request /a with k=1;l=2         # ... with these cookies; without `with` it has none
 //!   reply 404
 //!   request /
 //!   reply 200 links /x /y
@@ -80,8 +81,8 @@ pub const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 1, 2, 3);
 /// One thing a server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Waits for a request of this target.
-    Request(String),
+    /// Waits for a request of this target, with these cookies if it may have any.
+    Request(String, Option<String>),
     /// Sends these bytes.
     Send(Vec<u8>),
     /// Does nothing for so long.
@@ -170,7 +171,10 @@ impl Script {
 
 fn step(verb: &str, rest: &str, words: &[&str]) -> Result<Step, String> {
     Ok(match (verb, words) {
-        ("request", [target]) => Step::Request((*target).to_owned()),
+        ("request", [target]) => Step::Request((*target).to_owned(), None),
+        ("request", [target, "with", cookies]) => {
+            Step::Request((*target).to_owned(), Some((*cookies).to_owned()))
+        }
         ("reply", [status, rest @ ..]) => {
             Step::Send(reply(status.parse().map_err(|_| "not a status")?, rest)?)
         }
@@ -299,9 +303,12 @@ impl Player {
     pub fn play(&mut self, now: Instant) -> Play {
         loop {
             match self.steps.front() {
-                Some(Step::Request(target)) => {
-                    let target = target.clone();
-                    let Some(asked) = self.request() else { return Play::WaitForBytes };
+                Some(Step::Request(target, expected)) => {
+                    let (target, expected) = (target.clone(), expected.clone());
+                    let Some((asked, cookies)) = self.request() else { return Play::WaitForBytes };
+                    if cookies != expected {
+                        self.faults.push(format!("{asked} with {cookies:?}, not {expected:?}"));
+                    }
                     if asked != target {
                         self.faults.push(format!("asked for {asked}, not for {target}"));
                     }
@@ -342,16 +349,19 @@ impl Player {
 
     /// Requests that no step waits for are counted too.
     fn count_unasked(&mut self) {
-        while let Some(asked) = self.request() {
+        while let Some((asked, _)) = self.request() {
             self.requests.push(asked);
         }
     }
 
-    fn request(&mut self) -> Option<String> {
+    /// The next request that has come whole: its target, and its cookies without blanks.
+    fn request(&mut self) -> Option<(String, Option<String>)> {
         let end = self.input.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
         let head: Vec<u8> = self.input.drain(..end).collect();
-        let line = String::from_utf8_lossy(head.split(|byte| *byte == b'\r').next()?).into_owned();
-        Some(line.split(' ').nth(1).unwrap_or("").to_owned())
+        let head = String::from_utf8_lossy(&head);
+        let target = head.lines().next()?.split(' ').nth(1).unwrap_or("").to_owned();
+        let cookies = head.lines().find_map(|line| line.strip_prefix("Cookie: "));
+        Some((target, cookies.map(|cookies| cookies.replace(' ', ""))))
     }
 }
 

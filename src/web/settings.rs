@@ -99,6 +99,8 @@ pub struct Settings {
     pub close_silently: f64,
     /// Share of hosts that mix up replies to pipelined requests, per host, each in a drawn way.
     pub muddled: f64,
+    /// Whether redirects to another host lead to any page of it, not to its front page alone.
+    pub deep_redirects: bool,
     /// How long a host keeps an idle connection.
     pub idle_time: Duration,
     /// Share of hosts that speak HTTP/1.0 and close after each reply, per host.
@@ -168,6 +170,7 @@ impl Default for Settings {
             requests_per_connection: Vec::new(),
             close_silently: 0.0,
             muddled: 0.0,
+            deep_redirects: false,
             idle_time: Duration::from_secs(15),
             http10: 0.0,
             tls: 0.0,

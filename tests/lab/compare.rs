@@ -35,7 +35,10 @@ impl Facts {
         let mut got: BTreeMap<String, Got> = BTreeMap::new();
         for Logged { url, outcome, stored } in crawl.log() {
             let url = got.entry(url).or_default();
-            url.outcome = Some(outcome);
+            // That says of a chain how it ended, not of the URL what it came to.
+            if outcome != "redirect-to-known" {
+                url.outcome = Some(outcome);
+            }
             url.logged.extend(stored);
         }
         for (url, file, offset) in crawl.index() {

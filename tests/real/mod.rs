@@ -179,6 +179,9 @@ fn judge(sites: &[Site], fates: &Fates, crawl: &Crawl, hits: &[Vec<Hit>]) {
 /// Each URL that can be reached has one line with its outcome; no other has one.
 fn judge_log(sites: &[Site], fates: &Fates, crawl: &Crawl, complaints: &mut Vec<String>) {
     let (mut pages, robots) = crawl.by_key();
+    // A line that says that a redirect led to a known URL is about a chain, not about that URL.
+    pages.values_mut().for_each(|lines| lines.retain(|line| line.status != REDIRECT_TO_KNOWN));
+    pages.retain(|_, lines| !lines.is_empty());
     for (key, fate) in fates {
         let expected = match fate {
             Fate::Fetched(status, _) => i32::from(*status),
@@ -202,10 +205,16 @@ fn judge_log(sites: &[Site], fates: &Fates, crawl: &Crawl, complaints: &mut Vec<
     }
 }
 
+/// Code of a redirect that led to a known URL.
+const REDIRECT_TO_KNOWN: i32 = -4003;
 /// Heritrix's code for what robots.txt closes.
 const CLOSED: i32 = -9998;
 
-/// Each URL of a server that is to be fetched was asked of it once, nothing else was, and nothing
+/// Batches of a server that are compared: the default of `pipeline.probation`.
+const COMPARED_MAX: usize = 3;
+
+/// Each URL of a server that is to be fetched was asked of it once, but for one of each of the
+/// first batches, which is asked for again (`pipeline.probation`); nothing else was, and nothing
 /// that is closed.
 fn judge_hits(site: &Site, fates: &Fates, hits: &[Hit], complaints: &mut Vec<String>) {
     let mut asked: BTreeMap<String, Vec<u16>> = BTreeMap::new();
@@ -216,15 +225,20 @@ fn judge_hits(site: &Site, fates: &Fates, hits: &[Hit], complaints: &mut Vec<Str
     if asked.remove(&(site.origin() + "/robots.txt")) != Some(vec![200]) {
         complaints.push(format!("{}: robots.txt is to be asked for once", site.origin()));
     }
+    let mut compared = 0;
     for (key, fate) in fates.iter().filter(|(key, _)| key.starts_with(&site.origin())) {
         match (fate, asked.remove(key)) {
             (Fate::Closed, None) => {}
             (Fate::Closed, Some(_)) => complaints.push(format!("closed, but asked for: {key}")),
             (Fate::Fetched(status, _), Some(statuses)) if statuses == [*status] => {}
+            (Fate::Fetched(status, _), Some(statuses)) if statuses == [*status; 2] => compared += 1,
             (Fate::Fetched(status, _), asked) => {
                 complaints.push(format!("{key} was answered by {asked:?}, not once by {status}"));
             }
         }
+    }
+    if compared > COMPARED_MAX {
+        complaints.push(format!("{}: {compared} URLs were asked for twice", site.origin()));
     }
     complaints.extend(asked.keys().map(|key| format!("asked for, but not to be found: {key}")));
 }

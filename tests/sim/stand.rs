@@ -186,6 +186,10 @@ pub fn outcomes_of(log: &[u8]) -> BTreeMap<String, String> {
             _ => "http-error",
         };
         let outcome = entry.extra.reason.as_deref().unwrap_or(by_status);
+        // That says of a chain how it ended, not of the URL what it came to.
+        if outcome == "redirect-to-known" {
+            continue;
+        }
         outcomes.insert(entry.url.to_owned(), outcome.to_owned());
     }
     outcomes

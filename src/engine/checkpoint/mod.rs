@@ -12,11 +12,13 @@
 //! state/snapshot-N   role Snapshot; frames in this order:
 //!   1  counters of the crawl, JSON
 //!   2  the seen test's own state       3  the frontier's own state
-//!   4  a capture not yet read back     fingerprint u64, its places in the archive, and the number
-//!      of its server and 1, 0 if that wasn't known
+//!   4  a capture not yet read back     key u64, hash of its URL u64, its places in the archive,
+//!      and the number of its server and 1, 0 if that wasn't known
 //!   5  a server's side table           see engine::site
 //!   7  a revival under way             see engine::given_up
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
+//!   8  a link to a target that a redirect chain asks for   key u64, see engine::fresh
+//!   9  what joined the scope           see engine::seeding
 //!   16 to 31  servers and their queues, see frontier
 //! ```
 //!
@@ -31,11 +33,13 @@ pub use job::{StateDone, StateJob};
 use super::Engine;
 use super::conn::Phase;
 use super::contract::{Action, Job};
+use crate::codec::Put;
 use crate::disk::Disk;
 use crate::frame::{self, FORMAT, Role};
 use crate::frontier::{Errand, Item, ServerId};
 use crate::tail::Tail;
 use crate::time::Instant;
+use crate::url::Fingerprint;
 use job::Task;
 use manifest::{Manifest, digits_of};
 use std::time::Duration;
@@ -48,6 +52,8 @@ pub(super) const KEPT: u8 = 4;
 pub(super) const SITE: u8 = 5;
 pub(super) const RATING: u8 = 6;
 pub(super) const GIVEN_UP: u8 = 7;
+pub(super) const HELD: u8 = 8;
+pub(super) const JOINED: u8 = 9;
 
 /// Bytes of a snapshot that one turn makes.
 const SLICE_BYTES: usize = 256 << 10;
@@ -209,7 +215,7 @@ impl Engine {
         if let Err(error) = flushed {
             return self.meet(error);
         }
-        let flights = self.flights();
+        let (flights, held) = (self.flights(), self.chains_held());
         let disk = self.disk.as_mut();
         self.frontier.begin_snapshot(flights, self.now);
         let marks = self
@@ -254,7 +260,9 @@ impl Engine {
             frame::push(GIVEN_UP, &given_up.state, out);
         }
         self.rating.encode(&mut |piece| frame::push(RATING, piece, out));
+        self.chains.seeding.encode(&mut |piece| frame::push(JOINED, piece, out));
         self.replays.encode(out);
+        push_held(&held, out);
         checkpoints.stage = Stage::Writing(Box::new(Writing {
             manifest,
             tail,
@@ -290,19 +298,25 @@ impl Engine {
         waits || self.replays.is_active()
     }
 
-    /// URLs under way: they count as waiting. robots.txt of a server is asked for again anyway.
+    /// URLs under way: they count as waiting, and so do those that redirect chains began with, in
+    /// place of their hops. robots.txt of a server is asked for again anyway.
     fn flights(&self) -> Vec<(ServerId, Item)> {
-        let mut flights = Vec::new();
+        let mut flights: Vec<_> = self.chains_waiting().collect();
         for slot in self.conns.slots() {
             let conn = self.conns.look(slot);
             if conn.phase != Phase::Active {
                 continue;
             }
-            let own = |item: &Item| item.errand == Errand::Robots(conn.server, 0);
-            let items = conn.unsettled().map(|fetch| &fetch.item).filter(|item| !own(item));
+            let is_left_out = |item: &Item| match item.errand {
+                Errand::Page => false,
+                Errand::Robots(of, redirects) => (of, redirects) == (conn.server, 0),
+                Errand::Hop(_) => true,
+            };
+            let items = conn.unsettled().map(|fetch| &fetch.item);
+            let items = items.filter(|item| !is_left_out(item));
             flights.extend(items.map(|item| (conn.server, item.clone())));
         }
-        let taken = self.replays.taken();
+        let taken = self.replays.taken().filter(|taken| !is_hop(&taken.item));
         flights.extend(taken.map(|taken| (taken.server, taken.item.clone())));
         flights
     }
@@ -408,6 +422,21 @@ impl Engine {
             let job = StateJob { disk: self.disk.handle(), task: Task::Remove(names) };
             self.actions.push_back(Action::Work(Job::State(job)));
         }
+    }
+}
+
+/// A chain begins again from its first URL.
+fn is_hop(item: &Item) -> bool {
+    matches!(item.errand, Errand::Hop(_))
+}
+
+/// Frames of links to targets that redirect chains ask for.
+fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
+    for (key, entry) in held {
+        frame::push_with(HELD, out, |out| {
+            out.put_u64(key.0);
+            out.extend_from_slice(entry);
+        });
     }
 }
 

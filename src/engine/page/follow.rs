@@ -11,21 +11,17 @@ use crate::engine::Engine;
 use crate::engine::fetch::Fetch;
 use crate::engine::fresh::Discovery;
 use crate::engine::ledger::Work;
-use crate::engine::outcome::Outcome;
-use crate::frontier::Item;
 use crate::links::{self, Directives, Found};
 use crate::rating;
 use crate::seen;
 use crate::stats::Stage;
-use crate::url::{Batch, Fingerprint, Invalid, Url, UrlRef, canon::Joiner};
+use crate::url::{Batch, Fingerprint, Invalid, UrlRef, canon::Joiner};
 
 /// Units that a link costs beside its bytes: to be joined, and to be offered.
 const LINK_UNITS: usize = 64;
 const OFFER_UNITS: usize = 32;
 /// Units that a link costs whose site's estimate of quality counts it.
 const RATED_UNITS: usize = 32;
-/// Letter of a redirect in a hop path.
-const REDIRECT: u8 = b'R';
 
 /// What the links of the page under work have become so far; memory that goes from page to page.
 #[derive(Debug, Default)]
@@ -38,8 +34,6 @@ pub(super) struct Follow {
     tested: usize,
     /// Places in the batch of the URLs in scope, and how they were found.
     wanted: Vec<(usize, Discovery)>,
-    /// Redirects too many.
-    redirects_cut: Vec<Url>,
     /// Links left out because their URLs are too long, or too many.
     urls_long: u64,
     urls_full: u64,
@@ -51,7 +45,7 @@ pub(super) struct Follow {
 /// How far the page has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
-    /// The targets of `Location` and `Refresh` come first.
+    /// The target of `Refresh` comes first.
     #[default]
     Targets,
     /// Then the links of the head, from this one on.
@@ -108,9 +102,6 @@ impl Engine {
 
     fn end_page(&mut self, mut page: Page) {
         self.end_traced_page();
-        for url in std::mem::take(&mut self.bench.follow.redirects_cut) {
-            self.cut_redirect(url.view(), &page.fetch);
-        }
         self.note_cut(&mut page);
         self.write_line(&page.fetch, &page.settled, &[]);
         self.bench.follow.clear();
@@ -150,13 +141,11 @@ impl Engine {
     fn join_targets(&mut self, page: &Page, joiner: &mut Joiner<'_>) {
         let follow = &mut self.bench.follow;
         let refresh = links::Kind::Refresh.hop() as u8;
-        let location = page.leads.location.as_ref().map(|url| (url.as_str().as_bytes(), REDIRECT));
-        let refresh = page.leads.refresh.as_ref().map(|target| (&**target, refresh));
-        for (target, letter) in location.into_iter().chain(refresh) {
+        if let Some(target) = &page.leads.refresh {
             self.counts.links += 1;
             let joined = joiner.join(target, encoding_rs::UTF_8, &mut follow.batch);
             self.counts.links_invalid += u64::from(joined.is_err());
-            let units = target.len() + joiner.take_work() + follow.note(joined, letter);
+            let units = target.len() + joiner.take_work() + follow.note(joined, refresh);
             self.ledger.charge(Work::Joined, units);
         }
     }
@@ -219,15 +208,11 @@ impl Engine {
         let mut listed = "";
         for place in follow.tested..follow.batch.len() {
             let (url, letter) = (follow.batch.get(place), follow.letters[place]);
-            let redirect = letter == REDIRECT;
-            let hops = if redirect { fetch.item.hops + 1 } else { 0 };
-            let depth = fetch.item.depth.saturating_add(u16::from(!redirect));
-            if hops > self.settings.redirects_max {
-                follow.redirects_cut.push(url.to_owned());
-            } else if let Err(why) = self.scope.check_after(url, u32::from(depth), &mut listed) {
+            let depth = fetch.item.depth.saturating_add(1);
+            if let Err(why) = self.scope.check_after(url, u32::from(depth), &mut listed) {
                 self.counts.out_of_scope(why.name());
             } else {
-                follow.wanted.push((place, Discovery { letter, hops, depth }));
+                follow.wanted.push((place, Discovery { letter, hops: 0, depth }));
             }
         }
         follow.tested = follow.batch.len();
@@ -269,28 +254,14 @@ impl Engine {
                 }
                 // Most links lead where others have led: nothing is written down for those.
                 let write = |out: &mut Vec<u8>| found.encode(url.as_str(), &page.fetch.url, out);
-                self.seen.offer_with(fingerprint, write);
+                if !self.chains.hold(fingerprint, write) {
+                    self.seen.offer_with(fingerprint, write);
+                }
             }
             self.ledger.charge(Work::Joined, units);
             start = end;
         }
         follow.step = Step::Offer(start);
         start == follow.wanted.len()
-    }
-
-    /// A redirect too many has its line in the log. It is not seen for that: a shorter way may
-    /// lead there yet.
-    fn cut_redirect(&mut self, url: UrlRef<'_>, fetch: &Fetch) {
-        self.counts.redirects_cut += 1;
-        let Ok(id) = self.server_for(url, REDIRECT) else { return };
-        let item = Item {
-            target: url.target().into(),
-            hops: fetch.item.hops + 1,
-            found_as: REDIRECT,
-            via: Some(fetch.url.as_ref().into()),
-            tries: 0,
-            ..fetch.item.clone()
-        };
-        self.note_unsent(id, &item, Outcome::RedirectLimit);
     }
 }

@@ -1,20 +1,17 @@
 //! What a reply leads to, by its head: a redirect, header fields with links, a body that is HTML.
 
-use crate::engine::fetch::{Fetch, Reply};
-use crate::engine::redirect::{is_redirect, redirect_target};
+use crate::engine::fetch::Reply;
+use crate::engine::redirect::is_redirect;
 use crate::engine::settings::Settings;
 use crate::http::coding::Coding;
 use crate::http::mime::{self, Html, MediaType};
 use crate::http::response::Head;
 use crate::links::{self, Cut, Directives, Found};
-use crate::url::{Url, UrlRef};
 use smallvec::SmallVec;
 
 /// What is to be followed of a reply.
 #[derive(Debug)]
 pub(in crate::engine) struct Leads {
-    /// Where a redirect leads.
-    pub(super) location: Option<Url>,
     /// Where a `Refresh` field leads.
     pub(super) refresh: Option<Box<[u8]>>,
     /// References in `Link` fields.
@@ -29,20 +26,13 @@ pub(in crate::engine) struct Leads {
 
 impl Leads {
     /// What is to be followed of `reply`, whose head is `head`.
-    pub(in crate::engine) fn of(
-        fetch: &Fetch,
-        reply: &Reply,
-        head: &Head,
-        settings: &Settings,
-    ) -> Self {
+    pub(in crate::engine) fn of(reply: &Reply, head: &Head, settings: &Settings) -> Self {
         let bytes = reply.head();
-        let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
-        let location = redirect_target(head, bytes, from);
-        let is_page = (200..400).contains(&head.status) && location.is_none();
+        let is_page = (200..400).contains(&head.status);
         let codings = head.codings(bytes);
         let media = MediaType::of(head, bytes);
         let mut notes = SmallVec::new();
-        if is_redirect(head.status, true) && location.is_none() && head.has(bytes, "location") {
+        if is_redirect(head.status, true) && head.has(bytes, "location") {
             notes.push("badLocation");
         }
         if codings.has_unknown {
@@ -75,7 +65,6 @@ impl Leads {
             refresh = target.and_then(|(_, target)| target).map(Box::from);
         }
         Self {
-            location,
             refresh,
             head_links,
             directives,
@@ -86,11 +75,6 @@ impl Leads {
         }
     }
 
-    /// Whether it is followed instead of read.
-    pub(in crate::engine) fn redirects(&self) -> bool {
-        self.location.is_some()
-    }
-
     /// What was out of the ordinary: annotations of its line, and counted.
     pub(in crate::engine) fn notes(&self) -> impl Iterator<Item = &'static str> {
         self.notes.iter().copied()
@@ -98,9 +82,8 @@ impl Leads {
 
     /// Whether there is anything to be followed, or looked for.
     pub(in crate::engine) fn has_any(&self) -> bool {
-        let has_head = self.location.is_some() || self.refresh.is_some();
         let has_links =
             self.head_links.links().len() > 0 || self.head_links.cut() != Cut::default();
-        has_head || has_links || self.html != Html::No
+        self.refresh.is_some() || has_links || self.html != Html::No
     }
 }

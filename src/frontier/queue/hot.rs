@@ -114,6 +114,19 @@ impl Hot {
         }
     }
 
+    /// Puts what goes before pages where it belongs: by arrival a robots.txt in front, a hop behind
+    /// what goes before pages already.
+    pub(super) fn push_prior(&mut self, item: Item) {
+        self.text_bytes += item.text_bytes();
+        match &mut self.order {
+            Order::Arrival(items) => {
+                let prior = items.iter().take_while(|other| other.is_prior()).count();
+                items.insert(if item.is_robots() { 0 } else { prior }, item);
+            }
+            Order::Quality(ranked) => ranked.push(Entry(item)),
+        }
+    }
+
     pub(super) fn pop(&mut self) -> Option<Item> {
         let item = match &mut self.order {
             Order::Arrival(items) => items.pop_front(),

@@ -9,8 +9,8 @@ use super::super::ServerId;
 use super::super::items::{Glance, Written};
 use super::super::queue::Errand;
 use super::{
-    ARRIVAL_SIZE, FIRST, GONE, HOW_SAME, NOTHING, QUALITY_SAME, QUALITY_SHIFT, QUALITY_SIZE,
-    ROBOTS, TRIED, VIA_NEW, VIA_SAME, WIDE, Worth,
+    ARRIVAL_SIZE, FIRST, GONE, HOP, HOW_SAME, NOTHING, PRIOR, QUALITY_SAME, QUALITY_SHIFT,
+    QUALITY_SIZE, TRIED, VIA_NEW, VIA_SAME, WIDE, Worth,
 };
 use crate::codec::{Short, Take};
 use crate::quality::Quality;
@@ -72,7 +72,7 @@ const MASKS: [u64; 9] = {
 };
 
 /// Most behind a first have none of these, and two of those.
-const ODD: u8 = FIRST | GONE | TRIED | ROBOTS;
+const ODD: u8 = FIRST | GONE | TRIED | PRIOR;
 const HOW_AND_VIA_SAME: u8 = HOW_SAME | VIA_SAME;
 const HOW_SAME_VIA_NEW: u8 = HOW_SAME | VIA_NEW;
 
@@ -109,7 +109,7 @@ impl<'a> Record<'a> {
         let [bits, sizes, ..] = *head;
         let has = |bit: u8| bits & bit != 0;
         let (is_first, arrival_bytes) = (has(FIRST), usize::from(sizes & ARRIVAL_SIZE));
-        let is_odd = bits & (TRIED | ROBOTS) != 0 || sizes & WIDE != 0 || arrival_bytes > 8;
+        let is_odd = bits & (TRIED | PRIOR) != 0 || sizes & WIDE != 0 || arrival_bytes > 8;
         if is_odd || has(VIA_SAME) && (is_first || has(VIA_NEW)) || has(GONE) && !is_first {
             return None;
         }
@@ -202,8 +202,11 @@ impl<'a> Record<'a> {
             how: if has(HOW_SAME) { None } else { Some((take.number()?, take.u8()?)) },
             hops: if has(TRIED) { take.u8()? } else { 0 },
             tries: if has(TRIED) { take.u8()? } else { 0 },
-            errand: match has(ROBOTS) {
-                true => Errand::Robots(ServerId(take.number()?), take.u8()?),
+            errand: match has(PRIOR) {
+                true => match (take.number()?, take.u8()?) {
+                    (chain, HOP) => Errand::Hop(chain),
+                    (server, redirects) => Errand::Robots(ServerId(server), redirects),
+                },
                 false => Errand::Page,
             },
             target: target.of(take)?,
@@ -247,7 +250,7 @@ impl<'a> Record<'a> {
 
     /// What a glance at it shows, if the first of its run is worth that.
     pub(in super::super) fn glance(&self, of_first: Quality) -> Glance {
-        let is_prior = matches!(self.errand, Errand::Robots(..));
+        let is_prior = self.errand != Errand::Page;
         Glance { is_prior, quality: self.quality.unwrap_or(of_first) }
     }
 }

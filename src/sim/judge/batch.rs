@@ -108,6 +108,7 @@ impl Judge {
             }
             if self.answered.remove(&place) {
                 self.doubtful.insert(place);
+                self.hops.doubted(place);
             }
         }
     }

@@ -30,7 +30,8 @@ fn a_line_to_the_byte() {
         conn: Some(3),
         sent: Some(UnixTime::from_micros(1_795_167_529_078_123)),
         reason: None,
-        hops: 0,
+        hops: 1,
+        chain: Some("http://example.com/0"),
         sitemaps: &["https://example.com/map.xml"],
         detail: Some("bad version"),
         evidence: Some("HTTP/7 \\x00"),
@@ -41,7 +42,8 @@ fn a_line_to_the_byte() {
          text/html #000 20261120093849078+45 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - 3t,lenTrunc \
          {\"warcFilename\":\"sted-20261120093849-00000.warc.gz\",\"warcFileOffset\":512,\
          \"server\":\"http://example.com\",\"visit\":7,\"conn\":3,\"sent\":1795167529078123,\
-         \"hops\":0,\"sitemaps\":[\"https://example.com/map.xml\"],\
+         \"hops\":1,\"chain\":\"http://example.com/0\",\
+         \"sitemaps\":[\"https://example.com/map.xml\"],\
          \"detail\":\"bad version\",\"evidence\":\"HTTP/7 \\\\x00\"}\n"
     );
     let failed = Line { url: "http://example.com/b", status: -2, ..Line::default() };
@@ -85,6 +87,7 @@ fn lines_are_read_back() {
             sent: Some(time),
             reason: Some(reason),
             hops: 10,
+            chain: (number() % 2 == 0).then_some(note),
             sitemaps: &[note, server],
             detail: Some(reason),
             evidence: Some(note),

@@ -237,7 +237,11 @@ impl Hostile {
                     INDEX,
                     once("/here", Play::RedirectTo("/there"), &[Redirect]),
                     once("/there", Play::RedirectTo("/here"), &[Redirect]),
-                    once("/itself", Play::RedirectTo("/itself"), &[Redirect, RedirectLimit]),
+                    once(
+                        "/itself",
+                        Play::RedirectTo("/itself"),
+                        &[Redirect, RedirectLimit, RedirectLoop],
+                    ),
                     Row {
                         path: "/on/",
                         count: ENDLESS,
