@@ -240,9 +240,11 @@ impl Engine {
             return;
         }
         let mut aside = Vec::new();
-        let mut is_done = true;
+        let (mut is_done, wanted) = (true, left);
         while left > 0 && aside.len() < ASIDE_MAX && self.frontier.ready_next(id) {
-            if self.ledger.is_spent(Work::Reread) || self.replays.queue.len() >= QUEUE_MAX {
+            // The next turn looks at those set aside again: this one must get past them.
+            let is_spent = left < wanted && self.ledger.is_spent(Work::Reread);
+            if is_spent || self.replays.queue.len() >= QUEUE_MAX {
                 is_done = false;
                 break;
             }
