@@ -130,9 +130,6 @@ addresses_allowed = ["127.77.0.0/16"]
 [tls]
 roots_file = "@FOLDER@/ca.pem"
 
-[links]
-links_max = 1_000_000
-
 [retries]
 retry_wait = "1s"
 "#;
