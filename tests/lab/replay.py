@@ -17,6 +17,7 @@ import gevent.monkey
 gevent.monkey.patch_all()
 
 import base64
+import functools
 import gzip
 import hashlib
 import json
@@ -29,7 +30,7 @@ import tempfile
 
 from fastwarc.warc import ArchiveIterator as FastIterator
 from fastwarc.warc import WarcRecordType
-from pywb.apps.frontendapp import FrontEndApp
+from pywb.apps import frontendapp
 from pywb.indexer.cdxindexer import main as make_index
 from warcio.archiveiterator import ArchiveIterator
 from werkzeug.test import Client
@@ -37,6 +38,15 @@ from werkzeug.test import Client
 logging.disable(logging.CRITICAL)
 # pywb says on it what it misses.
 sys.stdout = sys.stderr
+
+
+# pywb serves its archive to itself under a name that a plain chroot, without /etc/hosts, lacks.
+frontendapp.GeventServer = functools.partial(frontendapp.GeventServer, hostname="127.0.0.1")
+
+
+class FrontEnd(frontendapp.FrontEndApp):
+    REPLAY_API = frontendapp.FrontEndApp.REPLAY_API.replace("localhost", "127.0.0.1")
+    CDX_API = frontendapp.FrontEndApp.CDX_API.replace("localhost", "127.0.0.1")
 
 
 def main(job):
@@ -52,7 +62,7 @@ def main(job):
         ours.write_bytes(b"".join(sorted(lines)))
         make_index(["--sort", "-j", "--output", str(own), *map(str, files)])
         indexes = {index.stem: {"index_paths": str(index), "archive_paths": f"{job}/warc/"} for index in (ours, own)}
-        client = Client(FrontEndApp(custom_config={"debug": False, "collections": indexes}))
+        client = Client(FrontEnd(custom_config={"debug": False, "collections": indexes}))
         for name in indexes:
             counts[name] = sum(replay(client, name, capture) for capture in captures)
         os.chdir("/")
