@@ -81,6 +81,9 @@ impl Engine {
             return self.frontier.hand_back(id, self.now.at);
         }
         if let Some(slot) = self.sites.look(id).conn() {
+            if !self.frontier.begin(id, true, self.now.at) {
+                return self.frontier.hand_back(id, self.now.at);
+            }
             self.counts.parked_again += 1;
             self.conns.unpark(slot, self.now.at);
             self.frontier.set_parked(id, false, self.now.at);
@@ -117,7 +120,11 @@ impl Engine {
         failed: Option<Outcome>,
     ) {
         let now = self.now.at;
-        if self.is_stopping() || !self.frontier.bind(id, ip, now) || !self.make_room() {
+        if self.is_stopping()
+            || !self.frontier.bind(id, ip, now)
+            || !self.make_room()
+            || !self.frontier.begin(id, failed.is_none(), now)
+        {
             return match failed {
                 Some(outcome) => self.visit_failed(id, Some(ip), outcome),
                 None => self.frontier.hand_back(id, now),

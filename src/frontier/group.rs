@@ -204,17 +204,19 @@ impl Groups {
         self.has_room(id) && self[id].next > now
     }
 
-    /// A visit begins: no other begins before the group's delay is over.
-    pub(super) fn enter(&mut self, id: GroupId, now: Instant) {
+    /// A server of it is taken for a visit.
+    pub(super) fn enter(&mut self, id: GroupId) {
         let rule = self.rule(id);
         let group = &mut self[id];
         group.active += 1;
-        // The clocks of hosts, which have none of their own, are written down in pieces: only the
-        // end of a visit may move them.
-        if rule.delay > Duration::ZERO {
-            group.next = group.next.max(now + rule.delay);
-        }
         debug_assert!(group.active <= rule.cap, "a group is never above its cap");
+    }
+
+    /// A visit begins: no other begins before the group's delay is over.
+    pub(super) fn begin(&mut self, id: GroupId, now: Instant) {
+        let next = now + self.rule(id).delay;
+        let group = &mut self[id];
+        group.next = group.next.max(next);
     }
 
     /// A visit ended at `ended` (`None`: it never began); its server rests until `due`.

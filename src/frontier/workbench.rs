@@ -161,7 +161,7 @@ impl Workbench {
             } else {
                 server.state = ServerState::Busy;
                 server.hold = Hold::In;
-                groups.into_iter().flatten().for_each(|group| self.groups.enter(group, now));
+                groups.into_iter().flatten().for_each(|group| self.groups.enter(group));
             }
             // It may have come from a group, in place of another: whatever became of it, whoever
             // waits there must not wait for it.
@@ -241,13 +241,25 @@ impl Workbench {
         // If it isn't counted in, the hand-back that must follow makes it a group to be asked.
         server.hold = if admitted { Hold::In } else { Hold::InButAddress };
         if admitted {
-            self.groups.enter(group, now);
+            self.groups.enter(group);
         }
         if let Some(old) = old {
             self.groups.leave(old, None);
             self.wake(servers, old, now);
         }
         admitted
+    }
+
+    /// The visit of a server begins, if the clocks of its groups admit that; only that of its
+    /// address is asked if it began at another address before.
+    pub(super) fn begin(&mut self, server: &Server, is_first: bool, now: Instant) -> bool {
+        let [_, domain, address] = server.groups;
+        let groups = [domain.filter(|_| is_first), address].into_iter().flatten();
+        let begins = groups.clone().all(|group| self.groups[group].next <= now);
+        if begins {
+            groups.for_each(|group| self.groups.begin(group, now));
+        }
+        begins
     }
 
     /// A visit ended (or never began, if `visit` is `None`): its groups go on.

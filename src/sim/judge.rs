@@ -429,6 +429,7 @@ impl Judge {
     fn judge_rest(&mut self, at: Instant, conn: ConnId, host: u32, named: &str) {
         let line = self.conns.entry(conn).or_default();
         let sent = line.sent.pop_front().unwrap_or(at);
+        let opened = Some(line.asked).filter(|_| !line.has_served);
         let began = if line.has_served { sent } else { self.laws.began(line, sent) };
         line.has_served = true;
         let watched = self.hosts.entry(host).or_default();
@@ -445,10 +446,14 @@ impl Judge {
         }
         if let Some(burst) = self.laws.burst {
             let groups = self.traits.get(host as usize).map_or(&[][..], |traits| &traits.groups);
-            if burst == 1
-                && let Some(how) = self.begun.visit(&self.laws, groups, began)
-            {
-                owed = owed.or(Some(("groups", format!("{named}: {how}"))));
+            if burst == 1 {
+                // A connection that was opened in time for another visit may have had none.
+                let again = (began == sent).then_some(sent);
+                for began in opened.into_iter().chain(again) {
+                    if let Some(how) = self.begun.visit(&self.laws, groups, began) {
+                        owed = owed.or(Some(("groups", format!("{named}: {how}"))));
+                    }
+                }
             }
             if burst == 1 && watched.requests > 0 {
                 let rest = self.laws.rest(watched.ended.since(watched.began));

@@ -178,6 +178,21 @@ impl Model {
         [host, Group::Domain(domain)].into_iter().chain(address.map(Group::Address))
     }
 
+    /// Whose clocks say whether a visit may begin, the first or one at another address.
+    pub(super) fn beginning(
+        &self,
+        server: usize,
+        address: Option<IpAddr>,
+        is_first: bool,
+    ) -> Vec<Group> {
+        let counts = |group: &Group| match group {
+            Group::Host(..) => false,
+            Group::Domain(_) => is_first,
+            Group::Address(_) => true,
+        };
+        self.groups(server, address).filter(counts).collect()
+    }
+
     fn cap(&self, group: Group) -> usize {
         let cap = match group {
             Group::Host(..) => 1,
