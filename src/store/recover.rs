@@ -23,7 +23,7 @@ use crate::disk::Disk;
 /// What was found in the job directory.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The first serial no file has had.
+    /// The first serial no file has had, also of those that are gone.
     pub(super) serial: u32,
     /// Files to be settled.
     pub(super) full: Vec<Full>,
@@ -50,7 +50,8 @@ pub(super) fn recover(
     room::clear(disk)?;
     let (warcs, indexes) = (disk.list("warc")?, disk.list("index")?);
     let names = || warcs.iter().chain(&indexes).filter_map(|name| name_of(name, prefix));
-    found.serial = names().map(|name| name.serial.saturating_add(1)).max().unwrap_or(0);
+    let serials = names().map(|name| name.serial.saturating_add(1));
+    found.serial = serials.chain([durable.next_serial()]).max().expect("there is one");
     let mut open: Vec<Name<'_>> = warcs.iter().filter_map(|name| name_of(name, prefix)).collect();
     open.sort_by_key(|name| name.serial);
     let mut plan = Vec::new();

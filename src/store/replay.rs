@@ -58,6 +58,12 @@ impl Position {
     /// Behind all that there is.
     pub const END: Self = Self { serial: u32::MAX, offset: u64::MAX };
 
+    /// The serial of the first file that lies behind it as a whole.
+    pub(super) fn next_serial(self) -> u32 {
+        // The end says nothing about serials.
+        if self == Self::END { 0 } else { self.serial.saturating_add(u32::from(self.offset > 0)) }
+    }
+
     /// How many bytes of a WARC file lie before it: all, if the whole file does.
     pub(super) fn bytes_of(self, serial: u32) -> u64 {
         match serial.cmp(&self.serial) {

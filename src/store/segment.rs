@@ -1,8 +1,9 @@
 //! One WARC file being written, with its index: names, the opening record, size.
 //!
 //! Names follow the archives' habit: `PREFIX-20261120093849-00000.warc.gz`, the time of the first
-//! capture and a serial that goes on across runs of the job, `.open` behind it while it grows. The
-//! index has the same stem: `index/PREFIX-20261120093849-00000.cdxj`.
+//! capture and a serial that goes on across runs of the job, also when files were taken away;
+//! `.open` behind it while it grows. The index has the same stem:
+//! `index/PREFIX-20261120093849-00000.cdxj`.
 //!
 //! Laws: a file that exists is never written over; every file begins with a `warcinfo` record;
 //! the index reaches the disk after the records it points to.

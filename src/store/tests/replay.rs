@@ -84,6 +84,47 @@ fn what_was_kept_since_a_moment_reads_back() {
     assert!(told_in_all > 500 && repeats > 50, "{told_in_all} told, {repeats} repeats");
 }
 
+/// Law: what is kept after a moment lies behind it, also if all files were taken away meanwhile, or
+/// none is of this prefix.
+#[test]
+fn files_that_are_gone_keep_their_serials() {
+    // Captures before the moment, files since the last of them, and what is done then.
+    for (captures, is_begun, is_taken) in
+        [(0, false, true), (3, true, true), (3, false, true), (3, true, false), (3, false, false)]
+    {
+        let mut disk = Memory::default();
+        let mut settings = Settings { file_bytes_max: 1, ..Settings::default() };
+        let mut store = open(&settings, &mut disk);
+        for number in 0..captures {
+            keep(&mut store, &mut disk, &format!("http://example.com/{number}"), "hello");
+        }
+        if !is_begun {
+            finish(&mut store, &mut disk).expect("room");
+        }
+        let moment = store.position();
+        assert_eq!(moment.offset > 0, is_begun);
+        finish(&mut store, &mut disk).expect("room");
+        drop(store);
+        if is_taken {
+            disk.names().iter().for_each(|name| disk.remove(name).expect("there"));
+        } else {
+            settings.prefix = "other".to_owned();
+        }
+        for process in 0..3 {
+            let mut store =
+                Store::open_since(moment, settings.clone(), identity(), 1, &mut disk, START)
+                    .expect("an archive");
+            let mut told = Vec::new();
+            let mut tell = |url: &str, _: Kept| told.push(url.to_owned());
+            store.since(moment, &mut disk, &mut tell).expect("readable");
+            let expected = (0..process).map(|number| format!("http://example.com/new/{number}"));
+            assert_eq!(told, expected.collect::<Vec<_>>(), "after {captures} captures");
+            keep(&mut store, &mut disk, &format!("http://example.com/new/{process}"), "hello");
+            finish(&mut store, &mut disk).expect("room");
+        }
+    }
+}
+
 /// A record that was damaged reads back as nothing, whatever was done to it.
 #[test]
 fn a_damaged_record_is_not_read_back() {
