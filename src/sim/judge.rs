@@ -512,7 +512,7 @@ impl Judge {
         whole: bool,
     ) {
         self.hosts.entry(host).or_default().ended = at;
-        let (compares, is_deep) = self.answers(conn, place, whole);
+        let (compares, is_deep) = self.answers(conn, place, status, whole);
         if let Some(line) = self.conns.get_mut(&conn)
             && let Some(index) = line.open.iter().position(|open| *open == place)
         {

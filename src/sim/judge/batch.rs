@@ -4,7 +4,9 @@
 //! for again alone. So three kinds of repeats are allowed, by the judge's own count: that
 //! comparison, so many times a server; what was answered in a batch whose connection ended before
 //! it (a server that has reached its limit reads nothing more, so that its last request may have
-//! been one of several); and whatever a server that mixes replies up answered in a batch.
+//! been one of several); and whatever a server that mixes replies up answered in a batch. A reply
+//! that asks for rest ends the visit, so its batch is never compared: what is asked for again then
+//! is another try, and all of the batch may be asked for again.
 //!
 //! Cost: the places of one batch a connection.
 
@@ -20,12 +22,15 @@ pub(super) struct Batch {
     /// Those that were answered.
     answered: Vec<Place>,
     is_comparing: bool,
+    /// One of the replies asked for rest.
+    is_refused: bool,
 }
 
 impl Batch {
     /// Whether a request repeats one of the batch, if there may be a comparison.
     fn asks(&self, place: Option<Place>, may_compare: bool) -> bool {
-        may_compare && self.is_deep() && place.is_some_and(|place| self.answered.contains(&place))
+        let is_compared = may_compare && self.is_deep() && !self.is_refused;
+        is_compared && place.is_some_and(|place| self.answered.contains(&place))
     }
 
     /// It is a request of the batch, or that comparison.
@@ -36,10 +41,11 @@ impl Batch {
 
     /// A whole reply has come. If it answers a comparison, it is filed nowhere, and the batch is
     /// over: what was answered in it.
-    fn is_answered(&mut self, place: Option<Place>) -> Option<Vec<Place>> {
+    fn is_answered(&mut self, place: Option<Place>, status: u16) -> Option<Vec<Place>> {
         if self.is_comparing {
             return Some(std::mem::take(self).answered);
         }
+        self.is_refused |= matches!(status, 429 | 503);
         self.answered.extend(place);
         None
     }
@@ -87,12 +93,13 @@ impl Judge {
         &mut self,
         conn: ConnId,
         place: Option<Place>,
+        status: u16,
         whole: bool,
     ) -> (bool, bool) {
         let Some(line) = self.conns.get_mut(&conn).filter(|_| whole) else {
             return (false, false);
         };
-        let compared = line.batch.is_answered(place);
+        let compared = line.batch.is_answered(place, status);
         let is_deep = line.batch.is_deep();
         let compares = compared.is_some();
         self.may_repeat(compared.unwrap_or_default(), self.is_full);
