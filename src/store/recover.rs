@@ -13,7 +13,7 @@
 
 use super::Error;
 use super::cdxj;
-use super::job::{Full, OPEN, read};
+use super::job::{Full, OPEN, SORTING, read};
 use super::replay::Position;
 use super::room;
 use super::segment::{Name, full_of, name_of};
@@ -157,9 +157,16 @@ fn cut(
     Ok(())
 }
 
-/// Open indexes whose WARC file never reached the disk.
+/// Open indexes whose WARC file never reached the disk, and indexes that were being written: they
+/// are written again from what they were made of, if that is still there.
 fn remove_orphans(indexes: &[String], prefix: &str, disk: &mut dyn Disk) -> Result<(), Error> {
     for name in indexes {
+        if let Some(written) = name.strip_suffix(SORTING) {
+            if name_of(written, prefix).is_some() {
+                disk.remove(&format!("index/{name}"))?;
+            }
+            continue;
+        }
         let Some(Name { stem, open: true, .. }) = name_of(name, prefix) else {
             continue;
         };

@@ -226,3 +226,17 @@ fn what_is_not_there_is_named() {
     assert_eq!((done.damaged, done.lost, done.gone), (0, 0, 1));
     assert!(done.unchecked_bytes > 1_000, "{done:?}");
 }
+
+/// Law: an index that was being written when its WARC file was taken away does not stay.
+#[test]
+fn a_half_written_index_goes() {
+    let (settings, mut disk) = (plain(), Memory::default());
+    let stem = format!("index/{}-20261120093849-00007.cdxj", settings.prefix);
+    let (ours, others) = (format!("{stem}.sorting"), "index/others.cdxj.sorting");
+    for name in [&ours, others] {
+        disk.append(name, b"half a line").expect("room");
+    }
+    let _store = open(&settings, &mut disk);
+    assert!(!disk.names().contains(&ours), "nothing is left of it");
+    assert!(disk.names().iter().any(|name| name == others), "it isn't ours");
+}
