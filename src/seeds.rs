@@ -3,8 +3,9 @@
 //! One URL a line. Blank lines and what follows a `#` at the start of a line or behind white space
 //! are skipped; a line may end in LF, CR LF or CR, the file may be in UTF-8 or UTF-16. A URL may be
 //! in quotes or angle brackets, and have a note behind a tab. Tables are read by the column that
-//! their header names (`url`, `domain`, ...), or by the second one where the first holds ranks. A
-//! line without a scheme is an http URL: `example.com/x`, `localhost:8080`. A URL given twice
+//! their header names (`url`, `domain`, ...), or by the second one where the first holds ranks; a
+//! rank and a tab before a URL are skipped on any line, and so are zero-width characters around it.
+//! A line without a scheme is an http URL: `example.com/x`, `localhost:8080`. A URL given twice
 //! counts once and is reported once. No line stops the others. Cost: linear in the text.
 
 use crate::map::Map;
@@ -47,6 +48,8 @@ pub enum Reason {
     Directive,
     /// It begins with a quote that nothing closes.
     Quote,
+    /// There is something before the scheme, which a parser would take for the host.
+    Prefix,
     /// It is the same as that of this line.
     Duplicate(usize),
 }
@@ -62,6 +65,7 @@ impl fmt::Display for Mistake {
                 f.write_str("white space in a URL; write %20, or put a tab before a note")
             }
             Reason::Quote => f.write_str("a quote that nothing closes"),
+            Reason::Prefix => f.write_str("text before the scheme; put the URL first"),
             Reason::Directive => f.write_str("not a URL; list what is wanted under [scope]"),
             Reason::Duplicate(first) => write!(f, "the same as line {first}"),
         }
@@ -99,7 +103,7 @@ pub fn parse_file(text: &[u8]) -> Parsed {
     {
         let number = index + 1;
         let content = table.map_or(content, |table| table.cell(content));
-        let reason = match url_of(unwrapped(content)) {
+        let reason = match url_of(unwrapped(unranked(content))) {
             Ok(url) => match known.get_mut(&url) {
                 None => {
                     if table.is_none() && content.contains(&b',') {
@@ -159,7 +163,17 @@ fn uncommented(line: &[u8]) -> &[u8] {
     line[..end].trim_ascii()
 }
 
-/// The URL of a line without what people put around it: quotes, angle brackets, a note.
+/// The line without a number and a tab before the URL: `1`, `1.` or `1)`.
+fn unranked(content: &[u8]) -> &[u8] {
+    let Some(at) = memchr::memchr(b'\t', content) else { return content };
+    let rank = content[..at].trim_ascii_end();
+    let rank = rank.strip_suffix(b".").or_else(|| rank.strip_suffix(b")")).unwrap_or(rank);
+    let is_rank = !rank.is_empty() && rank.iter().all(u8::is_ascii_digit);
+    if is_rank { content[at..].trim_ascii() } else { content }
+}
+
+/// The URL of a line without what people put around it: quotes, angle brackets, a note. A word
+/// before a tab and a URL stays, for [`url_of`] to refuse.
 fn unwrapped(content: &[u8]) -> &[u8] {
     let inner = |open: u8, close: u8| -> Option<&[u8]> {
         let rest = content.strip_prefix(&[open])?;
@@ -170,7 +184,10 @@ fn unwrapped(content: &[u8]) -> &[u8] {
     let wrapped = inner(b'"', b'"').or_else(|| inner(b'\'', b'\'')).or_else(|| inner(b'<', b'>'));
     let content = wrapped.unwrap_or(content);
     let end = memchr::memchr(b'\t', content).unwrap_or(content.len());
-    content[..end].trim_ascii()
+    let (first, note) = (&content[..end], content[end..].trim_ascii());
+    let is_url = note.starts_with(b"http://") || note.starts_with(b"https://");
+    let is_word = !first.iter().any(|byte| b".:/?".contains(byte));
+    if is_url && is_word { content } else { first.trim_ascii() }
 }
 
 /// A file of cells, one column of which holds the URLs.
@@ -236,6 +253,7 @@ fn cells(content: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
 
 fn url_of(content: &[u8]) -> Result<Url, Reason> {
     let text = std::str::from_utf8(content).map_err(|_| Reason::NotUtf8)?;
+    let text = uncurled(text.trim_matches(is_unseen)).ok_or(Reason::Quote)?;
     if text.contains(' ') {
         return Err(Reason::WhiteSpace);
     }
@@ -245,7 +263,13 @@ fn url_of(content: &[u8]) -> Result<Url, Reason> {
     if text.starts_with(['+', '-']) {
         return Err(Reason::Directive);
     }
-    let url = match missing_scheme(text) {
+    let scheme = missing_scheme(text);
+    let rest = if scheme.is_none() { text.split_once("://").unwrap_or_default().1 } else { text };
+    // A `://` where the host is expected: the standard would take what is before it for the host.
+    if rest.find("://").is_some_and(|at| !rest[..at].contains(['/', '?', '#'])) {
+        return Err(Reason::Prefix);
+    }
+    let url = match scheme {
         None => Url::parse(text),
         // Else the standard would take the first folder for the host.
         Some(_) if text.starts_with('/') && !text.starts_with("//") => Err(Invalid::Host),
@@ -253,6 +277,19 @@ fn url_of(content: &[u8]) -> Result<Url, Reason> {
         Some(scheme) => Url::parse(&format!("{scheme}{text}")),
     };
     url.map_err(Reason::Invalid)
+}
+
+/// Characters that nobody sees: white space beyond ASCII, and what has no width.
+fn is_unseen(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
+}
+
+/// The text without the quotes of a word processor around it; `None` if they are not closed.
+fn uncurled(text: &str) -> Option<&str> {
+    let is_quote = |c: char| matches!(c, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}');
+    let Some(inner) = text.strip_prefix(is_quote) else { return Some(text) };
+    let (inner, behind) = inner.rsplit_once(is_quote)?;
+    behind.trim_matches([',', ';']).is_empty().then(|| inner.trim_matches(is_unseen))
 }
 
 /// What to put before a text without a scheme. A colon before a number belongs to a port.
@@ -342,6 +379,23 @@ mod tests {
             ("\"a.test", Err(Reason::Quote)),
             ("http://a.test/x,y", Ok("http://a.test/x,y")),
             ("+a.test", Err(Reason::Directive)),
+            ("1\thttp://a.test/1", Ok("http://a.test/1")),
+            ("12. \t\"a.test/1\"\ta note", Ok("http://a.test/1")),
+            ("Title\thttp://a.test/1", Err(Reason::Prefix)),
+            ("a.test\thttp://b.test/", Ok("http://a.test/")),
+            ("10.0.0.1\tits note", Ok("http://10.0.0.1/")),
+            ("\u{201c}http://a.test/1\u{201d},", Ok("http://a.test/1")),
+            ("\u{2018}\u{200b}a.test\u{2019}", Ok("http://a.test/")),
+            ("\u{201c}http://a.test/1", Err(Reason::Quote)),
+            ("\u{201c}http://a.test/\u{201d}x", Err(Reason::Quote)),
+            ("\u{200b}http://a.test/1\u{feff}", Ok("http://a.test/1")),
+            ("\u{a0}http://a.test/1\u{a0}", Ok("http://a.test/1")),
+            ("http\u{200b}://a.test/", Err(Reason::Prefix)),
+            ("1http://a.test/", Err(Reason::Prefix)),
+            ("a.test,http://a.test/", Err(Reason::Prefix)),
+            ("http://http://a.test/", Err(Reason::Prefix)),
+            ("http://a.test?u=http://b.test/", Ok("http://a.test/?u=http://b.test/")),
+            ("a.test/save/http://b.test/", Ok("http://a.test/save/http://b.test/")),
             ("a.test:99999", Err(Reason::Invalid(Invalid::Port))),
         ];
         for (line, expected) in cases {
