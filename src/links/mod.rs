@@ -349,18 +349,18 @@ impl Found {
     /// are no loss.
     #[cold]
     fn leave_out(&mut self, raw: &[u8]) {
-        let raw = raw.trim_ascii_start();
-        let is_of_scheme = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
-        let name = &raw[..raw.iter().take_while(is_of_scheme).count()];
-        let is_web = name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https");
-        self.cut.long += u64::from(is_web || name.is_empty() || raw.get(name.len()) != Some(&b':'));
+        self.cut.long += u64::from(!is_foreign(raw.trim_ascii_start()));
     }
 
+    /// Keeps what lies behind `start`, unless nothing can be fetched there, or a cap forbids it.
     fn keep(&mut self, settings: &Settings, kind: Kind, nofollow: bool, start: usize) {
         // What is loaded without a click is not loaded from an empty reference.
         let is_click = matches!(kind, Kind::Anchor | Kind::Form | Kind::Refresh);
         if self.bytes.len() == start && !is_click {
             return;
+        }
+        if is_foreign(&self.bytes[start..]) {
+            return self.bytes.truncate(start);
         }
         let is_full = self.entries.len() >= settings.links_max || !self.targets.is_empty();
         if is_full && !self.is_new_target(settings, nofollow, start) {
@@ -414,6 +414,16 @@ impl Found {
         }
         self.base = Some(bytes.into());
     }
+}
+
+/// Whether a reference has a scheme that isn't fetched: `javascript:`, `mailto:`, `data:`. Such
+/// ones are never kept: thousands of them must not leave a page's links without a place.
+fn is_foreign(reference: &[u8]) -> bool {
+    let is_of_scheme = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    let name = &reference[..reference.iter().take_while(is_of_scheme).count()];
+    let is_scheme = reference.get(name.len()) == Some(&b':')
+        && name.first().is_some_and(u8::is_ascii_alphabetic);
+    is_scheme && !name.eq_ignore_ascii_case(b"http") && !name.eq_ignore_ascii_case(b"https")
 }
 
 /// A reference without its fragment.

@@ -40,6 +40,29 @@ fn a_target_that_may_be_followed_is_another() {
     assert_eq!(found.cut().targets, 1);
 }
 
+/// References of schemes that aren't fetched take up neither places nor bytes.
+#[test]
+fn other_schemes_take_no_place() {
+    let settings =
+        Settings { embedded: true, links_max: 8, found_bytes_max: 60, ..Settings::default() };
+    let foreign = |number: usize| {
+        format!(
+            "<a href='javascript:f({number})'><a href=tel:+{number}><a href=' MAILTO:{number}@b.c'>
+            <img src=data:{number}><a href='java\tscript:{number}'><a href=&#115;ms:{number}>
+            <a href=x-y+z.1:{number}><img srcset='data:{number} 1x'>"
+        )
+    };
+    let mut html: String = (0..100).map(foreign).collect();
+    let ours = ["/next", "HTTPS:/a", "http:b", "1:2", "./c:d", "e/f:g", ":h", "?i:j"];
+    ours.iter().for_each(|reference| html += &format!("<a href='{reference}'>"));
+    html += &foreign(0);
+    for budget in [usize::MAX, 1_000] {
+        let found = found(&html, &settings, budget);
+        let links: Vec<_> = found.links().map(|link| link.reference).collect();
+        assert_eq!((links, found.cut()), (ours.to_vec(), Cut::default()));
+    }
+}
+
 #[test]
 fn each_bound_is_counted_by_its_cause() {
     let settings = Settings {
@@ -51,12 +74,13 @@ fn each_bound_is_counted_by_its_cause() {
     };
     let long = "x".repeat(21);
     let list = "y ".repeat(40_000);
-    let cases: [(String, &[(&str, u64)]); 9] = [
+    let cases: [(String, &[(&str, u64)]); 10] = [
         ("<a href=1><a href=2><a href=3><a href=4><a href=5>".into(), &[("linksCut", 2)]),
         (format!("<a href={long}>"), &[("linkTooLong", 1)]),
         (format!("<a href=http://{long}><a href=HTTPS:{long}>"), &[("linkTooLong", 2)]),
         (format!("<img src=data:{long}><a href=javascript:{long}>"), &[]),
         (format!("<a href='  mailto:{long}'>"), &[]),
+        (format!("<a href=1:{long}><a href=:{long}>"), &[("linkTooLong", 2)]),
         (format!("<base href={long}><a href=x>"), &[("baseTooLong", 1)]),
         (format!("<img srcset='{list}'>"), &[("valueTooLong", 1)]),
         ("<a href=0123456789012345><a href=1123456789012345>".into(), &[("linksBytesCut", 1)]),
