@@ -151,7 +151,8 @@ impl Engine {
             && conn.pipeline.may_compare(&site.learnt, &self.settings.pipeline, left);
         if !may {
             let learnt = &mut self.sites.at(conn.server).learnt;
-            self.conns.at(slot).pipeline.gives_batch_up(learnt);
+            let settings = &self.settings.pipeline;
+            self.conns.at(slot).pipeline.gives_batch_up(learnt, settings);
             self.put_back(slot);
             return self.fill(slot);
         }

@@ -59,7 +59,8 @@ pub struct Settings {
     pub requests_new: u32,
     /// Payload, in bytes, that may pile up on one connection: depth times the usual reply.
     pub ahead_bytes_max: u32,
-    /// Pipelined connections in a row that broke before a server is asked one by one for good.
+    /// Pipelined connections that broke, or batches that came to no comparison, in a row before a
+    /// server is asked one by one for good.
     pub breaks_max: u8,
     /// Connections in a row broken by the request at their head before it is to be dropped.
     pub head_faults_max: u8,
@@ -99,7 +100,7 @@ pub struct Learnt {
     depth: u8,
     /// Replies since the depth last changed.
     streak: u8,
-    /// Pipelined connections in a row that broke.
+    /// Pipelined connections, and batches on probation, in a row that broke.
     breaks: u8,
     /// Connections in a row broken by the request at their head.
     head_faults: u8,
@@ -312,9 +313,11 @@ impl Pipeline {
         }
     }
 
-    /// The held batch can't be compared: its requests go back, to be asked for one by one.
-    pub fn gives_batch_up(&mut self, learnt: &mut Learnt) {
+    /// The held batch can't be compared: its requests go back, to be asked for one by one. A server
+    /// that answers each batch so (with 503 to all but the first) is found out by their number.
+    pub fn gives_batch_up(&mut self, learnt: &mut Learnt, settings: &Settings) {
         learnt.goes_alone(self.batch.held());
+        learnt.shrink(settings);
         self.batch = Batch::default();
     }
 
@@ -464,7 +467,9 @@ impl Pipeline {
         }
         let all_done = unanswered == 0 && left.unproven == 0;
         if all_done || was_closing || how == Close::Ours {
-            if self.was_deep && self.replied > 0 && left.unproven == 0 {
+            // On probation only a comparison shows that pipelining works.
+            let is_proven = left.unproven == 0 && !learnt.is_on_probation(settings);
+            if self.was_deep && self.replied > 0 && is_proven {
                 learnt.breaks = 0;
             }
             return left;

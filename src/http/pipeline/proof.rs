@@ -18,7 +18,8 @@
 //!    two replies are equal ([`choose`] says which is repeated), all are filed, and the batch
 //!    counts as passed. If not, all go back to the queue, and pipelining is barred.
 //! 3. If the connection ends first, announced or not, or if the repeat can't be sent, all go back
-//!    and are asked for one by one: as many replies as went back pass before the next batch.
+//!    and are asked for one by one: as many replies as went back pass before the next batch. Three
+//!    such batches without a comparison between them ([`Settings::breaks_max`]) bar pipelining.
 //!
 //! After probation replies are filed as they come. Always, in a batch: bytes left over, bytes that
 //! are no reply, a stall, or a reply that names another request ([`super::suspicious`]) mean that

@@ -138,6 +138,53 @@ fn an_announced_close_proves_nothing() {
     assert_eq!(Pipeline::default().room(&learnt, &settings, ALL), 1);
 }
 
+/// A server that pleads for rest in each batch has none of them compared: after three in a row it
+/// is asked one by one, whatever comes between them but an equal comparison.
+#[test]
+fn batches_given_up_bar_pipelining() {
+    let settings = Settings::default();
+    let alone = |learnt: &mut Learnt, pipeline: &mut Pipeline, most: u32| {
+        for _ in 0..most {
+            pipeline.sent(1);
+            pipeline.replied(learnt, &settings, &FINE);
+        }
+    };
+    for (equal_after, closes, given_up_max) in
+        [(None, false, 3), (None, true, 3), (Some(1), false, 4), (Some(2), true, 5)]
+    {
+        let (mut learnt, mut pipeline) = fit();
+        let mut given_up = 0;
+        for batch in 0..50 {
+            if learnt.is_barred() {
+                break;
+            }
+            while pipeline.room(&learnt, &settings, ALL) < 2 {
+                alone(&mut learnt, &mut pipeline, 1);
+                assert!(pipeline.replies() < 200, "a batch is tried again");
+            }
+            pipeline.sent(2);
+            pipeline.replied(&mut learnt, &settings, &FINE);
+            pipeline.replied(&mut learnt, &settings, &FINE);
+            if equal_after == Some(batch) {
+                pipeline.compares();
+                alone(&mut learnt, &mut pipeline, 1);
+                pipeline.compared(&mut learnt, true);
+                continue;
+            }
+            pipeline.gives_batch_up(&mut learnt, &settings);
+            given_up += 1;
+            alone(&mut learnt, &mut pipeline, 2);
+            if closes {
+                pipeline.closed(&mut learnt, &settings, Close::Ours, false);
+                pipeline = Pipeline::default();
+            }
+        }
+        let case = format!("equal after {equal_after:?}, closes: {closes}");
+        assert!(learnt.is_barred(), "{case}");
+        assert_eq!(given_up, given_up_max, "{case}");
+    }
+}
+
 /// The repeat is nobody's request: if it isn't answered, only what is held goes back.
 #[test]
 fn an_unanswered_repeat_is_not_handed_back() {
