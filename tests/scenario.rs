@@ -164,7 +164,9 @@ fn settings(script: &Script, extra: &[String]) -> (Conf, Settings) {
     settings.retries.wait = Duration::from_millis(50);
     settings.retries.wait_max = Duration::from_millis(100);
     settings.names.failure_ttl = Duration::from_millis(10);
-    settings.robots.retry_wait = Duration::from_millis(100);
+    if conf.politeness.robots_retry_wait == Conf::default().politeness.robots_retry_wait {
+        settings.robots.retry_wait = Duration::from_millis(100);
+    }
     (conf, settings)
 }
 

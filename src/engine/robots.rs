@@ -19,6 +19,7 @@ use crate::robots::{Meaning, Rules};
 use crate::time::Instant;
 use crate::url::{Batch, UrlRef, canon::Joiner};
 use reading::{Answer, Reading, Step};
+use std::time::Duration;
 pub(super) use work::RobotsWork;
 
 /// Bytes of rules that are copied at the cost of a unit.
@@ -100,9 +101,14 @@ impl Engine {
     /// A reply is read.
     fn robots_answered(&mut self, mut answer: Answer, mut reading: Reading) {
         let (of, hops, server, other) = (answer.of, answer.hops, answer.server, answer.other);
+        let mut wait = self.settings.robots.retry_wait;
         if reading.is_doubtful {
-            let is_last = self.sites.look(of).robots_tries >= self.settings.retries.url_retries_max;
-            if !is_last {
+            let site = self.sites.at(of);
+            if site.is_robots_first_cut()
+                && site.robots_tries < self.settings.retries.url_retries_max
+            {
+                // It answers: the rest of the file is soon had, or never.
+                wait = wait.min(self.settings.retries.wait);
                 reading.means = Meaning::Unreachable;
             }
             reading.note.get_or_insert("robots-cut");
@@ -130,8 +136,8 @@ impl Engine {
                 }
             }
             Meaning::Unreachable => {
-                let until = self.robots_unreachable(of).filter(|_| server == of);
-                let others = other.and_then(|other| self.robots_unreachable(other));
+                let until = self.robots_fails(of, wait).filter(|_| server == of);
+                let others = other.and_then(|other| self.robots_fails(other, wait));
                 if let Some(until) = until.or(others) {
                     self.end_visit_until(server, until);
                 }
@@ -198,6 +204,11 @@ impl Engine {
     /// until the next day's try. A server that has not answered for as long as the config
     /// says counts as one without the file (RFC 9309 2.3.1.4).
     pub(super) fn robots_unreachable(&mut self, of: ServerId) -> Option<Instant> {
+        self.robots_fails(of, self.settings.robots.retry_wait)
+    }
+
+    /// The same, with the wait before the next try.
+    fn robots_fails(&mut self, of: ServerId, wait: Duration) -> Option<Instant> {
         self.followers_wait_no_more(of);
         let now = self.now.at;
         let settings = self.settings.robots;
@@ -211,7 +222,7 @@ impl Engine {
         let waits = site.robots_elsewhere().is_some();
         let again = site.robots_tries <= self.settings.retries.url_retries_max;
         // Never before the rest that is owed.
-        let until = if again { (now + settings.retry_wait).max(site.due()) } else { site.due() };
+        let until = if again { (now + wait).max(site.due()) } else { site.due() };
         if again {
             self.set_robots(of, Robots::Unknown);
         } else {

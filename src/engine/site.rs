@@ -137,6 +137,8 @@ pub(super) struct Site {
 struct Rare {
     /// Since when robots.txt could not be had.
     robots_failing_since: Option<Instant>,
+    /// One of the failed tries brought a robots.txt that was cut, but legible.
+    robots_cut: bool,
     /// To be given up when its visit ends: why, and what its URLs come to.
     hopeless: Option<(Retirement, Outcome)>,
     /// Given up: what its URLs come to.
@@ -272,11 +274,21 @@ impl Site {
         self.change_rare(|rare| *rare.robots_failing_since.get_or_insert(now))
     }
 
+    /// Its robots.txt came cut: whether that is the first time in this row of tries. A restart
+    /// forgets it, which costs a try.
+    pub(super) fn is_robots_first_cut(&mut self) -> bool {
+        let was_cut = self.change_rare(|rare| std::mem::replace(&mut rare.robots_cut, true));
+        !was_cut || self.robots_tries == 0
+    }
+
     /// It has told its robots.txt.
     pub(super) fn robots_told(&mut self) {
         self.robots_tries = 0;
         if self.rare.is_some() {
-            self.change_rare(|rare| rare.robots_failing_since = None);
+            self.change_rare(|rare| {
+                rare.robots_failing_since = None;
+                rare.robots_cut = false;
+            });
         }
     }
 
@@ -525,6 +537,11 @@ mod tests {
         site.set_hopeless(Retirement::Failures, Outcome::Reset);
         site.recovers();
         assert!(!site.is_hopeless() && site.rare.is_some());
+        assert!(site.is_robots_first_cut());
+        site.robots_tries = 1;
+        assert!(!site.is_robots_first_cut(), "the second of a row");
+        site.robots_tries = 0;
+        assert!(site.is_robots_first_cut(), "the next day's row");
         site.robots_told();
         assert!(site.rare.is_none());
         site.set_hopeless(Retirement::Name, Outcome::Reset);

@@ -1,7 +1,7 @@
 //! A reply to the request for robots.txt: its text out of its codings, and what it means.
 //!
 //! A challenge is no file and no permission. A file that is legible but ends in doubt is obeyed
-//! only if no other try follows: see [`Reading::is_doubtful`].
+//! when it comes so twice, or no other try follows: see [`Reading::is_doubtful`].
 //!
 //! Laws: decoding takes at most half of what a turn may spend on pages; what is over resumes in the
 //! next turn; what comes out does not depend on the budget.
