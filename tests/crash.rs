@@ -37,6 +37,7 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (146, "files of an archive whose earlier ones were taken away got serials of before the stop"),
     (261, "the same: a crash before the next checkpoint had their pages asked for again"),
     (621, "the same, after a crash amidst a write"),
+    (5427, "a server that became better waited in a group for another to be held back"),
     (342, "an index half written stayed after its WARC file had been taken away"),
 ];
 /// Seeds of every run of the tests.

@@ -290,7 +290,7 @@ impl Frontier {
     /// A server is about to be asked, at first or at another address. `false` if another visit to
     /// its domain or address began while its name was looked up: [`Frontier::hand_back`] follows.
     pub fn begin(&mut self, id: ServerId, is_first: bool, now: Instant) -> bool {
-        self.workbench.begin(&self.servers[id.index()], is_first, now)
+        self.workbench.begin(&mut self.servers, id, is_first, now)
     }
 
     /// Ends a visit that never began (no slot, or its address group is busy): no rest is owed, and

@@ -252,12 +252,20 @@ impl Workbench {
 
     /// The visit of a server begins, if the clocks of its groups admit that; only that of its
     /// address is asked if it began at another address before.
-    pub(super) fn begin(&mut self, server: &Server, is_first: bool, now: Instant) -> bool {
-        let [_, domain, address] = server.groups;
-        let groups = [domain.filter(|_| is_first), address].into_iter().flatten();
-        let begins = groups.clone().all(|group| self.groups[group].next <= now);
+    pub(super) fn begin(
+        &mut self,
+        servers: &mut Table<Server>,
+        id: ServerId,
+        is_first: bool,
+        now: Instant,
+    ) -> bool {
+        let [_, domain, address] = servers[id.index()].groups;
+        let groups = [None, domain.filter(|_| is_first), address];
+        let begins = groups.into_iter().flatten().all(|group| self.groups[group].next <= now);
         if begins {
-            groups.for_each(|group| self.groups.begin(group, now));
+            groups.into_iter().flatten().for_each(|group| self.groups.begin(group, now));
+            // Whoever waits there waits for the clock now, whatever stands in line for the group.
+            self.wake_all(servers, groups, now);
         }
         begins
     }
