@@ -69,21 +69,38 @@ impl fmt::Display for Mistakes {
 impl std::error::Error for Mistakes {}
 
 /// The known name nearest to `typed`, if it is near enough to be what was meant: at most a third
-/// of its letters wrong, and two at least forgiven.
+/// of its letters wrong, and two at least forgiven; or its words, in any order, or its beginning.
 pub(super) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     known
         .into_iter()
-        .map(|name| (distance(typed, name), name))
-        .filter(|(distance, name)| *distance <= (name.len() / 3).max(2) && *distance < name.len())
+        .map(|name| (remoteness(typed, name), name))
+        .filter(|(far, name)| *far <= (name.len() / 3).max(2) && *far < name.len())
         .min()
         .map(|(_, name)| name)
 }
 
+/// How far `typed` is from `name`: in letters, or less if it has words of it, the first among them
+/// (`max_depth`, `pages` for `pages_max`), or begins as it does (`dir` for `directory`).
+pub(super) fn remoteness(typed: &str, name: &str) -> usize {
+    const BEGINNING_MIN: usize = 3;
+    let words = |text| str::split(text, ['_', '.']);
+    let has_all = words(typed).all(|word| words(name).any(|other| word == other));
+    let has_first = words(typed).any(|word| name.split(['_', '.']).next() == Some(word));
+    let mut far = distance(typed, name);
+    if has_all && has_first {
+        far = far.min(1 + words(name).count().saturating_sub(words(typed).count()));
+    }
+    if typed.len() >= BEGINNING_MIN && name.starts_with(typed) {
+        far = far.min(2);
+    }
+    far
+}
+
 /// How many letters must be put in, left out, replaced or swapped with their neighbour.
-pub(super) fn distance(from: &str, to: &str) -> usize {
+fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) =
         (from.chars().take(100).collect(), to.chars().collect());
     let mut above: Vec<usize> = Vec::new();
@@ -109,13 +126,18 @@ mod tests {
 
     #[test]
     fn nearest_names() {
-        let known = ["delay", "delay_max", "delay_factor", "robots"];
+        let known = ["delay", "delay_max", "delay_factor", "robots", "body_bytes_max", "directory"];
         for (typed, expected, why) in [
             ("dealy", Some("delay"), "two letters swapped"),
             ("delya_max", Some("delay_max"), "the longer name is nearer"),
             ("robot", Some("robots"), "a letter left out"),
             ("Robots", Some("robots"), "a capital letter"),
             ("max_delay_of_all", None, "too far from anything"),
+            ("max_delay", Some("delay_max"), "words swapped"),
+            ("max_body", Some("body_bytes_max"), "a word left out"),
+            ("bod", Some("body_bytes_max"), "a beginning"),
+            ("dir", Some("directory"), "shortened"),
+            ("max", None, "a word that many have"),
             ("x", None, "too short to be near anything"),
             ("", None, "nothing typed"),
         ] {

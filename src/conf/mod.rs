@@ -209,7 +209,8 @@ fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     let anywhere = mistake::nearest(name, known.iter().map(|key| key.name));
     // A slip in the name is likelier than one in the section, unless the name is the better for it.
     let is_nearest = |near: &&str| {
-        anywhere.is_none_or(|other| mistake::distance(name, near) <= mistake::distance(name, other))
+        let far = |other| mistake::remoteness(name, other);
+        anywhere.is_none_or(|other| far(near) <= far(other))
     };
     if let Some(near) = near.filter(|near| homes.is_empty() && is_nearest(near)) {
         format!("no such key; did you mean {near}?")

@@ -135,7 +135,24 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "x.toml:4: scope.frobnicate: no such key; conf/reference.toml lists them all",
         "near to nothing",
     ),
-    ("[polite]", "x.toml:3: polite: no such section; conf/reference.toml lists them all", "far"),
+    ("[crawler]", "x.toml:3: crawler: no such section; conf/reference.toml lists them all", "far"),
+    ("[polite]", "x.toml:3: polite: no such section; did you mean [politeness]?", "its beginning"),
+    (
+        "[scope]\nmax_depth = 3",
+        "x.toml:4: scope.max_depth: no such key; did you mean depth_max?",
+        "",
+    ),
+    (
+        "[limits]\nmax_pages = 3",
+        "x.toml:4: limits.max_pages: no such key; did you mean pages_max?",
+        "",
+    ),
+    (
+        "[limits]\npages = 3",
+        "x.toml:4: limits.pages: no such key here; did you mean pages_max? (pages belongs \
+         in [web])",
+        "the same section goes first",
+    ),
     ("[politenes]", "x.toml:3: politenes: no such section; did you mean [politeness]?", "near"),
     (
         "delay = 1",
