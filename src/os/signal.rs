@@ -4,7 +4,8 @@
 //! stop at once; each wakes the loop through a pair of sockets, so that nothing but counting and
 //! one write happens in the handler. SIGHUP stays ignored if it was when the program started, as
 //! under `nohup`. SIGPIPE and SIGXFSZ are ignored: a closed connection and a file at its limit are
-//! errors of the write. When `Signals` is dropped, the signals do again what they did before.
+//! errors of the write. A parent may have blocked what is caught, and the mask is inherited: it is
+//! unblocked. When `Signals` is dropped, the signals do again what they did before.
 //!
 //! SIGUSR1 asks for a new crawl log, as often as it comes.
 //!
@@ -61,17 +62,20 @@ pub fn catch_early() {
     catch_all();
 }
 
-/// Catches each signal, and returns what it did before.
+/// Catches and unblocks each signal, and returns what it did before.
 fn catch_all() -> [(libc::c_int, libc::sigaction); CAUGHT.len()] {
     system::ignore(libc::SIGPIPE);
     system::ignore(libc::SIGXFSZ);
-    CAUGHT.map(|signal| {
+    let before = CAUGHT.map(|signal| {
         let before = system::catch(signal);
         if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
             system::ignore(signal);
         }
         (signal, before)
-    })
+    });
+    // One that is pending is delivered now, to its handler.
+    system::mask(libc::SIG_UNBLOCK, &CAUGHT);
+    before
 }
 
 impl Signals {
@@ -275,6 +279,22 @@ mod system {
         unsafe { before.assume_init() }
     }
 
+    /// Blocks or unblocks `signals` for the calling thread and those it starts.
+    pub(super) fn mask(how: libc::c_int, signals: &[libc::c_int]) {
+        let mut set = MaybeUninit::zeroed();
+        // SAFETY: fills a `sigset_t` of ours.
+        let code = unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        assert_eq!(code, 0, "a set can be emptied");
+        for &signal in signals {
+            // SAFETY: the set was filled above.
+            let code = unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+            assert_eq!(code, 0, "the signal exists");
+        }
+        // SAFETY: reads the set; nothing is written through the null pointer.
+        let code = unsafe { libc::pthread_sigmask(how, set.as_ptr(), ptr::null_mut()) };
+        assert_eq!(code, 0, "the set can be masked");
+    }
+
     /// Puts back what `catch` returned.
     pub(super) fn restore(signal: libc::c_int, action: &libc::sigaction) {
         // SAFETY: `action` came from the kernel; nothing is written through the null pointer.
@@ -402,6 +422,7 @@ mod tests {
         let before = CAUGHT.map(system::disposition);
         let mut poll = mio::Poll::new().unwrap();
         let mut events = mio::Events::with_capacity(8);
+        system::mask(libc::SIG_BLOCK, &CAUGHT); // as a parent may have done
         let signals = Signals::new(poll.registry(), TOKEN).unwrap();
         assert_eq!(signals.asked(), Asked::Nothing);
         let told = [
