@@ -28,7 +28,7 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::Usage, missing.join("\n")));
     }
     if !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some() {
-        inputs::seeds(&conf)?;
+        inputs::warn_of_scope(&conf, &inputs::seeds(&conf)?);
     }
     let text = format!("{}\n{}", remarks(&conf, path), conf.render());
     match io::stdout().lock().write_all(text.as_bytes()) {

@@ -69,6 +69,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
         lab.adapt(&mut conf)?;
     }
     let seeds = inputs::seeds(&conf)?;
+    inputs::warn_of_scope(&conf, &seeds);
     let mut settings = wire::engine(&conf, key);
     settings.rating.table = table;
     write_whole(&directory, "conf.toml", &effective)?;

@@ -1,12 +1,14 @@
 //! The files that a configuration names: read, or every mistake in them told.
 
-use super::{Exit, Failure};
-use crate::conf::Conf;
+use super::{Exit, Failure, wire};
+use crate::conf::{Conf, Scope, Span};
 use crate::os::input;
 use crate::rating::{Rating, Table};
 use crate::seeds::{self, Parsed, Seed};
-use crate::url::Limits;
+use crate::url::scope::Rejection;
+use crate::url::{Limits, Url, scope};
 use crate::web::graph::{Cut, Graph, unpack_xz};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -129,6 +131,56 @@ pub(super) fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
     Ok(all)
 }
 
+/// Warns of seeds that the scope would refuse if they were links: once for each key.
+pub(super) fn warn_of_scope(conf: &Conf, seeds: &[Seed]) {
+    for text in refused(&conf.scope, seeds) {
+        log::warn!("{text}");
+    }
+}
+
+/// What to say of these seeds, for each key that refuses some.
+fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
+    // Where they are, they are wanted: the scope follows from them.
+    let open = Scope {
+        span: Span::Any,
+        hosts: Vec::new(),
+        domains: Vec::new(),
+        prefixes: Vec::new(),
+        ..conf.clone()
+    };
+    let scope = scope::Scope::new(wire::scope(&open), &[]).expect("the configuration is checked");
+    let mut found: BTreeMap<&str, (usize, &Url)> = BTreeMap::new();
+    for Seed { url, .. } in seeds {
+        if let Err(why) = scope.check(url.view(), 0) {
+            found.entry(source_of(why)).or_insert((0, url)).0 += 1;
+        }
+    }
+    let text = |(key, (count, url)): (&str, (usize, &Url))| {
+        format!(
+            "seeds that {key} refuses: {count}, as {}; they are fetched all the same",
+            url.as_str()
+        )
+    };
+    found.into_iter().map(text).collect()
+}
+
+/// What refuses a URL: a key, or a bound without one.
+fn source_of(why: Rejection) -> &'static str {
+    match why {
+        Rejection::Scheme => "scope.schemes",
+        Rejection::Length => "scope.url_bytes_max",
+        Rejection::Depth => "scope.depth_max",
+        Rejection::Elsewhere => "scope.span",
+        Rejection::PathDepth => "scope.path_depth_max",
+        Rejection::SegmentRepeats => "scope.segment_repeats_max",
+        Rejection::QueryParams => "scope.query_params_max",
+        Rejection::Excluded => "scope.exclude",
+        Rejection::NotIncluded => "scope.include",
+        Rejection::Port => "the list of other protocols' ports",
+        Rejection::ParamRepeats => "the bound on repeated parameters",
+    }
+}
+
 /// What is to be said of the lines of a list of seeds.
 fn report(name: &str, parsed: &Parsed, wrong: &mut Vec<String>) {
     let mistakes = &parsed.mistakes;
@@ -142,5 +194,32 @@ fn report(name: &str, parsed: &Parsed, wrong: &mut Vec<String>) {
             "{name}: line {first}: the comma was taken as part of the URL, on {count} lines in \
              all; a table needs a header line with a column \"url\""
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conf::sections::Scheme;
+
+    #[test]
+    fn seeds_that_the_scope_refuses_are_pointed_out_by_key() {
+        let text = b"https://a.test/\nhttp://a.test/x/1\nhttp://b.test/x/2\nhttp://a.test/y/1/2/3";
+        let (seeds, _) = seeds::parse(text);
+        let mut conf = Scope { span: Span::Host, ..Scope::default() };
+        assert_eq!(refused(&conf, &seeds), [""; 0], "where seeds are is in scope");
+        conf.schemes = vec![Scheme::Http];
+        conf.exclude = vec!["/x/".to_owned()];
+        conf.path_depth_max = 3;
+        let expected = [
+            "scope.exclude refuses: 2, as http://a.test/x/1",
+            "scope.path_depth_max refuses: 1, as http://a.test/y/1/2/3",
+            "scope.schemes refuses: 1, as https://a.test/",
+        ];
+        let whole = |text| format!("seeds that {text}; they are fetched all the same");
+        assert_eq!(refused(&conf, &seeds), expected.map(whole));
+        conf = Scope { include: vec!["/x/".to_owned()], ..Scope::default() };
+        let expected = ["scope.include refuses: 2, as https://a.test/"];
+        assert_eq!(refused(&conf, &seeds), expected.map(whole));
     }
 }

@@ -295,7 +295,8 @@ fn names(conf: &sections::Names) -> dns::Settings {
     }
 }
 
-fn scope(conf: &sections::Scope) -> url::scope::Settings {
+/// The settings of the scope.
+pub(super) fn scope(conf: &sections::Scope) -> url::scope::Settings {
     let http = conf.schemes.contains(&sections::Scheme::Http);
     let https = conf.schemes.contains(&sections::Scheme::Https);
     let usize_of = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
