@@ -143,7 +143,11 @@ impl KeyRules {
             return self.is_plain_path(target);
         }
         if let Some(look) = Look::at(target) {
-            return self.is_its_own_target(target, look);
+            return !(set.drop_sessions && look.may_have_pair())
+                && self.is_its_own_target(target, look);
+        }
+        if set.drop_sessions && session::may_have_pair(target) {
+            return false;
         }
         let mut classes = 0;
         for &byte in target {
@@ -173,7 +177,7 @@ impl KeyRules {
                     query = query.or(Some(at));
                     true
                 }
-                SEMICOLON => query.is_some() || self.path_params.is_empty() && !set.drop_sessions,
+                SEMICOLON => !set.drop_sessions && (query.is_some() || self.path_params.is_empty()),
                 PERCENT => !set.normalise_escapes || is_needed_escape(&target[at..]),
                 UNSAFE => !set.normalise_escapes,
                 _ => true,
@@ -233,8 +237,15 @@ impl KeyRules {
             out.push(b'/');
             self.push_segment(segment, out);
             let has_next = segments.peek().is_some();
-            if self.settings.drop_sessions && has_next && session::is_segment(&out[start + 1..]) {
-                out.truncate(start);
+            if self.settings.drop_sessions && has_next {
+                if session::is_segment(&out[start + 1..]) {
+                    out.truncate(start);
+                } else if session::is_pair_value(&out[start + 1..]) {
+                    let name = last_segment(&out[path_start..start]);
+                    if session::is_pair_name(name) {
+                        out.truncate(start - name.len() - 1);
+                    }
+                }
             }
         }
         loop {
@@ -274,7 +285,9 @@ impl KeyRules {
             let start = out.len();
             out.push(b'&');
             self.push_escaped(param, out);
-            if self.is_dropped(&self.params, &out[start + 1..]) {
+            let is_list = self.settings.drop_sessions && memchr::memchr(b';', param).is_some();
+            let is_over = is_list && session::leaves_nothing(start + 1, out);
+            if is_over || self.is_dropped(&self.params, &out[start + 1..]) {
                 out.truncate(start);
             }
         }

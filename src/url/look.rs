@@ -10,6 +10,9 @@
 /// Bytes of the longest text that can be looked at: bits of a word.
 pub(super) const BYTES_MAX: usize = 64;
 
+/// Digits of a session id that is a segment of a path.
+pub(super) const ID_BYTES: usize = 32;
+
 /// What the bytes of a text are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Look {
@@ -43,6 +46,12 @@ impl Look {
             look.add(seen, at);
         }
         Some(look)
+    }
+
+    /// Whether two slashes have 32 bytes between them, as `/sid/<32 digits>/` has.
+    #[inline]
+    pub(super) fn may_have_pair(self) -> bool {
+        self.slash & self.slash >> (ID_BYTES + 1) != 0
     }
 
     #[inline]
@@ -86,11 +95,12 @@ impl Shape {
                     _ => Self::ODD,
                 }
         });
-        Self(slashes | marks)
+        let odd = if look.may_have_pair() { Self::ODD } else { 0 };
+        Self(slashes | marks | odd)
     }
 
-    /// Whether all of it is path, in which no byte could be spelled in another way and none marks a
-    /// parameter; `false` may be wrong.
+    /// Whether all of it is path, in which no byte could be spelled in another way, none marks a
+    /// parameter, and no segment may be a session id; `false` may be wrong.
     #[inline]
     pub(super) fn is_plain_path(self) -> bool {
         self.0 & !Self::SLASHES_MAX == 0
@@ -264,7 +274,9 @@ mod tests {
                 assert_eq!(shape.is_path_within(most), is_countable && slashes <= most);
             }
             let is_plain = byte.is_ascii_alphanumeric() || b"-_./~!$&'()*+,=:@".contains(&byte);
-            assert_eq!(shape.is_plain_path(), is_plain, "{byte}");
+            let is_pair = |at: usize| target[at] == b'/' && target[at - 33] == b'/';
+            let is_plain = is_plain && !(33..len).any(is_pair);
+            assert_eq!(shape.is_plain_path(), is_plain, "{byte} at the end of {len}");
         }
         for unknown in [Shape::UNSEEN, Shape::of(&[b'/'; BYTES_MAX + 1])] {
             assert!(!unknown.is_plain_path() && !unknown.is_path_within(usize::MAX));

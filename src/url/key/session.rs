@@ -3,11 +3,14 @@
 //!
 //! Names that the makers of server software gave (`phpsessid`, `oscsid`) are dropped by the lists
 //! of [`super::Settings`], whatever the value. Here are names that mean other things elsewhere
-//! (`sid`, `s`): they are dropped only with a value that is random to the eye. And ASP.NET's
-//! segments of a path, `/(S(lit3py55t21z5v55vlm25s55))/`.
+//! (`sid`, `s`): they are dropped only with a value that is random to the eye, also behind a `;`
+//! within a query. And segments of a path: ASP.NET's `/(S(lit3py55t21z5v55vlm25s55))/`, and pairs
+//! of a name that means nothing else and 32 digits, `/sid/<md5>/`.
 //!
 //! A hash under another name, such as `?id=<md5>`, is never one. Cost: a look at the first byte of
-//! each parameter, and at the first `(` of a path.
+//! each parameter, at the first `(` of a path, and at slashes 33 bytes apart.
+
+use crate::url::look::ID_BYTES as PAIR_BYTES;
 
 /// Names that carry session ids, and other things as well.
 const NAMES: [&str; 13] = [
@@ -28,17 +31,48 @@ const NAMES: [&str; 13] = [
 /// Longest of them.
 const NAME_BYTES_MAX: usize = 10;
 
+/// Names of session ids that are a segment of a path, with the value in the next one.
+const PAIR_NAMES: [&str; 7] =
+    ["sid", "sessid", "session_id", "sessionid", "phpsessid", "xtcsid", "oscsid"];
+
 /// Whether a parameter, name and value, is a session id.
 pub(super) fn is_session(param: &[u8]) -> bool {
     let Some(first) = param.first() else { return false };
-    if !matches!(first.to_ascii_lowercase(), b's' | b't' | b'n' | b'p' | b'x') {
-        return false;
+    match first.to_ascii_lowercase() {
+        b's' | b't' | b'n' | b'p' | b'x' => {}
+        b'b' => return is_broadvision(param),
+        _ => return false,
     }
     let Some(at) = param.iter().take(NAME_BYTES_MAX + 1).position(|byte| *byte == b'=') else {
         return false;
     };
     let (name, value) = (&param[..at], &param[at + 1..]);
     NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) && is_random(value)
+}
+
+/// `BV_SessionID=@@@@0551234567.1104012345@@@@`
+fn is_broadvision(param: &[u8]) -> bool {
+    const NAME: &[u8] = b"bv_sessionid=";
+    let Some((name, value)) = param.split_at_checked(NAME.len()) else { return false };
+    let marks: [&[u8]; 2] = [b"@@@@", b"%40%40%40%40"];
+    let is_within = |mark: &[u8]| {
+        value.strip_prefix(mark).is_some_and(|rest| rest.len() > mark.len() && rest.ends_with(mark))
+    };
+    name.eq_ignore_ascii_case(NAME) && marks.into_iter().any(is_within)
+}
+
+/// Leaves session ids out of a parameter, from `start` to the end, that is a list of some, with
+/// `;` between them; whether nothing is left of it.
+pub(super) fn leaves_nothing(start: usize, out: &mut Vec<u8>) -> bool {
+    let parts = out[start..].split(|byte| *byte == b';');
+    if !parts.clone().any(is_session) {
+        return false;
+    }
+    let kept: Vec<&[u8]> = parts.filter(|part| !is_session(part)).collect();
+    let (is_empty, text) = (kept.is_empty(), kept.join(&b';'));
+    out.truncate(start);
+    out.extend_from_slice(&text);
+    is_empty
 }
 
 /// Whether a value looks drawn: a hash in hexadecimal digits, a UUID, or what PHP makes of one.
@@ -56,6 +90,22 @@ fn is_random(value: &[u8]) -> bool {
 /// Whether a path may have a segment that is a session id.
 pub(super) fn may_have_segment(path: &[u8]) -> bool {
     memchr::memchr_iter(b'(', path).any(|at| at > 0 && path[at - 1] == b'/')
+}
+
+/// Whether a path may have a pair of segments that is one: [`super::Look::may_have_pair`] of a text
+/// that is too long for a look.
+pub(super) fn may_have_pair(path: &[u8]) -> bool {
+    memchr::memchr_iter(b'/', path).any(|at| path.get(at + PAIR_BYTES + 1) == Some(&b'/'))
+}
+
+/// Whether a segment says that the next one is a session id.
+pub(super) fn is_pair_name(segment: &[u8]) -> bool {
+    PAIR_NAMES.iter().any(|name| segment.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// Whether a segment is a session id, if the one before it is a name of one.
+pub(super) fn is_pair_value(segment: &[u8]) -> bool {
+    segment.len() == PAIR_BYTES && is_random(segment)
 }
 
 /// Whether a segment is a session id of ASP.NET: letters, each with a value in parentheses, all in
@@ -102,6 +152,8 @@ mod tests {
             "sessionid=2fd4e1c67a2d28fced849ee1bb76e7391b93eb12".to_owned(),
             "sid=q6mvs3n8fb1m6jhb5q5e3rnj81".to_owned(),
             "session=f81d4fae-7dec-11d0-a765-00a0c91e6bf6".to_owned(),
+            "BV_SessionID=@@@@0551234567.1104012345@@@@".to_owned(),
+            "bv_sessionid=%40%40%40%40055.110%40%40%40%40".to_owned(),
         ];
         for param in &yes {
             assert!(is_session(param.as_bytes()), "{param}");
@@ -117,6 +169,11 @@ mod tests {
             "session=12345678901234567890123456789012".to_owned(),
             "s=abcdefabcdefabcdefabcdefabcdefab".to_owned(),
             "section=3".to_owned(),
+            "BV_SessionID=@@@@".to_owned(),
+            "BV_SessionID=@@@@@@@@".to_owned(),
+            "BV_SessionID=12".to_owned(),
+            "BV_Session".to_owned(),
+            "b=1".to_owned(),
             String::new(),
         ];
         for param in &no {

@@ -211,11 +211,12 @@ fn the_default_keeps_what_servers_may_tell_apart() {
 
 /// What rules act on, and what comes near to it.
 #[rustfmt::skip]
-const PIECES: [&str; 29] = [
+const PIECES: [&str; 32] = [
     "a", "/", "?", "&", "=", ";", "%41", "%7e", "%c3%A9",
     "%", "[", "|", "utm_x", "b", "//", "jsessionid=1", "index.html", "gclid",
     "&&", ";;", "%3B", "%26", "%2f", "www.", ".", "/(", "sid=9e107d9d372bb6826bd81d3542a419d6",
-    "/(S(lit3py55t21z5v55vlm25s55))", "/(%4c(lit3py55t21z5v55vlm25s55))",
+    "/(S(lit3py55t21z5v55vlm25s55))", "/(%4c(lit3py55t21z5v55vlm25s55))", "/sid",
+    "/9e107d9d372bb6826bd81d3542a419d6/", "BV_SessionID=@@@@1.2@@@@",
 ];
 
 /// Law, on random URLs under every combination of rules: the key of a key is that key, and the
@@ -279,7 +280,7 @@ fn session_ids_that_never_end() {
     let asp =
         |number: u64| format!("{:a<24}", format!("b1{number}").replace(['6', '7', '8', '9'], "c"));
     type Fashion<'a> = (&'a str, &'a dyn Fn(u64, u64) -> String, bool);
-    let fashions: [Fashion<'_>; 12] = [
+    let fashions: [Fashion<'_>; 24] = [
         ("ASP.NET", &|page, id| format!("/(S({}))/p{page}.aspx", asp(id)), true),
         ("ASP.NET 1.1", &|page, id| format!("/app/({})/p{page}.aspx", asp(id)), true),
         ("ColdFusion", &|page, id| format!("/p{page}.cfm?CFID={id}&CFTOKEN={}", hex(id)), true),
@@ -290,6 +291,18 @@ fn session_ids_that_never_end() {
         ("Zen Cart", &|page, id| format!("/p?p={page}&zenid={id}"), true),
         ("PHP", &|page, id| format!("/p?p={page}&PHPSESSID={}", hex(id)), true),
         ("path", &|page, id| format!("/p{page};sid={}", hex(id)), true),
+        ("semicolon", &|page, id| format!("/p?a={page};sid={}", hex(id)), true),
+        ("in front of one", &|page, id| format!("/p?sid={};a={page}", hex(id)), true),
+        ("before a mark", &|page, id| format!("/p{page}?sid={};utm_x=1", hex(id)), true),
+        ("escaped twice", &|page, id| format!("/p?a={page}&amp;sid={}", hex(id)), true),
+        ("BroadVision", &|page, id| format!("/p{page}?BV_SessionID=@@@@{id}.1@@@@"), true),
+        ("pair", &|page, id| format!("/sid/{}/p{page}", hex(id)), true),
+        ("twice", &|page, id| format!("/sid/SID/{0}/{0}/p{page}", hex(id)), true),
+        ("deep", &|page, id| format!("/{:a<60}/sid/{}/?{page}", "a", hex(id)), true),
+        ("a hash in a list", &|page, id| format!("/p?a={page};id={};b", hex(id)), false),
+        ("a hash behind /id/", &|page, id| format!("/id/{}/p{page}", hex(id)), false),
+        ("a talk", &|page, id| format!("/session/{}/p{page}", hex(id)), false),
+        ("a page at the end", &|page, id| format!("/p{page}/sid/{}", hex(id)), false),
         ("a list by hash", &|page, id| format!("/p{page}?id={}", hex(id)), false),
         ("a wiki", &|page, id| format!("/wiki/P_({id})/{page}"), false),
     ];
