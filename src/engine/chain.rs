@@ -177,7 +177,7 @@ impl Engine {
     }
 
     /// What a URL is sent of its chain's cookies.
-    pub(super) fn cookies_for(&self, id: ServerId, item: &Item) -> Option<String> {
+    pub(super) fn cookies_for(&self, id: ServerId, item: &Item) -> Option<Vec<u8>> {
         let Errand::Hop(number) = item.errand else { return None };
         let chain = self.chains.live.get(&number)?;
         let url = self.frontier.origin(id).url_of(&item.target);
@@ -186,9 +186,9 @@ impl Engine {
     }
 
     /// A URL under its cookies, hashed.
-    fn request_of(&self, url: &str, cookies: Option<&str>) -> Fingerprint {
-        let text = [url, cookies.unwrap_or_default()].join("\n");
-        self.fingerprinter.of(text.as_bytes())
+    fn request_of(&self, url: &str, cookies: Option<&[u8]>) -> Fingerprint {
+        let text = [url.as_bytes(), cookies.unwrap_or_default()].join(&b'\n');
+        self.fingerprinter.of(&text)
     }
 
     /// The reply to `fetch` of the server `id` is a redirect: its chain goes on, or begins.

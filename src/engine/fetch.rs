@@ -21,7 +21,7 @@ pub(super) struct Fetch {
     /// Of a hop: the URL that its chain of redirects began with.
     pub(super) chain: Option<Box<str>>,
     /// What it was sent of its chain's cookies.
-    pub(super) cookies: Option<Box<str>>,
+    pub(super) cookies: Option<Box<[u8]>>,
     pub(super) sent: Instant,
     pub(super) sent_unix: UnixTime,
     /// Number of the visit it belongs to, at its server.

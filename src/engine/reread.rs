@@ -185,7 +185,7 @@ impl Engine {
         let fetch = Fetch {
             url: self.frontier.origin(id).url_of(&item.target).into(),
             chain: self.chain_of(&item).map(String::into),
-            cookies: self.cookies_for(id, &item).map(String::into),
+            cookies: self.cookies_for(id, &item).map(Vec::into),
             item,
             sent: self.now.at,
             sent_unix: self.now.unix,

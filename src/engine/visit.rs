@@ -349,7 +349,7 @@ impl Engine {
         conn.flight.push_back(Fetch {
             url: origin.url_of(&item.target).into(),
             chain: chain.map(String::into),
-            cookies: cookies.map(String::into),
+            cookies: cookies.map(Vec::into),
             item,
             sent: self.now.at,
             sent_unix: self.now.unix,

@@ -7,8 +7,8 @@
 //! Laws: a cookie goes to the host that set it, or to hosts of its `Domain` if that is no public
 //! suffix; never beyond its path, its time, or, if it is `Secure`, to plain HTTP; a jar holds
 //! [`COOKIES_MAX`] cookies and [`JAR_BYTES_MAX`] bytes. `SameSite` says nothing here: a chain is a
-//! navigation from its first URL on. Source: RFC 6265bis, sections 5.1 to 5.8; the `cookie` crate
-//! reads the fields.
+//! navigation from its first URL on. Names and values are octets, sent back as they came; a name
+//! may be empty. Source: RFC 6265bis, sections 5.1 to 5.8; the `cookie` crate reads the attributes.
 
 use crate::time::UnixTime;
 use crate::url::{UrlRef, domain};
@@ -32,8 +32,8 @@ pub struct Jar {
 
 #[derive(Clone, Debug)]
 struct Stored {
-    name: Box<str>,
-    value: Box<str>,
+    name: Box<[u8]>,
+    value: Box<[u8]>,
     /// The host that it goes to, and whether to hosts below it, too.
     domain: Box<str>,
     host_only: bool,
@@ -57,12 +57,10 @@ impl Jar {
     /// Takes in the value of a `Set-Cookie` field of the reply to `url`.
     pub fn take(&mut self, field: &[u8], url: UrlRef<'_>, now: UnixTime) -> Taken {
         // Control characters would make two fields of one, or end a line.
-        let is_clean = |text: &&str| !text.chars().any(|char| char.is_control() && char != '\t');
-        let Some(text) = std::str::from_utf8(field).ok().filter(is_clean) else {
+        if field.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
             return Taken::Refused;
-        };
-        let Some(cookie) = Cookie::parse(text).ok().and_then(|said| Stored::of(&said, url, now))
-        else {
+        }
+        let Some(cookie) = Stored::of(field, url, now) else {
             return Taken::Refused;
         };
         if cookie.name.len() + cookie.value.len() > COOKIE_BYTES_MAX {
@@ -89,7 +87,7 @@ impl Jar {
     }
 
     /// What a request for `url` has to say in its `Cookie` field, if anything.
-    pub fn field(&self, url: UrlRef<'_>, now: UnixTime) -> Option<String> {
+    pub fn field(&self, url: UrlRef<'_>, now: UnixTime) -> Option<Vec<u8>> {
         let mut sent: Vec<&Stored> = self
             .cookies
             .iter()
@@ -97,9 +95,8 @@ impl Jar {
             .collect();
         // The longer path first; of equal ones the one that was set first (RFC 6265bis 5.8.3).
         sent.sort_by_key(|cookie| usize::MAX - cookie.path.len());
-        let pairs: Vec<String> =
-            sent.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)).collect();
-        (!pairs.is_empty()).then(|| pairs.join("; "))
+        let pairs: Vec<Vec<u8>> = sent.iter().map(|cookie| cookie.pair()).collect();
+        (!pairs.is_empty()).then(|| pairs.join(&b"; "[..]))
     }
 
     fn bytes(&self) -> usize {
@@ -108,8 +105,17 @@ impl Jar {
 }
 
 impl Stored {
-    /// What a field says, if the host of `url` may say it (RFC 6265bis 5.7).
-    fn of(said: &Cookie<'_>, url: UrlRef<'_>, now: UnixTime) -> Option<Self> {
+    /// What a field says (RFC 6265bis 5.6), if the host of `url` may say it (5.7).
+    fn of(field: &[u8], url: UrlRef<'_>, now: UnixTime) -> Option<Self> {
+        let (pair, attributes) = split(field, b';').unwrap_or((field, b""));
+        let (name, value) = split(pair, b'=').unwrap_or((b"", pair));
+        let (name, value) = (name.trim_ascii(), value.trim_ascii());
+        if name.is_empty() && value.is_empty() {
+            return None;
+        }
+        // The crate takes neither an empty name nor octets that aren't UTF-8.
+        let said = format!("k=;{}", String::from_utf8_lossy(attributes));
+        let said = &Cookie::parse(said).ok()?;
         let within = |text: &&str| text.len() <= ATTRIBUTE_BYTES_MAX;
         let host = url.host();
         let named = said.domain().filter(within).map(str::to_ascii_lowercase);
@@ -126,9 +132,15 @@ impl Stored {
         let secure = said.secure().unwrap_or(false);
         let path = said.path().filter(within).filter(|path| path.starts_with('/'));
         let path = path.unwrap_or_else(|| default_path(url));
+        // What is sent of a cookie without a name must not look like one with these prefixes.
+        let shown = if name.is_empty() { value } else { name };
         let begins = |prefix: &str| {
-            said.name().get(..prefix.len()).is_some_and(|name| name.eq_ignore_ascii_case(prefix))
+            let start = shown.get(..prefix.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
         };
+        if name.is_empty() && (begins("__Secure-") || begins("__Host-")) {
+            return None;
+        }
         let must_be_secure = begins("__Secure-") || begins("__Host-");
         if secure && !url.is_https() || must_be_secure && !secure {
             return None;
@@ -137,14 +149,20 @@ impl Stored {
             return None;
         }
         Some(Self {
-            name: said.name().into(),
-            value: said.value().into(),
+            name: name.into(),
+            value: value.into(),
             host_only: named.is_none(),
             domain: named.as_deref().unwrap_or(host).into(),
             path: path.into(),
             secure,
             expires: expiry(said, now),
         })
+    }
+
+    /// As it is sent (RFC 6265bis 5.8.3).
+    fn pair(&self) -> Vec<u8> {
+        let sign: &[u8] = if self.name.is_empty() { b"" } else { b"=" };
+        [&self.name, sign, &self.value].concat()
     }
 
     fn is_over(&self, now: UnixTime) -> bool {
@@ -172,6 +190,12 @@ impl Stored {
     fn bytes(&self) -> usize {
         self.name.len() + self.value.len() + self.domain.len() + self.path.len()
     }
+}
+
+/// What is before the first `sign`, and what is behind it.
+fn split(text: &[u8], sign: u8) -> Option<(&[u8], &[u8])> {
+    let at = text.iter().position(|byte| *byte == sign)?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 /// When it is over: `Max-Age` counts before `Expires` (RFC 6265bis 5.7, 3).
@@ -218,7 +242,8 @@ mod tests {
     }
 
     fn sent(jar: &Jar, to: &str) -> Option<String> {
-        jar.field(url(to).view(), NOW)
+        let field = jar.field(url(to).view(), NOW)?;
+        Some(String::from_utf8(field).expect("UTF-8 was set"))
     }
 
     /// Set by this URL, with this field; does it go there, and why (sections of RFC 6265bis).
@@ -285,8 +310,12 @@ mod tests {
             false,
             "4.1.3.2",
         ),
-        ("http://a.test/", "k", "http://a.test/", false, "no pair"),
-        ("http://a.test/", "=1", "http://a.test/", false, "no name"),
+        ("http://a.test/", "k", "http://a.test/", true, "5.6, 4: a value without a name"),
+        ("http://a.test/", "=1", "http://a.test/", true, "5.6, 4: a value without a name"),
+        ("http://a.test/", " = ; Path=/", "http://a.test/", false, "5.6: neither name nor value"),
+        ("http://a.test/", "; Path=/", "http://a.test/", false, "5.6: neither name nor value"),
+        ("https://a.test/", "=__Host-k=1; Secure; Path=/", "https://a.test/", false, "5.7"),
+        ("https://a.test/", "__secure-k; Secure", "https://a.test/", false, "5.7"),
         ("http://a.test/", "k=1\u{1}", "http://a.test/", false, "5.6, 1: control characters"),
     ];
 
@@ -298,8 +327,36 @@ mod tests {
             jar.take(field.as_bytes(), url(set_by).view(), NOW);
             assert_eq!(sent(&jar, to).is_some(), goes, "{set_by} sets {field:?}, {to}: {why}");
         }
+    }
+
+    /// Names and values are octets, and a name may be empty (RFC 6265bis 5.6 and 5.8.3).
+    #[test]
+    fn cookies_are_sent_as_they_came() {
+        let cases: [(&[u8], &[u8]); 11] = [
+            (b"flag", b"flag"),
+            (b" flag ; Path=/; HttpOnly", b"flag"),
+            (b"=flag", b"flag"),
+            (b"=a=b", b"a=b"),
+            (b"k=", b"k="),
+            (b"k = a b=c\t;Path=/", b"k=a b=c"),
+            (b"u=caf\xe9", b"u=caf\xe9"),
+            (b"caf\xe9=\xff\x85; Path=/; X=\xff", b"caf\xe9=\xff\x85"),
+            ("u=voil\u{e0}; Path=/".as_bytes(), "u=voil\u{e0}".as_bytes()),
+            (b"u=\xa0x\xa0", b"u=\xa0x\xa0"),
+            (b"k=\"a\"", b"k=\"a\""),
+        ];
+        let at = url("http://a.test/");
+        for (field, expected) in cases {
+            let mut jar = Jar::default();
+            assert_eq!(jar.take(field, at.view(), NOW), Taken::Kept);
+            let sent = jar.field(at.view(), NOW).expect("it goes there");
+            assert_eq!(sent, expected, "{}: {}", field.escape_ascii(), sent.escape_ascii());
+        }
         let mut jar = Jar::default();
-        assert_eq!(jar.take(b"k=\xff", url("http://a.test/").view(), NOW), Taken::Refused);
+        for field in ["flag", "k=1", "other", "; Max-Age=0"] {
+            jar.take(field.as_bytes(), at.view(), NOW);
+        }
+        assert_eq!(sent(&jar, "http://a.test/").as_deref(), Some("other; k=1"), "one has no name");
     }
 
     #[test]
@@ -318,7 +375,11 @@ mod tests {
         assert_eq!(jar.take(b"c=5", over.view(), NOW), Taken::Refused, "it is for HTTPS");
         let later = UnixTime::from_micros(NOW.as_micros() + 61_000_000);
         jar.take(b"t=1; Max-Age=60", plain.view(), NOW);
-        assert_eq!(jar.field(plain.view(), later).as_deref(), Some("a=3"), "t is over by then");
+        assert_eq!(
+            jar.field(plain.view(), later).as_deref(),
+            Some(&b"a=3"[..]),
+            "t is over by then"
+        );
     }
 
     /// Law: a jar keeps to its caps, whatever is set.

@@ -104,7 +104,7 @@ impl Fixed {
         out: &mut Vec<u8>,
         target: &str,
         authority: &str,
-        cookies: Option<&str>,
+        cookies: Option<&[u8]>,
     ) {
         assert!(target.starts_with('/') && is_visible(target), "a canonical path: {target:?}");
         assert!(!authority.is_empty() && is_visible(authority), "a host: {authority:?}");
@@ -113,14 +113,12 @@ impl Fixed {
         out.extend_from_slice(target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         out.extend_from_slice(authority.as_bytes());
-        let all = [self.cookies.as_deref(), cookies];
+        let all = [self.cookies.as_deref().map(str::as_bytes), cookies];
         for (place, cookies) in all.into_iter().flatten().enumerate() {
-            assert!(
-                !cookies.contains(|char: char| char.is_control() && char != '\t'),
-                "clean ones"
-            );
+            let is_clean = |byte: &u8| !byte.is_ascii_control() || *byte == b'\t';
+            assert!(cookies.iter().all(is_clean), "clean ones");
             out.extend_from_slice(if place == 0 { b"\r\nCookie: " } else { b"; " });
-            out.extend_from_slice(cookies.as_bytes());
+            out.extend_from_slice(cookies);
         }
         out.extend_from_slice(&self.block);
     }
@@ -219,11 +217,13 @@ mod tests {
     #[test]
     fn cookies_are_one_field() {
         let own = |name| Fixed::new("a", None, &[], &extra(name, "own=1")).expect("plain");
-        let cases = [
+        type Case = (&'static str, Option<&'static [u8]>, Option<&'static [u8]>);
+        let cases: [Case; 5] = [
             ("X", None, None),
-            ("X", Some("k=2; l=3"), Some("k=2; l=3")),
-            ("cookie", None, Some("own=1")),
-            ("Cookie", Some("k=2"), Some("own=1; k=2")),
+            ("X", Some(b"k=2; l=3"), Some(b"k=2; l=3")),
+            ("X", Some(b"u=caf\xe9; flag"), Some(b"u=caf\xe9; flag")),
+            ("cookie", None, Some(b"own=1")),
+            ("Cookie", Some(b"k=2"), Some(b"own=1; k=2")),
         ];
         for (name, cookies, expected) in cases {
             let mut out = Vec::new();
@@ -232,7 +232,7 @@ mod tests {
             let mut request = httparse::Request::new(&mut fields);
             assert_eq!(request.parse(&out), Ok(httparse::Status::Complete(out.len())));
             let mut sent = request.headers.iter().filter(|field| field.name == "Cookie");
-            assert_eq!(sent.next().map(|field| field.value), expected.map(str::as_bytes));
+            assert_eq!(sent.next().map(|field| field.value), expected);
             assert!(sent.next().is_none(), "one field");
         }
     }
