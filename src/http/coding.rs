@@ -18,9 +18,10 @@
 //!
 //! As lenient as browsers: names of codings that nobody knows stand for none; a body that isn't in
 //! the coding that its label names is taken as it is (`label`); `deflate` may come with or
-//! without its zlib wrapper; gzip may have several members; what follows the end is ignored. A
-//! checksum or length of gzip or zlib that is wrong is no fault, for it doesn't say which bytes are
-//! wrong ([`Decoder::is_sum_wrong`]); a checksum of zstd is a fault behind the whole text.
+//! without its zlib wrapper, or be gzip; gzip may have several members; what follows the end is
+//! ignored. A checksum or length of gzip or zlib that is wrong is no fault, for it doesn't say
+//! which bytes are wrong ([`Decoder::is_sum_wrong`]); a checksum of zstd is a fault behind the
+//! whole text.
 //!
 //! Cost: per output step of 16 KiB, nothing allocated; an inflate window is kept from body to body.
 //! Source: RFC 9110 section 8.4; RFC 1950, 1951, 1952, 7932, 8878 and 9659.

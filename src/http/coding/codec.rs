@@ -4,6 +4,7 @@
 //! wrapping of deflate: gzip members (RFC 1952) and the zlib header (RFC 1950), read byte by byte.
 
 use super::Coding;
+use super::label::GZIP;
 use super::sum::Sum;
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -378,8 +379,14 @@ impl Inflate {
     }
 
     /// Two bytes tell a zlib header (RFC 1950 section 2.2): method 8, a window of at most 32 KiB,
-    /// together a multiple of 31. Anything else is taken for bare deflate.
+    /// together a multiple of 31; or the magic of gzip, which some servers send as `deflate`.
+    /// Anything else is taken for bare deflate.
     fn sniff(&mut self, first: u8, second: u8) -> Result<bool, &'static str> {
+        // As bare deflate it would begin with a block of the type that doesn't exist.
+        if [first, second] == GZIP {
+            (self.wrapper, self.place) = (Wrapper::Gzip, Place::Method);
+            return Ok(true);
+        }
         self.place = Place::Data;
         let is_zlib = first & 0x0f == METHOD_DEFLATE
             && first >> 4 <= 7

@@ -16,7 +16,8 @@ const TEXT_BYTES: usize = 512;
 /// A short stream that has yielded so much is one, whatever comes of the rest.
 const TRIAL_BYTES: usize = 16 << 10;
 
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// The magic number of gzip.
+pub(super) const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Of a frame that is to be skipped, but for the lower half of the first byte.
 const ZSTD_SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];

@@ -102,6 +102,7 @@ fn samples() -> Vec<(Vec<Coding>, Vec<u8>, Vec<u8>)> {
         (vec![Coding::Gzip], gzip(&plain), plain.clone()),
         (vec![Coding::Deflate], zlib(&plain), plain.clone()),
         (vec![Coding::Deflate], raw_deflate(&plain), plain.clone()),
+        (vec![Coding::Deflate], gzip(&plain), plain.clone()),
         (vec![Coding::Zstd], zstd_frame(&text(300_000)), text(300_000)),
         (vec![Coding::Deflate, Coding::Gzip, Coding::Zstd], stacked, plain),
         (vec![Coding::Brotli], bytes_of(PAGE_BROTLI), page()),
@@ -259,7 +260,7 @@ fn labels_that_are_wrong() {
     let (plain, short) = (page(), b"\n<p>a".to_vec());
     let long = text(5_000);
     type Case<'a> = (&'a [Coding], &'a [u8], &'a [u8], bool);
-    let cases: [Case<'_>; 18] = [
+    let cases: [Case<'_>; 21] = [
         (&[Gzip], &plain, &plain, true),
         (&[Gzip], b"\x1f<p>", b"\x1f<p>", true),
         (&[Gzip], b"x", b"x", true),
@@ -278,6 +279,9 @@ fn labels_that_are_wrong() {
         (&[Deflate, Gzip], &gzip(&long), &long, true),
         (&[Gzip, Zstd], &gzip(&plain), &plain, true),
         (&[Deflate], &zlib(b"<p>"), b"<p>", false),
+        (&[Deflate], &gzip(b"<p>"), b"<p>", false),
+        (&[Deflate, Gzip], &gzip(&gzip(b"<p>")), b"<p>", false),
+        (&[Deflate], &[gzip(b""), gzip(b"<p>")].concat(), b"<p>", false),
     ];
     let mut decoder = Decoder::new(DecodeLimits::default());
     for (codings, coded, expected, is_wrong) in cases {
