@@ -68,6 +68,13 @@ impl Fetched<'_> {
     pub(super) fn field(&self, name: &str) -> Option<&[u8]> {
         self.head?.field(self.reply.head(), name)
     }
+
+    /// Values of all fields of the head that have that name.
+    pub(super) fn fields(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        let all = self.head.into_iter().flat_map(|head| head.fields(self.reply.head()));
+        all.filter(move |(other, _)| other.eq_ignore_ascii_case(name.as_bytes()))
+            .map(|(_, value)| value)
+    }
 }
 
 /// The bytes of one reply, as far as they have come.

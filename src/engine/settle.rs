@@ -87,13 +87,14 @@ impl Engine {
         }
     }
 
-    /// `Retry-After` of a strained server, within the cap (RFC 9110 10.2.3).
+    /// `Retry-After` of a strained server, the longest if there are several, within the cap
+    /// (RFC 9110 10.2.3).
     fn retry_after(&self, fetched: &Fetched<'_>) -> Option<Duration> {
         if fetched.outcome.verdict().server != ServerFate::Strained {
             return None;
         }
-        let wait =
-            retry_after(fetched.field("retry-after")?, fetched.field("date"), self.now.unix)?;
+        let date = fetched.field("date");
+        let wait = retry_after(fetched.fields("retry-after"), date, self.now.unix)?;
         Some(wait.min(self.settings.retries.retry_after_max))
     }
 
