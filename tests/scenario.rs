@@ -2,9 +2,11 @@
 //! see `sted::web::script`), what the crawl makes of it is checked, and both worlds must agree.
 
 use crate::player::Servers;
+use crate::util::LOOP;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use std::time::Duration;
 use sted::commands::wire;
 use sted::conf::Conf;
@@ -282,6 +284,7 @@ fn run_for_real(text: &str) -> Result {
     ];
     let (conf, settings) = settings(script, &extra);
     let disk = Box::new(OsDisk::open(folder.path()).expect("a folder"));
+    let _loop = LOOP.lock().unwrap_or_else(PoisonError::into_inner);
     let mut world = os::World::new(&wire::world(&conf, Duration::from_secs(1)))
         .unwrap_or_else(|error| panic!("{error}"));
     let seeds = seeds_of(script, servers.port());

@@ -1,6 +1,7 @@
 //! Ends of TLS that the server doesn't announce: a whole reply is whole all the same, and a body
 //! that ends with the connection may be cut, so it is asked for once more and then marked.
 
+use crate::util::LOOP;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -10,7 +11,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use sted::commands::wire;
@@ -138,6 +139,7 @@ fn ends_that_are_not_announced() {
     let job = folder.path().join("job");
     fs::create_dir(&job).expect("writable");
     let disk = Box::new(OsDisk::open(&job).expect("a folder"));
+    let _loop = LOOP.lock().unwrap_or_else(PoisonError::into_inner);
     let mut world = os::World::new(&wire::world(&conf, Duration::from_secs(1)))
         .unwrap_or_else(|error| panic!("{error}"));
     let (seeds, _) = seeds::parse(format!("https://127.0.0.1:{port}/").as_bytes());

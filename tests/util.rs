@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Mutex;
 
 /// The folder of the repository.
 pub(crate) fn root() -> &'static Path {
@@ -23,6 +24,9 @@ pub(crate) fn sted(arguments: &[&str]) -> Command {
     command.env_remove("RUST_LOG").env_remove("RUST_BACKTRACE").env("COLUMNS", "100");
     command
 }
+
+/// Who crawls over sockets within this process holds it: one loop of a process listens to signals.
+pub(crate) static LOOP: Mutex<()> = Mutex::new(());
 
 /// Runs the program to its end.
 pub(crate) fn run(arguments: &[&str]) -> Run {

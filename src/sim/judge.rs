@@ -447,8 +447,11 @@ impl Judge {
         if let Some(burst) = self.laws.burst {
             let groups = self.traits.get(host as usize).map_or(&[][..], |traits| &traits.groups);
             if burst == 1 {
-                // A connection that was opened in time for another visit may have had none.
-                let again = (began == sent).then_some(sent);
+                // What was opened for a visit that then had no use for it serves another one, whose
+                // beginning is as far from the first as the groups want.
+                let delay = self.laws.address_delay.max(self.laws.domain_delay);
+                let is_again = opened.is_none_or(|opened| sent.since(opened) >= delay);
+                let again = Some(sent).filter(|sent| is_again && began == *sent);
                 for began in opened.into_iter().chain(again) {
                     if let Some(how) = self.begun.visit(&self.laws, groups, began) {
                         owed = owed.or(Some(("groups", format!("{named}: {how}"))));
