@@ -419,11 +419,16 @@ impl Found {
 /// Whether a reference has a scheme that isn't fetched: `javascript:`, `mailto:`, `data:`. Such
 /// ones are never kept: thousands of them must not leave a page's links without a place.
 fn is_foreign(reference: &[u8]) -> bool {
-    let is_of_scheme = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
-    let name = &reference[..reference.iter().take_while(is_of_scheme).count()];
-    let is_scheme = reference.get(name.len()) == Some(&b':')
-        && name.first().is_some_and(u8::is_ascii_alphabetic);
-    is_scheme && !name.eq_ignore_ascii_case(b"http") && !name.eq_ignore_ascii_case(b"https")
+    // Most are paths.
+    if !reference.first().is_some_and(u8::is_ascii_alphabetic) {
+        return false;
+    }
+    let end = reference.iter().position(|byte| matches!(byte, b':' | b'/' | b'?' | b'#'));
+    let Some(end) = end.filter(|end| reference[*end] == b':') else { return false };
+    let name = &reference[..end];
+    let is_of_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    let is_web = name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https");
+    !is_web && name.iter().all(is_of_scheme)
 }
 
 /// A reference without its fragment.
