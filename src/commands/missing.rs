@@ -97,9 +97,9 @@ impl Missing {
         if self.certificates > 0 {
             let _ = writeln!(
                 text,
-                "{:<22}of {} servers refused, and none accepted: check this machine's clock, \
-                 the roots that it trusts, and whether a proxy answers for all of them; then \
-                 --retry-given-up",
+                "{:<22}of at least {} servers refused, and none accepted: check this machine's \
+                 clock, the roots that it trusts, and whether a proxy answers for all of \
+                 them; then --retry-given-up",
                 "certificates", self.certificates
             );
         }

@@ -257,7 +257,7 @@ impl Engine {
         }
     }
 
-    /// Whether the next hop of a chain may be asked for, as far as that can be told at once.
+    /// Whether the next hop of a chain may be asked for, as far as is known at once.
     fn check_hop(&mut self, chain: &Chain) -> Result<(), Outcome> {
         let hop = &chain.hop;
         if hop.hops > self.settings.redirects_max {

@@ -104,9 +104,7 @@ impl Engine {
         let mut wait = self.settings.robots.retry_wait;
         if reading.is_doubtful {
             let site = self.sites.at(of);
-            if site.is_robots_first_cut()
-                && site.robots_tries < self.settings.retries.url_retries_max
-            {
+            if site.robots_came_cut() && site.robots_tries < self.settings.retries.url_retries_max {
                 // It answers: the rest of the file is soon had, or never.
                 wait = wait.min(self.settings.retries.wait);
                 reading.means = Meaning::Unreachable;

@@ -188,7 +188,7 @@ impl Engine {
         self.visit_failed(id, Some(tried), outcome);
     }
 
-    /// A URL comes to its end without a request.
+    /// A URL is settled without a request.
     pub(super) fn settle_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.note_attempt(id, item, outcome);
         let url = self.frontier.origin(id).url_of(&item.target);

@@ -274,9 +274,9 @@ impl Site {
         self.change_rare(|rare| *rare.robots_failing_since.get_or_insert(now))
     }
 
-    /// Its robots.txt came cut: whether that is the first time in this row of tries. A restart
-    /// forgets it, which costs a try.
-    pub(super) fn is_robots_first_cut(&mut self) -> bool {
+    /// Its robots.txt came cut. Returns whether that is the first time in this row of tries; a
+    /// restart forgets it, which costs a try.
+    pub(super) fn robots_came_cut(&mut self) -> bool {
         let was_cut = self.change_rare(|rare| std::mem::replace(&mut rare.robots_cut, true));
         !was_cut || self.robots_tries == 0
     }
@@ -537,11 +537,11 @@ mod tests {
         site.set_hopeless(Retirement::Failures, Outcome::Reset);
         site.recovers();
         assert!(!site.is_hopeless() && site.rare.is_some());
-        assert!(site.is_robots_first_cut());
+        assert!(site.robots_came_cut());
         site.robots_tries = 1;
-        assert!(!site.is_robots_first_cut(), "the second of a row");
+        assert!(!site.robots_came_cut(), "the second of a row");
         site.robots_tries = 0;
-        assert!(site.is_robots_first_cut(), "the next day's row");
+        assert!(site.robots_came_cut(), "the next day's row");
         site.robots_told();
         assert!(site.rare.is_none());
         site.set_hopeless(Retirement::Name, Outcome::Reset);

@@ -506,14 +506,14 @@ impl Pair {
             let may_be_parted = server.state == ServerState::Busy;
             assert!(may_be_parted || !queue.is_parted(), "{server:?}");
             // A server that was given up is emptied as it lies, what is in memory first.
-            let is_told = self.frontier.given_up.contains(&ServerId::from_index(index));
-            assert!(is_told || !queue.is_turn_of_tail(), "{server:?}");
+            let given_up = self.frontier.given_up.contains(&ServerId::from_index(index));
+            assert!(given_up || !queue.is_turn_of_tail(), "{server:?}");
             let Some(cold) = queue.cold() else { continue };
             blocks += cold.head.bytes() + cold.tail.bytes() + cold.places().block_bytes();
             let places: Vec<_> = cold.places().iter(&spill.blocks).collect();
             live += places.iter().map(|place| place.bytes() as u64).sum::<u64>();
             let waits = queue.is_behind() || queue.in_memory() == 0 && !cold.places().is_empty();
-            assert!(!waits || is_told || cold.task != Task::Nothing, "{server:?} waits for ever");
+            assert!(!waits || given_up || cold.task != Task::Nothing, "{server:?} waits for ever");
             let bands = places.iter().map(|place| place.band());
             assert!(bands.is_sorted_by(|one, next| one >= next), "the best band comes first");
         }

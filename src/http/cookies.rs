@@ -1,7 +1,7 @@
 //! Cookies of one chain of redirects: which are kept, and which are sent where.
 //!
 //! They open the doors that show a page only to whom they gave a cookie. A jar lives as long as its
-//! chain and goes with it: nothing is told from one fetch to another, and nothing is written down
+//! chain and goes with it: no fetch sends what another was given, and nothing is written down
 //! but the request as it was sent.
 //!
 //! Laws: a cookie goes to the host that set it, or to hosts of its `Domain` if that is no public
@@ -18,7 +18,7 @@ use cookie::Cookie;
 pub const COOKIES_MAX: usize = 50;
 /// Bytes of a cookie's name and value (RFC 6265bis 5.6).
 const COOKIE_BYTES_MAX: usize = 4_096;
-/// Bytes of the names, values and paths of one chain.
+/// Bytes of the names, values, domains and paths of one chain.
 pub const JAR_BYTES_MAX: usize = 8_192;
 /// Bytes of an attribute's value (RFC 6265bis 5.6): a longer one is passed over.
 const ATTRIBUTE_BYTES_MAX: usize = 1_024;
@@ -138,11 +138,8 @@ impl Stored {
             let start = shown.get(..prefix.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
         };
-        if name.is_empty() && (begins("__Secure-") || begins("__Host-")) {
-            return None;
-        }
         let must_be_secure = begins("__Secure-") || begins("__Host-");
-        if secure && !url.is_https() || must_be_secure && !secure {
+        if must_be_secure && (name.is_empty() || !secure) || secure && !url.is_https() {
             return None;
         }
         if begins("__Host-") && (named.is_some() || path != "/" || said.path() != Some("/")) {

@@ -23,7 +23,7 @@
 //!    and asked for again. Keeping the connection open stays allowed, but for a server that leaves
 //!    bytes behind a reply ([`Pipeline::left_bytes`]): it gets one request a connection.
 //! 6. A reply that does not come in time while others wait behind it, or behind another of its
-//!    batch, bars pipelining too: a server that lost count can't be told from a slow one.
+//!    batch, bars pipelining too: a server that lost count looks like a slow one.
 //! 7. A batch is for one write, and only GETs are in it: nothing here is unsafe to repeat.
 //! 8. A server that has enough to do until more gets there is sent the next ones together, when
 //!    half of the depth is free ([`Pipeline::is_ahead`]): a write and a packet for some, not for

@@ -124,8 +124,8 @@ impl Rig {
         }
     }
 
-    /// The answer is that of an offer made now; work that was granted by the piece comes to the
-    /// same one.
+    /// The answer is that of an offer made now; work that is granted piece by piece
+    /// gives the same one.
     fn look_up(&mut self, key: u64) {
         let (mut lookup, mut answer) = (Lookup::new(Fingerprint(key)), Answer::More);
         let granted = [1, 40, usize::MAX][self.random.below(3) as usize];

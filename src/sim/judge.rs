@@ -14,7 +14,7 @@
 //! | `crawl-delay` | between two requests lies what the server's robots.txt asks for |
 //! | `groups` | servers of an address or a domain are asked neither too many at once nor too soon |
 //! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
-//! | `once` | what was answered and kept is not asked for again (`batch`, `hops`: but there) |
+//! | `once` | what was answered and kept is asked for again only as `batch` and `hops` allow |
 //! | `restart` | after a crash servers asked before are left alone for the longest rest there is |
 //! | `tries` | nothing is asked for more often than declared; a crash may forget what was tried |
 //! | `robots` | nothing that robots.txt forbids is asked for |
