@@ -38,6 +38,8 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (261, "the same: a crash before the next checkpoint had their pages asked for again"),
     (621, "the same, after a crash amidst a write"),
     (5427, "a server that became better waited in a group for another to be held back"),
+    (5598, "pages that outlived a loss of power by chance were held to be durable"),
+    (3964, "a batch given up while the disk was full: its first repeat passed for the comparison"),
     (342, "an index half written stayed after its WARC file had been taken away"),
 ];
 /// Seeds of every run of the tests.

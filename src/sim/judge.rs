@@ -292,6 +292,9 @@ impl Judge {
     /// Whether the crawler has no room to keep anything: then it may ask for what comes again.
     pub fn is_told_of_room(&mut self, is_full: bool) {
         self.is_full = is_full;
+        if is_full {
+            self.conns.values_mut().for_each(|line| line.batch.meets_full());
+        }
     }
 
     /// Looks at the whole archive, after the end of a process.

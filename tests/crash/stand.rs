@@ -65,11 +65,21 @@ struct Stand<'a> {
     looks: u32,
     cut_short: usize,
     is_full: bool,
-    /// After a process that died opening what was there: how the one before ended, and what was
-    /// durable.
-    carried: Option<(End, Captures)>,
+    /// What a process leaves that died opening what was there.
+    carried: Option<Carried>,
     /// Files of the archive that were taken away.
     taken: Taken,
+}
+
+/// What a process that died opening what was there leaves to the next: nothing of its own.
+struct Carried {
+    /// How the one before it ended.
+    end: End,
+    /// Captures that must still be there.
+    kept: Captures,
+    /// Those that outlive a loss of power: a sync had called them durable. What else is there
+    /// after one is there by chance.
+    durable: Captures,
 }
 
 /// How a process has ended.
@@ -304,20 +314,22 @@ impl Stand<'_> {
         opens_until: Option<u64>,
     ) -> Result<Option<Engine>, String> {
         self.die(life);
-        let durable = Archive::promised(&self.disk, &self.taken).whole(&self.web);
-        let mut kept = if life.power {
-            self.disk.lose_power(life.seed + 2);
-            durable.clone()
-        } else {
-            Archive::of(&self.disk, &self.taken).whole(&self.web)
-        };
-        // What was durable before the one that died opening it must outlive that one, too.
-        let (end, carried) = match ended {
-            Some(Ended::Killed) if self.was_stopped() => (End::Stopped, Captures::default()),
-            Some(ended) => (ended.told(), Captures::default()),
+        let left = match ended {
+            Some(ended) => Carried {
+                end: ended.told(),
+                kept: Archive::of(&self.disk, &self.taken).whole(&self.web),
+                durable: Archive::promised(&self.disk, &self.taken).whole(&self.web),
+            },
             None => self.carried.take().expect("somebody lived before"),
         };
-        kept.extend(carried);
+        let Carried { mut end, durable, mut kept } = left;
+        if life.power {
+            self.disk.lose_power(life.seed + 2);
+            kept = durable.clone();
+        }
+        if ended == Some(Ended::Killed) && self.was_stopped() {
+            end = End::Stopped;
+        }
         match self.sabotage {
             Sabotage::Amnesia => self.forget_state(),
             Sabotage::Claimed => self.claim_order(),
@@ -333,7 +345,7 @@ impl Stand<'_> {
         }
         let begun = self.begin();
         if self.disk.is_dead() {
-            self.carried = Some((end, durable));
+            self.carried = Some(Carried { end, kept, durable });
             return Ok(None);
         }
         let engine = begun?;

@@ -6,7 +6,9 @@
 //! it (a server that has reached its limit reads nothing more, so that its last request may have
 //! been one of several); and whatever a server that mixes replies up answered in a batch. A reply
 //! that asks for rest ends the visit, so its batch is never compared: what is asked for again then
-//! is another try, and all of the batch may be asked for again.
+//! is another try, and all of the batch may be asked for again. A crawler without room for what
+//! comes gives its batches up, too: whether a request after that is another try or the comparison
+//! can't be seen, so all of the batch may be asked for again either way.
 //!
 //! Cost: the places of one batch a connection.
 
@@ -24,6 +26,8 @@ pub(super) struct Batch {
     is_comparing: bool,
     /// One of the replies asked for rest.
     is_refused: bool,
+    /// The crawler had no room meanwhile.
+    met_full: bool,
 }
 
 impl Batch {
@@ -48,6 +52,11 @@ impl Batch {
         self.is_refused |= matches!(status, 429 | 503);
         self.answered.extend(place);
         None
+    }
+
+    /// The crawler has no room.
+    pub(super) fn meets_full(&mut self) {
+        self.met_full = self.requests > 0;
     }
 
     /// Whether requests were under way together.
@@ -99,10 +108,11 @@ impl Judge {
         let Some(line) = self.conns.get_mut(&conn).filter(|_| whole) else {
             return (false, false);
         };
+        let met_full = line.batch.met_full;
         let compared = line.batch.is_answered(place, status);
         let is_deep = line.batch.is_deep();
         let compares = compared.is_some();
-        self.may_repeat(compared.unwrap_or_default(), self.is_full);
+        self.may_repeat(compared.unwrap_or_default(), self.is_full || met_full);
         (compares, is_deep)
     }
 
