@@ -83,7 +83,7 @@ fn check_names_every_mistake_on_stderr() {
 }
 
 #[test]
-fn check_of_files_that_can_not_be_read() {
+fn files_that_can_not_be_read_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, bytes: &[u8]| {
         fs::write(folder.path().join(name), bytes).expect("written");
@@ -104,11 +104,18 @@ fn check_of_files_that_can_not_be_read() {
         ("table.toml", "table.toml: quality.file: cannot open q: No such file"),
         ("graph.toml", "graph.toml: web.graph: cannot open g/dst.u32: No such file"),
     ] {
-        let output = sted(&["check", name]).current_dir(folder.path()).output();
-        let run = Run::of(output.expect("the program starts"));
-        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{name}: {}", run.err);
-        assert!(run.err.contains(says), "{name}: {}", run.err);
+        for command in ["check", "crawl"] {
+            // A comparison is not crawled, whatever its files.
+            if (command, name) == ("crawl", "graph.toml") {
+                continue;
+            }
+            let output = sted(&[command, name]).current_dir(folder.path()).output();
+            let run = Run::of(output.expect("the program starts"));
+            assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{name}: {}", run.err);
+            assert!(run.err.contains(says), "{command} {name}: {}", run.err);
+        }
     }
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 6, "nothing was begun");
 }
 
 /// A comparison obeys nobody's robots.txt, for there is nobody: it must never reach the open web.

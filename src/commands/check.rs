@@ -23,10 +23,7 @@ pub(super) const EXITS: &str = "Exit codes:
 /// The mistakes of the file; a file it names that can't be opened; stdout that can't be written.
 pub fn run(path: &Path) -> Result<Exit, Failure> {
     let conf = load(path)?;
-    let missing = missing_files(&conf, path);
-    if !missing.is_empty() {
-        return Err(Failure::new(Exit::Usage, missing.join("\n")));
-    }
+    refuse_missing_files(&conf, path)?;
     if !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some() {
         inputs::warn_of_scope(&conf, &inputs::seeds(&conf)?);
     }
@@ -74,7 +71,11 @@ fn scope(scope: &Scope) -> String {
     if parts.is_empty() { "the open web".to_owned() } else { parts.join(", ") }
 }
 
-fn missing_files(conf: &Conf, path: &Path) -> Vec<String> {
+/// The files that the configuration at `path` names can be opened.
+///
+/// # Errors
+/// Those that can't, a line each.
+pub(super) fn refuse_missing_files(conf: &Conf, path: &Path) -> Result<(), Failure> {
     let hosts_file = match &conf.names.hosts_file {
         HostsFile::File(path) => Some(path.clone()),
         HostsFile::System | HostsFile::None => None,
@@ -92,7 +93,8 @@ fn missing_files(conf: &Conf, path: &Path) -> Vec<String> {
         let error = fault(&file)?;
         Some(format!("{}: {key}: cannot open {}: {error}", path.display(), file.display()))
     });
-    told.collect()
+    let missing: Vec<String> = told.collect();
+    if missing.is_empty() { Ok(()) } else { Err(Failure::new(Exit::Usage, missing.join("\n"))) }
 }
 
 /// Why a file can't be read, if it can't.

@@ -5,6 +5,7 @@
 //! that was stopped, however it was, goes on: its checkpoint has what it knew, and its archive what
 //! it did since.
 
+use super::check::refuse_missing_files;
 use super::lab::Lab;
 use super::missing::Missing;
 use super::progress::Progress;
@@ -35,15 +36,7 @@ use std::time::SystemTime;
 pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Failure> {
     signal::catch_early();
     let began = std::time::Instant::now();
-    let mut conf = load(path)?;
-    if conf.lab.is_none() && conf.compare.is_some() {
-        let text = format!(
-            "{}: has [compare] and no [lab]: compare with `sted compare`, or add [lab] to crawl \
-             this web",
-            path.display()
-        );
-        return Err(Failure::new(Exit::Usage, text));
-    }
+    let mut conf = configuration(path)?;
     let directory = conf.job.directory.clone();
     let cannot = |error: &dyn std::fmt::Display| cannot(&directory, error);
     let _lock = take_job(&directory)?;
@@ -101,6 +94,21 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     let missing = Missing::of(engine.counts(), &conf);
     let _ = io::stdout().write_all((summary.text(&directory) + &missing.text()).as_bytes());
     finish(&engine, &missing)
+}
+
+/// The configuration at `path`, if it is one of a crawl and the files that it names are there.
+fn configuration(path: &Path) -> Result<Conf, Failure> {
+    let conf = load(path)?;
+    if conf.lab.is_none() && conf.compare.is_some() {
+        let text = format!(
+            "{}: has [compare] and no [lab]: compare with `sted compare`, or add [lab] to crawl \
+             this web",
+            path.display()
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    refuse_missing_files(&conf, path)?;
+    Ok(conf)
 }
 
 /// Writes a file so that whoever reads it finds all of it or what was there before: half a
