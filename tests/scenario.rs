@@ -131,6 +131,35 @@ fn a_host_that_joined_the_scope_stays_in_it() {
     }
 }
 
+/// A URL may be as long as `scope.url_bytes_max` says, wherever it comes from; one that is longer
+/// is named with the key, but a seed is fetched all the same.
+#[test]
+fn urls_are_as_long_as_the_scope_says() {
+    let script = |bytes_max: &str| {
+        let [seed, link, target] =
+            ["s", "l", "t"].map(|letter| format!("/{}", letter.repeat(8_000)));
+        let text = format!(
+            "conf scope.url_bytes_max = \"{bytes_max}\"\nseed http://a.test{seed}\nhost a.test\n\
+             on connection\n request /robots.txt\n reply 404\n request {seed}\n \
+             reply 200 links {link}\n request {link}\n reply 302 to {target}\n \
+             request {target}\n reply 200 text page\n"
+        );
+        let script = read(&text, SIMULATED_PORT);
+        let result = simulate(&script, 1);
+        let of = |path: &str| result.outcomes.get(&format!("http://a.test{path}")).cloned();
+        assert_eq!(result.faults, [""; 0]);
+        (of(&seed), of(&link), of(&target), result.notes[&format!("http://a.test{seed}")].clone())
+    };
+    let ok = |_| Some(("ok".to_owned(), 1));
+    let (seed, link, target, notes) = script("16KiB");
+    assert_eq!((seed, target), (ok(1), ok(1)));
+    assert!(link.is_some(), "the redirect");
+    assert!(!notes.contains(&"urlTooLong".to_owned()), "{notes:?}");
+    let (seed, link, target, notes) = script("4KiB");
+    assert_eq!((seed, link, target), (ok(1), None, None));
+    assert!(notes.contains(&"urlTooLong".to_owned()), "{notes:?}");
+}
+
 fn scripts() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let entries = fs::read_dir(folder).expect("the scenarios are there");

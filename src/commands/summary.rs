@@ -32,7 +32,7 @@ const CAUSES: [(&str, &str); 20] = [
     ("codingsTooMany", "pages in more than three content codings: not read"),
     ("cookies-max", "cookies not kept: 8 KiB and 50 of them for one chain of redirects"),
     ("disconnectTrunc", "replies whose end never came: kept as they came, marked as truncated"),
-    ("linkTooLong", "links longer than 4 KiB left out"),
+    ("linkTooLong", "links longer than twice scope.url_bytes_max left out"),
     ("linksBytesCut", "links left out: those of a page take more than 4 MiB"),
     ("linksCut", "links left out of pages with more targets; raise links.links_max"),
     (
@@ -40,7 +40,7 @@ const CAUSES: [(&str, &str); 20] = [
         "replies that took too long, kept as they came; see body_timeout and fetch_timeout",
     ),
     ("trunc", "replies with broken chunks: kept up to the first of them, marked as truncated"),
-    ("urlTooLong", "links to URLs longer than 2,048 bytes left out"),
+    ("urlTooLong", "links to URLs longer than scope.url_bytes_max left out"),
     ("urlsBytesCut", "links left out: the URLs of a page take more than 16 MiB"),
     ("valueTooLong", "attributes longer than 64 KiB left out"),
 ];

@@ -334,6 +334,8 @@ fn links(conf: &Conf) -> links::Settings {
         obey_meta: conf.links.robots_meta == sections::Marks::Obey,
         product: conf.identity.product.clone(),
         links_max: conf.links.links_max,
+        // A URL may be shorter than its reference, by dot segments and line breaks.
+        reference_bytes_max: 2 * conf.scope.url_bytes_max,
         ..links::Settings::default()
     }
 }

@@ -207,7 +207,7 @@ mod tests {
     use crate::rating::tests::{Random, url};
 
     fn parse(text: &[u8]) -> Result<Table, Mistakes> {
-        Table::parse(text, [1; 16], Limits::default())
+        Table::parse(text, [1; 16], Limits { url_bytes_max: 2_048 })
     }
 
     fn millionths(table: &Table, text: &str) -> Option<u64> {

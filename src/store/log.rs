@@ -39,7 +39,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// URLs in a line are cut here: far past what a crawl fetches.
+/// URLs in a line are cut here; the archive has them whole.
 const URL_BYTES_MAX: usize = 8_192;
 /// Sitemaps in a line take no more than this, in bytes.
 const SITEMAPS_BYTES_MAX: usize = 4 << 10;

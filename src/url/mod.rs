@@ -52,8 +52,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
+    /// As long as a URL can be: what may be crawled is the scope's to say.
     fn default() -> Self {
-        Self { url_bytes_max: 2_048 }
+        Self { url_bytes_max: URL_BYTES_CAP }
     }
 }
 

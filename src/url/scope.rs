@@ -8,7 +8,7 @@
 //! Patterns run in time linear in the URL. Source of the refused ports: Fetch standard, section
 //! 2.9, "bad port".
 
-use super::{Fingerprinter, Limits, Url, UrlRef, canon, domain};
+use super::{Fingerprinter, Url, UrlRef, canon, domain};
 use crate::map::{Map, Set};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ impl Default for Settings {
             include: Vec::new(),
             exclude: Vec::new(),
             depth_max: u32::MAX,
-            url_bytes_max: Limits::default().url_bytes_max,
+            url_bytes_max: 2_048,
             path_depth_max: 20,
             segment_repeats_max: 3,
             query_params_max: 32,

@@ -15,7 +15,7 @@ use crate::links::{self, Directives, Found};
 use crate::rating;
 use crate::seen;
 use crate::stats::Stage;
-use crate::url::{Batch, Fingerprint, Invalid, UrlRef, canon::Joiner};
+use crate::url::{Batch, Fingerprint, Invalid, Limits, UrlRef, canon::Joiner};
 
 /// Units that a link costs beside its bytes: to be joined, and to be offered.
 const LINK_UNITS: usize = 64;
@@ -120,7 +120,8 @@ impl Engine {
             return true;
         }
         let base = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
-        let mut joiner = Joiner::new(base);
+        let limits = Limits { url_bytes_max: self.settings.scope.url_bytes_max };
+        let mut joiner = Joiner::within(base, limits);
         let before = self.bench.follow.batch.text_bytes();
         if self.bench.follow.step == Step::Targets {
             self.join_targets(page, &mut joiner);

@@ -320,8 +320,8 @@ fn what_is_refused_and_why() {
     let label = "x".repeat(64);
     let long_label = format!("//{label}.test/");
     let name = format!("//{}/", ["y".repeat(50).as_str(); 5].join("."));
-    let over = format!("/{}", "z".repeat(2_048));
-    let far_over = format!("/{}", "../".repeat(4_000));
+    let over = format!("/{}", "z".repeat(URL_BYTES_CAP));
+    let far_over = format!("/{}", "../".repeat(2 * URL_BYTES_CAP));
     let data = format!("data:,{over}{over}{over}{over}{over}");
     let cases = [
         ("mailto:a@b.test", Invalid::Scheme, "another scheme"),
@@ -457,7 +457,7 @@ fn bases_of_pages() {
 #[test]
 fn a_full_batch_takes_no_more_and_is_good_again_when_cleared() {
     let base = Url::parse("http://a.test/").expect("a base");
-    let mut joiner = Joiner::new(base.view());
+    let mut joiner = Joiner::within(base.view(), Limits { url_bytes_max: 2_048 });
     let mut batch = Batch::with_bytes_max(10_000);
     let taken = (0..1_000).take_while(|_| joiner.join(b"b", UTF_8, &mut batch).is_ok()).count();
     assert!((100..1_000).contains(&taken), "{taken}");
