@@ -124,12 +124,13 @@ impl Shelf {
     }
 
     /// Rules that an earlier run shelved; `false` if all of their segment were over when the
-    /// checkpoint was made, which therefore doesn't name it.
+    /// checkpoint was made, which therefore doesn't name it. This run may have begun a segment of
+    /// that number since: it holds other rules.
     ///
     /// # Errors
     /// There can't be such ones.
     pub(super) fn retain(&mut self, place: Place, until: Instant) -> Result<bool, Flaw> {
-        let log = self.log.as_mut();
+        let log = self.log.as_mut().filter(|log| log.marked.contains(&place.segment));
         let segment = log.and_then(|log| log.segments.get_mut(&place.segment));
         let Some(segment) = segment else { return Ok(false) };
         segment.until = segment.until.max(until);
@@ -423,6 +424,62 @@ mod tests {
         let beyond = Place { segment: 1, offset: u32::MAX };
         assert_eq!(shelf.retain(beyond, until), Err(Flaw::Senseless));
         assert_eq!(shelf.retain(Place { segment: 9, offset: 24 }, until), Ok(false), "not named");
+    }
+
+    /// Law: whatever a run shelves, and however its rules end, the next run takes in what the
+    /// checkpoint says and reads the same rules, or knows that they are over; even if calendars
+    /// jump between the two, and if rules that memory has no room for are shelved meanwhile.
+    #[test]
+    fn every_checkpoint_is_understood() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut below = |limit: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % limit
+        };
+        let mut counts = [0; 3];
+        for _ in 0..40 {
+            let (mut disk, mut files) = (Memory::default(), Vec::new());
+            // What side tables say: a place and the end of its rules.
+            let mut known: Vec<Option<(Place, Instant)>> = vec![None; 30];
+            for _ in 0..12 {
+                let mut shelf = Shelf::new(Some(CRAWL));
+                shelf.restore(&files, &mut disk).expect("just written");
+                let jump = [0, 0, 50, 500][below(4) as usize];
+                for (number, known) in (0..).zip(&mut known) {
+                    if let Some((place, until)) = *known {
+                        let until = Instant::from_micros(until.as_micros().saturating_sub(jump));
+                        let is_there = shelf.retain(place, until).expect("it was written by us");
+                        *known = is_there.then_some((place, until));
+                        counts[usize::from(is_there)] += 1;
+                    } else if below(3) == 0 {
+                        // Those that the checkpoint holds whole go to the disk as it is read.
+                        let until = Instant::from_micros(1 + below(100));
+                        *known = Some((shelve(&mut shelf, number, until), until));
+                    }
+                }
+                let now = Instant::from_micros(below(60));
+                for (number, known) in (0..).zip(&known) {
+                    if let Some((place, _)) = known.filter(|(_, until)| *until > now) {
+                        let found = shelf.read(ServerId(number), place, &mut disk);
+                        assert_eq!(spelt(&found.expect("it is there")), spelt(&rules(number)));
+                        counts[2] += 1;
+                    }
+                }
+                known.iter_mut().for_each(|known| *known = known.filter(|_| below(5) > 0));
+                files = shelf.mark(now, &mut disk).expect("there is room");
+                shelf.settled(now);
+                let is_named = |name: &str| files.iter().any(|(other, _)| other == name);
+                let strays = disk.list(FOLDER).expect("it can be listed").into_iter();
+                for name in strays.map(|name| format!("{FOLDER}/{name}")) {
+                    if !is_named(&name) {
+                        disk.remove(&name).expect("it is there");
+                    }
+                }
+            }
+        }
+        assert!(counts.iter().all(|count| *count > 300), "{counts:?}");
     }
 
     /// A segment goes when its rules are over, no durable checkpoint names it and nothing is added.
