@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// Less room than this at the end of a buffer is made more by moving what is unread to its front.
 const ROOM_MIN: usize = 16 << 10;
+/// Annotation of a reply that had bytes behind it which nobody asked for.
+pub(super) const SURPLUS: &str = "surplus";
 /// A connection that may read past the budget loses that right by so much silence.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(1);
 
@@ -248,7 +250,10 @@ impl Engine {
         self.privileged = self.privileged.filter(|privileged| *privileged != slot);
         match filing {
             Filing::Now => {
-                fetch.notes.extend(surplus.then_some("surplus"));
+                if surplus {
+                    fetch.notes.push(SURPLUS);
+                    self.counts.cut(SURPLUS, 1);
+                }
                 self.settle_head(slot, fetch, Outcome::Status(status), false);
             }
             Filing::Hold | Filing::HoldAndCompare => self.hold(slot, fetch),

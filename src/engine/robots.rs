@@ -11,9 +11,10 @@ use super::conn::Phase;
 use super::fetch::Fetched;
 use super::ledger::Work;
 use super::outcome::Outcome;
+use super::receive::SURPLUS;
 use super::site::{ELSEWHERE_MAX, Known, Robots};
 use crate::frontier::{Added, Errand, Item, Retirement, ServerId};
-use crate::http::response::{Framing, is_surplus};
+use crate::http::response::Framing;
 use crate::quality::Quality;
 use crate::robots::{Meaning, Rules};
 use crate::time::Instant;
@@ -81,8 +82,9 @@ impl Engine {
         // A redirect that led to the file of another server has brought that server's own, too.
         let is_own = is_file(&fetched.fetch.item.target)
             && matches!(self.sites.look(server).robots, Robots::Asked);
+        let has_surplus = fetched.fetch.notes.contains(&SURPLUS);
         let answer = Answer {
-            has_surplus: is_surplus(conn.unread()),
+            surplus: if has_surplus { conn.unread().into() } else { Box::default() },
             missing_bytes,
             of,
             hops,

@@ -188,7 +188,7 @@ pub struct Reader {
     is_odd: bool,
     /// Payload bytes told so far.
     payload_bytes: u64,
-    /// Payload bytes announced that did not come before the end.
+    /// Payload bytes announced that did not come before the end of a reply that was cut.
     missing_bytes: u64,
 }
 
@@ -264,10 +264,14 @@ impl Reader {
         self.payload_bytes
     }
 
-    /// Payload bytes that a reply which ended in [`Broken::BodyCut`] had announced, by its length
-    /// or by that of its last chunk, and that did not come.
+    /// Payload bytes that the reply has announced, by its length or by that of its last chunk, and
+    /// that have not come; of one that ended in [`Broken::BodyCut`], those that did not come.
     pub fn missing_bytes(&self) -> u64 {
-        self.missing_bytes
+        match &self.state {
+            State::Length(left) => *left,
+            State::Chunked(chunks) => chunks.missing_bytes(),
+            _ => self.missing_bytes,
+        }
     }
 
     /// Reads on. `bytes` is all that came and was not used; `ended` says that nothing will follow

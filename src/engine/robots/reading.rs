@@ -15,8 +15,9 @@ use super::super::record::Settled;
 use crate::frontier::ServerId;
 use crate::http::challenge;
 use crate::http::coding::{Coding, DecodeLimits, Decoder, State};
-use crate::http::response::Head;
+use crate::http::response::{Framing, Head};
 use crate::robots::{self, Ending, File, Meaning, Rules, SIZE_BYTES_MAX, meaning};
+use std::borrow::Cow;
 
 /// A reply that is recorded, as far as it is read.
 #[derive(Debug)]
@@ -34,8 +35,8 @@ pub(super) struct Answer {
     pub(super) server: ServerId,
     /// That server, if this is its own robots.txt and was asked for on behalf of another.
     pub(super) other: Option<ServerId>,
-    /// More bytes came than the reply has.
-    pub(super) has_surplus: bool,
+    /// What came behind the reply, unasked.
+    pub(super) surplus: Box<[u8]>,
     /// Bytes announced that did not come.
     pub(super) missing_bytes: u64,
     pub(super) step: Step,
@@ -57,6 +58,23 @@ impl Answer {
         let came = self.reply.payload().len() as u64;
         let missing = self.missing_bytes;
         missing > MISSING_BYTES && missing > (came + missing) / 100
+    }
+
+    /// Whether its framing shows where the body ends.
+    fn is_framed(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.framing != Framing::Close)
+    }
+
+    /// The text as it came. What lies behind a length that is too small belongs to it: authors
+    /// count characters, and servers count the file before they edit it.
+    fn text(&self) -> Cow<'_, [u8]> {
+        let payload = self.reply.payload();
+        let is_length = matches!(self.head.as_ref(), Some(head)
+            if matches!(head.framing, Framing::Length(_)));
+        if !is_length || self.surplus.is_empty() || self.surplus.starts_with(b"HTTP/") {
+            return Cow::Borrowed(payload);
+        }
+        Cow::Owned([payload, &self.surplus].concat())
     }
 }
 
@@ -97,8 +115,8 @@ pub(super) struct Reading {
     pub(super) means: Meaning,
     /// The rules, if it is a file.
     pub(super) rules: Rules,
-    /// Its end is not announced, but the connection ended in order; or its framing is broken. A
-    /// second try may bring more of it.
+    /// Its announced end did not come, but the connection ended in order or the server waits; or
+    /// its framing is broken. A second try may bring more of it.
     pub(super) is_doubtful: bool,
     /// What was out of the ordinary.
     pub(super) note: Option<&'static str>,
@@ -178,7 +196,8 @@ impl Engine {
 
     /// What a text says that is out of its codings.
     fn parse_robots(&mut self, answer: &Answer, text: Text) -> Reading {
-        let bytes = text.own.as_deref().unwrap_or(answer.reply.payload());
+        let came = answer.text();
+        let bytes = text.own.as_deref().unwrap_or(&came);
         self.ledger.charge(Work::Rules, bytes.len().clamp(1, SIZE_BYTES_MAX));
         let means = meaning(status_of(answer).unwrap_or(0));
         if means == Meaning::Unavailable {
@@ -190,12 +209,18 @@ impl Engine {
             Outcome::Short(_, shortfall) if !text.is_whole => Some(shortfall),
             _ => None,
         };
-        let is_in_order = matches!(shortfall, None | Some(Shortfall::Closed | Shortfall::Framing));
+        let is_in_order = match shortfall {
+            None | Some(Shortfall::Closed | Shortfall::Framing) => true,
+            // The server waits for the next request: it has nothing more to send.
+            Some(Shortfall::Stalled) => answer.is_framed(),
+            Some(Shortfall::Reset | Shortfall::Overdue) => false,
+        };
         if !is_in_order || shortfall.is_some() && answer.is_far_too_short() {
             return Reading::of(Meaning::Unreachable);
         }
         let is_doubtful = shortfall.is_some();
-        let ending = if is_doubtful || answer.has_surplus { Ending::Cut } else { Ending::Whole };
+        let ending =
+            if is_doubtful || !answer.surplus.is_empty() { Ending::Cut } else { Ending::Whole };
         let file = File::parse(bytes, &self.settings.identity.product, ending);
         if text.is_suspect && !file.has_rule_lines {
             return Reading::of(Meaning::Unreachable);
