@@ -178,11 +178,14 @@ impl Engine {
 
     /// What a URL is sent of its chain's cookies.
     pub(super) fn cookies_for(&self, id: ServerId, item: &Item) -> Option<Vec<u8>> {
-        let Errand::Hop(number) = item.errand else { return None };
-        let chain = self.chains.live.get(&number)?;
+        let jar = match item.errand {
+            Errand::Hop(number) => &self.chains.live.get(&number)?.jar,
+            Errand::Robots(of, 1..) => self.robots_work.jars.get(&of)?,
+            Errand::Robots(..) | Errand::Page => return None,
+        };
         let url = self.frontier.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
-        chain.jar.field(url, self.now.unix)
+        jar.field(url, self.now.unix)
     }
 
     /// A URL under its cookies, hashed.
@@ -234,7 +237,7 @@ impl Engine {
             chain.keys.push(key);
         }
         chain.requests.push(self.request_of(&fetch.url, fetch.cookies.as_deref()));
-        self.take_cookies(&mut chain, from, &cookies);
+        self.take_cookies(&mut chain.jar, from, cookies.iter().map(AsRef::as_ref));
         self.moves_on(number, key);
         match self.check_hop(&chain) {
             Ok(()) => {
@@ -245,13 +248,19 @@ impl Engine {
         }
     }
 
-    fn take_cookies(&mut self, chain: &mut Chain, from: UrlRef<'_>, fields: &[Box<[u8]>]) {
+    /// Takes in the `Set-Cookie` fields of a redirect, the reply to `from`.
+    pub(super) fn take_cookies<'f>(
+        &mut self,
+        jar: &mut Jar,
+        from: UrlRef<'_>,
+        fields: impl Iterator<Item = &'f [u8]>,
+    ) {
         if !self.settings.cookies {
             return;
         }
         for field in fields {
             self.ledger.charge(Work::Redirects, COOKIE_UNITS + field.len());
-            if chain.jar.take(field, from, self.now.unix) == Taken::Full {
+            if jar.take(field, from, self.now.unix) == Taken::Full {
                 self.counts.cut("cookies-max", 1);
             }
         }

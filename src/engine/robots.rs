@@ -1,7 +1,8 @@
 //! robots.txt on the road: when it is asked for, what a reply means, redirects to other servers.
 //!
 //! A redirect to the `/robots.txt` of another server brings that server's own file as well: it is
-//! asked for once, and servers that wait for it are its followers.
+//! asked for once, and servers that wait for it are its followers. A chain of redirects has cookies
+//! of its own, as that of a page has.
 
 mod reading;
 mod work;
@@ -176,6 +177,7 @@ impl Engine {
         if let Some(followers) = self.rules.followers.remove(&of).filter(|all| !all.is_empty()) {
             self.share_rules(rules.clone(), until, followers);
         }
+        self.robots_work.jars.remove(&of);
         let settings = self.settings.robots;
         if !settings.obey {
             // It was asked for to see whether anybody answers.
@@ -210,6 +212,7 @@ impl Engine {
     /// The same, with the wait before the next try.
     fn robots_fails(&mut self, of: ServerId, wait: Duration) -> Option<Instant> {
         self.followers_wait_no_more(of);
+        self.robots_work.jars.remove(&of);
         let now = self.now.at;
         let settings = self.settings.robots;
         let site = self.sites.at(of);
@@ -253,6 +256,7 @@ impl Engine {
         }
         let url = batch.get(0);
         let until = self.now.at + ELSEWHERE_MAX;
+        self.take_robots_cookies(answer, (of, hops));
         let server = self.server_of(url);
         if server != of && is_file(url.target()) && self.share_robots(of, server) {
             return;
@@ -286,6 +290,18 @@ impl Engine {
             // Until its own file is known from elsewhere: this errand need not wait for that.
             let due = self.sites.look(server).due();
             self.frontier.rouse(server, due, self.now.at);
+        }
+    }
+
+    /// Keeps the cookies that a redirect sets, for the hops that follow it.
+    fn take_robots_cookies(&mut self, answer: &Answer, (of, hops): (ServerId, u8)) {
+        let jar = self.robots_work.jars.remove(&of);
+        let mut jar = jar.filter(|_| hops > 0).unwrap_or_default();
+        let from = UrlRef::from_canonical(answer.fetch.url.as_bytes()).expect("it was fetched");
+        let set = answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie"));
+        self.take_cookies(&mut jar, from, set.map(|(_, value)| value));
+        if !jar.is_empty() && self.robots_work.jars.len() < self.settings.chains_max {
+            self.robots_work.jars.insert(of, jar);
         }
     }
 

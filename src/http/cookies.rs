@@ -99,6 +99,11 @@ impl Jar {
         (!pairs.is_empty()).then(|| pairs.join(&b"; "[..]))
     }
 
+    /// Whether it has no cookies.
+    pub fn is_empty(&self) -> bool {
+        self.cookies.is_empty()
+    }
+
     fn bytes(&self) -> usize {
         self.cookies.iter().map(Stored::bytes).sum()
     }

@@ -48,7 +48,7 @@ impl Answer {
         self.head.as_ref()?.field(self.reply.head(), name)
     }
 
-    fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.head.iter().flat_map(|head| head.fields(self.reply.head()))
     }
 

@@ -12,14 +12,17 @@ use super::super::site::{ELSEWHERE_MAX, Robots};
 use super::COPY_BYTES;
 use super::reading::Answer;
 use crate::frontier::ServerId;
+use crate::http::cookies::Jar;
 use crate::robots::Rules;
 use crate::time::Instant;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What waits.
 #[derive(Debug, Default)]
 pub(in super::super) struct RobotsWork {
     tasks: VecDeque<Task>,
+    /// Cookies of robots.txt files that redirect, by the server whose file is wanted.
+    pub(in super::super) jars: BTreeMap<ServerId, Jar>,
 }
 
 #[derive(Debug)]
