@@ -160,6 +160,45 @@ fn urls_are_as_long_as_the_scope_says() {
     assert!(notes.contains(&"urlTooLong".to_owned()), "{notes:?}");
 }
 
+/// A page that a gateway had none for is asked for again after its wait, not at once, though its
+/// server works; and the others meanwhile.
+#[test]
+fn pages_of_a_gateway_wait_on_their_own() {
+    let text = "seed http://a.test/1\nseed http://a.test/2\nconf pipeline.enabled = false\n\
+                host a.test\non connection\n request /robots.txt\n reply 404\n \
+                request /1\n reply 502\n request /2\n reply 504\n request /1\n reply 502\n \
+                request /2\n reply 200 text two\n request /1\n reply 200 text one\n";
+    let log = String::from_utf8(log_of(text)).expect("UTF-8");
+    let lines = log.lines().map(|line| log::parse(line).expect("a line"));
+    let times = |end: &str| -> Vec<u64> {
+        let own = lines.clone().filter(|line| line.url.ends_with(end));
+        own.map(|line| line.time.as_micros() / 1_000 % 1_000).collect()
+    };
+    // A reply takes 20 ms, the first wait 50, the second 100.
+    assert_eq!((times("/1"), times("/2")), (vec![70, 140, 260], vec![90, 160]), "{log}");
+}
+
+/// What a server asks for holds once; if it asks again, the crawl's own waits, which double, hold
+/// as well.
+#[test]
+fn a_server_that_asks_for_no_rest_again_and_again_gets_one() {
+    let busy = " request /\n raw HTTP/1.1 503 Busy\\r\\nRetry-After: 0\\r\\n\
+                Content-Length: 0\\r\\n\\r\\n\n";
+    let text = format!(
+        "conf retries.retries_max = 4\nconf retries.server_failures_max = 9\n\
+         seed http://a.test/\nhost a.test\non connection\n request /robots.txt\n reply 404\n{}\
+         request /\n reply 200 text page\n",
+        busy.repeat(3)
+    );
+    let log = String::from_utf8(log_of(&text)).expect("UTF-8");
+    let lines = log.lines().map(|line| log::parse(line).expect("a line"));
+    let times: Vec<u64> =
+        lines.filter(|line| line.url.ends_with("/")).map(|line| line.time.as_micros()).collect();
+    let gaps: Vec<u64> = times.windows(2).map(|two| (two[1] - two[0]) / 1_000).collect();
+    // A reply takes 20 ms; the second wait, and the longest, is 100 ms: see settings.
+    assert_eq!(gaps, [20, 120, 120], "{log}");
+}
+
 fn scripts() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let entries = fs::read_dir(folder).expect("the scenarios are there");

@@ -39,7 +39,9 @@ impl Engine {
         let before = turn.not_before;
         self.judge(id, &mut turn, outcome);
         if let Some(wait) = self.retry_after(fetched) {
-            turn.not_before = before.max(self.now.at + wait);
+            // Who asks for a rest again and again is given the crawl's own as well.
+            let own = if self.sites.look(id).failures > 1 { turn.not_before } else { before };
+            turn.not_before = own.max(self.now.at + wait);
         }
         self.conns.at(slot).turn = turn;
     }
@@ -53,8 +55,13 @@ impl Engine {
         if fetched.outcome.verdict().server != ServerFate::Strained {
             return site.recovers();
         }
-        let own = self.settings.retries.after(site.failures.saturating_add(1));
-        let until = self.now.at + self.retry_after(fetched).unwrap_or(own);
+        let failures = site.failures;
+        let own = self.settings.retries.after(failures.saturating_add(1));
+        let until = self.now.at
+            + match self.retry_after(fetched) {
+                Some(wait) if failures == 0 => wait,
+                asked => asked.unwrap_or_default().max(own),
+            };
         let turn = &mut self.conns.at(slot).turn;
         turn.not_before = turn.not_before.max(until);
         turn.strained = true;
@@ -81,7 +88,7 @@ impl Engine {
                 }
                 fetched.reply.release(&mut self.pool);
                 let id = self.conns.look(slot).server;
-                self.retry(id, fetched.fetch);
+                self.retry(id, fetched.fetch, fetched.outcome);
             }
             Errand::Page | Errand::Hop(_) => self.page_settled(slot, fetched),
         }
@@ -98,10 +105,14 @@ impl Engine {
         Some(wait.min(self.settings.retries.retry_after_max))
     }
 
-    /// Another try, behind all that has not had its first.
-    fn retry(&mut self, id: ServerId, fetch: Fetch) {
+    /// Another try, behind what is queued now. If its server works, the wait before it is the
+    /// URL's own: else the server's rest is.
+    fn retry(&mut self, id: ServerId, fetch: Fetch, outcome: Outcome) {
         let mut item = fetch.item;
         item.tries += 1;
+        let is_own = outcome.verdict().server == ServerFate::Fine;
+        let wait = if is_own { self.settings.retries.after(item.tries) } else { Duration::ZERO };
+        self.sites.at(id).puts_off(self.now.at + wait);
         self.frontier.put_off(id, item);
     }
 

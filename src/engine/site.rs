@@ -18,6 +18,7 @@ use crate::robots::Rules;
 use crate::stats::Histogram;
 use crate::table::Table;
 use crate::time::{Instant, Now, UnixTime};
+use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -133,7 +134,7 @@ pub(super) struct Site {
 }
 
 /// What is known of few servers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rare {
     /// Since when robots.txt could not be had.
     robots_failing_since: Option<Instant>,
@@ -145,7 +146,13 @@ struct Rare {
     retired_as: Option<Outcome>,
     /// So many URLs at the front of its queue were answered, but the replies were not filed.
     put_back: u32,
+    /// When the URLs in its queue that wait for another try are due, in the order in which they
+    /// were put off; not all of very many.
+    retries_due: VecDeque<Instant>,
 }
+
+/// Most times of a server that are kept: what is put off beyond them has no wait of its own.
+const RETRIES_DUE_MAX: usize = 1_000;
 
 /// What is known of a robots.txt.
 #[derive(Debug, Default)]
@@ -246,7 +253,10 @@ impl Site {
     }
 
     pub(super) fn set_retired(&mut self, outcome: Outcome) {
-        self.change_rare(|rare| rare.retired_as = Some(outcome));
+        self.change_rare(|rare| {
+            rare.retired_as = Some(outcome);
+            rare.retries_due.clear();
+        });
     }
 
     /// It is not given up any more.
@@ -267,6 +277,27 @@ impl Site {
             self.change_rare(|rare| rare.put_back -= 1);
         }
         is_one
+    }
+
+    /// A URL was put off, and is due then.
+    pub(super) fn puts_off(&mut self, due: Instant) {
+        self.change_rare(|rare| {
+            if rare.retries_due.len() < RETRIES_DUE_MAX {
+                rare.retries_due.push_back(due);
+            }
+        });
+    }
+
+    /// When the first URL is due that was put off.
+    pub(super) fn retry_due(&self) -> Option<Instant> {
+        self.rare.as_ref()?.retries_due.front().copied()
+    }
+
+    /// A URL that was put off leaves its queue.
+    pub(super) fn takes_put_off(&mut self) {
+        if self.retry_due().is_some() {
+            self.change_rare(|rare| rare.retries_due.pop_front());
+        }
     }
 
     /// It could not tell its robots.txt now: since when that is so.

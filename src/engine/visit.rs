@@ -80,6 +80,10 @@ impl Engine {
         if self.replays.is_active() || !self.frontier.has_next(id) {
             return self.frontier.hand_back(id, self.now.at);
         }
+        if let Some(due) = self.retry_due(id) {
+            self.frontier.hand_back(id, self.now.at);
+            return self.frontier.snooze(id, due, self.now.at);
+        }
         if let Some(slot) = self.sites.look(id).conn() {
             if !self.frontier.begin(id, true, self.now.at) {
                 return self.frontier.hand_back(id, self.now.at);
@@ -257,13 +261,26 @@ impl Engine {
                 Next::Item(robots_item(id))
             }
             Known::Pending => Next::Nothing,
-            Known::Rules if self.weed(id) => self.take_next(id),
-            Known::Rules => Next::Later,
+            Known::Rules if !self.weed(id) => Next::Later,
+            Known::Rules if self.retry_due(id).is_some() => Next::Nothing,
+            Known::Rules => self.take_next(id),
         }
     }
 
     fn take_next(&mut self, id: ServerId) -> Next {
-        self.frontier.take(id).map_or(Next::Nothing, Next::Item)
+        let item = self.frontier.take(id);
+        if item.as_ref().is_some_and(|item| item.tries > 0) {
+            self.sites.at(id).takes_put_off();
+        }
+        item.map_or(Next::Nothing, Next::Item)
+    }
+
+    /// Until when the URL at the head of a queue waits for another try, if it does. In order of
+    /// arrival no other is due sooner.
+    fn retry_due(&self, id: ServerId) -> Option<Instant> {
+        let is_retry = self.frontier.peek(id).is_some_and(|item| item.tries > 0);
+        let due = self.sites.look(id).retry_due().filter(|_| is_retry)?;
+        (due > self.now.at).then_some(due)
     }
 
     /// Drops what need not be asked for from the head of a queue: what robots.txt forbids, each
@@ -401,7 +418,7 @@ impl Engine {
             self.frontier.hand_back(id, now);
             return self.frontier.server(id).due;
         }
-        let due = self.frontier.finish(id, &visit, now);
+        let mut due = self.frontier.finish(id, &visit, now);
         log::debug!(
             "{}: {} requests in a visit; the next in {:?}",
             self.frontier.origin(id).as_str(),
@@ -412,6 +429,9 @@ impl Engine {
         site.rests(now, due);
         if let Some(until) = site.robots_elsewhere() {
             self.frontier.snooze(id, until, now);
+        } else if let Some(until) = self.retry_due(id) {
+            self.frontier.snooze(id, until, now);
+            due = due.max(until);
         }
         self.retire_if_hopeless(id);
         due
