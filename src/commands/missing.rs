@@ -14,7 +14,8 @@ const LISTED: usize = 10;
 /// Fewer certificates that are refused prove nothing.
 const CERTIFICATES_MIN: usize = 8;
 
-/// Causes by which something is cut, and the keys that bound it.
+/// Causes by which something is cut, and the keys that bound it; none: the bound is fixed. A link
+/// that is too long by itself is out of scope, not cut.
 const BOUNDS: &[(&str, &[&str])] = &[
     ("servers-max", &["memory.servers_max"]),
     ("servers-per-domain-max", &["memory.servers_per_domain_max"]),
@@ -25,6 +26,10 @@ const BOUNDS: &[(&str, &[&str])] = &[
     ("queue-full", &["memory.urls_max", "memory.urls_per_server_max"]),
     ("body-too-large", &["fetch.body_bytes_max"]),
     ("redirect-limit", &["fetch.redirects_max"]),
+    ("linksBytesCut", &[]),
+    ("urlsBytesCut", &[]),
+    ("codingsTooMany", &[]),
+    ("head-too-large", &[]),
 ];
 
 /// What is missing.
@@ -104,13 +109,12 @@ impl Missing {
             );
         }
         for (cause, count, keys, is_default) in &self.cuts {
-            let _ = writeln!(
-                text,
-                "{:<22}{cause} {count} times; raise {}{}",
-                "cut by a bound",
-                keys.join(" or "),
-                if *is_default { " (at its default)" } else { "" }
-            );
+            let fix = match (keys.is_empty(), is_default) {
+                (true, _) => "no key changes that; the crawl log names the pages".to_owned(),
+                (false, true) => format!("raise {} (at its default)", keys.join(" or ")),
+                (false, false) => format!("raise {}", keys.join(" or ")),
+            };
+            let _ = writeln!(text, "{:<22}{cause} {count} times; {fix}", "cut by a bound");
         }
         text
     }

@@ -382,7 +382,8 @@ fn annotation(truncated: Truncated) -> &'static str {
 
 /// Letters of how a URL was found, and of each redirect behind that; a seed has none of its own.
 fn hop_path(found_as: u8, hops: u8) -> SmallVec<[u8; 16]> {
-    let own = Some(found_as).filter(|letter| ![SEED, REDIRECT].contains(letter));
+    // That of a redirect is among the hops; a refresh has the same, and none.
+    let own = Some(found_as).filter(|letter| *letter != SEED && (*letter != REDIRECT || hops == 0));
     own.into_iter().chain(std::iter::repeat_n(REDIRECT, hops.into())).collect()
 }
 
