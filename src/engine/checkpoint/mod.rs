@@ -77,13 +77,14 @@ pub(super) struct Checkpoints {
     stale: Vec<String>,
     /// WARC files before this one need no reading back, once the checkpoint under way counts.
     releases: u32,
-    /// Replies that had been read back at the checkpoint before, and checkpoints since there were
-    /// fewer.
-    replayed: u64,
+    /// At the checkpoint before: replies that had been read back, and requests that had been sent.
+    before: (u64, u64),
+    /// Checkpoints since a reply was read back, without those between which nothing was asked.
     idle: u32,
 }
 
-/// Replies that nobody has asked for in so many checkpoints don't keep files open any more.
+/// Replies that nobody has asked for in so many checkpoints don't keep files open any more. While
+/// all servers rest, or cannot be reached, nobody could.
 const IDLE_MAX: u32 = 10;
 
 #[derive(Debug)]
@@ -122,7 +123,7 @@ impl Checkpoints {
             snapshot: None,
             stale: Vec::new(),
             releases: 0,
-            replayed: 0,
+            before: (0, 0),
             idle: 0,
         }
     }
@@ -279,10 +280,13 @@ impl Engine {
     /// Which files of the archive may be closed once the checkpoint counts that is of a moment in
     /// this one.
     fn note_releases(&mut self, serial: u32) {
-        let replayed = self.counts.replayed;
+        let (replayed, requests) = (self.counts.replayed, self.counts.requests);
         let own = self.checkpoints.as_mut().expect("one is wanted");
-        let before = std::mem::replace(&mut own.replayed, replayed);
-        own.idle = if before == replayed { own.idle + 1 } else { 0 };
+        let before = std::mem::replace(&mut own.before, (replayed, requests));
+        own.idle = match (before.0 != replayed, before.1 != requests) {
+            (true, _) => 0,
+            (false, asked) => own.idle + u32::from(asked),
+        };
         if !self.holds_files()
             && let Some(own) = &mut self.checkpoints
         {
