@@ -90,8 +90,12 @@ impl Engine {
 
     /// Some of what was read comes into the queues. To be called once a turn.
     pub(super) fn take_queues_in(&mut self) {
+        let has_read = self.frontier.has_read();
         if let Err(error) = self.frontier.take_in(self.now.at) {
             self.meet(error);
+        }
+        if has_read {
+            self.look_behind();
         }
     }
 

@@ -2,8 +2,9 @@
 //! back at once, whatever rest their servers are owed, and nobody is asked for them again.
 //!
 //! A capture needs its URL as the crawl found it, with the depth and the way it was found by. URLs
-//! that the checkpoint has waiting are taken off their queues when the crawl resumes; those that
-//! pages lead to never get there, see [`Engine::take_kept`]. No visit begins before that is done.
+//! that the checkpoint has waiting are taken off their queues when the crawl resumes, or as soon as
+//! the disk has brought them; those that pages lead to never get there, see [`Engine::take_kept`].
+//! No visit begins before what is in memory is done.
 //!
 //! Laws: a capture is read back once, for the first URL that comes up with its key, but a hop of a
 //! redirect chain has that of its very URL only; one that can't be read has a line in the log, and
@@ -32,6 +33,8 @@ pub(super) struct Replays {
     waiting_len: usize,
     /// Servers whose queues may hold URLs of such captures: how many at most.
     servers: VecDeque<(ServerId, usize)>,
+    /// Those of them whose next URL is still on disk.
+    behind: Vec<(ServerId, usize)>,
     /// Captures with their URLs, in the order in which these came up.
     queue: VecDeque<Taken>,
     /// The first of them, while it is read.
@@ -240,8 +243,12 @@ impl Engine {
             return;
         }
         let mut aside = Vec::new();
-        let (mut is_done, wanted) = (true, left);
-        while left > 0 && aside.len() < ASIDE_MAX && self.frontier.ready_next(id) {
+        let (mut is_done, mut is_behind, wanted) = (true, false, left);
+        while left > 0 && aside.len() < ASIDE_MAX {
+            if !self.frontier.ready_next(id) {
+                is_behind = !self.frontier.server(id).queue.is_empty();
+                break;
+            }
             // The next turn looks at those set aside again: this one must get past them.
             let is_spent = left < wanted && self.ledger.is_spent(Work::Reread);
             if is_spent || self.replays.queue.len() >= QUEUE_MAX {
@@ -259,7 +266,16 @@ impl Engine {
         self.frontier.hand_back(id, self.now.at);
         if !is_done {
             self.replays.servers.push_front((id, left));
+        } else if is_behind {
+            self.replays.behind.push((id, left));
         }
+    }
+
+    /// URLs have come from the disk: queues whose next URL was there are looked through on.
+    pub(super) fn look_behind(&mut self) {
+        let frontier = &self.frontier;
+        let read = self.replays.behind.extract_if(.., |(id, _)| frontier.has_next(*id));
+        self.replays.servers.extend(read);
     }
 
     /// Some more of the one that is being read.

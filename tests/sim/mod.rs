@@ -3,6 +3,7 @@
 
 mod budget;
 mod outage;
+mod resume;
 mod stand;
 mod times;
 
