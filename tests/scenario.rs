@@ -11,6 +11,7 @@ use std::time::Duration;
 use sted::commands::wire;
 use sted::conf::Conf;
 use sted::disk::Disk;
+use sted::engine::contract::StopReason;
 use sted::engine::ledger::Ledger;
 use sted::engine::settings::Settings;
 use sted::engine::{Earlier, Engine};
@@ -129,6 +130,41 @@ fn a_host_that_joined_the_scope_stays_in_it() {
         let outcomes = outcomes(&log, SIMULATED_PORT);
         assert_eq!(outcomes.contains_key("http://www.a.test/more"), joins, "{outcomes:?}");
     }
+}
+
+/// What Crawl-delay a server has told a run that was killed nobody knows: until its robots.txt has
+/// been read again, requests for that are as far apart as the longest that is obeyed.
+#[test]
+fn a_crawl_delay_that_was_lost_is_presumed() {
+    let host = "conf state.keep = true\nconf limits.time_max = \"1h\"\nseed http://a.test/\n\
+                host a.test\non connection\n request /robots.txt\n";
+    let rules = " reply 200 text User-agent:* Crawl-delay:20\n request /\n reply 200 text page\n";
+    let disk = MemoryDisk::new();
+    let live = |text: &str, goes_on: &dyn Fn(&sim::View<'_>) -> bool, is_stopped| {
+        let script = read(text, SIMULATED_PORT);
+        let (_, settings) = settings(&script, &[]);
+        let seeds = seeds_of(&script, SIMULATED_PORT);
+        let now = sim::now_at(time::Instant::ZERO);
+        let mut engine = Engine::open(settings, &seeds, disk.handle(), Meter::new(still), now)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let mut world = sim::World::new(&script, 1);
+        let ran = world.run_until(&mut engine, time::Instant::FAR, &mut |view| goes_on(view));
+        ran.unwrap_or_else(|error| panic!("{error}"));
+        let at = world.at();
+        if is_stopped {
+            engine.stop(world.now(), StopReason::Interrupted);
+            world.run(&mut engine).unwrap_or_else(|error| panic!("{error}"));
+        }
+        at.since(time::Instant::ZERO)
+    };
+    let is_quiet = |view: &sim::View<'_>| view.engine.counts().statuses.is_empty();
+    live(&format!("{host}{rules}"), &is_quiet, false);
+    // The next run asks, too, and is stopped before there is an answer.
+    let longest = Duration::from_secs(60)..Duration::from_secs(62);
+    let rested = live(host, &|view| view.engine.counts().requests < 1, true);
+    assert!(longest.contains(&rested), "after a kill: {rested:?}");
+    let rested = live(&format!("{host}{rules}"), &|view| view.engine.counts().requests < 2, true);
+    assert!(longest.contains(&rested), "without its rules: {rested:?}");
 }
 
 /// A URL may be as long as `scope.url_bytes_max` says, wherever it comes from; one that is longer

@@ -547,6 +547,9 @@ impl Engine {
         let id = self.frontier.server_of(url);
         if self.frontier.servers() > known {
             self.domains.add(url.host());
+            if self.now.at < self.frontier.quiet_until() {
+                self.presume_crawl_delay(id);
+            }
         }
         self.sites.reach(id);
         id

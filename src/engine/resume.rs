@@ -254,12 +254,22 @@ impl Engine {
         for index in 0..self.sites.len() {
             let id = ServerId::from_index(index);
             if obeys && self.sites.look(id).known(self.now.at) != Known::Rules {
+                self.presume_crawl_delay(id);
                 self.frontier.snooze(id, until, self.now.at);
             }
             let due = self.frontier.server(id).due;
             if self.sites.look(id).due() != due {
                 self.sites.at(id).rests(self.now.at, due);
             }
+        }
+    }
+
+    /// A server may have asked a run that was not stopped in order for a Crawl-delay that nobody
+    /// knows: until its robots.txt is known, requests for that keep the longest that is obeyed.
+    pub(super) fn presume_crawl_delay(&mut self, id: ServerId) {
+        let robots = self.settings.robots;
+        if robots.obey && self.frontier.server(id).crawl_delay().is_none() {
+            self.frontier.set_crawl_delay(id, Some(robots.crawl_delay_max), self.now.at);
         }
     }
 
