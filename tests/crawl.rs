@@ -3,9 +3,11 @@
 use crate::util::{Run, sted};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 use sted::store::log;
@@ -137,15 +139,22 @@ fn budgets_have_their_exit_codes() {
     }
 }
 
-/// Answers each request on this port with a page, for as long as the listener lives.
-fn serve(listener: TcpListener) {
+/// Answers each request on this port for as long as the listener lives: with the status and the
+/// body that `says` has for its target; a connection of whose target it says nothing is closed.
+fn serve(listener: TcpListener, says: impl Fn(&str) -> Option<(u16, String)> + Send + 'static) {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            let _ = stream.read(&mut [0; 4_096]);
-            let _ = stream.write_all(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: \
-                  close\r\n\r\npage",
+            let mut request = [0; 4_096];
+            let len = stream.read(&mut request).unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..len]);
+            let target = request.split(' ').nth(1).unwrap_or_default();
+            let Some((status, body)) = says(target) else { continue };
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status} X\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\
+                 Connection: close\r\n\r\n{body}",
+                body.len()
             );
         }
     });
@@ -178,8 +187,70 @@ fn a_failed_seed_is_told_and_comes_back() {
     assert!(code == 12 && told.contains(&seed), "{code}\n{told}");
     assert!(told.contains("1 URLs: connect-refused, never answered"), "{told}");
     assert_eq!(ends(&[]).0, 12, "a second start changes nothing");
-    serve(TcpListener::bind(address).expect("the port is free"));
+    let listener = TcpListener::bind(address).expect("the port is free");
+    serve(listener, |_| Some((200, "page".to_owned())));
     let (code, told) = ends(&["--retry-given-up"]);
     assert!(code == 0 && !told.contains("failed seeds"), "{code}\n{told}");
     assert_eq!(ends(&[]).0, 0);
+}
+
+/// A server whose robots.txt answers with an error loses all its URLs: the crawl says so with its
+/// exit code, names the server with the cause, and fetches the URLs when the file is back and
+/// that is asked for. One that never answered is listed only.
+#[test]
+fn a_server_without_its_robots_is_reported_and_comes_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bind = || TcpListener::bind("127.0.0.1:0").expect("a port");
+    let [seed, ill, mute] = [bind(), bind(), bind()];
+    let [at, ill_at, mute_at] =
+        [&seed, &ill, &mute].map(|listener| listener.local_addr().expect("bound"));
+    let is_well = Arc::new(AtomicBool::new(false));
+    let links = |at: SocketAddr, count: usize| -> String {
+        (0..count).map(|number| format!("<a href=\"http://{at}/{number}\">x</a>")).collect()
+    };
+    let page = links(ill_at, 20) + &links(mute_at, 3);
+    serve(seed, move |target| match target {
+        "/robots.txt" => Some((404, String::new())),
+        _ => Some((200, page.clone())),
+    });
+    let healed = Arc::clone(&is_well);
+    serve(ill, move |target| match target {
+        "/robots.txt" if healed.load(Relaxed) => Some((404, String::new())),
+        "/robots.txt" => Some((503, String::new())),
+        _ => Some((200, "page".to_owned())),
+    });
+    let healed = Arc::clone(&is_well);
+    serve(mute, move |_| healed.load(Relaxed).then(|| (200, "page".to_owned())));
+    let text = format!(
+        "[job]\ndirectory = \"{}/job\"\nseeds = [\"http://{at}/\"]\n[identity]\n\
+         contact = \"crawler@sted.dev\"\n[scope]\nspan = \"host\"\n\
+         [connections]\naddresses_allowed = [\"127.0.0.0/8\"]\n\
+         [retries]\nretries_max = 1\nretry_wait = \"1s\"\nretry_factor = 1\n\
+         [politeness]\nrobots_retry_wait = \"1s\"\ndelay = \"0s\"\ndelay_factor = 0\n\
+         address_delay = \"0s\"\n",
+        folder.path().display()
+    );
+    let conf = folder.path().join("crawl.toml");
+    fs::write(&conf, text).expect("writable");
+    let conf = conf.to_str().expect("UTF-8");
+    let ends = |more: &[&str]| {
+        let run = Run::of(sted(&[&["crawl", conf], more].concat()).output().expect("it starts"));
+        (run.code.expect("no signal"), run.out + &run.err)
+    };
+    let (code, told) = ends(&[]);
+    assert_eq!(code, 12, "{told}");
+    let ill = format!("http://{ill_at}: 20 URLs: robots-unreachable; its robots.txt can't be");
+    let mute = format!("http://{mute_at}: 3 URLs: robots-unreachable, never answered; its robots");
+    let all = "23 URLs; 1 servers had answered before; --retry-given-up";
+    assert!([&*ill, &mute, all].iter().all(|line| told.contains(line)), "{told}");
+    let (code, told) = ends(&["--retry-given-up"]);
+    assert!(code == 12 && told.contains(all), "it is lost again, and counted once: {code}\n{told}");
+    is_well.store(true, Relaxed);
+    assert_eq!(ends(&[]).0, 12, "a second start changes nothing");
+    let (code, told) = ends(&["--retry-given-up"]);
+    assert!(code == 0 && !told.contains("lost with servers"), "{code}\n{told}");
+    let log = fs::read_to_string(folder.path().join("job/crawl.log")).expect("the log");
+    let pages = log.lines().filter(|line| line.contains(" 200 ")).count();
+    // The seed's page, those of both servers, and the robots.txt of the one that has none.
+    assert_eq!(pages, 1 + 23 + 1, "{log}");
 }

@@ -171,7 +171,9 @@ fn fix(cause: &str) -> &'static str {
         "body-too-large" => "raise fetch.body_bytes_max",
         "local" => "no descriptors or ports were left: raise `ulimit -n`",
         "robots-denied" => "its robots.txt forbids it",
-        "robots-unreachable" => "its robots.txt can't be fetched; try later",
+        "robots-unreachable" => {
+            "its robots.txt can't be fetched, which forbids all: see its line in crawl.log"
+        }
         "queue-full" | "servers-max" | "servers-per-domain-max" => "raise the bound in [memory]",
         "elsewhere" => "it redirects out of scope; add that host to scope.hosts",
         "redirect-limit" => "raise fetch.redirects_max",

@@ -108,13 +108,13 @@ pub struct Counts {
     pub rest_kept_milli: Histogram,
 }
 
-/// URLs of servers that were given up.
+/// URLs of servers that were given up, or whose robots.txt could not be had.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Losses {
     /// URLs in all.
     pub urls: u64,
-    /// Servers that had answered, and were given up while URLs waited.
+    /// Servers of which URLs were lost although they had answered.
     pub answered: u64,
     /// The servers that most URLs were lost with, by origin: at most [`LARGEST`].
     pub largest: BTreeMap<String, Loss>,
@@ -135,13 +135,22 @@ pub struct Loss {
 pub const LARGEST: usize = 64;
 
 impl Losses {
-    /// A server was given up while so many of its URLs waited.
-    pub(super) fn server(&mut self, origin: &str, loss: Loss) {
+    /// URLs of a server were lost, beside so many that had been lost with it before.
+    pub(super) fn add(&mut self, origin: &str, mut loss: Loss, before: u64) {
         if loss.urls == 0 {
             return;
         }
         self.urls += loss.urls;
-        self.answered += u64::from(loss.answered);
+        if let Some(known) = self.largest.get_mut(origin) {
+            self.answered += u64::from(loss.answered && !known.answered);
+            known.answered |= loss.answered;
+            known.urls += loss.urls;
+            known.cause = loss.cause;
+            return;
+        }
+        let is_first = before == 0 || self.largest.len() < LARGEST;
+        self.answered += u64::from(loss.answered && is_first);
+        loss.urls += before;
         if self.largest.len() >= LARGEST {
             let least = self.largest.iter().min_by_key(|(_, loss)| loss.urls);
             let least = least.filter(|(_, least)| least.urls < loss.urls);
@@ -224,6 +233,28 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Law: each server counts once, whether its URLs are lost together or one by one, and those
+    /// that lost most are kept.
+    #[test]
+    fn losses_of_a_server_add_up() {
+        let mut losses = Losses::default();
+        let loss = |urls, answered| Loss { urls, cause: "reset".into(), answered };
+        for number in 0..LARGEST {
+            losses.add(&format!("http://{number}.test"), loss(2, false), 0);
+        }
+        for before in 0..5 {
+            losses.add("http://a.test", loss(1, true), before);
+        }
+        losses.add("http://a.test", loss(3, true), 5);
+        losses.add("http://a.test", loss(0, true), 8);
+        assert_eq!((losses.urls, losses.answered), (2 * LARGEST as u64 + 8, 1));
+        assert_eq!((losses.largest["http://a.test"].urls, losses.largest.len()), (8, LARGEST));
+        let mut losses = Losses::default();
+        losses.add("http://a.test", loss(1, false), 0);
+        losses.add("http://a.test", loss(1, true), 1);
+        assert_eq!((losses.answered, losses.largest["http://a.test"].urls), (1, 2));
+    }
 
     #[test]
     fn those_that_lost_most_are_kept() {

@@ -1,7 +1,8 @@
 //! URLs of servers that were given up: kept on disk, so that they can be queued again.
 //!
 //! Each has its line in the crawl log and is settled; beside that it goes to the end of a segment,
-//! as it was found. [`Engine::revive`] takes the servers back and queues what the segments hold,
+//! as it was found. So does a URL that may not be fetched because its server's robots.txt can't be
+//! had. [`Engine::revive`] takes the servers back and queues what the segments hold,
 //! some in each turn; what is given up meanwhile goes to a new one.
 //!
 //! ```text
@@ -16,9 +17,11 @@
 //! Cost: a frame a URL, written in large pieces; reading back charges the turn.
 
 use super::Engine;
-use super::counts::Losses;
+use super::counts::{Loss, Losses};
 use super::fresh::Discovery;
 use super::ledger::Work;
+use super::outcome::Outcome;
+use super::site::Robots;
 use crate::codec::{Put, Take};
 use crate::disk::{self, Disk};
 use crate::frame::{self, Damage, Flaw, Mark, Reader, Role};
@@ -250,6 +253,23 @@ impl Engine {
         self.given_up.add(found, &url, item.via.as_deref().unwrap_or(""));
     }
 
+    /// A URL may not be fetched because the robots.txt of its server can't be had.
+    pub(super) fn lose_to_robots(&mut self, id: ServerId, item: &Item) {
+        self.keep_given_up(id, item);
+        let slot = self.sites.look(id).conn();
+        let replies = slot.map_or(0, |slot| self.conns.look(slot).turn.replies);
+        let answered = self.frontier.server(id).has_answered() || replies > 0;
+        let cause = Outcome::RobotsUnreachable.name().into();
+        let before = self.sites.look(id).robots_lost();
+        if before == 0 {
+            let origin = self.frontier.origin(id).as_str();
+            log::info!("{origin}: its robots.txt can't be had: its URLs are given up");
+        }
+        let loss = Loss { urls: 1, cause, answered };
+        self.counts.losses.add(self.frontier.origin(id).as_str(), loss, before.into());
+        self.sites.at(id).set_robots_lost(before.saturating_add(1));
+    }
+
     /// Some more of a revival.
     pub(super) fn work_revival(&mut self) {
         if !self.given_up.is_reviving() || self.is_stopping() || self.pause.is_some() {
@@ -283,8 +303,16 @@ impl Engine {
         }
     }
 
-    /// Takes a server back; `false` if its URLs have first to leave its queue.
+    /// Takes a server back, and has a robots.txt that could not be had asked for again; `false` if
+    /// its URLs have first to leave its queue.
     fn take_back(&mut self, id: ServerId) -> bool {
+        if matches!(self.sites.look(id).robots, Robots::Unreachable(_)) {
+            self.set_robots(id, Robots::Unknown);
+            self.sites.at(id).failures = 0;
+        }
+        if self.sites.look(id).robots_lost() > 0 {
+            self.sites.at(id).set_robots_lost(0);
+        }
         let server = self.frontier.server(id);
         let ServerState::Retired(why) = server.state else { return true };
         let delay_max = self.settings.robots.crawl_delay_max;

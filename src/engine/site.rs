@@ -144,6 +144,8 @@ struct Rare {
     hopeless: Option<(Retirement, Outcome)>,
     /// Given up: what its URLs come to.
     retired_as: Option<Outcome>,
+    /// URLs that were lost because robots.txt could not be had, since it could be last.
+    robots_lost: u32,
     /// So many URLs at the front of its queue were answered, but the replies were not filed.
     put_back: u32,
     /// When the URLs in its queue that wait for another try are due, in the order in which they
@@ -265,6 +267,15 @@ impl Site {
         self.change_rare(|rare| rare.retired_as = None);
     }
 
+    /// URLs that were lost because robots.txt could not be had.
+    pub(super) fn robots_lost(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.robots_lost)
+    }
+
+    pub(super) fn set_robots_lost(&mut self, urls: u32) {
+        self.change_rare(|rare| rare.robots_lost = urls);
+    }
+
     /// So many URLs were answered and go back to the front of its queue.
     pub(super) fn puts_back(&mut self, urls: u32) {
         self.change_rare(|rare| rare.put_back = rare.put_back.saturating_add(urls));
@@ -319,6 +330,7 @@ impl Site {
             self.change_rare(|rare| {
                 rare.robots_failing_since = None;
                 rare.robots_cut = false;
+                rare.robots_lost = 0;
             });
         }
     }

@@ -301,6 +301,9 @@ impl Engine {
             }
             let Some(outcome) = self.refuses(id, obeys) else { break };
             let item = self.frontier.take(id).expect("it was looked at");
+            if outcome == Outcome::RobotsUnreachable {
+                self.lose_to_robots(id, &item);
+            }
             self.drop_unsent(id, &item, outcome);
         }
         true
@@ -516,7 +519,8 @@ impl Engine {
         let (urls, answered) = (server.queue.len() as u64, server.has_answered());
         let origin = self.frontier.origin(id).as_str();
         log::info!("{origin}: given up with {urls} URLs: {}, {}", why.name(), outcome.name());
-        self.counts.losses.server(origin, Loss { urls, cause: outcome.name().into(), answered });
+        let loss = Loss { urls, cause: outcome.name().into(), answered };
+        self.counts.losses.add(origin, loss, self.sites.look(id).robots_lost().into());
         self.frontier.retire(id, why, self.now.at);
     }
 
