@@ -3,10 +3,14 @@
 //! A server *testifies* when it fails and nobody has answered a request that was sent since its
 //! failure before that, if there was one; one that fails while others answer is at fault itself.
 //! When at least [`SERVERS_MIN`] servers on [`PREFIXES_MIN`] address prefixes testify (/24 of
-//! IPv4, /48 of IPv6; where a name doesn't resolve, its registrable domain) and nine in ten of
-//! them could not be reached, the crawl pauses. Then only a few visits a round begin, as probes:
-//! servers whose rest is over, and some that answered last (*witnesses*), which may have nothing
-//! else left to ask for. The first answer ends the pause.
+//! IPv4, /48 of IPv6; where a name doesn't resolve, its registrable domain), for [`WINDOW`] at
+//! least, and nine in ten of them could not be reached, the crawl pauses. Then only a few visits a
+//! round begin, as probes: servers whose rest is over, and some that answered last (*witnesses*),
+//! which may have nothing else left to ask for. The first answer ends the pause.
+//!
+//! Any page can link to names that don't exist, to addresses that may not be connected to, and to
+//! closed ports: a server that has never answered doesn't testify by the first two, and before a
+//! row of others is believed, witnesses are asked.
 //!
 //! In a smaller crawl nothing can be told apart. There a server that had answered, and that
 //! testifies, is not given up: its waits grow to the longest.
@@ -32,6 +36,8 @@ use std::time::Duration;
 const SERVERS_MIN: usize = 8;
 /// Nor do servers on fewer networks.
 const PREFIXES_MIN: usize = 3;
+/// Nor does a moment, however many fail in it: the answers of others may be on their way.
+const WINDOW: Duration = Duration::from_secs(2);
 /// Most servers that are kept in mind.
 const FAILED_MAX: usize = 4_096;
 /// Visits begun in a round of probes.
@@ -67,11 +73,22 @@ pub(super) struct Outage {
 struct Testimony {
     /// When it failed.
     at: Instant,
+    /// It had answered, in this run or an earlier one.
+    is_known: bool,
     /// Failures in a row before, and when the last visit ended.
     before: u8,
     ended: Instant,
     prefix: Prefix,
     outcome: Outcome,
+}
+
+/// Whose fault it is that servers fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Belief {
+    Theirs,
+    /// Ours, if nobody else answers soon.
+    Doubt,
+    Ours,
 }
 
 /// A network, as far as an observer outside can tell.
@@ -152,16 +169,15 @@ impl Outage {
         self.witnesses[id.index() % WITNESSES] = Some(id);
     }
 
-    /// A server has failed, after so many failures in a row. Whether that makes it an outage.
-    fn fails(&mut self, id: ServerId, testimony: Testimony) -> bool {
-        let Testimony { at, before, ended, outcome, .. } = testimony;
+    /// A server has failed, after so many failures in a row: what that makes of it.
+    fn fails(&mut self, id: ServerId, testimony: Testimony) -> Belief {
+        let Testimony { at, is_known, before, ended, outcome, .. } = testimony;
         let old = self.remove(id);
-        // While nobody has ever answered, a resolver that denies names is all there is to believe.
-        let is_hearsay = outcome.is_denial() && self.witnesses.iter().all(Option::is_none);
+        let is_hearsay = outcome.is_denial() && !is_known;
         let began_before = before > 0 && self.heard.is_some_and(|heard| ended < heard);
         let may_not = is_hearsay || began_before || self.failed.len() >= FAILED_MAX;
         if old.is_none() && may_not {
-            return false;
+            return Belief::Theirs;
         }
         if self.failed.is_empty() && old.is_none() {
             self.since = at;
@@ -170,10 +186,14 @@ impl Outage {
         *self.prefixes.entry(testimony.prefix.clone()).or_default() += 1;
         self.unreached += usize::from(outcome.is_unreached());
         self.failed.insert(id, Testimony { before, ..testimony });
-        !self.is_on()
-            && self.failed.len() >= SERVERS_MIN
-            && self.prefixes.len() >= PREFIXES_MIN
-            && self.is_general()
+        let is_many = self.failed.len() >= SERVERS_MIN && self.prefixes.len() >= PREFIXES_MIN;
+        if self.is_on() || !is_many || !self.is_general() {
+            Belief::Theirs
+        } else if at.since(self.since) < WINDOW {
+            Belief::Doubt
+        } else {
+            Belief::Ours
+        }
     }
 
     fn remove(&mut self, id: ServerId) -> Option<Testimony> {
@@ -261,8 +281,12 @@ impl Engine {
         let (before, ended) = (site.failures, site.ended());
         let prefix = Prefix::of(address, self.frontier.origin(id).host());
         let at = self.now.at;
-        if self.outage.fails(id, Testimony { at, before, ended, prefix, outcome }) {
-            self.begin_outage();
+        let is_known = self.frontier.server(id).has_answered();
+        let testimony = Testimony { at, is_known, before, ended, prefix, outcome };
+        match self.outage.fails(id, testimony) {
+            Belief::Theirs => {}
+            Belief::Doubt => self.ask_witnesses(),
+            Belief::Ours => self.begin_outage(),
         }
     }
 
@@ -348,10 +372,21 @@ mod tests {
 
     /// The failure of a server on its own /24.
     fn fails(outage: &mut Outage, number: u8, before: u8, outcome: Outcome) -> bool {
+        fails_as(outage, number, before, outcome, true)
+    }
+
+    /// The same of one that had answered, or never had.
+    fn fails_as(
+        outage: &mut Outage,
+        number: u8,
+        before: u8,
+        outcome: Outcome,
+        is_known: bool,
+    ) -> bool {
         let prefix = Prefix::of(Some(IpAddr::from([192, 0, number, 1])), "a.test");
         let at = at(100 + u64::from(number));
-        let testimony = Testimony { at, before, ended: self::at(99), prefix, outcome };
-        outage.fails(ServerId(number.into()), testimony)
+        let testimony = Testimony { at, is_known, before, ended: self::at(99), prefix, outcome };
+        outage.fails(ServerId(number.into()), testimony) == Belief::Ours
     }
 
     #[test]
@@ -363,11 +398,13 @@ mod tests {
         let prefix = Prefix::of(Some(IpAddr::from([192, 0, 2, 1])), "a.test");
         for number in 0..100 {
             let prefix = prefix.clone();
-            let testimony = Testimony { at: at(0), before: 0, ended: at(0), prefix, outcome: DEAD };
-            assert!(!one.fails(ServerId(number), testimony), "one network may be down");
+            let (at, ended) = (at(number.into()), at(0));
+            let testimony =
+                Testimony { at, is_known: true, before: 0, ended, prefix, outcome: DEAD };
+            let belief = one.fails(ServerId(number), testimony);
+            assert_eq!(belief, Belief::Theirs, "one network may be down");
         }
         let mut mixed = outage();
-        mixed.may_witness(ServerId(50));
         let outcome = |number| if number < 2 { Outcome::HeadTimedOut } else { NO_NAME };
         assert!(!(0..19).any(|number| fails(&mut mixed, number, 0, outcome(number))));
         assert!(fails(&mut mixed, 19, 0, NO_NAME), "18 of 20 could not be reached");
@@ -389,13 +426,32 @@ mod tests {
     }
 
     #[test]
-    fn a_resolver_is_believed_while_nobody_ever_answered() {
-        let mut start = outage();
-        assert!((0..20).all(|number| !fails(&mut start, number, 0, NO_NAME)));
-        assert!(!start.holds(ServerId(3)));
-        let silent = Outcome::Name(NameFailure::TimedOut);
-        assert!(!(0..7).any(|number| fails(&mut start, number, 0, silent)));
-        assert!(fails(&mut start, 7, 0, silent), "silence is another thing");
+    fn a_resolver_is_believed_of_servers_that_never_answered() {
+        for denial in [NO_NAME, Outcome::ForbiddenAddress] {
+            let mut strangers = outage();
+            strangers.may_witness(ServerId(50));
+            assert!((0..20).all(|number| !fails_as(&mut strangers, number, 0, denial, false)));
+            assert!(!strangers.holds(ServerId(3)));
+            let silent = Outcome::Name(NameFailure::TimedOut);
+            assert!(!(0..7).any(|number| fails_as(&mut strangers, number, 0, silent, false)));
+            assert!(fails_as(&mut strangers, 7, 0, silent, false), "silence is another thing");
+        }
+    }
+
+    #[test]
+    fn a_moment_proves_nothing() {
+        let mut outage = outage();
+        let mut fails_at = |number: u8, at: Instant| {
+            let prefix = Prefix::of(Some(IpAddr::from([192, 0, number, 1])), "a.test");
+            let ended = self::at(0);
+            let testimony =
+                Testimony { at, is_known: false, before: 0, ended, prefix, outcome: DEAD };
+            outage.fails(ServerId(number.into()), testimony)
+        };
+        assert!((0..7).all(|number| fails_at(number, at(100)) == Belief::Theirs));
+        assert!((7..20).all(|number| fails_at(number, at(100)) == Belief::Doubt));
+        assert_eq!(fails_at(3, at(101)), Belief::Doubt);
+        assert_eq!(fails_at(3, at(102)), Belief::Ours, "nobody has answered for two seconds");
     }
 
     #[test]
