@@ -8,9 +8,9 @@
 //! The standard is followed to the letter where sites and crawlers differ: only Allow and Disallow
 //! end a list of User-agent lines. Taken from the reference parser: the colon may be missing
 //! between two words, and names that forbid or say whom rules are for may be misspelt in the ways
-//! that it knows. UTF-16 is decoded, and HTML around the lines is taken off. Beyond the standard
-//! stand Crawl-delay (it belongs to the User-agent lines right above it) and Sitemap (it belongs to
-//! the file).
+//! that it knows. UTF-16 and UTF-32 are decoded, and HTML around the lines is taken off. Beyond the
+//! standard there are Crawl-delay (it belongs to the User-agent lines right above it) and Sitemap
+//! (it belongs to the file).
 //!
 //! Where the standard and the reference matcher read a file differently, the reading that forbids
 //! wins. A rule that forbids matches by the standard, which takes all spellings of a path as one

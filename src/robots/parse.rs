@@ -102,7 +102,7 @@ fn key_of(name: &[u8]) -> Option<Key> {
 }
 
 /// Without white space, nor what editors and copies leave in its place: zeros, byte order marks,
-/// no-break spaces.
+/// no-break spaces in UTF-8 or Latin-1.
 fn trimmed(text: &[u8]) -> &[u8] {
     const BLANKS: [&[u8]; 3] = [b"\0", b"\xEF\xBB\xBF", b"\xC2\xA0"];
     let mut text = text.trim_ascii();
@@ -117,6 +117,12 @@ fn trimmed(text: &[u8]) -> &[u8] {
             text = text.strip_prefix(blank).unwrap_or(text);
             text = text.strip_suffix(blank).unwrap_or(text);
         }
+        text = match text {
+            // No character of UTF-8 begins with this octet, nor ends with it behind ASCII.
+            [0xA0, rest @ ..] => rest,
+            [rest @ .., 0xA0] if rest.last().is_some_and(u8::is_ascii) => rest,
+            _ => text,
+        };
         text = text.trim_ascii();
         if text.len() == before {
             return text;
@@ -332,4 +338,27 @@ fn seconds(value: &[u8]) -> Option<Duration> {
 
 fn digits(value: &[u8]) -> (&[u8], &[u8]) {
     value.split_at(value.iter().take_while(|byte| byte.is_ascii_digit()).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_of_all_kinds_are_taken_off() {
+        let cases: [(&[u8], &[u8]); 8] = [
+            (b" \t* ", b"*"),
+            (b"\xA0*", b"*"),
+            (b"*\xA0", b"*"),
+            (b" \xA0 * \xA0 ", b"*"),
+            (b"\xC2\xA0*\xC2\xA0", b"*"),
+            (b"\xEF\xBB\xBF*\0", b"*"),
+            (b"/voil\xC3\xA0", b"/voil\xC3\xA0"),
+            (b"\xA0", b""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(trimmed(text), expected, "{}", text.escape_ascii());
+        }
+        assert!(!Rules::parse(b"User-agent:\xA0*\nDisallow: /a\n", "sted").check("/a").allowed);
+    }
 }

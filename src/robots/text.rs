@@ -1,7 +1,8 @@
-//! The text of a robots.txt as it comes: UTF-16, or with HTML around it, to plain lines.
+//! The text of a robots.txt as it comes: UTF-16, UTF-32 or in HTML, to plain lines.
 //!
-//! A file should be plain UTF-8 (RFC 9309 2.3). Editors save it as UTF-16, and servers send it as
-//! an HTML page. Both are read, so that what the file forbids is heard; nothing else is guessed.
+//! A file should be plain UTF-8 (RFC 9309 2.3). Editors save it as UTF-16 or UTF-32, and servers
+//! send it as an HTML page. All are read, so that what the file forbids is heard; nothing else is
+//! guessed.
 //!
 //! Cost: one pass.
 
@@ -20,6 +21,9 @@ pub(super) fn whole_lines(text: &[u8]) -> Cow<'_, [u8]> {
     };
     let (decoded, _) = encoding.decode_with_bom_removal(kept);
     let mut decoded = decoded.into_owned().into_bytes();
+    if is_utf_32(text) {
+        decoded.retain(|byte| *byte != 0);
+    }
     if next.is_some() {
         decoded.truncate(to_last_end(&decoded).len());
     }
@@ -36,11 +40,17 @@ pub(super) fn to_last_end(text: &[u8]) -> &[u8] {
 fn utf_16(text: &[u8]) -> Option<&'static Encoding> {
     match text {
         [0xFF, 0xFE, ..] => Some(UTF_16LE),
-        [0xFE, 0xFF, ..] => Some(UTF_16BE),
+        [0xFE, 0xFF, ..] | [0, 0, 0xFE, 0xFF, ..] => Some(UTF_16BE),
         [1..=0x7F, 0, 1..=0x7F, 0, ..] => Some(UTF_16LE),
         [0, 1..=0x7F, 0, 1..=0x7F, ..] => Some(UTF_16BE),
         _ => None,
     }
+}
+
+/// Whether a text is in UTF-32, by its byte order mark: read as UTF-16 it has a zero beside each
+/// character that robots.txt files are made of.
+fn is_utf_32(text: &[u8]) -> bool {
+    text.starts_with(&[0xFF, 0xFE, 0, 0]) || text.starts_with(&[0, 0, 0xFE, 0xFF])
 }
 
 /// Whether a text is an HTML page: it begins with a tag, or with what tells browsers so.
@@ -150,6 +160,21 @@ mod tests {
         ];
         for (html, expected, why) in cases {
             assert_eq!(String::from_utf8_lossy(&unwrapped(html.as_bytes())), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn utf_32_with_a_mark_is_decoded() {
+        let text = "\u{FEFF}User-agent: *\r\nDisallow: /caf\u{e9}\r\n";
+        let plain = text.trim_start_matches('\u{FEFF}');
+        let little: Vec<u8> = text.chars().flat_map(|it| u32::from(it).to_le_bytes()).collect();
+        let big: Vec<u8> = text.chars().flat_map(|it| u32::from(it).to_be_bytes()).collect();
+        for coded in [little, big] {
+            let lines = whole_lines(&coded);
+            let lines = lines.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&lines);
+            assert_eq!(String::from_utf8_lossy(lines), plain);
+            let rules = crate::robots::Rules::parse(&coded, "sted");
+            assert!(!rules.check("/caf%C3%A9").allowed && rules.check("/").allowed);
         }
     }
 }
