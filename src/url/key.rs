@@ -143,10 +143,11 @@ impl KeyRules {
             return self.is_plain_path(target);
         }
         if let Some(look) = Look::at(target) {
-            return !(set.drop_sessions && look.may_have_pair())
+            let may_have_pair = set.drop_sessions && look.may_have_pair(target.len());
+            return !(may_have_pair && session::has_pair(target))
                 && self.is_its_own_target(target, look);
         }
-        if set.drop_sessions && session::may_have_pair(target) {
+        if set.drop_sessions && session::has_pair(target) {
             return false;
         }
         let mut classes = 0;
@@ -236,17 +237,21 @@ impl KeyRules {
             let start = out.len();
             out.push(b'/');
             self.push_segment(segment, out);
+            if !self.settings.drop_sessions {
+                continue;
+            }
             let has_next = segments.peek().is_some();
-            if self.settings.drop_sessions && has_next {
-                if session::is_segment(&out[start + 1..]) {
-                    out.truncate(start);
-                } else if session::is_pair_value(&out[start + 1..]) {
-                    let name = last_segment(&out[path_start..start]);
-                    if session::is_pair_name(name) {
-                        out.truncate(start - name.len() - 1);
-                    }
+            if has_next && session::is_segment(&out[start + 1..]) {
+                out.truncate(start);
+            } else if session::is_pair_value(&out[start + 1..]) {
+                let name = last_segment(&out[path_start..start]);
+                if session::is_pair_name(name) {
+                    out.truncate(start - name.len() - 1);
                 }
             }
+        }
+        if out.len() == path_start {
+            out.push(b'/');
         }
         loop {
             let last = last_segment(&out[path_start..]);

@@ -10,8 +10,9 @@
 /// Bytes of the longest text that can be looked at: bits of a word.
 pub(super) const BYTES_MAX: usize = 64;
 
-/// Digits of a session id that is a segment of a path.
-pub(super) const ID_BYTES: usize = 32;
+/// Lengths of session ids that are a segment of a path: those that PHP writes by default, now and
+/// in its older releases.
+pub(super) const ID_BYTES: [usize; 3] = [26, 32, 40];
 
 /// What the bytes of a text are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,10 +49,13 @@ impl Look {
         Some(look)
     }
 
-    /// Whether two slashes have 32 bytes between them, as `/sid/<32 digits>/` has.
+    /// Whether a segment of a target of `len` bytes has the length of a session id, as in
+    /// `/sid/<32 digits>`; `true` may be wrong.
     #[inline]
-    pub(super) fn may_have_pair(self) -> bool {
-        self.slash & self.slash >> (ID_BYTES + 1) != 0
+    pub(super) fn may_have_pair(self, len: usize) -> bool {
+        let ends = u128::from(self.slash | self.special) | 1 << len;
+        let behind = ID_BYTES.iter().fold(0, |behind, bytes| behind | ends >> (bytes + 1));
+        u128::from(self.slash) & behind != 0
     }
 
     #[inline]
@@ -95,7 +99,7 @@ impl Shape {
                     _ => Self::ODD,
                 }
         });
-        let odd = if look.may_have_pair() { Self::ODD } else { 0 };
+        let odd = if look.may_have_pair(target.len()) { Self::ODD } else { 0 };
         Self(slashes | marks | odd)
     }
 
@@ -264,8 +268,11 @@ mod tests {
 
     #[test]
     fn shapes_say_what_a_loop_says() {
-        for (byte, len) in (0..=255).flat_map(|byte| (1..=BYTES_MAX).map(move |len| (byte, len))) {
-            let mut target = [b'/'; BYTES_MAX];
+        let lens =
+            |byte| (1..=BYTES_MAX).flat_map(move |len| [(byte, len, b'/'), (byte, len, b'x')]);
+        for (byte, len, fill) in (0..=255).flat_map(lens) {
+            let mut target = [fill; BYTES_MAX];
+            target[0] = b'/';
             target[len - 1] = byte;
             let shape = Shape::of(&target[..len]);
             let slashes = target[..len].iter().filter(|byte| **byte == b'/').count();
@@ -274,8 +281,14 @@ mod tests {
                 assert_eq!(shape.is_path_within(most), is_countable && slashes <= most);
             }
             let is_plain = byte.is_ascii_alphanumeric() || b"-_./~!$&'()*+,=:@".contains(&byte);
-            let is_pair = |at: usize| target[at] == b'/' && target[at - 33] == b'/';
-            let is_plain = is_plain && !(33..len).any(is_pair);
+            let is_end = |at: usize| match target.get(at).filter(|_| at < len) {
+                Some(end) => *end == b'/' || !(end.is_ascii_alphanumeric() || b"-_.".contains(end)),
+                None => true,
+            };
+            let is_pair = |at: usize| {
+                ID_BYTES.iter().any(|id| at > *id && target[at - id - 1] == b'/') && is_end(at)
+            };
+            let is_plain = is_plain && !(1..=len).any(is_pair);
             assert_eq!(shape.is_plain_path(), is_plain, "{byte} at the end of {len}");
         }
         for unknown in [Shape::UNSEEN, Shape::of(&[b'/'; BYTES_MAX + 1])] {

@@ -5,12 +5,13 @@
 //! of [`super::Settings`], whatever the value. Here are names that mean other things elsewhere
 //! (`sid`, `s`): they are dropped only with a value that is random to the eye, also behind a `;`
 //! within a query. And segments of a path: ASP.NET's `/(S(lit3py55t21z5v55vlm25s55))/`, and pairs
-//! of a name that means nothing else and 32 digits, `/sid/<md5>/`.
+//! of a name that means nothing else and an id, `/sid/<md5>`, as osCommerce writes all parameters.
 //!
 //! A hash under another name, such as `?id=<md5>`, is never one. Cost: a look at the first byte of
-//! each parameter, at the first `(` of a path, and at slashes 33 bytes apart.
+//! each parameter, at the first `(` of a path, and at segments as long as an id.
 
 use crate::url::look::ID_BYTES as PAIR_BYTES;
+use std::borrow::Cow;
 
 /// Names that carry session ids, and other things as well.
 const NAMES: [&str; 13] = [
@@ -28,12 +29,12 @@ const NAMES: [&str; 13] = [
     "xtcsid",
     "phpsession",
 ];
-/// Longest of them.
-const NAME_BYTES_MAX: usize = 10;
+/// Longest name that is looked for: Drupal's.
+const NAME_BYTES_MAX: usize = "SSESS".len() + 32;
 
 /// Names of session ids that are a segment of a path, with the value in the next one.
-const PAIR_NAMES: [&str; 7] =
-    ["sid", "sessid", "session_id", "sessionid", "phpsessid", "xtcsid", "oscsid"];
+const PAIR_NAMES: [&str; 8] =
+    ["sid", "sessid", "session_id", "sessionid", "phpsessid", "xtcsid", "oscsid", "zenid"];
 
 /// Whether a parameter, name and value, is a session id.
 pub(super) fn is_session(param: &[u8]) -> bool {
@@ -46,8 +47,26 @@ pub(super) fn is_session(param: &[u8]) -> bool {
     let Some(at) = param.iter().take(NAME_BYTES_MAX + 1).position(|byte| *byte == b'=') else {
         return false;
     };
-    let (name, value) = (&param[..at], &param[at + 1..]);
-    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) && is_random(value)
+    let name = without_list_mark(&param[..at]);
+    if !NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) {
+        return is_drupal(name);
+    }
+    let value = unescaped(&param[at + 1..]);
+    // `s` is what is searched for on many sites: hashes only.
+    is_hash(&value) || name.len() > 1 && is_drawn(&value)
+}
+
+/// A name without the `[]` by which PHP knows lists.
+fn without_list_mark(name: &[u8]) -> &[u8] {
+    let marks: [&[u8]; 3] = [b"[]", b"%5B%5D", b"%5b%5d"];
+    marks.into_iter().find_map(|mark| name.strip_suffix(mark)).unwrap_or(name)
+}
+
+/// `SESS<32 digits>`, the hash of a site's address, and `SSESS<32 digits>` over TLS: whatever the
+/// value.
+fn is_drupal(name: &[u8]) -> bool {
+    let Some((name, hash)) = name.split_last_chunk::<32>() else { return false };
+    (name.eq_ignore_ascii_case(b"sess") || name.eq_ignore_ascii_case(b"ssess")) && is_hex(hash)
 }
 
 /// `BV_SessionID=@@@@0551234567.1104012345@@@@`
@@ -75,27 +94,102 @@ pub(super) fn leaves_nothing(start: usize, out: &mut Vec<u8>) -> bool {
     is_empty
 }
 
-/// Whether a value looks drawn: a hash in hexadecimal digits, a UUID, or what PHP makes of one.
-fn is_random(value: &[u8]) -> bool {
-    let has = |test: fn(&u8) -> bool| value.iter().any(test);
-    let mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+/// Whether a value is a hash in hexadecimal digits, a UUID, or what PHP makes of a hash with its
+/// default settings.
+fn is_hash(value: &[u8]) -> bool {
+    let within = value.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
     match value.len() {
-        32 | 40 | 64 => mixed && value.iter().all(u8::is_ascii_hexdigit),
-        26 => mixed && value.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'v')),
-        36 => mixed && value.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-'),
+        32 | 40 | 64 => is_hex(value),
+        26 => is_drawn_from(value, b'v'),
+        36 | 38 => is_uuid(within.unwrap_or(value)),
         _ => false,
     }
 }
 
-/// Whether a path may have a segment that is a session id.
-pub(super) fn may_have_segment(path: &[u8]) -> bool {
-    memchr::memchr_iter(b'(', path).any(|at| at > 0 && path[at - 1] == b'/')
+/// Whether a value is what else servers draw: hexadecimal digits of other lengths, PHP's 32
+/// characters of 5 bits, Django's of any letter, and PHP's of 6 bits.
+fn is_drawn(value: &[u8]) -> bool {
+    match value.len() {
+        16 | 128 => is_hex(value),
+        32 => is_drawn_from(value, b'z'),
+        22 | 27 => is_of_six_bits(value),
+        _ => false,
+    }
 }
 
-/// Whether a path may have a pair of segments that is one: [`super::Look::may_have_pair`] of a text
-/// that is too long for a look.
-pub(super) fn may_have_pair(path: &[u8]) -> bool {
-    memchr::memchr_iter(b'/', path).any(|at| path.get(at + PAIR_BYTES + 1) == Some(&b'/'))
+/// Hexadecimal digits, some of them letters and some not: no number, no word.
+fn is_hex(value: &[u8]) -> bool {
+    let has = |test: fn(&u8) -> bool| value.iter().any(test);
+    has(u8::is_ascii_digit)
+        && has(u8::is_ascii_alphabetic)
+        && value.iter().all(u8::is_ascii_hexdigit)
+}
+
+fn is_uuid(value: &[u8]) -> bool {
+    let digits: Vec<u8> = value.iter().copied().filter(|byte| *byte != b'-').collect();
+    digits.len() == 32 && is_hex(&digits)
+}
+
+/// Digits, and small letters up to `last`, in a mixture that words with a number don't have: of
+/// ids that are drawn three in a thousand fail.
+fn is_drawn_from(value: &[u8], last: u8) -> bool {
+    let is_own = |byte: &u8| byte.is_ascii_digit() || (b'a'..=last).contains(byte);
+    let is_change = |pair: &&[u8]| pair[0].is_ascii_digit() != pair[1].is_ascii_digit();
+    value.iter().all(is_own) && value.windows(2).filter(is_change).count() >= 4
+}
+
+/// Digits, letters of both cases, `-` and `,`, in a mixture that `RustConf2024Opening` does not
+/// have: of ids that are drawn up to 20 in a thousand fail.
+fn is_of_six_bits(value: &[u8]) -> bool {
+    let has = |test: fn(&u8) -> bool| value.iter().any(test);
+    let is_own = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b',');
+    let is_odd = |pair: &&[u8]| match (pair[0], pair[1]) {
+        (b'A'..=b'Z', second) => second.is_ascii_uppercase() || second.is_ascii_digit(),
+        (b'0'..=b'9', second) => second.is_ascii_lowercase(),
+        _ => false,
+    };
+    let signs = value.windows(2).filter(is_odd).count();
+    let needed = if has(u8::is_ascii_digit) { 2 } else { 4 };
+    value.iter().all(is_own)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+        && memchr::memchr_iter(b'-', value).count() <= 3
+        && signs >= needed
+}
+
+/// The text without its escapes.
+fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'%', text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        let escaped = match after {
+            [high, low, ..] if *first == b'%' => super::hex_pair(*high, *low),
+            _ => None,
+        };
+        plain.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    Cow::Owned(plain)
+}
+
+/// Whether a path may have a segment that is a session id.
+pub(super) fn may_have_segment(path: &[u8]) -> bool {
+    memchr::memchr2_iter(b'(', b'%', path).any(|at| {
+        at > 0 && path[at - 1] == b'/' && (path[at] == b'(' || path[at..].starts_with(b"%28"))
+    })
+}
+
+/// Whether a target has a pair of segments that is a session id; `true` may be wrong.
+pub(super) fn has_pair(target: &[u8]) -> bool {
+    let is_pair = |at: usize| {
+        let rest = &target[at + 1..];
+        let end = memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
+        is_pair_value(&rest[..end]) && is_pair_name(super::last_segment(&target[..at]))
+    };
+    memchr::memchr_iter(b'/', target).any(is_pair)
 }
 
 /// Whether a segment says that the next one is a session id.
@@ -105,12 +199,16 @@ pub(super) fn is_pair_name(segment: &[u8]) -> bool {
 
 /// Whether a segment is a session id, if the one before it is a name of one.
 pub(super) fn is_pair_value(segment: &[u8]) -> bool {
-    segment.len() == PAIR_BYTES && is_random(segment)
+    PAIR_BYTES.contains(&segment.len()) && (is_hash(segment) || is_drawn(segment))
 }
 
 /// Whether a segment is a session id of ASP.NET: letters, each with a value in parentheses, all in
 /// parentheses (`(X(1)S(lit3py55t21z5v55vlm25s55))`), or one value alone, as its first version had.
 pub(super) fn is_segment(segment: &[u8]) -> bool {
+    if !matches!(segment, [b'(' | b'%', ..]) {
+        return false;
+    }
+    let segment = unescaped(segment);
     let inner = segment.strip_prefix(b"(").and_then(|rest| rest.strip_suffix(b")"));
     let Some(mut rest) = inner else { return false };
     if is_id(rest) {
@@ -119,7 +217,7 @@ pub(super) fn is_segment(segment: &[u8]) -> bool {
     let mut has_id = false;
     while let [letter, b'(', after @ ..] = rest {
         let Some(end) = memchr::memchr(b')', after) else { return false };
-        if !letter.is_ascii_uppercase() || end == 0 {
+        if !letter.is_ascii_alphabetic() || end == 0 {
             return false;
         }
         let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -154,6 +252,19 @@ mod tests {
             "session=f81d4fae-7dec-11d0-a765-00a0c91e6bf6".to_owned(),
             "BV_SessionID=@@@@0551234567.1104012345@@@@".to_owned(),
             "bv_sessionid=%40%40%40%40055.110%40%40%40%40".to_owned(),
+            format!("sid[]={MD5}"),
+            format!("sid%5B%5D={MD5}"),
+            format!("SESS{MD5}=1"),
+            format!("SSESS{MD5}=x,y"),
+            format!("sid={}", &MD5[..16]),
+            format!("session={0}{0}{0}{0}", MD5),
+            "sessionid=ko5yw2gsq1x7t0zl9dfj3e8pvb6hnmca".to_owned(),
+            "sid=3q8vm0t6b1u7kn2pe5rjd9s4gofhl2ac".to_owned(),
+            "sid=7wQ2k-Zp,0GtR5xLmNa9bY".to_owned(),
+            "sid=7wQ2k-Zp%2C0GtR5xLmNa9bY".to_owned(),
+            "session=hX3kP9vTq2LmZ7RcW5yB1nDfG8s".to_owned(),
+            "session=%7Bf81d4fae-7dec-11d0-a765-00a0c91e6bf6%7D".to_owned(),
+            "session={f81d4fae-7dec-11d0-a765-00a0c91e6bf6}".to_owned(),
         ];
         for param in &yes {
             assert!(is_session(param.as_bytes()), "{param}");
@@ -169,6 +280,23 @@ mod tests {
             "session=12345678901234567890123456789012".to_owned(),
             "s=abcdefabcdefabcdefabcdefabcdefab".to_owned(),
             "section=3".to_owned(),
+            MD5.to_owned(),
+            format!("id[]={MD5}"),
+            format!("hash={MD5}"),
+            format!("token={MD5}"),
+            format!("SESS{}=1", &MD5[1..]),
+            format!("LESS{MD5}=1"),
+            format!("s={}", &MD5[..16]),
+            "s=7wQ2k-Zp,0GtR5xLmNa9bY".to_owned(),
+            "s=iPhone15ProMaxReviews9".to_owned(),
+            "s=iphone15problemoffairplan1".to_owned(),
+            "session=RustConf2024OpeningDay".to_owned(),
+            "session=Rust-2024-Keynote-Intr".to_owned(),
+            "session=NASA-Keynote-Rust-Talk".to_owned(),
+            "session=WhatsNewInPostgres2024".to_owned(),
+            "session=introductiontorust2024keynote123".to_owned(),
+            "session=Introduction-To-Rust-2024-1".to_owned(),
+            "sid=2024011520240115".to_owned(),
             "BV_SessionID=@@@@".to_owned(),
             "BV_SessionID=@@@@@@@@".to_owned(),
             "BV_SessionID=12".to_owned(),
@@ -188,10 +316,35 @@ mod tests {
             assert!(is_segment(segment.as_bytes()), "{segment}");
             assert!(may_have_segment(format!("/{segment}/a").as_bytes()));
         }
-        let no = ["(S())", "(S(1))", "(disambiguation)", "(2)", "()", "S(x)", "(X(1))", "((a))"];
+        for segment in [
+            format!("(s({id}))"),
+            format!("(x(1)s({id}))"),
+            format!("%28S%28{id}%29%29"),
+            format!("%28{id}%29"),
+            format!("(S%28{id}%29)"),
+        ] {
+            assert!(is_segment(segment.as_bytes()), "{segment}");
+            assert!(may_have_segment(format!("/a/{segment}/b").as_bytes()));
+        }
+        let no = [
+            "(S())",
+            "(S(1))",
+            "%28S%281%29%29",
+            "(s(b))",
+            "%28",
+            "%2",
+            "(1(2))",
+            "(disambiguation)",
+            "(2)",
+            "()",
+            "S(x)",
+            "(X(1))",
+            "((a))",
+        ];
         for segment in no {
             assert!(!is_segment(segment.as_bytes()), "{segment}");
         }
         assert!(!may_have_segment(b"/wiki/Mercury_(planet)"));
+        assert!(!may_have_segment(b"/wiki/%C3%A9_%28x%29"));
     }
 }

@@ -211,12 +211,14 @@ fn the_default_keeps_what_servers_may_tell_apart() {
 
 /// What rules act on, and what comes near to it.
 #[rustfmt::skip]
-const PIECES: [&str; 32] = [
+const PIECES: [&str; 36] = [
     "a", "/", "?", "&", "=", ";", "%41", "%7e", "%c3%A9",
     "%", "[", "|", "utm_x", "b", "//", "jsessionid=1", "index.html", "gclid",
     "&&", ";;", "%3B", "%26", "%2f", "www.", ".", "/(", "sid=9e107d9d372bb6826bd81d3542a419d6",
     "/(S(lit3py55t21z5v55vlm25s55))", "/(%4c(lit3py55t21z5v55vlm25s55))", "/sid",
     "/9e107d9d372bb6826bd81d3542a419d6/", "BV_SessionID=@@@@1.2@@@@",
+    "/9e107d9d372bb6826bd81d3542a419d6", "/osCsid/847ve0olpeu5bs5ujkt9ulrgn0",
+    "/%28s%28lit3py55t21z5v55vlm25s55%29%29", "s%5b]=9e107d9d372bb6826bd81d3542a419d6",
 ];
 
 /// Law, on random URLs under every combination of rules: the key of a key is that key, and the
@@ -279,8 +281,10 @@ fn session_ids_that_never_end() {
     let hex = |number: u64| format!("{:032x}", u128::from(number + 1) * 0x9e37_79b9_7f4a_7c15_f39c);
     let asp =
         |number: u64| format!("{:a<24}", format!("b1{number}").replace(['6', '7', '8', '9'], "c"));
+    let php = |number: u64| format!("8f3k0v2m1t{number:0>4}h5r9a6bcd7{:02}", number % 90);
+    let uuid = |number: u64| format!("{:0>8}-7dec-11d0-a765-00a0c91e6bf6", number);
     type Fashion<'a> = (&'a str, &'a dyn Fn(u64, u64) -> String, bool);
-    let fashions: [Fashion<'_>; 24] = [
+    let fashions: [Fashion<'_>; 43] = [
         ("ASP.NET", &|page, id| format!("/(S({}))/p{page}.aspx", asp(id)), true),
         ("ASP.NET 1.1", &|page, id| format!("/app/({})/p{page}.aspx", asp(id)), true),
         ("ColdFusion", &|page, id| format!("/p{page}.cfm?CFID={id}&CFTOKEN={}", hex(id)), true),
@@ -299,10 +303,29 @@ fn session_ids_that_never_end() {
         ("pair", &|page, id| format!("/sid/{}/p{page}", hex(id)), true),
         ("twice", &|page, id| format!("/sid/SID/{0}/{0}/p{page}", hex(id)), true),
         ("deep", &|page, id| format!("/{:a<60}/sid/{}/?{page}", "a", hex(id)), true),
+        ("a pair at the end", &|page, id| format!("/p{page}/sid/{}", hex(id)), true),
+        ("a pair before a query", &|page, id| format!("/p/sid/{}?{page}", hex(id)), true),
+        ("osCommerce 2", &|page, id| format!("/info.php/p/{page}/osCsid/{}", hex(id)), true),
+        ("osCommerce 2, PHP 5", &|page, id| format!("/p.php/p/{page}/osCsid/{}", php(id)), true),
+        ("xt:Commerce", &|page, id| format!("/p.php/XTCsid/{}/p/{page}", php(id)), true),
+        ("a long target", &|page, id| format!("/{:a<60}/{page}/osCsid/{}", "a", php(id)), true),
+        ("ASP.NET in lower case", &|page, id| format!("/(s({}))/p{page}.aspx", asp(id)), true),
+        ("ASP.NET escaped", &|page, id| format!("/%28S%28{}%29%29/p{page}.aspx", asp(id)), true),
+        ("Drupal", &|page, id| format!("/p{page}?SESS{}={id}", hex(0)), true),
+        ("a list of one", &|page, id| format!("/p{page}?sid[]={}", hex(id)), true),
+        ("5 bits", &|page, id| format!("/p{page}?sid={}", php(id)), true),
+        ("a UUID in braces", &|page, id| format!("/p{page}?session={{{}}}", uuid(id)), true),
+        ("a hash alone", &|page, id| format!("/p{page}?{}", hex(id)), false),
+        ("a hash behind /s/", &|page, id| format!("/s/{}/{page}", hex(id)), false),
+        ("a hash behind /s/ at the end", &|page, id| format!("/{page}/s/{}", hex(id)), false),
+        ("a talk at the end", &|page, id| format!("/p{page}/session/{}", hex(id)), false),
+        ("a hash behind /id/ at the end", &|page, id| format!("/p{page}/id/{}", hex(id)), false),
+        ("a short name at the end", &|page, id| format!("/p{page}/sid/{id}"), false),
+        ("a token", &|page, id| format!("/p{page}?token={}", hex(id)), false),
+        ("a word in parentheses", &|page, id| format!("/(s(b{id}))/p{page}"), false),
         ("a hash in a list", &|page, id| format!("/p?a={page};id={};b", hex(id)), false),
         ("a hash behind /id/", &|page, id| format!("/id/{}/p{page}", hex(id)), false),
         ("a talk", &|page, id| format!("/session/{}/p{page}", hex(id)), false),
-        ("a page at the end", &|page, id| format!("/p{page}/sid/{}", hex(id)), false),
         ("a list by hash", &|page, id| format!("/p{page}?id={}", hex(id)), false),
         ("a wiki", &|page, id| format!("/wiki/P_({id})/{page}"), false),
     ];
