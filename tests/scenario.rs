@@ -196,6 +196,36 @@ fn urls_are_as_long_as_the_scope_says() {
     assert!(notes.contains(&"urlTooLong".to_owned()), "{notes:?}");
 }
 
+/// A seed that failed is tried again together with the servers that were given up, and stays failed
+/// until it succeeds.
+#[test]
+fn failed_seeds_are_tried_again_when_that_is_asked_for() {
+    let text = |status: &str| {
+        format!(
+            "conf state.keep = true\nconf politeness.robots = false\nseed http://a.test/\n\
+             host a.test\non connection\n request /\n reply {status} text page\n"
+        )
+    };
+    let disk = MemoryDisk::new();
+    let runs =
+        [("410", false, 1, 1), ("200", false, 0, 1), ("410", true, 1, 1), ("200", true, 1, 0)];
+    for (status, revives, requests, failed) in runs {
+        let script = read(&text(status), SIMULATED_PORT);
+        let (_, settings) = settings(&script, &[]);
+        let seeds = seeds_of(&script, SIMULATED_PORT);
+        let now = sim::now_at(time::Instant::ZERO);
+        let mut engine = Engine::open(settings, &seeds, disk.handle(), Meter::new(still), now)
+            .unwrap_or_else(|error| panic!("{error}"));
+        if revives {
+            engine.revive();
+        }
+        let mut world = sim::World::new(&script, 1);
+        world.run(&mut engine).unwrap_or_else(|error| panic!("{error}"));
+        let seen = world.seen().get("a.test").map_or(0, |what| what.requests.len());
+        assert_eq!((seen, engine.counts().seeds.failed_count()), (requests, failed), "{status}");
+    }
+}
+
 /// A page that a gateway had none for is asked for again after its wait, not at once, though its
 /// server works; and the others meanwhile.
 #[test]

@@ -89,6 +89,8 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     summary.add_start(before);
     inputs::warn_of_table(&conf, engine.rating());
     drop(lab);
+    // From here on a second signal ends the process, whatever it waits for.
+    drop(world);
     write_whole(&directory, "summary.json", &summary.json())?;
     // Who has closed stdout does not want to read it.
     let missing = Missing::of(engine.counts(), &conf);

@@ -26,6 +26,7 @@ const BOUNDS: &[(&str, &[&str])] = &[
     ("queue-full", &["memory.urls_max", "memory.urls_per_server_max"]),
     ("body-too-large", &["fetch.body_bytes_max"]),
     ("redirect-limit", &["fetch.redirects_max"]),
+    ("retries-max", &["retries.retries_max"]),
     ("linksBytesCut", &[]),
     ("urlsBytesCut", &[]),
     ("codingsTooMany", &[]),
@@ -171,6 +172,7 @@ fn fix(cause: &str) -> &'static str {
         "body-too-large" => "raise fetch.body_bytes_max",
         "local" => "no descriptors or ports were left: raise `ulimit -n`",
         "robots-denied" => "its robots.txt forbids it",
+        "crawl-delay" => "it asks for more than politeness.crawl_delay_max: raise that",
         "robots-unreachable" => {
             "its robots.txt can't be fetched, which forbids all: see its line in crawl.log"
         }

@@ -80,7 +80,8 @@ pub enum Command {
         /// read back and not fetched again
         #[arg(long)]
         rebuild: bool,
-        /// Take back the servers that were given up, with their URLs, and try them again
+        /// Take back the servers that were given up, with their URLs, and try them and the failed
+        /// seeds again
         #[arg(long)]
         retry_given_up: bool,
     },

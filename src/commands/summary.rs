@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What the causes of [`Counts::cut`] mean, and what to do about them.
-const CAUSES: [(&str, &str); 21] = [
+const CAUSES: [(&str, &str); 22] = [
     ("badLocation", "redirects whose Location is no URL of the web: read as pages"),
     ("baseTooLong", "pages whose base is longer than 4 KiB: links were joined to the page's URL"),
     (
@@ -36,6 +36,7 @@ const CAUSES: [(&str, &str); 21] = [
     ("linksBytesCut", "links left out: those of a page take more than 4 MiB"),
     ("linksCut", "links left out of pages with more targets; raise links.links_max"),
     ("surplus", "replies with bytes behind their announced end: check the server's Content-Length"),
+    ("retries-max", "URLs that failed at every try; raise retries.retries_max"),
     (
         "timeTrunc",
         "replies that took too long, kept as they came; see body_timeout and fetch_timeout",

@@ -160,6 +160,14 @@ impl Losses {
         self.largest.insert(origin.to_owned(), loss);
     }
 
+    /// A server was not taken back: its URLs will be lost again, one by one.
+    pub(super) fn still(&mut self, origin: &str, loss: Loss) {
+        if self.largest.len() < LARGEST {
+            self.answered += u64::from(loss.answered);
+            self.largest.insert(origin.to_owned(), loss);
+        }
+    }
+
     /// Another URL was found of a server that had been given up.
     pub(super) fn another(&mut self, origin: &str) {
         self.urls += 1;

@@ -21,12 +21,14 @@ use super::counts::{Loss, Losses};
 use super::fresh::Discovery;
 use super::ledger::Work;
 use super::outcome::Outcome;
+use super::seeds::SEED;
 use super::site::Robots;
 use crate::codec::{Put, Take};
 use crate::disk::{self, Disk};
 use crate::frame::{self, Damage, Flaw, Mark, Reader, Role};
 use crate::frontier::{Item, Retirement, ServerId, ServerState};
 use crate::tail::Tail;
+use crate::url::Url;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -236,8 +238,23 @@ impl Engine {
         if self.given_up.crawl.is_some() {
             log::info!("{} servers that were given up are tried again", self.counts.retired);
             self.counts.losses = Losses::default();
-            self.counts.seeds.begin_again();
             self.given_up.begin();
+            self.retry_seeds();
+        }
+    }
+
+    /// Failed seeds are tried again: those of servers that come back do so with their URLs.
+    fn retry_seeds(&mut self) {
+        for url in self.counts.seeds.begin_again() {
+            let Ok(url) = Url::parse(&url) else { continue };
+            let id = self.frontier.find(url.view());
+            let comes_back = id.is_some_and(|id| {
+                let is_retired = matches!(self.frontier.server(id).state, ServerState::Retired(_));
+                is_retired || self.sites.look(id).robots_lost() > 0
+            });
+            if !comes_back {
+                self.queue(Discovery { letter: SEED, hops: 0, depth: 0 }, url.view(), None);
+            }
         }
     }
 
@@ -318,6 +335,9 @@ impl Engine {
         let delay_max = self.settings.robots.crawl_delay_max;
         let is_slow = server.crawl_delay().is_some_and(|delay| delay > delay_max);
         if why == Retirement::CrawlDelay && is_slow {
+            let answered = server.has_answered();
+            let loss = Loss { urls: 0, cause: why.name().into(), answered };
+            self.counts.losses.still(self.frontier.origin(id).as_str(), loss);
             return true;
         }
         if !server.queue.is_empty() {

@@ -190,6 +190,14 @@ impl Outcome {
         }
     }
 
+    /// Why a server is given up that has come to this, in a word.
+    pub(super) fn cause(self) -> &'static str {
+        match self {
+            Self::ServerRetired(why) => why.name(),
+            outcome => outcome.name(),
+        }
+    }
+
     /// Whether the server could not be reached, for want of an address or of a connection.
     pub(super) fn is_unreached(self) -> bool {
         matches!(

@@ -62,10 +62,10 @@ impl Seeds {
         }
     }
 
-    /// Failed seeds are tried again: what they come to then counts.
-    pub(super) fn begin_again(&mut self) {
-        self.failed.clear();
-        self.failed_beyond = 0;
+    /// The failed seeds that are known are tried again: what they come to then counts. Those beyond
+    /// stay failed.
+    pub(super) fn begin_again(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.failed).into_keys().collect()
     }
 }
 

@@ -4,7 +4,7 @@ use super::Engine;
 use super::chain::Redirect;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::ledger::Work;
-use super::outcome::{Outcome, ServerFate};
+use super::outcome::{Outcome, ServerFate, UrlFate};
 use super::page::{Leads, Page};
 use super::record::{Settled, cut_as};
 use crate::frontier::{Errand, Item, ServerId};
@@ -77,6 +77,10 @@ impl Engine {
         {
             // It counts as a reply only if no other try follows.
             fetched.outcome = shortfall.outcome();
+        }
+        let may_retry = fetched.outcome.verdict().url == UrlFate::Retry;
+        if may_retry && !again && !fetch.item.is_robots() && fetched.outcome.status().is_none() {
+            self.counts.cut("retries-max", 1);
         }
         self.counts.outcome(fetched.outcome);
         log::trace!("{}: {}", fetch.url, fetched.outcome.name());

@@ -519,7 +519,7 @@ impl Engine {
         let (urls, answered) = (server.queue.len() as u64, server.has_answered());
         let origin = self.frontier.origin(id).as_str();
         log::info!("{origin}: given up with {urls} URLs: {}, {}", why.name(), outcome.name());
-        let loss = Loss { urls, cause: outcome.name().into(), answered };
+        let loss = Loss { urls, cause: outcome.cause().into(), answered };
         self.counts.losses.add(origin, loss, self.sites.look(id).robots_lost().into());
         self.frontier.retire(id, why, self.now.at);
     }

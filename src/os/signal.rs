@@ -1,7 +1,8 @@
 //! What is asked of the process and what it may use: signals, limits, memory, entropy, clocks.
 //!
 //! [`Signals`]: the first SIGINT, SIGTERM, SIGQUIT or SIGHUP asks to stop in order, the second to
-//! stop at once; each wakes the loop through a pair of sockets, so that nothing but counting and
+//! stop at once, but for SIGHUP: a service manager, or a shell that ends, sends it right behind
+//! SIGTERM. Each wakes the loop through a pair of sockets, so that nothing but counting and
 //! one write happens in the handler. SIGHUP stays ignored if it was when the program started, as
 //! under `nohup`. SIGPIPE and SIGXFSZ are ignored: a closed connection and a file at its limit are
 //! errors of the write. A parent may have blocked what is caught, and the mask is inherited: it is
@@ -231,6 +232,10 @@ mod system {
         let earlier = match signal {
             libc::SIGUSR1 => {
                 ROTATE.store(true, Ordering::SeqCst);
+                0
+            }
+            libc::SIGHUP => {
+                let _ = COUNT.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst);
                 0
             }
             _ => COUNT.fetch_add(1, Ordering::SeqCst),

@@ -314,6 +314,9 @@ pub fn reason_of(error: &io::Error) -> CloseReason {
         ConnectionRefused => CloseReason::Refused,
         ConnectionReset | ConnectionAborted | BrokenPipe | NotConnected => CloseReason::Reset,
         HostUnreachable | NetworkUnreachable | NetworkDown | TimedOut => CloseReason::Unreachable,
+        _ if error.raw_os_error().is_some_and(|code| trust::ON_THE_WAY.contains(&code)) => {
+            CloseReason::Unreachable
+        }
         _ => CloseReason::Local(error.to_string()),
     }
 }

@@ -492,6 +492,13 @@ fn errors_of_sockets_have_reasons() {
         (libc::EHOSTUNREACH, CloseReason::Unreachable),
         (libc::ENETUNREACH, CloseReason::Unreachable),
         (libc::ETIMEDOUT, CloseReason::Unreachable),
+        // What ICMP of type 3 with codes 2, 7, 8 and 13, and a `prohibit` route come to.
+        (libc::ENOPROTOOPT, CloseReason::Unreachable),
+        (libc::EHOSTDOWN, CloseReason::Unreachable),
+        (libc::ENONET, CloseReason::Unreachable),
+        (libc::EACCES, CloseReason::Unreachable),
+        (libc::EPROTO, CloseReason::Unreachable),
+        (libc::EPERM, CloseReason::Unreachable),
     ];
     for (code, reason) in cases {
         assert_eq!(reason_of(&io::Error::from_raw_os_error(code)), reason);

@@ -87,6 +87,18 @@ impl ServerCertVerifier for Unverified {
     }
 }
 
+/// Errors by which the system says that a router on the way, or a firewall of this machine, refused
+/// (RFC 792, RFC 1812 5.2.7.1, RFC 4443 3.1).
+pub(super) const ON_THE_WAY: [i32; 7] = [
+    libc::EACCES,
+    libc::EPERM,
+    libc::EPROTO,
+    libc::ENOPROTOOPT,
+    libc::EOPNOTSUPP,
+    libc::EHOSTDOWN,
+    libc::ENONET,
+];
+
 /// What an error of rustls means for the connection.
 pub(super) fn reason_of_tls(error: &rustls::Error) -> CloseReason {
     match error {
