@@ -2,8 +2,9 @@
 //!
 //! Products that keep crawlers out answer in place of the site, often with status 200. What they
 //! answer is known by header fields of their own, or, where the body is an HTML page, by their
-//! cookies and the paths of their scripts. Cookies and paths that the same products also put on
-//! ordinary pages are no marks.
+//! cookies and the paths of their scripts. Cookies, fields and paths that the same products also
+//! put on ordinary pages are no marks: `x-datadome: protected` comes with every page, and sites
+//! call `KPSDK.configure` themselves.
 //!
 //! Law: a pure function of head and body; a body is looked at to [`BODY_BYTES`].
 //! Cost: one pass over the names of the fields; over the body only if it is asked for.
@@ -14,12 +15,17 @@ use memchr::memmem;
 pub const BODY_BYTES: usize = 64 << 10;
 
 /// Fields with which a product says that it challenges: name, value, product.
-const FIELDS: [(&[u8], &[u8], &str); 4] = [
+const FIELDS: [(&[u8], &[u8], &str); 5] = [
     (b"cf-mitigated", b"challenge", "cloudflare"),
     (b"x-amzn-waf-action", b"challenge", "aws-waf"),
     (b"x-amzn-waf-action", b"captcha", "aws-waf"),
     (b"x-vercel-mitigated", b"challenge", "vercel"),
+    (b"sg-captcha", b"challenge", "siteground"),
 ];
+
+/// Fields whose name says so, where the reply has no rules: of all that were seen with them none
+/// was a page, but nobody promises that.
+const NAMES: [(&[u8], &str); 2] = [(b"x-kpsdk-ct", "kasada"), (b"x-dd-b", "datadome")];
 
 /// Beginnings of the names of cookies that only challenges set.
 const COOKIES: [(&[u8], &str); 3] = [
@@ -29,7 +35,7 @@ const COOKIES: [(&[u8], &str); 3] = [
 ];
 
 /// What stands in the pages of challenges: paths of scripts, and names that their scripts use.
-const SCRIPTS: [(&[u8], &str); 16] = [
+const SCRIPTS: [(&[u8], &str); 27] = [
     (b"/.within.website/x/cmd/anubis/", "anubis"),
     (b"/.within.website/x/xess/", "anubis"),
     (b"/cdn-cgi/challenge-platform/h/", "cloudflare"),
@@ -46,7 +52,24 @@ const SCRIPTS: [(&[u8], &str); 16] = [
     (b"/.well-known/vercel/security/", "vercel"),
     (b"sucuri_cloudproxy_js", "sucuri"),
     (b"/.go-away/", "go-away"),
+    (b"/.well-known/sgcaptcha/", "siteground"),
+    (b"sec-if-cpt-container", "akamai"),
+    (b"window.KPSDK={}", "kasada"),
+    (b"/2d206a39-8ed7-437e-a3be-862e0f06eea3/ips.js", "kasada"),
+    (b"x-kpsdk-im=", "kasada"),
+    (b"id=\"px-captcha\"", "human"),
+    (b"id='px-captcha'", "human"),
+    (b"captcha.px-cdn.net/", "human"),
+    (b"captcha.px-cloud.net/", "human"),
+    (b"/_fs-ch-", "fastly"),
+    // What else is under /.bunny-shield/ is a script of ordinary pages.
+    (b"/.bunny-shield/assets/", "bunny"),
 ];
+
+/// Scripts of Cloudflare's Turnstile, which guards single forms on many pages, too.
+const TURNSTILE: &[u8] = b"challenges.cloudflare.com/turnstile/";
+/// What a page has on which Turnstile is shown at once.
+const WIDGETS: [&[u8]; 3] = [b"cf-turnstile", b"turnstile.render", b"Just a moment"];
 
 /// The product whose head says that this is a challenge.
 pub fn in_head<'a>(mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Option<&'static str> {
@@ -58,20 +81,37 @@ pub fn in_head<'a>(mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Op
     })
 }
 
-/// The product whose challenge an HTML page is, by the cookies it sets and by what stands in it.
-pub fn in_page<'a>(
-    mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    body: &[u8],
+/// The product whose challenge a reply without rules is: by the names of its fields, and if it is
+/// an HTML page by the cookies it sets and by what stands in it.
+pub fn in_reply<'a>(
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    html: Option<&[u8]>,
 ) -> Option<&'static str> {
-    let by_cookie = fields.find_map(|(name, value)| {
+    for (name, value) in fields {
+        let named = NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+        let is_cookie = html.is_some() && name.eq_ignore_ascii_case(b"set-cookie");
         let value = value.trim_ascii_start();
-        let is_cookie = name.eq_ignore_ascii_case(b"set-cookie");
-        let known = COOKIES.iter().find(|(cookie, _)| is_cookie && value.starts_with(cookie));
-        known.map(|(_, product)| *product)
-    });
+        let mut cookies = COOKIES.iter().filter(|_| is_cookie);
+        let known = named.or_else(|| cookies.find(|(cookie, _)| value.starts_with(cookie)));
+        if let Some((_, product)) = known {
+            return Some(product);
+        }
+    }
+    let body = html?;
     let body = &body[..body.len().min(BODY_BYTES)];
-    let is_in = |known: &&(&[u8], &str)| memmem::find(body, known.0).is_some();
-    by_cookie.or_else(|| SCRIPTS.iter().find(is_in).map(|(_, product)| *product))
+    let has = |mark: &[u8]| memmem::find(body, mark).is_some();
+    let by_script = SCRIPTS.iter().find(|(mark, _)| has(mark)).map(|(_, product)| *product);
+    by_script.or_else(|| {
+        let is_wall = has(TURNSTILE) && WIDGETS.into_iter().any(has) && !has_link(body);
+        is_wall.then_some("cloudflare")
+    })
+}
+
+/// Whether a page links to others, as those of a site do.
+fn has_link(body: &[u8]) -> bool {
+    memchr::memchr_iter(b'<', body).any(
+        |place| matches!(body[place + 1..], [b'a' | b'A', next, ..] if next.is_ascii_whitespace()),
+    )
 }
 
 /// Whether all that an HTML page has is a script and a line for browsers without scripts: it tests
@@ -119,7 +159,8 @@ mod tests {
 
     #[test]
     fn heads() {
-        let cases: [(&str, &str, Option<&str>, &str); 7] = [
+        let cases: [(&str, &str, Option<&str>, &str); 8] = [
+            ("sg-captcha", "challenge", Some("siteground"), "as seen, with 202"),
             ("cf-mitigated", "challenge", Some("cloudflare"), "as documented"),
             ("CF-Mitigated", " Challenge ", Some("cloudflare"), "case and blanks don't matter"),
             ("x-amzn-waf-action", "challenge", Some("aws-waf"), "as documented, with 202"),
@@ -135,20 +176,66 @@ mod tests {
     }
 
     #[test]
-    fn pages() {
-        let anubis = "<script src=\"/.within.website/x/cmd/anubis/static/js/main.mjs\"></script>";
-        let cases: [(&str, &str, Option<&str>, &str); 7] = [
-            ("techaro.lol-anubis-cookie-verification=1", "<p>", Some("anubis"), "its cookie"),
-            ("techaro.lol-anubis-auth-ab12=; Path=/", "", Some("anubis"), "one for each host"),
-            ("__cf_chl_rc_i=1", "", Some("cloudflare"), "its cookie"),
-            ("__cf_bm=x", "<p>", None, "set on every page"),
-            ("", anubis, Some("anubis"), "its script"),
-            ("", "window._cf_chl_opt={", Some("cloudflare"), "its script"),
-            ("", "<script src=\"/cdn-cgi/scripts/x.js\">", None, "a script of ordinary pages"),
+    fn cookies_and_fields() {
+        let cases: [(&str, &str, bool, Option<&str>, &str); 10] = [
+            ("Set-Cookie", "techaro.lol-anubis-cookie-verification=1", true, Some("anubis"), ""),
+            (
+                "set-cookie",
+                " techaro.lol-anubis-auth-ab12=; Path=/",
+                true,
+                Some("anubis"),
+                "a host",
+            ),
+            ("Set-Cookie", "__cf_chl_rc_i=1", true, Some("cloudflare"), "its cookie"),
+            ("Set-Cookie", "__cf_chl_rc_i=1", false, None, "cookies count in pages"),
+            ("Set-Cookie", "__cf_bm=x", true, None, "set on every page"),
+            ("Cookie", "__cf_chl_rc_i=1", true, None, "another field"),
+            ("X-DD-B", "1", false, Some("datadome"), "also with a JSON body"),
+            ("x-dd-b", "259", true, Some("datadome"), "values differ"),
+            ("x-kpsdk-ct", "0ab", false, Some("kasada"), "its token"),
+            ("X-DataDome", "protected", true, None, "on every page"),
         ];
-        for (cookie, body, expected, why) in cases {
-            let fields = [(&b"Set-Cookie"[..], cookie.as_bytes())];
-            assert_eq!(in_page(fields.into_iter(), body.as_bytes()), expected, "{why}");
+        for (name, value, is_html, expected, why) in cases {
+            let fields = [(&b"server"[..], &b"x"[..]), (name.as_bytes(), value.as_bytes())];
+            let html = is_html.then_some(&b"<p>"[..]);
+            assert_eq!(in_reply(fields.into_iter(), html), expected, "{why}: {name}: {value}");
+        }
+    }
+
+    #[test]
+    fn pages() {
+        let turnstile = r#"<script src="https://challenges.cloudflare.com/turnstile/v0/api.js">"#;
+        let wall = format!(r#"{turnstile}</script><div class="cf-turnstile"></div>"#);
+        let form = format!(r#"<A href="/">Home</a><form>{wall}</form>"#);
+        let app = format!("{turnstile}</script><div id=root></div>");
+        #[rustfmt::skip]
+        let cases: [(&str, Option<&str>); 21] = [
+            ("<script src=\"/.within.website/x/cmd/anubis/a.mjs\">", Some("anubis")),
+            ("window._cf_chl_opt={", Some("cloudflare")),
+            ("<script src=\"/cdn-cgi/scripts/x.js\">", None),
+            ("<script src=\"/cdn-cgi/challenge-platform/scripts/jsd/main.js\">", None),
+            (&wall, Some("cloudflare")),
+            (&format!("<title>Just a moment...</title>{turnstile}"), Some("cloudflare")),
+            (&form, None),
+            (&app, None),
+            ("<meta content=\"0;/.well-known/sgcaptcha/?r=%2F\">", Some("siteground")),
+            ("<div id=\"sec-if-cpt-container\">", Some("akamai")),
+            ("<script>window.KPSDK={};KPSDK.now=1</script>", Some("kasada")),
+            ("<script src=\"/14/2d206a39-8ed7-437e-a3be-862e0f06eea3/ips.js?a\">", Some("kasada")),
+            ("<script src=\"/14/2d206a39-8ed7-437e-a3be-862e0f06eea3/p.js\">", None),
+            ("<script>window.KPSDK.configure([])</script>", None),
+            ("<div id=\"px-captcha\"></div>", Some("human")),
+            ("<script src=https://captcha.px-cdn.net/PX1/captcha.js>", Some("human")),
+            ("<script>window._pxAppId = 'PX1'</script>", None),
+            ("<link href=\"/_fs-ch-1T1wmsGaOgGaSxcX/assets/styles.css\">", Some("fastly")),
+            ("<script src=\"/.bunny-shield/assets/shield-challenge.js\">", Some("bunny")),
+            ("<script src=\"/.bunny-shield/bunnyprint/x.js\">", None),
+            ("", None),
+        ];
+        for (body, expected) in cases {
+            let found = in_reply(std::iter::empty(), Some(body.as_bytes()));
+            assert_eq!(found, expected, "{body}");
+            assert_eq!(in_reply(std::iter::empty(), None), None);
         }
     }
 

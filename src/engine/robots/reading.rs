@@ -201,8 +201,8 @@ impl Engine {
         self.ledger.charge(Work::Rules, bytes.len().clamp(1, SIZE_BYTES_MAX));
         let means = meaning(status_of(answer).unwrap_or(0));
         if means == Meaning::Unavailable {
-            let is_challenge =
-                robots::is_html(bytes) && challenge::in_page(answer.fields(), bytes).is_some();
+            let html = robots::is_html(bytes).then_some(bytes);
+            let is_challenge = challenge::in_reply(answer.fields(), html).is_some();
             return if is_challenge { Reading::challenge() } else { Reading::of(means) };
         }
         let shortfall = match answer.outcome {
@@ -227,12 +227,14 @@ impl Engine {
         }
         let mut reading = Reading { rules: file.rules, is_doubtful, ..Reading::of(means) };
         reading.note = text.note;
+        let html = file.is_html.then_some(bytes);
+        if !file.has_rule_lines
+            && (challenge::in_reply(answer.fields(), html).is_some()
+                || html.is_some_and(challenge::is_script_only))
+        {
+            return Reading::challenge();
+        }
         if file.is_html && !file.has_rule_lines {
-            if challenge::in_page(answer.fields(), bytes).is_some()
-                || challenge::is_script_only(bytes)
-            {
-                return Reading::challenge();
-            }
             reading.note = Some("robots-html");
             if !self.settings.robots.html_allows {
                 reading.means = Meaning::Unreachable;
