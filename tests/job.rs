@@ -145,6 +145,10 @@ fn the_log_is_rotated_by_anybody() {
     until("a log", || bytes(&at("crawl.log")) > 0);
     crawl.signal(libc::SIGUSR1);
     until("a part", || bytes(&at("crawl-00000.log")) > 0 && bytes(&at("crawl.log")) > 0);
+    // By the name that the next part would have had.
+    fs::rename(at("crawl.log"), at("crawl-00001.log")).expect("it is there");
+    crawl.signal(libc::SIGUSR1);
+    until("the next part", || bytes(&at("crawl-00002.log")) > 0 && bytes(&at("crawl.log")) > 0);
     fs::rename(at("crawl.log"), at("crawl.log.1")).expect("it is there");
     until("a new log", || bytes(&at("crawl.log")) > 0);
     fs::rename(at("crawl.log"), at("crawl.log.2")).expect("it is there");
@@ -155,7 +159,9 @@ fn the_log_is_rotated_by_anybody() {
     until("lines in the emptied log", || bytes(&at("crawl.log")) > 0);
     let folder = crawl.stop();
     let mut logged = BTreeSet::new();
-    for name in ["crawl-00000.log", "crawl.log.1", "crawl.log.2", "crawl.log.3", "crawl.log"] {
+    let parts = ["crawl-00000.log", "crawl-00001.log", "crawl-00002.log"];
+    for name in parts.into_iter().chain(["crawl.log.1", "crawl.log.2", "crawl.log.3", "crawl.log"])
+    {
         let text = fs::read_to_string(folder.path().join("job").join(name)).expect("text");
         for line in text.lines() {
             let entry = log::parse(line).unwrap_or_else(|bad| panic!("{name}: {bad}: {line}"));

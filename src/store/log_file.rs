@@ -2,10 +2,13 @@
 //! became when it was long enough or somebody asked for it.
 //!
 //! Others may rename the file or empty it (`logrotate` does either): before bytes go to the disk
-//! the file is looked for by its name, and the log goes on at the end of what is there.
+//! the file is looked for by its name, and the log goes on at the end of what is there. Parts may
+//! be moved away, so each is listed in `crawl.parts` before it gets its name: numbers are never
+//! reused.
 //!
-//! Laws: no line is split over two parts; a part is renamed only when the one before it is durable,
-//! so a crash tears the newest part and `crawl.log` at most. Cost: two system calls a flush.
+//! Laws: no line is split over two parts; no file is written over; a part is renamed only when the
+//! one before it is durable or gone, so a crash tears the newest part and `crawl.log` at most.
+//! Cost: two system calls a flush; a rotation lists the job directory.
 
 use super::Error;
 use super::job::read;
@@ -16,14 +19,23 @@ use std::io;
 /// Name of the log while it grows.
 pub(super) const LOG: &str = "crawl.log";
 
+/// Name of the list of all parts that ever were, a line each.
+pub(super) const PARTS: &str = "crawl.parts";
+
+/// Only so much of the end of that list is read, in bytes.
+const PARTS_READ_MAX: u64 = 64 << 10;
+
+/// Most digits in the number of a part; a longer number is not one.
+const DIGITS_MAX: usize = 18;
+
 /// The crawl log.
 #[derive(Debug)]
 pub(super) struct LogFile {
     tail: Tail,
     /// A file this long is renamed, in bytes.
     bytes_max: u64,
-    /// Number of the next part.
-    next: u32,
+    /// No part has had this number or a higher one.
+    next: u64,
     /// The last part, unless it is known to be durable.
     unsynced: Option<String>,
     /// The file is to be renamed as soon as that can be.
@@ -37,7 +49,7 @@ impl LogFile {
         if let Some(last) = parts.last() {
             trim(last, disk)?;
         }
-        let next = parts.last().and_then(|name| number_of(name)).map_or(0, |last| last + 1);
+        let next = next_listed(disk)?;
         let bytes = trim(LOG, disk)?;
         let tail = Tail::new(LOG.to_owned(), bytes);
         // A run that was killed may not have synced its last part.
@@ -60,10 +72,17 @@ impl LogFile {
         self.tail.follow(disk)?;
         self.tail.flush(disk, kept_bytes)?;
         let is_due = self.wanted || self.tail.len() >= self.bytes_max;
-        if may_rotate && is_due && self.unsynced.is_none() && !self.tail.is_empty() {
-            self.rotate(disk)?;
+        if !may_rotate || !is_due || self.tail.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        if let Some(part) = &self.unsynced {
+            disk.refresh(part)?;
+            if disk.len(part)?.is_none() {
+                // It was moved away before it was durable: nobody can sync it any more.
+                self.unsynced = None;
+            }
+        }
+        if self.unsynced.is_none() { self.rotate(disk) } else { Ok(()) }
     }
 
     /// The file is to become a part, whatever its length.
@@ -73,7 +92,8 @@ impl LogFile {
 
     /// Files to be synced: they may be gone by then.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
-        self.unsynced.as_deref().into_iter().chain([LOG])
+        let unsynced = self.unsynced.as_deref().into_iter();
+        unsynced.flat_map(|part| [part, PARTS]).chain([LOG])
     }
 
     /// These files are durable.
@@ -84,13 +104,17 @@ impl LogFile {
     }
 
     fn rotate(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        // Somebody else may have put files here since the last time.
+        self.next = self.next.max(next_unused(disk)?);
         let part = format!("crawl-{:05}.log", self.next);
+        disk.refresh(PARTS)?;
+        disk.append(PARTS, format!("{part}\n").as_bytes())?;
+        self.next += 1;
         match disk.rename(LOG, &part) {
             // Somebody else has just renamed it.
             Err(error) if error.source.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
-        self.next += 1;
         self.wanted = false;
         self.unsynced = Some(part);
         let pending = std::mem::take(&mut self.tail.pending);
@@ -102,7 +126,7 @@ impl LogFile {
 
 /// Whether a file is one of the log's.
 pub(super) fn is_log(name: &str) -> bool {
-    name == LOG || number_of(name).is_some()
+    name == LOG || name == PARTS || number_of(name).is_some()
 }
 
 /// The renamed parts of the log in a job's directory, oldest first.
@@ -116,10 +140,39 @@ pub fn parts(disk: &mut dyn Disk) -> Result<Vec<String>, disk::Error> {
     Ok(parts)
 }
 
-fn number_of(name: &str) -> Option<u32> {
-    let digits = name.strip_prefix("crawl-")?.strip_suffix(".log")?;
-    let is_plain = digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|_| is_plain)
+/// The number of a part.
+fn number_of(name: &str) -> Option<u64> {
+    let (number, suffix) = numbered(name)?;
+    (suffix == ".log").then_some(number)
+}
+
+/// The number in the name of a part, and what is behind it: `.log`, or what somebody made of that
+/// (`.log.gz`, `.log.1`, ` (copy).log`).
+fn numbered(name: &str) -> Option<(u64, &str)> {
+    let rest = name.strip_prefix("crawl-")?;
+    let end = rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+    let (digits, suffix) = rest.split_at(end);
+    let is_number = (5..=DIGITS_MAX).contains(&digits.len());
+    Some((digits.parse().ok().filter(|_| is_number)?, suffix))
+}
+
+/// A number above those of all files here, whatever became of their names.
+fn next_unused(disk: &mut dyn Disk) -> Result<u64, disk::Error> {
+    let names = disk.list("")?;
+    let numbers = names.iter().filter_map(|name| numbered(name));
+    Ok(numbers.map(|(number, _)| number + 1).max().unwrap_or(0))
+}
+
+/// A number above those of all parts in the list, also of those that were moved away.
+fn next_listed(disk: &mut dyn Disk) -> Result<u64, Error> {
+    let Some(bytes) = disk.len(PARTS)? else { return Ok(0) };
+    let start = bytes.saturating_sub(PARTS_READ_MAX);
+    let list = read(disk, PARTS, start, bytes - start)?;
+    // A line may be torn, with the next one behind it.
+    let places = memchr::memmem::find_iter(&list, "crawl-");
+    let texts = places.filter_map(|at| list[at..].split(|&byte| byte == b'\n').next());
+    let numbers = texts.filter_map(|text| Some(numbered(std::str::from_utf8(text).ok()?)?.0));
+    Ok(numbers.map(|number| number + 1).max().unwrap_or(0))
 }
 
 /// Cuts a log behind its last whole line; returns its length.
@@ -159,4 +212,122 @@ fn hole(name: &str, bytes: u64, disk: &mut dyn Disk) -> Result<Option<u64>, Erro
         at += count;
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::memory::Memory;
+
+    /// Writes a line and rotates as SIGUSR1 does; returns the part's name. What was there before
+    /// is synced.
+    fn rotate(log: &mut LogFile, line: &str, disk: &mut Memory) -> String {
+        log.unsynced = None;
+        log.pending().extend_from_slice(line.as_bytes());
+        log.want_rotation();
+        log.flush(true, disk, 0).expect("room");
+        log.unsynced.clone().expect("renamed")
+    }
+
+    fn open(disk: &mut Memory) -> LogFile {
+        LogFile::open(1 << 20, disk).expect("a log")
+    }
+
+    /// Law: no rotation writes over a file, whoever put it there, whatever it is called.
+    #[test]
+    fn no_part_is_written_over() {
+        let stranger = [
+            "crawl-00000.log",
+            "crawl-00000.log.gz",
+            "crawl-00000.gz",
+            "crawl-00000.log.1",
+            "crawl-00000 (copy).log",
+            "crawl-00007.log",
+            "crawl-123456789012345678.log",
+        ];
+        for name in stranger {
+            for is_open in [false, true] {
+                let mut disk = Memory::default();
+                let mut log = open(&mut disk);
+                disk.append(name, b"theirs\n").expect("room");
+                if is_open {
+                    log = open(&mut disk);
+                }
+                let first = rotate(&mut log, "a\n", &mut disk);
+                let second = rotate(&mut log, "b\n", &mut disk);
+                assert_eq!(disk.bytes(name), b"theirs\n", "{name}");
+                assert_eq!(
+                    (disk.bytes(&first), disk.bytes(&second)),
+                    (b"a\n".to_vec(), b"b\n".to_vec())
+                );
+                let (number, _) = numbered(name).expect("a number");
+                assert_eq!(first, format!("crawl-{:05}.log", number + 1), "{name}");
+            }
+        }
+    }
+
+    /// The log itself becomes a part by somebody else's hand, under the next number.
+    #[test]
+    fn a_log_that_was_renamed_to_the_next_part_stays() {
+        let mut disk = Memory::default();
+        let mut log = open(&mut disk);
+        log.pending().extend_from_slice(b"a\n");
+        log.flush(true, &mut disk, 0).expect("room");
+        disk.rename(LOG, "crawl-00000.log").expect("there");
+        assert_eq!(rotate(&mut log, "b\n", &mut disk), "crawl-00001.log");
+        assert_eq!(disk.bytes("crawl-00000.log"), b"a\n");
+    }
+
+    /// Law: numbers go on though all parts were moved away, after a restart, too.
+    #[test]
+    fn numbers_outlive_their_parts() {
+        let mut disk = Memory::default();
+        for number in 0..20 {
+            let mut log = open(&mut disk);
+            let part = rotate(&mut log, "a\n", &mut disk);
+            assert_eq!(part, format!("crawl-{number:05}.log"));
+            disk.remove(&part).expect("there");
+        }
+        // Torn by a loss of power, with a line behind it.
+        for torn in ["crawl-0003", "\0\0\0\0", "crawl-00041.log\n", "\u{e9}"] {
+            disk.append(PARTS, torn.as_bytes()).expect("room");
+        }
+        assert_eq!(open(&mut disk).next, 42);
+        disk.remove(PARTS).expect("there");
+        assert_eq!(open(&mut disk).next, 0);
+    }
+
+    /// A part that is moved away before it was synced doesn't keep the log from rotating.
+    #[test]
+    fn a_part_that_is_gone_keeps_nothing_waiting() {
+        let mut disk = Memory::default();
+        let mut log = open(&mut disk);
+        for number in 0..3 {
+            log.pending().extend_from_slice(b"a\n");
+            log.want_rotation();
+            log.flush(true, &mut disk, 0).expect("room");
+            let part = log.unsynced.clone().expect("renamed");
+            assert_eq!(part, format!("crawl-{number:05}.log"));
+            disk.remove(&part).expect("there");
+        }
+    }
+
+    /// A full disk: no line is lost, and the next try rotates, whatever the first left in the list.
+    #[test]
+    fn a_full_disk_rotates_later() {
+        for room in 0..16 {
+            let mut disk = Memory::default();
+            let mut log = open(&mut disk);
+            log.pending().extend_from_slice(b"a\n");
+            log.flush(true, &mut disk, 0).expect("room");
+            log.want_rotation();
+            disk.limit(Some(disk.used() + room), true);
+            log.flush(true, &mut disk, 0).expect_err("no room");
+            assert_eq!(disk.bytes(LOG), b"a\n");
+            disk.limit(None, false);
+            assert_eq!(rotate(&mut log, "b\n", &mut disk), "crawl-00000.log");
+            assert_eq!(disk.bytes("crawl-00000.log"), b"a\nb\n");
+            assert_eq!(open(&mut disk).next, 1, "{:?}", disk.bytes(PARTS));
+        }
+    }
 }
