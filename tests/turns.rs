@@ -133,6 +133,32 @@ fn one_page(host: &str, robots: &str, links: &str) -> String {
     )
 }
 
+/// A server whose page costs a thousand times what pages cost is left alone for that, as the pages
+/// of all others wait behind it.
+#[test]
+fn who_sends_heavy_pages_rests_for_them() {
+    let gap = |kilobytes: usize| {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+        packed.write_all(b"<a href=/1>").expect("in memory");
+        packed.write_all(&b"heavy\n".repeat((kilobytes << 10) / 6)).expect("in memory");
+        let packed = packed.finish().expect("in memory");
+        let text = format!(
+            "seed http://a.test/\nhost a.test\non connection\n  request /robots.txt\n  \
+             reply 404\n  request /\n  raw HTTP/1.1 200 OK\\r\\nContent-Type: text/html\\r\\n\
+             Content-Encoding: gzip\\r\\n\n  body {}\n  request /1\n  reply 200 text light\n",
+            escaped(&packed)
+        );
+        let (log, _) = played(&text, &|_| {});
+        let log = String::from_utf8(log).expect("UTF-8");
+        let pages = log.lines().map(|line| log::parse(line).expect("a line")).skip(1);
+        let times: Vec<u64> = pages.map(|line| line.time.as_micros()).collect();
+        assert_eq!(times.len(), 2, "{log}");
+        (times[1] - times[0]) / 1_000
+    };
+    assert!(gap(1_000) < 100, "a page of a megabyte is followed at once");
+    assert!(gap(20_000) > 3_000, "one of twenty megabytes is not");
+}
+
 /// A packed file of nearly 500 KiB costs more to decode than turns may spend, and is read.
 #[test]
 fn a_packed_robots_txt_is_decoded_over_turns() {

@@ -3,6 +3,9 @@
 //! A page goes through its stages batch-wise: all its links are found, then all are joined, then
 //! all are offered (`follow`). Each stage stops at the turn's budget and resumes in the next turn,
 //! so that one page, however large or hostile, never stalls the loop.
+//!
+//! Pages are worked on in the order in which they came, so a page that takes seconds holds up those
+//! of all other servers. Who sends such pages rests for them: see [`REST_A_UNIT`].
 //! Law: what comes out does not depend on the budget.
 
 mod follow;
@@ -12,16 +15,20 @@ mod read;
 pub(super) use leads::Leads;
 
 use super::Engine;
+use super::conn::Phase;
 use super::fetch::{Fetch, Reply};
 use super::fresh::Entries;
 use super::ledger::Work;
 use super::record::Settled;
 use super::settings::Settings;
+use crate::frontier::ServerState;
 use crate::http::coding::Decoder;
 use crate::links::{Found, Scanner};
+use crate::url::UrlRef;
 use encoding_rs::{Encoding, UTF_8};
 use follow::Follow;
 use read::Step;
+use std::time::Duration;
 
 /// A reply that waits for its links to be followed, and then for its line in the crawl log.
 #[derive(Debug)]
@@ -43,9 +50,17 @@ impl Page {
     }
 }
 
+/// Pages that cost so many units of work are heavy: one of 5 MB of HTML is not.
+const HEAVY_UNITS: usize = 16 << 20;
+/// Rest that a server is given for each unit of a heavy page. A unit costs 2 to 16 nanoseconds, so
+/// pages of one server take a twelfth of the time at most.
+const REST_A_UNIT: Duration = Duration::from_nanos(200);
+
 /// The page under work, and memory that goes round from page to page.
 pub(super) struct Bench {
     stage: Step,
+    /// What the page has cost so far, in units of work.
+    units: usize,
     text: Vec<u8>,
     /// The text in UTF-8, as far as it is converted.
     converted: Vec<u8>,
@@ -68,6 +83,7 @@ impl Bench {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             stage: Step::Begin,
+            units: 0,
             text: Vec::new(),
             converted: Vec::new(),
             decoder: Decoder::new(settings.coding.clone()),
@@ -91,6 +107,9 @@ impl Engine {
         while !self.ledger.is_spent(Work::Scanned) && !self.pages.is_empty() {
             self.work_page();
         }
+        if self.bench.units >= HEAVY_UNITS && !matches!(self.bench.stage, Step::Begin) {
+            self.rest_for_work();
+        }
         if self.meter.stage() != outer {
             self.meter.back(outer);
         }
@@ -98,9 +117,32 @@ impl Engine {
 
     /// One stage of the first page, or a part of it.
     fn work_page(&mut self) {
-        if !matches!(self.bench.stage, Step::Follow) {
-            return self.read_page();
+        if matches!(self.bench.stage, Step::Begin) {
+            self.bench.units = 0;
         }
-        self.follow_some();
+        let before = self.ledger.left(Work::Scanned);
+        if matches!(self.bench.stage, Step::Follow) {
+            self.follow_some();
+        } else {
+            self.read_page();
+        }
+        self.bench.units += before.saturating_sub(self.ledger.left(Work::Scanned));
+    }
+
+    /// The server of the page under work is left alone in proportion to what the page has cost.
+    fn rest_for_work(&mut self) {
+        let Some(page) = self.pages.front() else { return };
+        let url = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
+        let Some(id) = self.frontier.find(url) else { return };
+        let units = u32::try_from(self.bench.units).unwrap_or(u32::MAX);
+        let until = self.now.at + REST_A_UNIT * units;
+        let is_active = |slot: &u32| matches!(self.conns.look(*slot).phase, Phase::Active);
+        if let Some(slot) = self.sites.look(id).conn().filter(is_active) {
+            let turn = &mut self.conns.at(slot).turn;
+            turn.not_before = turn.not_before.max(until);
+            turn.over = true;
+        } else if self.frontier.server(id).state != ServerState::Busy {
+            self.frontier.snooze(id, until, self.now.at);
+        }
     }
 }
