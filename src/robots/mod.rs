@@ -146,7 +146,7 @@ impl File {
 
 /// Whether a text is an HTML page.
 pub fn is_html(text: &[u8]) -> bool {
-    text::is_html(text)
+    parse::is_html(text)
 }
 
 /// What one robots.txt says to one product.

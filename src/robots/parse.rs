@@ -16,7 +16,7 @@ use std::time::Duration;
 
 pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
     let text = text::whole_lines(text);
-    let is_html = text::is_html(&text);
+    let is_html = is_html(&text);
     let text = if is_html { Cow::Owned(text::unwrapped(&text)) } else { text };
     let whole = match ending {
         Ending::Whole => &text[..],
@@ -36,6 +36,22 @@ pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
     }
     let has_rule_lines = reader.has_rule_lines;
     File { rules: reader.finish(), has_rule_lines, is_html }
+}
+
+/// How far into a text the first tag may be, if it does not begin with one: behind a line or two
+/// that the server put before its page.
+const TAG_BYTES_MAX: usize = 1024;
+
+/// Whether a text is an HTML page: it begins with a tag, or has one before its first record and
+/// outside comments.
+pub(super) fn is_html(text: &[u8]) -> bool {
+    let head = &text[..text.len().min(TAG_BYTES_MAX)];
+    let mut plain = Lines(head).take_while(|line| record(line).is_none());
+    text::begins_with_tag(text)
+        || plain.any(|line| {
+            let end = memchr::memchr(b'#', line).unwrap_or(line.len());
+            text::has_tag(&line[..end])
+        })
 }
 
 /// Lines without their ends.

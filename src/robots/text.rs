@@ -53,8 +53,8 @@ fn is_utf_32(text: &[u8]) -> bool {
     text.starts_with(&[0xFF, 0xFE, 0, 0]) || text.starts_with(&[0, 0, 0xFE, 0xFF])
 }
 
-/// Whether a text is an HTML page: it begins with a tag, or with what tells browsers so.
-pub(super) fn is_html(text: &[u8]) -> bool {
+/// Whether a text begins with a tag, or with what tells browsers that it is an HTML page.
+pub(super) fn begins_with_tag(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text).trim_ascii_start();
     match text {
         [b'<', b'!' | b'?', ..] => true,
@@ -62,6 +62,48 @@ pub(super) fn is_html(text: &[u8]) -> bool {
         _ => false,
     }
 }
+
+/// Whether a line has a tag of HTML: not just angle brackets, as around an address.
+pub(super) fn has_tag(line: &[u8]) -> bool {
+    memchr::memchr_iter(b'<', line).any(|place| {
+        let inside = &line[place + 1..];
+        let inside = inside.strip_prefix(b"/").unwrap_or(inside);
+        let end = inside.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'!');
+        let name = &inside[..end.unwrap_or(inside.len())];
+        let is_ended = end.is_none_or(|end| matches!(inside[end], b'>' | b'/' | b' ' | b'\t'));
+        is_ended && BREAKS.iter().chain(&INLINE).any(|known| name.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Elements that break a line and begin pages, or stand in short ones; and what comes before them.
+const BREAKS: [&[u8]; 26] = [
+    b"!doctype",
+    b"article",
+    b"body",
+    b"br",
+    b"center",
+    b"div",
+    b"form",
+    b"h1",
+    b"h2",
+    b"h3",
+    b"head",
+    b"hr",
+    b"html",
+    b"iframe",
+    b"img",
+    b"link",
+    b"main",
+    b"meta",
+    b"p",
+    b"pre",
+    b"script",
+    b"style",
+    b"table",
+    b"title",
+    b"ul",
+    b"xmp",
+];
 
 /// Elements that are no break in a line.
 const INLINE: [&[u8]; 14] = [
