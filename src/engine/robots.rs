@@ -247,17 +247,15 @@ impl Engine {
         let joined = answer.field("location").is_some_and(|location| {
             Joiner::new(base).join(location, encoding_rs::UTF_8, &mut batch).is_ok()
         });
-        if !joined
-            || hops >= self.settings.robots.redirects_max
-            || !self.frontier.has_room_for(batch.get(0))
-        {
+        let follows = joined && hops < self.settings.robots.redirects_max;
+        let server = if follows { self.server_for(batch.get(0), b'P').ok() } else { None };
+        let Some(server) = server else {
             let until = self.now.at + self.settings.robots.ttl;
             return self.robots_known(of, Rules::allow_all(), until);
-        }
+        };
         let url = batch.get(0);
         let until = self.now.at + ELSEWHERE_MAX;
         self.take_robots_cookies(answer, (of, hops));
-        let server = self.server_of(url);
         if server != of && is_file(url.target()) && self.share_robots(of, server) {
             return;
         }
