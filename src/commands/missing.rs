@@ -159,7 +159,7 @@ fn fix(cause: &str) -> &'static str {
         "tls-not-tls" => "it doesn't speak TLS there: check the port, or use http://",
         "tls-no-cipher" | "tls-version" => "it has no version or cipher of TLS that is safe",
         "tls-alert" => "it refuses TLS under this name: check the host",
-        "tls-too-long" => "its TLS handshake is longer than 64 KiB",
+        "tls-too-long" => "its TLS handshake is long: raise tls.handshake_bytes_max",
         "tls-closed" | "tls-broken" => "it breaks TLS off, or something between does: try later",
         "tls-timed-out" => "TLS is slow there: raise connections.tls_timeout, or try later",
         "reset" | "closed-early" | "cut-short" => "it breaks connections off: try later, or slower",
