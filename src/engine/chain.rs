@@ -381,10 +381,10 @@ impl Engine {
         let (url, letter) = (hop.url.clone(), first.found_as);
         let id = match self.server_for(url.view(), letter) {
             Ok(id) => id,
-            Err(cause) => {
-                self.counts.cut(cause, 1);
+            Err(servers) => {
+                self.count_refused(url.view(), servers);
                 let chain = self.chains.live.remove(&number).expect("just looked");
-                self.end_unasked(&chain, Outcome::QueueFull);
+                self.end_unasked(&chain, Outcome::TooMany(servers));
                 return self.let_others_decide(number, chain.hop.key);
             }
         };

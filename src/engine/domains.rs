@@ -10,6 +10,7 @@
 use super::Engine;
 use super::fresh::Discovery;
 use super::ledger::Work;
+use super::outcome::Servers;
 use super::seeds::SEED;
 use super::settings::Settings;
 use crate::frontier::ServerId;
@@ -32,18 +33,20 @@ struct Count {
     refused: u32,
 }
 
-/// The cause of a refusal.
-const TOO_MANY: &str = "servers-per-domain-max";
 /// Units that a URL costs which is refused: mostly its line in the crawl log.
 const REFUSE_UNITS: usize = 512;
 
 /// A domain may have one server of so many that there may be in all.
 const SHARE: usize = 10;
 
+/// Most servers of a domain, where there may be so many in all.
+pub fn share_of(servers_max: usize) -> u32 {
+    u32::try_from(servers_max.div_ceil(SHARE)).unwrap_or(u32::MAX)
+}
+
 impl Domains {
     pub(super) fn new(settings: &Settings, hash: Fingerprinter) -> Self {
-        let share = settings.frontier.servers_max.div_ceil(SHARE);
-        let share = u32::try_from(share).unwrap_or(u32::MAX);
+        let share = share_of(settings.frontier.servers_max);
         let most = settings.servers_per_domain_max.map_or(share, |most| most.min(share));
         Self { hash, counts: Map::default(), most }
     }
@@ -72,44 +75,45 @@ impl Domains {
 }
 
 impl Engine {
-    /// The server of a URL that was found with this letter; the cause for which it has none, if
-    /// it may not come to be known.
-    pub(super) fn server_for(
-        &mut self,
-        url: UrlRef<'_>,
-        letter: u8,
-    ) -> Result<ServerId, &'static str> {
+    /// The server of a URL that was found with this letter; if it would be one too many: of which.
+    pub(super) fn server_for(&mut self, url: UrlRef<'_>, letter: u8) -> Result<ServerId, Servers> {
         if let Some(id) = self.frontier.find(url) {
             return Ok(id);
         }
         if !self.frontier.has_room_for(url) {
-            return Err("servers-max");
+            return Err(Servers::All);
         }
         if letter != SEED && !self.domains.has_room(url.host()) {
-            return Err(TOO_MANY);
+            return Err(Servers::OfDomain);
         }
         Ok(self.server_of(url))
     }
 
-    /// A URL is settled whose server may not come to be known, for this cause: it is counted, its
-    /// domain with it if that has too many, and has its line in the log.
+    /// Counts a URL whose server would be one too many, and its domain if that has too many.
+    pub(super) fn count_refused(&mut self, url: UrlRef<'_>, servers: Servers) {
+        self.counts.cut(servers.cause(), 1);
+        if servers == Servers::OfDomain {
+            let refused = self.domains.refuse(url.host());
+            let domain = domain::registrable(url.host());
+            self.counts.cut_in_all(servers.cause(), refused.into(), domain);
+        }
+    }
+
+    /// Settles a URL whose server would be one too many: it is counted, and has its line in the
+    /// log.
     pub(super) fn refuse(
         &mut self,
         found: Discovery,
         url: UrlRef<'_>,
         via: Option<&str>,
-        cause: &'static str,
+        servers: Servers,
     ) {
-        self.counts.cut(cause, 1);
-        if cause == TOO_MANY {
-            let refused = self.domains.refuse(url.host());
-            self.counts.cut_in_all(cause, refused.into(), domain::registrable(url.host()));
-        }
+        self.count_refused(url, servers);
         if found.letter == SEED {
-            self.counts.seeds.fails(url.as_str(), cause.into());
+            self.counts.seeds.fails(url.as_str(), servers.cause().into());
         }
         self.ledger.charge(Work::Admitted, REFUSE_UNITS + url.as_str().len());
-        self.log_refused(found, url, via, cause);
+        self.log_refused(found, url, via, servers);
     }
 }
 

@@ -109,7 +109,7 @@ impl Engine {
     pub(super) fn queue(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
         let id = match self.server_for(url, found.letter) {
             Ok(id) => id,
-            Err(cause) => return self.refuse(found, url, via.as_deref(), cause),
+            Err(servers) => return self.refuse(found, url, via.as_deref(), servers),
         };
         let item = Item {
             target: url.target().into(),

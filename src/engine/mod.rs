@@ -30,7 +30,7 @@ pub mod settings;
 mod chain;
 mod conn;
 mod deferred;
-mod domains;
+pub mod domains;
 mod ending;
 mod fetch;
 mod fresh;

@@ -66,12 +66,33 @@ pub enum Outcome {
     OutOfScope(Rejection),
     /// A cap on queued URLs was reached.
     QueueFull,
+    /// Its server would be one too many: of which.
+    TooMany(Servers),
     /// The scope has changed since it was queued, and doesn't want it.
     Excluded,
     /// Its server had been given up: why.
     ServerRetired(Retirement),
     /// We had no descriptor or port left.
     Local,
+}
+
+/// Servers whose number has a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Servers {
+    /// All servers of the crawl.
+    All,
+    /// Those of one registrable domain.
+    OfDomain,
+}
+
+impl Servers {
+    /// The cause of what the bound cuts, in logs and counts.
+    pub fn cause(self) -> &'static str {
+        match self {
+            Self::All => "servers-max",
+            Self::OfDomain => "servers-per-domain-max",
+        }
+    }
 }
 
 /// How the body of a reply ended before its end.
@@ -172,7 +193,7 @@ impl Outcome {
             Self::RedirectLoop => (Done, Fine, -4002),
             Self::RedirectToKnown => (Done, Fine, -4003),
             Self::OutOfScope(_) => (Done, Fine, -5000),
-            Self::QueueFull => (Done, Fine, -5003),
+            Self::QueueFull | Self::TooMany(_) => (Done, Fine, -5003),
             // Heritrix: out of scope upon re-examination.
             Self::Excluded => (Done, Fine, -5000),
             Self::ServerRetired(_) => (Done, Fine, -5002),
@@ -262,6 +283,7 @@ impl Outcome {
             Self::RedirectToKnown => "redirect-to-known",
             Self::OutOfScope(why) => why.name(),
             Self::QueueFull => "queue-full",
+            Self::TooMany(servers) => servers.cause(),
             Self::Excluded => "excluded",
             Self::ServerRetired(_) => "server-retired",
             Self::Local => "local",

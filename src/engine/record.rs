@@ -5,7 +5,7 @@ use super::conn::Conn;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::fresh::Discovery;
 use super::ledger::Work;
-use super::outcome::{Outcome, Shortfall};
+use super::outcome::{Outcome, Servers, Shortfall};
 use super::seeds::SEED;
 use super::settings::Settings;
 use super::{Engine, Error};
@@ -224,18 +224,18 @@ impl Engine {
         found: Discovery,
         url: UrlRef<'_>,
         via: Option<&str>,
-        cause: &'static str,
+        servers: Servers,
     ) {
         let stage = self.meter.enter(Stage::Store, 0);
         let path = hop_path(found.letter, found.hops);
         let line = Line {
             time: self.now.unix,
-            status: Outcome::QueueFull.verdict().code,
+            status: Outcome::TooMany(servers).verdict().code,
             url: url.as_str(),
             path: text_of(&path),
             via,
             server: url.origin(),
-            reason: Some(cause),
+            reason: Some(servers.cause()),
             hops: u32::from(found.hops),
             ..Line::default()
         };
