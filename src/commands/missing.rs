@@ -6,6 +6,8 @@
 
 use crate::conf::Conf;
 use crate::engine::counts::{Counts, Loss};
+use crate::engine::domains;
+use crate::engine::outcome::Servers;
 use std::fmt::Write;
 
 /// Most seeds, and most servers, that the summary lists.
@@ -60,7 +62,8 @@ impl Missing {
         let cuts = BOUNDS.iter().filter_map(|(cause, keys)| {
             let outcomes = counts.outcomes.get(*cause).copied().unwrap_or(0);
             let count = counts.cut.get(*cause).copied().unwrap_or(0).max(outcomes);
-            (count > 0).then(|| ((*cause).to_owned(), count, *keys, are_defaults(conf, keys)))
+            let keys = keys_of(cause, keys, conf);
+            (count > 0).then(|| ((*cause).to_owned(), count, keys, are_defaults(conf, keys)))
         });
         Self {
             seeds: seeds.map(|(url, why)| (url.clone(), why.to_string())).collect(),
@@ -118,6 +121,17 @@ impl Missing {
             let _ = writeln!(text, "{:<22}{cause} {count} times; {fix}", "cut by a bound");
         }
         text
+    }
+}
+
+/// The keys of a bound. A domain is bounded by its own key or by its share of all servers,
+/// whichever is less: raising the other changes nothing.
+fn keys_of(cause: &str, keys: &'static [&'static str], conf: &Conf) -> &'static [&'static str] {
+    let share = domains::share_of(conf.memory.servers_max);
+    if cause == Servers::OfDomain.cause() && share < conf.memory.servers_per_domain_max {
+        &["memory.servers_max"]
+    } else {
+        keys
     }
 }
 
@@ -229,6 +243,28 @@ mod tests {
         assert!(!missing.is_any() && missing.text().contains("raise memory.servers_max"));
     }
 
+    /// What bounds the servers of a domain is the lesser of two keys: that one is named.
+    #[test]
+    fn the_key_that_binds_is_named() {
+        let mut counts = Counts::default();
+        counts.cut.insert("servers-per-domain-max".into(), 3);
+        for (servers_max, per_domain, is_any, fix) in [
+            (1_000_000, 1_000, true, "raise memory.servers_per_domain_max (at its default)\n"),
+            (10_000, 1_000, true, "raise memory.servers_per_domain_max (at its default)\n"),
+            (1_000, 1_000, false, "raise memory.servers_max\n"),
+            (1_000, 100, false, "raise memory.servers_per_domain_max\n"),
+            (1_000_000, 1_000_000, true, "raise memory.servers_max (at its default)\n"),
+        ] {
+            let mut conf = Conf::default();
+            conf.memory.servers_max = servers_max;
+            conf.memory.servers_per_domain_max = per_domain;
+            let missing = Missing::of(&counts, &conf);
+            let case = format!("{servers_max} and {per_domain}: {}", missing.text());
+            assert_eq!(missing.is_any(), is_any, "{case}");
+            assert!(missing.text().ends_with(fix), "{case}");
+        }
+    }
+
     #[test]
     fn ten_failed_seeds_are_listed_and_all_are_counted() {
         let mut counts = Counts::default();
@@ -285,6 +321,8 @@ mod tests {
             O::MalformedFraming,
             O::CutShort,
             O::QueueFull,
+            O::TooMany(Servers::All),
+            O::TooMany(Servers::OfDomain),
             O::Excluded,
             O::Local,
         ];
