@@ -307,7 +307,7 @@ impl Plan {
 }
 
 /// Kinds that came later, drawn apart: seeds that failed once stay what they were.
-const LATER: [Hostile; 2] = [Hostile::BombEmpty, Hostile::SessionIds];
+const LATER: [Hostile; 3] = [Hostile::BombEmpty, Hostile::SessionIds, Hostile::LastForAll];
 
 fn web(draw: &mut Draw, seed: u64) -> sted::web::Settings {
     let ms = Duration::from_millis;

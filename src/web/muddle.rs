@@ -16,6 +16,8 @@ pub enum Muddle {
     Twice,
     /// The second of them gets the reply to the first.
     Stale,
+    /// Each of them gets the reply to the last.
+    Last,
     /// The last of them gets no reply.
     Drop,
     /// Bytes that belong to no reply lie behind each body.
@@ -26,8 +28,8 @@ pub enum Muddle {
 
 impl Muddle {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Swap, Self::Twice, Self::Stale, Self::Drop, Self::Pad, Self::PadLines];
+    pub const ALL: [Self; 7] =
+        [Self::Swap, Self::Twice, Self::Stale, Self::Last, Self::Drop, Self::Pad, Self::PadLines];
 
     /// Mixes up what is sent for requests that came together.
     pub fn mix<T: Clone>(self, together: &mut Vec<T>) {
@@ -38,6 +40,10 @@ impl Muddle {
             Self::Swap => together.reverse(),
             Self::Twice => together.insert(0, together[0].clone()),
             Self::Stale => together[1] = together[0].clone(),
+            Self::Last => {
+                let last = together[together.len() - 1].clone();
+                together.fill(last);
+            }
             Self::Drop => drop(together.pop()),
             Self::Pad | Self::PadLines => {}
         }

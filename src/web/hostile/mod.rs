@@ -67,6 +67,7 @@ pub enum Hostile {
     WideCharset,
     ClosedLate,
     SessionIds,
+    LastForAll,
 }
 
 /// How a kind's name is answered.
@@ -257,7 +258,7 @@ pub(super) const ENDLESS: u32 = u32::MAX;
 
 impl Hostile {
     /// All of them.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 51] = [
         Self::EndlessHead,
         Self::EndlessBody,
         Self::Drip,
@@ -308,6 +309,7 @@ impl Hostile {
         Self::WideCharset,
         Self::ClosedLate,
         Self::SessionIds,
+        Self::LastForAll,
     ];
 
     /// Its host's name without `.test`; the word for it in a configuration.

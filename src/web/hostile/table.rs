@@ -43,6 +43,7 @@ impl Hostile {
             Self::Swapped
             | Self::SentTwice
             | Self::Stale
+            | Self::LastForAll
             | Self::Dropped
             | Self::Padded
             | Self::PaddedLines => self.spec_of_muddled(),
@@ -130,6 +131,7 @@ impl Hostile {
             Self::Swapped => ("swapped", Muddle::Swap),
             Self::SentTwice => ("sent-twice", Muddle::Twice),
             Self::Stale => ("stale", Muddle::Stale),
+            Self::LastForAll => ("last-for-all", Muddle::Last),
             Self::Dropped => ("dropped", Muddle::Drop),
             Self::Padded => ("padded", Muddle::Pad),
             _ => ("padded-lines", Muddle::PadLines),
