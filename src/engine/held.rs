@@ -28,6 +28,8 @@ pub(super) struct Batch {
     replies: Vec<Held>,
     /// Which of them is compared with the reply that comes next.
     compared: Option<usize>,
+    /// Which of them is compared after that.
+    compared_next: Option<usize>,
 }
 
 /// A whole reply that is not filed yet.
@@ -48,6 +50,17 @@ pub(super) enum Sign {
     Surplus,
     /// The reply to a repeated request differs from the one that came in a batch.
     Differs,
+}
+
+/// What a comparison showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// The replies are not equal: the connection is over.
+    Differs,
+    /// They are, but the batch needs another comparison.
+    Half,
+    /// The batch is filed.
+    Proven,
 }
 
 impl Sign {
@@ -136,6 +149,7 @@ impl Engine {
     }
 
     /// All replies of a batch have come: one of its requests is repeated, or the batch given up.
+    /// So it is after a first comparison that needs a second.
     pub(super) fn compare_one(&mut self, slot: u32) {
         if self.peer_closed {
             // It ends before anything could be repeated.
@@ -156,10 +170,13 @@ impl Engine {
             self.put_back(slot);
             return self.fill(slot);
         }
-        let place = Pipeline::choice(&site.learnt, &conn.batch.repeats());
+        let (place, next) = match conn.batch.compared_next {
+            Some(place) => (place, None),
+            None => Pipeline::choice(&site.learnt, &conn.batch.repeats()),
+        };
         let item = conn.batch.replies[place].fetch.item.clone();
         let conn = self.conns.at(slot);
-        conn.batch.compared = Some(place);
+        (conn.batch.compared, conn.batch.compared_next) = (Some(place), next);
         conn.pipeline.compares();
         self.counts.compared += 1;
         self.send(slot, item);
@@ -167,16 +184,19 @@ impl Engine {
         self.conns.arm(slot);
     }
 
-    /// The reply to the repeated request is whole: the batch is filed, or nothing of it. Returns
-    /// whether the connection may be used on.
-    pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> bool {
+    /// The reply to a repeated request is whole: the batch is filed, or nothing of it, or another
+    /// of its requests is to be repeated first.
+    pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> Compared {
         let ended = self.now.at;
         let conn = self.conns.at(slot);
         let reply = std::mem::take(&mut conn.reply);
         let head = conn.reader.lend_head();
         let place = conn.batch.compared.take().expect("a repeat was sent");
         let equal = conn.batch.replies[place].is_same(&head, &reply);
-        conn.pipeline.compared(&mut self.sites.at(conn.server).learnt, equal);
+        let is_last = !equal || conn.batch.compared_next.is_none();
+        if is_last {
+            conn.pipeline.compared(&mut self.sites.at(conn.server).learnt, equal);
+        }
         let outcome = Outcome::Status(head.status);
         let fetched = Fetched { fetch, head: Some(&head), reply, outcome, ended };
         self.heed(slot, &fetched);
@@ -184,15 +204,18 @@ impl Engine {
         self.conns.at(slot).reader.return_head(head);
         if !equal {
             self.mismatched(slot, Sign::Differs);
-            return false;
+            return Compared::Differs;
         }
         self.conns.at(slot).batch.replies[place].fetch.notes.push("compared");
+        if !is_last {
+            return Compared::Half;
+        }
         for held in std::mem::take(&mut self.conns.at(slot).batch.replies) {
             let Held { fetch, head, reply, ended } = held;
             let outcome = Outcome::Status(head.status);
             self.file(slot, Fetched { fetch, head: Some(&head), reply, outcome, ended });
         }
-        true
+        Compared::Proven
     }
 
     /// Requests and replies of a connection don't match: what is not filed goes back, and its

@@ -4,7 +4,7 @@ use super::Engine;
 use super::conn::Phase;
 use super::contract::{Action, CloseReason, ConnId, Space};
 use super::fetch::{Evidence, Fetch, Fetched};
-use super::held::Sign;
+use super::held::{Compared, Sign};
 use super::ledger::Work;
 use super::outcome::{Outcome, UrlFate};
 use super::robots::is_file;
@@ -248,6 +248,7 @@ impl Engine {
         conn.heard = now;
         let mut fetch = conn.flight.pop_front().expect("a reply has its request");
         self.privileged = self.privileged.filter(|privileged| *privileged != slot);
+        let mut compares = filing == Filing::HoldAndCompare;
         match filing {
             Filing::Now => {
                 if surplus {
@@ -257,8 +258,10 @@ impl Engine {
                 self.settle_head(slot, fetch, Outcome::Status(status), false);
             }
             Filing::Hold | Filing::HoldAndCompare => self.hold(slot, fetch),
-            Filing::Compare if !self.compare(slot, fetch) => return,
-            Filing::Compare => {}
+            Filing::Compare => match self.compare(slot, fetch) {
+                Compared::Differs => return,
+                compared => compares = compared == Compared::Half,
+            },
         }
         self.conns.at(slot).reader.begin();
         if !persists || self.is_overdrawn(slot) {
@@ -266,7 +269,7 @@ impl Engine {
             self.lost(slot, None, how);
         } else if surplus {
             self.unasked(slot);
-        } else if filing == Filing::HoldAndCompare {
+        } else if compares {
             self.compare_one(slot);
         } else {
             self.fill(slot);

@@ -272,8 +272,11 @@ impl Pipeline {
         }
         let depth = if learnt.alone > 0 { 1 } else { learnt.depth(settings) };
         let (under_way, all) = (self.in_flight(), self.in_flight().saturating_add(taken));
-        // The last one is kept for the comparison.
-        let compared = u32::from(depth > 1 && learnt.is_on_probation(settings));
+        let compared = match depth > 1 && learnt.is_on_probation(settings) {
+            // Kept for comparisons: there may be two, and a batch has two requests at least.
+            true => 1 + u32::from(all > 3),
+            false => 0,
+        };
         let most = depth.min(all - compared.min(all)).max(1).min(all);
         most.saturating_sub(under_way)
     }
@@ -294,8 +297,8 @@ impl Pipeline {
         self.batch.compares();
     }
 
-    /// Which of the held replies is to be compared: see [`proof::choose`].
-    pub fn choice(learnt: &Learnt, repeats: &[bool]) -> usize {
+    /// Which of the held replies is to be compared, and which one after it: see [`proof::choose`].
+    pub fn choice(learnt: &Learnt, repeats: &[bool]) -> (usize, Option<usize>) {
         let passed = match learnt.trust {
             Trust::Passed(batches) => batches,
             Trust::OneByOne | Trust::OnePerConnection => 0,
@@ -303,8 +306,8 @@ impl Pipeline {
         proof::choose(passed, repeats)
     }
 
-    /// The comparison is made: with equal replies the held ones are to be filed; else pipelining
-    /// is barred, and the connection is to be closed.
+    /// The last comparison is made: with equal replies the held ones are to be filed; else
+    /// pipelining is barred, and the connection is to be closed.
     pub fn compared(&mut self, learnt: &mut Learnt, equal: bool) {
         learnt.is_compared(equal);
         if equal {

@@ -43,7 +43,7 @@ use crate::engine::contract::{ConnId, StopReason};
 use crate::map::{Map, Set};
 use crate::time::Instant;
 use crate::web::{Budget, Manifest, Outcome, Place, Resource, Web};
-use batch::Batch;
+use batch::{Batch, Compared};
 use begun::Begun;
 use hops::Hops;
 pub use laws::{Complete, Laws};
@@ -138,8 +138,7 @@ struct Watched {
     /// When the visit under way began and how many requests it has made, or the last one.
     began: Instant,
     requests: u32,
-    /// Batches that were compared, or are.
-    compared: u32,
+    compared: Compared,
     /// By which process it was asked last.
     process: u32,
     /// When this process asked for the last connection.
@@ -222,8 +221,8 @@ impl Judge {
                     }
                 }
             }
-            Sight::Reply { conn, host, place, status, whole } => {
-                self.replied(at, *conn, *host, *place, *status, *whole);
+            Sight::Reply { conn, host, place, status, content, whole } => {
+                self.replied(at, *conn, *host, *place, (*status, *content), *whole);
             }
             Sight::Closed { conn, .. } => self.closed(at, *conn),
             Sight::Stood { conn, .. } => {
@@ -513,11 +512,11 @@ impl Judge {
         conn: ConnId,
         host: u32,
         place: Option<Place>,
-        status: u16,
+        (status, content): (u16, u64),
         whole: bool,
     ) {
         self.hosts.entry(host).or_default().ended = at;
-        let (compares, is_deep) = self.answers(conn, place, status, whole);
+        let (compares, is_deep) = self.answers(conn, place, (status, content), whole);
         if let Some(line) = self.conns.get_mut(&conn)
             && let Some(index) = line.open.iter().position(|open| *open == place)
         {
@@ -556,8 +555,8 @@ impl Judge {
     fn closed(&mut self, at: Instant, conn: ConnId) {
         let Some(mut line) = self.conns.remove(&conn) else { return };
         let watched = self.hosts.entry(line.host).or_default();
-        watched.compared -= u32::from(line.batch.is_comparing());
-        let on_probation = watched.compared < self.laws.probation * (self.process + 1);
+        let batches = self.laws.probation * (self.process + 1);
+        let on_probation = watched.compared.on_probation(batches);
         if watched.line == Some(conn) {
             watched.line = None;
             if !line.open.is_empty() {

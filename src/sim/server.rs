@@ -20,6 +20,7 @@ use crate::time::Instant;
 use crate::web::wire::{self, DRIP_EVERY, Step, Terms};
 use crate::web::{Answer, Manner, Muddle, Place, Reply, Resource};
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +80,8 @@ struct Steps {
 struct Said {
     place: Option<Place>,
     status: u16,
+    /// A digest of what it says.
+    content: u64,
     /// Bytes of its text, if they are coded.
     text_bytes: u64,
     begun: bool,
@@ -293,7 +296,8 @@ impl Server {
         if let Some(steps) = asked.play {
             let status = steps.first().map_or(0, status_of);
             let place = asked.place;
-            self.answers.push_back(Said { place, status, text_bytes: 0, begun: false });
+            let content = digest(status, "", b"");
+            self.answers.push_back(Said { place, status, content, text_bytes: 0, begun: false });
             let end = asked.closes.then_some(End::InOrder);
             self.steps = Steps { steps, end, ..Steps::default() };
             return None;
@@ -341,8 +345,9 @@ impl Server {
 
     fn tell_reply(&mut self, whole: bool, scene: &mut Scene) {
         let said = self.answers.pop_front().expect("it was looked at");
-        let (conn, host, place, status) = (self.conn, self.host, said.place, said.status);
-        scene.show(|| Sight::Reply { conn, host, place, status, whole });
+        let (conn, host) = (self.conn, self.host);
+        let Said { place, status, content, .. } = said;
+        scene.show(|| Sight::Reply { conn, host, place, status, content, whole });
     }
 }
 
@@ -390,6 +395,7 @@ fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
             (reply, length, length)
         }
     };
+    let content = digest(reply.status, &reply.fields, &reply.body);
     // Coded in weight only: what is moved is compact already.
     let mut wire = wire::encode(&reply, host, Terms::default());
     if asked.announces {
@@ -402,8 +408,17 @@ fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
     let text_bytes = if wire_bytes == text_bytes { 0 } else { text_bytes };
     Made {
         parcel: Parcel { bytes: wire.bytes, nominal, head, ends_reply: true },
-        said: Said { place: asked.place, status: reply.status, text_bytes, begun: false },
+        said: Said { place: asked.place, status: reply.status, content, text_bytes, begun: false },
     }
+}
+
+/// A digest of a reply as a crawler compares it: of its fields only `Location` counts. Of a body
+/// its beginning and its length say enough.
+fn digest(status: u16, fields: &str, body: &[u8]) -> u64 {
+    let to = fields.lines().find(|line| line.starts_with("Location:"));
+    let mut hasher = DefaultHasher::new();
+    (status, to, body.len(), &body[..body.len().min(256)]).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Leaves a drawn part of a reply, at least a byte of it, and not its end.

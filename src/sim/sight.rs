@@ -55,6 +55,9 @@ pub enum Sight {
         place: Option<Place>,
         /// Its status; 0 if it has none that could be read.
         status: u16,
+        /// Equal for replies that are the same: status, body, and where they redirect to. Of
+        /// what a hostile host plays only the status counts.
+        content: u64,
         /// All of it has come. `false` is told when the connection is over.
         whole: bool,
     },

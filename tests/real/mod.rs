@@ -210,12 +210,13 @@ const REDIRECT_TO_KNOWN: i32 = -4003;
 /// Heritrix's code for what robots.txt closes.
 const CLOSED: i32 = -9998;
 
-/// Batches of a server that are compared: the default of `pipeline.probation`.
-const COMPARED_MAX: usize = 3;
+/// Requests that are repeated to compare replies: two of each batch, if its replies are equal as
+/// those of dead links are, by the default of `pipeline.probation`.
+const COMPARED_MAX: usize = 2 * 3;
 
-/// Each URL of a server that is to be fetched was asked of it once, but for one of each of the
-/// first batches, which is asked for again (`pipeline.probation`); nothing else was, and nothing
-/// that is closed.
+/// Each URL of a server that is to be fetched was asked of it once, but for one or two of each of
+/// the first batches, which are asked for again (`pipeline.probation`); nothing else was, and
+/// nothing that is closed.
 fn judge_hits(site: &Site, fates: &Fates, hits: &[Hit], complaints: &mut Vec<String>) {
     let mut asked: BTreeMap<String, Vec<u16>> = BTreeMap::new();
     for hit in hits {

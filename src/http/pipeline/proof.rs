@@ -11,13 +11,16 @@
 //! but the server gets one request a connection from then on.
 //!
 //! A server's first batches ([`Settings::probation`]) are on probation:
-//! 1. The batch is sent at once, and nothing is added to it. One request of the burst and of what
-//!    the connection takes is kept for the comparison; where there is no room for it, requests go
-//!    alone.
+//! 1. The batch is sent at once, and nothing is added to it. Two requests of the burst and of what
+//!    the connection takes are kept for comparisons, but one where a batch would have no room
+//!    otherwise; where there is no room for that, requests go alone.
 //! 2. Its replies are held. When the last has come, one of its requests is repeated alone. If the
 //!    two replies are equal ([`choose`] says which is repeated), all are filed, and the batch
 //!    counts as passed. If not, all go back to the queue, and pipelining is barred.
-//! 3. If the connection ends first, announced or not, or if the repeat can't be sent, all go back
+//! 3. Equal neighbours prove nothing by one comparison: either reply may have been sent in place
+//!    of the other. If a batch has such a run, the last of the run is repeated, and then the
+//!    first. Only if both are equal, all are filed.
+//! 4. If the connection ends first, announced or not, or if a repeat can't be sent, all go back
 //!    and are asked for one by one: as many replies as went back pass before the next batch. Three
 //!    such batches without a comparison between them ([`Settings::breaks_max`]) bar pipelining.
 //!
@@ -26,13 +29,15 @@
 //! all replies since the last proven place that are not filed yet go back, no request is blamed,
 //! and pipelining is barred.
 //!
-//! Laws: on probation no reply is filed that was not followed by an equal comparison. What goes
-//! back is asked for alone, so each batch costs a request at most one repeat.
+//! Laws: on probation no reply is filed that was not followed by an equal comparison, and none of
+//! a batch with equal neighbours without two. What goes back is asked for alone, so each batch
+//! costs a request at most one repeat.
 //! The limit: a swap that begins after probation and bears none of these signs is not noticed. Nor
-//! is one within probation that spares the repeated request, or whose replies are all equal; nor a
+//! is one within probation that spares the repeated requests, or whose replies are all equal; nor a
 //! second copy of the reply to a request that went alone, if it comes so late that the next
 //! request has been sent.
-//! Cost: constant time and 12 bytes a connection; three repeated requests a server.
+//! Cost: constant time and 12 bytes a connection; three repeated requests a server, six if its
+//! batches have equal neighbours (a site whose links all lead to the same 404 page).
 
 #[cfg(test)]
 mod tests;
@@ -166,19 +171,23 @@ impl Learnt {
     }
 }
 
-/// Which reply of a batch is compared, when `passed` batches have been. `repeats` says of each
-/// whether its content is that of the one before it.
+/// Which reply of a batch is compared, and which one after it, when `passed` batches have been.
+/// `repeats` says of each whether its content is that of the one before it.
 ///
-/// By turns: one that repeats its neighbour (or the last), for a reply sent twice in place of the
-/// next; and one that differs from its neighbour (or the first), for a swap of the two. The
-/// content of a batch of two decides both.
-pub fn choose(passed: u8, repeats: &[bool]) -> usize {
+/// Of a run of equal replies its last and its first: if one of them was sent in place of the
+/// others, the other end differs from it. Without a run by turns the last, the first and one in
+/// the middle, for a swap.
+pub fn choose(passed: u8, repeats: &[bool]) -> (usize, Option<usize>) {
     let last = repeats.len().saturating_sub(1);
-    match passed % 3 {
-        1 => (0..last).find(|place| !repeats[place + 1]).unwrap_or(0),
-        turn => {
-            let plain = if turn == 0 { last } else { last / 2 };
-            repeats.iter().rposition(|repeats| *repeats).unwrap_or(plain)
-        }
-    }
+    let turn = passed % 3;
+    let found = match turn {
+        1 => repeats.iter().position(|repeats| *repeats),
+        _ => repeats.iter().rposition(|repeats| *repeats),
+    };
+    let Some(within) = found else {
+        return ([last, 0, last / 2][usize::from(turn)], None);
+    };
+    let behind = repeats[within..].iter().position(|repeats| !repeats);
+    let first = repeats[..within].iter().rposition(|repeats| !repeats);
+    (behind.map_or(last, |count| within + count - 1), Some(first.unwrap_or(0)))
 }

@@ -1,14 +1,16 @@
 //! Pipelined batches as the judge sees them: which replies a crawl may ask for again, and why.
 //!
 //! Replies to requests that were under way together prove nothing until one of them has been asked
-//! for again alone. So three kinds of repeats are allowed, by the judge's own count: that
-//! comparison, so many times a server; what was answered in a batch whose connection ended before
-//! it (a server that has reached its limit reads nothing more, so that its last request may have
-//! been one of several); and whatever a server that mixes replies up answered in a batch. A reply
+//! for again alone, and equal neighbours among them until two have. So three kinds of repeats are
+//! allowed, by the judge's own count: these comparisons, for so many batches a server; what was
+//! answered in a batch whose connection ended before them (a server that has reached its limit
+//! reads nothing more, so that its last request may have been one of several); and whatever a
+//! server that mixes replies up answered in a batch. A reply
 //! that asks for rest ends the visit, so its batch is never compared: what is asked for again then
 //! is another try, and all of the batch may be asked for again. A crawler without room for what
 //! comes gives its batches up, too: whether a request after that is another try or the comparison
-//! can't be seen, so all of the batch may be asked for again either way.
+//! can't be seen, so all of the batch may be asked for again either way. So it is with what comes
+//! after the first comparison of a batch with equal neighbours: the second, or another try.
 //!
 //! Cost: the places of one batch a connection.
 
@@ -17,6 +19,29 @@ use crate::engine::contract::ConnId;
 use crate::time::Instant;
 use crate::web::Place;
 
+/// Batches of a server that were compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Compared {
+    /// Those with one comparison.
+    surely: u32,
+    /// Those with equal neighbours: each was compared twice, or given up after one comparison.
+    perhaps: u32,
+}
+
+/// A crawler that gives so many batches up in a row bars pipelining.
+const GIVEN_UP_MAX: u32 = 3;
+
+impl Compared {
+    /// Whether the server may be on probation still, where that takes so many batches.
+    pub(super) fn on_probation(self, batches: u32) -> bool {
+        self.surely < batches && self.perhaps < GIVEN_UP_MAX * batches
+    }
+
+    fn add(&mut self, batch: &Batch) {
+        *if batch.has_equal { &mut self.perhaps } else { &mut self.surely } += 1;
+    }
+}
+
 /// Requests of a connection since it had nothing to answer.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -24,6 +49,12 @@ pub(super) struct Batch {
     /// Those that were answered.
     answered: Vec<Place>,
     is_comparing: bool,
+    /// What was compared, or is.
+    compared: Vec<Place>,
+    /// The digest of the last reply.
+    last: Option<u64>,
+    /// Two neighbours have the same reply.
+    has_equal: bool,
     /// One of the replies asked for rest.
     is_refused: bool,
     /// The crawler had no room meanwhile.
@@ -33,23 +64,33 @@ pub(super) struct Batch {
 impl Batch {
     /// Whether a request repeats one of the batch, if there may be a comparison.
     fn asks(&self, place: Option<Place>, may_compare: bool) -> bool {
-        let is_compared = may_compare && self.is_deep() && !self.is_refused;
-        is_compared && place.is_some_and(|place| self.answered.contains(&place))
+        let most = 1 + usize::from(self.has_equal);
+        let is_compared =
+            may_compare && self.is_deep() && !self.is_refused && self.compared.len() < most;
+        let repeats = |place| self.answered.contains(place) && !self.compared.contains(place);
+        is_compared && place.as_ref().is_some_and(repeats)
     }
 
-    /// It is a request of the batch, or that comparison.
-    fn is_asked(&mut self, compares: bool) {
+    /// It is a request of the batch, or a comparison.
+    fn is_asked(&mut self, place: Option<Place>, compares: bool) {
         self.is_comparing |= compares;
-        self.requests += u32::from(!compares);
+        if compares {
+            self.compared.extend(place);
+        } else {
+            self.requests += 1;
+        }
     }
 
-    /// A whole reply has come. If it answers a comparison, it is filed nowhere, and the batch is
-    /// over: what was answered in it.
-    fn is_answered(&mut self, place: Option<Place>, status: u16) -> Option<Vec<Place>> {
+    /// A whole reply has come with this digest. If it answers the last comparison, the batch is
+    /// over: what it was.
+    fn is_answered(&mut self, place: Option<Place>, status: u16, content: u64) -> Option<Self> {
         if self.is_comparing {
-            return Some(std::mem::take(self).answered);
+            self.is_comparing = false;
+            let is_half = self.has_equal && self.compared.len() == 1;
+            return (!is_half).then(|| std::mem::take(self));
         }
         self.is_refused |= matches!(status, 429 | 503);
+        self.has_equal |= self.last.replace(content) == Some(content);
         self.answered.extend(place);
         None
     }
@@ -62,10 +103,6 @@ impl Batch {
     /// Whether requests were under way together.
     fn is_deep(&self) -> bool {
         self.requests > 1
-    }
-
-    pub(super) fn is_comparing(&self) -> bool {
-        self.is_comparing
     }
 
     /// It has ended: what was answered together with others and never compared. `hides_more`:
@@ -83,15 +120,14 @@ impl Judge {
         let most = self.laws.probation * (self.process + 1);
         let line = self.conns.entry(conn).or_default();
         let is_idle = line.open.is_empty();
-        let on_probation = watched.compared < most;
+        let on_probation = watched.compared.on_probation(most);
         let compares = line.batch.asks(place, is_idle && on_probation);
-        watched.compared += u32::from(compares);
         if is_idle && !compares {
             let unproven = line.batch.ends(false);
             self.may_repeat(unproven, on_probation);
         }
         let line = self.conns.entry(conn).or_default();
-        line.batch.is_asked(compares);
+        line.batch.is_asked(place, compares);
         line.requests += 1;
         compares
     }
@@ -102,17 +138,20 @@ impl Judge {
         &mut self,
         conn: ConnId,
         place: Option<Place>,
-        status: u16,
+        (status, content): (u16, u64),
         whole: bool,
     ) -> (bool, bool) {
         let Some(line) = self.conns.get_mut(&conn).filter(|_| whole) else {
             return (false, false);
         };
-        let met_full = line.batch.met_full;
-        let compared = line.batch.is_answered(place, status);
+        let compares = line.batch.is_comparing;
+        let over = line.batch.is_answered(place, status, content);
         let is_deep = line.batch.is_deep();
-        let compares = compared.is_some();
-        self.may_repeat(compared.unwrap_or_default(), self.is_full || met_full);
+        if let Some(over) = over {
+            self.hosts.entry(line.host).or_default().compared.add(&over);
+            let is_doubtful = self.is_full || over.met_full || over.has_equal;
+            self.may_repeat(over.answered, is_doubtful);
+        }
         (compares, is_deep)
     }
 

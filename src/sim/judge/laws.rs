@@ -23,7 +23,7 @@ pub struct Laws {
     pub robots: bool,
     /// Times a URL may be asked for, not counting those that a closing server never answered.
     pub tries_max: u32,
-    /// Batches of a server that are compared by one more request each.
+    /// Batches of a server that are compared by one more request each, or by two.
     pub probation: u32,
     /// Bytes of replies held at once: the budget, and what the one connection that may pass it
     /// adds.
