@@ -23,6 +23,8 @@ pub const STEP_UNITS: usize = 512 << 10;
 pub enum Work {
     /// Bytes received. Intake.
     Received,
+    /// TLS handshakes: four a byte, and what keys and certificates cost. Intake.
+    Secured,
     /// Bytes of records, weighted by what compression costs. Intake.
     Archived,
     /// Targets of redirects joined, as links are, and cookies taken in. Intake.
@@ -49,12 +51,13 @@ pub enum Work {
 }
 
 /// Kinds of work.
-const KINDS: usize = 12;
+const KINDS: usize = 13;
 
 impl Work {
     /// All kinds, in order.
     pub const ALL: [Self; KINDS] = [
         Self::Received,
+        Self::Secured,
         Self::Archived,
         Self::Redirects,
         Self::Decoded,
@@ -72,6 +75,7 @@ impl Work {
     pub fn name(self) -> &'static str {
         match self {
             Self::Received => "received",
+            Self::Secured => "secured",
             Self::Archived => "archived",
             Self::Redirects => "redirects",
             Self::Decoded => "decoded",
@@ -89,7 +93,7 @@ impl Work {
     /// The budget that it is charged to.
     pub fn purse(self) -> Purse {
         match self {
-            Self::Received | Self::Archived | Self::Redirects => Purse::Intake,
+            Self::Received | Self::Secured | Self::Archived | Self::Redirects => Purse::Intake,
             Self::Decoded | Self::Scanned | Self::Converted | Self::Joined => Purse::Pages,
             Self::Rules | Self::Dropped | Self::Reread | Self::Admitted | Self::Lookups => {
                 Purse::Queues

@@ -347,7 +347,10 @@ impl Engine {
         }
         match &facts.tls {
             Some(tls) if tls.resumed => self.counts.handshakes_resumed += 1,
-            Some(_) => self.counts.handshakes_full += 1,
+            Some(_) => {
+                self.counts.handshakes_full += 1;
+                self.ledger.charge(Work::Secured, receive::SECURED_UNITS);
+            }
             None => {}
         }
         let record = self.conns.at(conn.slot);
@@ -469,6 +472,11 @@ impl Engine {
             || self.backlog_bytes > self.settings.turn_bytes_max
             || self.is_clearing()
             || self.seen.is_sated()
+    }
+
+    /// Whether this turn has work left for a TLS handshake.
+    pub fn may_secure(&self) -> bool {
+        !self.ledger.is_spent(Work::Secured)
     }
 
     /// Whether the engine has done with a connection.

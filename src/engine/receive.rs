@@ -15,6 +15,10 @@ use crate::stats::Stage;
 use smallvec::SmallVec;
 use std::time::Duration;
 
+/// What a byte of a TLS handshake costs: it may be a record of its own.
+const SECURED_BYTE_UNITS: usize = 4;
+/// What the keys and certificates of a full handshake cost, some 200 microseconds.
+pub(super) const SECURED_UNITS: usize = 64 << 10;
 /// Less room than this at the end of a buffer is made more by moving what is unread to its front.
 const ROOM_MIN: usize = 16 << 10;
 /// Annotation of a reply that had bytes behind it which nobody asked for.
@@ -66,6 +70,7 @@ impl Engine {
     pub(super) fn hold_handshake(&mut self, slot: u32, bytes: usize) {
         let held = &mut self.conns.at(slot).handshake_bytes;
         let before = std::mem::replace(held, bytes);
+        self.ledger.charge(Work::Secured, SECURED_BYTE_UNITS * bytes.saturating_sub(before));
         self.pool.discharge(before);
         self.pool.charge(bytes);
         if bytes > before && self.pool.is_over() {

@@ -21,6 +21,8 @@ pub(super) struct Net {
     sockets: Vec<Option<Socket>>,
     /// To be read again without being told, the longest waiting first.
     ready: VecDeque<ConnId>,
+    /// TLS handshakes for which the turn's budget had nothing left, the longest waiting first.
+    securing: VecDeque<ConnId>,
     /// Ends that came while actions were carried out: told in the next turn.
     ends: Vec<(ConnId, CloseReason)>,
     /// Bytes read from one socket in one turn.
@@ -54,13 +56,13 @@ enum State {
 
 impl Net {
     pub(super) fn new(read_bytes_max: usize, clock: Clock) -> Self {
-        let (ready, ends) = (VecDeque::new(), Vec::new());
-        Self { sockets: Vec::new(), ready, ends, read_bytes_max, clock }
+        let (ready, securing, ends) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        Self { sockets: Vec::new(), ready, securing, ends, read_bytes_max, clock }
     }
 
     /// Whether sleep would lose something.
     pub(super) fn forbids_sleep(&self) -> bool {
-        !self.ready.is_empty() || !self.ends.is_empty()
+        !self.ready.is_empty() || !self.securing.is_empty() || !self.ends.is_empty()
     }
 
     /// The token that events of a connection carry.
@@ -114,6 +116,12 @@ impl Net {
 
     /// Reads on where a budget ended the turn before; who is served goes to the end of the line.
     pub(super) fn read_ready(&mut self, engine: &mut Engine, now: Now) {
+        for _ in 0..self.securing.len() {
+            let Some(conn) = self.securing.pop_front() else { break };
+            if self.socket(conn).is_some_and(|socket| socket.state == State::Handshaking) {
+                self.handshake(engine, now, conn);
+            }
+        }
         for _ in 0..self.ready.len() {
             if engine.is_sated() {
                 return;
@@ -172,6 +180,9 @@ impl Net {
         let socket = self.socket(conn).expect("it was looked up");
         if socket.paused {
             return;
+        }
+        if socket.tls && !engine.may_secure() {
+            return self.securing.push_back(conn);
         }
         match socket.stream.handshake() {
             Progress::Pending => {
