@@ -1,8 +1,8 @@
 //! `sted check`: is the configuration right, and what does it come to.
 //!
 //! Prints the effective configuration as TOML that reads back as the same; remarks are comments.
-//! Seeds are read as a crawl would read them. The other files it names are opened, not read: that
-//! they are there is checked, not what is in them.
+//! Seeds and the hosts file are read as a crawl would read them. The other files it names are
+//! opened, not read: that they are there is checked, not what is in them.
 
 use super::{Exit, Failure, inputs, load};
 use crate::conf::{Conf, HostsFile, Scope, Span};
@@ -27,6 +27,7 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
     if !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some() {
         inputs::warn_of_scope(&conf, &inputs::seeds(&conf)?);
     }
+    inputs::warn_of_hosts(&conf);
     let text = format!("{}\n{}", remarks(&conf, path), conf.render());
     match io::stdout().lock().write_all(text.as_bytes()) {
         // Who has read enough has what was wanted: `sted check x.toml | head`.

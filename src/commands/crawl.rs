@@ -63,6 +63,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     }
     let seeds = inputs::seeds(&conf)?;
     inputs::warn_of_scope(&conf, &seeds);
+    inputs::warn_of_hosts(&conf);
     let mut settings = wire::engine(&conf, key);
     settings.rating.table = table;
     write_whole(&directory, "conf.toml", &effective)?;

@@ -2,9 +2,9 @@
 
 use super::{Exit, Failure, wire};
 use crate::conf::{Conf, Scope, Span};
-use crate::os::input;
+use crate::os::{dns, input};
 use crate::rating::{Rating, Table};
-use crate::seeds::{self, Parsed, Seed};
+use crate::seeds::{self, Doubtful, Parsed, Seed};
 use crate::url::scope::Rejection;
 use crate::url::{Limits, Url, scope};
 use crate::web::graph::{Cut, Graph, unpack_xz};
@@ -131,6 +131,13 @@ pub(super) fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
     Ok(all)
 }
 
+/// Warns of lines of the hosts file that are no entry.
+pub(super) fn warn_of_hosts(conf: &Conf) {
+    if let Some(text) = dns::unread_hosts(&conf.names.hosts_file) {
+        log::warn!("names.hosts_file: {text}");
+    }
+}
+
 /// Warns of seeds that the scope would refuse if they were links: once for each key.
 pub(super) fn warn_of_scope(conf: &Conf, seeds: &[Seed]) {
     for text in refused(&conf.scope, seeds) {
@@ -189,12 +196,10 @@ fn report(name: &str, parsed: &Parsed, wrong: &mut Vec<String>) {
         let seeds = parsed.seeds.len();
         wrong.push(format!("{name}: {more} more lines gave no seed; {seeds} lines did"));
     }
-    if let Some((count, first)) = parsed.commas {
-        wrong.push(format!(
-            "{name}: line {first}: the comma was taken as part of the URL, on {count} lines in \
-             all; a table needs a header line with a column \"url\""
-        ));
-    }
+    wrong.extend(parsed.doubts.iter().map(|Doubtful { doubt, lines, first }| {
+        let fix = doubt.fix();
+        format!("{name}: line {first}: {doubt}; {fix} (lines of this kind: {lines})")
+    }));
 }
 
 #[cfg(test)]

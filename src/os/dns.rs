@@ -354,12 +354,30 @@ fn channel(settings: &Settings, questions_per_port: u32) -> c_ares::Result<Chann
 }
 
 /// Names that are not asked for: a hosts file, read once.
+#[derive(Default)]
 struct Hosts {
     names: Map<Box<str>, SmallVec<[IpAddr; 1]>>,
+    /// Lines that are no entry: how many, the first one's number and what it says.
+    unread: Option<(usize, usize, String)>,
 }
 
 /// How long an entry of the hosts file is good for; the file is not read again in this run.
 const HOSTS_TTL_SECONDS: u32 = 24 * 3_600;
+
+/// Characters of a line that is no entry, for a report.
+const UNREAD_CHARS_MAX: usize = 200;
+
+/// What is wrong with lines of the hosts file that are no entry. The system's own is not the
+/// operator's work, and not looked at.
+pub fn unread_hosts(file: &HostsFile) -> Option<String> {
+    let HostsFile::File(path) = file else { return None };
+    let (lines, first, text) = Hosts::read(file).ok()?.unread?;
+    Some(format!(
+        "{}: line {first}: {text:?}: not an address and its names; skipped \
+         (lines of this kind: {lines})",
+        path.display()
+    ))
+}
 
 impl Hosts {
     fn read(file: &HostsFile) -> Result<Self, Error> {
@@ -371,27 +389,33 @@ impl Hosts {
             }
             HostsFile::None => Vec::new(),
         };
-        Ok(Self::parse(&String::from_utf8_lossy(&text)))
+        // UTF-8, or what the byte order mark says.
+        Ok(Self::parse(&encoding_rs::UTF_8.decode(&text).0))
     }
 
-    /// One address and its names a line; `#` begins a comment; a line that isn't so is passed over,
-    /// as everybody does.
+    /// One address and its names a line; `#` begins a comment; lines end in LF, CR LF or CR. A line
+    /// that isn't so is counted and skipped, as resolvers do.
     fn parse(text: &str) -> Self {
-        let mut names: Map<Box<str>, SmallVec<[IpAddr; 1]>> = Map::default();
-        for line in text.lines() {
-            let line = line.split('#').next().unwrap_or_default();
-            let mut words = line.split_ascii_whitespace();
-            let Some(address) = words.next().and_then(|word| word.parse().ok()) else {
+        let mut hosts = Self::default();
+        for (number, line) in (1..).zip(text.replace("\r\n", "\n").split(['\n', '\r'])) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let mut words = line.split_ascii_whitespace().peekable();
+            let address = words.next().and_then(|word| word.parse().ok());
+            let Some(address) = address.filter(|_| words.peek().is_some()) else {
+                if !line.is_empty() {
+                    let text = || line.chars().take(UNREAD_CHARS_MAX).collect();
+                    hosts.unread.get_or_insert_with(|| (0, number, text())).0 += 1;
+                }
                 continue;
             };
             for name in words {
-                let list = names.entry(name.to_ascii_lowercase().into()).or_default();
+                let list = hosts.names.entry(name.to_ascii_lowercase().into()).or_default();
                 if !list.contains(&address) {
                     list.push(address);
                 }
             }
         }
-        Self { names }
+        hosts
     }
 
     /// `None` if the name servers are to be asked: the name is not here at all, as a name that is

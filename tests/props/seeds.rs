@@ -11,10 +11,12 @@ pub const TARGET: Target = Target {
     samples: &[
         b"http://a.test/\nexample.test/x # mine\r\n\n# nothing\nlocalhost:8080\n",
         b"\xef\xbb\xbfhttps://b\xc3\xbccher.test/?q#frag\nmail@example.test\nftp://c.test/\n",
+        b"sep=;\nurl;title\nhttp://a.test/;\"x\ny\"\n;z\n\"b.test\";|http://c.test/,d\n",
         b"http://a.test\nHTTP://A.test:80/\nhttp://a.test/#x\nhttp://[::1]:81/\n",
     ],
     words: &[
         "http://", "\n", "\r\n", " # ", "#", "@", ":", "//", "a.test", "\t", "\u{feff}", "[::1]",
+        "\"", ",", ";", "|", "\\", "<", ">", "?u=", "http", "url", "\u{2028}", "\0", "'", ".",
     ],
     check,
 };

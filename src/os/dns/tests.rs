@@ -367,6 +367,34 @@ fn the_hosts_file_goes_first() {
     assert!(error.to_string().starts_with("cannot read hosts file /nowhere/hosts: "), "{error}");
 }
 
+/// Lines that are no entry are counted, whatever the encoding; those of the system's are not.
+#[test]
+fn hosts_files_in_other_encodings_and_lines_that_are_no_entry() {
+    let text = "192.0.2.7 a.test\r\n300.1.1.1 b.test\r\n127.1 c.test\r\n# d\r\n\r\n192.0.2.9\r\n";
+    let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let files = [
+        text.as_bytes().to_vec(),
+        text.replace("\r\n", "\r").into_bytes(),
+        [b"\xef\xbb\xbf", text.as_bytes()].concat(),
+        [b"\xff\xfe", utf16.as_slice()].concat(),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (number, bytes) in files.iter().enumerate() {
+        let path = folder.path().join("hosts");
+        fs::write(&path, bytes).unwrap();
+        let file = HostsFile::File(path);
+        let found = Hosts::read(&file).unwrap().find("a.test", Family::Ipv4);
+        assert!(matches!(found, Some(Ok(found)) if found.list.len() == 1), "file {number}");
+        let unread = unread_hosts(&file).expect("some are none");
+        let expected = "hosts: line 2: \"300.1.1.1 b.test\": not an address and its names; \
+                        skipped (lines of this kind: 3)";
+        assert!(unread.ends_with(expected), "file {number}: {unread}");
+        fs::write(folder.path().join("hosts"), "192.0.2.7 a.test # x\n").unwrap();
+        assert_eq!(unread_hosts(&file), None);
+    }
+    assert_eq!(unread_hosts(&HostsFile::System), None);
+}
+
 /// Law: the failure told doesn't depend on which family failed how, only on the two failures.
 #[test]
 fn the_more_open_failure_wins() {
