@@ -115,7 +115,7 @@ fn a_job_is_one_process_and_is_not_begun_by_who_cannot_go_on() {
     let other_name = write_conf(folder.path(), "[store]\nprefix = \"other\"");
     refused(&other_name, "store.prefix was \"sted\", and is \"other\" now");
     fs::remove_dir_all(folder.path().join("job/state")).expect("it was kept");
-    refused(&write_conf(folder.path(), ""), "without a checkpoint");
+    refused(&write_conf(folder.path(), ""), "without a checkpoint; `sted crawl --rebuild` resumes");
 }
 
 #[test]

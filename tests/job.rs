@@ -218,7 +218,7 @@ fn files_may_be_taken_away_and_a_killed_crawl_says_what_it_waits_for() {
     }
     let mut crawl = crawl.kill_and_begin_again();
     crawl.wait_for("the crawl was not stopped in order: servers rest until ");
-    let line = crawl.wait_for("after an unclean stop (politeness.delay_max)");
+    let line = crawl.wait_for("after an unclean stop or a rebuild (politeness.delay_max)");
     assert!(line.starts_with("servers rest until "), "{line}");
     let folder = crawl.stop();
     let job = folder.path().join("job");

@@ -197,13 +197,18 @@ fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engin
     let Some(earlier) = earlier else {
         return log::info!("the crawl begins with {seeds} seeds, in {job}");
     };
+    let (urls, servers) = (engine.frontier().urls(), engine.frontier().servers());
+    if earlier.is_rebuilt() {
+        return log::info!(
+            "the crawl in {job} resumes with what its archive holds; {urls} URLs wait on {servers} \
+             servers"
+        );
+    }
     let how = if earlier.is_clean() { "was stopped in order" } else { "was not stopped in order" };
     log::info!(
-        "the crawl in {job} goes on from its checkpoint of {}; it {how}; {} URLs wait on {} \
-         servers",
-        earlier.written(),
-        engine.frontier().urls(),
-        engine.frontier().servers()
+        "the crawl in {job} goes on from its checkpoint of {}; it {how}; {urls} URLs wait on \
+         {servers} servers",
+        earlier.written()
     );
     if earlier.is_finished() {
         log::warn!(
@@ -242,8 +247,8 @@ fn refuse_what_cannot_go_on(
              another job.directory"
         ),
         None if holds => format!(
-            "{job}: holds an earlier crawl without a checkpoint, which can't be gone on with; move \
-             it away, or name another job.directory"
+            "{job}: holds an earlier crawl without a checkpoint; `sted crawl --rebuild` resumes it \
+             from its archive; or move it away, or name another job.directory"
         ),
         _ => return Ok(()),
     };

@@ -95,7 +95,10 @@ fn reason_to_wait(view: &View<'_>) -> String {
     }
     view.engine.rests_until().map_or_else(String::new, |until| {
         let until = until.civil().to_clock();
-        format!("servers rest until {until} UTC after an unclean stop (politeness.delay_max); ")
+        format!(
+            "servers rest until {until} UTC after an unclean stop or a rebuild \
+             (politeness.delay_max); "
+        )
     })
 }
 

@@ -67,6 +67,11 @@ impl Earlier {
         self.0.clean
     }
 
+    /// Whether its state is rebuilt from the archive.
+    pub fn is_rebuilt(&self) -> bool {
+        self.0.rebuilt
+    }
+
     /// When its checkpoint was made: seconds, UTC; nothing if it hadn't begun.
     pub fn written(&self) -> &str {
         &self.0.written
@@ -129,7 +134,7 @@ impl Engine {
             let unclean = Manifest { clean: false, finished: false, ..found.clone() };
             unclean.publish(self.disk.as_mut()).map_err(disk_error)?;
         } else {
-            self.keep_quiet();
+            self.keep_quiet(found.rebuilt);
             self.list_replays(found)?;
         }
         self.replays.begin();
@@ -239,13 +244,17 @@ impl Engine {
 
     /// What Crawl-delay was found since the checkpoint nobody knows: where none was known then, the
     /// longest that is obeyed is waited for, beside the longest rest of our own.
-    fn keep_quiet(&mut self) {
+    fn keep_quiet(&mut self, rebuilt: bool) {
         let obeys = self.settings.robots.obey;
         let crawl_delay = Some(self.settings.robots.crawl_delay_max).filter(|_| obeys);
         let rest = self.settings.frontier.full_rest(crawl_delay);
         let until = self.now.at + rest;
+        let why = match rebuilt {
+            true => "the archive doesn't say when servers were last asked",
+            false => "the crawl was not stopped in order",
+        };
         log::warn!(
-            "the crawl was not stopped in order: servers rest until {} UTC, the longest that they \
+            "{why}: servers rest until {} UTC, the longest that they \
              may be owed (politeness.delay_max, crawl_delay_max)",
             self.now.unix.after(rest).civil().to_clock()
         );
