@@ -1,6 +1,8 @@
 //! The job directory of a crawl that runs, and what others do to it meanwhile: logs renamed and
 //! emptied, files taken away, locks removed; and a crawl that is killed and goes on.
 
+use crate::crawl;
+use crate::operate::short;
 use crate::util::{Run, sted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -228,4 +230,115 @@ fn files_may_be_taken_away_and_a_killed_crawl_says_what_it_waits_for() {
     let log = fs::read_to_string(job.join("crawl.log")).expect("a log");
     assert!(log.contains(" replayed "), "what the archive held was read back at once");
     assert!(!log.contains("notReadBack"));
+}
+
+/// How a crawl ends that goes on in this folder, and what it says.
+fn ends(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
+    let conf = folder.join("crawl.toml");
+    let conf = conf.to_str().expect("UTF-8");
+    let run = Run::of(sted(&[&["crawl", conf], more].concat()).output().expect("it starts"));
+    (run.code, run.out + &run.err)
+}
+
+/// The files in a folder of the job.
+fn files(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.join("job").join(name)).expect("a folder");
+    entries.map(|entry| entry.expect("readable").path()).collect()
+}
+
+/// No rest after a stop that was none: nobody is asked for a Crawl-delay.
+const NO_REST: &str = "crawl_delay_max = \"0s\"\n";
+
+/// What becomes of a file's bytes.
+type Change<'a> = &'a dyn Fn(&mut Vec<u8>);
+
+/// A crawl whose archive was damaged after it is not whole until the file is put back, or a rebuild
+/// has fetched again what was lost.
+#[test]
+fn a_damaged_archive_is_missing_until_it_is_fetched_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let conf = short(folder, "");
+    let text = fs::read_to_string(&conf).expect("it was written");
+    fs::write(&conf, text.replace("[report]", &format!("{NO_REST}[report]"))).expect("writable");
+    let (code, text) = ends(folder, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    let warc = files(folder, "warc").remove(0);
+    let whole = fs::read(&warc).expect("it is there");
+    let damage = |change: Change<'_>| {
+        let mut bytes = whole.clone();
+        change(&mut bytes);
+        fs::write(&warc, bytes).expect("writable");
+    };
+    let middle = whole.len() / 2;
+    let index = fs::read_to_string(files(folder, "index").remove(0)).expect("text");
+    let entries = index.lines().filter_map(|line| cdxj::parse(line).ok());
+    let offsets: BTreeSet<usize> = entries.map(|entry| entry.offset as usize).collect();
+    let edge = *offsets.range(middle..).next().expect("records");
+    let kinds: [Change<'_>; 5] = [
+        &|bytes| bytes[middle] ^= 1,
+        &|bytes| bytes[middle..middle + 3_000].fill(0),
+        &|bytes| bytes.truncate(middle),
+        &|bytes| bytes.truncate(edge),
+        &|bytes| bytes.clear(),
+    ];
+    for (number, change) in kinds.into_iter().enumerate() {
+        damage(change);
+        for start in 0..2 {
+            let (code, text) = ends(folder, &[]);
+            let is_told = text.contains("captures lost: put the files back from a copy, or");
+            assert!(code == Some(12) && is_told, "kind {number}, start {start}: {code:?}\n{text}");
+        }
+        fs::write(&warc, &whole).expect("writable");
+        let (code, text) = ends(folder, &[]);
+        assert!(code == Some(0) && !text.contains("lost"), "it was put back: {code:?}\n{text}");
+    }
+    damage(kinds[2]);
+    for more in [&["--rebuild"][..], &[]] {
+        let (code, text) = ends(folder, more);
+        assert!(code == Some(0) && !text.contains("captures lost"), "{more:?}: {code:?}\n{text}");
+        assert!(!text.contains("not stopped in order"), "it was: {text}");
+    }
+    for gone in ["state/checkpoint", "state"] {
+        let gone = folder.join("job").join(gone);
+        fs::remove_file(&gone).or_else(|_| fs::remove_dir_all(&gone)).expect("it was kept");
+        let (code, text) = ends(folder, &[]);
+        assert!(code == Some(5) && text.contains("`sted crawl --rebuild` resumes it"), "{text}");
+        let (code, text) = ends(folder, &["--rebuild"]);
+        assert!(code == Some(0) && !text.contains("not stopped in order"), "{code:?}\n{text}");
+    }
+}
+
+/// A file that a killed crawl was writing can't have been taken away.
+#[test]
+fn a_growing_file_that_is_gone_is_missing() {
+    for which in ["warc", "both"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let conf = crawl::write_conf(folder, "[state]\ncheckpoint_period = \"1s\"\n");
+        let text = fs::read_to_string(&conf).expect("it was written");
+        let text = text.replace("pages = 4000", "pages = 1500");
+        let text = text.replace("[report]", &format!("{NO_REST}[report]"));
+        fs::write(&conf, &text).expect("writable");
+        let (mut child, lines) = crawl::start(&conf);
+        until("a checkpoint that counts captures", || {
+            let text = fs::read_to_string(folder.join("job/state/checkpoint")).unwrap_or_default();
+            !text.contains("\"archive_offset\":0,")
+        });
+        child.kill().expect("a child of ours");
+        child.wait().expect("a child of ours");
+        drop(lines);
+        let folders: &[&str] = if which == "both" { &["warc", "index"] } else { &["warc"] };
+        for file in folders.iter().flat_map(|name| files(folder, name)) {
+            assert_eq!(file.extension().and_then(|it| it.to_str()), Some("open"));
+            fs::remove_file(file).expect("it is there");
+        }
+        fs::write(&conf, text.replace("40ms", "1ms")).expect("writable");
+        let (code, text) = ends(folder, &[]);
+        assert!(code == Some(12) && text.contains("captures lost"), "{which}: {code:?}\n{text}");
+        assert!(text.contains("the crawl was still writing it"), "{text}");
+        assert_eq!(ends(folder, &[]).0, Some(12), "a second start changes nothing");
+        let (code, text) = ends(folder, &["--rebuild"]);
+        assert!(code == Some(0) && !text.contains("captures lost"), "{which}: {code:?}\n{text}");
+    }
 }

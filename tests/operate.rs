@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 /// A crawl of the lab that ends by itself, soon.
-fn short(folder: &Path, more: &str) -> String {
+pub(crate) fn short(folder: &Path, more: &str) -> String {
     let conf = write_conf(folder, more);
     let text = fs::read_to_string(&conf).expect("it was written");
     let text = text.replace("pages = 4000", "pages = 60").replace("40ms", "1ms");

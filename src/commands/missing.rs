@@ -1,4 +1,5 @@
-//! What is missing at the end of a crawl: failed seeds, servers given up, what default bounds cut.
+//! What is missing at the end of a crawl: failed seeds, servers given up, what default bounds cut,
+//! what the archive has lost.
 //!
 //! A crawl from which nothing is missing ends with exit code 0, any other with 12. Servers that
 //! never answered are listed and don't count, nor does what a bound cut that the configuration
@@ -48,6 +49,10 @@ pub(super) struct Missing {
     answered: u64,
     /// Servers whose certificates were refused, if they are many and none was accepted.
     certificates: usize,
+    /// Captures that the archive has lost and that count as fetched.
+    lost: u64,
+    /// Files of the archive that they were in, some of them.
+    lost_files: Vec<(String, u64)>,
     /// What was cut, how often, and the bounds; whether these are the defaults.
     cuts: Vec<(String, u64, &'static [&'static str], bool)>,
 }
@@ -65,7 +70,10 @@ impl Missing {
             let keys = keys_of(cause, keys, conf);
             (count > 0).then(|| ((*cause).to_owned(), count, keys, are_defaults(conf, keys)))
         });
+        let lost = counts.archive_damaged.iter().filter(|(_, lost)| **lost > 0);
         Self {
+            lost: counts.cut.get("archive-lost").copied().unwrap_or(0),
+            lost_files: lost.take(LISTED).map(|(file, lost)| (file.clone(), *lost)).collect(),
             seeds: seeds.map(|(url, why)| (url.clone(), why.to_string())).collect(),
             seeds_count: counts.seeds.failed_count(),
             servers,
@@ -79,7 +87,8 @@ impl Missing {
     /// Whether anything is missing that the operator asked for.
     pub(super) fn is_any(&self) -> bool {
         let cut = self.cuts.iter().any(|(.., default)| *default);
-        self.seeds_count > 0 || self.answered > 0 || self.certificates > 0 || cut
+        let servers = self.answered > 0 || self.certificates > 0;
+        self.seeds_count > 0 || servers || self.lost > 0 || cut
     }
 
     /// For people, a line each: what, how often, why, what to do.
@@ -112,6 +121,7 @@ impl Missing {
                 "certificates", self.certificates
             );
         }
+        self.push_lost(&mut text);
         for (cause, count, keys, is_default) in &self.cuts {
             let fix = match (keys.is_empty(), is_default) {
                 (true, _) => "no key changes that; the crawl log names the pages".to_owned(),
@@ -121,6 +131,20 @@ impl Missing {
             let _ = writeln!(text, "{:<22}{cause} {count} times; {fix}", "cut by a bound");
         }
         text
+    }
+
+    fn push_lost(&self, text: &mut String) {
+        if self.lost > 0 {
+            let _ = writeln!(
+                text,
+                "{:<22}{} captures lost: put the files back from a copy, or `sted crawl \
+                 --rebuild` fetches them again",
+                "archive damaged", self.lost
+            );
+        }
+        for (file, lost) in &self.lost_files {
+            let _ = writeln!(text, "  {file}: {lost}");
+        }
     }
 }
 
@@ -263,6 +287,21 @@ mod tests {
             assert_eq!(missing.is_any(), is_any, "{case}");
             assert!(missing.text().ends_with(fix), "{case}");
         }
+    }
+
+    /// Captures that the archive has lost were asked for.
+    #[test]
+    fn a_damaged_archive_is_not_whole() {
+        let mut counts = Counts::default();
+        counts.archive_damaged.insert("warc/a.warc.gz".to_owned(), 0);
+        assert!(!Missing::of(&counts, &Conf::default()).is_any(), "they were fetched again");
+        counts.archive_damaged.insert("warc/b.warc.gz".to_owned(), 34);
+        counts.cut.insert("archive-lost".into(), 34);
+        let missing = Missing::of(&counts, &Conf::default());
+        let text = missing.text();
+        let said = ["34 captures lost", "--rebuild", "warc/b.warc.gz: 34"];
+        assert!(missing.is_any() && said.iter().all(|it| text.contains(it)), "{text}");
+        assert!(!text.contains("a.warc.gz"), "{text}");
     }
 
     #[test]

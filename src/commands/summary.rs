@@ -259,11 +259,6 @@ impl Summary {
             };
             line("read back", format!("{} replies{unread}", HumanCount(self.counts.replayed)));
         }
-        if let lost @ 1.. = cut("archive-lost") {
-            let fix =
-                "put its files back from a copy, or `sted crawl --rebuild` fetches them again";
-            line("archive damaged", format!("{} captures lost: {fix}", HumanCount(lost)));
-        }
         line("crawl log", place("crawl.log"));
         line("figures", place("summary.json"));
     }

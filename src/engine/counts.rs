@@ -74,6 +74,9 @@ pub struct Counts {
     /// What was cut short, left out or given up for a bound, by cause: the same words stand in the
     /// annotations of the crawl log.
     pub cut: BTreeMap<Name, u64>,
+    /// Archive files that are damaged or missing, and how many captures were lost with each that
+    /// count as fetched: 0 after a rebuild, which fetches them again.
+    pub archive_damaged: BTreeMap<String, u64>,
     /// From what most was cut, by cause: how much, and the URL or name. The largest first.
     pub cut_most: BTreeMap<Name, Vec<(u64, String)>>,
     /// URLs new to the crawl.

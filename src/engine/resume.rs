@@ -20,7 +20,7 @@ use crate::map::Set;
 use crate::seeds::Seed;
 use crate::seen::Seen;
 use crate::stats::Meter;
-use crate::store::Kept;
+use crate::store::{Kept, Position};
 use crate::time::{Now, UnixTime};
 use crate::url::{Fingerprint, UrlRef};
 
@@ -100,7 +100,7 @@ impl Engine {
             assert_eq!(earlier.key(), key, "a crawl goes on with its own key");
         }
         let durable = earlier.as_ref().map_or_else(Default::default, |Earlier(it)| it.durable());
-        let repaired = verify(&settings, durable, disk.as_mut())?;
+        let checked = verify(&settings, durable, disk.as_mut())?;
         let mut engine = Self::bare(durable, settings, seeds, disk, meter, now)?;
         let mut checkpoints = Checkpoints::new(crawl, key, period, now.at);
         match earlier {
@@ -108,7 +108,7 @@ impl Engine {
                 checkpoints.go_on(&found);
                 engine.checkpoints = Some(checkpoints);
                 engine.go_on(&found, crawl, now)?;
-                engine.count_lost(&repaired);
+                engine.count_lost(checked, found.rebuilt);
                 let reads_back = !engine.replays.is_empty();
                 engine.store.release(if reads_back { 0 } else { found.archive_serial });
                 let known: Set<&str> = seeds.iter().map(|seed| seed.url.as_str()).collect();
@@ -131,7 +131,14 @@ impl Engine {
         }
         if found.clean {
             // From the first request on a crash is a crash.
-            let unclean = Manifest { clean: false, finished: false, ..found.clone() };
+            let Position { serial, offset } = found.durable();
+            let unclean = Manifest {
+                clean: false,
+                finished: false,
+                archive_serial: serial,
+                archive_offset: offset,
+                ..found.clone()
+            };
             unclean.publish(self.disk.as_mut()).map_err(disk_error)?;
         } else {
             self.keep_quiet(found.rebuilt);

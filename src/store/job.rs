@@ -3,7 +3,8 @@
 //!
 //! A full WARC file is synced; its index lines, which were appended in order of capture, are sorted
 //! by bytes (the order of `LC_ALL=C sort`) into a file of its final name; last the WARC file loses
-//! its `.open`. From then on somebody may take both away, even before the job has ended.
+//! its `.open`. From then on somebody may take both away, even before the job has ended: the
+//! `.open` name of the index is gone by then, and no loss of power brings it back.
 //!
 //! Laws: a name without `.open` means the whole file, durable; a job may be cut anywhere by a
 //! crash and run again. Cost: a sort holds one file's lines in memory, at most the settings'
@@ -74,6 +75,13 @@ impl StoreJob {
     }
 }
 
+fn sync_if_there(name: &str, disk: &mut dyn Disk) -> Result<(), Error> {
+    match disk.sync(name) {
+        Err(error) if is_missing(&error) => Ok(()),
+        synced => synced,
+    }
+}
+
 fn is_missing(error: &Error) -> bool {
     error.source.kind() == io::ErrorKind::NotFound
 }
@@ -111,12 +119,12 @@ impl Full {
             disk.remove(&index_open)?;
         }
         if disk.len(&warc_open)?.is_some() {
+            // An index that is still `.open` says that its WARC file can't have been taken away:
+            // a loss of power must not bring it back.
+            sync_if_there(&self.index, disk)?;
             disk.rename(&warc_open, &self.warc)?;
         }
-        match disk.sync(&self.warc) {
-            Err(error) if is_missing(&error) => Ok(()),
-            synced => synced,
-        }
+        sync_if_there(&self.warc, disk)
     }
 
     fn sort(&self, disk: &mut dyn Disk, unsorted: &str, bytes: u64) -> Result<(), Error> {

@@ -4,6 +4,9 @@
 //! missing, or has missing or damaged lines or ones that lead to no record, is rewritten. Damage in
 //! a WARC file is reported with its place, and left there: what is whole behind it stays in use.
 //!
+//! A WARC file with its final name may have been taken away; one that was still `.open` is lost if
+//! it isn't there.
+//!
 //! Laws: no byte of a WARC file is changed; a rebuilt line is the one that was written when its
 //! record was; what a crash tore off the end of a file that was growing is no damage, and left to
 //! `recover`. Cost: what is checked is read and inflated once. That is the last files up to
@@ -20,6 +23,7 @@ use super::warc::{block_of, field};
 use super::{Error, Format, Settings};
 use crate::disk::Disk;
 use crate::map::Map;
+use std::collections::BTreeSet;
 
 /// What an index line takes from the head of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,8 +52,13 @@ pub enum Finding<'a> {
     Damaged(&'a str, u64, u64),
     /// A line of the index led to no record: the WARC file, the offset, the URL.
     Lost(&'a str, u64, &'a str),
+    /// This WARC file was read through and has no damage; its index lacked so many lines.
+    Sound(&'a str, u64),
     /// The WARC file of this index isn't there.
     Gone(&'a str),
+    /// This WARC file isn't there though it was not closed, and so many captures in it count as
+    /// fetched; 0 if nobody knows how many.
+    Missing(&'a str, u64),
     /// There is no room for the index of this WARC file.
     NoRoom(&'a str),
 }
@@ -59,7 +68,7 @@ pub enum Finding<'a> {
 pub struct Repaired {
     /// Lines of the index that were missing or damaged, and were rebuilt.
     pub lines_added: u64,
-    /// Captures whose records are damaged or missing.
+    /// Captures that count as fetched, and whose records are damaged or missing.
     pub lost: u64,
     /// Places in WARC files without a whole record.
     pub damaged: u64,
@@ -104,16 +113,7 @@ pub fn repair(
             repaired => repaired?,
         }
     }
-    for name in disk.list("index")? {
-        let known = |file: &File| file.index.as_ref().is_some_and(|index| index[6..] == name);
-        if name_of(&name, &settings.prefix).is_some() && !files.iter().any(known) {
-            let stem = format!("index/{}", name.strip_suffix(OPEN).unwrap_or(&name));
-            if !files.iter().any(|file| file.full.index == stem) {
-                repair.done.gone += 1;
-                (repair.tell)(Finding::Gone(&stem));
-            }
-        }
-    }
+    repair.missing_files(settings, durable, &files, disk)?;
     Ok(repair.done)
 }
 
@@ -174,6 +174,46 @@ struct Old<'a> {
 }
 
 impl Repair<'_> {
+    /// Files that the archive should have, and hasn't.
+    fn missing_files(
+        &mut self,
+        settings: &Settings,
+        durable: Position,
+        files: &[File],
+        disk: &mut dyn Disk,
+    ) -> Result<(), Error> {
+        // The file that the crawl was writing at the checkpoint, unless that knows of none.
+        let mut expected = Some(durable.serial).filter(|_| !self.rebuilds && durable.offset > 0);
+        expected.take_if(|serial| files.iter().any(|file| file.full.serial() == *serial));
+        let names = disk.list("index")?;
+        for name in names.iter().filter_map(|name| name_of(name, &settings.prefix)) {
+            let index = format!("index/{}.cdxj", name.stem);
+            if files.iter().any(|file| file.full.index == index) {
+                continue;
+            }
+            expected.take_if(|serial| *serial == name.serial);
+            if !name.open {
+                self.done.gone += 1;
+                (self.tell)(Finding::Gone(&index));
+                continue;
+            }
+            let captures =
+                captures(&format!("{index}{OPEN}"), durable.bytes_of(name.serial), disk)?;
+            if captures > 0 {
+                self.done.lost += captures;
+                let warc = full_of(name.stem, settings.gzip_level > 0).warc_open();
+                (self.tell)(Finding::Missing(&warc, captures));
+            }
+        }
+        if let Some(serial) = expected {
+            self.done.lost += 1;
+            let stem = super::segment::stem(&settings.prefix, "*", serial);
+            let warc = full_of(&stem, settings.gzip_level > 0).warc_open();
+            (self.tell)(Finding::Missing(&warc, 0));
+        }
+        Ok(())
+    }
+
     fn file(&mut self, file: &File, checks: bool, disk: &mut dyn Disk) -> Result<(), Error> {
         let text = match &file.index {
             None => Vec::new(),
@@ -189,11 +229,17 @@ impl Repair<'_> {
             new.extend_from_slice(&text[..old.sound_bytes]);
             old.lines.retain(|offset, _| *offset >= start);
         }
+        let damaged = self.done.damaged;
         let (added, torn_at) = self.walk(file, start, &mut old, &mut new, disk)?;
         // What the walk did not meet leads to no record.
         let mut lost: Vec<(u64, &[u8])> =
             old.lines.iter().map(|(offset, (_, line))| (*offset, *line)).collect();
         lost.retain(|(offset, _)| torn_at.is_none_or(|torn_at| *offset < torn_at));
+        if added > 0 && !lost.is_empty() {
+            // Who compresses a file anew moves its records.
+            let moved: BTreeSet<_> = lines_of(&new).filter_map(identity_of).collect();
+            lost.retain(|(_, line)| identity_of(line).is_none_or(|it| !moved.contains(&it)));
+        }
         lost.sort_unstable();
         for (offset, line) in &lost {
             let url = entry_of(line).map(|entry| entry.url.into_owned()).unwrap_or_default();
@@ -201,6 +247,9 @@ impl Repair<'_> {
         }
         self.done.lost += lost.len() as u64;
         self.done.lines_added += added;
+        if checks && lost.is_empty() && self.done.damaged == damaged {
+            (self.tell)(Finding::Sound(&file.warc, added));
+        }
         let torn = torn_at.is_some();
         if added == 0 && lost.is_empty() && (old.bad == 0 || torn) {
             return Ok(());
@@ -320,6 +369,24 @@ impl<'a> Old<'a> {
         }
         old
     }
+}
+
+/// How many captures of an index lie before so many bytes of its WARC file.
+fn captures(index: &str, durable_bytes: u64, disk: &mut dyn Disk) -> Result<u64, Error> {
+    let bytes = disk.len(index)?.unwrap_or(0);
+    let text = read(disk, index, 0, bytes)?;
+    let entries = lines_of(&text).filter_map(entry_of);
+    Ok(entries.filter(|entry| entry.offset < durable_bytes).count() as u64)
+}
+
+fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|&byte| byte == b'\n')
+}
+
+/// What is the same of a capture wherever its record is: URL, time and payload.
+fn identity_of(line: &[u8]) -> Option<(String, &str, String)> {
+    let entry = entry_of(line)?;
+    Some((entry.url.into_owned(), entry.stamp, entry.digest.into_owned()))
 }
 
 /// A line with its end.

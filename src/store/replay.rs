@@ -58,6 +58,11 @@ impl Position {
     /// Behind all that there is.
     pub const END: Self = Self { serial: u32::MAX, offset: u64::MAX };
 
+    /// Behind the whole file: it grows no more.
+    pub fn behind_file(self) -> Self {
+        Self { serial: self.next_serial(), offset: 0 }
+    }
+
     /// The serial of the first file that lies behind it as a whole.
     pub(super) fn next_serial(self) -> u32 {
         // The end says nothing about serials.

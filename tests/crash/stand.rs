@@ -176,8 +176,13 @@ fn conclude(
     if let Some(line) = text.lines().find(|line| log::parse(line).is_err()) {
         return Err(format!("crawl.log: {line:?}"));
     }
-    let told = |broken: Vec<Broken>| broken.iter().map(|one| format!("\n  {one}")).collect();
-    judge.concludes(engine, at).map_err(told)
+    let told =
+        |broken: Vec<Broken>| -> String { broken.iter().map(|one| format!("\n  {one}")).collect() };
+    judge.concludes(engine, at).map_err(told)?;
+    match engine.counts().cut.get("archive-lost") {
+        Some(lost) => Err(format!("{lost} captures count as lost, and nobody took them")),
+        None => Ok(()),
+    }
 }
 
 fn is_unfinished(name: &str) -> bool {

@@ -80,7 +80,12 @@ impl Manifest {
 
     /// All of the archive before this place was durable.
     pub(in crate::engine) fn durable(&self) -> Position {
-        if self.rebuilt { Position::END } else { self.archive() }
+        match (self.rebuilt, self.clean) {
+            (true, _) => Position::END,
+            // All files were closed then, and may be taken away.
+            (false, true) => self.archive().behind_file(),
+            (false, false) => self.archive(),
+        }
     }
 
     /// How many bytes of a file count.

@@ -19,7 +19,7 @@ fn read_head(block: &[u8]) -> Option<HeadFacts> {
 /// A found thing in words, so that it outlives the search.
 fn word(finding: Finding<'_>) -> Option<String> {
     match finding {
-        Finding::Reads(..) => None,
+        Finding::Reads(..) | Finding::Sound(..) => None,
         finding => Some(format!("{finding:?}")),
     }
 }
@@ -239,4 +239,98 @@ fn a_half_written_index_goes() {
     let _store = open(&settings, &mut disk);
     assert!(!disk.names().contains(&ours), "nothing is left of it");
     assert!(disk.names().iter().any(|name| name == others), "it isn't ours");
+}
+
+/// Removes what `which` says of a growing archive of several files that is durable up to its end,
+/// and checks it.
+fn without(which: impl Fn(&str, u32) -> bool) -> (Repaired, Vec<String>, Vec<String>) {
+    let settings = settings_of(1);
+    let mut disk = Memory::default();
+    let (mut store, _) = fill(&settings, 1, &mut disk);
+    store.release(0);
+    sync(&mut store, &mut disk);
+    let durable = store.position();
+    drop(store);
+    let captures = |name: String| disk.bytes(&name).iter().filter(|byte| **byte == b'\n').count();
+    let counts = disk.names().into_iter().filter(|name| name.starts_with("index/")).map(captures);
+    let counts: Vec<String> = counts.map(|captures| format!("{captures})")).collect();
+    assert!(counts.len() > 1, "several files");
+    for name in disk.names() {
+        let bare = name.split_once('/').map_or(&*name, |(_, bare)| bare);
+        let serial = segment::name_of(bare, &settings.prefix).map(|it| it.serial);
+        if serial.is_some_and(|serial| which(&name, serial)) {
+            disk.remove(&name).expect("there");
+        }
+    }
+    let (done, found) = repaired(&settings, durable, &mut disk);
+    (done, found, counts)
+}
+
+/// A file that was growing can't have been taken away: its captures are lost.
+#[test]
+fn a_growing_file_that_is_gone_is_lost() {
+    let (done, found, counts) = without(|name, _| name.starts_with("warc/"));
+    assert_eq!((done.lost, done.gone), (40, 0), "{found:?}");
+    let is_missing = |(one, count): (&String, &String)| {
+        one.starts_with("Missing(\"warc/")
+            && one.contains(".warc.gz.open\"")
+            && one.ends_with(count)
+    };
+    assert_eq!(found.len(), counts.len());
+    assert!(found.iter().zip(&counts).all(is_missing), "{found:?} {counts:?}");
+    let (done, found, _) = without(|_, _| true);
+    assert_eq!((done.lost, found.len()), (1, 1), "nobody knows how many: {found:?}");
+    assert!(found[0].starts_with("Missing(\"warc/sted-*-0000"), "{found:?}");
+    let (done, found, _) = without(|name, serial| serial == 0 && name.starts_with("index/"));
+    assert_eq!(done.lost, 0, "only the index is: {found:?}");
+}
+
+/// What was not durable at the checkpoint is fetched again, and what was closed may be taken away.
+#[test]
+fn only_what_counts_as_fetched_is_lost() {
+    let settings = settings_of(1);
+    let mut disk = Memory::default();
+    let (mut store, _) = fill(&settings, 1, &mut disk);
+    store.release(0);
+    let durable = store.position();
+    sync(&mut store, &mut disk);
+    drop(store);
+    let warcs: Vec<String> =
+        disk.names().into_iter().filter(|name| name.starts_with("warc/")).collect();
+    warcs.iter().for_each(|name| disk.remove(name).expect("there"));
+    let (done, found) = repaired(&settings, Position::default(), &mut disk.clone());
+    assert_eq!((done, found.len()), (Repaired::default(), 0), "nothing of it counts: {found:?}");
+    let early = Position { serial: 0, offset: 1_000 };
+    let (done, found) = repaired(&settings, early, &mut disk.clone());
+    assert!((1..=3).contains(&done.lost), "what lies before it: {found:?}");
+    // After a stop in order all files are closed.
+    for name in disk.names() {
+        disk.remove(&name).expect("there");
+    }
+    let (done, found) = repaired(&settings, durable.behind_file(), &mut disk);
+    assert_eq!((done, found.len()), (Repaired::default(), 0), "{found:?}");
+}
+
+/// Records that only moved, because somebody compressed the file anew, are not lost.
+#[test]
+fn a_file_that_was_compressed_anew_is_whole() {
+    let settings = Settings { gzip_level: 1, file_bytes_max: 1 << 20, ..settings_of(1) };
+    let mut disk = Memory::default();
+    let (mut store, urls) = fill(&settings, 1, &mut disk);
+    finish(&mut store, &mut disk).expect("room");
+    let name = disk.names().into_iter().find(|name| name.starts_with("warc/")).expect("one");
+    let mut packer = libdeflater::Compressor::new(libdeflater::CompressionLvl::best());
+    let mut anew = Vec::new();
+    for (_, record) in records(&disk.bytes(&name)) {
+        let mut member = vec![0; packer.gzip_compress_bound(record.len())];
+        let bytes = packer.gzip_compress(&record, &mut member).expect("it fits");
+        anew.extend_from_slice(&member[..bytes]);
+    }
+    assert_ne!(anew, disk.bytes(&name));
+    overwrite(&mut disk, &name, &anew);
+    let (done, found) = repaired(&settings, Position::default(), &mut disk);
+    assert_eq!((done.lost, done.damaged), (0, 0), "{found:?}");
+    assert!(found.len() == 1 && found[0].starts_with("Indexed("), "{found:?}");
+    let (_, lines) = indexes(&disk).remove(0);
+    assert_eq!(lines.split(|byte| *byte == b'\n').count(), urls.len() + 1);
 }
