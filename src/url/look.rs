@@ -53,9 +53,10 @@ impl Look {
     /// `/sid/<32 digits>`; `true` may be wrong.
     #[inline]
     pub(super) fn may_have_pair(self, len: usize) -> bool {
-        let ends = u128::from(self.slash | self.special) | 1 << len;
-        let behind = ID_BYTES.iter().fold(0, |behind, bytes| behind | ends >> (bytes + 1));
-        u128::from(self.slash) & behind != 0
+        // Each a place further to the front: so the end of 64 bytes fits, too.
+        let ends = (self.slash | self.special) >> 1 | 1 << len.saturating_sub(1);
+        let behind = ID_BYTES.iter().fold(0, |behind, bytes| behind | ends >> bytes);
+        self.slash & behind != 0
     }
 
     #[inline]
