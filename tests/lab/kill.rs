@@ -228,6 +228,7 @@ fn a_full_disk_costs_time_only() {
         until grep -q full err || ! kill -0 $crawl; do sleep 0.05; done
         sleep 0.2; kill -0 $crawl && {grow_running}
         wait $crawl; echo $? >>codes
+        {grow}
         cp -a job kept"
     );
     for (policy, script, codes) in [("stop", stops, "3\n0\n"), ("wait", waits, "0\n")] {

@@ -278,6 +278,7 @@ server.document-root = "@ROOT@"
 server.errorlog = "@FOLDER@/error.log"
 server.max-keep-alive-requests = 50
 server.max-keep-alive-idle = 30
+server.max-fds = 4096
 index-file.names = ("index.html")
 mimetype.assign = (".html" => "text/html", ".txt" => "text/plain", "" => "application/octet-stream")
 accesslog.filename = "@FOLDER@/access.log"
