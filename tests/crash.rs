@@ -40,6 +40,11 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (5427, "a server that became better waited in a group for another to be held back"),
     (5598, "pages that outlived a loss of power by chance were held to be durable"),
     (3964, "a batch given up while the disk was full: its first repeat passed for the comparison"),
+    (
+        142,
+        "a loss of power ended a WARC file between two records: all of its lines counted as lost",
+    ),
+    (126, "the same, amidst its lines"),
     (342, "an index half written stayed after its WARC file had been taken away"),
     (9529, "rules that were over were looked for in a segment begun since, of the same number"),
     (6246, "while all rested, files with replies still to be read back were closed after a while"),

@@ -235,6 +235,11 @@ impl Repair<'_> {
         let mut lost: Vec<(u64, &[u8])> =
             old.lines.iter().map(|(offset, (_, line))| (*offset, *line)).collect();
         lost.retain(|(offset, _)| torn_at.is_none_or(|torn_at| *offset < torn_at));
+        if file.open {
+            // A loss of power may end the file between two records: what lay behind wasn't durable.
+            let sure_bytes = file.warc_bytes.max(file.durable_bytes);
+            lost.retain(|(offset, _)| *offset < sure_bytes);
+        }
         if added > 0 && !lost.is_empty() {
             // Who compresses a file anew moves its records.
             let moved: BTreeSet<_> = lines_of(&new).filter_map(identity_of).collect();
