@@ -48,7 +48,7 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (342, "an index half written stayed after its WARC file had been taken away"),
     (9529, "rules that were over were looked for in a segment begun since, of the same number"),
     (6246, "while all rested, files with replies still to be read back were closed after a while"),
-    (9272, "a Crawl-delay that a killed process had been told was kept for one request only"),
+    (9272, "a Crawl-delay known only to a killed process was kept for one request only"),
 ];
 /// Seeds of every run of the tests.
 const FIXED: std::ops::RangeInclusive<u64> = 1..=60;

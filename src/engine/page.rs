@@ -53,7 +53,7 @@ impl Page {
 /// Pages that cost so many units of work are heavy: one of 5 MB of HTML is not.
 const HEAVY_UNITS: usize = 16 << 20;
 /// Rest that a server is given for each unit of a heavy page. A unit costs 2 to 16 nanoseconds, so
-/// pages of one server take a twelfth of the time at most.
+/// such pages of one server take some twelfth of the time at most.
 const REST_A_UNIT: Duration = Duration::from_nanos(200);
 
 /// The page under work, and memory that goes round from page to page.

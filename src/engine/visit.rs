@@ -275,8 +275,8 @@ impl Engine {
         item.map_or(Next::Nothing, Next::Item)
     }
 
-    /// Until when the URL at the head of a queue waits for another try, if it does. In order of
-    /// arrival no other is due sooner.
+    /// Until when the URL at the head of a queue waits for another try, if it does. Those behind it
+    /// wait with it: what was put off is behind all that was queued then.
     fn retry_due(&self, id: ServerId) -> Option<Instant> {
         let is_retry = self.frontier.peek(id).is_some_and(|item| item.tries > 0);
         let due = self.sites.look(id).retry_due().filter(|_| is_retry)?;
