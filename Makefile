@@ -9,7 +9,7 @@ STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill check conformance
-.PHONY: bench bench-peers stations golden doc install clean ci
+.PHONY: bench bench-peers stations count golden doc install clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,11 @@ bench-peers: ## measure beside other crawlers, on all webs: report to bench/runs
 
 stations: deps ## count each station's instructions and hold them to bench/limits.toml
 	bench/stations
+
+count: ## count lines of code by folder of src, of this tree or of DIR=
+	@mkdir -p $(or $(CARGO_TARGET_DIR),target)
+	@rustc --edition 2024 -o $(or $(CARGO_TARGET_DIR),target)/count tests/layers/count.rs
+	@$(or $(CARGO_TARGET_DIR),target)/count $(or $(DIR),.)
 
 golden: ## rewrite tests/golden from what the program says now: review it as a change
 	@tests/deps build

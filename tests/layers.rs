@@ -5,6 +5,7 @@
 //! the test too.
 
 mod checks;
+mod count;
 mod source;
 
 use checks::{File, Offence};
