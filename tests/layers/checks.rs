@@ -85,7 +85,7 @@ impl<'a> File<'a> {
         paths(&tokens(self.text), &self.module())
     }
 
-    fn offence(&self, line: usize, what: &str, why: String) -> Offence {
+    pub fn offence(&self, line: usize, what: &str, why: String) -> Offence {
         Offence { file: self.name.to_owned(), line, what: what.to_owned(), why }
     }
 }

@@ -64,7 +64,15 @@ fn is_test(path: &Path) -> bool {
 
 /// The lines of one file; all of them are tests' if `tests`.
 pub fn of_text(text: &str, tests: bool) -> Lines {
-    let mut found = Lines::default();
+    let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
+    let lines = |text: &str| text.lines().filter(|line| is_code(line.trim_start())).count();
+    let (all, code) = (lines(text), lines(&without_tests(text)));
+    if tests { Lines { code: 0, tests: all } } else { Lines { code, tests: all - code } }
+}
+
+/// The text with its modules of tests blanked; other lines keep their numbers.
+pub fn without_tests(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
     // How the module of tests that is being read ends.
     let mut end: Option<String> = None;
     let mut lines = text.lines().peekable();
@@ -74,19 +82,15 @@ pub fn of_text(text: &str, tests: bool) -> Lines {
         if end.is_none() && bare == "#[cfg(test)]" && lines.peek().is_some_and(|next| opens(next)) {
             end = Some(format!("{indent}}}"));
         }
-        if bare.is_empty() || bare.starts_with("//") {
-            continue;
-        }
-        if tests || end.is_some() {
-            found.tests += 1;
-        } else {
-            found.code += 1;
+        if end.is_none() {
+            kept.push_str(line);
         }
         if end.as_deref() == Some(line) {
             end = None;
         }
+        kept.push('\n');
     }
-    found
+    kept
 }
 
 /// Whether the line opens a module inside its file.

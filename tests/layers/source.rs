@@ -20,6 +20,8 @@ pub struct Path {
     pub segments: Vec<String>,
     /// Where it stands.
     pub line: usize,
+    /// Brought into its module by a `use`.
+    pub is_use: bool,
 }
 
 impl Path {
@@ -77,7 +79,9 @@ pub fn paths(tokens: &[Token<'_>], module: &[&str]) -> Vec<Path> {
                 ends.push(depth);
             }
             "use" if is_word(text(1)) || matches!(text(1), "::" | "{") => {
+                let before = found.len();
                 place = tree(tokens, place + 1, &[], &modules, &mut found);
+                found[before..].iter_mut().for_each(|path| path.is_use = true);
                 continue;
             }
             word if is_word(word) && !follows_path && text(1) == "::" => {
@@ -138,7 +142,7 @@ fn tree(
     if text(place) == "as" {
         place += 2;
     }
-    found.push(Path { segments: resolved(&segments, modules), line });
+    found.push(Path { segments: resolved(&segments, modules), line, is_use: false });
     place
 }
 
