@@ -14,7 +14,7 @@
 #![expect(clippy::disallowed_methods, reason = "a bench writes its own configuration")]
 
 use std::path::Path;
-use sted::commands::{crawl, web};
+use sted::{commands::crawl, study::serve};
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
@@ -62,7 +62,7 @@ fn main() {
     if let [_, word, path] = &words[..]
         && word == "web"
     {
-        web::run(Path::new(path), None).unwrap_or_else(|error| panic!("{error}"));
+        serve::run(Path::new(path), None).unwrap_or_else(|error| panic!("{error}"));
         return;
     }
     let is_bench = words.iter().any(|word| word == "--bench");

@@ -16,11 +16,11 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
 use sted::frontier::Burst;
 use sted::frontier::policy::Policy;
-use sted::report::chart::{Chart, Mark, Series};
-use sted::report::html::{Block, Figure, Page};
-use sted::report::number::{Format, grouped};
-use sted::report::scale::Axis;
-use sted::report::table::{Cell, Column, Table};
+use sted::study::report::chart::{Chart, Mark, Series};
+use sted::study::report::html::{Block, Figure, Page};
+use sted::study::report::number::{Format, grouped};
+use sted::study::report::scale::Axis;
+use sted::study::report::table::{Cell, Column, Table};
 
 /// Runs at a time.
 const SIDE_BY_SIDE: usize = 2;

@@ -1,8 +1,8 @@
 //! What the stations are given: pages, references, keys, heads, all the same in every run.
 
 use sted::links::{Found, Progress, Scanner, Settings};
+use sted::study::web::{self, Answer, Place, Ports, Resource, Web};
 use sted::url::Url;
-use sted::web::{self, Answer, Place, Ports, Resource, Web};
 
 /// A page and where it is.
 pub(super) struct Page {

@@ -36,14 +36,11 @@ pub mod store;
 pub mod conf;
 pub mod engine;
 
-// A web to crawl.
-pub mod lab;
-pub mod web;
-
-// Two worlds.
+// The real world.
 pub mod os;
-pub mod sim;
 
 // The top.
 pub mod commands;
-pub mod report;
+
+// The study of crawlers.
+pub mod study;

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use sted::conf::Conf;
 use sted::seen::trace::{Link, Page, Reader};
+use sted::study::web::{Place, Ports, Resource, Web};
 use sted::url::key::KeyRules;
 use sted::url::{Fingerprinter, UrlRef};
-use sted::web::{Place, Ports, Resource, Web};
 use tempfile::TempDir;
 
 /// A small web, drained by four connections, under two policies.

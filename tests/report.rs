@@ -3,12 +3,12 @@
 
 use crate::util;
 use std::fs;
-use sted::report::bars::{Bars, Group, Layout};
-use sted::report::chart::{Chart, Mark, Series, Style};
-use sted::report::html::{Block, Figure, Page};
-use sted::report::number::Format;
-use sted::report::scale::Axis;
-use sted::report::table::{Best, Cell, Column, Table};
+use sted::study::report::bars::{Bars, Group, Layout};
+use sted::study::report::chart::{Chart, Mark, Series, Style};
+use sted::study::report::html::{Block, Figure, Page};
+use sted::study::report::number::Format;
+use sted::study::report::scale::Axis;
+use sted::study::report::table::{Best, Cell, Column, Table};
 
 /// Four ways through the same web.
 const POLICIES: [&str; 4] = ["bfs", "performance", "quality", "capability"];

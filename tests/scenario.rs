@@ -1,5 +1,6 @@
 //! Scripted conversations, in both worlds: what a server says is text (`tests/scenarios/*.txt`,
-//! see `sted::web::script`), what the crawl makes of it is checked, and both worlds must agree.
+//! see `sted::study::web::script`), what the crawl makes of it is checked, and both worlds must
+//! agree.
 
 use crate::player::Servers;
 use crate::util::LOOP;
@@ -17,10 +18,10 @@ use sted::engine::settings::Settings;
 use sted::engine::{Earlier, Engine};
 use sted::os::disk::OsDisk;
 use sted::seeds;
-use sted::sim::{self, disk::MemoryDisk};
 use sted::stats::{Meter, still};
 use sted::store::log;
-use sted::web::script::Script;
+use sted::study::sim::{self, disk::MemoryDisk};
+use sted::study::web::script::Script;
 use sted::{os, time};
 
 /// What every script's crawl is like, unless the script says otherwise: quick, so that real time

@@ -19,14 +19,16 @@ use sted::frontier::Burst;
 use sted::frontier::policy::Policy;
 use sted::rating::{Site, Source};
 use sted::seeds;
-use sted::sim::disk::MemoryDisk;
-use sted::sim::judge::{Broken, Complete, Judge, Laws};
-use sted::sim::settings::{Affected, Away, Core, Faults, Outage};
-use sted::sim::{self, World};
 use sted::stats::{Meter, still};
 use sted::store::digest::Algorithm;
 use sted::store::log;
-use sted::web::{Budget, Hostile, Manifest, Place, Ports, Resource, Spread, TimeSpread, Web};
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::judge::{Broken, Complete, Judge, Laws};
+use sted::study::sim::settings::{Affected, Away, Core, Faults, Outage};
+use sted::study::sim::{self, World};
+use sted::study::web::{
+    Budget, Hostile, Manifest, Place, Ports, Resource, Spread, TimeSpread, Web,
+};
 
 /// Seeds that failed once, and what was wrong.
 const REGRESSIONS: &[(u64, &str)] = &[
@@ -282,7 +284,7 @@ pub fn each_filed(web: &Web, log: &[u8], mut tell: impl FnMut(Place, bool)) {
 
 /// What a seed chooses.
 pub struct Plan {
-    pub web: sted::web::Settings,
+    pub web: sted::study::web::Settings,
     pub world: sim::Settings,
     pub engine: Settings,
     pub laws: Laws,
@@ -309,7 +311,7 @@ impl Plan {
 /// Kinds that came later, drawn apart: seeds that failed once stay what they were.
 const LATER: [Hostile; 3] = [Hostile::BombEmpty, Hostile::SessionIds, Hostile::LastForAll];
 
-fn web(draw: &mut Draw, seed: u64) -> sted::web::Settings {
+fn web(draw: &mut Draw, seed: u64) -> sted::study::web::Settings {
     let ms = Duration::from_millis;
     let spread = |median, sigma| TimeSpread { median, sigma };
     let all: Vec<Hostile> = Hostile::ALL.into_iter().filter(|it| !LATER.contains(it)).collect();
@@ -325,7 +327,7 @@ fn web(draw: &mut Draw, seed: u64) -> sted::web::Settings {
     // A crawl of an endless host ends with caps of its own, days later: another test's subject.
     hostile.retain(|kind| !is_endless(*kind));
     let hosts = 1 + draw.below(25) as u32;
-    sted::web::Settings {
+    sted::study::web::Settings {
         seed,
         hosts,
         seeds: 1 + draw.below(u64::from(hosts)) as u32,
@@ -365,7 +367,7 @@ fn web(draw: &mut Draw, seed: u64) -> sted::web::Settings {
         robots_deny: draw.pick(&[0.0, 0.1]),
         robots_delay: draw.pick(&[0.0, 0.1]),
         hostile,
-        ..sted::web::Settings::default()
+        ..sted::study::web::Settings::default()
     }
 }
 
@@ -375,8 +377,12 @@ fn redirects(seed: u64) -> f64 {
 }
 
 fn is_endless(kind: Hostile) -> bool {
-    let settings =
-        sted::web::Settings { hosts: 1, pages: 1, hostile: vec![kind], ..Default::default() };
+    let settings = sted::study::web::Settings {
+        hosts: 1,
+        pages: 1,
+        hostile: vec![kind],
+        ..Default::default()
+    };
     let manifest = Manifest::new(&Web::new(settings, Ports::default()), Budget::default());
     manifest.entries.iter().any(|entry| entry.open)
 }
@@ -435,7 +441,7 @@ fn outages(draw: &mut Draw, seed: u64) -> Vec<Outage> {
 }
 
 /// How the crawl goes about it, and the same once more as what is promised.
-fn crawl(draw: &mut Draw, seed: u64, web: &sted::web::Settings) -> (Settings, Laws) {
+fn crawl(draw: &mut Draw, seed: u64, web: &sted::study::web::Settings) -> (Settings, Laws) {
     let burst = draw.pick(&[None, Some(1), Some(1), Some(4)]);
     let delay_ms = draw.pick(&[0, 300, 1_000]);
     let delay_ms = if burst.is_none() { 0 } else { delay_ms };

@@ -15,7 +15,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use sted::map::{Map, Set};
-use sted::{lab, web};
+use sted::study::{lab, web};
 
 /// How it goes about it.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,6 @@
 //! it did since.
 
 use super::check::refuse_missing_files;
-use super::lab::Lab;
 use super::missing::Missing;
 use super::progress::Progress;
 use super::summary::Summary;
@@ -20,8 +19,9 @@ use crate::os::disk::{Lock, LockError, OsDisk};
 use crate::os::{self, signal};
 use crate::stats::Meter;
 use crate::store;
+use crate::study::child::Lab;
+use crate::study::web::Ports;
 use crate::time::UnixTime;
-use crate::web::Ports;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Write};
@@ -317,7 +317,7 @@ fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
 const DESCRIPTORS_BESIDE: u64 = 96;
 
 /// Whether the system allows as many descriptors as the crawl needs.
-pub(super) fn check_descriptors(conf: &Conf) -> Result<(), Failure> {
+pub(crate) fn check_descriptors(conf: &Conf) -> Result<(), Failure> {
     let limit = signal::descriptor_limit();
     let wanted = conf.connections.open_max as u64 + DESCRIPTORS_BESIDE;
     if wanted <= limit {

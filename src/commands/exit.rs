@@ -5,6 +5,7 @@
 //! signal or a budget ended is incomplete anyway. The numbers are part of the interface and never
 //! change their meaning.
 
+use std::fmt;
 use std::process::ExitCode;
 
 /// How the program ended.
@@ -105,6 +106,30 @@ impl From<Exit> for ExitCode {
         Self::from(exit.code())
     }
 }
+
+/// Why a command did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The code to exit with.
+    pub exit: Exit,
+    /// What went wrong, for people: one line per fault.
+    pub text: String,
+}
+
+impl Failure {
+    /// A failure in one's own words.
+    pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
+        Self { exit, text: text.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Failure {}
 
 #[cfg(test)]
 mod tests {

@@ -5,12 +5,15 @@ use crate::conf::{Conf, Scope, Span};
 use crate::os::{dns, input};
 use crate::rating::{Rating, Table};
 use crate::seeds::{self, Doubtful, Parsed, Seed};
+use crate::study::web::graph::{Cut, Graph, unpack_xz};
 use crate::url::scope::Rejection;
 use crate::url::{Limits, Url, scope};
-use crate::web::graph::{Cut, Graph, unpack_xz};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Longest configuration that is read, bytes: a larger file is something else.
+const CONF_BYTES_MAX: u64 = 4 << 20;
 
 /// Largest array of a link graph, bytes: as many numbers as 32 bits can count.
 const GRAPH_BYTES_MAX: usize = 16 << 30;
@@ -22,9 +25,21 @@ const TABLE_BYTES_MAX: u64 = 16 << 30;
 /// Longest file of seeds, bytes: some ten million URLs.
 const SEEDS_BYTES_MAX: u64 = 1 << 30;
 
+/// Reads the configuration at `path`.
+///
+/// # Errors
+/// The file can't be read, or has mistakes: all of them.
+pub fn load(path: &Path) -> Result<Conf, Failure> {
+    let name = path.display().to_string();
+    let cannot = |why: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("{name}: {why}"));
+    let bytes = input::read(path, CONF_BYTES_MAX).map_err(|error| cannot(&error))?;
+    let text = String::from_utf8(bytes).map_err(|_| cannot(&"is not UTF-8 text"))?;
+    Conf::parse(&text, &name).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
+}
+
 /// The two files of a link graph: how many links each page has, and where they lead. Each may be
 /// compressed; the plain one goes first.
-pub(super) fn graph_files(folder: &Path) -> [PathBuf; 2] {
+pub(crate) fn graph_files(folder: &Path) -> [PathBuf; 2] {
     ["outdeg.u32", "dst.u32"].map(|name| {
         let (plain, packed) = (folder.join(name), folder.join(format!("{name}.xz")));
         if !plain.exists() && packed.exists() { packed } else { plain }
@@ -32,7 +47,7 @@ pub(super) fn graph_files(folder: &Path) -> [PathBuf; 2] {
 }
 
 /// The link graph in a folder.
-pub(super) fn graph(folder: &Path) -> Result<Graph, Failure> {
+pub(crate) fn graph(folder: &Path) -> Result<Graph, Failure> {
     let wrong = |place: &Path, why: &dyn std::fmt::Display| {
         Failure::new(Exit::Usage, format!("web.graph: {}: {why}", place.display()))
     };
@@ -49,7 +64,7 @@ pub(super) fn graph(folder: &Path) -> Result<Graph, Failure> {
 }
 
 /// The table of qualities that the configuration names, if it names one. `key` is the crawl's.
-pub(super) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>, Failure> {
+pub(crate) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>, Failure> {
     let Some(file) = &conf.quality.file else { return Ok(None) };
     let name = file.display();
     let text = input::read(file, TABLE_BYTES_MAX)
@@ -80,7 +95,7 @@ pub(super) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>
 }
 
 /// Says what of the table a crawl did not meet, and what it met that the table has not.
-pub(super) fn warn_of_table(conf: &Conf, rating: &Rating) {
+pub(crate) fn warn_of_table(conf: &Conf, rating: &Rating) {
     let Some(file) = &conf.quality.file else { return };
     let name = file.display();
     warn_if(rating.unused() as u64, |count| {
@@ -106,7 +121,7 @@ const MISTAKES_TOLD: usize = 10;
 ///
 /// # Errors
 /// The file can't be read, or there is no seed.
-pub(super) fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
+pub(crate) fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
     let mut wrong = Vec::new();
     let listed = seeds::parse_file(conf.job.seeds.join("\n").as_bytes());
     report("job.seeds", &listed, &mut wrong);
@@ -132,14 +147,14 @@ pub(super) fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
 }
 
 /// Warns of lines of the hosts file that are no entry.
-pub(super) fn warn_of_hosts(conf: &Conf) {
+pub(crate) fn warn_of_hosts(conf: &Conf) {
     if let Some(text) = dns::unread_hosts(&conf.names.hosts_file) {
         log::warn!("names.hosts_file: {text}");
     }
 }
 
 /// Warns of seeds that the scope would refuse if they were links: once for each key.
-pub(super) fn warn_of_scope(conf: &Conf, seeds: &[Seed]) {
+pub(crate) fn warn_of_scope(conf: &Conf, seeds: &[Seed]) {
     for text in refused(&conf.scope, seeds) {
         log::warn!("{text}");
     }

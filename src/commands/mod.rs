@@ -5,31 +5,22 @@
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
-pub mod cache;
 pub mod check;
-pub mod compare;
 pub mod crawl;
 pub mod exit;
-mod inputs;
-mod lab;
+pub(crate) mod inputs;
 mod missing;
-pub mod profile;
 mod progress;
 mod summary;
-pub mod web;
 pub mod wire;
 
-pub use exit::Exit;
+pub use exit::{Exit, Failure};
+pub use inputs::load;
 
-use crate::conf::Conf;
-use crate::os::input;
+use crate::study::{cache, compare, profile, serve};
 use clap::{ArgAction, Parser, Subcommand};
 use log::LevelFilter;
-use std::fmt;
-use std::path::{Path, PathBuf};
-
-/// Longest configuration that is read, bytes: a larger file is something else.
-const CONF_BYTES_MAX: u64 = 4 << 20;
+use std::path::PathBuf;
 
 /// A single-threaded, event-driven web crawler: polite, bounded, reproducible.
 ///
@@ -141,7 +132,7 @@ pub enum Command {
         /// The configuration: a TOML file with a lab section
         conf: PathBuf,
         /// Ports for HTTP and HTTPS; without them two that are free are taken
-        #[arg(long, value_name = "HTTP,HTTPS", value_parser = web::ports)]
+        #[arg(long, value_name = "HTTP,HTTPS", value_parser = serve::ports)]
         ports: Option<(u16, u16)>,
     },
 }
@@ -172,45 +163,9 @@ impl Cli {
                 crawl::run(conf, *rebuild, *retry_given_up)
             }
             Command::Profile { conf, flame } => profile::run(conf, *flame),
-            Command::Web { conf, ports } => web::run(conf, *ports),
+            Command::Web { conf, ports } => serve::run(conf, *ports),
         }
     }
-}
-
-/// Why a command did not come to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The code to exit with.
-    pub exit: Exit,
-    /// What went wrong, for people: one line per fault.
-    pub text: String,
-}
-
-impl Failure {
-    /// A failure in one's own words.
-    pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
-        Self { exit, text: text.to_string() }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// Reads the configuration at `path`.
-///
-/// # Errors
-/// The file can't be read, or has mistakes: all of them.
-pub fn load(path: &Path) -> Result<Conf, Failure> {
-    let name = path.display().to_string();
-    let cannot = |why: &dyn fmt::Display| Failure::new(Exit::Usage, format!("{name}: {why}"));
-    let bytes = input::read(path, CONF_BYTES_MAX).map_err(|error| cannot(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| cannot(&"is not UTF-8 text"))?;
-    Conf::parse(&text, &name).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
 }
 
 #[cfg(test)]

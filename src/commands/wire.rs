@@ -11,9 +11,10 @@ use crate::engine::settings::{
 use crate::http::coding::{Coding, DecodeLimits};
 use crate::quality::Quality;
 use crate::store::digest::Algorithm;
+use crate::study::web::Budget;
+use crate::study::{lab, sim};
 use crate::url::scope::{FromSeeds, Schemes};
-use crate::web::Budget;
-use crate::{dns, frontier, http, lab, links, os, rating, seen, sim, store, url};
+use crate::{dns, frontier, http, links, os, rating, seen, store, url};
 
 /// The engine's settings. `key` is the crawl's own, for its fingerprints.
 pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {

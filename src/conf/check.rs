@@ -8,7 +8,7 @@ mod experiment;
 use super::Conf;
 use super::sections::{Burst, Source};
 use super::units::show_time;
-use crate::web::Hostile;
+use crate::study::web::Hostile;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 

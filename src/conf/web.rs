@@ -7,7 +7,7 @@
 mod presets;
 
 use super::units::Decimal;
-use crate::web::{Hostile, Settings, Spread, TimeSpread};
+use crate::study::web::{Hostile, Settings, Spread, TimeSpread};
 use std::path::PathBuf;
 use std::time::Duration;
 

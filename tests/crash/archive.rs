@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use sted::disk::Disk;
-use sted::sim::disk::MemoryDisk;
-use sted::sim::judge::Captures;
 use sted::store::cdxj;
-use sted::web::{Resource, Web};
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::judge::Captures;
+use sted::study::web::{Resource, Web};
 
 /// Files that were taken away, by name.
 pub type Taken = BTreeMap<String, Vec<u8>>;

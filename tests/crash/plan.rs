@@ -4,8 +4,8 @@
 use crate::sweep::{self, Draw};
 use std::fmt::Write;
 use std::time::Duration;
-use sted::sim::Jump;
-use sted::sim::settings::DiskFaults;
+use sted::study::sim::Jump;
+use sted::study::sim::settings::DiskFaults;
 
 /// A crawl in several processes.
 pub struct Plan {

@@ -10,14 +10,14 @@ use sted::disk::Disk;
 use sted::engine::Engine;
 use sted::engine::contract::StopReason;
 use sted::seeds::{self, Seed};
-use sted::sim::disk::MemoryDisk;
-use sted::sim::judge::{Broken, Captures, End, Judge};
-use sted::sim::settings::DiskFaults;
-use sted::sim::{Jump, Ran, View, World};
 use sted::stats::{Meter, still};
 use sted::store::{Format, log};
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::judge::{Broken, Captures, End, Judge};
+use sted::study::sim::settings::DiskFaults;
+use sted::study::sim::{Jump, Ran, View, World};
+use sted::study::web::{Ports, Web};
 use sted::time::Instant;
-use sted::web::{Ports, Web};
 
 /// What is done to a crawl behind its back, to see whether it is noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use polite::Watch;
 use serde_json::Value;
 use std::process::Command;
 use sted::conf::Conf;
-use sted::web::{Robots, Scheme};
+use sted::study::web::{Robots, Scheme};
 
 /// The set fetched is the lab's manifest, all of it is in the archive, and the archive is sound.
 #[test]

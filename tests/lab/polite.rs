@@ -8,7 +8,7 @@ use super::crawl::{Crawl, Event, What};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use sted::conf::Conf;
-use sted::web::{Host, Ports, Robots, Web};
+use sted::study::web::{Host, Ports, Robots, Web};
 
 /// How much less than promised a gap may be: clocks and wake-ups of two processes.
 const SLACK: Duration = Duration::from_millis(5);

@@ -72,12 +72,14 @@ impl<'a> File<'a> {
         module
     }
 
-    /// The name by which the table of edges knows it: its top-level module, or `main`, `lib`.
-    pub fn top(&self) -> &'a str {
-        match self.module().first() {
-            Some(top) => top,
-            None if self.name.ends_with("main.rs") => "main",
-            None => "lib",
+    /// The name by which the table of edges knows it: its top-level module, or `main`, `lib`; below
+    /// `study` its module there, `study::web`.
+    pub fn part(&self) -> String {
+        match self.module()[..] {
+            [] if self.name.ends_with("main.rs") => "main".to_owned(),
+            [] => "lib".to_owned(),
+            ["study", part, ..] => format!("study::{part}"),
+            [part, ..] => part.to_owned(),
         }
     }
 
@@ -90,18 +92,19 @@ impl<'a> File<'a> {
     }
 }
 
-/// Each path into another top-level module must start as one of `allowed` does (`*`: any).
+/// Each path into another part must start as one of `allowed` does (`*`: any).
 pub fn edges(file: File<'_>, allowed: &[&str]) -> Vec<Offence> {
     if allowed.contains(&"*") {
         return Vec::new();
     }
+    let part = file.part();
+    let own = format!("crate::{part}");
     let strange = |path: &Path| {
-        let top = path.segments.get(1).map_or("*", String::as_str);
         path.segments[0] == "crate"
-            && top != file.top()
+            && !path.is_below(&own)
             && !allowed.iter().any(|allowed| path.is_below(&format!("crate::{allowed}")))
     };
-    let why = |path: &Path| format!("{} may not use {}", file.top(), path.text());
+    let why = |path: &Path| format!("{part} may not use {}", path.text());
     let offence = |path: &Path| file.offence(path.line, &path.text(), why(path));
     file.paths().iter().filter(|path| strange(path)).map(offence).collect()
 }
@@ -220,6 +223,10 @@ fn edges_can_fail() {
     assert!(edges(file("src/main.rs", text), &["*"]).is_empty());
     let whole = edges(file("src/os/mod.rs", "use crate::engine;"), &["engine::contract"]);
     assert_eq!(found(&whole), [(1, "crate::engine")], "a whole module would hide what is used");
+    let text = "use crate::study::{web::Web, sim::World, lab};\nuse super::agenda;\n\
+                use super::super::report;";
+    let below = edges(file("src/study/sim/net.rs", text), &["study::web"]);
+    assert_eq!(found(&below), [(1, "crate::study::lab"), (3, "crate::study::report")]);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use sted::engine::Engine;
 use sted::engine::contract::StopReason;
-use sted::sim::disk::MemoryDisk;
-use sted::sim::{Jump, World};
 use sted::stats::{Meter, still};
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::{Jump, World};
 use sted::time::Instant;
 
 /// Pipelined or not, with few connections or many, in bursts or one by one: `pages_max` pages.
@@ -43,7 +43,7 @@ fn the_scope_is_asked_again_when_it_has_changed() {
                 .unwrap_or_else(|error| panic!("{error}"))
         };
         let mut engine = open(&settings, &world);
-        let goes_on = &mut |view: &sted::sim::View<'_>| view.engine.counts().pages < 200;
+        let goes_on = &mut |view: &sted::study::sim::View<'_>| view.engine.counts().pages < 200;
         world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
         engine.stop(world.now(), StopReason::Interrupted);
         world.run(&mut engine).expect("it ends");

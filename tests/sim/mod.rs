@@ -11,9 +11,9 @@ use stand::{Crawl, PERIOD, Plan};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use sted::map::Map;
-use sted::sim::settings::{Core, DiskFaults, Faults};
-use sted::sim::{Figures, Sight};
-use sted::web::{Budget, Hostile, Manifest, Settings, Spread, TimeSpread};
+use sted::study::sim::settings::{Core, DiskFaults, Faults};
+use sted::study::sim::{Figures, Sight};
+use sted::study::web::{Budget, Hostile, Manifest, Settings, Spread, TimeSpread};
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

@@ -8,17 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use sted::engine::Engine;
 use sted::engine::contract::StopReason;
-use sted::sim::disk::MemoryDisk;
-use sted::sim::settings::{Affected, Away, Outage};
-use sted::sim::{Jump, World};
 use sted::stats::{Meter, still};
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::settings::{Affected, Away, Outage};
+use sted::study::sim::{Jump, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A crawl of a small web with the waits of the defaults, patient enough for all outages here.
 fn plan(outages: Vec<Outage>) -> Plan {
-    let web = sted::web::Settings { hosts: 12, pages: 240, hosts_per_address: 1, ..varied(3) };
+    let web =
+        sted::study::web::Settings { hosts: 12, pages: 240, hosts_per_address: 1, ..varied(3) };
     let mut plan = Plan::new(web).with(&[
         "politeness.burst = 1",
         "politeness.delay = \"200ms\"",
@@ -153,7 +154,7 @@ fn servers_that_were_given_up_come_back() {
         let mut engine = open(&world);
         engine.revive();
         let mut turns = 0;
-        let goes_on = &mut |_: &sted::sim::View<'_>| {
+        let goes_on = &mut |_: &sted::study::sim::View<'_>| {
             turns += 1;
             turns < 12
         };

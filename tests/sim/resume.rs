@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use sted::engine::Engine;
 use sted::engine::settings::Settings;
-use sted::sim::disk::MemoryDisk;
-use sted::sim::{Jump, View, World};
 use sted::stats::{Meter, still};
+use sted::study::sim::disk::MemoryDisk;
+use sted::study::sim::{Jump, View, World};
 use sted::time::Instant;
 
 /// Whether memory holds the queues or the disk does: servers owe a rest after a kill, and what they

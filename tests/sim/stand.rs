@@ -11,12 +11,12 @@ use sted::engine::Engine;
 use sted::engine::counts::Counts;
 use sted::engine::settings::Settings;
 use sted::seeds;
-use sted::sim::settings::DiskFaults;
-use sted::sim::{self, Figures, Sight, View, World, disk::MemoryDisk};
 use sted::stats::{Meter, still};
 use sted::store::log;
+use sted::study::sim::settings::DiskFaults;
+use sted::study::sim::{self, Figures, Sight, View, World, disk::MemoryDisk};
+use sted::study::web::{Ports, Web};
 use sted::time::Instant;
-use sted::web::{Ports, Web};
 
 /// What every crawl is like unless a test says otherwise: unhurried servers, a hasty crawler.
 const BASE: &[&str] = &[
@@ -39,7 +39,7 @@ const BASE: &[&str] = &[
 /// What to crawl, in which world, and how.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub web: sted::web::Settings,
+    pub web: sted::study::web::Settings,
     pub world: sim::Settings,
     pub disk: DiskFaults,
     /// Lines `section.key = value`; the last one for a key counts.
@@ -70,7 +70,7 @@ pub struct Crawl {
 }
 
 impl Plan {
-    pub fn new(web: sted::web::Settings) -> Self {
+    pub fn new(web: sted::study::web::Settings) -> Self {
         Self {
             web,
             world: sim::Settings::default(),

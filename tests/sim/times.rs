@@ -2,9 +2,9 @@
 
 use super::ms;
 use super::stand::Plan;
-use sted::sim::Sight;
-use sted::web::wire::{self, Terms};
-use sted::web::{Ports, Settings, Spread, TimeSpread, Web};
+use sted::study::sim::Sight;
+use sted::study::web::wire::{self, Terms};
+use sted::study::web::{Ports, Settings, Spread, TimeSpread, Web};
 
 /// There and back, everywhere.
 const TRIP_MS: u64 = 100;

@@ -5,7 +5,7 @@ use crate::conf::compare::{Compare, Over, Worth};
 use crate::conf::sections::Source;
 use crate::conf::units::show_size;
 use crate::conf::{Conf, Decimal, HostsFile, Web};
-use crate::web::Hostile;
+use crate::study::web::Hostile;
 
 /// Sections that nothing reads. `named`: whether the file has `[web]`, and `[sim]`.
 pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Tell<'_>) {

@@ -2,7 +2,7 @@
 
 use super::{Case, hold, lab, mistakes, open};
 use crate::conf::{Change, Compare, Conf, Cost, Preset, Value, Web};
-use crate::web::{Hostile, Settings};
+use crate::study::web::{Hostile, Settings};
 
 /// A comparison that is right, with `more` added to it.
 fn compare(more: &str) -> String {

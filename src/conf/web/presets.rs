@@ -1,5 +1,5 @@
 //! The webs that `[web]` starts from, as values of its keys. What they are and why is said where
-//! webs are made ([`crate::web::Settings`]); a test holds the two equal.
+//! webs are made ([`crate::study::web::Settings`]); a test holds the two equal.
 
 use super::{Allowance, Preset, Web};
 use crate::conf::units::Decimal;

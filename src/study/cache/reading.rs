@@ -1,0 +1,154 @@
+//! What a curve of miss rates says in words: where it is flat, where it falls, where it ends, and
+//! which size follows.
+//!
+//! All is read off CLOCK's miss rates at sizes of powers of two, by these rules:
+//! - the *floor* is the miss rate of a cache without end: URLs of the stream over links;
+//! - the *critical region* is where the miss rate falls fastest: the doubling of the size that
+//!   takes most off it, and those next to it as long as each takes at least half as much;
+//! - the *plateau* is the longest run of at least [`PLATEAU`] doublings before that region each of
+//!   which takes less than [`FLAT`] off;
+//! - the *size that will do* is the smallest at which the miss rate is at most [`GOAL`], the
+//!   paper's aim, or at most [`NEAR_FLOOR`] times the floor where that is more.
+
+use super::policy::Policy;
+use super::study::Curves;
+use crate::study::report::number::{bytes, grouped};
+
+/// A doubling that takes less than this off the miss rate is flat.
+pub(super) const FLAT: f64 = 0.02;
+/// Fewer doublings make no plateau.
+const PLATEAU: usize = 2;
+/// The miss rate that is aimed at.
+pub(super) const GOAL: f64 = 0.2;
+/// No cache gets below the floor: so many times that is near enough.
+pub(super) const NEAR_FLOOR: f64 = 1.1;
+
+/// What was read off.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Reading {
+    /// First and last level of the plateau.
+    pub(super) plateau: Option<(usize, usize)>,
+    /// First and last level of the critical region; none if the miss rate never falls.
+    pub(super) critical: Option<(usize, usize)>,
+    /// Miss rate of a cache without end.
+    pub(super) floor: f64,
+    /// The level that will do.
+    pub(super) enough: usize,
+    /// Miss rates by level, as they were read.
+    pub(super) rates: Vec<f64>,
+}
+
+impl Reading {
+    /// Reads CLOCK's curve.
+    pub(super) fn of(curves: &Curves) -> Self {
+        let rates = (0..curves.levels()).map(|level| curves.rate(Policy::Clock, level));
+        Self::of_rates(rates.collect(), curves.floor())
+    }
+
+    fn of_rates(rates: Vec<f64>, floor: f64) -> Self {
+        let drops: Vec<f64> = rates.windows(2).map(|pair| pair[0] - pair[1]).collect();
+        let critical = steepest(&drops);
+        let before = critical.map_or(drops.len(), |(from, _)| from);
+        let most = GOAL.max(NEAR_FLOOR * floor);
+        let enough = rates.iter().position(|rate| *rate <= most);
+        let enough = enough.unwrap_or(rates.len() - 1);
+        Self { plateau: flattest(&drops[..before]), critical, floor, enough, rates }
+    }
+
+    /// In words. `connections` are those that the cache is shared by.
+    pub(super) fn text(&self, connections: f64) -> String {
+        let percent = |level: usize| format!("{:.1}%", 100.0 * self.rates[level]);
+        let mut sentences = Vec::new();
+        match self.plateau {
+            Some((from, to)) => sentences.push(format!(
+                "From 2^{from} to 2^{to} entries the miss rate hardly changes ({} to {}).",
+                percent(from),
+                percent(to)
+            )),
+            None => sentences.push("The miss rate has no plateau.".to_owned()),
+        }
+        match self.critical {
+            Some((from, to)) => sentences.push(format!(
+                "It falls fastest from 2^{from} to 2^{to} entries, from {} to {}; past that a \
+                 doubling gains less than half as much.",
+                percent(from),
+                percent(to)
+            )),
+            None => sentences.push("It falls nowhere.".to_owned()),
+        }
+        let entries = (1_u64 << self.enough) as f64;
+        sentences.push(format!(
+            "No cache gets below {:.1}%: so many links lead to a URL that was never met before. \
+             2^{} entries get to {:.1}%; that is {} for each of the {connections:.0} connections \
+             on a visit, and {} of memory at 66 bits an entry.",
+            100.0 * self.floor,
+            self.enough,
+            100.0 * self.rates[self.enough],
+            grouped(entries / connections, 0),
+            bytes(entries * 66.0 / 8.0)
+        ));
+        sentences.join(" ")
+    }
+}
+
+/// The run of levels in which each doubling takes at least half as much as the one that takes most.
+fn steepest(drops: &[f64]) -> Option<(usize, usize)> {
+    let steep = |most: usize, at: &usize| if drops[*at] > drops[most] { *at } else { most };
+    let most = (1..drops.len()).fold(0, |most, at| steep(most, &at));
+    if drops.get(most).is_none_or(|drop| *drop <= 0.0) {
+        return None;
+    }
+    let is_steep = |at: &usize| drops[*at] >= drops[most] / 2.0;
+    let from = (0..most).rev().take_while(is_steep).last().unwrap_or(most);
+    let to = (most + 1..drops.len()).take_while(is_steep).last().unwrap_or(most);
+    Some((from, to + 1))
+}
+
+/// The longest run of levels in which each doubling is flat; the last of equally long ones.
+fn flattest(drops: &[f64]) -> Option<(usize, usize)> {
+    let (mut best, mut from) = (None, 0);
+    for (at, drop) in drops.iter().enumerate() {
+        if *drop >= FLAT {
+            from = at + 1;
+            continue;
+        }
+        let is_longer =
+            best.is_none_or(|(first, last): (usize, usize)| at + 1 - from >= last - first);
+        if is_longer && at + 1 - from >= PLATEAU {
+            best = Some((from, at + 1));
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_are_read_by_the_rules() {
+        type Span = Option<(usize, usize)>;
+        let cases: [(&[f64], Span, Span, usize, &str); 7] = [
+            (
+                &[0.75, 0.71, 0.70, 0.70, 0.69, 0.55, 0.35, 0.21, 0.19, 0.19],
+                Some((1, 4)),
+                Some((4, 7)),
+                8,
+                "the paper's shape",
+            ),
+            (&[0.9, 0.7, 0.5, 0.3, 0.1], None, Some((0, 4)), 4, "falls from the first entry on"),
+            (&[0.5, 0.5, 0.5], Some((0, 2)), None, 0, "flat: no cache helps"),
+            (&[0.6, 0.4, 0.35, 0.3, 0.3], None, Some((0, 1)), 3, "within 1.1 of the floor"),
+            (&[0.1], None, None, 0, "one URL"),
+            (&[0.5, 0.49, 0.4, 0.4, 0.39, 0.1], Some((2, 4)), Some((4, 5)), 5, "two falls"),
+            (&[0.5, 0.49, 0.4, 0.1], None, Some((2, 3)), 3, "one flat doubling is no plateau"),
+        ];
+        for (rates, plateau, critical, enough, why) in cases {
+            let floor = *rates.last().expect("some");
+            let reading = Reading::of_rates(rates.to_vec(), floor);
+            let found = (reading.plateau, reading.critical, reading.enough);
+            assert_eq!(found, (plateau, critical, enough), "{why}");
+            assert!(!reading.text(20.0).contains("NaN"), "{why}");
+        }
+    }
+}

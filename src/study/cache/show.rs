@@ -1,0 +1,194 @@
+//! What a study came to, as tables: for people, for a spreadsheet.
+
+use super::misses::WINDOWS;
+use super::policy::Policy;
+use super::reading::Reading;
+use super::study::{Curves, Study};
+use super::{Asked, agree};
+use crate::study::report::table::{Cell, Column, Table};
+use std::path::Path;
+
+/// Streams of a trace: how people and how programs call them.
+pub(super) const FULL: (&str, &str) = ("all links", "full");
+/// Links to other processes.
+pub(super) const CROSS: (&str, &str) = ("links across", "cross");
+
+/// The streams of a study that there are.
+pub(super) fn streams(study: &Study) -> Vec<((&'static str, &'static str), &Curves)> {
+    let cross = study.cross.as_ref().map(|curves| (CROSS, curves));
+    [Some((FULL, &study.full)), cross].into_iter().flatten().collect()
+}
+
+/// What the traces are like, a row each.
+pub(super) fn traces(studies: &[Study]) -> Table {
+    let mut header = vec![Column::text("trace")];
+    header.extend(["pages", "servers", "links", "URLs"].map(|name| Column::number(name, "")));
+    header.extend([
+        Column::number("links a page", "mean"),
+        Column::number("unique", "mean"),
+        Column::number("stay on host", "%"),
+        Column::number("new", "%"),
+        Column::number("met on page", "%"),
+        Column::number("on host", "%"),
+        Column::number("elsewhere", "%"),
+        Column::number("connections", "mean"),
+        Column::number("parked", "mean"),
+    ]);
+    let row = |study: &Study| {
+        let facts = &study.facts;
+        let share = |count: u64| Cell::number(100.0 * count as f64 / facts.links as f64, 1);
+        vec![
+            Cell::text(&study.name),
+            Cell::number(facts.pages as f64, 0),
+            Cell::number(facts.servers as f64, 0),
+            Cell::number(facts.links as f64, 0),
+            Cell::number(study.full.urls as f64, 0),
+            Cell::number(facts.per_page.0, 1),
+            Cell::number(facts.unique_per_page.0, 1),
+            share(facts.local),
+            share(facts.origins.new),
+            share(facts.origins.page),
+            share(facts.origins.host),
+            share(facts.origins.elsewhere),
+            Cell::number(facts.busy, 1),
+            Cell::number(facts.parked, 1),
+        ]
+    };
+    Table { caption: String::new(), header, rows: studies.iter().map(row).collect() }
+}
+
+/// What the columns of [`traces`] mean.
+pub(super) const TRACES_LEGEND: &str = "\
+    new: links to URLs that were never met before, in per cent of all links; the others met \
+    theirs last on the same page, on another page of the same host, or on another host. \
+    connections: on a visit while a page was gone through; parked: kept open between visits.";
+
+/// Miss rates of a stream by size.
+pub(super) fn rates(study: &Study, name: &str, curves: &Curves) -> Table {
+    let mut header = vec![Column::number("entries", ""), Column::number("per connection", "")];
+    header.extend(Policy::ALL.map(|policy| Column::number(policy.name(), "%")));
+    header.extend(["LRU", "CLOCK", "RANDOM"].map(|name| Column::number(name, "x MIN")));
+    let row = |level: usize| {
+        let entries = (1_u64 << level) as f64;
+        let mut cells = vec![Cell::number(entries, 0)];
+        let share = entries / study.connections();
+        cells.push(Cell::number(share, if share < 10.0 { 2 } else { 0 }));
+        let rate = |policy| Cell::number(100.0 * curves.rate(policy, level), 2);
+        cells.extend(Policy::ALL.map(rate));
+        let ratio = |policy| match curves.against_min(policy, level) {
+            Some(ratio) => Cell::number(ratio, 3),
+            None => Cell::Missing,
+        };
+        cells.extend([Policy::Lru, Policy::Clock, Policy::Random].map(ratio));
+        cells
+    };
+    let caption = format!("Misses, {}: {name}", study.name);
+    Table { caption, header, rows: (0..curves.levels()).map(row).collect() }
+}
+
+/// Every miss count, for programs.
+pub(super) fn all_misses(studies: &[Study]) -> Table {
+    let mut header = ["trace", "stream", "policy"].map(Column::text).to_vec();
+    header.extend(
+        ["entries", "entries_per_connection", "links", "misses", "miss_rate", "relative_to_min"]
+            .map(|name| Column::number(name, "")),
+    );
+    let mut rows = Vec::new();
+    for (study, (_, stream), curves, policy, level) in each(studies) {
+        let entries = (1_u64 << level) as f64;
+        rows.push(vec![
+            Cell::text(&study.name),
+            Cell::text(stream),
+            Cell::text(policy.name()),
+            Cell::number(entries, 0),
+            Cell::number(entries / study.connections(), 3),
+            Cell::number(curves.links as f64, 0),
+            Cell::number(curves.misses(policy, level) as f64, 0),
+            Cell::number(curves.rate(policy, level), 6),
+            curves.against_min(policy, level).map_or(Cell::Missing, |ratio| Cell::number(ratio, 6)),
+        ]);
+    }
+    Table { caption: String::new(), header, rows }
+}
+
+/// Misses over time at the size that is looked at, for programs.
+pub(super) fn over_time(studies: &[Study], asked: &Asked) -> Table {
+    let mut header = ["trace", "stream", "policy"].map(Column::text).to_vec();
+    header.extend(["entries", "window", "links", "misses"].map(|name| Column::number(name, "")));
+    let mut rows = Vec::new();
+    for (study, (_, stream), curves, policy, level) in each(studies) {
+        if level != asked.level(curves) {
+            continue;
+        }
+        for at in 0..WINDOWS {
+            let (links, misses) = curves.in_window(policy, level, at);
+            rows.push(vec![
+                Cell::text(&study.name),
+                Cell::text(stream),
+                Cell::text(policy.name()),
+                Cell::number((1_u64 << level) as f64, 0),
+                Cell::number((at + 1) as f64, 0),
+                Cell::number(links as f64, 0),
+                Cell::number(f64::from(misses), 0),
+            ]);
+        }
+    }
+    Table { caption: String::new(), header, rows }
+}
+
+/// Every curve's every point: study, names of the stream, stream, policy, level.
+fn each(
+    studies: &[Study],
+) -> impl Iterator<Item = (&Study, (&'static str, &'static str), &Curves, Policy, usize)> {
+    studies.iter().flat_map(|study| {
+        streams(study).into_iter().flat_map(move |(names, curves)| {
+            Policy::ALL.into_iter().flat_map(move |policy| {
+                (0..curves.levels()).map(move |level| (study, names, curves, policy, level))
+            })
+        })
+    })
+}
+
+/// What is printed at the end.
+pub(super) fn text(studies: &[Study], asked: &Asked, report: &Path) -> String {
+    let mut text = traces(studies).text();
+    text.push('\n');
+    wrap(TRACES_LEGEND, &mut text);
+    for study in studies {
+        for ((name, _), curves) in streams(study) {
+            text.push('\n');
+            text.push_str(&rates(study, name, curves).text());
+            text.push('\n');
+            wrap(&Reading::of(curves).text(study.connections()), &mut text);
+        }
+    }
+    if let Some(told) = agree::text(studies) {
+        text.push('\n');
+        wrap(&told, &mut text);
+    }
+    let what = if studies.len() == 1 { "trace" } else { "traces" };
+    text.push_str(&format!(
+        "\n{} {what}, {} processes; report: {}\n",
+        studies.len(),
+        asked.processes,
+        report.display()
+    ));
+    text
+}
+
+/// Adds a text in lines of at most 100 columns.
+fn wrap(text: &str, out: &mut String) {
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        if column > 0 && column + 1 + word.len() > 100 {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += word.len();
+    }
+    out.push('\n');
+}

@@ -1,0 +1,225 @@
+//! The figures of a comparison: three curves for each web, as in figures 6 and 7 of the paper, or
+//! what a sweep came to over its values.
+//!
+//! Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and Quality, Princeton
+//! TR-682-03, figures 4 to 7.
+
+use super::measure::{Figures, Measure, Spread, pages, quality};
+use super::series::Series;
+use super::show::{Results, Row};
+use crate::study::report::chart::{self, Chart, Mark};
+use crate::study::report::number::{Format, duration};
+use crate::study::report::scale::Axis;
+
+/// Points of a curve.
+const POINTS: u32 = 400;
+/// Time is shown a little beyond what is counted.
+const TIME_SHOWN: f64 = 1.1;
+/// From this ratio of the largest to the smallest on, values stand at doublings.
+const DOUBLINGS_FROM: f64 = 16.0;
+
+/// A figure and the name of its file.
+#[derive(Clone, Debug)]
+pub(super) struct Drawn {
+    /// Without its ending.
+    pub(super) file: String,
+    /// The variant it is about; empty if it is about all.
+    pub(super) about: String,
+    /// The figure.
+    pub(super) chart: Chart,
+}
+
+/// All figures.
+pub(super) fn all(results: &Results<'_>) -> Vec<Drawn> {
+    if results.plan.sweep.is_some() {
+        return over_values(results);
+    }
+    let rows = results.rows.chunks(results.plan.policies.len());
+    rows.flat_map(|rows| over_time(results, rows)).collect()
+}
+
+/// The three figures of one web, the one that counts first.
+fn over_time(results: &Results<'_>, rows: &[Row]) -> Vec<Drawn> {
+    let reference = results.plan.reference.name();
+    let variant = results.spec(&rows[0]).variant;
+    let name = &results.plan.variants[variant];
+    let counted = Spread::of(rows[0].runs.iter().map(|run| results.measures[*run].seconds));
+    let label =
+        format!("time, 100% = {reference} has 95% of all pages ({})", duration(counted.median));
+    let share = |label: &str, most: f64| Axis {
+        range: Some((0.0, most)),
+        ..Axis::linear(label, Format::Share)
+    };
+    let time = share(&label, TIME_SHOWN);
+    let (of_pages, of_quality) = ("share of all pages", "share of all quality");
+    let mut drawn = Vec::new();
+    let mut add = |file: &str, title: &str, x: Axis, y: &str, curve: Curve, marks: Vec<Mark>| {
+        let most = x.range.map_or(1.0, |(_, most)| most);
+        let mut chart = Chart::new(title, x, share(y, 1.0));
+        chart.subtitle = subtitle(results, name);
+        chart.series = rows.iter().map(|row| line(results, row, most, curve)).collect();
+        chart.marks = marks;
+        let file = format!("{}{file}", prefix(&results.plan.variants, variant));
+        drawn.push(Drawn { file, about: name.clone(), chart });
+    };
+    let half = vec![Mark::x(0.5, "half time")];
+    let all_pages = share(of_pages, 1.0);
+    let (over_time, over_pages) = ("Quality over time", "Quality over pages");
+    let none = Vec::new;
+    add("quality-over-time", over_time, time.clone(), of_quality, quality_over_time, none());
+    add("pages-over-time", "Pages over time", time, of_pages, pages_over_time, half);
+    add("quality-over-pages", over_pages, all_pages, of_quality, quality_over_pages, none());
+    drawn
+}
+
+fn subtitle(results: &Results<'_>, variant: &str) -> String {
+    let repeats = match results.plan.repeats {
+        1 => String::new(),
+        repeats => format!("median and range of {repeats} repeats"),
+    };
+    [variant, &repeats].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// Beginning of the files of a variant. Names that no file name tells apart are numbered.
+fn prefix(variants: &[String], variant: usize) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let plain: Vec<String> =
+        variants.iter().map(|name| name.chars().map(plain).collect()).collect();
+    let is_repeated = |at: usize| plain[..at].contains(&plain[at]);
+    match plain[variant].as_str() {
+        "" => String::new(),
+        name if (1..plain.len()).any(is_repeated) => format!("{}-{name}-", variant + 1),
+        name => format!("{name}-"),
+    }
+}
+
+/// y at an x of one crawl.
+type Curve = fn(f64, &Series, &Measure) -> f64;
+
+fn pages_over_time(x: f64, series: &Series, measure: &Measure) -> f64 {
+    series.at(x * measure.seconds, pages) / measure.pages
+}
+
+fn quality_over_time(x: f64, series: &Series, measure: &Measure) -> f64 {
+    series.at(x * measure.seconds, quality) / measure.quality
+}
+
+fn quality_over_pages(x: f64, series: &Series, measure: &Measure) -> f64 {
+    let reached = series.when(x * measure.pages, pages);
+    reached.map_or(f64::NAN, |seconds| series.at(seconds, quality) / measure.quality)
+}
+
+/// A policy's curve up to an x: the middle of its repeats, and how far they lie apart.
+fn line(results: &Results<'_>, row: &Row, most: f64, curve: Curve) -> chart::Series {
+    let (mut points, mut band) = (Vec::new(), Vec::new());
+    for step in 0..=POINTS {
+        let x = most * f64::from(step) / f64::from(POINTS);
+        let repeats = row.runs.iter();
+        let spread = Spread::of(
+            repeats.map(|run| curve(x, &results.runs[*run].series, &results.measures[*run])),
+        );
+        points.push((x, spread.median));
+        band.push((x, spread.least, spread.most));
+    }
+    let mut line = chart::Series::line(results.spec(row).policy.name(), points);
+    line.band = (row.runs.len() > 1).then_some(band);
+    line
+}
+
+/// What a sweep is drawn by: file, title, axis, and the figure.
+type Swept = (&'static str, &'static str, &'static str, Format, fn(&Figures) -> f64);
+
+const SWEPT: [Swept; 5] = [
+    ("pages-per-second", "Pages per second", "pages per second", Format::Short, |of| {
+        of.pages_per_second
+    }),
+    ("megabits-per-second", "Megabits per second", "Mb/s", Format::Decimal(1), |of| {
+        of.bits_per_second / 1e6
+    }),
+    ("core-busy", "The core", "share of time busy", Format::Share, |of| of.busy_share),
+    ("area", "Area under quality over time", "area", Format::Share, |of| of.area),
+    (
+        "to-80-percent",
+        "Time to 80% of all quality",
+        "share of the time counted",
+        Format::Share,
+        |of| of.times[2].unwrap_or(f64::NAN),
+    ),
+];
+
+/// Figures over the values of a sweep: a curve for each variant and policy.
+fn over_values(results: &Results<'_>) -> Vec<Drawn> {
+    let plan = results.plan;
+    let told = SWEPT.iter().filter(|(file, ..)| {
+        // Quality over time says something between policies only.
+        plan.policies.len() > 1 || !["area", "to-80-percent"].contains(file)
+    });
+    let drawn = told.map(|(file, title, label, format, of)| {
+        let mut chart = Chart::new(title, value_axis(results), Axis::linear(label, *format));
+        chart.subtitle = subtitle(results, "");
+        for variant in 0..plan.variants.len() {
+            for policy in &plan.policies {
+                let is = |row: &&Row| {
+                    let spec = results.spec(row);
+                    spec.variant == variant && spec.policy == *policy
+                };
+                let rows: Vec<&Row> = results.rows.iter().filter(is).collect();
+                let name = series_name(results, variant, policy.name());
+                chart.series.push(swept(results, &rows, name, *of));
+            }
+        }
+        Drawn { file: (*file).to_owned(), about: String::new(), chart }
+    });
+    drawn.collect()
+}
+
+fn series_name(results: &Results<'_>, variant: usize, policy: &str) -> String {
+    let variant = &results.plan.variants[variant];
+    match (variant.as_str(), results.plan.policies.len()) {
+        ("", _) => policy.to_owned(),
+        (variant, 1) => variant.to_owned(),
+        (variant, _) => format!("{variant}, {policy}"),
+    }
+}
+
+fn swept(
+    results: &Results<'_>,
+    rows: &[&Row],
+    name: String,
+    of: fn(&Figures) -> f64,
+) -> chart::Series {
+    let places = places(results).0;
+    let told = rows.iter().map(|row| (places[results.spec(row).value], results.spread(row, of)));
+    let told: Vec<(f64, Spread)> = told.collect();
+    let points = told.iter().map(|(x, spread)| (*x, spread.median)).collect();
+    let band = told.iter().map(|(x, spread)| (*x, spread.least, spread.most)).collect();
+    let mut line = chart::Series::marked(&name, points);
+    line.band = (results.plan.repeats > 1).then_some(band);
+    line
+}
+
+/// Where each value stands, and whether that is what it is: values that are no numbers stand in
+/// their order.
+fn places(results: &Results<'_>) -> (Vec<f64>, bool) {
+    let values = results.plan.sweep.as_ref().map_or(&[][..], |(_, values)| values);
+    let numbers: Option<Vec<f64>> = values.iter().map(|value| value.number()).collect();
+    let is_number = numbers.is_some();
+    (numbers.unwrap_or_else(|| (1..=values.len()).map(|at| at as f64).collect()), is_number)
+}
+
+fn value_axis(results: &Results<'_>) -> Axis {
+    let (places, is_number) = places(results);
+    let (key, values) = results.plan.sweep.as_ref().expect("there is a sweep");
+    if !is_number {
+        let named = values.iter().enumerate();
+        let named: Vec<String> =
+            named.map(|(at, value)| format!("{}: {}", at + 1, value.name())).collect();
+        return Axis::linear(&format!("{key} ({})", named.join(", ")), Format::Count);
+    }
+    let least = places.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = places.iter().copied().fold(0.0, f64::max);
+    if least > 0.0 && most / least >= DOUBLINGS_FROM {
+        return Axis::log2(key, Format::Short);
+    }
+    Axis::linear(key, Format::Short)
+}

@@ -1,0 +1,111 @@
+//! The webs that are crawled and what their pages are worth, each made by the first run that needs
+//! it and given up by the last.
+
+use super::plan::{Ground, Plan};
+use crate::commands::{Failure, inputs};
+use crate::conf::Worth;
+use crate::quality::Quality;
+use crate::rating::Table;
+use crate::study::web::{Ports, Web};
+use crate::url::Url;
+use crate::url::scope::{self, FromSeeds};
+use std::sync::{Arc, Mutex};
+
+/// A web and the worth of its pages.
+#[derive(Debug)]
+pub(super) struct Scene {
+    /// The web.
+    pub(super) web: Arc<Web>,
+    /// Worth of each page by its number; none if the crawls rate by themselves.
+    pub(super) worths: Vec<Quality>,
+    /// The same as crawls look it up; none if there are no worths.
+    pub(super) table: Option<Arc<Table>>,
+}
+
+impl Scene {
+    /// Makes a web and rates its pages.
+    ///
+    /// # Errors
+    /// A link graph that can't be read.
+    pub(super) fn new(ground: &Ground) -> Result<Self, Failure> {
+        let settings = ground.web.settings();
+        let ports = Ports::default();
+        let web = match &ground.web.graph {
+            None => Web::new(settings, ports),
+            Some(folder) => {
+                let graph = inputs::graph(folder)?;
+                Web::of_graph(Arc::new(graph), settings, ports)
+            }
+        };
+        let found = match ground.worth {
+            Worth::PageRank => web.page_rank(ground.damping.as_f64()).quality,
+            Worth::Zipf => web.zipf_permutation(ground.exponent.as_f64(), ground.web.seed),
+            Worth::Crawl => Vec::new(),
+        };
+        // What is too good for the scale is the best of it.
+        let worths: Vec<Quality> = found
+            .into_iter()
+            .map(|worth| Quality::from_f64(worth).unwrap_or(Quality::MAX))
+            .collect();
+        let table = (!worths.is_empty()).then(|| Arc::new(table(&web, &worths)));
+        Ok(Self { web: Arc::new(web), worths, table })
+    }
+}
+
+/// The worths by URL, as the web's ports make them.
+pub(super) fn table(web: &Web, worths: &[Quality]) -> Table {
+    let mut table = Table::default();
+    for (index, worth) in worths.iter().enumerate() {
+        let url = web.url(web.place_of(index));
+        let url = Url::parse(&url).expect("a synthetic web's own URLs are URLs");
+        table.insert(url.view(), *worth);
+    }
+    table
+}
+
+/// Links out of the web lead to names that nobody resolves: to try them again and again, hours
+/// apart, is not what is compared.
+pub(super) fn stay_in_the_web(scope: &mut scope::Settings) {
+    let is_open = scope.hosts.is_empty() && scope.domains.is_empty() && scope.prefixes.is_empty();
+    if scope.from_seeds == FromSeeds::Any && is_open {
+        scope.from_seeds = FromSeeds::Host;
+        scope.domains.push("test".to_owned());
+    }
+}
+
+/// The scenes of a plan, as far as runs that need them are left.
+#[derive(Debug)]
+pub(super) struct Scenes<'a> {
+    plan: &'a Plan,
+    places: Vec<Mutex<Place>>,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    scene: Option<Arc<Scene>>,
+    /// Runs that haven't taken it yet.
+    waiting: usize,
+}
+
+impl<'a> Scenes<'a> {
+    pub(super) fn new(plan: &'a Plan) -> Self {
+        let mut places: Vec<Place> = plan.grounds.iter().map(|_| Place::default()).collect();
+        for run in &plan.runs {
+            places[run.ground].waiting += 1;
+        }
+        Self { plan, places: places.into_iter().map(Mutex::new).collect() }
+    }
+
+    /// The scene of a run, to be asked for once a run. Who asks first makes it, others wait.
+    pub(super) fn of(&self, ground: usize) -> Result<Arc<Scene>, Failure> {
+        let mut place = self.places[ground].lock().expect("nobody panics while a web is made");
+        let scene = match place.scene.take() {
+            Some(scene) => scene,
+            None => Arc::new(Scene::new(&self.plan.grounds[ground])?),
+        };
+        place.waiting -= 1;
+        // What nobody waits for ends with the runs that have it.
+        place.scene = (place.waiting > 0).then(|| Arc::clone(&scene));
+        Ok(scene)
+    }
+}

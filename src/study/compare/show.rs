@@ -1,0 +1,436 @@
+//! What a comparison came to, as tables: for people, for a spreadsheet.
+
+use super::measure::{Figures, Measure, Spread, figures};
+use super::plan::Plan;
+use super::series::Run;
+use crate::study::report::number::duration;
+use crate::study::report::table::{Best, Cell, Column, Table};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// All that was found.
+#[derive(Debug)]
+pub(super) struct Results<'a> {
+    /// What was asked for.
+    pub(super) plan: &'a Plan,
+    /// The crawls, in the order of the plan.
+    pub(super) runs: &'a [Run],
+    /// Their figures, in the same order.
+    pub(super) figures: Vec<Figures>,
+    /// What they are measured by, in the same order.
+    pub(super) measures: Vec<Measure>,
+    /// One for each variant, value and policy: its repeats.
+    pub(super) rows: Vec<Row>,
+}
+
+/// The repeats of one crawl.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// Indexes of the crawls.
+    pub(super) runs: Vec<usize>,
+    /// Repeats in which it has the largest area of all policies: medians alone don't tell.
+    pub(super) firsts: usize,
+}
+
+impl<'a> Results<'a> {
+    /// What `runs`, all of the plan's in their order, came to.
+    pub(super) fn new(plan: &'a Plan, runs: &'a [Run]) -> Self {
+        let (mut told, mut measures) = (Vec::new(), Vec::new());
+        let policies = plan.policies.len();
+        for group in runs.chunks(policies) {
+            let group: Vec<&Run> = group.iter().collect();
+            told.extend(figures(&group, plan));
+            measures.extend(vec![Measure::of(&group, plan); policies]);
+        }
+        let repeats = usize::try_from(plan.repeats).expect("a few");
+        let first = (0..runs.len()).step_by(policies * repeats);
+        let firsts = firsts(&told, policies);
+        let row = |at: usize| {
+            let runs: Vec<usize> = (0..repeats).map(|turn| at + turn * policies).collect();
+            Row { firsts: runs.iter().filter(|run| firsts.contains(run)).count(), runs }
+        };
+        let rows = first.flat_map(|at| (0..policies).map(move |policy| row(at + policy)));
+        Self { plan, runs, rows: rows.collect(), figures: told, measures }
+    }
+
+    /// A figure over the repeats of a row.
+    pub(super) fn spread(&self, row: &Row, of: fn(&Figures) -> f64) -> Spread {
+        Spread::of(row.runs.iter().map(|run| of(&self.figures[*run])))
+    }
+
+    /// The first crawl of a row: what it has in common with its repeats.
+    pub(super) fn spec(&self, row: &Row) -> &super::plan::Spec {
+        &self.runs[row.runs[0]].spec
+    }
+}
+
+/// Of each web and repeat the crawls with the largest area: who shares it has it.
+fn firsts(figures: &[Figures], policies: usize) -> BTreeSet<usize> {
+    let area = |run: usize| figures[run].area;
+    let first = |at: usize| {
+        let runs = at..at + policies;
+        let most = runs.clone().map(area).filter(|area| area.is_finite());
+        let most = most.fold(f64::NEG_INFINITY, f64::max);
+        runs.filter(move |run| area(*run) == most)
+    };
+    (0..figures.len()).step_by(policies).flat_map(first).collect()
+}
+
+/// A column of numbers.
+pub(super) struct Figure {
+    /// Its head for people.
+    pub(super) name: &'static str,
+    /// Its unit; the value is in it.
+    pub(super) unit: &'static str,
+    /// Its head in summary.csv.
+    pub(super) key: &'static str,
+    decimals: usize,
+    best: Option<Best>,
+    /// Whether it stands in the table for people.
+    shown: Shown,
+    /// The value.
+    pub(super) of: fn(&Figures) -> f64,
+}
+
+const fn figure(
+    name: &'static str,
+    unit: &'static str,
+    key: &'static str,
+    decimals: usize,
+    of: fn(&Figures) -> f64,
+) -> Figure {
+    Figure { name, unit, key, decimals, best: None, shown: Shown::Always, of }
+}
+
+impl Figure {
+    const fn high(self) -> Self {
+        Self { best: Some(Best::Highest), ..self }
+    }
+
+    const fn low(self) -> Self {
+        Self { best: Some(Best::Lowest), ..self }
+    }
+
+    const fn kept(self) -> Self {
+        Self { shown: Shown::Never, ..self }
+    }
+
+    const fn between(self) -> Self {
+        Self { shown: Shown::BetweenPolicies, ..self }
+    }
+
+    fn is_shown(&self, plan: &Plan) -> bool {
+        match self.shown {
+            Shown::Always => true,
+            Shown::BetweenPolicies => plan.policies.len() > 1,
+            Shown::Never => false,
+        }
+    }
+}
+
+/// Where people see a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// In every table.
+    Always,
+    /// Where policies are compared: of one alone it says little.
+    BetweenPolicies,
+    /// In summary.csv only.
+    Never,
+}
+
+fn percent(share: Option<f64>) -> f64 {
+    share.map_or(f64::NAN, |share| 100.0 * share)
+}
+
+/// The figures told, in their order.
+pub(super) const FIGURES: [Figure; 19] = [
+    figure("area", "%", "area_percent", 1, |of| 100.0 * of.area).high().between(),
+    figure("x ref", "", "area_ratio", 2, |of| of.area_ratio).between(),
+    figure("50% at", "%", "to_50_percent", 1, |of| percent(of.times[0])).low().between(),
+    figure("60% at", "%", "to_60_percent", 1, |of| percent(of.times[1])).low().between(),
+    figure("80% at", "%", "to_80_percent", 1, |of| percent(of.times[2])).low().between(),
+    figure("90% at", "%", "to_90_percent", 1, |of| percent(of.times[3])).low().between(),
+    figure("half-time pages", "%", "half_pages_percent", 1, |of| 100.0 * of.half_pages)
+        .high()
+        .between(),
+    figure("x ref", "", "half_pages_ratio", 2, |of| of.half_pages_ratio).between(),
+    figure("pages/s", "", "pages_per_second", 1, |of| of.pages_per_second).high(),
+    figure("Mb/s", "", "megabits_per_second", 2, |of| of.bits_per_second / 1e6),
+    figure("core busy", "%", "core_busy_percent", 1, |of| 100.0 * of.busy_share),
+    figure("counted", "s", "counted_seconds", 1, |of| of.counted_seconds).kept(),
+    figure("to 50%", "s", "to_50_seconds", 1, |of| seconds(of, 0)).kept(),
+    figure("to 60%", "s", "to_60_seconds", 1, |of| seconds(of, 1)).kept(),
+    figure("to 80%", "s", "to_80_seconds", 1, |of| seconds(of, 2)).kept(),
+    figure("to 90%", "s", "to_90_seconds", 1, |of| seconds(of, 3)).kept(),
+    figure("pages", "", "pages", 0, |of| of.pages),
+    figure("quality", "", "quality", 1, |of| of.quality).kept(),
+    figure("whole time", "s", "seconds", 0, |of| of.seconds),
+];
+
+fn seconds(of: &Figures, share: usize) -> f64 {
+    of.times[share].map_or(f64::NAN, |share| share * of.counted_seconds)
+}
+
+/// The summary for people: the middle of the repeats.
+pub(super) fn summary(results: &Results<'_>) -> Table {
+    let plan = results.plan;
+    let shown: Vec<&Figure> = FIGURES.iter().filter(|figure| figure.is_shown(plan)).collect();
+    let mut header = names(plan);
+    // The best of crawls of different webs would say nothing.
+    let is_one = plan.variants.len() == 1 && plan.values() == 1 && plan.policies.len() > 1;
+    header.extend(shown.iter().map(|figure| {
+        let name = figure.name.replace("ref", plan.reference.name());
+        let column = Column::number(&name, figure.unit);
+        match figure.best.filter(|_| is_one) {
+            Some(best) => column.with_best(best),
+            None => column,
+        }
+    }));
+    let counts_firsts = plan.repeats > 1 && plan.policies.len() > 1;
+    if counts_firsts {
+        header.push(Column::number("largest area", "times"));
+    }
+    let row = |row: &Row| {
+        let mut cells = name_cells(results, row);
+        let middle =
+            |figure: &&Figure| cell(results.spread(row, figure.of).median, figure.decimals);
+        cells.extend(shown.iter().map(middle));
+        if counts_firsts {
+            cells.push(Cell::number(row.firsts as f64, 0));
+        }
+        cells
+    };
+    let rows = results.rows.iter().map(row).collect();
+    Table { caption: String::new(), header, rows }
+}
+
+/// The summary for programs: every figure with its least and most.
+pub(super) fn whole_summary(results: &Results<'_>) -> Table {
+    let mut header: Vec<Column> =
+        ["variant", "value", "policy", "repeats"].map(Column::text).to_vec();
+    header.push(Column::number("area_first_times", ""));
+    for figure in &FIGURES {
+        let (least, most) = (format!("{}_least", figure.key), format!("{}_most", figure.key));
+        header.extend([figure.key, &least, &most].map(|name| Column::number(name, "")));
+    }
+    let row = |row: &Row| {
+        let spec = results.spec(row);
+        let mut cells = vec![
+            Cell::text(&results.plan.variants[spec.variant]),
+            Cell::text(results.plan.value_name(spec.value)),
+            Cell::text(spec.policy.name()),
+            Cell::number(f64::from(results.plan.repeats), 0),
+            Cell::number(row.firsts as f64, 0),
+        ];
+        for figure in &FIGURES {
+            let spread = results.spread(row, figure.of);
+            let values = [spread.median, spread.least, spread.most];
+            cells.extend(values.map(|value| cell(value, 6)));
+        }
+        cells
+    };
+    let rows = results.rows.iter().map(row).collect();
+    Table { caption: String::new(), header, rows }
+}
+
+/// How far the repeats lie apart: least and most of the figures that conclusions hang on.
+pub(super) fn ranges(results: &Results<'_>) -> Table {
+    let mut header = names(results.plan);
+    let is_told = |figure: &&Figure| figure.best.is_some() && figure.is_shown(results.plan);
+    let told: Vec<&Figure> = FIGURES.iter().filter(is_told).collect();
+    header.extend(told.iter().map(|figure| Column::number(figure.name, figure.unit)));
+    let row = |row: &Row| {
+        let mut cells = name_cells(results, row);
+        cells.extend(told.iter().map(|figure| {
+            let spread = results.spread(row, figure.of);
+            if !spread.median.is_finite() {
+                return Cell::Missing;
+            }
+            let decimals = figure.decimals;
+            Cell::Text(format!("{:.decimals$} to {:.decimals$}", spread.least, spread.most))
+        }));
+        cells
+    };
+    let rows = results.rows.iter().map(row).collect();
+    let caption = format!("Least and most of {} repeats", results.plan.repeats);
+    Table { caption, header, rows }
+}
+
+fn cell(value: f64, decimals: usize) -> Cell {
+    if value.is_finite() { Cell::number(value, decimals) } else { Cell::Missing }
+}
+
+fn names(plan: &Plan) -> Vec<Column> {
+    let mut header = Vec::new();
+    if plan.variants.len() > 1 || !plan.variants[0].is_empty() {
+        header.push(Column::text("variant"));
+    }
+    if let Some((key, _)) = &plan.sweep {
+        header.push(Column::number(key, ""));
+    }
+    header.push(Column::text("policy"));
+    header
+}
+
+fn name_cells(results: &Results<'_>, row: &Row) -> Vec<Cell> {
+    let (plan, spec) = (results.plan, results.spec(row));
+    let mut cells = Vec::new();
+    if plan.variants.len() > 1 || !plan.variants[0].is_empty() {
+        cells.push(Cell::text(&plan.variants[spec.variant]));
+    }
+    if plan.sweep.is_some() {
+        cells.push(Cell::text(plan.value_name(spec.value)));
+    }
+    cells.push(Cell::text(spec.policy.name()));
+    cells
+}
+
+/// What the columns mean, a paragraph each.
+pub(super) fn legend(results: &Results<'_>, gap: &str) -> String {
+    let reference = results.plan.reference.name();
+    let times = Spread::of(results.measures.iter().map(|measure| measure.seconds));
+    let span = if times.least == times.most {
+        format!("the {}", duration(times.least))
+    } else {
+        format!("the time ({} to {})", duration(times.least), duration(times.most))
+    };
+    let rates = "pages/s, Mb/s, core busy: up to half of all pages.".to_owned();
+    if results.plan.policies.len() == 1 {
+        return rates;
+    }
+    let mut paragraphs = vec![
+        format!(
+            "Time is counted in per cent of {span} in which {reference} had 95% of all pages; \
+             x {reference}: times what {reference} has."
+        ),
+        "area: under the curve of quality over that time; all quality at once would be 100%."
+            .to_owned(),
+        "50% at to 90% at: when that share of all quality was there.".to_owned(),
+        "half-time pages: fetched when half of that time was over, of all.".to_owned(),
+        rates,
+    ];
+    if results.plan.repeats > 1 {
+        let told = "largest area: repeats in which it has the largest of all. Other figures are \
+            medians, ratios medians of ratios; the axes are marked with the median time.";
+        paragraphs.push(told.to_owned());
+    }
+    if results.plan.variants.len() == 1 && results.plan.values() == 1 {
+        paragraphs.push("*: the best of its column.".to_owned());
+    }
+    if let Some(coarse) = coarse(results) {
+        paragraphs.push(coarse);
+    }
+    paragraphs.join(gap)
+}
+
+/// Figures are read off straight lines between samples: of few samples they are rough.
+fn coarse(results: &Results<'_>) -> Option<String> {
+    const SAMPLES_MIN: f64 = 200.0;
+    let period = |run: &Run| {
+        let compare = run.spec.conf.compare.as_ref();
+        compare.map_or(1.0, |compare| compare.sample_period.as_secs_f64())
+    };
+    let samples = results.runs.iter().zip(&results.measures);
+    let samples = samples.map(|(run, measure)| measure.seconds / period(run));
+    let least = samples.fold(f64::INFINITY, f64::min);
+    (least < SAMPLES_MIN).then(|| {
+        format!(
+            "Rough: only {least:.0} samples in the time that is counted; a shorter \
+             compare.sample_period makes the figures exact."
+        )
+    })
+}
+
+/// What is printed at the end.
+pub(super) fn text(results: &Results<'_>, directory: &Path) -> String {
+    let mut text = summary(results).text();
+    text.push('\n');
+    let legend = legend(results, "\n");
+    legend.lines().for_each(|line| text.push_str(&wrapped(line)));
+    if results.plan.repeats > 1 {
+        text.push_str(&format!("\nMedians of {} repeats.\n", results.plan.repeats));
+    }
+    let crawls = results.runs.len();
+    let report = directory.join("report.html");
+    text.push_str(&format!("\n{crawls} crawls; report: {}\n", report.display()));
+    text
+}
+
+/// The text in lines of at most 100 columns.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        if column > 0 && column + 1 + word.len() > 100 {
+            lines.push('\n');
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += word.len();
+    }
+    lines.push('\n');
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::series::{Sample, Series};
+    use super::*;
+    use crate::conf::Conf;
+
+    /// What `told` says of the runs of a comparison, each with so much quality after a second of
+    /// two.
+    fn told<T>(text: &str, quality: &[u64], told: fn(&Results<'_>) -> T) -> T {
+        let conf = Conf::parse(text, "x.toml").expect("valid");
+        let compare = conf.compare.clone().expect("a comparison");
+        let plan = Plan::new(&conf, &compare, "x.toml").expect("a plan");
+        let runs = plan.runs.iter().zip(quality).map(|(spec, &quality_millionths)| {
+            let mut series = Series::new();
+            for (seconds, quality_millionths) in [(1.0, quality_millionths), (2.0, 100)] {
+                let pages = if seconds > 1.0 { 100 } else { 10 };
+                series.push(Sample { seconds, pages, quality_millionths, ..Sample::default() });
+            }
+            Run { spec: spec.clone(), series }
+        });
+        let runs: Vec<Run> = runs.collect();
+        told(&Results::new(&plan, &runs))
+    }
+
+    #[test]
+    fn who_shares_the_largest_area_has_it() {
+        let text = "[compare]\npolicies = [\"performance\", \"capability\"]\nrepeats = 2";
+        for (quality, expected) in
+            [([10, 10, 10, 10], [2, 2]), ([10, 10, 20, 10], [2, 1]), ([10, 20, 10, 30], [0, 2])]
+        {
+            let firsts = |results: &Results<'_>| {
+                results.rows.iter().map(|row| row.firsts).collect::<Vec<usize>>()
+            };
+            assert_eq!(told(text, &quality, firsts), expected, "{quality:?}");
+        }
+    }
+
+    /// Names that differ in what no file name shows.
+    #[test]
+    fn each_figure_has_a_file_of_its_own() {
+        for variants in [
+            "\"one\", \"two\"",
+            "\"HTTP/1.0\", \"http-1.0\", \"2-http-1-0\"",
+            "\"\u{e4}\", \"\u{f6}\"",
+        ] {
+            let text = format!("[compare]\nvariants = [{variants}]");
+            let quality = [10; 12];
+            let files = told(&text, &quality, |results| {
+                let drawn = super::super::curves::all(results);
+                drawn.into_iter().map(|drawn| drawn.file).collect::<Vec<String>>()
+            });
+            let mut once = files.clone();
+            once.sort();
+            once.dedup();
+            assert_eq!(once.len(), files.len(), "{files:?}");
+        }
+    }
+}

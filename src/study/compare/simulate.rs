@@ -1,0 +1,245 @@
+//! One crawl in the simulated world, judged.
+
+use super::nowhere::Nowhere;
+use super::plan::Spec;
+use super::scene::{Scene, stay_in_the_web};
+use super::series::{Run, Sample, Series};
+use crate::commands::{Exit, Failure, inputs, wire};
+use crate::conf::{Burst, Conf, Source};
+use crate::dns::address::Block;
+use crate::engine::Engine;
+use crate::engine::settings::Settings;
+use crate::quality::Quality;
+use crate::seeds::{self, Seed};
+use crate::stats::{self, Meter};
+use crate::store;
+use crate::study::sim::judge::{Complete, Judge, Laws};
+use crate::study::sim::sight::Sight;
+use crate::study::sim::{View, World, now_at};
+use crate::study::web::{Place, Resource, Web};
+use crate::time::Instant;
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Runs a crawl to its end. `tell` is told of pages as they come.
+///
+/// # Errors
+/// A crawl that could not begin, or did not end.
+pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run, Failure> {
+    let settings = settings(&spec.conf, scene)?;
+    let seeds = starts(&spec.conf, &scene.web)?;
+    let (meter, now) = (Meter::new(stats::still), now_at(Instant::ZERO));
+    let disk = Nowhere::but_for(spec.trace.as_deref())?;
+    let mut engine = Engine::new(settings, &seeds, Box::new(disk), meter, now).map_err(wrong)?;
+    let mut world = World::of_web(Arc::clone(&scene.web), wire::sim(&spec.conf.sim));
+    let judge = Rc::new(RefCell::new(Judge::new(&scene.web, laws(&spec.conf))));
+    let truth = Truth::of(scene).filter(|_| estimates(&spec.conf));
+    watch(&mut world, &judge, truth.clone(), scene);
+    let mut series = Series::new();
+    let (mut told, mut last, mut looks) = (0, Sample::default(), 0_u64);
+    let period = period(&spec.conf);
+    let ended = world.run_watched(&mut engine, period, &mut |view| {
+        last = sample(view, truth.as_ref());
+        series.push(last);
+        tell(last.pages - told);
+        told = last.pages;
+        looks += 1;
+        // To look at the order of all servers takes long: now and then will do.
+        if looks.is_power_of_two() {
+            judge.borrow_mut().looks(view);
+        }
+    });
+    ended.map_err(|how| stuck(&how, &spec.conf, last))?;
+    drop(world);
+    conclude(judge, &engine, last, &spec.conf)?;
+    inputs::warn_of_table(&spec.conf, engine.rating());
+    series.end(last);
+    if let Some(trouble) = engine.trouble() {
+        // All else goes nowhere: it is the trace that could not be written.
+        let named = spec.trace.iter().map(|path| format!("{}: ", path.display()));
+        return Err(Failure::new(Exit::Disk, named.collect::<String>() + &trouble.to_string()));
+    }
+    Ok(Run { spec: spec.clone(), series })
+}
+
+/// A crawl that did not end: its time was up, or it stands still, which is a fault.
+fn stuck(how: &str, conf: &Conf, last: Sample) -> Failure {
+    let time_max = conf.sim.time_max;
+    if Duration::from_secs_f64(last.seconds) + period(conf) < time_max {
+        return wrong(how);
+    }
+    let text = format!(
+        "sim.time_max: after {time_max:?} of virtual time the crawl has {} pages and goes on; give \
+         it more, or shorten what it waits for (retries, time-outs, rests)",
+        last.pages
+    );
+    Failure::new(Exit::Usage, text)
+}
+
+fn wrong(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Internal, error)
+}
+
+fn period(conf: &Conf) -> Duration {
+    conf.compare.as_ref().map_or(Duration::from_secs(1), |compare| compare.sample_period)
+}
+
+/// The URLs a crawl starts from: those that the configuration names, else the web's own.
+fn starts(conf: &Conf, web: &Web) -> Result<Vec<Seed>, Failure> {
+    if has_seeds(conf) {
+        return inputs::seeds(conf);
+    }
+    let (seeds, mistakes) = seeds::parse(web.seeds().join("\n").as_bytes());
+    assert!(mistakes.is_empty(), "a synthetic web's own URLs are URLs");
+    Ok(seeds)
+}
+
+fn has_seeds(conf: &Conf) -> bool {
+    !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some()
+}
+
+/// The engine's settings: what the file says, in a world of its own addresses, nothing kept.
+fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&conf.sim.seed.to_le_bytes());
+    let mut settings = wire::engine(conf, key);
+    let loopback = Block::new(IpAddr::from([127, 0, 0, 0]), 8).expect("8 of 32 bits");
+    settings.connections.addresses.allowed.push(loopback);
+    settings.store.format = store::Format::None;
+    settings.keep_no_state();
+    settings.trace = conf.compare.as_ref().is_some_and(|compare| compare.trace);
+    stay_in_the_web(&mut settings.scope);
+    if conf.quality.source == Source::Uniform
+        && let Some(table) = &scene.table
+    {
+        settings.rating.source = Source::Table;
+        settings.rating.table = Some(Arc::clone(table));
+        settings.rating.unlisted = Quality::ZERO;
+    } else {
+        settings.rating.table = inputs::qualities(conf, key)?;
+    }
+    Ok(settings)
+}
+
+/// Whether crawls estimate what pages are worth, so that they have to be measured by the truth.
+fn estimates(conf: &Conf) -> bool {
+    conf.quality.source != Source::Uniform
+}
+
+fn sample(view: &View<'_>, truth: Option<&Truth>) -> Sample {
+    let counts = view.engine.counts();
+    Sample {
+        seconds: view.at.since(Instant::ZERO).as_secs_f64(),
+        pages: counts.pages,
+        quality_millionths: truth.map_or(counts.quality_millionths, Truth::millionths),
+        bytes: view.figures.received_bytes,
+        connections: view.figures.connections,
+        busy_seconds: view.figures.core_busy.as_secs_f64(),
+    }
+}
+
+/// Units of work that the step under way may cost when a turn's budget ends.
+const TURN_STEP_UNITS: usize = 512 << 10;
+
+/// What the configuration promises to servers, in the judge's words.
+fn laws(conf: &Conf) -> Laws {
+    let (politeness, retries) = (&conf.politeness, &conf.retries);
+    Laws {
+        connections_max: conf.connections.open_max,
+        depth_max: if conf.pipeline.enabled { conf.pipeline.depth_max } else { 1 },
+        burst: match politeness.burst {
+            Burst::Requests(requests) => Some(requests),
+            Burst::Server => None,
+        },
+        delay: politeness.delay,
+        delay_factor_milli: politeness.delay_factor.thousandths(),
+        delay_max: politeness.delay_max,
+        robots: politeness.robots,
+        tries_max: retries.retries_max + 1,
+        probation: conf.pipeline.probation,
+        // One connection may go on past the budget, up to a whole reply and a buffer.
+        held_bytes_max: conf.memory.buffers + conf.fetch.body_bytes_max + (1 << 20),
+        archive: false,
+        // From seeds of one's own, or along some of the links only, not all can be reached.
+        complete: match has_seeds(conf) || conf.links.links_max < Conf::default().links.links_max {
+            true => Complete::Never,
+            false => Complete::Unless,
+        },
+        address_visits_max: politeness.address_visits_max,
+        domain_visits_max: politeness.domain_visits_max,
+        address_delay: politeness.address_delay,
+        domain_delay: politeness.domain_delay,
+        turn_units_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
+        // A record is written in one step; none is kept here.
+        turn_intake_max: conf.fetch.work_bytes_per_turn + TURN_STEP_UNITS,
+    }
+}
+
+/// The judge has seen all of a crawl.
+fn conclude(
+    judge: Rc<RefCell<Judge>>,
+    engine: &Engine,
+    last: Sample,
+    conf: &Conf,
+) -> Result<(), Failure> {
+    let judge = Rc::into_inner(judge).expect("the world is gone").into_inner();
+    let at = Instant::ZERO + Duration::from_secs_f64(last.seconds);
+    judge.concludes(engine, at).map_err(|broken| {
+        let told: Vec<String> = broken.iter().map(ToString::to_string).collect();
+        let (web, sim) = (conf.web.seed, conf.sim.seed);
+        wrong(format!("{}; web.seed = {web} and sim.seed = {sim} repeat it", told.join("; ")))
+    })
+}
+
+/// Shows what happens at the servers to whoever watches.
+fn watch(world: &mut World, judge: &Rc<RefCell<Judge>>, truth: Option<Truth>, scene: &Scene) {
+    let (judge, web) = (Rc::clone(judge), Arc::clone(&scene.web));
+    world.watch_servers(Box::new(move |at, sight| {
+        judge.borrow_mut().sees(at, sight);
+        if let Some(truth) = &truth
+            && let Some(index) = page_of(&web, sight)
+        {
+            truth.arrived(index);
+        }
+    }));
+}
+
+/// Adds up what pages are worth as their replies arrive, whatever the crawl thinks of them.
+#[derive(Clone)]
+struct Truth {
+    /// Worths of the pages that have not arrived, and the sum of the others.
+    worths: Rc<RefCell<(Vec<u64>, u64)>>,
+}
+
+impl Truth {
+    fn of(scene: &Scene) -> Option<Self> {
+        let worths: Vec<u64> = scene.worths.iter().map(|worth| worth.millionths()).collect();
+        (!worths.is_empty()).then(|| Self { worths: Rc::new(RefCell::new((worths, 0))) })
+    }
+
+    fn arrived(&self, index: usize) {
+        let (worths, sum) = &mut *self.worths.borrow_mut();
+        // A page is worth something once.
+        *sum += std::mem::take(&mut worths[index]);
+    }
+
+    fn millionths(&self) -> u64 {
+        self.worths.borrow().1
+    }
+}
+
+/// The page that has arrived, if one has. Redirects are none.
+fn page_of(web: &Web, sight: &Sight) -> Option<usize> {
+    match sight {
+        Sight::Reply {
+            place: Some(Place { host, resource: Resource::Page(page) }),
+            status,
+            whole: true,
+            ..
+        } if !(300..400).contains(status) => Some(web.page_index(*host, *page)),
+        _ => None,
+    }
+}

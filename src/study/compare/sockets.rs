@@ -1,0 +1,136 @@
+//! Crawls of the lab web over loopback, in wall time: one after the other, each with a lab and a
+//! job directory of its own, `runs/NNNN` below the comparison's. What is there is a crawl like any
+//! other: its `conf.toml` can be crawled again by itself.
+
+use super::plan::{Plan, Spec};
+use super::scene::stay_in_the_web;
+use super::scene::{self, Scene, Scenes};
+use super::series::{Run, Sample, Series};
+use super::watch::Watch;
+use crate::commands::{Exit, Failure, crawl, inputs, wire};
+use crate::conf::{self, Compare, Conf, Events, Sim, Source};
+use crate::engine::Engine;
+use crate::engine::contract::StopReason;
+use crate::engine::settings::Settings;
+use crate::os::disk::OsDisk;
+use crate::os::{self, View, signal};
+use crate::quality::Quality;
+use crate::stats::Meter;
+use crate::study::child::Lab;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// All runs of a plan, in its order.
+///
+/// # Errors
+/// The first run that did not come to its end, by itself or by a signal.
+pub(super) fn run_all(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec<Run>, Failure> {
+    let folder = compare.directory.join("runs");
+    if folder.exists() {
+        let text = format!(
+            "{}: holds the crawls of an earlier comparison; move them away, or name another \
+             compare.directory",
+            folder.display()
+        );
+        return Err(Failure::new(Exit::Job, text));
+    }
+    let watch = Watch::new(plan.runs.len(), conf);
+    let scenes = Scenes::new(plan);
+    let told = plan.runs.iter().enumerate().map(|(index, spec)| {
+        let scene = scenes.of(spec.ground)?;
+        let directory = folder.join(format!("{:04}", index + 1));
+        let run = run(spec, &scene, &directory, &watch).map_err(|failure| {
+            watch.clear();
+            super::named(plan, index, failure)
+        })?;
+        watch.one_done();
+        Ok(run)
+    });
+    let runs = told.collect();
+    watch.clear();
+    runs
+}
+
+fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Run, Failure> {
+    let disk = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
+    };
+    let system = |error: &dyn std::fmt::Display| Failure::new(Exit::System, error);
+    let mut conf = crawl_conf(&spec.conf, directory);
+    crawl::check_descriptors(&conf)?;
+    fs::create_dir_all(directory).map_err(|error| disk(&error))?;
+    let file = directory.join("conf.toml");
+    fs::write(&file, conf.render()).map_err(|error| disk(&error))?;
+    let lab = Lab::start(&file, None)?;
+    lab.adapt(&mut conf)?;
+    let seeds = inputs::seeds(&conf)?;
+    let settings = settings(&conf, scene, &lab)?;
+    let files = OsDisk::open(directory).map_err(|error| disk(&error))?;
+    let period = spec.conf.compare.as_ref().map(|compare| compare.sample_period);
+    let period = period.expect("a run is part of a comparison");
+    let mut world = os::World::new(&wire::world(&conf, period)).map_err(|error| system(&error))?;
+    let (meter, now) = (Meter::new(signal::tick), world.now());
+    let mut engine = Engine::new(settings, &seeds, Box::new(files), meter, now)
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    let (mut series, mut last) = (Series::new(), Sample::default());
+    let ended = world.run(&mut engine, &mut |view| {
+        let now = sample(&view);
+        watch.more_pages(now.pages - last.pages);
+        watch.show();
+        last = now;
+        series.push(last);
+    });
+    ended.map_err(|error| system(&error))?;
+    series.end(last);
+    match (engine.trouble(), engine.stop_reason()) {
+        (Some(trouble), _) => Err(disk(trouble)),
+        (None, Some(StopReason::Interrupted)) => {
+            let text = "stopped by a signal; no results were written";
+            Err(Failure::new(Exit::Interrupted, text))
+        }
+        _ => Ok(Run { spec: spec.clone(), series }),
+    }
+}
+
+/// The configuration of a run as a crawl of its own.
+fn crawl_conf(conf: &Conf, directory: &Path) -> Conf {
+    let mut conf = conf.clone();
+    conf.job.trace |= conf.compare.take().is_some_and(|compare| compare.trace);
+    conf.sim = Sim::default();
+    conf.job.directory = directory.to_owned();
+    let directory = directory.join("lab");
+    conf.lab = Some(conf::Lab { directory, manifest: false, events: Events::None });
+    conf
+}
+
+fn settings(conf: &Conf, scene: &Scene, lab: &Lab) -> Result<Settings, Failure> {
+    let key = signal::entropy();
+    let mut settings = wire::engine(conf, key);
+    stay_in_the_web(&mut settings.scope);
+    settings.keep_no_state();
+    if conf.quality.source == Source::Uniform && !scene.worths.is_empty() {
+        // The lab's URLs name its ports.
+        let web = scene.web.at_ports(lab.ports()?);
+        settings.rating.source = Source::Table;
+        settings.rating.table = Some(Arc::new(scene::table(&web, &scene.worths)));
+        settings.rating.unlisted = Quality::ZERO;
+    } else {
+        settings.rating.table = inputs::qualities(conf, key)?;
+    }
+    Ok(settings)
+}
+
+fn sample(view: &View<'_>) -> Sample {
+    let engine = &view.engine;
+    let counts = engine.counts();
+    let (busy, parked) = engine.connections();
+    Sample {
+        seconds: engine.elapsed().as_secs_f64(),
+        pages: counts.pages,
+        quality_millionths: counts.quality_millionths,
+        bytes: counts.received_bytes,
+        connections: busy + parked,
+        busy_seconds: view.usage.cpu_us() as f64 / 1e6,
+    }
+}

@@ -1,0 +1,249 @@
+//! Replies, made once and kept: from a request to what is done on its connection.
+//!
+//! Kept are the replies of behaving hosts to `GET` over HTTP/1.1, in plain and in the host's
+//! coding, until the memory set for them is used up (later ones are made anew each time), and the
+//! costly plays of hostile hosts. Cost of a kept reply: one hash and one comparison of its path.
+
+use super::connection::Act;
+use super::request::{Request, has_token};
+use super::{Settings, Totals, log::Log};
+use crate::map::Map;
+use crate::study::web::wire::{self, Step, Terms, Wire};
+use crate::study::web::{Answer, Coding, Host, Place, Play, Reply, Resource, Web};
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// A reply ready to be sent.
+#[derive(Clone, Debug)]
+pub(super) struct Page {
+    pub(super) bytes: Rc<[u8]>,
+    /// Where `Connection: close` goes in, and where the head goes on behind it.
+    pub(super) fields: Range<usize>,
+    /// The end of the body is the end of the connection.
+    pub(super) closes: bool,
+    /// Which page of all it is, if it is one of a behaving host's.
+    index: Option<usize>,
+}
+
+/// What is done about a request.
+#[derive(Debug)]
+pub(super) enum Response {
+    Page(Page),
+    Acts(Vec<Act>),
+}
+
+/// Replies of one host by path, in plain and in its coding.
+#[derive(Debug, Default)]
+struct Kept {
+    plain: Map<Box<[u8]>, Page>,
+    coded: Map<Box<[u8]>, Page>,
+}
+
+/// Answers requests.
+#[derive(Debug)]
+pub(super) struct Responder {
+    pub(super) web: Web,
+    pub(super) hosts: Vec<Host>,
+    pub(super) log: Log,
+    pub(super) totals: Totals,
+    kept: Vec<Kept>,
+    /// Memory left for kept replies.
+    bytes_left: usize,
+    /// How often a resource was asked for, of plays that count.
+    asked: Map<Place, u32>,
+    /// By page: whether it was asked for.
+    met: Vec<bool>,
+    plays: Map<Place, Vec<Act>>,
+}
+
+impl Responder {
+    pub(super) fn new(settings: &Settings, web: Web, log: Log) -> Self {
+        let hosts: Vec<Host> = (0..web.hosts()).map(|number| web.host(number)).collect();
+        let kept = hosts.iter().map(|_| Kept::default()).collect();
+        let mut responder = Self {
+            met: vec![false; web.pages_total()],
+            web,
+            hosts,
+            log,
+            totals: Totals::default(),
+            kept,
+            bytes_left: settings.cache_bytes_max,
+            asked: Map::default(),
+            plays: Map::default(),
+        };
+        if settings.warm {
+            responder.warm();
+        }
+        responder
+    }
+
+    /// Makes everything that can be kept.
+    fn warm(&mut self) {
+        for host in 0..self.web.hosts() {
+            let rows = self.hosts[host as usize].hostile.map_or(&[][..], |kind| kind.spec().rows);
+            for (row, at) in rows.iter().zip(0..).filter(|(row, _)| is_costly(row.play)) {
+                let place = Place { host, resource: Resource::Row { row: at, index: 0 } };
+                self.play(place, row.play, Terms::default());
+            }
+            let pages = (0..self.web.pages_of(host)).map(Resource::Page);
+            for resource in pages.chain([Resource::Robots]) {
+                if self.bytes_left == 0 || !rows.is_empty() {
+                    break;
+                }
+                self.make(Place { host, resource });
+            }
+        }
+    }
+
+    /// Makes the replies of a place of a behaving host.
+    fn make(&mut self, place: Place) {
+        let Answer::Reply(reply) = self.web.answer_at(place) else { return };
+        let (path, is_coded) =
+            (self.web.path(place), self.hosts[place.host as usize].coding != Coding::Identity);
+        for coded in [false, true].into_iter().take(1 + usize::from(is_coded)) {
+            let terms = Terms { coded, ..Terms::default() };
+            self.page(place.host, &path, Some(place), &reply, terms);
+        }
+    }
+
+    /// The host meant by a Host field, among those behind one listener; the first if the field is
+    /// empty or names the address.
+    pub(super) fn route(&self, hosts: &[u32], field: &[u8]) -> Option<u32> {
+        let name = field.split(|byte| *byte == b':').next().unwrap_or_default();
+        let named =
+            |host: &&u32| self.hosts[**host as usize].name.as_bytes().eq_ignore_ascii_case(name);
+        let is_address = name.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+        hosts.iter().find(named).or_else(|| hosts.first().filter(|_| is_address)).copied()
+    }
+
+    /// What is done about a request to `host`.
+    pub(super) fn respond(&mut self, host: u32, request: &Request<'_>) -> Response {
+        let coding = self.hosts[host as usize].coding;
+        let terms = Terms {
+            http10: request.http10,
+            head: request.head,
+            coded: coding != Coding::Identity
+                && has_token(request.accept_encoding, coding.name().as_bytes()),
+        };
+        if !terms.head && !terms.http10 {
+            let kept = &self.kept[host as usize];
+            let by_path = if terms.coded { &kept.coded } else { &kept.plain };
+            if let Some(page) = by_path.get(request.path) {
+                let page = page.clone();
+                self.meet(&page);
+                return Response::Page(page);
+            }
+        }
+        // A path that isn't text is nobody's.
+        let path = std::str::from_utf8(request.path).unwrap_or("");
+        let place = self.web.place(host, path);
+        let reply = match self.web.answer(place) {
+            Answer::Reply(reply) => reply,
+            Answer::Play(play) => {
+                let place = place.expect("plays have their places");
+                return Response::Acts(self.play(place, play, terms));
+            }
+        };
+        let page = self.page(host, path, place, &reply, terms);
+        if !terms.head {
+            self.meet(&page);
+        }
+        Response::Page(page)
+    }
+
+    /// Counts a page the first time it is asked for.
+    fn meet(&mut self, page: &Page) {
+        if let Some(met) = page.index.map(|index| &mut self.met[index]) {
+            self.totals.pages += u64::from(!std::mem::replace(met, true));
+        }
+    }
+
+    /// A reply to a path of a host, and to what is there, as it is sent; if there is room, kept.
+    fn page(
+        &mut self,
+        host: u32,
+        path: &str,
+        place: Option<Place>,
+        reply: &Reply,
+        terms: Terms,
+    ) -> Page {
+        let wire = wire::encode(reply, &self.hosts[host as usize], terms);
+        let page = Page::new(wire, place.and_then(|place| self.index(place)));
+        let cost = page.bytes.len() + path.len() + 64;
+        if !terms.head && !terms.http10 && place.is_some() {
+            // One that doesn't fit ends it: else all later ones would be made to be tried.
+            let Some(left) = self.bytes_left.checked_sub(cost) else {
+                self.bytes_left = 0;
+                return page;
+            };
+            self.bytes_left = left;
+            let kept = &mut self.kept[host as usize];
+            let by_path = if terms.coded { &mut kept.coded } else { &mut kept.plain };
+            by_path.insert(path.as_bytes().into(), page.clone());
+        }
+        page
+    }
+
+    /// Which page of all is there, if one is.
+    fn index(&self, place: Place) -> Option<usize> {
+        match place.resource {
+            Resource::Page(page) => Some(self.web.page_index(place.host, page)),
+            Resource::Robots | Resource::Row { .. } => None,
+        }
+    }
+
+    fn play(&mut self, place: Place, play: Play, terms: Terms) -> Vec<Act> {
+        if let Some(acts) = self.plays.get(&place) {
+            return acts.clone();
+        }
+        let mut asked = 0;
+        if matches!(play, Play::RetryAfter { .. }) {
+            let count = self.asked.entry(place).or_default();
+            asked = std::mem::replace(count, count.saturating_add(1));
+        }
+        let steps = wire::script(&self.web, place, play, asked, terms);
+        let acts: Vec<Act> = steps.into_iter().map(Act::from).collect();
+        if is_costly(play) {
+            self.plays.insert(place, acts.clone());
+        }
+        acts
+    }
+
+    /// A reply of the server's own, after which it closes.
+    pub(super) fn refusal(status: u16) -> Vec<Act> {
+        let text =
+            format!("HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        vec![Act::send(text.into_bytes())]
+    }
+
+    /// Time to the first byte of the next reply of a host.
+    pub(super) fn think_time(&self, host: u32) -> Duration {
+        let request = self.totals.requests as u32;
+        self.web.think_time(&self.hosts[host as usize], request)
+    }
+}
+
+impl Page {
+    fn new(wire: Wire, index: Option<usize>) -> Self {
+        let Wire { bytes, fields_at, fields_end, closes } = wire;
+        Self { bytes: bytes.into(), fields: fields_at..fields_end, closes, index }
+    }
+}
+
+impl From<Step> for Act {
+    fn from(step: Step) -> Self {
+        match step {
+            Step::Send(bytes) => Self::send(bytes),
+            Step::Repeat(bytes) => Self::Repeat { bytes: bytes.into(), at: 0 },
+            Step::Drip(bytes) => Self::Drip { bytes: bytes.into(), at: 0 },
+            Step::Stall => Self::Stall,
+            Step::Close => Self::Close(super::log::End::Play),
+            Step::Reset => Self::Reset,
+        }
+    }
+}
+
+fn is_costly(play: Play) -> bool {
+    matches!(play, Play::Bomb(_) | Play::BombTwice | Play::Heavy(_) | Play::HugeRobots)
+}

@@ -1,0 +1,15 @@
+//! The study of crawlers: synthetic webs, a lab, a simulated world, and the commands that use them.
+//!
+//! The crawler doesn't need any of it. `web` describes a synthetic web; `lab` serves it over
+//! sockets and `sim` simulates it, with the crawler's own machine, on a virtual clock. `compare`,
+//! `profile`, `cache` and `serve` are commands; `report` draws their results.
+
+pub mod cache;
+pub(crate) mod child;
+pub mod compare;
+pub mod lab;
+pub mod profile;
+pub mod report;
+pub mod serve;
+pub mod sim;
+pub mod web;

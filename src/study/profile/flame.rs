@@ -1,0 +1,148 @@
+//! A flame graph of the steady state: one more step, watched by the machine's sampling profiler.
+//!
+//! `perf` asks the kernel where every thread of this process is, some hundred times a second of
+//! CPU time, with the stack that led there; symbols are its own, folding and drawing a library's.
+//! Who samples needs no counters of the processor, only the right to look (`perf_event_paranoid`):
+//! that is tried before the first step, so that nobody waits for a refusal.
+//!
+//! Law: the steps of the sweep are over before it begins, so that no figure of theirs pays for it.
+//! Cost: eight KiB a sample on disk, gone when the graph is drawn.
+
+use crate::commands::{Exit, Failure};
+use crate::conf::Profile;
+use inferno::collapse::Collapse;
+use inferno::collapse::perf::Folder;
+use inferno::flamegraph;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The sampling profiler.
+const PERF: &str = "perf";
+/// Samples a second of CPU time: not in step with anything that happens a round number of times.
+const SAMPLES_PER_SECOND: &str = "499";
+/// Stacks are unwound by debug information: frame pointers are not kept.
+const STACKS: &str = "dwarf,8192";
+/// A clock: what virtual machines have, too.
+const EVENT: &str = "cpu-clock";
+
+/// A recording under way.
+#[derive(Debug)]
+pub(super) struct Recording {
+    child: Child,
+    samples: PathBuf,
+}
+
+/// Whether a flame graph can be had here.
+///
+/// # Errors
+/// There is no profiler, or it may not look: what to do about it.
+pub(super) fn check(directory: &Path) -> Result<(), Failure> {
+    let samples = directory.join(SAMPLES);
+    let tried = record(&samples).args(["--", "true"]).stderr(Stdio::piped()).output();
+    let _ = fs::remove_file(&samples);
+    let done = tried.map_err(|error| {
+        refused(&format!("{PERF}: {error}: install it (Debian: linux-perf), or leave --flame out"))
+    })?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    Err(refused(&format!(
+        "{PERF} may not sample here: {said}: as root set kernel.perf_event_paranoid to 1, or leave \
+         --flame out"
+    )))
+}
+
+/// Samples this process from the end of the warm-up of a step that is about to begin.
+///
+/// # Errors
+/// The profiler did not start.
+pub(super) fn begin(directory: &Path, profile: &Profile) -> Result<Recording, Failure> {
+    let samples = directory.join(SAMPLES);
+    let all = profile.warm_up + profile.step_time;
+    let child = record(&samples)
+        .args(["--delay", &profile.warm_up.as_millis().to_string()])
+        .args(["--pid", &std::process::id().to_string()])
+        .args(["--", "sleep", &seconds(all)])
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| refused(&format!("{PERF}: {error}")))?;
+    Ok(Recording { child, samples })
+}
+
+impl Recording {
+    /// Draws what was sampled: `flame.svg`, and `flame.folded` to be drawn or compared otherwise.
+    ///
+    /// # Errors
+    /// The profiler failed, there was no sample, or a file could not be written.
+    pub(super) fn draw(mut self, directory: &Path, title: &str) -> Result<(), Failure> {
+        let status = self.child.wait().map_err(|error| refused(&error))?;
+        if !status.success() {
+            return Err(refused(&format!("{PERF} record: {status}")));
+        }
+        let folded = self.fold();
+        let _ = fs::remove_file(&self.samples);
+        let folded = folded?;
+        let disk = |error: &dyn Display| {
+            Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
+        };
+        fs::write(directory.join("flame.folded"), &folded).map_err(|error| disk(&error))?;
+        let file = File::create(directory.join(FILE)).map_err(|error| disk(&error))?;
+        let mut options = flamegraph::Options::default();
+        title.clone_into(&mut options.title);
+        "samples of CPU time".clone_into(&mut options.count_name);
+        let lines = folded.lines();
+        flamegraph::from_lines(&mut options, lines, BufWriter::new(file))
+            .map_err(|error| disk(&error))
+    }
+
+    /// One line a stack, and how often it was seen.
+    fn fold(&self) -> Result<String, Failure> {
+        let mut script = Command::new(PERF)
+            .args(["script", "--no-inline", "--input"])
+            .arg(&self.samples)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| refused(&format!("{PERF} script: {error}")))?;
+        let stacks = io::BufReader::new(script.stdout.take().expect("it was asked for"));
+        let mut folded = Vec::new();
+        let read = Folder::default().collapse(stacks, &mut folded);
+        let status = script.wait().map_err(|error| refused(&error))?;
+        if !status.success() {
+            return Err(refused(&format!("{PERF} script: {status}")));
+        }
+        read.map_err(|error| refused(&format!("{PERF} script: {error}")))?;
+        let folded = String::from_utf8_lossy(&folded).into_owned();
+        if folded.is_empty() {
+            return Err(refused(&format!("{PERF} took no sample of the step")));
+        }
+        Ok(folded)
+    }
+}
+
+/// The graph's file.
+pub(super) const FILE: &str = "flame.svg";
+const SAMPLES: &str = "perf.data";
+
+fn record(samples: &Path) -> Command {
+    let mut command = Command::new(PERF);
+    command.args(["record", "--quiet", "--event", EVENT, "--freq", SAMPLES_PER_SECOND]);
+    command.args(["--call-graph", STACKS, "--output"]).arg(samples);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.3}", time.as_secs_f64())
+}
+
+fn refused(text: &dyn Display) -> Failure {
+    Failure::new(Exit::System, format!("the flame graph: {text}"))
+}

@@ -1,0 +1,167 @@
+//! `sted profile`: where a core is full, and what it spends its time on.
+//!
+//! One crawl of the same web after the other, each with another number of open connections and
+//! nothing else changed; `step` runs one, `verdict` says what they come to, `show` and `figures`
+//! tell it in tables and curves. Crawls run one at a time: their times count. Where the core is
+//! full another one may be watched by a sampling profiler, which draws a flame graph (`flame`).
+
+#![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
+
+mod figures;
+mod files;
+mod flame;
+mod show;
+mod step;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use super::child::Lab;
+use crate::commands::{Exit, Failure, crawl, load};
+use crate::conf::{self, Conf, Events, Profile};
+use crate::os::{self, console};
+use files::Results;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use step::Step;
+use verdict::Verdict;
+
+/// The exit codes of this command, for its help.
+pub(crate) const EXITS: &str = "Exit codes:
+   0  every step was measured, and the results are written
+   2  the command line or the configuration is wrong, or a file that it names
+   3  the results could not be written
+   4  the system refused what the crawls or the flame graph need
+   5  another profile is writing to the same directory, or its crawls are there
+  11  stopped by a signal: no results were written";
+
+/// Profiles as the configuration at `path` says.
+///
+/// # Errors
+/// Whatever kept a step from being measured, with the exit code it means.
+pub fn run(path: &Path, flame: bool) -> Result<Exit, Failure> {
+    let conf = load(path)?;
+    let Some(profile) = conf.profile.clone() else {
+        let text = format!("{}: has no [profile]: add one, if an empty one", path.display());
+        return Err(Failure::new(Exit::Usage, text));
+    };
+    let directory = &profile.directory;
+    let disk = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
+    };
+    fs::create_dir_all(directory).map_err(|error| disk(&error))?;
+    let _lock = os::disk::lock(directory).map_err(|error| Failure::new(Exit::Job, error))?;
+    if flame {
+        flame::check(directory)?;
+    }
+    let sweep = Sweep::new(&conf, &profile)?;
+    let all = sweep.steps()?;
+    let steps = step::medians(&all, &profile.connections);
+    let verdict = Verdict::of(&steps);
+    let at = steps[verdict.full.unwrap_or(verdict.knee)].connections;
+    let flame = flame.then(|| sweep.flame(at)).transpose();
+    let drawn = flame.as_ref().is_ok_and(Option::is_some);
+    files::write(
+        directory,
+        &conf,
+        path,
+        &Results { all: &all, steps: &steps, verdict: &verdict },
+        drawn,
+    )
+    .map_err(|error| Failure::new(Exit::Disk, error))?;
+    // Who has closed stdout does not want to read it.
+    let _ = io::stdout().write_all(show::text(&steps, &verdict, directory).as_bytes());
+    if let Some(file) = flame? {
+        let _ = writeln!(io::stdout(), "The flame graph: {}", file.display());
+    }
+    Ok(Exit::Finished)
+}
+
+/// Crawls of one web.
+struct Sweep<'a> {
+    /// With the lab's addresses, if it is crawled.
+    conf: Conf,
+    profile: &'a Profile,
+    folder: PathBuf,
+    /// Serves until it is dropped.
+    lab: Option<Lab>,
+}
+
+impl<'a> Sweep<'a> {
+    /// Makes room for the crawls, and starts the lab.
+    fn new(conf: &Conf, profile: &'a Profile) -> Result<Self, Failure> {
+        let folder = profile.directory.join("steps");
+        if folder.exists() {
+            let text = format!(
+                "{}: holds the crawls of an earlier profile; move them away, or name another \
+                 profile.directory",
+                folder.display()
+            );
+            return Err(Failure::new(Exit::Job, text));
+        }
+        let most = profile.connections.iter().max().copied().unwrap_or(1);
+        crawl::check_descriptors(&with_connections(conf, most))?;
+        fs::create_dir_all(&folder)
+            .map_err(|error| Failure::new(Exit::Disk, format!("{}: {error}", folder.display())))?;
+        let mut conf = conf.clone();
+        let lab = conf.lab.is_some().then(|| start_lab(&conf, &profile.directory)).transpose()?;
+        if let Some(lab) = &lab {
+            lab.adapt(&mut conf)?;
+        }
+        Ok(Self { conf, profile, folder, lab })
+    }
+
+    /// All steps, from the first to the last, and again as often as is wanted: what drifts
+    /// meanwhile takes from all alike.
+    fn steps(&self) -> Result<Vec<Step>, Failure> {
+        let (connections, repeats) = (&self.profile.connections, self.profile.repeats);
+        let all = connections.len() * repeats as usize;
+        let steps =
+            (1..=repeats).flat_map(|repeat| connections.iter().map(move |of| (repeat, *of)));
+        let steps = steps.enumerate().map(|(number, (repeat, connections))| {
+            let folder = match repeats {
+                1 => format!("{connections:05}"),
+                _ => format!("{connections:05}-{repeat}"),
+            };
+            let step = self.step(connections, &folder)?;
+            console::progress(&format!("step {} of {all}: {}", number + 1, show::line(&step)));
+            Ok(Step { repeat, ..step })
+        });
+        steps.collect()
+    }
+
+    fn step(&self, connections: usize, name: &str) -> Result<Step, Failure> {
+        let conf = with_connections(&self.conf, connections);
+        let lab_us = || self.lab.as_ref().and_then(Lab::cpu_us);
+        step::run(conf, self.profile, &self.folder.join(name), &lab_us)
+    }
+
+    /// One more step, which is sampled; returns the file of the graph.
+    fn flame(&self, connections: usize) -> Result<PathBuf, Failure> {
+        let directory = &self.profile.directory;
+        let recording = flame::begin(directory, self.profile)?;
+        let step = self.step(connections, "flame")?;
+        let title = format!("{connections} connections, {} pages/s", step.rate().round());
+        recording.draw(directory, &title)?;
+        Ok(directory.join(flame::FILE))
+    }
+}
+
+fn with_connections(conf: &Conf, connections: usize) -> Conf {
+    let mut conf = conf.clone();
+    conf.connections.open_max = connections;
+    conf
+}
+
+/// One lab for all steps: it remembers nothing of whom it served.
+fn start_lab(conf: &Conf, directory: &Path) -> Result<Lab, Failure> {
+    let file = directory.join("lab.toml");
+    let mut conf = conf.clone();
+    conf.profile = None;
+    let lab = directory.join("lab");
+    conf.lab = Some(conf::Lab { directory: lab, manifest: false, events: Events::None });
+    fs::write(&file, conf.render())
+        .map_err(|error| Failure::new(Exit::Disk, format!("{}: {error}", file.display())))?;
+    Lab::start(&file, None)
+}

@@ -1,0 +1,268 @@
+//! One step of a profile: a crawl with so many connections, and what it took.
+
+use crate::commands::{Exit, Failure, inputs, wire};
+use crate::conf::{Conf, Profile};
+use crate::engine::Engine;
+use crate::engine::contract::StopReason;
+use crate::os::disk::OsDisk;
+use crate::os::{self, Usage, View, signal};
+use crate::stats::{Histogram, Meter, Stage};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// What was measured between the warm-up and the end of a step.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Step {
+    /// Open connections allowed.
+    pub(super) connections: usize,
+    /// The how many-th time this is, from 1.
+    pub(super) repeat: u32,
+    /// Pages a second of the slowest and the fastest repeat, in the one that stands for all.
+    pub(super) spread: Option<(f64, f64)>,
+    /// Pages.
+    pub(super) pages: u64,
+    /// Bytes received, after TLS.
+    pub(super) bytes: u64,
+    /// URLs found that were new to the crawl: they cost more than those known.
+    pub(super) urls_new: u64,
+    /// Connections asked for.
+    pub(super) opened: u64,
+    /// Requests that came to no reply, and of them those that took too long.
+    pub(super) lost: u64,
+    pub(super) timed_out: u64,
+    /// CPU time.
+    pub(super) usage: Usage,
+    /// That of the lab, if it was crawled, in microseconds.
+    pub(super) lab_us: Option<u64>,
+    /// Loop lag in microseconds.
+    pub(super) lag_us: Histogram,
+    /// There was nothing left to fetch before the time was over.
+    pub(super) ran_dry: bool,
+}
+
+impl Step {
+    /// Seconds measured.
+    pub(super) fn seconds(&self) -> f64 {
+        self.usage.wall.as_secs_f64().max(1e-6)
+    }
+
+    /// Pages a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.pages as f64 / self.seconds()
+    }
+
+    /// Millions of bits a second.
+    pub(super) fn megabits(&self) -> f64 {
+        self.bytes as f64 * 8.0 / 1e6 / self.seconds()
+    }
+
+    /// Share of a core that the loop's thread had, in user mode.
+    pub(super) fn user(&self) -> f64 {
+        self.usage.looping.user_us as f64 / 1e6 / self.seconds()
+    }
+
+    /// The same in the kernel.
+    pub(super) fn system(&self) -> f64 {
+        self.usage.looping.system_us as f64 / 1e6 / self.seconds()
+    }
+
+    /// Share of a core that the loop's thread had.
+    pub(super) fn busy(&self) -> f64 {
+        self.user() + self.system()
+    }
+
+    /// Share of a core that a stage of the loop had.
+    pub(super) fn share(&self, stage: Stage) -> f64 {
+        self.usage.of(stage).cpu_ns as f64 / 1e9 / self.seconds()
+    }
+
+    /// Share of a core that the lab had.
+    pub(super) fn lab(&self) -> Option<f64> {
+        Some(self.lab_us? as f64 / 1e6 / self.seconds())
+    }
+
+    /// URLs new to the crawl, a page.
+    pub(super) fn found(&self) -> f64 {
+        self.urls_new as f64 / self.pages.max(1) as f64
+    }
+
+    /// CPU time of all threads, in microseconds a page.
+    pub(super) fn page_us(&self) -> f64 {
+        self.usage.cpu_us() as f64 / self.pages.max(1) as f64
+    }
+}
+
+/// For each number of connections the repeat whose throughput is the median (of an even number the
+/// lower of the two).
+pub(super) fn medians(all: &[Step], connections: &[usize]) -> Vec<Step> {
+    let median = |connections: &usize| {
+        let of = all.iter().filter(|step| step.connections == *connections);
+        let mut repeats: Vec<&Step> = of.collect();
+        repeats.sort_by(|one, next| one.rate().total_cmp(&next.rate()));
+        let (first, last) = (repeats.first()?.rate(), repeats.last()?.rate());
+        let spread = (repeats.len() > 1).then_some((first, last));
+        Some(Step { spread, ..repeats[(repeats.len() - 1) / 2].clone() })
+    };
+    connections.iter().filter_map(median).collect()
+}
+
+/// What can be read of a crawl at a moment.
+#[derive(Clone, Debug)]
+struct Reading {
+    pages: u64,
+    bytes: u64,
+    urls_new: u64,
+    opened: u64,
+    lost: u64,
+    timed_out: u64,
+    usage: Usage,
+    lab_us: Option<u64>,
+    lag_us: Histogram,
+}
+
+impl Reading {
+    fn of(view: &View<'_>, lab_us: Option<u64>) -> Self {
+        let counts = view.engine.counts();
+        let of = |is: &dyn Fn(&str) -> bool| {
+            counts.outcomes.iter().filter(|(name, _)| is(name)).map(|(_, count)| *count).sum()
+        };
+        Self {
+            pages: counts.pages,
+            bytes: counts.received_bytes,
+            urls_new: counts.urls_new,
+            opened: counts.connections,
+            lost: of(&|name| LOST.contains(&name) || is_timeout(name)),
+            timed_out: of(&is_timeout),
+            usage: view.usage.clone(),
+            lab_us,
+            lag_us: view.lag_us.clone(),
+        }
+    }
+
+    fn since(&self, earlier: &Self, connections: usize, ran_dry: bool) -> Step {
+        Step {
+            connections,
+            repeat: 1,
+            spread: None,
+            pages: self.pages - earlier.pages,
+            bytes: self.bytes - earlier.bytes,
+            urls_new: self.urls_new - earlier.urls_new,
+            opened: self.opened - earlier.opened,
+            lost: self.lost - earlier.lost,
+            timed_out: self.timed_out - earlier.timed_out,
+            usage: self.usage.since(&earlier.usage),
+            lab_us: self.lab_us.zip(earlier.lab_us).map(|(now, then)| now.saturating_sub(then)),
+            lag_us: self.lag_us.since(&earlier.lag_us),
+            ran_dry,
+        }
+    }
+}
+
+/// Outcomes of requests that came to no whole reply, time-outs beside.
+const LOST: [&str; 7] = [
+    "connect-refused",
+    "unreachable",
+    "tls-closed",
+    "tls-broken",
+    "reset",
+    "closed-early",
+    "cut-short",
+];
+
+fn is_timeout(name: &str) -> bool {
+    name.ends_with("timed-out")
+}
+
+/// Looks at a step, at least.
+const LOOKS: u32 = 50;
+
+/// Crawls for one step into `directory`. `lab_us` tells the lab's CPU time so far.
+///
+/// # Errors
+/// The crawl could not begin, or was stopped, or there was nothing to be measured.
+pub(super) fn run(
+    conf: Conf,
+    profile: &Profile,
+    directory: &Path,
+    lab_us: &dyn Fn() -> Option<u64>,
+) -> Result<Step, Failure> {
+    let disk = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
+    };
+    let system = |error: &dyn std::fmt::Display| Failure::new(Exit::System, error);
+    let mut conf = conf;
+    directory.clone_into(&mut conf.job.directory);
+    fs::create_dir_all(directory).map_err(|error| disk(&error))?;
+    let seeds = inputs::seeds(&conf)?;
+    let key = signal::entropy();
+    let mut settings = wire::engine(&conf, key);
+    settings.rating.table = inputs::qualities(&conf, key)?;
+    settings.keep_no_state();
+    let files = OsDisk::open(directory).map_err(|error| disk(&error))?;
+    let period = (profile.step_time / LOOKS).min(Duration::from_millis(200));
+    let mut world = os::World::new(&wire::world(&conf, period)).map_err(|error| system(&error))?;
+    let (meter, now) = (Meter::new(signal::tick), world.now());
+    let mut engine = Engine::new(settings, &seeds, Box::new(files), meter, now)
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    let mut watch = Watch::new(profile, lab_us);
+    world.run(&mut engine, &mut |view| watch.looks(view)).map_err(|error| system(&error))?;
+    if let Some(trouble) = engine.trouble() {
+        return Err(disk(trouble));
+    }
+    if engine.stop_reason() == Some(StopReason::Interrupted) {
+        return Err(Failure::new(
+            Exit::Interrupted,
+            "stopped by a signal: no results were written",
+        ));
+    }
+    watch.step(conf.connections.open_max)
+}
+
+/// Waits for the end of the warm-up, and for the end of the step.
+struct Watch<'a> {
+    profile: &'a Profile,
+    lab_us: &'a dyn Fn() -> Option<u64>,
+    first: Option<Reading>,
+    last: Option<Reading>,
+    is_over: bool,
+}
+
+impl<'a> Watch<'a> {
+    fn new(profile: &'a Profile, lab_us: &'a dyn Fn() -> Option<u64>) -> Self {
+        Self { profile, lab_us, first: None, last: None, is_over: false }
+    }
+
+    fn looks(&mut self, view: View<'_>) {
+        if self.is_over {
+            // What is under way comes to its end, and is not measured.
+            return;
+        }
+        let reading = Reading::of(&view, (self.lab_us)());
+        let Some(first) = &self.first else {
+            if reading.usage.wall >= self.profile.warm_up {
+                self.first = Some(reading);
+            }
+            return;
+        };
+        let wall = reading.usage.wall.saturating_sub(first.usage.wall);
+        let pages = reading.pages - first.pages;
+        self.is_over = wall >= self.profile.step_time
+            || self.profile.step_pages.is_some_and(|most| pages >= most);
+        self.last = Some(reading);
+        if self.is_over {
+            view.engine.stop(view.now, StopReason::Time);
+        }
+    }
+
+    fn step(self, connections: usize) -> Result<Step, Failure> {
+        let (Some(first), Some(last)) = (self.first, self.last) else {
+            let text = format!(
+                "with {connections} connections there was nothing left to fetch within the \
+                 warm-up; take a larger web (web.pages), or shorten profile.warm_up"
+            );
+            return Err(Failure::new(Exit::Usage, text));
+        };
+        Ok(last.since(&first, connections, !self.is_over))
+    }
+}

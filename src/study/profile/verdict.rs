@@ -1,0 +1,206 @@
+//! What the steps of a profile come to: where more connections bring nothing more, whether the core
+//! is full there, and of what.
+
+use super::step::Step;
+use crate::stats::Stage;
+use crate::study::report::number::{grouped, percent};
+
+/// What is said of a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// The step at which throughput has come to its most, but for a twentieth.
+    pub(super) knee: usize,
+    /// The first step at which the core is full, if there is one.
+    pub(super) full: Option<usize>,
+    /// In words, a sentence each.
+    pub(super) words: Vec<String>,
+}
+
+/// Throughput within this share of the most counts as the most: steps differ by the machine's
+/// moods.
+const NEAR: f64 = 0.95;
+/// A loop that is busy for so much of the time is full: the rest is what it takes to fall asleep
+/// and wake.
+const FULL: f64 = 0.9;
+/// Stages that are named.
+const NAMED: usize = 4;
+
+impl Verdict {
+    /// That of some steps, one at least, by growing number of connections.
+    pub(super) fn of(steps: &[Step]) -> Self {
+        let most = steps.iter().map(Step::rate).fold(0.0, f64::max);
+        let knee = steps.iter().position(|step| step.rate() >= most * NEAR).unwrap_or(0);
+        let full = steps.iter().position(|step| step.busy() >= FULL);
+        let mut words = vec![of_core(steps, knee, full), of_knee(steps, knee)];
+        words.extend(of_stages(&steps[full.unwrap_or(knee)]));
+        words.extend(beyond(steps, knee));
+        words.extend(of_lag(steps));
+        words.extend(of_lab(steps));
+        words.extend(unequal(&steps[knee..]));
+        words.extend(of_repeats(steps));
+        words.extend(of_doubt(steps));
+        Self { knee, full, words }
+    }
+}
+
+fn of_core(steps: &[Step], knee: usize, full: Option<usize>) -> String {
+    match full {
+        Some(at) => {
+            let step = &steps[at];
+            format!(
+                "The core is full at {}: {} in user mode, {} in the kernel.",
+                connections(step),
+                percent(step.user(), 0),
+                percent(step.system(), 0)
+            )
+        }
+        None => {
+            let busiest = steps.iter().map(Step::busy).fold(0.0, f64::max);
+            format!(
+                "The core was never full ({} busy at most, {} at the knee): what held the crawl \
+                 back is the other side, the network, or the number of connections.",
+                percent(busiest, 0),
+                percent(steps[knee].busy(), 0)
+            )
+        }
+    }
+}
+
+fn of_knee(steps: &[Step], knee: usize) -> String {
+    let step = &steps[knee];
+    let grows = knee + 1 == steps.len() && knee > 0;
+    let what = format!(
+        "{} pages/s, {} Mb/s, {} us of CPU a page",
+        grouped(step.rate(), 0),
+        grouped(step.megabits(), 1),
+        grouped(step.page_us(), 1)
+    );
+    if grows {
+        return format!(
+            "Throughput still grows at {}, the most that was tried ({what}): there is no knee yet.",
+            connections(step)
+        );
+    }
+    format!("Past {} throughput grows no further: {what}.", connections(step))
+}
+
+fn of_stages(step: &Step) -> Option<String> {
+    let mut shares: Vec<(Stage, f64)> =
+        Stage::ALL.into_iter().map(|stage| (stage, step.share(stage) / step.busy())).collect();
+    shares.sort_by(|one, next| next.1.total_cmp(&one.1));
+    let named = shares.iter().take(NAMED).filter(|(_, share)| *share > 0.0);
+    let named: Vec<String> =
+        named.map(|(stage, share)| format!("{} {}", percent(*share, 0), stage.name())).collect();
+    (!named.is_empty())
+        .then(|| format!("Of its time there: {} (of the loop's CPU time).", named.join(", ")))
+}
+
+/// What becomes of throughput past the knee.
+fn beyond(steps: &[Step], knee: usize) -> Option<String> {
+    let last = steps.last()?;
+    let behind = &steps[knee..];
+    if behind.len() < 2 {
+        return None;
+    }
+    let best = behind.iter().map(Step::rate).fold(0.0, f64::max);
+    let kept = last.rate() / best;
+    Some(if kept < NEAR {
+        format!(
+            "Past the knee it falls: with {} it is {} of the most.",
+            connections(last),
+            percent(kept, 0)
+        )
+    } else {
+        format!("Past the knee it stays: {} with {}.", percent(kept, 0), connections(last))
+    })
+}
+
+/// Whether the other side was full as well.
+fn of_lab(steps: &[Step]) -> Option<String> {
+    let is_full = |step: &&Step| step.lab().is_some_and(|share| share >= FULL);
+    let first = steps.iter().find(is_full)?;
+    Some(format!(
+        "The lab fills a core of its own with {} ({}): from there on throughput is as much the \
+         lab's as the crawl's, and CPU a page is what tells of the crawl.",
+        connections(first),
+        percent(first.lab()?, 0)
+    ))
+}
+
+/// Whether what the pages of some steps, one at least, led to differs by more than what a doubling
+/// of connections does to a crawl that has come beyond its start.
+fn unequal(steps: &[Step]) -> Option<String> {
+    let found = || steps.iter().map(Step::found);
+    let (least, most) = (found().fold(f64::MAX, f64::min), found().fold(0.0, f64::max));
+    (most > least.max(1.0) * UNEQUAL).then(|| {
+        format!(
+            "From there on a page leads to {} to {} new URLs, which cost more than known ones: \
+             what steps differ by is not the connections' alone.",
+            grouped(least, 1),
+            grouped(most, 1)
+        )
+    })
+}
+
+/// Steps that find so many times as much as others are unlike in what they do.
+const UNEQUAL: f64 = 1.3;
+
+/// How far repeats lie apart, at the worst.
+fn of_repeats(steps: &[Step]) -> Option<String> {
+    let apart = |step: &Step| step.spread.map(|(least, most)| most / least.max(1e-9) - 1.0);
+    let worst = steps
+        .iter()
+        .max_by(|one, next| apart(one).unwrap_or(0.0).total_cmp(&apart(next).unwrap_or(0.0)))?;
+    Some(format!(
+        "Each step is the median of its repeats, which lie up to {} apart (with {}).",
+        percent(apart(worst)?, 0),
+        connections(worst)
+    ))
+}
+
+fn of_lag(steps: &[Step]) -> Option<String> {
+    let worst = steps.iter().max_by_key(|step| step.lag_us.quantile(0.99))?;
+    Some(format!(
+        "The loop is never late by more than {} ms in 99 of 100 turns (the worst step: {}).",
+        grouped(worst.lag_us.quantile(0.99) as f64 / 1e3, 1),
+        connections(worst)
+    ))
+}
+
+/// What makes the numbers less sure.
+fn of_doubt(steps: &[Step]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let count = |is: &dyn Fn(&Step) -> bool| steps.iter().filter(|step| is(step)).count();
+    let dry = count(&|step| step.ran_dry);
+    if dry > 0 {
+        doubts.push(format!(
+            "In {dry} of {} steps there was nothing left to fetch before the time was over: a \
+             larger web would tell more.",
+            steps.len()
+        ));
+    }
+    let away = count(&|step| step.busy() > 0.2 && step.usage.accounted() > AWAY);
+    if away > 0 {
+        doubts.push(format!(
+            "In {away} of {} steps the core was taken away by other programs for more than a \
+             twentieth of the loop's time: shares of stages are less sure there.",
+            steps.len()
+        ));
+    }
+    let lost = count(&|step| step.lost > 0);
+    if lost > 0 {
+        let requests: u64 = steps.iter().map(|step| step.lost).sum();
+        doubts.push(format!("{} requests came to no reply.", grouped(requests as f64, 0)));
+    }
+    doubts
+}
+
+/// Metered time against CPU time from which on the core was somebody else's for part of it.
+const AWAY: f64 = 1.05;
+
+fn connections(step: &Step) -> String {
+    match step.connections {
+        1 => "1 connection".to_owned(),
+        many => format!("{} connections", grouped(many as f64, 0)),
+    }
+}

@@ -1,0 +1,285 @@
+//! Bars: amounts side by side or stacked, by group, drawn as SVG.
+//!
+//! Bars start at zero. Amounts that are negative or no numbers have no bar. Each bar carries its
+//! values as a tooltip of the browser's own, and shows them where there is room. The parts are
+//! told apart by colour, by order and by hatching.
+
+use super::canvas::{Anchor, Canvas, Ink, TEXT_SIZE, escaped, fitted, px, width_of};
+use super::frame::{Frame, Heading, Key, Plot, Sample};
+use super::scale::{Axis, Scale, Span};
+use super::slots::Slot;
+use super::table;
+
+/// Amounts by group and part.
+#[derive(Clone, Debug)]
+pub struct Bars {
+    /// What it shows, in a few words.
+    pub title: String,
+    /// How to read it; may be empty.
+    pub subtitle: String,
+    /// What the groups are; may be empty.
+    pub x_label: String,
+    /// What the amounts are. Linear, from 0 on: its scale is not asked, nor the low end of its
+    /// range.
+    pub y: Axis,
+    /// Names of the parts. Each takes the colour of its position.
+    pub parts: Vec<String>,
+    /// The groups, from the left.
+    pub groups: Vec<Group>,
+    /// How the parts of a group are laid out.
+    pub layout: Layout,
+}
+
+/// Amounts of one group.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Below its bars.
+    pub label: String,
+    /// One for each part; what lacks has no bar.
+    pub amounts: Vec<f64>,
+}
+
+/// How the parts of a group are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Upon each other, the first lowest.
+    Stacked,
+    /// Side by side, the first leftmost.
+    Grouped,
+}
+
+impl Bars {
+    /// A file of its own, on white.
+    pub fn svg(&self) -> String {
+        self.drawn(&Frame::alone())
+    }
+
+    /// All amounts, one a line, as `group,part,amount`.
+    pub fn csv(&self) -> String {
+        let mut csv = table::csv_line(["group", "part", "amount"].map(str::to_owned));
+        for group in &self.groups {
+            for (part, amount) in self.parts.iter().zip(&group.amounts) {
+                let amount = table::csv_number(*amount);
+                csv.push_str(&table::csv_line([group.label.clone(), part.clone(), amount]));
+            }
+        }
+        csv
+    }
+
+    /// The SVG in a frame.
+    pub(super) fn drawn(&self, frame: &Frame) -> String {
+        let mut canvas = Canvas::default();
+        let description = self.description();
+        let heading =
+            Heading { title: &self.title, subtitle: &self.subtitle, description: &description };
+        let mut top = frame.open(&mut canvas, &heading);
+        frame.hatchings(&mut canvas);
+        top = frame.legend(&mut canvas, &self.keys(), top);
+        let axis = Axis {
+            scale: Scale::Linear,
+            range: self.y.range.map(|(low, high)| (0.0, low.max(high))),
+            ..self.y.clone()
+        };
+        let amounts = self.groups.iter().flat_map(|group| self.heights(group));
+        let span = Span::over(&axis, std::iter::once(0.0).chain(amounts));
+        let span = span.rounded(&axis, frame.y_count(top));
+        let ticks = span.ticks(axis.format, frame.y_count(top));
+        let plot = frame.plot(top, &ticks, &self.x_label, 4.0);
+        plot.y_axis(&mut canvas, &span, &ticks);
+        plot.y_name(&mut canvas, &axis, top);
+        for place in 0..self.groups.len() {
+            self.group(&mut canvas, frame, (&plot, &span), place);
+        }
+        plot.ground(&mut canvas, &self.x_label);
+        self.labels(&mut canvas, &plot);
+        canvas.raw("</svg>\n");
+        canvas.finish()
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        let key = |(slot, name): (usize, &String)| Key {
+            name: name.clone(),
+            slot: Slot(slot),
+            sample: Sample::Patch,
+        };
+        self.parts.iter().enumerate().map(key).collect()
+    }
+
+    /// Amounts with a bar: (part, amount).
+    fn amounts<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = (usize, f64)> + 'a {
+        let amounts = group.amounts.iter().copied().take(self.parts.len()).enumerate();
+        amounts.filter(|(_, amount)| Scale::Linear.draws(*amount) && *amount >= 0.0)
+    }
+
+    /// What the axis must reach.
+    fn heights(&self, group: &Group) -> Vec<f64> {
+        let amounts = self.amounts(group).map(|(_, amount)| amount);
+        match self.layout {
+            Layout::Stacked => vec![amounts.sum()],
+            Layout::Grouped => amounts.collect(),
+        }
+    }
+
+    fn group(
+        &self,
+        canvas: &mut Canvas,
+        frame: &Frame,
+        (plot, span): (&Plot, &Span),
+        place: usize,
+    ) {
+        let group = &self.groups[place];
+        let width = plot.width() / self.groups.len() as f64;
+        let left = plot.left + width * (place as f64 + 0.14);
+        let room = (width * 0.72).min(110.0 * self.abreast() as f64);
+        let left = left + (width * 0.72 - room) / 2.0;
+        let broad = room / self.abreast() as f64;
+        let mut foot = 0.0;
+        for (part, amount) in self.amounts(group) {
+            let (from, left) = match self.layout {
+                Layout::Stacked => (foot, left),
+                Layout::Grouped => (0.0, left + part as f64 * broad),
+            };
+            foot += amount;
+            let height = |value: f64| plot.y(span, value).map(|y| y.max(plot.top));
+            let (Some(low), Some(high)) = (height(from), height(from + amount)) else { continue };
+            // A hair of the page between bars.
+            let corners = ((left + 0.5, low), (left + broad - 0.5, high));
+            let text = self.y.format.text(amount);
+            let name = format!("{}, {}: {text}", group.label, self.parts[part]);
+            canvas.open(&Slot(part).group());
+            canvas.raw(&format!("<title>{}</title>\n", escaped(&name)));
+            frame.patch(canvas, Slot(part), corners.0, corners.1);
+            canvas.close();
+            self.amount(canvas, Slot(part), corners, &text);
+        }
+    }
+
+    /// Writes the amount of a bar in it or upon it, where it has room.
+    fn amount(
+        &self,
+        canvas: &mut Canvas,
+        slot: Slot,
+        ((left, low), (right, high)): ((f64, f64), (f64, f64)),
+        text: &str,
+    ) {
+        let middle = f64::midpoint(left, right);
+        if width_of(text, TEXT_SIZE) + 3.0 > right - left {
+            return;
+        }
+        match self.layout {
+            Layout::Grouped => {
+                canvas.text_over(Ink::Label, (middle, high - 5.0), Anchor::Middle, text);
+            }
+            Layout::Stacked if low - high >= 17.0 => {
+                let (x, y) = (px(middle), px(f64::midpoint(low, high) + 4.3));
+                let (ink, text) = (slot.ink_upon(), escaped(text));
+                canvas.raw(&format!(
+                    "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" class=\"upon\" \
+                     fill=\"{ink}\" pointer-events=\"none\">{text}</text>\n"
+                ));
+            }
+            Layout::Stacked => {}
+        }
+    }
+
+    /// Labels below the groups: every one that has room, or every second, or third...
+    fn labels(&self, canvas: &mut Canvas, plot: &Plot) {
+        let labels = self.groups.iter().map(|group| width_of(&group.label, TEXT_SIZE));
+        let widest = labels.fold(0.0, f64::max).min(90.0) + 10.0;
+        let width = plot.width() / self.groups.len().max(1) as f64;
+        let stride = (widest / width).ceil().max(1.0) as usize;
+        for (place, group) in self.groups.iter().enumerate().step_by(stride) {
+            let middle = plot.left + width * (place as f64 + 0.5);
+            let label = fitted(&group.label, TEXT_SIZE, width * stride as f64 - 6.0);
+            canvas.text(Ink::Label, (middle, plot.bottom + 18.0), Anchor::Middle, &label);
+        }
+        if !self.groups.iter().any(|group| self.amounts(group).next().is_some()) {
+            let middle = f64::midpoint(plot.left, plot.right);
+            let place = (middle, f64::midpoint(plot.top, plot.bottom));
+            canvas.text_over(Ink::Label, place, Anchor::Middle, "No amounts to draw");
+        }
+    }
+
+    /// Bars side by side in a group.
+    fn abreast(&self) -> usize {
+        match self.layout {
+            Layout::Stacked => 1,
+            Layout::Grouped => self.parts.len().max(1),
+        }
+    }
+
+    /// The bars in words.
+    fn description(&self) -> String {
+        let mut text = format!("Bars of {}.", self.y.label);
+        for group in &self.groups {
+            let amount = |(part, amount): (usize, f64)| {
+                format!("{} {}", self.parts[part], self.y.format.text(amount))
+            };
+            let amounts: Vec<String> = self.amounts(group).map(amount).collect();
+            text.push_str(&format!(" {}: {}.", group.label, amounts.join(", ")));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::report::number::Format;
+    use crate::study::report::tests::xml;
+
+    fn processor(layout: Layout) -> Bars {
+        let group = |label: &str, amounts: &[f64]| Group {
+            label: label.to_owned(),
+            amounts: amounts.into(),
+        };
+        Bars {
+            title: "Where the time goes".to_owned(),
+            subtitle: String::new(),
+            x_label: "connections".to_owned(),
+            y: Axis::linear("share of time", Format::Share),
+            parts: ["user", "system", "idle"].map(str::to_owned).to_vec(),
+            groups: vec![
+                group("1", &[0.2, 0.1, 0.7]),
+                group("16", &[0.5, 0.3, 0.2]),
+                group("64", &[0.6, f64::NAN, -0.4, 9.0]), // one bar
+            ],
+            layout,
+        }
+    }
+
+    /// The heights of the bars of a figure, without their hatching.
+    fn heights(svg: &str) -> Vec<f64> {
+        let bars = xml::elements(svg).into_iter().filter(|(name, attributes)| {
+            name == "rect" && attributes.get("fill").is_some_and(|fill| fill == "currentColor")
+        });
+        // The first are those of the legend.
+        bars.skip(3).map(|(_, attributes)| attributes["height"].parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn bars_are_as_high_as_their_amounts() {
+        for layout in [Layout::Stacked, Layout::Grouped] {
+            let heights = heights(&processor(layout).svg());
+            assert_eq!(heights.len(), 7, "NaN, negative and beyond the parts have none");
+            let unit = heights[0] / 0.2;
+            for (height, amount) in heights.iter().zip([0.2, 0.1, 0.7, 0.5, 0.3, 0.2, 0.6]) {
+                assert!((height / unit - amount).abs() < 0.001, "{height} for {amount}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_figure_without_amounts_says_so() {
+        let none = Bars { groups: Vec::new(), ..processor(Layout::Stacked) };
+        assert!(none.svg().contains("No amounts to draw"));
+        xml::check(&none.svg()).unwrap();
+    }
+
+    #[test]
+    fn csv_has_all_amounts() {
+        let csv = processor(Layout::Grouped).csv();
+        assert!(csv.starts_with("group,part,amount\n1,user,0.2\n1,system,0.1\n"), "{csv}");
+        assert!(csv.ends_with("64,user,0.6\n64,system,\n64,idle,-0.4\n"), "{csv}");
+    }
+}

@@ -1,0 +1,89 @@
+//! `sted web`: serves the synthetic web that a configuration describes.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a command, which makes its folder and waits for signals"
+)]
+
+use super::lab;
+use crate::commands::{Exit, Failure, load, wire};
+use crate::os::signal::{self, Asked, Signals};
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How often the signals are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Serves the web of the configuration at `path`, on these ports for HTTP and HTTPS if any are
+/// given, until a signal, or the end of standard input. A line of JSON on standard output says
+/// where it is, another at the end what it served.
+///
+/// # Errors
+/// Whatever kept the lab from serving, with the exit code it means.
+pub fn run(path: &Path, ports: Option<(u16, u16)>) -> Result<Exit, Failure> {
+    let conf = load(path)?;
+    let Some(lab) = &conf.lab else {
+        let text = format!("{}: has no [lab]: there is no web to serve", path.display());
+        return Err(Failure::new(Exit::Usage, text));
+    };
+    fs::create_dir_all(&lab.directory).map_err(|error| {
+        Failure::new(Exit::Disk, format!("{}: {error}", lab.directory.display()))
+    })?;
+    signal::descriptor_limit();
+    let settings = lab::Settings {
+        http_port: ports.map(|(http, _)| http),
+        https_port: ports.map(|(_, https)| https),
+        ..wire::lab(&conf, lab)
+    };
+    let stop = AtomicBool::new(false);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| heed_signals(&stop, &done));
+        let served = lab::serve(&settings, &mut tell, &stop);
+        done.store(true, Ordering::SeqCst);
+        watch.join().expect("the watch does not panic").map_err(system)?;
+        served.map_err(system)
+    })
+    .map(|totals| say(&serde_json::to_string(&totals).expect("plain fields only")))?;
+    Ok(Exit::Finished)
+}
+
+fn system(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::System, error)
+}
+
+/// One line of JSON says that the lab is ready, and where.
+fn tell(ready: &lab::Ready) {
+    say(&ready.to_json());
+}
+
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    // Whoever started the lab and went away before this ends it by its standard input.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn heed_signals(stop: &AtomicBool, done: &AtomicBool) -> io::Result<()> {
+    let poll = mio::Poll::new()?;
+    let signals = Signals::new(poll.registry(), mio::Token(0))?;
+    while !done.load(Ordering::SeqCst) {
+        if signals.asked() != Asked::Nothing {
+            stop.store(true, Ordering::SeqCst);
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Two ports, as the command line gives them.
+pub(crate) fn ports(text: &str) -> Result<(u16, u16), String> {
+    let ports = text.split_once(',').and_then(|(http, https)| {
+        let port = |text: &str| text.parse().ok().filter(|port| *port > 0);
+        Some((port(http)?, port(https)?))
+    });
+    ports.ok_or_else(|| "two ports with a comma between them, like 7001,7002".to_owned())
+}

@@ -1,0 +1,45 @@
+//! What the judge knows of each host beforehand: its groups, its limits, its manners.
+
+use super::Laws;
+use crate::study::web::{Robots, Web};
+use crate::url::domain;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// What is known of a host beforehand.
+#[derive(Debug, Default)]
+pub(super) struct Traits {
+    /// Those that have a cap; hostile hosts belong to none.
+    pub(super) groups: Vec<Group>,
+    /// What its robots.txt asks for.
+    pub(super) crawl_delay: Option<Duration>,
+    /// Requests it takes on a connection.
+    pub(super) requests: u32,
+    /// It mixes replies up.
+    pub(super) muddles: bool,
+}
+
+/// Servers that share a cap.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Group {
+    Address(Ipv4Addr),
+    Domain(Box<str>),
+}
+
+impl Traits {
+    pub(super) fn of(web: &Web, number: u32, laws: &Laws) -> Self {
+        let host = web.host(number);
+        if host.hostile.is_some() {
+            let (requests, muddles) = (host.requests_max, host.muddle.is_some());
+            return Self { requests, muddles, ..Self::default() };
+        }
+        let asks = laws.robots && host.robots == Robots::Delay;
+        let domain = domain::registrable(&host.name).into();
+        Self {
+            groups: vec![Group::Address(host.address), Group::Domain(domain)],
+            crawl_delay: asks.then_some(web.settings().crawl_delay),
+            requests: host.requests_max,
+            muddles: host.muddle.is_some(),
+        }
+    }
+}

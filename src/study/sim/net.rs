@@ -1,0 +1,565 @@
+//! The simulated network: connections from the crawler to servers, each way with its delay.
+//!
+//! The model, for a web (a script's is in [`super::scripted`]):
+//! - TCP stands after a round trip and the host's time to accept; TLS takes one round trip more
+//!   (TLS 1.3), resumed from the second connection to a host on.
+//! - A message takes half a round trip; each has its own (`Web::round_trip`). Order is kept.
+//! - Replies are delivered by window, not by packet: [`super::flow`] says how much leaves in a
+//!   round, the host's rate how long that takes. Where a rate bounds it, bytes arrive in pieces of
+//!   at most 64 KiB or a tenth of a second.
+//! - All that comes goes through the crawler's [`super::gateway`].
+//! - A kept connection keeps its window, until it has been idle for a second.
+//! - Faults, each by its share: a burst of which a segment is lost comes a retransmission time-out
+//!   (200 ms, or two round trips) later; replies end in a reset somewhere on their way, or never
+//!   come; connections are refused.
+//! - While a host is away (`settings::Outage`) connections to it fail or never come to stand, and
+//!   those that are open lose what is on its way from then on.
+//! - The crawler's ends are heard at once; what is still on its way then is lost.
+//! - Flow control: a server stops while two windows of the largest size are unread.
+
+use super::agenda::Event;
+use super::flow::Line;
+use super::gateway::Gateway;
+use super::hosts::Hosts;
+use super::pipe::{Arrival, End, Pipe};
+use super::scene::Scene;
+use super::scripted::{ROUND_TRIP, Scripted, Scripts};
+use super::server::{Doing, Server};
+use super::settings::Away;
+use super::sight::Sight;
+use crate::engine::Engine;
+use crate::engine::contract::{
+    CertificateFault as Fault, CloseReason, ConnFacts, ConnId, Space, TlsFacts, TlsFault,
+};
+use crate::study::web::{Certificate, Manner, Scheme};
+use crate::time::{Instant, Now};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// All connections, and who is behind them.
+#[derive(Debug)]
+pub(super) struct Net {
+    links: Vec<Option<Box<Link>>>,
+    open: usize,
+    gateway: Gateway,
+    pub(super) origin: Origin,
+}
+
+/// Whose servers there are.
+#[derive(Debug)]
+pub(super) enum Origin {
+    Script(Scripts),
+    Web(Hosts),
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Link {
+    conn: ConnId,
+    peer: Peer,
+    line: Line,
+    facts: ConnFacts,
+    paused: bool,
+    /// Nothing comes through any more.
+    cut: bool,
+    /// The peer's end is on its way.
+    ended: bool,
+    /// On the way to the server.
+    upward: VecDeque<Vec<u8>>,
+    upward_last: Instant,
+    /// On the way to the crawler.
+    pipe: Pipe,
+    /// An arrival is on the agenda.
+    told: bool,
+    /// The nearest time at which the server is called again, and the next that its idleness ends.
+    wake: Instant,
+    alarm: Instant,
+}
+
+/// Who is at the other end.
+#[derive(Debug)]
+enum Peer {
+    /// Nobody answers yet.
+    Nobody,
+    Script(Scripted),
+    Web(Server),
+}
+
+/// A script's servers send all they have at once.
+const UNBOUNDED: Line = Line { first_bytes: 1 << 40, max_bytes: 1 << 40, rate: 0 };
+/// Time to learn that there is no way to an address.
+const NOWHERE: Duration = Duration::from_millis(100);
+
+impl Net {
+    pub(super) fn new(origin: Origin, gateway_rate: u64) -> Self {
+        Self { links: Vec::new(), open: 0, gateway: Gateway::new(gateway_rate), origin }
+    }
+
+    /// Connections open, those being set up included.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    // From the crawler.
+
+    /// The crawler asks for a connection.
+    pub(super) fn connect(
+        &mut self,
+        conn: ConnId,
+        address: SocketAddr,
+        tls: Option<&str>,
+        scene: &mut Scene,
+    ) {
+        let now = scene.now;
+        let hosts = match &mut self.origin {
+            Origin::Script(scripts) => {
+                let listens = scripts.listening(address.ip()).is_some();
+                let fails = || Event::Fails(conn, Box::new(CloseReason::Refused));
+                let event = if listens { Event::Stands(conn) } else { fails() };
+                scene.agenda.at(now + ROUND_TRIP, event);
+                let facts = ConnFacts::default();
+                let peer = match scripts.listening(address.ip()).map(str::to_owned) {
+                    Some(host) => Peer::Script(scripts.accept(&host)),
+                    None => Peer::Nobody,
+                };
+                return self.insert(conn, peer, UNBOUNDED, facts);
+            }
+            Origin::Web(hosts) => hosts,
+        };
+        let named = tls.and_then(|name| hosts.web.host_named(name));
+        let number = named.or_else(|| hosts.behind(address.ip(), tls.is_some()));
+        let Some(number) = number else {
+            scene.agenda.at(now + NOWHERE, Event::Fails(conn, Box::new(CloseReason::Unreachable)));
+            return self.insert(conn, Peer::Nobody, UNBOUNDED, ConnFacts::default());
+        };
+        let away = hosts.away(number, now);
+        if let Some(how @ (Away::Silent | Away::Unreachable)) = away {
+            // The host does not see it.
+            if how == Away::Unreachable {
+                let fails = Event::Fails(conn, Box::new(CloseReason::Unreachable));
+                scene.agenda.at(now + NOWHERE, fails);
+            }
+            return self.insert(conn, Peer::Nobody, UNBOUNDED, ConnFacts::default());
+        }
+        scene.show(|| Sight::Asked { conn, host: number });
+        let (draw, refused) = hosts.connection(number, now);
+        let refused = refused || away == Some(Away::Refuses);
+        scene.figures.faults += u64::from(refused);
+        let way = Way { conn, number, tls: tls.is_some(), refused };
+        let facts = way.set_up(hosts, scene);
+        let server = Server::new(conn, number, hosts.manner(number), draw);
+        let line = hosts.at(number).line;
+        self.insert(conn, Peer::Web(server), line, facts);
+    }
+
+    /// The crawler sends requests.
+    pub(super) fn send(&mut self, conn: ConnId, bytes: Vec<u8>, scene: &mut Scene) {
+        let Some(link) = find(&mut self.links, conn) else { return };
+        let trip = round_trip(&mut self.origin, &link.peer);
+        scene.show(|| Sight::Sent { conn });
+        link.upward_last = link.upward_last.max(scene.now + trip / 2);
+        link.upward.push_back(bytes);
+        scene.agenda.at(link.upward_last, Event::Requests(conn));
+    }
+
+    pub(super) fn pause(&mut self, conn: ConnId) {
+        if let Some(link) = find(&mut self.links, conn) {
+            link.paused = true;
+        }
+    }
+
+    pub(super) fn resume(&mut self, conn: ConnId, scene: &mut Scene) {
+        if let Some(link) = find(&mut self.links, conn) {
+            link.paused = false;
+            link.tell(scene);
+        }
+    }
+
+    /// The crawler closes a connection.
+    pub(super) fn close(&mut self, conn: ConnId, scene: &mut Scene) {
+        self.forget(conn, true, scene);
+    }
+
+    /// The crawler is gone: books what the servers of the connections still open have seen, and
+    /// closes them.
+    pub(super) fn end(&mut self, scene: &mut Scene) {
+        let conns: Vec<ConnId> = self.links.iter().flatten().map(|link| link.conn).collect();
+        for conn in conns {
+            if let Some(Link { peer: Peer::Script(_), .. }) = find(&mut self.links, conn) {
+                self.settle(conn, false);
+                self.links[conn.slot as usize] = None;
+                self.open -= 1;
+            } else {
+                self.forget(conn, true, scene);
+            }
+        }
+    }
+
+    // Outside.
+
+    /// What the crawler sent has come to the server.
+    pub(super) fn requests(&mut self, conn: ConnId, scene: &mut Scene) {
+        let Some(link) = find(&mut self.links, conn) else { return };
+        let bytes = link.upward.pop_front().expect("an event for each message");
+        if link.is_cut(&self.origin, scene) {
+            return;
+        }
+        match (&mut link.peer, &mut self.origin) {
+            (Peer::Script(scripted), _) => scripted.received(&bytes),
+            (Peer::Web(server), Origin::Web(hosts)) if !link.ended => {
+                server.received(&bytes, hosts, scene);
+            }
+            _ => {}
+        }
+        self.serve(conn, scene);
+    }
+
+    /// Lets a server do what it has to do now, and its window what it may.
+    pub(super) fn serve(&mut self, conn: ConnId, scene: &mut Scene) {
+        let now = scene.now;
+        let Some(link) = find(&mut self.links, conn) else { return };
+        if link.wake <= now {
+            link.wake = Instant::FAR;
+        }
+        if link.alarm <= now {
+            link.alarm = Instant::FAR;
+        }
+        loop {
+            link.transmit(&mut self.origin, &mut self.gateway, scene);
+            if link.ended {
+                break;
+            }
+            match link.doing(&mut self.origin, scene) {
+                Doing::Send(parcel) => link.pipe.push(parcel),
+                Doing::WaitUntil(at) => {
+                    link.wake_at(at, scene);
+                    break;
+                }
+                Doing::IdleUntil(at) => {
+                    // The first request has made the host less patient.
+                    if at < link.alarm {
+                        link.alarm = at;
+                        scene.agenda.at(at, Event::Serve(conn));
+                    }
+                    break;
+                }
+                Doing::Ends(end) if link.pipe.backlog() == 0 => {
+                    link.ended = true;
+                    let trip = round_trip(&mut self.origin, &link.peer);
+                    let first = link.pipe.send_end(now, trip, end);
+                    link.fly(first, &mut self.gateway, scene);
+                }
+                Doing::Ends(_) | Doing::Wait => break,
+            }
+        }
+        let next = link.pipe.next(now, &link.line).filter(|at| *at != Instant::FAR);
+        if let Some(at) = next {
+            link.wake_at(at, scene);
+        }
+    }
+
+    /// Bytes come to the gateway.
+    pub(super) fn at_gateway(&mut self, conn: ConnId, scene: &mut Scene) {
+        let Some(link) = find(&mut self.links, conn) else { return };
+        link.pipe.pass(&mut self.gateway, &link.line);
+        link.tell(scene);
+        self.serve(conn, scene);
+    }
+
+    // To the crawler.
+
+    /// The crawler learns what came of the look-up of a name.
+    pub(super) fn resolved(&self, name: &str, scene: &mut Scene) {
+        if let Origin::Web(hosts) = &self.origin {
+            scene.show(|| Sight::Resolved { host: hosts.web.host_named(name), name: name.into() });
+        }
+    }
+
+    /// A connection has come to stand.
+    pub(super) fn stands(
+        &mut self,
+        engine: &mut Engine,
+        conn: ConnId,
+        now: Now,
+        scene: &mut Scene,
+    ) {
+        let Some(link) = find(&mut self.links, conn) else { return };
+        if link.is_cut(&self.origin, scene) {
+            return;
+        }
+        let facts = link.facts.clone();
+        if let Peer::Web(server) = &mut link.peer {
+            server.is_active(scene.now);
+            let host = server.host;
+            scene.show(|| Sight::Stood { conn, host });
+        }
+        engine.connected(now, conn, facts);
+        self.serve(conn, scene);
+    }
+
+    /// A connection has ended before it stood.
+    pub(super) fn fails(
+        &mut self,
+        engine: &mut Engine,
+        conn: ConnId,
+        reason: &CloseReason,
+        now: Now,
+        scene: &mut Scene,
+    ) {
+        if find(&mut self.links, conn).is_some() {
+            self.forget(conn, false, scene);
+            engine.closed(now, conn, reason);
+        }
+    }
+
+    /// Hands the crawler what has arrived on a connection, as far as it makes room.
+    pub(super) fn deliver(
+        &mut self,
+        engine: &mut Engine,
+        conn: ConnId,
+        now: Now,
+        scene: &mut Scene,
+    ) {
+        let Some(link) = find(&mut self.links, conn) else { return };
+        link.told = false;
+        if link.is_cut(&self.origin, scene) {
+            return;
+        }
+        let was_full = link.pipe.is_full(&link.line);
+        if let Some(end) = link.hand_over(engine, now, scene) {
+            self.forget(conn, false, scene);
+            let reset = end == End::Reset;
+            let reason = if reset { CloseReason::Reset } else { CloseReason::End };
+            return engine.closed(now, conn, &reason);
+        }
+        link.tell(scene);
+        if was_full && !link.pipe.is_full(&link.line) {
+            let trip = round_trip(&mut self.origin, &link.peer);
+            link.wake_at(scene.now + trip / 2, scene);
+        }
+    }
+
+    fn insert(&mut self, conn: ConnId, peer: Peer, line: Line, facts: ConnFacts) {
+        let slot = conn.slot as usize;
+        if slot >= self.links.len() {
+            self.links.resize_with(slot + 1, || None);
+        }
+        assert!(self.links[slot].is_none(), "a slot is used again after its connection is over");
+        self.open += 1;
+        self.links[slot] = Some(Box::new(Link {
+            conn,
+            peer,
+            line,
+            facts,
+            paused: false,
+            cut: false,
+            ended: false,
+            upward: VecDeque::new(),
+            upward_last: Instant::ZERO,
+            pipe: Pipe::new(&line),
+            told: false,
+            wake: Instant::FAR,
+            alarm: Instant::FAR,
+        }));
+    }
+
+    fn forget(&mut self, conn: ConnId, by_crawler: bool, scene: &mut Scene) {
+        self.settle(conn, true);
+        if find(&mut self.links, conn).is_none() {
+            return;
+        }
+        let link = self.links[conn.slot as usize].take();
+        self.open -= 1;
+        if let Some(Peer::Web(mut server)) = link.map(|link| link.peer) {
+            server.over(scene);
+            let host = server.host;
+            scene.show(|| Sight::Closed { conn, host, by_crawler });
+        }
+    }
+
+    fn settle(&mut self, conn: ConnId, to_the_end: bool) {
+        if let Some(link) = find(&mut self.links, conn)
+            && let (Peer::Script(scripted), Origin::Script(scripts)) =
+                (&mut link.peer, &mut self.origin)
+        {
+            scripts.settle(scripted, to_the_end);
+        }
+    }
+}
+
+impl Link {
+    /// Whether nothing comes through: once its host was away.
+    fn is_cut(&mut self, origin: &Origin, scene: &mut Scene) -> bool {
+        if let (Peer::Web(server), Origin::Web(hosts)) = (&self.peer, origin)
+            && !self.cut
+            && hosts.loses_all(server.host, scene.now)
+        {
+            self.cut = true;
+            scene.figures.faults += 1;
+        }
+        self.cut
+    }
+
+    /// Lets leave what the window allows now.
+    fn transmit(&mut self, origin: &mut Origin, gateway: &mut Gateway, scene: &mut Scene) {
+        while let Some(at) = self.pipe.next(scene.now, &self.line)
+            && at <= scene.now
+        {
+            let trip = round_trip(origin, &self.peer);
+            let mut is_lost = false;
+            if let (Peer::Web(server), Origin::Web(hosts)) = (&mut self.peer, &*origin) {
+                is_lost = server.loses(hosts.faults(scene.now).losses);
+                scene.figures.faults += u64::from(is_lost);
+            }
+            let first = self.pipe.send(scene.now, trip, is_lost, &self.line);
+            if let Peer::Web(server) = &mut self.peer {
+                server.is_active(self.pipe.line_free());
+            }
+            self.fly(first, gateway, scene);
+        }
+    }
+
+    fn doing(&mut self, origin: &mut Origin, scene: &mut Scene) -> Doing {
+        match (&mut self.peer, origin) {
+            (Peer::Script(scripted), Origin::Script(scripts)) => scripted.act(scene.now, scripts),
+            (Peer::Web(server), Origin::Web(hosts)) => {
+                server.act(scene.now, self.pipe.backlog(), hosts, scene)
+            }
+            _ => Doing::Wait,
+        }
+    }
+
+    /// Something has left; its first byte comes to the gateway then.
+    fn fly(&mut self, first: Instant, gateway: &mut Gateway, scene: &mut Scene) {
+        if gateway.rate() == 0 {
+            self.pipe.pass(gateway, &self.line);
+            self.tell(scene);
+        } else {
+            scene.agenda.at(first, Event::Gateway(self.conn));
+        }
+    }
+
+    /// Puts the next arrival on the agenda.
+    fn tell(&mut self, scene: &mut Scene) {
+        if !self.told
+            && !self.paused
+            && let Some(at) = self.pipe.arrives_at()
+        {
+            self.told = true;
+            // What is overdue is read on in the next turn.
+            scene.agenda.at(at.max(scene.now), Event::Arrives(self.conn));
+        }
+    }
+
+    fn wake_at(&mut self, at: Instant, scene: &mut Scene) {
+        if at < self.wake {
+            self.wake = at;
+            scene.agenda.at(at, Event::Serve(self.conn));
+        }
+    }
+
+    /// Lets the crawler read what has arrived; returns the end, if it comes to it.
+    fn hand_over(&mut self, engine: &mut Engine, now: Now, scene: &mut Scene) -> Option<End> {
+        while !self.paused
+            && let Some(arrival) = self.pipe.arriving.front().copied()
+            && arrival.at <= scene.now
+        {
+            if arrival.end.is_some() {
+                return arrival.end;
+            }
+            if engine.is_gone(self.conn) || engine.is_sated() {
+                return None;
+            }
+            if arrival.actual == 0 {
+                // A piece of a page's weight without a byte to move.
+                self.has_read(&arrival, 0, scene);
+                continue;
+            }
+            let Space::Room(room) = engine.space(now, self.conn) else { return None };
+            let count = self.pipe.read(room, arrival.actual);
+            self.has_read(&arrival, count, scene);
+            engine.received(now, self.conn, count);
+        }
+        None
+    }
+
+    /// The crawler has read so much of the foremost arrival.
+    fn has_read(&mut self, arrival: &Arrival, count: usize, scene: &mut Scene) {
+        let front = self.pipe.arriving.front_mut().expect("it was looked at");
+        front.actual -= count;
+        if front.actual > 0 {
+            return;
+        }
+        self.pipe.arriving.pop_front();
+        self.pipe.done(arrival);
+        scene.figures.received_bytes += arrival.nominal;
+        if let Peer::Web(server) = &mut self.peer {
+            server.arrived(arrival.ends_reply, scene);
+        }
+    }
+}
+
+fn find(links: &mut [Option<Box<Link>>], conn: ConnId) -> Option<&mut Link> {
+    let link = links.get_mut(conn.slot as usize)?.as_deref_mut()?;
+    (link.conn == conn).then_some(link)
+}
+
+fn round_trip(origin: &mut Origin, peer: &Peer) -> Duration {
+    match (origin, peer) {
+        (Origin::Web(hosts), Peer::Web(server)) => hosts.round_trip(server.host),
+        _ => ROUND_TRIP,
+    }
+}
+
+/// A connection to be set up with a host of a web.
+struct Way {
+    conn: ConnId,
+    number: u32,
+    tls: bool,
+    refused: bool,
+}
+
+impl Way {
+    /// Puts on the agenda how the connection comes to stand, or doesn't.
+    fn set_up(&self, hosts: &mut Hosts, scene: &mut Scene) -> ConnFacts {
+        let conn = self.conn;
+        let manner = hosts.manner(self.number);
+        let (trip, second) = (hosts.round_trip(self.number), hosts.round_trip(self.number));
+        let met = hosts.at(self.number);
+        let is_there = self.tls == (met.host.scheme == Scheme::Https);
+        let answered = scene.now + trip;
+        let fails = |reason| Event::Fails(conn, Box::new(reason));
+        if manner == Manner::Full {
+            return ConnFacts::default();
+        }
+        if self.refused || !is_there || manner == Manner::Refuse {
+            scene.agenda.at(answered, fails(CloseReason::Refused));
+            return ConnFacts::default();
+        }
+        let opens = answered + met.host.accept_time;
+        if !self.tls {
+            scene.agenda.at(opens, Event::Stands(conn));
+            return ConnFacts::default();
+        }
+        scene.agenda.at(opens, Event::Opened(conn));
+        let secured = opens + second;
+        let certificate = met.host.hostile.and_then(|kind| kind.spec().certificate);
+        let event = match (manner, certificate) {
+            (Manner::Mute, _) => return ConnFacts::default(),
+            (Manner::NotTls, _) => {
+                fails(CloseReason::Tls(TlsFault::NotTls, "no TLS record".to_owned()))
+            }
+            (_, None | Some(Certificate::Good)) => Event::Stands(conn),
+            (_, Some(Certificate::Expired)) => fails(CloseReason::Certificate(Fault::Expired)),
+            (_, Some(Certificate::WrongName)) => fails(CloseReason::Certificate(Fault::WrongHost)),
+            (_, Some(Certificate::UnknownIssuer)) => {
+                fails(CloseReason::Certificate(Fault::UnknownIssuer))
+            }
+        };
+        scene.agenda.at(secured, event);
+        let resumed = std::mem::replace(&mut met.greeted, true);
+        let (version, suite) = ("tls/1.3", "TLS_AES_128_GCM_SHA256");
+        ConnFacts { tls: Some(TlsFacts { version, suite, resumed, verified: true }) }
+    }
+}

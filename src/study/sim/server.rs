@@ -1,0 +1,428 @@
+//! What a web's server does on one connection: requests in, parcels out, one after the other.
+//!
+//! A server thinks about one request at a time, in order of arrival, and hands its reply to its
+//! system at once: the next request is thought about while the reply is on its way. After the last
+//! request that a connection may carry (the host's limit, HTTP/1.0) it reads nothing more and
+//! closes behind the reply, announced or not; what was pipelined behind is lost, with a reset now
+//! and then (a socket closed with bytes unread is reset). An idle connection is closed after the
+//! host's time. Hostile hosts play the steps of [`wire::script`].
+//!
+//! Replies of behaving hosts are compact: their real head and links, charged at the page's length.
+
+use super::draw::Draw;
+use super::hosts::Hosts;
+use super::pipe::{End, Parcel};
+use super::request::{Request, accepts, parse};
+use super::scene::Scene;
+use super::sight::Sight;
+use crate::engine::contract::ConnId;
+use crate::study::web::wire::{self, DRIP_EVERY, Step, Terms};
+use crate::study::web::{Answer, Manner, Muddle, Place, Reply, Resource};
+use crate::time::Instant;
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One connection, from the server's side.
+#[derive(Debug)]
+pub(super) struct Server {
+    conn: ConnId,
+    pub(super) host: u32,
+    manner: Manner,
+    /// A request whose end has not come.
+    input: Vec<u8>,
+    /// Requests to be answered.
+    waiting: VecDeque<Asked>,
+    /// The foremost is thought about until then.
+    thinks_until: Option<Instant>,
+    /// What is still to be done about the last one.
+    steps: Steps,
+    /// Bytes that follow what has been sent.
+    padding: Option<Parcel>,
+    /// Replies that have not wholly arrived at the crawler.
+    answers: VecDeque<Said>,
+    served: u32,
+    /// Nothing that comes now will be answered.
+    deaf: bool,
+    /// Something did come.
+    unread: bool,
+    idle_since: Instant,
+    draw: Draw,
+}
+
+/// A request that waits for its answer.
+#[derive(Clone, Debug)]
+struct Asked {
+    place: Option<Place>,
+    coded: bool,
+    /// The connection ends with the reply.
+    closes: bool,
+    announces: bool,
+    play: Option<Rc<[Step]>>,
+}
+
+/// Steps of a play, and how far it has come.
+#[derive(Debug, Default)]
+struct Steps {
+    steps: Rc<[Step]>,
+    at: usize,
+    /// Within a drip: bytes sent, and when the next one is due.
+    dripped: usize,
+    due: Option<Instant>,
+    /// After them, this end.
+    end: Option<End>,
+}
+
+/// A reply on its way.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    place: Option<Place>,
+    status: u16,
+    /// A digest of what it says.
+    content: u64,
+    /// Bytes of its text, if they are coded.
+    text_bytes: u64,
+    begun: bool,
+}
+
+/// What a server does next.
+#[derive(Debug)]
+pub(super) enum Doing {
+    Send(Parcel),
+    /// Nothing before then, unless something happens.
+    WaitUntil(Instant),
+    /// Nothing before then, which is put off by whatever happens.
+    IdleUntil(Instant),
+    Wait,
+    Ends(End),
+}
+
+/// Requests lost behind a silent close mean a reset in one of so many cases.
+const RESETS_ONE_IN: u64 = 4;
+/// How long a host waits for the first request of a connection: the default of common servers.
+const FIRST_REQUEST_TIME: Duration = Duration::from_secs(60);
+
+impl Server {
+    pub(super) fn new(conn: ConnId, host: u32, manner: Manner, draw: Draw) -> Self {
+        Self {
+            conn,
+            host,
+            manner,
+            input: Vec::new(),
+            waiting: VecDeque::new(),
+            thinks_until: None,
+            steps: Steps::default(),
+            padding: None,
+            answers: VecDeque::new(),
+            served: 0,
+            deaf: manner == Manner::Mute,
+            unread: false,
+            idle_since: Instant::ZERO,
+            draw,
+        }
+    }
+
+    /// Whether a segment of what is being sent goes missing.
+    pub(super) fn loses(&mut self, share: f64) -> bool {
+        self.draw.chance(share)
+    }
+
+    /// Bytes from the crawler.
+    pub(super) fn received(&mut self, bytes: &[u8], hosts: &mut Hosts, scene: &mut Scene) {
+        let mut input = std::mem::take(&mut self.input);
+        let pending = if input.is_empty() {
+            bytes
+        } else {
+            input.extend_from_slice(bytes);
+            &input[..]
+        };
+        let mut rest = pending;
+        let first = self.waiting.len();
+        while !rest.is_empty() && !self.deaf {
+            let Some((request, used)) = parse(rest) else { break };
+            self.ask(&request, hosts, scene);
+            rest = &rest[used..];
+        }
+        if let Some(muddle) = hosts.at(self.host).host.muddle {
+            let mut together: Vec<Asked> = self.waiting.drain(first..).collect();
+            muddle.mix(&mut together);
+            self.waiting.extend(together);
+        }
+        self.unread |= self.deaf && !rest.is_empty();
+        self.input = if self.deaf { Vec::new() } else { rest.to_vec() };
+    }
+
+    fn ask(&mut self, request: &Request<'_>, hosts: &mut Hosts, scene: &mut Scene) {
+        let named = hosts.web.host_named(request.host);
+        let Some(number) = named.filter(|number| hosts.share_address(*number, self.host)) else {
+            // Not one of those that live here: misdirected (RFC 9110 15.5.20).
+            self.steps = Steps::refusal(421);
+            self.deaf = true;
+            return;
+        };
+        self.host = number;
+        self.served += 1;
+        let place = hosts.web.place(number, request.path);
+        let (conn, host, unanswered) = (self.conn, number, self.unanswered());
+        scene.show(|| {
+            let path = request.path.into();
+            Sight::Request { conn, host, place, path, unanswered }
+        });
+        let play = place.and_then(|place| hosts.play(place));
+        let traits = &hosts.at(number).host;
+        let limit = self.served >= traits.requests_max;
+        let coded = accepts(request.accept_encoding, traits.coding.name());
+        let announces = limit && !traits.closes_silently;
+        self.deaf = limit || play.as_ref().is_some_and(|steps| !steps.iter().all(is_send));
+        self.waiting.push_back(Asked { place, coded, closes: limit, announces, play });
+    }
+
+    fn unanswered(&self) -> u32 {
+        u32::try_from(self.waiting.len() + self.answers.len()).expect("pipelines are short")
+    }
+
+    /// What it does now. `backlog`: nominal bytes that have not left yet.
+    pub(super) fn act(
+        &mut self,
+        now: Instant,
+        backlog: u64,
+        hosts: &mut Hosts,
+        scene: &mut Scene,
+    ) -> Doing {
+        loop {
+            if let Some(parcel) = self.padding.take() {
+                return Doing::Send(parcel);
+            }
+            if let Some(doing) = self.play(now, backlog) {
+                self.pad(&doing, hosts);
+                return doing;
+            }
+            if self.waiting.is_empty() {
+                return self.idle(now, backlog, hosts);
+            }
+            let until = *self.thinks_until.get_or_insert_with(|| now + hosts.think_time(self.host));
+            if until > now {
+                return Doing::WaitUntil(until);
+            }
+            self.thinks_until = None;
+            let asked = self.waiting.pop_front().expect("it was looked at");
+            self.idle_since = now;
+            if let Some(parcel) = self.answer(asked, hosts, scene) {
+                let doing = Doing::Send(parcel);
+                self.pad(&doing, hosts);
+                return doing;
+            }
+        }
+    }
+
+    /// What lies behind a reply that is being sent: it comes by itself, at once or a little later.
+    fn pad(&mut self, doing: &Doing, hosts: &mut Hosts) {
+        let padding = hosts.at(self.host).host.muddle.map_or(&b""[..], Muddle::padding);
+        if matches!(doing, Doing::Send(parcel) if parcel.ends_reply) && !padding.is_empty() {
+            let nominal = padding.len() as u64;
+            let bytes = padding.to_vec();
+            self.padding = Some(Parcel { bytes, nominal, head: nominal, ends_reply: false });
+        }
+    }
+
+    /// Goes on with the steps of a play; `None` if there are none left.
+    fn play(&mut self, now: Instant, backlog: u64) -> Option<Doing> {
+        let steps = &mut self.steps;
+        let Some(step) = steps.steps.get(steps.at) else {
+            let end = steps.end?;
+            // Requests unread in a socket that is closed: what the system does about it.
+            let reset = end == End::InOrder
+                && std::mem::take(&mut self.unread)
+                && self.draw.below(RESETS_ONE_IN) == 0;
+            if reset {
+                steps.end = Some(End::Reset);
+            }
+            return Some(Doing::Ends(if reset { End::Reset } else { end }));
+        };
+        let (bytes, last) = match step {
+            Step::Send(bytes) => {
+                steps.at += 1;
+                (bytes.clone(), steps.at == steps.steps.len())
+            }
+            Step::Repeat(_) if backlog > 0 => return Some(Doing::Wait),
+            Step::Repeat(bytes) => (bytes.clone(), false),
+            Step::Drip(bytes) => {
+                let due = steps.due.unwrap_or(now);
+                if due > now {
+                    return Some(Doing::WaitUntil(due));
+                }
+                let Some(byte) = bytes.get(steps.dripped).copied() else {
+                    return Some(Doing::Wait);
+                };
+                steps.dripped += 1;
+                steps.due = Some(now + DRIP_EVERY);
+                (vec![byte], false)
+            }
+            Step::Stall => return Some(Doing::Wait),
+            Step::Close => return Some(Doing::Ends(End::InOrder)),
+            Step::Reset => return Some(Doing::Ends(End::Reset)),
+        };
+        let nominal = bytes.len() as u64;
+        let ends_reply = last && steps.end.is_none();
+        Some(Doing::Send(Parcel { bytes, nominal, head: nominal, ends_reply }))
+    }
+
+    /// Closes what has been idle for the host's time.
+    fn idle(&mut self, now: Instant, backlog: u64, hosts: &Hosts) -> Doing {
+        if backlog > 0 || self.manner == Manner::Mute {
+            return Doing::Wait;
+        }
+        // Whoever has asked nothing yet is waited for longer, by real servers too.
+        let patience = if self.served > 0 { Duration::ZERO } else { FIRST_REQUEST_TIME };
+        let until = self.idle_since + hosts.web.settings().idle_time.max(patience);
+        if until > now {
+            return Doing::IdleUntil(until);
+        }
+        self.deaf = true;
+        self.steps = Steps::end(End::InOrder);
+        Doing::Ends(End::InOrder)
+    }
+
+    /// Something has left, or arrived: the connection isn't idle.
+    pub(super) fn is_active(&mut self, now: Instant) {
+        self.idle_since = self.idle_since.max(now);
+    }
+
+    /// Turns a request into a parcel, or into steps.
+    fn answer(&mut self, asked: Asked, hosts: &mut Hosts, scene: &mut Scene) -> Option<Parcel> {
+        let faults = hosts.faults(scene.now);
+        if let Some(steps) = asked.play {
+            let status = steps.first().map_or(0, status_of);
+            let place = asked.place;
+            let content = digest(status, "", b"");
+            self.answers.push_back(Said { place, status, content, text_bytes: 0, begun: false });
+            let end = asked.closes.then_some(End::InOrder);
+            self.steps = Steps { steps, end, ..Steps::default() };
+            return None;
+        }
+        let mut made = made(&asked, self.host, hosts);
+        self.answers.push_back(made.said);
+        if asked.closes {
+            self.steps = Steps::end(End::InOrder);
+        }
+        let (silent, reset) = (self.draw.chance(faults.silences), self.draw.chance(faults.resets));
+        if silent {
+            scene.figures.faults += 1;
+            self.deaf = true;
+            self.waiting.clear();
+            self.steps = Steps { steps: Rc::new([Step::Stall]), ..Steps::default() };
+            return None;
+        }
+        if reset {
+            scene.figures.faults += 1;
+            self.deaf = true;
+            self.waiting.clear();
+            self.steps = Steps::end(End::Reset);
+            cut(&mut made.parcel, &mut self.draw);
+        }
+        Some(made.parcel)
+    }
+
+    /// Bytes of the foremost reply have come to the crawler; with `whole` all of them.
+    pub(super) fn arrived(&mut self, whole: bool, scene: &mut Scene) {
+        let Some(said) = self.answers.front_mut() else { return };
+        said.begun = true;
+        if whole {
+            scene.figures.replies += 1;
+            scene.figures.text_bytes += said.text_bytes;
+            self.tell_reply(true, scene);
+        }
+    }
+
+    /// The connection is over: tells of a reply that was cut.
+    pub(super) fn over(&mut self, scene: &mut Scene) {
+        if self.answers.front().is_some_and(|said| said.begun) {
+            self.tell_reply(false, scene);
+        }
+    }
+
+    fn tell_reply(&mut self, whole: bool, scene: &mut Scene) {
+        let said = self.answers.pop_front().expect("it was looked at");
+        let (conn, host) = (self.conn, self.host);
+        let Said { place, status, content, .. } = said;
+        scene.show(|| Sight::Reply { conn, host, place, status, content, whole });
+    }
+}
+
+impl Steps {
+    fn end(end: End) -> Self {
+        Self { end: Some(end), ..Self::default() }
+    }
+
+    fn refusal(status: u16) -> Self {
+        let text =
+            format!("HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        let steps = Rc::new([Step::Send(text.into_bytes())]);
+        Self { steps, end: Some(End::InOrder), ..Self::default() }
+    }
+}
+
+fn is_send(step: &Step) -> bool {
+    matches!(step, Step::Send(_))
+}
+
+fn status_of(step: &Step) -> u16 {
+    let (Step::Send(bytes) | Step::Repeat(bytes) | Step::Drip(bytes)) = step else { return 0 };
+    let digits = bytes.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+/// A reply ready to be sent.
+struct Made {
+    parcel: Parcel,
+    said: Said,
+}
+
+fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
+    let web = Arc::clone(&hosts.web);
+    let host = &hosts.at(number).host;
+    let (reply, wire_bytes, text_bytes): (Reply, u64, u64) = match asked.place {
+        Some(Place { resource: Resource::Page(page), .. }) => {
+            let compact = web.compact(host, page, asked.coded);
+            (compact.reply, compact.wire_bytes, compact.text_bytes)
+        }
+        place => {
+            let answer = web.answer(place);
+            let Answer::Reply(reply) = answer else { panic!("plays are carried out by steps") };
+            let length = reply.body.len() as u64;
+            (reply, length, length)
+        }
+    };
+    let content = digest(reply.status, &reply.fields, &reply.body);
+    // Coded in weight only: what is moved is compact already.
+    let mut wire = wire::encode(&reply, host, Terms::default());
+    if asked.announces {
+        let own = wire.fields_at..wire.fields_end;
+        wire.bytes.splice(own, *b"Connection: close\r\n");
+    }
+    let nominal = (wire.bytes.len() - reply.body.len()) as u64 + wire_bytes;
+    let end = wire.bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    let head = (end.expect("a reply has a head") as u64 + 4).min(nominal);
+    let text_bytes = if wire_bytes == text_bytes { 0 } else { text_bytes };
+    Made {
+        parcel: Parcel { bytes: wire.bytes, nominal, head, ends_reply: true },
+        said: Said { place: asked.place, status: reply.status, content, text_bytes, begun: false },
+    }
+}
+
+/// A digest of a reply as a crawler compares it: of its fields only `Location` counts. Of a body
+/// its beginning and its length say enough.
+fn digest(status: u16, fields: &str, body: &[u8]) -> u64 {
+    let to = fields.lines().find(|line| line.starts_with("Location:"));
+    let mut hasher = DefaultHasher::new();
+    (status, to, body.len(), &body[..body.len().min(256)]).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Leaves a drawn part of a reply, at least a byte of it, and not its end.
+fn cut(parcel: &mut Parcel, draw: &mut Draw) {
+    let left = 1 + draw.below(parcel.bytes.len() as u64 - 1);
+    parcel.cut(usize::try_from(left).expect("less than the whole"));
+}

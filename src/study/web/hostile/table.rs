@@ -1,0 +1,461 @@
+//! The table of hostile kinds: names, manners, resources, and the outcomes that are right.
+
+use super::sessions::PAGES;
+use super::{Asked, Certificate, ENDLESS, Heavy, Hostile, Manner, Naming, Play, Row, Spec};
+use crate::study::web::host::Coding;
+use crate::study::web::manifest::Outcome::{self, *};
+use crate::study::web::muddle::Muddle;
+
+const PLAIN: Spec = Spec {
+    name: "",
+    naming: Naming::Address,
+    manner: Manner::Serve,
+    certificate: None,
+    quick: true,
+    rows: &[],
+};
+
+const fn row(path: &'static str, play: Play, outcomes: &'static [Outcome]) -> Row {
+    Row { path, count: 1, play, outcomes, asked: Asked::Tries }
+}
+
+const fn once(path: &'static str, play: Play, outcomes: &'static [Outcome]) -> Row {
+    Row { path, count: 1, play, outcomes, asked: Asked::Once }
+}
+
+/// A short body: a page after one more try.
+const fn twice(path: &'static str, play: Play, outcomes: &'static [Outcome]) -> Row {
+    Row { path, count: 1, play, outcomes, asked: Asked::Twice }
+}
+
+const fn never(outcomes: &'static [Outcome]) -> Row {
+    Row { path: "/", count: 1, play: Play::Plain, outcomes, asked: Asked::Never }
+}
+
+const INDEX: Row = once("/", Play::Index, &[Ok]);
+
+impl Hostile {
+    /// The kind in full.
+    pub fn spec(self) -> Spec {
+        match self {
+            Self::EndlessHead | Self::EndlessBody | Self::Drip => self.spec_of_endless(),
+            Self::EarlyClose | Self::MidPipelineClose | Self::Reset => self.spec_of_closing(),
+            Self::Swapped
+            | Self::SentTwice
+            | Self::Stale
+            | Self::LastForAll
+            | Self::Dropped
+            | Self::Padded
+            | Self::PaddedLines => self.spec_of_muddled(),
+            Self::WrongLength | Self::BrokenChunk | Self::MalformedHead => self.spec_of_malformed(),
+            Self::BombGzip | Self::BombBrotli | Self::BombZstd | Self::BombDeflate => {
+                self.spec_of_bombs()
+            }
+            Self::RedirectLoop
+            | Self::EndlessLinks
+            | Self::RetryAfter
+            | Self::Informational
+            | Self::SessionIds => self.spec_of_turning(),
+            Self::Mute | Self::StallHead | Self::StallBody | Self::CutBody => self.spec_of_stalls(),
+            Self::RobotsError | Self::RobotsLoop | Self::RobotsHuge => self.spec_of_robots(),
+            Self::BombEmpty
+            | Self::LongHosts
+            | Self::ManyRules
+            | Self::WideCharset
+            | Self::ClosedLate => self.spec_of_heavy(),
+            Self::NoSuchName
+            | Self::NoAddress
+            | Self::NamesFail
+            | Self::NamesMute
+            | Self::NamesGarbled
+            | Self::NamesOverTcp
+            | Self::Forbidden => self.spec_of_names(),
+            Self::Refused | Self::Full => self.spec_of_unreachable(),
+            _ => self.spec_of_tls(),
+        }
+    }
+
+    fn spec_of_endless(self) -> Spec {
+        let (name, quick, rows): (_, _, &'static [Row]) = match self {
+            Self::EndlessHead => {
+                const ROWS: &[Row] = &[row("/", Play::EndlessHead, &[HeadTooLarge])];
+                ("endless-head", true, ROWS)
+            }
+            Self::EndlessBody => {
+                const ROWS: &[Row] = &[row("/", Play::EndlessBody, &[BodyTooLarge])];
+                ("endless-body", true, ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/head", Play::DripHead, &[HeadTimedOut]),
+                    twice("/body", Play::DripBody, &[Ok]),
+                ];
+                ("drip", false, ROWS)
+            }
+        };
+        Spec { name, quick, rows, ..PLAIN }
+    }
+
+    fn spec_of_closing(self) -> Spec {
+        const PAGES: &[Row] = &[
+            INDEX,
+            Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Once },
+        ];
+        match self {
+            Self::EarlyClose => {
+                const ROWS: &[Row] = &[row("/", Play::CloseAtOnce, &[ClosedEarly])];
+                Spec { name: "early-close", rows: ROWS, ..PLAIN }
+            }
+            Self::MidPipelineClose => {
+                Spec { name: "mid-pipeline-close", manner: Manner::Limit(3), rows: PAGES, ..PLAIN }
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/at-once", Play::ResetAtOnce, &[Reset]),
+                    twice("/later", Play::ResetLater, &[Ok]),
+                ];
+                Spec { name: "reset", rows: ROWS, ..PLAIN }
+            }
+        }
+    }
+
+    fn spec_of_muddled(self) -> Spec {
+        // What was not proven is asked for again.
+        const ROWS: &[Row] = &[
+            row("/", Play::Index, &[Ok]),
+            Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Tries },
+        ];
+        let (name, muddle) = match self {
+            Self::Swapped => ("swapped", Muddle::Swap),
+            Self::SentTwice => ("sent-twice", Muddle::Twice),
+            Self::Stale => ("stale", Muddle::Stale),
+            Self::LastForAll => ("last-for-all", Muddle::Last),
+            Self::Dropped => ("dropped", Muddle::Drop),
+            Self::Padded => ("padded", Muddle::Pad),
+            _ => ("padded-lines", Muddle::PadLines),
+        };
+        let quick = self != Self::Dropped;
+        Spec { name, manner: Manner::Muddle(muddle), quick, rows: ROWS, ..PLAIN }
+    }
+
+    fn spec_of_malformed(self) -> Spec {
+        let (name, rows): (_, &'static [Row]) = match self {
+            Self::WrongLength => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    twice("/more", Play::Framing("Content-Length: 4000\r\n"), &[Ok]),
+                    row("/fewer", Play::TooLong, &[Ok]),
+                    row(
+                        "/two",
+                        Play::Framing("Content-Length: 10\r\nContent-Length: 20\r\n"),
+                        &[MalformedFraming],
+                    ),
+                    // As browsers read it: a length that is none is none.
+                    once("/below-zero", Play::Framing("Content-Length: -5\r\n"), &[Ok]),
+                    once(
+                        "/overflow",
+                        Play::Framing("Content-Length: 18446744073709551620\r\n"),
+                        &[Ok],
+                    ),
+                    once("/word", Play::Framing("Content-Length: ten\r\n"), &[Ok]),
+                    once("/void", Play::Framing("Content-Length:\r\n"), &[Ok]),
+                    once("/coded", Play::Framing("Transfer-Encoding: gzip\r\n"), &[Ok]),
+                ];
+                ("wrong-length", ROWS)
+            }
+            Self::BrokenChunk => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    twice("/size", Play::Chunks("5\r\nabcde\r\nxyz\r\n"), &[Ok]),
+                    row(
+                        "/huge",
+                        Play::Chunks("fffffffffffffffff\r\nabc"),
+                        &[MalformedFraming, BodyTooLarge],
+                    ),
+                    twice("/cut", Play::Chunks("1000\r\nabcde"), &[Ok]),
+                    twice("/no-end", Play::Chunks("5\r\nabcde\r\n"), &[Ok]),
+                    row("/nothing", Play::Chunks("5\r\n"), &[CutShort]),
+                    twice("/joined", Play::Chunks("5\r\nabcde5\r\nabcde\r\n0\r\n\r\n"), &[Ok]),
+                ];
+                ("broken-chunk", ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/words", Play::Head("this is not http\r\n\r\n"), &[MalformedHead]),
+                    row("/status", Play::Head("HTTP/1.1 2x0 OK\r\n\r\n"), &[MalformedHead]),
+                    once("/name", Play::Head("HTTP/1.1 200 OK\r\nna me: value\r\n\r\n"), &[Ok]),
+                    once("/line", Play::Head("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), &[Ok]),
+                    row("/zeros", Play::Head("\0\0\0\0\0\0\0\0\r\n\r\n"), &[MalformedHead]),
+                    row("/zero", Play::Head("HTTP/1.1 200 OK\r\na: \0\r\n\r\n"), &[MalformedHead]),
+                    row("/radio", Play::Head("ICY 200 OK\r\n\r\n"), &[MalformedHead]),
+                    row("/version", Play::Head("HTTP/17.3 200 OK\r\n\r\n"), &[MalformedHead]),
+                    once("/later", Play::Head("HTTP/2 200\r\n\r\n"), &[Ok]),
+                ];
+                ("malformed-head", ROWS)
+            }
+        };
+        Spec { name, rows, ..PLAIN }
+    }
+
+    /// A bomb is a whole reply; how much of it is unpacked is between a crawler and its memory.
+    fn spec_of_bombs(self) -> Spec {
+        let (name, rows): (_, &'static [Row]) = match self {
+            Self::BombGzip => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/once", Play::Bomb(Coding::Gzip), &[Ok, DecodedTooLarge]),
+                    row("/twice", Play::BombTwice, &[Ok, DecodedTooLarge]),
+                ];
+                ("bomb-gzip", ROWS)
+            }
+            Self::BombBrotli => {
+                const ROWS: &[Row] =
+                    &[row("/", Play::Bomb(Coding::Brotli), &[Ok, DecodedTooLarge])];
+                ("bomb-br", ROWS)
+            }
+            Self::BombZstd => {
+                const ROWS: &[Row] = &[row("/", Play::Bomb(Coding::Zstd), &[Ok, DecodedTooLarge])];
+                ("bomb-zstd", ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    row("/zlib", Play::Bomb(Coding::Deflate), &[Ok, DecodedTooLarge]),
+                    row("/raw", Play::Bomb(Coding::RawDeflate), &[Ok, DecodedTooLarge]),
+                ];
+                ("bomb-deflate", ROWS)
+            }
+        };
+        Spec { name, rows, ..PLAIN }
+    }
+
+    fn spec_of_turning(self) -> Spec {
+        let (name, rows): (_, &'static [Row]) = match self {
+            Self::RedirectLoop => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    once("/here", Play::RedirectTo("/there"), &[Redirect]),
+                    once("/there", Play::RedirectTo("/here"), &[Redirect]),
+                    once(
+                        "/itself",
+                        Play::RedirectTo("/itself"),
+                        &[Redirect, RedirectLimit, RedirectLoop],
+                    ),
+                    Row {
+                        path: "/on/",
+                        count: ENDLESS,
+                        play: Play::RedirectOn,
+                        outcomes: &[Redirect],
+                        asked: Asked::Once,
+                    },
+                ];
+                ("redirect-loop", ROWS)
+            }
+            Self::EndlessLinks => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    Row {
+                        path: "/more/",
+                        count: ENDLESS,
+                        play: Play::TwoMore,
+                        outcomes: &[Ok],
+                        asked: Asked::Once,
+                    },
+                ];
+                ("endless-links", ROWS)
+            }
+            Self::RetryAfter => {
+                const TWICE: Play = Play::RetryAfter { seconds: 1, times: 2 };
+                const ALWAYS: Play = Play::RetryAfter { seconds: 1, times: u32::MAX };
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    Row { asked: Asked::Past(2), ..once("/twice", TWICE, &[Ok]) },
+                    row("/always", ALWAYS, &[HttpError]),
+                ];
+                ("retry-after", ROWS)
+            }
+            Self::SessionIds => {
+                const ROWS: &[Row] =
+                    &[INDEX, Row { count: PAGES, ..once("/p", Play::Sessions, &[Ok]) }];
+                ("session-ids", ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[once("/", Play::Informational, &[Ok])];
+                ("informational", ROWS)
+            }
+        };
+        Spec { name, quick: self != Self::EndlessLinks, rows, ..PLAIN }
+    }
+
+    fn spec_of_stalls(self) -> Spec {
+        match self {
+            Self::Mute => {
+                const ROWS: &[Row] =
+                    &[Row { play: Play::StallHead, ..never(&[RobotsUnreachable]) }];
+                Spec { name: "mute", quick: false, manner: Manner::Mute, rows: ROWS, ..PLAIN }
+            }
+            Self::StallHead => {
+                const ROWS: &[Row] = &[row("/", Play::StallHead, &[HeadTimedOut])];
+                Spec { name: "stall-head", quick: false, rows: ROWS, ..PLAIN }
+            }
+            Self::StallBody => {
+                const ROWS: &[Row] = &[twice("/", Play::StallBody, &[Ok])];
+                Spec { name: "stall-body", quick: false, rows: ROWS, ..PLAIN }
+            }
+            _ => {
+                const ROWS: &[Row] = &[twice("/", Play::CutBody, &[Ok])];
+                Spec { name: "cut-body", rows: ROWS, ..PLAIN }
+            }
+        }
+    }
+
+    fn spec_of_robots(self) -> Spec {
+        const ROBOTS: &str = "/robots.txt";
+        match self {
+            Self::RobotsError => {
+                const ROWS: &[Row] =
+                    &[row(ROBOTS, Play::Error, &[HttpError]), never(&[RobotsUnreachable])];
+                Spec { name: "robots-error", rows: ROWS, ..PLAIN }
+            }
+            Self::RobotsLoop => {
+                // Beyond the redirects a crawler follows, it may take the file as unavailable
+                // (RFC 9309 2.3.1.2) and so the host as open.
+                const ROWS: &[Row] = &[
+                    row(ROBOTS, Play::RedirectTo("/robots.txt"), &[Redirect, RedirectLimit]),
+                    row("/", Play::Plain, &[Ok, RobotsUnreachable]),
+                ];
+                Spec { name: "robots-loop", rows: ROWS, ..PLAIN }
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    row(ROBOTS, Play::HugeRobots, &[Ok, BodyTooLarge]),
+                    INDEX,
+                    Row { asked: Asked::Never, ..once("/closed", Play::Plain, &[RobotsDenied]) },
+                    once("/open", Play::Plain, &[Ok]),
+                ];
+                Spec { name: "robots-huge", rows: ROWS, ..PLAIN }
+            }
+        }
+    }
+
+    fn spec_of_heavy(self) -> Spec {
+        const fn heavy(path: &'static str, heavy: Heavy) -> Row {
+            once(path, Play::Heavy(heavy), &[Ok])
+        }
+        /// URLs that robots.txt forbids.
+        const fn closed(path: &'static str, count: u32) -> Row {
+            Row { count, asked: Asked::Never, ..once(path, Play::Plain, &[RobotsDenied]) }
+        }
+        let (name, rows): (_, &'static [Row]) = match self {
+            Self::BombEmpty => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    heavy("/blocks", Heavy::EmptyBlocks),
+                    heavy("/members", Heavy::EmptyMembers),
+                ];
+                ("bomb-empty", ROWS)
+            }
+            Self::LongHosts => {
+                const ROWS: &[Row] = &[INDEX, heavy("/names", Heavy::LongHosts)];
+                ("long-hosts", ROWS)
+            }
+            Self::ManyRules => {
+                const ROWS: &[Row] = &[
+                    heavy("/robots.txt", Heavy::ManyRules),
+                    INDEX,
+                    closed("/p", 300),
+                    once("/open", Play::Plain, &[Ok]),
+                ];
+                ("many-rules", ROWS)
+            }
+            Self::WideCharset => {
+                const ROWS: &[Row] = &[
+                    INDEX,
+                    heavy("/utf-16", Heavy::Utf16),
+                    heavy("/iso-2022-jp", Heavy::Iso2022Jp),
+                ];
+                ("wide-charset", ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[
+                    heavy("/robots.txt", Heavy::ClosedRules),
+                    INDEX,
+                    closed("/late/", 900),
+                    once("/open", Play::Plain, &[Ok]),
+                ];
+                ("closed-late", ROWS)
+            }
+        };
+        Spec { name, rows, ..PLAIN }
+    }
+
+    fn spec_of_names(self) -> Spec {
+        let (name, naming, rows): (_, _, &'static [Row]) = match self {
+            Self::NoSuchName => {
+                const ROWS: &[Row] = &[never(&[DnsNoSuchName])];
+                ("nx", Naming::NoSuchName, ROWS)
+            }
+            Self::NoAddress => {
+                const ROWS: &[Row] = &[never(&[DnsNoAddress])];
+                ("empty", Naming::NoAddress, ROWS)
+            }
+            Self::NamesFail => {
+                const ROWS: &[Row] = &[never(&[DnsFailed])];
+                ("servfail", Naming::Fails, ROWS)
+            }
+            Self::NamesMute => {
+                const ROWS: &[Row] = &[never(&[DnsTimedOut])];
+                ("slow-dns", Naming::Mute, ROWS)
+            }
+            Self::NamesGarbled => {
+                // A resolver may wait for a better packet until its time is up.
+                const ROWS: &[Row] = &[never(&[DnsFailed, DnsTimedOut])];
+                ("garbled-dns", Naming::Garbled, ROWS)
+            }
+            Self::NamesOverTcp => {
+                const ROWS: &[Row] = &[once("/", Play::Plain, &[Ok])];
+                ("tcp-dns", Naming::OverTcp, ROWS)
+            }
+            _ => {
+                const ROWS: &[Row] = &[never(&[ForbiddenAddress])];
+                ("forbidden", Naming::Forbidden, ROWS)
+            }
+        };
+        let quick = !matches!(naming, Naming::Mute | Naming::Garbled);
+        Spec { name, naming, quick, rows, ..PLAIN }
+    }
+
+    fn spec_of_unreachable(self) -> Spec {
+        if self == Self::Refused {
+            const ROWS: &[Row] = &[never(&[ConnectRefused])];
+            return Spec { name: "refused", manner: Manner::Refuse, rows: ROWS, ..PLAIN };
+        }
+        const ROWS: &[Row] = &[never(&[ConnectTimedOut])];
+        Spec { name: "full", quick: false, manner: Manner::Full, rows: ROWS, ..PLAIN }
+    }
+
+    fn spec_of_tls(self) -> Spec {
+        const EXPIRED: &[Row] = &[never(&[CertificateExpired])];
+        const WRONG_HOST: &[Row] = &[never(&[CertificateWrongHost])];
+        const UNKNOWN_ISSUER: &[Row] = &[never(&[CertificateUnknownIssuer])];
+        const NOT_TLS: &[Row] = &[never(&[TlsNotTls])];
+        const STALLED: &[Row] = &[never(&[TlsTimedOut])];
+        let (name, certificate, rows) = match self {
+            Self::Expired => ("expired", Certificate::Expired, EXPIRED),
+            Self::WrongName => ("wrong-name", Certificate::WrongName, WRONG_HOST),
+            Self::UnknownIssuer => ("unknown-issuer", Certificate::UnknownIssuer, UNKNOWN_ISSUER),
+            Self::NotTls => ("not-tls", Certificate::Good, NOT_TLS),
+            _ => ("mute-tls", Certificate::Good, STALLED),
+        };
+        let manner = match self {
+            Self::NotTls => Manner::NotTls,
+            Self::MuteTls => Manner::Mute,
+            _ => Manner::Serve,
+        };
+        let quick = self != Self::MuteTls;
+        Spec { name, manner, certificate: Some(certificate), quick, rows, ..PLAIN }
+    }
+}
