@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill check conformance
+.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill check check-crawler conformance
 .PHONY: bench bench-peers stations count golden doc install clean ci
 
 help: ## list the targets
@@ -48,6 +48,9 @@ check: ## format, lints, documentation: all without a warning
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+
+check-crawler: ## check that the crawler builds alone, without the study
+	$(CARGO) clippy --locked --no-default-features --lib --bins -- -D warnings
 
 conformance: ## run the conformance cases of DIR=folder
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=folder-of-cases" >&2; exit 2; }

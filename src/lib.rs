@@ -42,5 +42,6 @@ pub mod os;
 // The top.
 pub mod commands;
 
-// The study of crawlers.
+// The study of crawlers; `commands::study` is its front door.
+#[cfg(feature = "study")]
 pub mod study;

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use sted::commands::Exit;
 use sted::conf::Conf;
 
+#[cfg(feature = "study")]
 #[test]
 fn help_is_as_reviewed() {
     for (name, arguments) in [
@@ -82,6 +83,7 @@ fn check_names_every_mistake_on_stderr() {
     golden("check-bad.txt", &run.err);
 }
 
+#[cfg(feature = "study")]
 #[test]
 fn files_that_can_not_be_read_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -119,6 +121,7 @@ fn files_that_can_not_be_read_are_refused() {
 }
 
 /// A comparison obeys nobody's robots.txt, for there is nobody: it must never reach the open web.
+#[cfg(feature = "study")]
 #[test]
 fn a_comparison_is_not_crawled() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -130,6 +133,39 @@ fn a_comparison_is_not_crawled() {
         assert!(run.err.contains("no [lab]"), "{command}: {}", run.err);
     }
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing was begun");
+}
+
+/// The crawler alone: commands of the study are not listed, but known; a lab is not crawled.
+#[cfg(not(feature = "study"))]
+#[test]
+fn what_needs_the_study_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("lab.toml"), "[lab]\n[web]\npreset = \"bench\"\n")
+        .expect("written");
+    for arguments in [
+        &["crawl", "lab.toml"][..],
+        &["web", "lab.toml", "--ports=7001,7002"],
+        &["web"],
+        &["compare", "--help"],
+        &["-v", "cache", "a", "b"],
+        &["profile", "--flame", "-vv", "lab.toml"],
+    ] {
+        let output = sted(arguments).current_dir(folder.path()).output();
+        let run = Run::of(output.expect("the program starts"));
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(run.err.contains("built without the study"), "{arguments:?}: {}", run.err);
+        assert!(run.err.contains("cargo build --release"), "{arguments:?}: {}", run.err);
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing was begun");
+    let help = run(&["--help"]).out;
+    for command in ["cache", "compare", "profile", "web"] {
+        let is_listed = help.lines().any(|line| line.trim_start().starts_with(command));
+        assert!(!is_listed, "{command} is in {help}");
+    }
+    let output = sted(&["check", "lab.toml"]).current_dir(folder.path()).output();
+    let checked = Run::of(output.expect("the program starts"));
+    assert_eq!(checked.code, Some(0));
+    assert!(checked.out.contains("# Crawls: nothing: its lab is part of the study"));
 }
 
 #[test]

@@ -29,14 +29,14 @@ const EDGES: &[(Names, &[Names])] = &[
     (STATIONS, &[GROUND]),
     // The road.
     (&["engine"], &[GROUND, STATIONS]),
-    (&["conf"], &[GROUND, STATIONS, &["study::web"]]),
+    (&["conf"], &[GROUND, STATIONS]),
     // Worlds know the engine by its verbs and its contract only.
     (&["os"], &[GROUND, ENGINE, &["conf"]]),
     // The top; nothing depends on it.
     (&["commands", "main", "lib"], &[&["*"]]),
     // The study: the description of a web, a world and a server that use it, results to text, and
     // commands.
-    (&["study::web"], &[GROUND]),
+    (&["study::web"], &[GROUND, &["conf::Hostile"]]),
     (&["study::sim", "study::lab"], &[GROUND, ENGINE, &["conf", "study::web"]]),
     (&["study::report"], &[&["map"]]),
     (STUDIES, &[&["*"]]),
@@ -47,9 +47,21 @@ const GROUND: Names =
 const STATIONS: Names =
     &["seeds", "seen", "rating", "frontier", "dns", "http", "robots", "links", "store"];
 /// The commands of the study.
-const STUDIES: Names =
-    &["study", "study::cache", "study::child", "study::compare", "study::profile", "study::serve"];
+const STUDIES: Names = &[
+    "study",
+    "study::cache",
+    "study::child",
+    "study::command",
+    "study::compare",
+    "study::inputs",
+    "study::profile",
+    "study::serve",
+    "study::wire",
+];
 const ENGINE: Names = &["engine::contract", "engine::Engine"];
+
+/// The one file outside the study that may name it.
+const FRONT_DOOR: &str = "src/commands/study.rs";
 
 /// Where the world outside may be named: worlds, the lab and the top. All else is the core.
 const OUTSIDE: &[Names] = &[&["os", "study::lab", "commands", "main"], STUDIES];
@@ -115,10 +127,9 @@ const CIRCLES: Names = &[
     "store::job store::log_file store::segment",
     // A reply is a list of the acts that a connection performs.
     "study::lab::connection study::lab::replies",
-    // Settings, hosts and pages of a synthetic web are drawn from one another.
-    "study::web::draw study::web::host study::web::hostile study::web::hostile::heavy \
-     study::web::hostile::sessions study::web::manifest study::web::muddle study::web::page \
-     study::web::settings study::web::wire",
+    // Hosts, pages and replies of a synthetic web are made from one another.
+    "study::web::host study::web::hostile study::web::hostile::heavy study::web::manifest \
+     study::web::page study::web::wire",
 ];
 
 /// Modules that ARCHITECTURE.md doesn't name yet, with all their files.
@@ -132,6 +143,9 @@ fn every_module_keeps_to_its_layer() {
         match allowed(&file.part()) {
             Some(allowed) => offences.extend(checks::edges(file, &allowed)),
             None => panic!("{}: {} has no place in the table of layers", file.name, file.part()),
+        }
+        if !file.part().starts_with("study") && file.name != FRONT_DOOR {
+            offences.extend(checks::stranger(file, "crate::study"));
         }
         if !OUTSIDE.concat().contains(&file.part().as_str()) {
             offences.extend(checks::silence(file));

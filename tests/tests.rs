@@ -3,30 +3,51 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests use the machine")]
 #![allow(unreachable_pub, reason = "in a test binary nothing is reachable from outside")]
 
-mod cache;
-mod chains;
 mod cli;
-mod compare;
 mod conf;
 mod conformance;
-mod crash;
-mod crawl;
-mod job;
-mod lab;
 mod layers;
-mod operate;
-mod order;
-mod player;
-mod profile;
 mod props;
 mod rating;
 mod real;
-mod report;
-mod scenario;
-mod shipped;
-mod short;
-mod sim;
-mod sweep;
-mod tls_end;
-mod turns;
 mod util;
+
+// Those that need the study: its webs, its simulator, its commands.
+#[cfg(feature = "study")]
+mod cache;
+#[cfg(feature = "study")]
+mod chains;
+#[cfg(feature = "study")]
+mod compare;
+#[cfg(feature = "study")]
+mod crash;
+#[cfg(feature = "study")]
+mod crawl;
+#[cfg(feature = "study")]
+mod job;
+#[cfg(feature = "study")]
+mod lab;
+#[cfg(feature = "study")]
+mod operate;
+#[cfg(feature = "study")]
+mod order;
+#[cfg(feature = "study")]
+mod player;
+#[cfg(feature = "study")]
+mod profile;
+#[cfg(feature = "study")]
+mod report;
+#[cfg(feature = "study")]
+mod scenario;
+#[cfg(feature = "study")]
+mod shipped;
+#[cfg(feature = "study")]
+mod short;
+#[cfg(feature = "study")]
+mod sim;
+#[cfg(feature = "study")]
+mod sweep;
+#[cfg(feature = "study")]
+mod tls_end;
+#[cfg(feature = "study")]
+mod turns;

@@ -4,7 +4,7 @@
 //! Seeds and the hosts file are read as a crawl would read them. The other files it names are
 //! opened, not read: that they are there is checked, not what is in them.
 
-use super::{Exit, Failure, inputs, load};
+use super::{Exit, Failure, inputs, load, study};
 use crate::conf::{Conf, HostsFile, Scope, Span};
 use crate::os::input;
 use std::fs::File;
@@ -42,7 +42,8 @@ fn remarks(conf: &Conf, path: &Path) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let agent = conf.identity.user_agent();
     let target = match &conf.lab {
-        Some(_) => "its own lab on this machine",
+        Some(_) if study::IS_BUILT_IN => "its own lab on this machine",
+        Some(_) => "nothing: its lab is part of the study, which this binary was built without",
         None if conf.compare.is_some() => "nothing: it compares policies on a web of its own",
         None => &scope(&conf.scope),
     };
@@ -88,8 +89,7 @@ pub(super) fn refuse_missing_files(conf: &Conf, path: &Path) -> Result<(), Failu
         ("quality.file", &conf.quality.file),
     ];
     let named = named.into_iter().filter_map(|(key, file)| Some((key, file.clone()?)));
-    let graph = conf.web.graph.iter().flat_map(|folder| inputs::graph_files(folder));
-    let files = named.chain(graph.map(|file| ("web.graph", file)));
+    let files = named.chain(study::files_named(conf));
     let told = files.filter_map(|(key, file)| {
         let error = fault(&file)?;
         Some(format!("{}: {key}: cannot open {}: {error}", path.display(), file.display()))

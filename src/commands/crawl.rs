@@ -9,7 +9,7 @@ use super::check::refuse_missing_files;
 use super::missing::Missing;
 use super::progress::Progress;
 use super::summary::Summary;
-use super::{Exit, Failure, inputs, load, wire};
+use super::{Exit, Failure, inputs, load, study, wire};
 use crate::conf::{Conf, Key};
 use crate::disk::Disk;
 use crate::engine::contract::StopReason;
@@ -19,10 +19,7 @@ use crate::os::disk::{Lock, LockError, OsDisk};
 use crate::os::{self, signal};
 use crate::stats::Meter;
 use crate::store;
-use crate::study::child::Lab;
-use crate::study::web::Ports;
 use crate::time::UnixTime;
-use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -53,14 +50,11 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     if earlier.is_some() && !rebuild {
         refuse_what_may_not_change(&conf, &directory, rebuild)?;
     }
-    check_descriptors(&conf)?;
+    inputs::check_descriptors(&conf)?;
     let key = earlier.as_ref().map_or_else(signal::entropy, Earlier::key);
     let table = inputs::qualities(&conf, key)?;
     let effective = conf.render();
-    let lab = conf.lab.is_some().then(|| start_lab(path, &directory)).transpose()?;
-    if let Some(lab) = &lab {
-        lab.adapt(&mut conf)?;
-    }
+    let lab = study::lab_of(&mut conf, path, &directory)?;
     let seeds = inputs::seeds(&conf)?;
     inputs::warn_of_scope(&conf, &seeds);
     inputs::warn_of_hosts(&conf);
@@ -89,7 +83,9 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     progress.clear();
     summary.add_start(before);
     inputs::warn_of_table(&conf, engine.rating());
-    drop(lab);
+    if let Some(lab) = lab {
+        lab.end();
+    }
     // From here on a second signal ends the process, whatever it waits for.
     drop(world);
     write_whole(&directory, "summary.json", &summary.json())?;
@@ -110,6 +106,7 @@ fn configuration(path: &Path) -> Result<Conf, Failure> {
         );
         return Err(Failure::new(Exit::Usage, text));
     }
+    study::refuse_lab(&conf, path)?;
     refuse_missing_files(&conf, path)?;
     Ok(conf)
 }
@@ -218,19 +215,6 @@ fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engin
     }
 }
 
-/// The lab of a crawl. That of a crawl that goes on listens where it did, since its URLs say so.
-fn start_lab(path: &Path, directory: &Path) -> Result<Lab, Failure> {
-    let known = os::disk::read(directory, "lab.json").ok();
-    let known: Option<Value> = known.and_then(|text| serde_json::from_slice(&text).ok());
-    let port = |name: &str| known.as_ref()?[name].as_u64()?.try_into().ok();
-    let ports = port("http_port").zip(port("https_port"));
-    let lab = Lab::start(path, ports.map(|(http, https)| Ports { http, https }))?;
-    let Ports { http, https } = lab.ports()?;
-    let text = json!({ "http_port": http, "https_port": https }).to_string();
-    write_whole(directory, "lab.json", &text)?;
-    Ok(lab)
-}
-
 /// An archive is never added to by a crawl that doesn't know what is in it, nor is a crawl that
 /// could go on forgotten.
 fn refuse_what_cannot_go_on(
@@ -311,22 +295,4 @@ fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
         (Some(StopReason::Finished), _) if missing.is_any() => Exit::NotWhole,
         (Some(StopReason::Finished) | None, _) => Exit::Finished,
     })
-}
-
-/// Descriptors that the loop needs beside its connections: files, poller, resolver, and spares.
-const DESCRIPTORS_BESIDE: u64 = 96;
-
-/// Whether the system allows as many descriptors as the crawl needs.
-pub(crate) fn check_descriptors(conf: &Conf) -> Result<(), Failure> {
-    let limit = signal::descriptor_limit();
-    let wanted = conf.connections.open_max as u64 + DESCRIPTORS_BESIDE;
-    if wanted <= limit {
-        return Ok(());
-    }
-    let text = format!(
-        "connections.open_max: {} connections need {wanted} descriptors, the system allows \
-         {limit}; lower it, or raise the limit (ulimit -n)",
-        conf.connections.open_max
-    );
-    Err(Failure::new(Exit::System, text))
 }

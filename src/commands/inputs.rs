@@ -1,25 +1,19 @@
-//! The files that a configuration names: read, or every mistake in them told.
+//! Reads the files that a configuration names, reports their mistakes, and checks descriptors.
 
 use super::{Exit, Failure, wire};
 use crate::conf::{Conf, Scope, Span};
-use crate::os::{dns, input};
+use crate::os::{dns, input, signal};
 use crate::rating::{Rating, Table};
 use crate::seeds::{self, Doubtful, Parsed, Seed};
-use crate::study::web::graph::{Cut, Graph, unpack_xz};
 use crate::url::scope::Rejection;
 use crate::url::{Limits, Url, scope};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Longest configuration that is read, bytes: a larger file is something else.
 const CONF_BYTES_MAX: u64 = 4 << 20;
 
-/// Largest array of a link graph, bytes: as many numbers as 32 bits can count.
-const GRAPH_BYTES_MAX: usize = 16 << 30;
-
-/// Longest file of a link graph, compressed or not, bytes.
-const GRAPH_FILE_BYTES_MAX: u64 = 16 << 30;
 /// Longest table of qualities, bytes.
 const TABLE_BYTES_MAX: u64 = 16 << 30;
 /// Longest file of seeds, bytes: some ten million URLs.
@@ -35,32 +29,6 @@ pub fn load(path: &Path) -> Result<Conf, Failure> {
     let bytes = input::read(path, CONF_BYTES_MAX).map_err(|error| cannot(&error))?;
     let text = String::from_utf8(bytes).map_err(|_| cannot(&"is not UTF-8 text"))?;
     Conf::parse(&text, &name).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
-}
-
-/// The two files of a link graph: how many links each page has, and where they lead. Each may be
-/// compressed; the plain one goes first.
-pub(crate) fn graph_files(folder: &Path) -> [PathBuf; 2] {
-    ["outdeg.u32", "dst.u32"].map(|name| {
-        let (plain, packed) = (folder.join(name), folder.join(format!("{name}.xz")));
-        if !plain.exists() && packed.exists() { packed } else { plain }
-    })
-}
-
-/// The link graph in a folder.
-pub(crate) fn graph(folder: &Path) -> Result<Graph, Failure> {
-    let wrong = |place: &Path, why: &dyn std::fmt::Display| {
-        Failure::new(Exit::Usage, format!("web.graph: {}: {why}", place.display()))
-    };
-    let read = |file: &PathBuf| {
-        let bytes = input::read(file, GRAPH_FILE_BYTES_MAX).map_err(|error| wrong(file, &error))?;
-        if file.extension().is_some_and(|extension| extension == "xz") {
-            return unpack_xz(&bytes, GRAPH_BYTES_MAX).map_err(|flaw| wrong(file, &flaw));
-        }
-        Ok(bytes)
-    };
-    let [degrees, targets] = graph_files(folder);
-    let (degrees, targets) = (read(&degrees)?, read(&targets)?);
-    Graph::read(&degrees, &targets, Cut::default()).map_err(|flaw| wrong(folder, &flaw))
 }
 
 /// The table of qualities that the configuration names, if it names one. `key` is the crawl's.
@@ -215,6 +183,24 @@ fn report(name: &str, parsed: &Parsed, wrong: &mut Vec<String>) {
         let fix = doubt.fix();
         format!("{name}: line {first}: {doubt}; {fix} (lines of this kind: {lines})")
     }));
+}
+
+/// Descriptors that the loop needs beside its connections: files, poller, resolver, and spares.
+const DESCRIPTORS_BESIDE: u64 = 96;
+
+/// Whether the system allows as many descriptors as the crawl needs.
+pub(crate) fn check_descriptors(conf: &Conf) -> Result<(), Failure> {
+    let limit = signal::descriptor_limit();
+    let wanted = conf.connections.open_max as u64 + DESCRIPTORS_BESIDE;
+    if wanted <= limit {
+        return Ok(());
+    }
+    let text = format!(
+        "connections.open_max: {} connections need {wanted} descriptors, the system allows \
+         {limit}; lower it, or raise the limit (ulimit -n)",
+        conf.connections.open_max
+    );
+    Err(Failure::new(Exit::System, text))
 }
 
 #[cfg(test)]

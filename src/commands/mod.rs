@@ -11,13 +11,13 @@ pub mod exit;
 pub(crate) mod inputs;
 mod missing;
 mod progress;
+pub mod study;
 mod summary;
 pub mod wire;
 
 pub use exit::{Exit, Failure};
 pub use inputs::load;
 
-use crate::study::{cache, compare, profile, serve};
 use clap::{ArgAction, Parser, Subcommand};
 use log::LevelFilter;
 use std::path::PathBuf;
@@ -43,18 +43,6 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what a cache of known URLs would be worth
-    ///
-    /// Replays the stream of URLs that a crawl found (job.trace or compare.trace = true) through
-    /// caches of 1, 2, 4... entries under six policies: INFINITE, MIN (which knows the future),
-    /// LRU, CLOCK, RANDOM, STATIC; once all links, once those that would go to another process.
-    /// Says where the miss rate falls and which size will do. Of several traces it shows whether
-    /// entries per connection are what counts. Prints tables; writes a report (HTML), curves (SVG)
-    /// and all numbers (CSV).
-    ///
-    /// Example: sted cache jobs/crawl/trace
-    #[command(after_long_help = cache::EXITS)]
-    Cache(cache::Asked),
     /// Crawl as a configuration says
     ///
     /// Runs the crawl until there is nothing left, a budget is reached, or SIGINT or SIGTERM comes:
@@ -88,53 +76,9 @@ pub enum Command {
         /// The configuration: a TOML file
         conf: PathBuf,
     },
-    /// Compare policies on the same web
-    ///
-    /// Crawls the synthetic web that the file describes under each policy, and where it asks for
-    /// them under several variants, values and seeds: in simulation, on a virtual clock, or over
-    /// real sockets. Prints a summary; writes a report (HTML), curves (SVG) and all samples (CSV)
-    /// to the comparison's directory. Nobody else is asked for anything.
-    ///
-    /// Example: sted compare conf/compare-2003.toml
-    #[command(after_long_help = compare::EXITS)]
-    Compare {
-        /// The configuration: a TOML file with a compare section
-        conf: PathBuf,
-    },
-    /// Say where a core is full, and what it spends its time on
-    ///
-    /// Crawls the same web (that of the file's lab, or the seeds of its job) with one number of
-    /// open connections after the other. Says for each how many pages a second there were, how much
-    /// of the core was busy, and what with; names the number past which more connections bring
-    /// nothing more. Prints a table and a verdict; writes a report (HTML), figures (SVG) and all
-    /// numbers (CSV) to the profile's directory.
-    ///
-    /// Example: sted profile --flame conf/profile-lab.toml
-    #[command(after_long_help = profile::EXITS)]
-    Profile {
-        /// The configuration: a TOML file with a profile section
-        conf: PathBuf,
-        /// Crawl once more where the core is full, sampled by perf, and draw a flame graph
-        /// (flame.svg) in the profile's directory
-        #[arg(long)]
-        flame: bool,
-    },
-    /// Serve a synthetic web on this machine
-    ///
-    /// Serves the web that the file describes, with real sockets on 127.0.0.0/8 and its own
-    /// name server, for any crawler. Prints one line of JSON when it is ready: where its name
-    /// server is, where to start. Serves until SIGINT, SIGTERM, or the end of standard input; then
-    /// another line says what was served.
-    ///
-    /// Example: sted web conf/lab.toml
-    #[command(after_long_help = Exit::table())]
-    Web {
-        /// The configuration: a TOML file with a lab section
-        conf: PathBuf,
-        /// Ports for HTTP and HTTPS; without them two that are free are taken
-        #[arg(long, value_name = "HTTP,HTTPS", value_parser = serve::ports)]
-        ports: Option<(u16, u16)>,
-    },
+    /// A command of the study
+    #[command(flatten)]
+    Study(study::Command),
 }
 
 impl Cli {
@@ -156,14 +100,11 @@ impl Cli {
     /// Whatever kept the command from its end, with the exit code it means.
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
-            Command::Cache(asked) => cache::run(asked),
             Command::Check { conf } => check::run(conf),
-            Command::Compare { conf } => compare::run(conf),
             Command::Crawl { conf, rebuild, retry_given_up } => {
                 crawl::run(conf, *rebuild, *retry_given_up)
             }
-            Command::Profile { conf, flame } => profile::run(conf, *flame),
-            Command::Web { conf, ports } => serve::run(conf, *ports),
+            Command::Study(command) => command.run(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Every key of the configuration ends here in a setting of a station, the engine or the world;
 //! nothing below knows the file.
 
-use crate::conf::{Conf, Decimal, Events, Lab, Sim, sections};
+use crate::conf::{Conf, Decimal, sections};
 use crate::dns::address;
 use crate::engine::settings::{
     CHAINS_MAX, Connections, Identity, Limits, Retries, Robots, Settings, State,
@@ -11,8 +11,6 @@ use crate::engine::settings::{
 use crate::http::coding::{Coding, DecodeLimits};
 use crate::quality::Quality;
 use crate::store::digest::Algorithm;
-use crate::study::web::Budget;
-use crate::study::{lab, sim};
 use crate::url::scope::{FromSeeds, Schemes};
 use crate::{dns, frontier, http, links, os, rating, seen, store, url};
 
@@ -94,54 +92,6 @@ pub fn world(conf: &Conf, period: std::time::Duration) -> os::Settings {
         },
         read_bytes_per_turn: conf.connections.read_bytes_per_turn,
         period,
-    }
-}
-
-/// The lab's settings; `follow_stdin` ends it with its parent.
-pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
-    let file = |name: &str| section.directory.join(name);
-    let tries = conf.retries.retries_max + 1;
-    let redirects = conf.fetch.redirects_max;
-    lab::Settings {
-        web: conf.web.settings(),
-        budget: Budget { redirects, tries, robots: conf.politeness.robots },
-        log: (section.events != Events::None).then(|| file("events.jsonl")),
-        requests_logged: section.events == Events::Requests,
-        manifest: section.manifest.then(|| file("manifest.jsonl")),
-        ca: Some(file("ca.pem")),
-        follow_stdin: true,
-        ..lab::Settings::default()
-    }
-}
-
-/// The simulated world's settings.
-pub fn sim(conf: &Sim) -> sim::Settings {
-    sim::Settings {
-        outages: Vec::new(),
-        seed: conf.seed,
-        gateway_bytes_per_second: conf.gateway.unwrap_or(0),
-        window_first_bytes: conf.window_first,
-        window_max_bytes: conf.window_max,
-        faults: sim::settings::Faults {
-            losses: conf.loss_share.as_f64(),
-            resets: conf.reset_share.as_f64(),
-            refusals: conf.refusal_share.as_f64(),
-            dns_failures: conf.dns_failure_share.as_f64(),
-            silences: conf.silence_share.as_f64(),
-            until: conf.faults_until,
-        },
-        core: sim::settings::Core {
-            turn_ns: conf.core_turn.nanoseconds(),
-            watch_ns: conf.core_watch.nanoseconds(),
-            connect_ns: conf.core_connect.nanoseconds(),
-            handshake_ns: conf.core_handshake.nanoseconds(),
-            reply_ns: conf.core_reply.nanoseconds(),
-            byte_ps: conf.core_byte.picoseconds(),
-            text_byte_ps: conf.core_text_byte.picoseconds(),
-            link_ns: conf.core_link.nanoseconds(),
-        },
-        job_time: conf.job_time,
-        time_max: conf.time_max,
     }
 }
 
@@ -373,7 +323,6 @@ mod tests {
     #[test]
     fn defaults_are_the_parts_own() {
         let conf = Conf::default();
-        assert_eq!(sim(&conf.sim), sim::Settings::default());
         assert_eq!(schedule(&conf), frontier::policy::Settings::default());
         let told = format!("{:?}", rating(&conf.quality, [0; 16]));
         assert_eq!(told, format!("{:?}", rating::Settings::default()));

@@ -5,10 +5,9 @@
 
 mod experiment;
 
-use super::Conf;
 use super::sections::{Burst, Source};
 use super::units::show_time;
-use crate::study::web::Hostile;
+use super::{Conf, Hostile};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 

@@ -15,6 +15,7 @@
 mod change;
 mod check;
 pub mod compare;
+mod hostile;
 mod keys;
 mod mistake;
 mod profile;
@@ -29,6 +30,7 @@ mod walk;
 mod web;
 
 pub use compare::{Change, Compare, Over, Value, Variant, Worth};
+pub use hostile::Hostile;
 pub use mistake::{Mistake, Mistakes};
 pub use profile::Profile;
 pub use sections::{

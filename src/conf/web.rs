@@ -6,8 +6,8 @@
 
 mod presets;
 
+use super::Hostile;
 use super::units::Decimal;
-use crate::study::web::{Hostile, Settings, Spread, TimeSpread};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -188,77 +188,9 @@ impl Default for Web {
 }
 
 impl Web {
-    /// As the web is made of them.
-    pub fn settings(&self) -> Settings {
-        let spread = |median: u32, sigma: Decimal| Spread {
-            median: f64::from(median),
-            sigma: sigma.as_f64(),
-        };
-        let times = |median: Duration, sigma: Decimal| TimeSpread { median, sigma: sigma.as_f64() };
-        let allowances = self.requests_per_connection.iter();
-        Settings {
-            seed: self.seed,
-            hosts: self.hosts,
-            seeds: self.seeds,
-            pages: self.pages,
-            pages_sigma: self.pages_sigma.as_f64(),
-            hosts_per_domain: self.hosts_per_domain,
-            hosts_per_address: self.hosts_per_address,
-            fanout: self.fanout,
-            host_fanout: self.host_fanout,
-            links: spread(self.links_per_page, self.links_sigma),
-            locality: self.locality.as_f64(),
-            link_skew: self.link_skew,
-            easy: self.easy,
-            odd_links: self.odd_links_share.as_f64(),
-            noise: self.noise_share.as_f64(),
-            page_bytes: spread(self.page_bytes, self.page_bytes_sigma),
-            not_found: self.not_found_share.as_f64(),
-            server_error: self.server_error_share.as_f64(),
-            redirect: self.redirect_share.as_f64(),
-            duplicate: self.duplicate_share.as_f64(),
-            binary: self.binary_share.as_f64(),
-            think_time: times(self.think_time, self.think_time_sigma),
-            think_jitter: self.think_jitter.as_f64(),
-            round_trip: times(self.round_trip, self.round_trip_sigma),
-            round_trip_jitter: self.round_trip_jitter.as_f64(),
-            accept_time: times(self.accept_time, self.accept_time_sigma),
-            dns_time: times(self.name_time, self.name_time_sigma),
-            rate: Spread { median: self.rate.unwrap_or(0) as f64, sigma: self.rate_sigma.as_f64() },
-            coded_ratio: self.coded_ratio.as_f64(),
-            requests_per_connection: allowances
-                .map(|each| (each.share.as_f64(), each.requests))
-                .collect(),
-            close_silently: self.silent_close_share.as_f64(),
-            muddled: self.muddled_share.as_f64(),
-            deep_redirects: false,
-            idle_time: self.idle_time,
-            http10: self.http10_share.as_f64(),
-            tls: self.tls_share.as_f64(),
-            chunked: self.chunked_share.as_f64(),
-            gzip: self.gzip_share.as_f64(),
-            brotli: self.brotli_share.as_f64(),
-            zstd: self.zstd_share.as_f64(),
-            deflate: self.deflate_share.as_f64(),
-            robots_allow: self.robots_allow_share.as_f64(),
-            robots_part: self.robots_part_share.as_f64(),
-            robots_delay: self.robots_delay_share.as_f64(),
-            robots_deny: self.robots_deny_share.as_f64(),
-            crawl_delay: self.crawl_delay,
-            hostile: self.hostile_kinds(),
-        }
-    }
-
-    /// The kinds that the names stand for, each once, in the order of the list of all.
-    pub(super) fn hostile_kinds(&self) -> Vec<Hostile> {
-        let is_named = |kind: &Hostile| {
-            self.hostile.iter().any(|name| match name.as_str() {
-                "all" => true,
-                "quick" => kind.is_quick(),
-                name => kind.name() == name,
-            })
-        };
-        Hostile::ALL.into_iter().filter(is_named).collect()
+    /// Whether it has hosts of this kind, other than those that `quick` stands for.
+    pub(super) fn names(&self, kind: Hostile) -> bool {
+        self.hostile.iter().any(|name| name == "all" || name == kind.name())
     }
 }
 

@@ -6,9 +6,9 @@
 use crate::commands::{Exit, Failure};
 use crate::conf::{Conf, HostsFile};
 use crate::dns::address::Block;
-use crate::os::signal;
+use crate::os::{disk, signal};
 use crate::study::web::Ports;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,34 @@ pub(crate) struct Lab {
     /// Its end is the child's sign to go.
     stdin: Option<ChildStdin>,
     ready: Value,
+}
+
+/// The lab that the crawl of `conf` runs against, if it has a `[lab]`; `conf` is adapted to it.
+/// The lab of a crawl that resumes listens on the ports it had, since the crawl's URLs name them.
+///
+/// # Errors
+/// The lab doesn't start, or its ports can't be kept in `directory`.
+pub(crate) fn lab_of(
+    conf: &mut Conf,
+    path: &Path,
+    directory: &Path,
+) -> Result<Option<Lab>, Failure> {
+    if conf.lab.is_none() {
+        return Ok(None);
+    }
+    let known = disk::read(directory, "lab.json").ok();
+    let known: Option<Value> = known.and_then(|text| serde_json::from_slice(&text).ok());
+    let port = |name: &str| known.as_ref()?[name].as_u64()?.try_into().ok();
+    let ports = port("http_port").zip(port("https_port"));
+    let lab = Lab::start(path, ports.map(|(http, https)| Ports { http, https }))?;
+    let Ports { http, https } = lab.ports()?;
+    let text = json!({ "http_port": http, "https_port": https }).to_string();
+    disk::replace(directory, "lab.json", text.as_bytes()).map_err(|error| {
+        let file = directory.join("lab.json");
+        Failure::new(Exit::Disk, format!("{}: {error}", file.display()))
+    })?;
+    lab.adapt(conf)?;
+    Ok(Some(lab))
 }
 
 impl Lab {
@@ -76,6 +104,11 @@ impl Lab {
             conf.job.seeds = seeds.filter_map(|seed| seed.as_str().map(str::to_owned)).collect();
         }
         Ok(())
+    }
+
+    /// Ends the lab.
+    pub(crate) fn end(self) {
+        drop(self);
     }
 
     /// CPU time that it has taken so far, in microseconds.

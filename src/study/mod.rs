@@ -2,14 +2,18 @@
 //!
 //! The crawler doesn't need any of it. `web` describes a synthetic web; `lab` serves it over
 //! sockets and `sim` simulates it, with the crawler's own machine, on a virtual clock. `compare`,
-//! `profile`, `cache` and `serve` are commands; `report` draws their results.
+//! `profile`, `cache` and `serve` are commands, which `command` lists; `report` draws their
+//! results.
 
 pub mod cache;
 pub(crate) mod child;
+pub mod command;
 pub mod compare;
+pub(crate) mod inputs;
 pub mod lab;
 pub mod profile;
 pub mod report;
 pub mod serve;
 pub mod sim;
 pub mod web;
+pub mod wire;

@@ -6,7 +6,8 @@
 )]
 
 use super::lab;
-use crate::commands::{Exit, Failure, load, wire};
+use super::wire;
+use crate::commands::{Exit, Failure, load};
 use crate::os::signal::{self, Asked, Signals};
 use std::fs;
 use std::io::{self, Write};

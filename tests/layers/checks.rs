@@ -109,6 +109,13 @@ pub fn edges(file: File<'_>, allowed: &[&str]) -> Vec<Offence> {
     file.paths().iter().filter(|path| strange(path)).map(offence).collect()
 }
 
+/// The file names nothing of `module`.
+pub fn stranger(file: File<'_>, module: &str) -> Vec<Offence> {
+    let why = format!("only the front door may name {module}");
+    let offence = |path: &Path| file.offence(path.line, &path.text(), why.clone());
+    file.paths().iter().filter(|path| path.is_below(module)).map(offence).collect()
+}
+
 /// The core names nothing of the world outside.
 pub fn silence(file: File<'_>) -> Vec<Offence> {
     let mut found = Vec::new();
@@ -227,6 +234,13 @@ fn edges_can_fail() {
                 use super::super::report;";
     let below = edges(file("src/study/sim/net.rs", text), &["study::web"]);
     assert_eq!(found(&below), [(1, "crate::study::lab"), (3, "crate::study::report")]);
+}
+
+#[test]
+fn stranger_can_fail() {
+    let text = "use super::study;\nuse crate::study::web;\nfn f() { super::super::study::x::y() }";
+    let offences = stranger(file("src/commands/crawl.rs", text), "crate::study");
+    assert_eq!(found(&offences), [(2, "crate::study::web"), (3, "crate::study::x::y")]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod links;
 mod log;
 mod response;
 mod robots;
+#[cfg(feature = "study")]
 mod script;
 mod seeds;
 mod url;
@@ -152,6 +153,7 @@ fn robots_hold() {
     hold(&robots::TARGET);
 }
 
+#[cfg(feature = "study")]
 #[test]
 fn script_holds() {
     hold(&script::TARGET);

@@ -4,8 +4,7 @@ use super::Tell;
 use crate::conf::compare::{Compare, Over, Worth};
 use crate::conf::sections::Source;
 use crate::conf::units::show_size;
-use crate::conf::{Conf, Decimal, HostsFile, Web};
-use crate::study::web::Hostile;
+use crate::conf::{Conf, Decimal, Hostile, HostsFile, Web};
 
 /// Sections that nothing reads. `named`: whether the file has `[web]`, and `[sim]`.
 pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Tell<'_>) {
@@ -77,7 +76,7 @@ fn endless(conf: &Conf, clash: &mut Tell<'_>) {
         || conf.limits.time_max.is_some()
         || conf.scope.depth_max.is_some_and(|depth| depth <= DEPTH_MAX);
     clash(
-        conf.web.hostile_kinds().contains(&Hostile::EndlessLinks) && !ends,
+        conf.web.names(Hostile::EndlessLinks) && !ends,
         &["web.hostile", "limits.pages_max", "scope.depth_max", "web.preset"],
         "endless-links has no last page, so that no crawl of it ends; set limits.pages_max, \
          limits.time_max, or scope.depth_max = 12",

@@ -2,7 +2,6 @@
 
 use super::{Case, hold, lab, mistakes, open};
 use crate::conf::{Change, Compare, Conf, Cost, Preset, Value, Web};
-use crate::study::web::{Hostile, Settings};
 
 /// A comparison that is right, with `more` added to it.
 fn compare(more: &str) -> String {
@@ -184,27 +183,4 @@ fn a_preset_is_where_others_start() {
     for preset in [Preset::Plain, Preset::Quickstart, Preset::Bench, Preset::Hostile] {
         assert_eq!(Web::of(preset).preset, preset);
     }
-}
-
-#[test]
-fn presets_are_the_web_s_own() {
-    assert_eq!(Web::of(Preset::Plain).settings(), Settings::default());
-    assert_eq!(Web::of(Preset::Quickstart).settings(), Settings::quickstart());
-    assert_eq!(Web::of(Preset::Bench).settings(), Settings::bench(64));
-    assert_eq!(Web::of(Preset::Hostile).settings(), Settings::hostile());
-    assert_eq!(Web::of(Preset::Of2003).settings(), Settings::scenario_2003());
-    assert_eq!(Web::of(Preset::Of2025).settings(), Settings::scenario_2025());
-}
-
-#[test]
-fn hostile_hosts_are_named_or_grouped() {
-    let kinds = |names: &[&str]| {
-        let hostile = names.iter().map(ToString::to_string).collect();
-        Web { hostile, ..Web::of(Preset::Plain) }.settings().hostile
-    };
-    assert_eq!(kinds(&["reset", "drip"]), [Hostile::Drip, Hostile::Reset]);
-    assert_eq!(kinds(&["reset", "all", "reset"]), Hostile::ALL);
-    let quick = kinds(&["quick"]);
-    assert!(!quick.is_empty() && quick.len() < Hostile::ALL.len());
-    assert_eq!(kinds(&[]), []);
 }

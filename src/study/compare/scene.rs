@@ -2,11 +2,12 @@
 //! it and given up by the last.
 
 use super::plan::{Ground, Plan};
-use crate::commands::{Failure, inputs};
+use crate::commands::Failure;
 use crate::conf::Worth;
 use crate::quality::Quality;
 use crate::rating::Table;
 use crate::study::web::{Ports, Web};
+use crate::study::{inputs, wire};
 use crate::url::Url;
 use crate::url::scope::{self, FromSeeds};
 use std::sync::{Arc, Mutex};
@@ -28,7 +29,7 @@ impl Scene {
     /// # Errors
     /// A link graph that can't be read.
     pub(super) fn new(ground: &Ground) -> Result<Self, Failure> {
-        let settings = ground.web.settings();
+        let settings = wire::web(&ground.web);
         let ports = Ports::default();
         let web = match &ground.web.graph {
             None => Web::new(settings, ports),

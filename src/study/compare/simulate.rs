@@ -13,6 +13,7 @@ use crate::quality::Quality;
 use crate::seeds::{self, Seed};
 use crate::stats::{self, Meter};
 use crate::store;
+use crate::study;
 use crate::study::sim::judge::{Complete, Judge, Laws};
 use crate::study::sim::sight::Sight;
 use crate::study::sim::{View, World, now_at};
@@ -34,7 +35,7 @@ pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run,
     let (meter, now) = (Meter::new(stats::still), now_at(Instant::ZERO));
     let disk = Nowhere::but_for(spec.trace.as_deref())?;
     let mut engine = Engine::new(settings, &seeds, Box::new(disk), meter, now).map_err(wrong)?;
-    let mut world = World::of_web(Arc::clone(&scene.web), wire::sim(&spec.conf.sim));
+    let mut world = World::of_web(Arc::clone(&scene.web), study::wire::sim(&spec.conf.sim));
     let judge = Rc::new(RefCell::new(Judge::new(&scene.web, laws(&spec.conf))));
     let truth = Truth::of(scene).filter(|_| estimates(&spec.conf));
     watch(&mut world, &judge, truth.clone(), scene);

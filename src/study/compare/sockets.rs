@@ -7,7 +7,7 @@ use super::scene::stay_in_the_web;
 use super::scene::{self, Scene, Scenes};
 use super::series::{Run, Sample, Series};
 use super::watch::Watch;
-use crate::commands::{Exit, Failure, crawl, inputs, wire};
+use crate::commands::{Exit, Failure, inputs, wire};
 use crate::conf::{self, Compare, Conf, Events, Sim, Source};
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
@@ -58,7 +58,7 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
     };
     let system = |error: &dyn std::fmt::Display| Failure::new(Exit::System, error);
     let mut conf = crawl_conf(&spec.conf, directory);
-    crawl::check_descriptors(&conf)?;
+    inputs::check_descriptors(&conf)?;
     fs::create_dir_all(directory).map_err(|error| disk(&error))?;
     let file = directory.join("conf.toml");
     fs::write(&file, conf.render()).map_err(|error| disk(&error))?;

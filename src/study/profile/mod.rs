@@ -17,7 +17,7 @@ mod tests;
 mod verdict;
 
 use super::child::Lab;
-use crate::commands::{Exit, Failure, crawl, load};
+use crate::commands::{Exit, Failure, inputs, load};
 use crate::conf::{self, Conf, Events, Profile};
 use crate::os::{self, console};
 use files::Results;
@@ -101,7 +101,7 @@ impl<'a> Sweep<'a> {
             return Err(Failure::new(Exit::Job, text));
         }
         let most = profile.connections.iter().max().copied().unwrap_or(1);
-        crawl::check_descriptors(&with_connections(conf, most))?;
+        inputs::check_descriptors(&with_connections(conf, most))?;
         fs::create_dir_all(&folder)
             .map_err(|error| Failure::new(Exit::Disk, format!("{}: {error}", folder.display())))?;
         let mut conf = conf.clone();

@@ -12,63 +12,7 @@ mod table;
 use super::host::{Coding, Scheme};
 use super::manifest::Outcome;
 use super::muddle::Muddle;
-
-/// One way to be hostile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "each is its host's name; the table says what it does")]
-pub enum Hostile {
-    EndlessHead,
-    EndlessBody,
-    Drip,
-    EarlyClose,
-    MidPipelineClose,
-    Reset,
-    Swapped,
-    SentTwice,
-    Stale,
-    Dropped,
-    Padded,
-    PaddedLines,
-    WrongLength,
-    BrokenChunk,
-    BombGzip,
-    BombBrotli,
-    BombZstd,
-    BombDeflate,
-    RedirectLoop,
-    EndlessLinks,
-    RetryAfter,
-    Mute,
-    StallHead,
-    StallBody,
-    CutBody,
-    MalformedHead,
-    Informational,
-    RobotsError,
-    RobotsLoop,
-    RobotsHuge,
-    NoSuchName,
-    NoAddress,
-    NamesFail,
-    NamesMute,
-    NamesGarbled,
-    NamesOverTcp,
-    Forbidden,
-    Refused,
-    Full,
-    Expired,
-    WrongName,
-    UnknownIssuer,
-    NotTls,
-    MuteTls,
-    BombEmpty,
-    LongHosts,
-    ManyRules,
-    WideCharset,
-    ClosedLate,
-    SessionIds,
-    LastForAll,
-}
+pub use crate::conf::Hostile;
 
 /// How a kind's name is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,8 +183,6 @@ pub struct Row {
 /// A kind in full.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// Its host's name without `.test`.
-    pub name: &'static str,
     /// How its name is answered.
     pub naming: Naming,
     /// How its sockets behave.
@@ -257,71 +199,6 @@ pub struct Spec {
 pub(super) const ENDLESS: u32 = u32::MAX;
 
 impl Hostile {
-    /// All of them.
-    pub const ALL: [Self; 51] = [
-        Self::EndlessHead,
-        Self::EndlessBody,
-        Self::Drip,
-        Self::EarlyClose,
-        Self::MidPipelineClose,
-        Self::Reset,
-        Self::Swapped,
-        Self::SentTwice,
-        Self::Stale,
-        Self::Dropped,
-        Self::Padded,
-        Self::PaddedLines,
-        Self::WrongLength,
-        Self::BrokenChunk,
-        Self::BombGzip,
-        Self::BombBrotli,
-        Self::BombZstd,
-        Self::BombDeflate,
-        Self::RedirectLoop,
-        Self::EndlessLinks,
-        Self::RetryAfter,
-        Self::Mute,
-        Self::StallHead,
-        Self::StallBody,
-        Self::CutBody,
-        Self::MalformedHead,
-        Self::Informational,
-        Self::RobotsError,
-        Self::RobotsLoop,
-        Self::RobotsHuge,
-        Self::NoSuchName,
-        Self::NoAddress,
-        Self::NamesFail,
-        Self::NamesMute,
-        Self::NamesGarbled,
-        Self::NamesOverTcp,
-        Self::Forbidden,
-        Self::Refused,
-        Self::Full,
-        Self::Expired,
-        Self::WrongName,
-        Self::UnknownIssuer,
-        Self::NotTls,
-        Self::MuteTls,
-        Self::BombEmpty,
-        Self::LongHosts,
-        Self::ManyRules,
-        Self::WideCharset,
-        Self::ClosedLate,
-        Self::SessionIds,
-        Self::LastForAll,
-    ];
-
-    /// Its host's name without `.test`; the word for it in a configuration.
-    pub fn name(self) -> &'static str {
-        self.spec().name
-    }
-
-    /// The kind of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Whether a crawler is done with it within five seconds at default time-outs.
     pub fn is_quick(self) -> bool {
         self.spec().quick

@@ -1,4 +1,4 @@
-//! The table of hostile kinds: names, manners, resources, and the outcomes that are right.
+//! The table of hostile kinds: manners, resources, and the outcomes that are right.
 
 use super::sessions::PAGES;
 use super::{Asked, Certificate, ENDLESS, Heavy, Hostile, Manner, Naming, Play, Row, Spec};
@@ -7,7 +7,6 @@ use crate::study::web::manifest::Outcome::{self, *};
 use crate::study::web::muddle::Muddle;
 
 const PLAIN: Spec = Spec {
-    name: "",
     naming: Naming::Address,
     manner: Manner::Serve,
     certificate: None,
@@ -76,14 +75,14 @@ impl Hostile {
     }
 
     fn spec_of_endless(self) -> Spec {
-        let (name, quick, rows): (_, _, &'static [Row]) = match self {
+        let (quick, rows): (_, &'static [Row]) = match self {
             Self::EndlessHead => {
                 const ROWS: &[Row] = &[row("/", Play::EndlessHead, &[HeadTooLarge])];
-                ("endless-head", true, ROWS)
+                (true, ROWS)
             }
             Self::EndlessBody => {
                 const ROWS: &[Row] = &[row("/", Play::EndlessBody, &[BodyTooLarge])];
-                ("endless-body", true, ROWS)
+                (true, ROWS)
             }
             _ => {
                 const ROWS: &[Row] = &[
@@ -91,10 +90,10 @@ impl Hostile {
                     row("/head", Play::DripHead, &[HeadTimedOut]),
                     twice("/body", Play::DripBody, &[Ok]),
                 ];
-                ("drip", false, ROWS)
+                (false, ROWS)
             }
         };
-        Spec { name, quick, rows, ..PLAIN }
+        Spec { quick, rows, ..PLAIN }
     }
 
     fn spec_of_closing(self) -> Spec {
@@ -105,18 +104,16 @@ impl Hostile {
         match self {
             Self::EarlyClose => {
                 const ROWS: &[Row] = &[row("/", Play::CloseAtOnce, &[ClosedEarly])];
-                Spec { name: "early-close", rows: ROWS, ..PLAIN }
+                Spec { rows: ROWS, ..PLAIN }
             }
-            Self::MidPipelineClose => {
-                Spec { name: "mid-pipeline-close", manner: Manner::Limit(3), rows: PAGES, ..PLAIN }
-            }
+            Self::MidPipelineClose => Spec { manner: Manner::Limit(3), rows: PAGES, ..PLAIN },
             _ => {
                 const ROWS: &[Row] = &[
                     INDEX,
                     row("/at-once", Play::ResetAtOnce, &[Reset]),
                     twice("/later", Play::ResetLater, &[Ok]),
                 ];
-                Spec { name: "reset", rows: ROWS, ..PLAIN }
+                Spec { rows: ROWS, ..PLAIN }
             }
         }
     }
@@ -127,21 +124,21 @@ impl Hostile {
             row("/", Play::Index, &[Ok]),
             Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Tries },
         ];
-        let (name, muddle) = match self {
-            Self::Swapped => ("swapped", Muddle::Swap),
-            Self::SentTwice => ("sent-twice", Muddle::Twice),
-            Self::Stale => ("stale", Muddle::Stale),
-            Self::LastForAll => ("last-for-all", Muddle::Last),
-            Self::Dropped => ("dropped", Muddle::Drop),
-            Self::Padded => ("padded", Muddle::Pad),
-            _ => ("padded-lines", Muddle::PadLines),
+        let muddle = match self {
+            Self::Swapped => Muddle::Swap,
+            Self::SentTwice => Muddle::Twice,
+            Self::Stale => Muddle::Stale,
+            Self::LastForAll => Muddle::Last,
+            Self::Dropped => Muddle::Drop,
+            Self::Padded => Muddle::Pad,
+            _ => Muddle::PadLines,
         };
         let quick = self != Self::Dropped;
-        Spec { name, manner: Manner::Muddle(muddle), quick, rows: ROWS, ..PLAIN }
+        Spec { manner: Manner::Muddle(muddle), quick, rows: ROWS, ..PLAIN }
     }
 
     fn spec_of_malformed(self) -> Spec {
-        let (name, rows): (_, &'static [Row]) = match self {
+        let rows: &'static [Row] = match self {
             Self::WrongLength => {
                 const ROWS: &[Row] = &[
                     INDEX,
@@ -163,7 +160,7 @@ impl Hostile {
                     once("/void", Play::Framing("Content-Length:\r\n"), &[Ok]),
                     once("/coded", Play::Framing("Transfer-Encoding: gzip\r\n"), &[Ok]),
                 ];
-                ("wrong-length", ROWS)
+                ROWS
             }
             Self::BrokenChunk => {
                 const ROWS: &[Row] = &[
@@ -179,7 +176,7 @@ impl Hostile {
                     row("/nothing", Play::Chunks("5\r\n"), &[CutShort]),
                     twice("/joined", Play::Chunks("5\r\nabcde5\r\nabcde\r\n0\r\n\r\n"), &[Ok]),
                 ];
-                ("broken-chunk", ROWS)
+                ROWS
             }
             _ => {
                 const ROWS: &[Row] = &[
@@ -194,31 +191,31 @@ impl Hostile {
                     row("/version", Play::Head("HTTP/17.3 200 OK\r\n\r\n"), &[MalformedHead]),
                     once("/later", Play::Head("HTTP/2 200\r\n\r\n"), &[Ok]),
                 ];
-                ("malformed-head", ROWS)
+                ROWS
             }
         };
-        Spec { name, rows, ..PLAIN }
+        Spec { rows, ..PLAIN }
     }
 
     /// A bomb is a whole reply; how much of it is unpacked is between a crawler and its memory.
     fn spec_of_bombs(self) -> Spec {
-        let (name, rows): (_, &'static [Row]) = match self {
+        let rows: &'static [Row] = match self {
             Self::BombGzip => {
                 const ROWS: &[Row] = &[
                     INDEX,
                     row("/once", Play::Bomb(Coding::Gzip), &[Ok, DecodedTooLarge]),
                     row("/twice", Play::BombTwice, &[Ok, DecodedTooLarge]),
                 ];
-                ("bomb-gzip", ROWS)
+                ROWS
             }
             Self::BombBrotli => {
                 const ROWS: &[Row] =
                     &[row("/", Play::Bomb(Coding::Brotli), &[Ok, DecodedTooLarge])];
-                ("bomb-br", ROWS)
+                ROWS
             }
             Self::BombZstd => {
                 const ROWS: &[Row] = &[row("/", Play::Bomb(Coding::Zstd), &[Ok, DecodedTooLarge])];
-                ("bomb-zstd", ROWS)
+                ROWS
             }
             _ => {
                 const ROWS: &[Row] = &[
@@ -226,14 +223,14 @@ impl Hostile {
                     row("/zlib", Play::Bomb(Coding::Deflate), &[Ok, DecodedTooLarge]),
                     row("/raw", Play::Bomb(Coding::RawDeflate), &[Ok, DecodedTooLarge]),
                 ];
-                ("bomb-deflate", ROWS)
+                ROWS
             }
         };
-        Spec { name, rows, ..PLAIN }
+        Spec { rows, ..PLAIN }
     }
 
     fn spec_of_turning(self) -> Spec {
-        let (name, rows): (_, &'static [Row]) = match self {
+        let rows: &'static [Row] = match self {
             Self::RedirectLoop => {
                 const ROWS: &[Row] = &[
                     INDEX,
@@ -252,7 +249,7 @@ impl Hostile {
                         asked: Asked::Once,
                     },
                 ];
-                ("redirect-loop", ROWS)
+                ROWS
             }
             Self::EndlessLinks => {
                 const ROWS: &[Row] = &[
@@ -265,7 +262,7 @@ impl Hostile {
                         asked: Asked::Once,
                     },
                 ];
-                ("endless-links", ROWS)
+                ROWS
             }
             Self::RetryAfter => {
                 const TWICE: Play = Play::RetryAfter { seconds: 1, times: 2 };
@@ -275,19 +272,19 @@ impl Hostile {
                     Row { asked: Asked::Past(2), ..once("/twice", TWICE, &[Ok]) },
                     row("/always", ALWAYS, &[HttpError]),
                 ];
-                ("retry-after", ROWS)
+                ROWS
             }
             Self::SessionIds => {
                 const ROWS: &[Row] =
                     &[INDEX, Row { count: PAGES, ..once("/p", Play::Sessions, &[Ok]) }];
-                ("session-ids", ROWS)
+                ROWS
             }
             _ => {
                 const ROWS: &[Row] = &[once("/", Play::Informational, &[Ok])];
-                ("informational", ROWS)
+                ROWS
             }
         };
-        Spec { name, quick: self != Self::EndlessLinks, rows, ..PLAIN }
+        Spec { quick: self != Self::EndlessLinks, rows, ..PLAIN }
     }
 
     fn spec_of_stalls(self) -> Spec {
@@ -295,19 +292,19 @@ impl Hostile {
             Self::Mute => {
                 const ROWS: &[Row] =
                     &[Row { play: Play::StallHead, ..never(&[RobotsUnreachable]) }];
-                Spec { name: "mute", quick: false, manner: Manner::Mute, rows: ROWS, ..PLAIN }
+                Spec { quick: false, manner: Manner::Mute, rows: ROWS, ..PLAIN }
             }
             Self::StallHead => {
                 const ROWS: &[Row] = &[row("/", Play::StallHead, &[HeadTimedOut])];
-                Spec { name: "stall-head", quick: false, rows: ROWS, ..PLAIN }
+                Spec { quick: false, rows: ROWS, ..PLAIN }
             }
             Self::StallBody => {
                 const ROWS: &[Row] = &[twice("/", Play::StallBody, &[Ok])];
-                Spec { name: "stall-body", quick: false, rows: ROWS, ..PLAIN }
+                Spec { quick: false, rows: ROWS, ..PLAIN }
             }
             _ => {
                 const ROWS: &[Row] = &[twice("/", Play::CutBody, &[Ok])];
-                Spec { name: "cut-body", rows: ROWS, ..PLAIN }
+                Spec { rows: ROWS, ..PLAIN }
             }
         }
     }
@@ -318,7 +315,7 @@ impl Hostile {
             Self::RobotsError => {
                 const ROWS: &[Row] =
                     &[row(ROBOTS, Play::Error, &[HttpError]), never(&[RobotsUnreachable])];
-                Spec { name: "robots-error", rows: ROWS, ..PLAIN }
+                Spec { rows: ROWS, ..PLAIN }
             }
             Self::RobotsLoop => {
                 // Beyond the redirects a crawler follows, it may take the file as unavailable
@@ -327,7 +324,7 @@ impl Hostile {
                     row(ROBOTS, Play::RedirectTo("/robots.txt"), &[Redirect, RedirectLimit]),
                     row("/", Play::Plain, &[Ok, RobotsUnreachable]),
                 ];
-                Spec { name: "robots-loop", rows: ROWS, ..PLAIN }
+                Spec { rows: ROWS, ..PLAIN }
             }
             _ => {
                 const ROWS: &[Row] = &[
@@ -336,7 +333,7 @@ impl Hostile {
                     Row { asked: Asked::Never, ..once("/closed", Play::Plain, &[RobotsDenied]) },
                     once("/open", Play::Plain, &[Ok]),
                 ];
-                Spec { name: "robots-huge", rows: ROWS, ..PLAIN }
+                Spec { rows: ROWS, ..PLAIN }
             }
         }
     }
@@ -349,18 +346,18 @@ impl Hostile {
         const fn closed(path: &'static str, count: u32) -> Row {
             Row { count, asked: Asked::Never, ..once(path, Play::Plain, &[RobotsDenied]) }
         }
-        let (name, rows): (_, &'static [Row]) = match self {
+        let rows: &'static [Row] = match self {
             Self::BombEmpty => {
                 const ROWS: &[Row] = &[
                     INDEX,
                     heavy("/blocks", Heavy::EmptyBlocks),
                     heavy("/members", Heavy::EmptyMembers),
                 ];
-                ("bomb-empty", ROWS)
+                ROWS
             }
             Self::LongHosts => {
                 const ROWS: &[Row] = &[INDEX, heavy("/names", Heavy::LongHosts)];
-                ("long-hosts", ROWS)
+                ROWS
             }
             Self::ManyRules => {
                 const ROWS: &[Row] = &[
@@ -369,7 +366,7 @@ impl Hostile {
                     closed("/p", 300),
                     once("/open", Play::Plain, &[Ok]),
                 ];
-                ("many-rules", ROWS)
+                ROWS
             }
             Self::WideCharset => {
                 const ROWS: &[Row] = &[
@@ -377,7 +374,7 @@ impl Hostile {
                     heavy("/utf-16", Heavy::Utf16),
                     heavy("/iso-2022-jp", Heavy::Iso2022Jp),
                 ];
-                ("wide-charset", ROWS)
+                ROWS
             }
             _ => {
                 const ROWS: &[Row] = &[
@@ -386,55 +383,55 @@ impl Hostile {
                     closed("/late/", 900),
                     once("/open", Play::Plain, &[Ok]),
                 ];
-                ("closed-late", ROWS)
+                ROWS
             }
         };
-        Spec { name, rows, ..PLAIN }
+        Spec { rows, ..PLAIN }
     }
 
     fn spec_of_names(self) -> Spec {
-        let (name, naming, rows): (_, _, &'static [Row]) = match self {
+        let (naming, rows): (_, &'static [Row]) = match self {
             Self::NoSuchName => {
                 const ROWS: &[Row] = &[never(&[DnsNoSuchName])];
-                ("nx", Naming::NoSuchName, ROWS)
+                (Naming::NoSuchName, ROWS)
             }
             Self::NoAddress => {
                 const ROWS: &[Row] = &[never(&[DnsNoAddress])];
-                ("empty", Naming::NoAddress, ROWS)
+                (Naming::NoAddress, ROWS)
             }
             Self::NamesFail => {
                 const ROWS: &[Row] = &[never(&[DnsFailed])];
-                ("servfail", Naming::Fails, ROWS)
+                (Naming::Fails, ROWS)
             }
             Self::NamesMute => {
                 const ROWS: &[Row] = &[never(&[DnsTimedOut])];
-                ("slow-dns", Naming::Mute, ROWS)
+                (Naming::Mute, ROWS)
             }
             Self::NamesGarbled => {
                 // A resolver may wait for a better packet until its time is up.
                 const ROWS: &[Row] = &[never(&[DnsFailed, DnsTimedOut])];
-                ("garbled-dns", Naming::Garbled, ROWS)
+                (Naming::Garbled, ROWS)
             }
             Self::NamesOverTcp => {
                 const ROWS: &[Row] = &[once("/", Play::Plain, &[Ok])];
-                ("tcp-dns", Naming::OverTcp, ROWS)
+                (Naming::OverTcp, ROWS)
             }
             _ => {
                 const ROWS: &[Row] = &[never(&[ForbiddenAddress])];
-                ("forbidden", Naming::Forbidden, ROWS)
+                (Naming::Forbidden, ROWS)
             }
         };
         let quick = !matches!(naming, Naming::Mute | Naming::Garbled);
-        Spec { name, naming, quick, rows, ..PLAIN }
+        Spec { naming, quick, rows, ..PLAIN }
     }
 
     fn spec_of_unreachable(self) -> Spec {
         if self == Self::Refused {
             const ROWS: &[Row] = &[never(&[ConnectRefused])];
-            return Spec { name: "refused", manner: Manner::Refuse, rows: ROWS, ..PLAIN };
+            return Spec { manner: Manner::Refuse, rows: ROWS, ..PLAIN };
         }
         const ROWS: &[Row] = &[never(&[ConnectTimedOut])];
-        Spec { name: "full", quick: false, manner: Manner::Full, rows: ROWS, ..PLAIN }
+        Spec { quick: false, manner: Manner::Full, rows: ROWS, ..PLAIN }
     }
 
     fn spec_of_tls(self) -> Spec {
@@ -443,12 +440,12 @@ impl Hostile {
         const UNKNOWN_ISSUER: &[Row] = &[never(&[CertificateUnknownIssuer])];
         const NOT_TLS: &[Row] = &[never(&[TlsNotTls])];
         const STALLED: &[Row] = &[never(&[TlsTimedOut])];
-        let (name, certificate, rows) = match self {
-            Self::Expired => ("expired", Certificate::Expired, EXPIRED),
-            Self::WrongName => ("wrong-name", Certificate::WrongName, WRONG_HOST),
-            Self::UnknownIssuer => ("unknown-issuer", Certificate::UnknownIssuer, UNKNOWN_ISSUER),
-            Self::NotTls => ("not-tls", Certificate::Good, NOT_TLS),
-            _ => ("mute-tls", Certificate::Good, STALLED),
+        let (certificate, rows) = match self {
+            Self::Expired => (Certificate::Expired, EXPIRED),
+            Self::WrongName => (Certificate::WrongName, WRONG_HOST),
+            Self::UnknownIssuer => (Certificate::UnknownIssuer, UNKNOWN_ISSUER),
+            Self::NotTls => (Certificate::Good, NOT_TLS),
+            _ => (Certificate::Good, STALLED),
         };
         let manner = match self {
             Self::NotTls => Manner::NotTls,
@@ -456,6 +453,6 @@ impl Hostile {
             _ => Manner::Serve,
         };
         let quick = self != Self::MuteTls;
-        Spec { name, manner, certificate: Some(certificate), quick, rows, ..PLAIN }
+        Spec { manner, certificate: Some(certificate), quick, rows, ..PLAIN }
     }
 }

@@ -1,0 +1,112 @@
+//! The front door of the study: nothing else outside `src/study` names it.
+//!
+//! Its commands, the lab that a crawl runs against, and the files that its sections name. A binary
+//! built without the feature `study` refuses each of them and says how to build one that has it.
+
+#[cfg(feature = "study")]
+pub use crate::study::command::Command;
+#[cfg(feature = "study")]
+pub(super) use crate::study::{child::lab_of, inputs::files_named};
+
+#[cfg(not(feature = "study"))]
+pub use without::Command;
+#[cfg(not(feature = "study"))]
+pub(super) use without::{files_named, lab_of};
+
+use super::{Exit, Failure};
+use crate::conf::Conf;
+use std::path::Path;
+
+/// Whether this binary has the study.
+pub(super) const IS_BUILT_IN: bool = cfg!(feature = "study");
+
+/// Refuses to crawl a lab with a binary that has none.
+///
+/// # Errors
+/// The configuration at `path` has a `[lab]`.
+pub(super) fn refuse_lab(conf: &Conf, path: &Path) -> Result<(), Failure> {
+    if IS_BUILT_IN || conf.lab.is_none() {
+        return Ok(());
+    }
+    Err(missing(&format!("{}: [lab]", path.display())))
+}
+
+fn missing(what: &str) -> Failure {
+    let text = format!(
+        "{what}: this binary was built without the study; build one that has it with `cargo build \
+         --release` (its feature, `study`, is on by default)"
+    );
+    Failure::new(Exit::Usage, text)
+}
+
+/// What stands in for the study where it is not built in.
+#[cfg(not(feature = "study"))]
+mod without {
+    use super::{Conf, Exit, Failure, Path, missing};
+    use clap::{Args, Subcommand};
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    /// Commands of the study: recognized, to say where they are.
+    #[derive(Debug, Subcommand)]
+    #[command(disable_help_flag = true)]
+    pub enum Command {
+        /// `sted cache`
+        #[command(hide = true)]
+        Cache(Ignored),
+        /// `sted compare`
+        #[command(hide = true)]
+        Compare(Ignored),
+        /// `sted profile`
+        #[command(hide = true)]
+        Profile(Ignored),
+        /// `sted web`
+        #[command(hide = true)]
+        Web(Ignored),
+    }
+
+    /// Arguments of a command that is not there.
+    #[derive(Args, Debug)]
+    #[command(disable_help_flag = true)]
+    pub struct Ignored {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        arguments: Vec<OsString>,
+    }
+
+    impl Command {
+        /// Refuses the command.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn run(&self) -> Result<Exit, Failure> {
+            let name = match self {
+                Self::Cache(_) => "cache",
+                Self::Compare(_) => "compare",
+                Self::Profile(_) => "profile",
+                Self::Web(_) => "web",
+            };
+            Err(missing(&format!("sted {name}")))
+        }
+    }
+
+    /// The lab of a crawl. There is none.
+    pub(crate) enum Lab {}
+
+    impl Lab {
+        /// Ends the lab.
+        pub(crate) fn end(self) {
+            match self {}
+        }
+    }
+
+    /// The lab that the crawl of `conf` runs against: none, for [`super::refuse_lab`] has refused
+    /// those that need one.
+    pub(crate) fn lab_of(_: &mut Conf, _: &Path, _: &Path) -> Result<Option<Lab>, Failure> {
+        Ok(None)
+    }
+
+    /// The files that sections of the study name, each with its key: no command here reads them.
+    pub(crate) fn files_named(_: &Conf) -> Vec<(&'static str, PathBuf)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,45 @@
+//! The files of the study that a configuration names: the arrays of a link graph.
+
+use super::web::graph::{Cut, Graph, unpack_xz};
+use crate::commands::{Exit, Failure};
+use crate::conf::Conf;
+use crate::os::input;
+use std::path::{Path, PathBuf};
+
+/// Largest array of a link graph, bytes: as many numbers as 32 bits can count.
+const GRAPH_BYTES_MAX: usize = 16 << 30;
+
+/// Longest file of a link graph, compressed or not, bytes.
+const GRAPH_FILE_BYTES_MAX: u64 = 16 << 30;
+
+/// The files that sections of the study name in `conf`, each with its key.
+pub(crate) fn files_named(conf: &Conf) -> Vec<(&'static str, PathBuf)> {
+    let files = conf.web.graph.iter().flat_map(|folder| graph_files(folder));
+    files.map(|file| ("web.graph", file)).collect()
+}
+
+/// The two files of a link graph: how many links each page has, and where they lead. Each may be
+/// compressed; the plain one goes first.
+fn graph_files(folder: &Path) -> [PathBuf; 2] {
+    ["outdeg.u32", "dst.u32"].map(|name| {
+        let (plain, packed) = (folder.join(name), folder.join(format!("{name}.xz")));
+        if !plain.exists() && packed.exists() { packed } else { plain }
+    })
+}
+
+/// The link graph in a folder.
+pub(crate) fn graph(folder: &Path) -> Result<Graph, Failure> {
+    let wrong = |place: &Path, why: &dyn std::fmt::Display| {
+        Failure::new(Exit::Usage, format!("web.graph: {}: {why}", place.display()))
+    };
+    let read = |file: &PathBuf| {
+        let bytes = input::read(file, GRAPH_FILE_BYTES_MAX).map_err(|error| wrong(file, &error))?;
+        if file.extension().is_some_and(|extension| extension == "xz") {
+            return unpack_xz(&bytes, GRAPH_BYTES_MAX).map_err(|flaw| wrong(file, &flaw));
+        }
+        Ok(bytes)
+    };
+    let [degrees, targets] = graph_files(folder);
+    let (degrees, targets) = (read(&degrees)?, read(&targets)?);
+    Graph::read(&degrees, &targets, Cut::default()).map_err(|flaw| wrong(folder, &flaw))
+}
