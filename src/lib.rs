@@ -6,6 +6,7 @@ pub mod disk;
 pub mod frame;
 pub mod map;
 pub mod quality;
+pub mod random;
 pub mod stats;
 pub(crate) mod table;
 pub mod tail;

@@ -152,18 +152,7 @@ impl Outlet<'_> {
 mod tests {
     use super::*;
     use crate::disk::memory::Memory;
-
-    /// SplitMix64.
-    struct Random(u64);
-
-    impl Random {
-        fn word(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^ mixed >> 31
-        }
-    }
+    use crate::random::Random;
 
     /// Law: whatever fails, the file and what waits are what was put and not taken back; and no
     /// more waits than is said.

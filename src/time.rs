@@ -382,6 +382,7 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use std::collections::BTreeMap;
 
     #[test]
@@ -437,13 +438,8 @@ mod tests {
     /// Law: under any history the timers agree with a sorted map that is rebuilt naively.
     #[test]
     fn timers_agree_with_a_sorted_map() {
-        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut next = |below: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % below
-        };
+        let mut random = Random(1);
+        let mut next = |below: u64| random.below(below);
         let (mut timers, mut model, mut sequence) = (Timers::new(), BTreeMap::new(), 0_u64);
         for _ in 0..20_000 {
             let key = u32::try_from(next(64)).unwrap();

@@ -22,8 +22,9 @@ type Names = &'static [&'static str];
 /// a top-level module or one of the study's. A part that isn't here fails the test.
 const EDGES: &[(Names, &[Names])] = &[
     // Ground: plain values.
-    (&["time", "disk", "map", "table", "stats", "quality", "codec"], &[]),
-    (&["frame", "tail"], &[&["codec", "disk"]]),
+    (&["random"], &[]),
+    (&["time", "disk", "map", "table", "stats", "quality", "codec"], &[&["random"]]),
+    (&["frame", "tail"], &[&["codec", "disk", "random"]]),
     (&["url"], &[BASE]),
     // Stations are strangers to one another.
     (STATIONS, &[GROUND]),
@@ -38,12 +39,13 @@ const EDGES: &[(Names, &[Names])] = &[
     // commands.
     (&["study::web"], &[GROUND, &["conf::Hostile"]]),
     (&["study::sim", "study::lab"], &[GROUND, ENGINE, &["conf", "study::web"]]),
-    (&["study::report"], &[&["map"]]),
+    (&["study::report"], &[&["map", "random"]]),
     (STUDIES, &[&["*"]]),
 ];
-const BASE: Names = &["time", "disk", "map", "stats", "quality"];
-const GROUND: Names =
-    &["time", "disk", "map", "table", "stats", "quality", "codec", "frame", "tail", "url"];
+const BASE: Names = &["time", "disk", "map", "random", "stats", "quality"];
+const GROUND: Names = &[
+    "time", "disk", "map", "random", "table", "stats", "quality", "codec", "frame", "tail", "url",
+];
 const STATIONS: Names =
     &["seeds", "seen", "rating", "frontier", "dns", "http", "robots", "links", "store"];
 /// The commands of the study.

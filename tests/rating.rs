@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sted::random::Random;
 use sted::rating::{Rating, Settings, Site, Source, Table};
 use sted::url::{Batch, Limits, Url, canon::Joiner};
 
@@ -26,13 +27,8 @@ fn costs_of_ratings() {
 
 /// A line of costs for each source; `pages` are read, of a web of so many `hosts`.
 fn measure(pages: u64, hosts: u64) -> String {
-    let mut random = 0x5eed_0610_u64;
-    let mut below = |bound: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % bound
-    };
+    let mut random = Random(0x5eed_0610);
+    let mut below = |bound: u64| random.below(bound);
     let web: Vec<(Url, Batch)> = (0..pages).map(|_| page(hosts, &mut below)).collect();
     let (table, mut report) = (listed(&web), String::new());
     writeln!(report, "table: {:.0} ns a line", table.1).expect("a string takes all");

@@ -17,6 +17,7 @@ use sted::engine::ledger::STEP_UNITS;
 use sted::engine::settings::{CHAINS_MAX, Settings};
 use sted::frontier::Burst;
 use sted::frontier::policy::Policy;
+use sted::random::Random;
 use sted::rating::{Site, Source};
 use sted::seeds;
 use sted::stats::{Meter, still};
@@ -294,7 +295,7 @@ pub struct Plan {
 
 impl Plan {
     pub fn of(seed: u64) -> Self {
-        let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed);
+        let mut draw = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed);
         let web = web(&mut draw, seed);
         let world = world(&mut draw, seed);
         let (engine, laws) = crawl(&mut draw, seed, &web);
@@ -311,7 +312,7 @@ impl Plan {
 /// Kinds that came later, drawn apart: seeds that failed once stay what they were.
 const LATER: [Hostile; 3] = [Hostile::BombEmpty, Hostile::SessionIds, Hostile::LastForAll];
 
-fn web(draw: &mut Draw, seed: u64) -> sted::study::web::Settings {
+fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
     let ms = Duration::from_millis;
     let spread = |median, sigma| TimeSpread { median, sigma };
     let all: Vec<Hostile> = Hostile::ALL.into_iter().filter(|it| !LATER.contains(it)).collect();
@@ -320,7 +321,7 @@ fn web(draw: &mut Draw, seed: u64) -> sted::study::web::Settings {
     } else {
         Vec::new()
     };
-    let mut later = Draw(seed ^ 0x6c61_7465);
+    let mut later = Random(seed ^ 0x6c61_7465);
     hostile.extend(LATER.iter().filter(|_| later.one_in(30)));
     hostile.sort_by_key(|kind| kind.name());
     hostile.dedup();
@@ -356,7 +357,7 @@ fn web(draw: &mut Draw, seed: u64) -> sted::study::web::Settings {
         close_silently: draw.pick(&[0.0, 0.5]),
         deep_redirects: seed.is_multiple_of(2),
         // A draw of its own: it came later, and seeds that failed once stay what they were.
-        muddled: Draw(seed ^ 0x6d75_6464).pick(&[0.0, 0.0, 0.3]),
+        muddled: Random(seed ^ 0x6d75_6464).pick(&[0.0, 0.0, 0.3]),
         idle_time: Duration::from_secs(draw.pick(&[1, 5, 60])),
         http10: draw.pick(&[0.0, 0.3]),
         tls: draw.pick(&[0.0, 0.4]),
@@ -373,7 +374,7 @@ fn web(draw: &mut Draw, seed: u64) -> sted::study::web::Settings {
 
 /// A share of redirects, by a draw of its own: it came later, too.
 fn redirects(seed: u64) -> f64 {
-    Draw(seed ^ 0x7265_6469).pick(&[0.0, 0.0, 0.3])
+    Random(seed ^ 0x7265_6469).pick(&[0.0, 0.0, 0.3])
 }
 
 fn is_endless(kind: Hostile) -> bool {
@@ -387,8 +388,8 @@ fn is_endless(kind: Hostile) -> bool {
     manifest.entries.iter().any(|entry| entry.open)
 }
 
-fn world(draw: &mut Draw, seed: u64) -> sim::Settings {
-    let share = |draw: &mut Draw| draw.pick(&[0.0, 0.0, 0.01, 0.08]);
+fn world(draw: &mut Random, seed: u64) -> sim::Settings {
+    let share = |draw: &mut Random| draw.pick(&[0.0, 0.0, 0.01, 0.08]);
     let faults = Faults {
         losses: share(draw),
         resets: share(draw),
@@ -408,7 +409,7 @@ fn world(draw: &mut Draw, seed: u64) -> sim::Settings {
         link_ns: 10_000,
     };
     sim::Settings {
-        outages: outages(&mut Draw(seed ^ 0x00a7_a6e5), seed),
+        outages: outages(&mut Random(seed ^ 0x00a7_a6e5), seed),
         seed,
         gateway_bytes_per_second: draw.pick(&[0, 50_000, 5_000_000]),
         window_first_bytes: draw.pick(&[1_460, 14_600]),
@@ -421,13 +422,13 @@ fn world(draw: &mut Draw, seed: u64) -> sim::Settings {
 
 /// Outages for a third of the seeds, drawn apart from all else: of all hosts, of half of them, of
 /// one. A resolver lies for no longer than a server that never answered is given.
-fn outages(draw: &mut Draw, seed: u64) -> Vec<Outage> {
+fn outages(draw: &mut Random, seed: u64) -> Vec<Outage> {
     if !draw.one_in(3) {
         return Vec::new();
     }
     let lies = [Away::Denied, Away::Empty, Away::Private];
     let losses = [Away::Silent, Away::Unreachable, Away::Refuses];
-    let one = |draw: &mut Draw| {
+    let one = |draw: &mut Random| {
         let is_lie = draw.one_in(3);
         let length_ms = draw.pick(&[10_000, 60_000, 600_000, 7_200_000]);
         Outage {
@@ -441,7 +442,7 @@ fn outages(draw: &mut Draw, seed: u64) -> Vec<Outage> {
 }
 
 /// How the crawl goes about it, and the same once more as what is promised.
-fn crawl(draw: &mut Draw, seed: u64, web: &sted::study::web::Settings) -> (Settings, Laws) {
+fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Settings, Laws) {
     let burst = draw.pick(&[None, Some(1), Some(1), Some(4)]);
     let delay_ms = draw.pick(&[0, 300, 1_000]);
     let delay_ms = if burst.is_none() { 0 } else { delay_ms };
@@ -480,7 +481,7 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::study::web::Settings) -> (Setti
     engine.turn_bytes_max = turn_bytes;
     // Faults are to be outlived, however many of them meet one page.
     engine.pipeline.head_faults_max = u8::MAX;
-    engine.chains_max = Draw(seed ^ 0x6368_6169).pick(&[1, CHAINS_MAX, CHAINS_MAX]);
+    engine.chains_max = Random(seed ^ 0x6368_6169).pick(&[1, CHAINS_MAX, CHAINS_MAX]);
     // So is a page whose body is cut twice: what is behind it might never be found.
     engine.retries.short_retries_max = u8::MAX;
     engine.frontier.schedule.policy = draw.pick(&Policy::ALL);
@@ -509,25 +510,4 @@ fn crawl(draw: &mut Draw, seed: u64, web: &sted::study::web::Settings) -> (Setti
         turn_intake_max: turn_bytes + STEP_UNITS + 2 * 6 * ((64 << 10) + (5 << 20)),
     };
     (engine, laws)
-}
-
-/// splitmix64 (Steele, Lea, Flood 2014).
-pub struct Draw(pub u64);
-
-impl Draw {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-
-    pub fn one_in(&mut self, cases: u64) -> bool {
-        self.below(cases) == 0
-    }
 }

@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use sted::engine::ledger::{Ledger, Purse, STEP_UNITS};
+use sted::random::Random;
 use sted::store::log;
 
 /// URLs that a page queues at another server.
@@ -108,12 +109,11 @@ fn play_large_steps(text: &str, reason: &str) -> (usize, [Ledger; 2]) {
 /// A robots.txt of so many bytes that forbids `/no`, and doesn't pack well.
 fn robots_txt(bytes: usize) -> String {
     let mut text = "User-agent: *\nDisallow: /no\n".to_owned();
-    let mut state = 1_u64;
+    let mut random = Random(1);
     while text.len() < bytes {
         text += "Disallow: /";
         for _ in 0..40 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
-            text.push(char::from_digit((state >> 32) as u32 % 36, 36).expect("a digit"));
+            text.push(char::from_digit(random.below(36), 36).expect("a digit"));
         }
         text.push('\n');
     }

@@ -3,6 +3,7 @@
 mod experiment;
 
 use super::*;
+use crate::random::Random;
 use std::collections::BTreeMap;
 
 /// A configuration of the open web that is right, with `more` added to it.
@@ -576,15 +577,4 @@ fn law_no_text_makes_it_panic() {
         }
     }
     assert!(right > 10 && wrong > 100, "{right} right, {wrong} wrong: the mutations are too tame");
-}
-
-/// A small generator: the upper bits of a linear congruence.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound.max(1)
-    }
 }

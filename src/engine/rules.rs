@@ -367,6 +367,7 @@ fn number_of(path: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::disk::memory::Memory;
+    use crate::random::Random;
 
     const CRAWL: u64 = 7;
 
@@ -431,13 +432,8 @@ mod tests {
     /// jump between the two, and if rules that memory has no room for are shelved meanwhile.
     #[test]
     fn every_checkpoint_is_understood() {
-        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut below = |limit: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % limit
-        };
+        let mut random = Random(1);
+        let mut below = |limit: u64| random.below(limit);
         let mut counts = [0; 3];
         for _ in 0..40 {
             let (mut disk, mut files) = (Memory::default(), Vec::new());

@@ -4,6 +4,7 @@ mod bounds;
 mod drawings;
 
 use super::*;
+use crate::random::Random;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{
@@ -146,22 +147,6 @@ fn tokenized(text: &str, settings: &Settings) -> Page {
     }
     tokenizer.end();
     tokenizer.sink.page.into_inner()
-}
-
-/// A repeatable source of choices.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-
-    fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
-        list[self.below(list.len())]
-    }
 }
 
 /// Pieces that tokenizers trip over.
@@ -311,7 +296,7 @@ fn spoilt(random: &mut Random) -> String {
                 let tail: String = text[at..].chars().take(random.below(60)).collect();
                 text.insert_str(at, &tail);
             }
-            _ => text.insert_str(at, random.of(NASTY)),
+            _ => text.insert_str(at, random.pick(NASTY)),
         }
     }
     text

@@ -98,8 +98,9 @@ impl Inlinks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use crate::rating::Site;
-    use crate::rating::tests::{Random, World, url};
+    use crate::rating::tests::{World, url};
     use std::collections::BTreeMap;
 
     /// Law: with room for all, the counts of a map without bound.

@@ -204,7 +204,8 @@ fn shortened(content: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rating::tests::{Random, url};
+    use crate::random::Random;
+    use crate::rating::tests::url;
 
     fn parse(text: &[u8]) -> Result<Table, Mistakes> {
         Table::parse(text, [1; 16], Limits { url_bytes_max: 2_048 })

@@ -228,8 +228,9 @@ impl Opic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use crate::rating::Site;
-    use crate::rating::tests::{Random, World, url};
+    use crate::rating::tests::{World, url};
     use crate::url::Url;
     use std::collections::BTreeMap;
 

@@ -199,7 +199,8 @@ impl<V> Set<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rating::tests::{Random, url};
+    use crate::random::Random;
+    use crate::rating::tests::url;
     use crate::url::Url;
 
     /// Law: the table against a list for each set that is searched from end to end.

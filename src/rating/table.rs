@@ -217,7 +217,8 @@ impl Lookups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rating::tests::{Random, url};
+    use crate::random::Random;
+    use crate::rating::tests::url;
     use std::collections::BTreeMap;
 
     /// Law: as a map of texts, with URLs before hosts, whatever the order of insertions.

@@ -1,25 +1,8 @@
 //! The ratings from outside: each source's promise, and what the tests of its parts share.
 
 use super::*;
+use crate::random::Random;
 use crate::url::Url;
-
-/// A seeded generator: xorshift, as good as any for choosing.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-
-    pub(super) fn shuffle<T>(&mut self, list: &mut [T]) {
-        for at in (1..list.len()).rev() {
-            list.swap(at, self.below(at as u64 + 1) as usize);
-        }
-    }
-}
 
 pub(super) fn url(text: &str) -> Url {
     Url::parse(text).expect(text)

@@ -349,15 +349,13 @@ const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     /// Law: an index and a plain search give the same answer, and no other place comes before it.
     #[test]
     fn an_index_finds_what_a_search_finds() {
-        let mut state = 0x5eed_u64;
-        let mut below = |limit: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
-            usize::try_from(state >> 33).expect("31 bits") % limit
-        };
+        let mut random = Random(0x5eed);
+        let mut below = |limit: usize| random.below(limit);
         let (mut found, mut missed) = (0, 0);
         for _ in 0..400 {
             let letters = &b"abcd"[..1 + below(4)];

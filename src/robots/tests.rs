@@ -4,6 +4,7 @@
 mod leniency;
 mod worst;
 use super::*;
+use crate::random::Random;
 
 fn allowed(file: &str, product: &str, target: &str) -> bool {
     Rules::parse(file.as_bytes(), product).check(target).allowed
@@ -424,20 +425,7 @@ mod oracle {
     }
 }
 
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit as u64).unwrap()
-    }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.below(from.len())]
-    }
-
     /// Few atoms, so that rules and paths often meet.
     fn path(&mut self, specials: &[&str]) -> String {
         const ATOMS: [&str; 16] = [

@@ -1,6 +1,7 @@
 //! Tests of seed files as people write them, and as programs export them.
 
 use super::*;
+use crate::random::Random;
 
 fn one(line: &str) -> Result<String, Reason> {
     let (seeds, mistakes) = parse(line.as_bytes());
@@ -348,13 +349,8 @@ fn mutated_files_are_survived() {
     let plain = "\u{feff}http://a.test/\r\n# c\nb.test:80/x # y\n\u{e9}.test\nx@y\n//z\n";
     let table =
         "sep=;\nurl;title\nhttp://a.test/;\"x\n\"\"y\"\nb.test;|http://c.test/,d\n\"c.test\"\n";
-    let mut random = 0x5eed_0006_u64;
-    let mut below = |bound: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        usize::try_from(random % bound as u64).expect("less than bound")
-    };
+    let mut random = Random(0x5eed_0006);
+    let mut below = |bound: usize| random.below(bound);
     for round in 0..40_000 {
         let text = if round % 2 == 0 { plain } else { table };
         let mut bytes = text.as_bytes().to_vec();

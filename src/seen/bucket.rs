@@ -263,7 +263,7 @@ pub(super) fn take_keys(payload: &[u8], last: Option<u64>, keys: &mut Vec<u64>) 
 mod tests {
     use super::*;
     use crate::disk::memory::Memory;
-    use crate::seen::random::Random;
+    use crate::random::Random;
 
     const CRAWL: u64 = 9;
 
@@ -349,7 +349,7 @@ mod tests {
                 let at = random.below(payload.len() as u64) as usize;
                 payload[at] ^= 1 << random.below(8);
             }
-            payload.truncate(payload.len() - random.below(10).saturating_sub(6) as usize);
+            payload.truncate(payload.len() - random.below(10_usize).saturating_sub(6));
             let last = random.one_in(2).then(|| random.word());
             let mut found = Vec::new();
             match take_keys(&payload, last, &mut found) {

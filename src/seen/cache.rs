@@ -25,6 +25,7 @@ mod table;
 mod tests;
 
 use super::AHEAD;
+use crate::random::Random;
 use clock::Clock;
 use table::Table;
 
@@ -62,7 +63,7 @@ pub struct Cache {
 enum Order {
     Clock(Clock),
     /// The state of the lot.
-    Random(u64),
+    Random(Random),
 }
 
 impl Cache {
@@ -72,7 +73,7 @@ impl Cache {
         let table = Table::new(entries_log2);
         let order = match replacement {
             Replacement::Clock => Order::Clock(Clock::new(table.capacity())),
-            Replacement::Random => Order::Random(seed),
+            Replacement::Random => Order::Random(Random(seed)),
         };
         Self { table, order }
     }
@@ -168,7 +169,7 @@ impl Order {
     fn next(&mut self, capacity: usize) -> usize {
         match self {
             Self::Clock(clock) => clock.next(),
-            Self::Random(lot) => splitmix(lot) as usize & (capacity - 1),
+            Self::Random(lot) => lot.word() as usize & (capacity - 1),
         }
     }
 
@@ -187,13 +188,4 @@ impl Order {
             clock.settled(slot);
         }
     }
-}
-
-/// The next number of a stream (Steele, Lea, Flood 2014).
-fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

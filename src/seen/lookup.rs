@@ -278,9 +278,9 @@ fn first_frame(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::super::bucket::Writer;
-    use super::super::random::Random;
     use super::*;
     use crate::disk::memory::Memory;
+    use crate::random::Random;
 
     /// Law: every key of a bucket is found, and no other, however the keys are spread; those of a
     /// keyed hash within two windows.

@@ -220,7 +220,7 @@ impl<'a> Stream<'a> {
 mod tests {
     use super::*;
     use crate::disk::memory::Memory;
-    use crate::seen::random::Random;
+    use crate::random::Random;
     use crate::seen::table::{Insertion, Table};
     use std::collections::{BTreeMap, BTreeSet};
 

@@ -35,8 +35,6 @@ mod log;
 pub mod lookup;
 mod mark;
 mod merge;
-#[cfg(test)]
-mod random;
 mod round;
 mod sort;
 mod table;

@@ -200,7 +200,7 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seen::random::Random;
+    use crate::random::Random;
     use std::collections::BTreeSet;
 
     /// Law: known, new and full are what a plain set and the budget say; nothing in is forgotten.

@@ -3,10 +3,10 @@
 mod damage;
 
 use super::lookup::{Answer, Lookup};
-use super::random::Random;
 use super::*;
 use crate::disk::memory::Memory;
 use crate::frame::Mark;
+use crate::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
 const CRAWL: u64 = 0x5eed;
@@ -333,7 +333,7 @@ fn a_full_set_drops_what_is_new_and_counts_it() {
         let (mut seen, mut disk) = (Seen::new(settings), Memory::default());
         let (mut offered, mut out) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..1_500 {
-            let key = random.below(500).rotate_right(4);
+            let key = random.below(500_u64).rotate_right(4);
             seen.offer(Fingerprint(key), &key.to_le_bytes());
             offered.insert(key);
             if random.one_in(50) {

@@ -179,6 +179,7 @@ pub fn still() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use std::cell::Cell;
 
     thread_local!(static CLOCK: Cell<u64> = const { Cell::new(0) });
@@ -214,9 +215,9 @@ mod tests {
     fn the_sum_is_the_time() {
         let mut meter = Meter::new(tick);
         let began = CLOCK.with(Cell::get);
-        let mut state = 1_u64;
+        let mut random = Random(1);
         for _ in 0..1_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let state = random.word();
             let stage = Stage::ALL[(state >> 40) as usize % STAGES];
             if state >> 63 == 0 {
                 meter.enter(stage, 1);

@@ -14,6 +14,7 @@
 use super::digest::Digest;
 use super::text::{push_value, put};
 use crate::disk;
+use crate::random::Random;
 use crate::tail::Outlet;
 use libdeflater::{CompressionLvl, Compressor, Crc, Decompressor};
 use std::fmt;
@@ -76,12 +77,12 @@ impl RecordId {
 
 /// Draws record ids from a seed: SplitMix64, two words an id.
 #[derive(Debug)]
-pub(super) struct Ids(u64);
+pub(super) struct Ids(Random);
 
 impl Ids {
     /// The sequence of `seed`.
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Random(seed))
     }
 
     /// The next id, with version and variant bits in place (RFC 9562, section 5.4).
@@ -96,11 +97,7 @@ impl Ids {
 
     /// One word of the sequence.
     pub(super) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
+        self.0.word()
     }
 }
 

@@ -231,6 +231,7 @@ fn one_by_one(block: [u8; BLOCK]) -> Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     /// Every byte at every place of texts of every length.
     #[test]
@@ -252,12 +253,9 @@ mod tests {
 
     #[test]
     fn vectors_see_what_a_loop_sees() {
-        let mut random = 0x5eed_0009_u64;
+        let mut random = Random(0x5eed_0009);
         for _ in 0..20_000 {
-            let block = [0; BLOCK].map(|_: u8| {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                (random >> 56) as u8
-            });
+            let block = [0; BLOCK].map(|_: u8| (random.word() >> 56) as u8);
             let (seen, expected) = (sixteen(block), one_by_one(block));
             assert_eq!(
                 (seen.special, seen.slash, seen.dot),

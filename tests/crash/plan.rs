@@ -1,9 +1,10 @@
 //! What a seed chooses for the processes of a crawl: how far each comes, how it ends, what is
 //! between it and the next.
 
-use crate::sweep::{self, Draw};
+use crate::sweep;
 use std::fmt::Write;
 use std::time::Duration;
+use sted::random::Random;
 use sted::study::sim::Jump;
 use sted::study::sim::settings::DiskFaults;
 
@@ -67,7 +68,7 @@ const KINDS: [&str; 5] = ["", "warc/", "index/", "crawl.log", "state/"];
 
 impl Plan {
     pub fn of(seed: u64) -> Self {
-        let mut draw = Draw(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0xc4a5);
+        let mut draw = Random(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0xc4a5);
         let mut crawl = sweep::Plan::of(seed);
         let engine = &mut crawl.engine;
         engine.seen.memory_bytes = draw.pick(&[1 << 10, 16 << 10, 1 << 20]);
@@ -112,9 +113,9 @@ impl Plan {
 }
 
 impl Life {
-    fn of(draw: &mut Draw, pages: u64) -> Self {
+    fn of(draw: &mut Random, pages: u64) -> Self {
         let ms = Duration::from_millis;
-        let verbs = |draw: &mut Draw| {
+        let verbs = |draw: &mut Random| {
             let most = draw.pick(&[3, 30, 300]);
             draw.below(most)
         };
@@ -147,7 +148,7 @@ impl Life {
 }
 
 impl Trouble {
-    fn of(draw: &mut Draw) -> Self {
+    fn of(draw: &mut Random) -> Self {
         let fails = draw.one_in(4);
         let faults = DiskFaults {
             room_of: draw.pick(&KINDS),

@@ -8,7 +8,7 @@ use super::crawl::{Crawl, Expected};
 use super::polite::Watch;
 use super::replay::replays_elsewhere;
 use super::{none, read_back};
-use crate::sweep::{self, Draw};
+use crate::sweep;
 use crate::util::{Run, sted};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use sted::conf::Conf;
 use sted::frame;
+use sted::random::Random;
 use tempfile::TempDir;
 
 /// How polite all crawls here are, and when they say that they have had enough.
@@ -86,7 +87,7 @@ fn killed_more_often() {
 }
 
 fn kill_often(kills: u64) {
-    let mut draw = Draw(kills);
+    let mut draw = Random(kills);
     let (mut left, mut web) = (kills, 0);
     while left > 0 {
         web += 1;
@@ -143,7 +144,7 @@ fn a_damaged_state_is_refused() {
     assert_eq!(stand.wait(crawl).code, Some(11));
     let sound = files_below(&stand.job(), "state");
     assert!(sound.len() > 2, "{:?}", sound.iter().map(|(name, _)| name).collect::<Vec<_>>());
-    let mut draw = Draw(1);
+    let mut draw = Random(1);
     for (name, bytes) in &sound {
         let last = bytes.len() as u64 - 1;
         for place in [0, draw.below(last), draw.below(last), last] {

@@ -4,7 +4,7 @@
 //! broken body in brotli, only how much of it comes out); a call writes at most its budget, and
 //! does little more work; a body has at most its cap; decoding ends.
 
-use super::{Random, Target};
+use super::{Target, seeded};
 use sted::http::coding::{Coding, DecodeLimits, Decoder, State};
 
 /// A greeting in each coding, gzip twice, and none.
@@ -33,7 +33,7 @@ pub fn check(bytes: &[u8]) {
     let Some((&first, payload)) = bytes.split_first() else { return };
     let codings = codings_of(first);
     let mut decoder = Decoder::new(DecodeLimits { decoded_bytes_max: CAP_BYTES });
-    let mut random = Random::of(bytes);
+    let mut random = seeded(bytes);
     let whole = decode(&mut decoder, codings, payload, || (usize::MAX / 2, 1 << 16));
     assert!(whole.0.len() as u64 <= CAP_BYTES);
     let bytewise = decode(&mut decoder, codings, payload, || (1, 1 << 12));

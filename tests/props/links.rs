@@ -3,7 +3,7 @@
 //! Laws: how often a scan stops for its budget changes nothing of what is found; caps hold; no
 //! reference has white space around it or line ends in it; header fields are read to their end.
 
-use super::{Random, Target};
+use super::{Target, seeded};
 use encoding_rs::{SHIFT_JIS, UTF_8, WINDOWS_1252};
 use sted::links::{
     Converter, Found, Kind, Progress, Scanner, Settings, charset, header_links, is_scannable,
@@ -65,7 +65,7 @@ pub fn check(bytes: &[u8]) {
         found_bytes_max: 1_000,
         ..Settings::default()
     };
-    let mut random = Random::of(bytes);
+    let mut random = seeded(bytes);
     let charset_of_page = [UTF_8, WINDOWS_1252, SHIFT_JIS][random.below(3)];
     let mut scanner = Scanner::new(settings.clone());
     let whole = scan(&mut scanner, charset_of_page, bytes, || usize::MAX / 2);

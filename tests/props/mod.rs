@@ -18,6 +18,7 @@ mod seeds;
 mod url;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use sted::random::Random;
 
 /// One parser and its laws.
 #[derive(Clone, Copy)]
@@ -67,8 +68,8 @@ fn mutate(bytes: &mut Vec<u8>, target: &Target, random: &mut Random) {
     let at = random.below(bytes.len() + 1);
     let until = at + random.below(bytes.len() - at + 1).min(40);
     match random.below(8) {
-        0 => bytes.insert(at, random.byte()),
-        1 if at < bytes.len() => bytes[at] = random.byte(),
+        0 => bytes.insert(at, byte(random)),
+        1 if at < bytes.len() => bytes[at] = byte(random),
         2 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
         3 => drop(bytes.drain(at..until)),
         4 => {
@@ -90,37 +91,16 @@ fn mutate(bytes: &mut Vec<u8>, target: &Target, random: &mut Random) {
     }
 }
 
-/// Small numbers from a seed; the bodies draw their cuts from it too, seeded by the bytes.
-pub struct Random(u64);
+/// Numbers that depend on the bytes alone (FNV-1a), from which bodies draw their cuts.
+fn seeded(bytes: &[u8]) -> Random {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+    Random(bytes.iter().fold(0xCBF2_9CE4_8422_2325, mix))
+}
 
-impl Random {
-    /// Numbers that depend on the bytes alone (FNV-1a).
-    pub fn of(bytes: &[u8]) -> Self {
-        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
-        Self(bytes.iter().fold(0xCBF2_9CE4_8422_2325, mix) | 1)
-    }
-
-    /// Below `limit`, which is not zero.
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit as u64).expect("below a usize")
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-
-    /// Any byte; one in four is of those that parsers look for.
-    fn byte(&mut self) -> u8 {
-        const SPECIAL: &[u8] = b"\0\t\n\r \"#$%&'*+,-./0:;<=>?@[\\]^_`a{|}~\x7f\x80\xc3\xff";
-        if self.below(4) == 0 {
-            self.pick(SPECIAL)
-        } else {
-            u8::try_from(self.below(256)).expect("a byte")
-        }
-    }
+/// Any byte; one in four is of those that parsers look for.
+fn byte(random: &mut Random) -> u8 {
+    const SPECIAL: &[u8] = b"\0\t\n\r \"#$%&'*+,-./0:;<=>?@[\\]^_`a{|}~\x7f\x80\xc3\xff";
+    if random.one_in(4) { random.pick(SPECIAL) } else { (random.word() >> 56) as u8 }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Laws: how the stream is cut into reads changes no head, no payload and no end; what is used is
 //! there; no cap is passed; every reply ends, or the stream is refused or wants more.
 
-use super::{Random, Target};
+use super::{Target, seeded};
 use sted::http::response::{Broken, End, Event, Limits, Reader};
 
 pub const TARGET: Target = Target {
@@ -48,7 +48,7 @@ struct Told {
 }
 
 pub fn check(bytes: &[u8]) {
-    let mut random = Random::of(bytes);
+    let mut random = seeded(bytes);
     let whole = read(bytes, || usize::MAX / 2);
     assert_eq!(read(bytes, || 1), whole);
     assert_eq!(read(bytes, || 1 + random.below(30)), whole);

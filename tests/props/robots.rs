@@ -4,7 +4,7 @@
 //! makes no difference, nor does a comment at the end; robots.txt itself may always be fetched;
 //! memory is bounded by the file.
 
-use super::{Random, Target};
+use super::{Target, seeded};
 use sted::robots::{Rules, SITEMAPS_MAX};
 
 pub const TARGET: Target = Target {
@@ -46,7 +46,7 @@ pub fn check(bytes: &[u8]) {
     let lines: Vec<&str> = lines(&text);
     let same = Rules::parse(&[&lines.join("\r\n"), "# :"].concat().into_bytes(), "sted");
     let is_text = std::str::from_utf8(bytes).is_ok();
-    let mut random = Random::of(bytes);
+    let mut random = seeded(bytes);
     for _ in 0..8 {
         let line = lines[random.below(lines.len())];
         let target = line.split_once(':').map_or(line, |(_, value)| value.trim());

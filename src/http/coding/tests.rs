@@ -1,6 +1,7 @@
 //! Codings undone at any cut, within any budget, and their bombs.
 
 use super::*;
+use crate::random::Random;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use flate2::{Compression, GzBuilder};
 use std::io::Write;
@@ -484,17 +485,4 @@ fn mutations_never_panic_and_keep_to_the_cap() {
         }
     }
     assert!(states.iter().all(|&count| count > 0), "each end was met: {states:?}");
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
-    }
 }

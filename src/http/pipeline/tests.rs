@@ -1,6 +1,7 @@
 //! The rules of pipelining but the ninth, each by its table, and a model of moody servers.
 
 use super::*;
+use crate::random::Random;
 use std::collections::VecDeque;
 
 const FINE: Reply =
@@ -529,18 +530,5 @@ fn well_known_servers_waste_little() {
         let found = crawl(&server, &mut Random(1));
         assert_eq!((found.0, found.1), (500, dropped), "{why}");
         assert!(found.2 <= in_vain_max, "{why}: {} in vain", found.2);
-    }
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
     }
 }

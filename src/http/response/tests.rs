@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::http::coding::{Coding, Codings};
+use crate::random::Random;
 
 mod odd;
 
@@ -486,17 +487,4 @@ fn a_slow_head_costs_one_scan() {
     }
     raw.extend_from_slice(b"\r\n\r\n");
     assert_eq!(reader.read(&raw, false).map(|step| step.used), Ok(raw.len()));
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
-    }
 }

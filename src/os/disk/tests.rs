@@ -1,6 +1,7 @@
 //! Tests of the disk: names, the cache of open files, instances side by side, the lock.
 
 use super::*;
+use crate::random::Random;
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -100,13 +101,8 @@ fn instances_agree_with_a_table_of_bytes() {
     let (_root, first) = disk();
     let mut disks: Vec<Box<dyn Disk>> = vec![first.handle(), first.handle(), Box::new(first)];
     let mut model: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = |below: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        usize::try_from(random % below as u64).unwrap()
-    };
+    let mut random = Random(1);
+    let mut next = |below: usize| random.below(below);
     for step in 0..6_000 {
         let disk = &mut disks[next(3)];
         let name = format!("{}/{}", ["x", "y", "x/z"][next(3)], next(50));

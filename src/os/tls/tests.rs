@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_types, reason = "the servers' sockets")]
 
 use super::*;
+use crate::random::Random;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -263,14 +264,6 @@ fn only_http_1_1_is_offered() {
     assert_eq!(reason, CloseReason::Tls(TlsFault::Alert, words));
 }
 
-/// A cheap random source, the same every time.
-fn random(state: &mut u64, below: usize) -> usize {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    usize::try_from(*state % below as u64).unwrap()
-}
-
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| u8::try_from((at * 31 + at / 251) % 251).unwrap()).collect()
 }
@@ -284,13 +277,13 @@ fn cuts_change_nothing() {
     for (seed, ends_in_order) in [(1_u64, true), (2, false), (3, true), (4, false)] {
         let config = authority.server("good.test", |_| ());
         let address = serve(config, move |mut tunnel| {
-            let mut state = seed;
+            let mut random = Random(seed);
             tunnel.sock.set_nodelay(true).unwrap();
             tunnel.conn.complete_io(&mut tunnel.sock).unwrap();
             let all = pattern(LEN);
             let mut rest = &all[..];
             while !rest.is_empty() {
-                let record = (1 + random(&mut state, 20_000)).min(rest.len());
+                let record = (1 + random.below(20_000)).min(rest.len());
                 let taken = tunnel.conn.writer().write(&rest[..record]).unwrap();
                 rest = &rest[taken..];
                 if rest.is_empty() && ends_in_order {
@@ -300,7 +293,7 @@ fn cuts_change_nothing() {
                 while tunnel.conn.wants_write() {
                     tunnel.conn.write_tls(&mut bytes).unwrap();
                 }
-                let segment = 1 + random(&mut state, 9_000);
+                let segment = 1 + random.below(9_000);
                 bytes.chunks(segment).for_each(|part| tunnel.sock.write_all(part).unwrap());
             }
             tunnel.sock.shutdown(std::net::Shutdown::Write).unwrap();
@@ -523,7 +516,7 @@ fn mutated_replies_fail_and_no_worse() {
     });
     let mut failed = 0;
     for seed in 1..=120_u64 {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut random = Random(seed);
         let name = ServerName::try_from("good.test").unwrap();
         let mut near = ClientConnection::new(Arc::clone(&client.config), name).unwrap();
         let mut far = ServerConnection::new(Arc::clone(&config)).unwrap();
@@ -534,11 +527,11 @@ fn mutated_replies_fail_and_no_worse() {
         while far.wants_write() {
             far.write_tls(&mut reply).unwrap();
         }
-        let at = random(&mut state, reply.len());
-        match random(&mut state, 3) {
+        let at = random.below(reply.len());
+        match random.below(3) {
             0 => reply.truncate(at),
-            1 => reply[at] ^= 1 << random(&mut state, 8),
-            _ => drop(reply.drain(at..(at + 1 + random(&mut state, 9)).min(reply.len()))),
+            1 => reply[at] ^= 1 << random.below(8),
+            _ => drop(reply.drain(at..(at + 1 + random.below(9)).min(reply.len()))),
         }
         give.send(reply).unwrap();
         let socket = mio::net::TcpStream::connect(address).unwrap();

@@ -64,14 +64,12 @@ impl Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     #[test]
     fn bits_are_as_a_row_of_truths() {
-        let mut state = 1_u64;
-        let mut below = |limit: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as usize % limit
-        };
+        let mut random = Random(1);
+        let mut below = |limit: usize| random.below(limit);
         for len in [1, 2, 32, 64, 128, 512] {
             let (mut bits, mut truths) = (Bits::new(len), vec![false; len]);
             for round in 0..4_000 {

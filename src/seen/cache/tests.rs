@@ -4,8 +4,9 @@ mod models;
 mod streams;
 
 use super::*;
+use crate::random::{Random, mix};
 use models::{Plain, Textbook};
-use streams::{Random, Stream, mix};
+use streams::Stream;
 
 /// Keys that are hard for a cache of `entries`, for a test of every step.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +61,7 @@ fn each_step_is_as_the_plain_model_does_it() {
 
 fn compare(replacement: Replacement, hard: Hard, entries_log2: u32, steps: u64) -> usize {
     let mut random = Random(u64::from(entries_log2) + 1);
-    let seed = random.next();
+    let seed = random.word();
     let mut cache = Cache::new(entries_log2, replacement, seed);
     let entries = cache.capacity();
     let mut model = Plain::new(entries, replacement, seed);
@@ -121,7 +122,7 @@ fn unmoving(textbook: &Textbook, random: &mut Random) -> u64 {
             // Into the circle of another head, or to its own home.
             let target = if is_head(pick) && pick != next { pick } else { next };
             let width = (1_u128 << 64) / slots.len() as u128;
-            (target as u128 * width + u128::from(random.next()) % width) as u64
+            (target as u128 * width + u128::from(random.word()) % width) as u64
         }
     }
 }

@@ -1,21 +1,13 @@
 //! Traces written and read, whole, in pieces, and damaged.
 
 use super::*;
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) % below
-    }
-}
+use crate::random::Random;
 
 type Pages = Vec<(Page, Vec<Link>)>;
 
 /// Some pages, and their trace.
 fn sample(seed: u64) -> (Pages, Vec<u8>) {
-    let (mut draw, mut pages, mut writer) = (Draw(seed), Vec::new(), Writer::new(seed));
+    let (mut draw, mut pages, mut writer) = (Random(seed), Vec::new(), Writer::new(seed));
     let mut bytes = Vec::new();
     for _ in 0..draw.below(20) {
         let page = Page {
@@ -25,7 +17,7 @@ fn sample(seed: u64) -> (Pages, Vec<u8>) {
             busy: draw.below(1 << 16) as u16,
             parked: draw.below(1 << 16) as u16,
         };
-        let link = |draw: &mut Draw| Link {
+        let link = |draw: &mut Random| Link {
             fingerprint: Fingerprint(draw.below(u64::MAX) << 20),
             host: draw.below(1 << 30) as u32,
         };
@@ -65,7 +57,7 @@ fn read(bytes: &[u8], piece: &mut dyn FnMut() -> usize) -> (Pages, Option<Broken
 fn what_is_written_is_read_in_pieces_of_any_length() {
     for seed in 0..200 {
         let (pages, bytes) = sample(seed);
-        let mut draw = Draw(seed);
+        let mut draw = Random(seed);
         assert_eq!(read(&bytes, &mut || usize::MAX), (pages.clone(), None), "seed {seed}");
         let mut piece = || draw.below(90) as usize;
         assert_eq!(read(&bytes, &mut piece), (pages, None), "seed {seed}, in pieces");
@@ -110,7 +102,7 @@ fn a_cut_is_told_where_the_last_whole_page_ends() {
 fn changed_files_give_a_beginning_of_what_was_written() {
     for seed in 0..2_000 {
         let (pages, mut bytes) = sample(seed % 40);
-        let mut draw = Draw(seed);
+        let mut draw = Random(seed);
         for _ in 0..=draw.below(3) {
             let at = draw.below(bytes.len() as u64) as usize;
             bytes[at] ^= 1 << draw.below(8);

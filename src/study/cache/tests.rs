@@ -8,31 +8,16 @@ use super::study::Curves;
 use super::watch::Watch;
 use super::{names, power_of_two, read, textbook};
 use crate::commands::Exit;
+use crate::random::{Random, mix};
 use crate::seen::cache::Replacement;
 use crate::seen::trace::{Link, Page, Writer};
 use crate::url::Fingerprint;
 use std::fs;
 use std::path::PathBuf;
 
-/// Numbers below `below`, from a seed.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) % below
-    }
-}
-
-fn mixed(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
 /// Streams of several kinds: uniform, skewed, a set that drifts, a loop, few URLs.
 fn stream(seed: u64, links: usize) -> Stream {
-    let (mut draw, mut stream, mut numbers) = (Draw(seed), Stream::default(), Numbers::default());
+    let (mut draw, mut stream, mut numbers) = (Random(seed), Stream::default(), Numbers::default());
     let urls = 1 + draw.below(60);
     for place in 0..links as u64 {
         let url = match seed % 5 {
@@ -42,7 +27,7 @@ fn stream(seed: u64, links: usize) -> Stream {
             3 => place % urls,
             _ => draw.below(3),
         };
-        numbers.add(&mut stream, mixed(url));
+        numbers.add(&mut stream, mix(url));
     }
     stream
 }
@@ -177,7 +162,7 @@ fn policies_keep_their_laws() {
 fn clock_and_random_are_about_the_textbook_s() {
     const LINKS: usize = 20_000;
     for seed in 0..10 {
-        let (mut draw, mut stream) = (Draw(seed), Stream::default());
+        let (mut draw, mut stream) = (Random(seed), Stream::default());
         let mut numbers = Numbers::default();
         for place in 0..LINKS as u64 {
             // A set of 500 that drifts, and a few that all link to.
@@ -185,7 +170,7 @@ fn clock_and_random_are_about_the_textbook_s() {
                 0 => draw.below(20),
                 _ => 100 + place / 40 + draw.below(500),
             };
-            numbers.add(&mut stream, mixed(url + (seed << 32)));
+            numbers.add(&mut stream, mix(url + (seed << 32)));
         }
         let curves = curves(&stream);
         for level in 0..curves.levels() - 1 {

@@ -273,6 +273,7 @@ fn answer_stream(web: &Web, stream: &mut Stream, ttl: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use crate::study::web::{Ports, Settings};
 
     fn web() -> Web {
@@ -354,15 +355,12 @@ mod tests {
             packet[at] = byte;
             assert_eq!(parse(&packet), None, "{why}");
         }
-        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = Random(1);
         for _ in 0..20_000 {
             let mut packet = good.clone();
             for _ in 0..4 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                let at = random as usize % packet.len();
-                packet[at] = (random >> 32) as u8;
+                let at = random.below(packet.len());
+                packet[at] = random.word() as u8;
             }
             if let Some(question) = parse(&packet) {
                 let reply = answer(&web_once(), &question, Duration::ZERO, false);

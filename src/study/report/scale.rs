@@ -291,6 +291,7 @@ fn of_decade(power: i32, fine: bool) -> impl DoubleEndedIterator<Item = f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     #[test]
     fn ticks_are_round() {
@@ -370,11 +371,8 @@ mod tests {
             Format::Bytes,
             Format::Decimal(3),
         ];
-        let mut state = 7_u64;
-        let mut draw = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as f64 / f64::from(1_u32 << 31)
-        };
+        let mut random = Random(7);
+        let mut draw = || random.unit();
         for round in 0..20_000 {
             let size = 10_f64.powf(draw() * 24.0 - 12.0);
             let (one, other) = ((draw() - 0.3) * size, (draw() - 0.3) * size);

@@ -306,6 +306,7 @@ fn columns_of(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     fn policies() -> Table {
         let row = |name: &str, pages: f64, seconds: f64| {
@@ -392,11 +393,8 @@ broken           –       -∞
 
     #[test]
     fn csv_reads_back() {
-        let mut state = 3_u64;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut random = Random(3);
+        let mut draw = |below: u64| random.below(below);
         const LETTERS: [char; 8] = ['a', '"', ',', '\n', '\r', ' ', 'é', ';'];
         for _ in 0..2_000 {
             let columns = 1 + draw(3) as usize;

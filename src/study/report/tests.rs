@@ -9,6 +9,7 @@ use super::html::{Block, Figure, Page};
 use super::number::Format;
 use super::scale::{Axis, Scale};
 use super::table::{Cell, Column, Table};
+use crate::random::Random;
 
 /// Names that a page's author might choose.
 const HOSTILE: [&str; 6] = [
@@ -20,15 +21,7 @@ const HOSTILE: [&str; 6] = [
     "",
 ];
 
-/// Draws from a seed.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) as usize % limit
-    }
-
+impl Random {
     fn name(&mut self) -> String {
         HOSTILE[self.below(HOSTILE.len())].repeat(1 + self.below(3))
     }
@@ -49,7 +42,7 @@ impl Draw {
         let share = self.below(1 << 30) as f64 / f64::from(1 << 30);
         match self.below(8) {
             0 => ODD[self.below(ODD.len())],
-            1 => (share - 0.5) * 10_f64.powi(self.below(40) as i32 - 20),
+            1 => (share - 0.5) * 10_f64.powi(self.below(40) - 20),
             _ => share * 1_000.0,
         }
     }
@@ -155,7 +148,7 @@ fn check_drawing(svg: &str) -> Result<(), String> {
 
 #[test]
 fn drawings_are_well_formed_whatever_they_are_given() {
-    let mut draw = Draw(1);
+    let mut draw = Random(1);
     for round in 0..600 {
         let chart = draw.chart();
         check_drawing(&chart.svg()).unwrap_or_else(|wrong| panic!("{round}: {wrong} {chart:?}"));
@@ -167,7 +160,7 @@ fn drawings_are_well_formed_whatever_they_are_given() {
 
 #[test]
 fn pages_are_well_formed_and_load_nothing() {
-    let mut draw = Draw(2);
+    let mut draw = Random(2);
     for round in 0..60 {
         let page = draw.page();
         let html = page.html();

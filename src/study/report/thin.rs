@@ -86,6 +86,7 @@ fn distance(point: Point, from: Point, to: Point) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     fn off(point: Point, line: &[Point]) -> f64 {
         let pieces = line.windows(2).map(|pair| distance(point, pair[0], pair[1]));
@@ -115,11 +116,8 @@ mod tests {
     /// Walks of every roughness, some of them turning back.
     #[test]
     fn no_point_is_far_from_the_line_that_is_left() {
-        let mut state = 11_u64;
-        let mut draw = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as f64 / f64::from(1_u32 << 31)
-        };
+        let mut random = Random(11);
+        let mut draw = || random.unit();
         for round in 0..60 {
             let (rough, back) = (draw() * 20.0, if round % 4 == 0 { 0.5 } else { 0.0 });
             let (mut x, mut y) = (0.0, 200.0);

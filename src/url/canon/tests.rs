@@ -1,22 +1,7 @@
 //! The fast path against the library, on references of every shape.
 
 use super::*;
-
-/// A seeded generator: xorshift, as good as any for choosing pieces.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % bound as u64).expect("less than bound")
-    }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.below(from.len())]
-    }
-}
+use crate::random::Random;
 
 const BASES: [&str; 8] = [
     "http://example.com/",

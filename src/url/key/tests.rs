@@ -1,6 +1,7 @@
 //! Each rule of the key by its table; keys are fixed points.
 
 use super::*;
+use crate::random::Random;
 use crate::url::Url;
 
 /// No rule at all: each test switches on its own.
@@ -226,13 +227,8 @@ const PIECES: [&str; 36] = [
 #[test]
 fn keys_are_fixed_points_under_any_rules() {
     let hosts = ["a.test", "www.a.test", "www.a.test.", "www.test", "127.0.0.1", "[::1]", "a."];
-    let mut random = 0x5eed_0005_u64;
-    let mut below = |bound: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        usize::try_from(random % bound as u64).expect("less than bound")
-    };
+    let mut random = Random(0x5eed_0005);
+    let mut below = |bound: usize| random.below(bound);
     let mut changed = 0;
     for _ in 0..40_000 {
         let on = below(1 << 11);

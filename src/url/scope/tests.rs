@@ -1,6 +1,7 @@
 //! What is in scope, case by case, and the laws of prefixes, domains and traps.
 
 use super::*;
+use crate::random::Random;
 
 fn url(text: &str) -> Url {
     Url::parse(text).expect(text)
@@ -58,9 +59,9 @@ fn the_default_is_the_open_web_without_its_traps() {
 /// Law: many parts are judged as few are.
 #[test]
 fn repeats_agree_with_a_naive_count() {
-    let mut random = 0x5eed_0007_u64;
+    let mut draw = Random(0x5eed_0007);
     for _ in 0..2_000 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let random = draw.word();
         let (kinds, parts) = ((random >> 33) % 12 + 1, (random >> 40) % 50);
         let part = |n: u64| format!("{}", (random.rotate_left(n as u32 % 64) ^ n) % kinds);
         let parts: Vec<String> = (0..parts).map(part).collect();

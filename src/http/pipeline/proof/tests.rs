@@ -2,6 +2,7 @@
 
 use super::super::{Close, Leftover, Pipeline, Reply};
 use super::*;
+use crate::random::Random;
 use std::collections::VecDeque;
 use std::iter;
 
@@ -464,17 +465,4 @@ fn equal_pages_are_no_muddle() {
     let crawl = Crawl::run(Muddle::LastForAll, 1, 0, &mut random);
     let wrong = crawl.filed.iter().find(|(asked, reply)| *reply != crawl.content(*asked));
     assert_eq!((wrong, crawl.learnt.is_barred()), (None, true));
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
-    }
 }

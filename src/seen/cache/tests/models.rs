@@ -2,8 +2,8 @@
 //! abbreviations.
 
 use super::super::Replacement;
-use super::super::splitmix;
 use crate::map::Map;
+use crate::random::Random;
 
 /// A clock as in books: entries in an array, found by a map, never moved.
 pub(super) struct Textbook {
@@ -52,7 +52,7 @@ pub(super) struct Plain {
     circles: Vec<Vec<usize>>,
     replacement: Replacement,
     hand: usize,
-    lot: u64,
+    lot: Random,
     /// Entries that had to move.
     pub(super) moves: usize,
 }
@@ -65,7 +65,7 @@ impl Plain {
             circles: vec![Vec::new(); entries],
             replacement,
             hand: 0,
-            lot: seed,
+            lot: Random(seed),
             moves: 0,
         }
     }
@@ -91,7 +91,7 @@ impl Plain {
     fn victim(&mut self) -> usize {
         let entries = self.slots.len();
         if self.replacement == Replacement::Random {
-            return (splitmix(&mut self.lot) % entries as u64) as usize;
+            return self.lot.below(entries);
         }
         while self.marks[self.hand] {
             self.marks[self.hand] = false;

@@ -2,6 +2,8 @@
 //!
 //! Integers, `+` and `/` only: the same on every machine.
 
+use super::{Random, mix};
+
 /// What a stream is like. Sizes go with the cache's, so that one stream is as hard for any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
@@ -84,7 +86,7 @@ fn zipf(keys: u64, len: usize, random: &mut Random) -> Vec<u64> {
         })
         .collect();
     let draw = |_| {
-        let at = (random.next() >> 11) as f64 / (1_u64 << 53) as f64 * sum;
+        let at = (random.word() >> 11) as f64 / (1_u64 << 53) as f64 * sum;
         mix(sums.partition_point(|sum| *sum <= at) as u64)
     };
     (0..len).map(draw).collect()
@@ -129,27 +131,4 @@ fn draining(servers: u64, len: usize, random: &mut Random) -> Vec<u64> {
         mix(server.number << 32 | page)
     };
     (0..len).map(draw).collect()
-}
-
-/// Draws.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    /// Any number.
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    /// A number below `limit`.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-}
-
-/// One number to another, uniform to the eye; no two to the same.
-pub(super) fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

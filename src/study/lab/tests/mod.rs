@@ -3,6 +3,7 @@
 mod hostile;
 
 use super::*;
+use crate::random::Random;
 use crate::study::web::{Hostile, Spread, TimeSpread};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -112,14 +113,13 @@ fn pipelined_requests_are_answered_in_order() {
     let page = |page| web::Place { host: 1, resource: web::Resource::Page(page) };
     let paths: Vec<String> = (0..20).map(|number| lab.web.path(page(number))).collect();
     let requests: String = paths.iter().map(|path| get("h0001.test", path, "")).collect();
-    let mut random = 7_u64;
+    let mut random = Random(7);
     // Whole, and cut at random places with pauses for the pieces to arrive apart.
     for pieces in [1, 4, 40] {
         let mut stream = lab.connect("h0001.test");
         let mut rest = requests.as_bytes();
         for _ in 1..pieces {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let (piece, more) = rest.split_at((random >> 33) as usize % rest.len().min(90));
+            let (piece, more) = rest.split_at(random.below(rest.len().min(90)));
             stream.write_all(piece).unwrap();
             std::thread::sleep(Duration::from_millis(2));
             rest = more;
@@ -501,13 +501,8 @@ fn ready_is_one_line_of_json() {
 fn noise_on_a_connection_harms_nobody() {
     let lab = Lab::of(small());
     let good = get("h0001.test", "/", "Accept-Encoding: gzip\r\n").repeat(3);
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = |bound: usize| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random as usize % bound
-    };
+    let mut random = Random(1);
+    let mut next = |bound: usize| random.below(bound);
     for round in 0..200 {
         let mut bytes = good.clone().into_bytes();
         for _ in 0..=round % 8 {
