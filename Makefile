@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill check check-crawler conformance
+.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill props fresh check check-crawler conformance
 .PHONY: bench bench-peers stations count golden doc install clean ci
 
 help: ## list the targets
@@ -43,6 +43,14 @@ crash: ## judge simulated crawls that crash and go on, of N=1000 seeds, or of SE
 
 kill: deps ## kill crawls by real processes N=100 times, and let them go on
 	STED_KILL_N="$(N)" $(CARGO) test --locked --test tests lab::kill::killed_more_often -- --ignored --nocapture
+
+props: ## hold every parser to its laws on mutated inputs of N=100 seeds, or of SEED=
+	@tests/deps build
+	STED_PROPS_N="$(N)" STED_PROPS_SEED="$(SEED)" $(CARGO) test --locked --test tests props::more -- --ignored --nocapture
+
+fresh: ## simulations, crashes and properties of seeds that nobody ran before, S=20 seconds of each
+	@tests/deps build
+	STED_FRESH_S="$(S)" $(CARGO) test --locked --test tests -- --ignored --nocapture --test-threads 1 --exact sweep::fresh crash::fresh props::fresh
 
 check: ## format, lints, documentation: all without a warning
 	$(CARGO) fmt --check

@@ -149,6 +149,13 @@ fn sweep_of_crashes() {
     println!("{} seeds, no law broken", seeds.len());
 }
 
+/// Seeds that nobody ran before: `make fresh`.
+#[test]
+#[ignore = "takes its time, with other seeds each time: make fresh"]
+fn fresh() {
+    sweep::fresh_seeds("crashes", judge_all);
+}
+
 /// What a crawl did and wrote, to be looked at.
 fn leave(outcome: &Outcome, folder: &Path) {
     let all = outcome.files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));

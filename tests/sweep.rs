@@ -1,8 +1,9 @@
 //! Simulated crawls of every kind, judged: a seed chooses the web, the network, the faults, the
 //! policy and how polite the crawl is; the laws are the same for all.
 //!
-//! `make sim N=1000` runs seeds 1 to 1000, `make sim SEED=7` one of them with its plan. After the
-//! faults stop, the crawl must complete. A seed that failed once stays in [`REGRESSIONS`].
+//! `make sim N=1000` runs seeds 1 to 1000, `make sim SEED=7` one of them with its plan; `make fresh`
+//! runs seeds that nobody ran before. After the faults stop, the crawl must complete. A seed that
+//! failed once stays in [`REGRESSIONS`].
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -165,6 +166,30 @@ fn sweep() {
     let seeds: Vec<u64> = (1..=asked("STED_SIM_N").unwrap_or(1_000)).collect();
     judge_all(&seeds);
     println!("{} seeds, no law broken", seeds.len());
+}
+
+/// Seeds that nobody ran before: `make fresh`.
+#[test]
+#[ignore = "takes its time, with other seeds each time: make fresh"]
+fn fresh() {
+    fresh_seeds("simulations", judge_all);
+}
+
+/// Judges seeds drawn by the clock, some at once, for `STED_FRESH_S` seconds. `judge` panics with
+/// the command for each seed that fails.
+pub fn fresh_seeds(what: &str, judge: impl Fn(&[u64])) {
+    let begun = std::time::Instant::now();
+    let time = Duration::from_secs(asked("STED_FRESH_S").unwrap_or(20));
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let first = u64::from(nanos.expect("a clock past 1970").subsec_nanos());
+    let mut random = Random(first ^ u64::from(std::process::id()) << 32);
+    let mut count = 0;
+    while begun.elapsed() < time {
+        let seeds: Vec<u64> = (0..16).map(|_| random.below(1 << 40)).collect();
+        judge(&seeds);
+        count += seeds.len();
+    }
+    println!("{count} fresh seeds of {what}, no law broken");
 }
 
 /// Runs all seeds.

@@ -2,8 +2,8 @@
 //!
 //! One body, two drivers. A [`Target`] has samples and a `check` that takes any bytes and panics if
 //! a law of the parser is broken; it decides by the bytes alone, so that a fuzzer can drive it as
-//! it is. Here a seeded loop does: samples as they are, then mutated, spliced and cut. A failure
-//! prints the bytes that caused it. The canary is a target with a planted bug: a loop that doesn't
+//! it is (`tests/fuzz`). Here a seeded loop does: samples as they are, then mutated, spliced and cut.
+//! A failure prints the bytes that caused it: they are added to the samples. The canary is a target with a planted bug: a loop that doesn't
 //! find it is broken itself.
 
 mod coding;
@@ -15,26 +15,31 @@ mod robots;
 #[cfg(feature = "study")]
 mod script;
 mod seeds;
+mod target;
 mod url;
 
+use crate::sweep;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use sted::random::Random;
-
-/// One parser and its laws.
-#[derive(Clone, Copy)]
-pub struct Target {
-    /// What mutation begins with.
-    pub samples: &'static [&'static [u8]],
-    /// What is dropped in here and there: pieces that mean something to this parser.
-    pub words: &'static [&'static str],
-    /// Panics if a law is broken.
-    pub check: fn(&[u8]),
-}
+use target::{Target, seeded};
 
 /// Inputs made of the samples of one target.
 const ROUNDS: usize = 15_000;
 /// No input is longer.
 const BYTES_MAX: usize = 8 << 10;
+
+/// All targets by name.
+const TARGETS: &[(&str, Target)] = &[
+    ("coding", coding::TARGET),
+    ("conf", conf::TARGET),
+    ("links", links::TARGET),
+    ("log", log::TARGET),
+    ("response", response::TARGET),
+    ("robots", robots::TARGET),
+    ("script", script::TARGET),
+    ("seeds", seeds::TARGET),
+    ("url", url::TARGET),
+];
 
 /// Runs `rounds` inputs; the first that breaks a law, if there is one.
 fn first_broken(target: &Target, seed: u64, rounds: usize) -> Option<Vec<u8>> {
@@ -52,6 +57,21 @@ fn hold(target: &Target) {
     if let Some(bytes) = first_broken(target, 0x5EED, ROUNDS) {
         panic!("a law is broken by these bytes: {}", bytes.escape_ascii());
     }
+}
+
+/// Holds all targets to their laws on inputs of other seeds.
+fn hold_all(seeds: &[u64], rounds: usize) {
+    let broken = |seed| {
+        TARGETS.iter().find_map(|(name, target)| {
+            let bytes = first_broken(target, seed, rounds)?;
+            Some(format!("a law of {name} is broken by these bytes: {}", bytes.escape_ascii()))
+        })
+    };
+    sweep::each(
+        seeds,
+        |seed| broken(seed).map_or(Ok(()), Err),
+        |seed| format!("(make props SEED={seed}) add the bytes to the samples of the target"),
+    );
 }
 
 /// A sample, mutated a few times.
@@ -89,12 +109,6 @@ fn mutate(bytes: &mut Vec<u8>, target: &Target, random: &mut Random) {
             bytes.splice(replaced, word.iter().copied());
         }
     }
-}
-
-/// Numbers that depend on the bytes alone (FNV-1a), from which bodies draw their cuts.
-fn seeded(bytes: &[u8]) -> Random {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
-    Random(bytes.iter().fold(0xCBF2_9CE4_8422_2325, mix))
 }
 
 /// Any byte; one in four is of those that parsers look for.
@@ -147,6 +161,25 @@ fn seeds_hold() {
 #[test]
 fn url_holds() {
     hold(&url::TARGET);
+}
+
+/// Inputs that nobody tried before: `make fresh`.
+#[test]
+#[ignore = "takes its time, with other seeds each time: make fresh"]
+fn fresh() {
+    sweep::fresh_seeds("properties", |seeds| hold_all(seeds, ROUNDS / 50));
+}
+
+/// One seed again, or seeds 1 to N: `make props SEED=7`, `make props N=100`.
+#[test]
+#[ignore = "more inputs are tried by hand: make props"]
+fn more() {
+    let seeds = match sweep::asked("STED_PROPS_SEED") {
+        Some(seed) => vec![seed],
+        None => (1..=sweep::asked("STED_PROPS_N").unwrap_or(100)).collect(),
+    };
+    hold_all(&seeds, ROUNDS / 50);
+    println!("{} seeds, no law broken", seeds.len());
 }
 
 /// A parser with a bug: it trusts the number of bytes that its input announces.
