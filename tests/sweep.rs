@@ -1,9 +1,9 @@
 //! Simulated crawls of every kind, judged: a seed chooses the web, the network, the faults, the
 //! policy and how polite the crawl is; the laws are the same for all.
 //!
-//! `make sim N=1000` runs seeds 1 to 1000, `make sim SEED=7` one of them with its plan; `make fresh`
-//! runs seeds that nobody ran before. After the faults stop, the crawl must complete. A seed that
-//! failed once stays in [`REGRESSIONS`].
+//! `make sim N=1000` runs seeds 1 to 1000, `make sim SEED=7` one of them with its plan, and
+//! `make fresh` seeds that nobody ran before. After the faults stop, the crawl must complete. A
+//! seed that failed once stays in [`REGRESSIONS`].
 
 use std::cell::RefCell;
 use std::fmt::Write;

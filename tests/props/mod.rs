@@ -2,9 +2,9 @@
 //!
 //! One body, two drivers. A [`Target`] has samples and a `check` that takes any bytes and panics if
 //! a law of the parser is broken; it decides by the bytes alone, so that a fuzzer can drive it as
-//! it is (`tests/fuzz`). Here a seeded loop does: samples as they are, then mutated, spliced and cut.
-//! A failure prints the bytes that caused it: they are added to the samples. The canary is a target with a planted bug: a loop that doesn't
-//! find it is broken itself.
+//! it is. Here a seeded loop does: samples as they are, then mutated, spliced and cut. A failure
+//! prints the bytes that caused it: they are added to the samples. The canary is a target with a
+//! planted bug: a loop that doesn't find it is broken itself.
 
 mod coding;
 mod conf;
