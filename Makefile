@@ -87,10 +87,10 @@ count: ## count lines of code by folder of src, of this tree or of DIR=
 	@rustc --edition 2024 -o $(or $(CARGO_TARGET_DIR),target)/count tests/layers/count.rs
 	@$(or $(CARGO_TARGET_DIR),target)/count $(or $(DIR),.)
 
-golden: ## rewrite tests/golden from what the program says now: review it as a change
+golden: ## rewrite tests/golden and conf/reference.toml from what the program says now: review it as a change
 	@tests/deps build
 	STED_GOLDEN=1 $(CARGO) test --locked --test tests
-	git --no-pager diff --stat -- tests/golden
+	git --no-pager diff --stat -- tests/golden conf/reference.toml
 
 doc: ## build the documentation: target/doc/sted/index.html
 	$(CARGO) doc --locked --no-deps --document-private-items

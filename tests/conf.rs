@@ -2,7 +2,7 @@
 
 use super::util::{read, root};
 use std::collections::BTreeSet;
-use sted::conf::{Compare, Conf, Key, Lab, Profile};
+use sted::conf::{Compare, Conf, Flag, Key, Lab, Profile};
 
 /// The configuration that the manual describes: every default, the lab and comparisons included.
 fn manual() -> Conf {
@@ -45,6 +45,33 @@ fn entries(text: &str) -> Vec<Entry> {
         }
     }
     entries
+}
+
+/// What follows the opening of the manual is printed from the declarations of the keys. With
+/// `STED_GOLDEN=1` in the environment it is rewritten.
+#[test]
+fn manual_is_what_the_code_declares() {
+    let path = "conf/reference.toml";
+    let text = read(path);
+    let (opening, _) = text.split_once("\n# ---").expect("a rule ends the opening");
+    let declared = opening.to_owned() + &manual().manual();
+    if std::env::var_os("STED_GOLDEN").is_some_and(|value| value == "1") {
+        std::fs::write(root().join(path), &declared).expect("the manual can be written");
+        return;
+    }
+    let mut lines = declared.lines().zip(text.lines());
+    let differing = lines.find(|(code, file)| code != file);
+    assert!(text == declared, "not as declared; run `make golden`: {differing:?}");
+}
+
+/// A job can't keep a key that changes while it runs.
+#[test]
+fn flags_do_not_contradict_each_other() {
+    for Key { section, name, flags, .. } in manual().keys() {
+        let has = |flag| flags.contains(&flag);
+        assert!(!(has(Flag::Kept) && (has(Flag::Live) || has(Flag::Site))), "{section}.{name}");
+        assert!(!has(Flag::Kept) || matches!(section, "url" | "store"), "{section}.{name}");
+    }
 }
 
 #[test]

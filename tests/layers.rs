@@ -104,8 +104,6 @@ const CROWDED: Names = &[
 
 /// Files that need one another: each circle by all its files, with its reason.
 const CIRCLES: Names = &[
-    // The syntax of values is parsed in `walk`, and the types of some values are in `compare`.
-    "conf::compare conf::walk conf::walk::values",
     // The counts of seeds are part of the counts, and use their type for names.
     "engine::counts engine::seeds",
     // The engine's robots.txt part, in five files that share a server's record.

@@ -522,7 +522,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         delay_max: Duration::from_secs(300),
         robots,
         tries_max: 61 + u32::from(!web.hostile.is_empty()),
-        probation: conf.pipeline.probation,
+        probation: conf.pipeline.probation.into(),
         held_bytes_max: (buffers_mib << 20) + conf.fetch.body_bytes_max + (1 << 20),
         archive: warc,
         complete: Complete::Always,

@@ -5,8 +5,9 @@
 //! opened, not read: that they are there is checked, not what is in them.
 
 use super::{Exit, Failure, inputs, load, study};
-use crate::conf::{Conf, HostsFile, Scope, Span};
+use crate::conf::{Conf, HostsFile, Scope};
 use crate::os::input;
+use crate::url::scope::FromSeeds;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -58,10 +59,10 @@ fn remarks(conf: &Conf, path: &Path) -> String {
 /// What the scope comes to.
 fn scope(scope: &Scope) -> String {
     let seeds = match scope.span {
-        Span::Any => None,
-        Span::Host => Some("the hosts of its seeds"),
-        Span::Domain => Some("the domains of its seeds"),
-        Span::Prefix => Some("the folders of its seeds"),
+        FromSeeds::Any => None,
+        FromSeeds::Host => Some("the hosts of its seeds"),
+        FromSeeds::Domain => Some("the domains of its seeds"),
+        FromSeeds::Prefix => Some("the folders of its seeds"),
     };
     let lists = [
         (&scope.hosts, "the hosts named in [scope]"),
@@ -111,11 +112,11 @@ mod tests {
     fn the_scope_is_told_as_it_is() {
         let mut set = Scope::default();
         assert_eq!(scope(&set), "the open web");
-        set.span = Span::Host;
+        set.span = FromSeeds::Host;
         assert_eq!(scope(&set), "the hosts of its seeds");
         set.domains = vec!["a.test".to_owned()];
         assert_eq!(scope(&set), "the hosts of its seeds, the domains named in [scope]");
-        set.span = Span::Any;
+        set.span = FromSeeds::Any;
         assert_eq!(scope(&set), "the domains named in [scope]");
     }
 }

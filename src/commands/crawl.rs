@@ -10,7 +10,7 @@ use super::missing::Missing;
 use super::progress::Progress;
 use super::summary::Summary;
 use super::{Exit, Failure, inputs, load, study, wire};
-use crate::conf::{Conf, Key};
+use crate::conf::{Conf, Flag, Key};
 use crate::disk::Disk;
 use crate::engine::contract::StopReason;
 use crate::engine::{self, Earlier, Engine};
@@ -258,10 +258,9 @@ fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> R
             return Ok(());
         }
     };
-    let fixed = |key: &Key| {
-        key.section == "url" && !rebuild || (key.section, key.name) == ("store", "prefix")
-    };
-    let changed = began.keys().into_iter().filter(fixed).zip(conf.keys().into_iter().filter(fixed));
+    // A rebuilt job has no state that was made by the old rules of [url].
+    let kept = |key: &Key| key.flags.contains(&Flag::Kept) && !(rebuild && key.section == "url");
+    let changed = began.keys().into_iter().filter(kept).zip(conf.keys().into_iter().filter(kept));
     let told: Vec<String> = changed
         .filter(|(before, now)| before.value != now.value)
         .map(|(Key { section, name, value, .. }, now)| {

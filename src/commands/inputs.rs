@@ -1,11 +1,11 @@
 //! Reads the files that a configuration names, reports their mistakes, and checks descriptors.
 
 use super::{Exit, Failure, wire};
-use crate::conf::{Conf, Scope, Span};
+use crate::conf::{Conf, Scope};
 use crate::os::{dns, input, signal};
 use crate::rating::{Rating, Table};
 use crate::seeds::{self, Doubtful, Parsed, Seed};
-use crate::url::scope::Rejection;
+use crate::url::scope::{FromSeeds, Rejection};
 use crate::url::{Limits, Url, scope};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -132,7 +132,7 @@ pub(crate) fn warn_of_scope(conf: &Conf, seeds: &[Seed]) {
 fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
     // Where they are, they are wanted: the scope follows from them.
     let open = Scope {
-        span: Span::Any,
+        span: FromSeeds::Any,
         hosts: Vec::new(),
         domains: Vec::new(),
         prefixes: Vec::new(),
@@ -206,13 +206,13 @@ pub(crate) fn check_descriptors(conf: &Conf) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conf::sections::Scheme;
+    use crate::conf::Scheme;
 
     #[test]
     fn seeds_that_the_scope_refuses_are_pointed_out_by_key() {
         let text = b"https://a.test/\nhttp://a.test/x/1\nhttp://b.test/x/2\nhttp://a.test/y/1/2/3";
         let (seeds, _) = seeds::parse(text);
-        let mut conf = Scope { span: Span::Host, ..Scope::default() };
+        let mut conf = Scope { span: FromSeeds::Host, ..Scope::default() };
         assert_eq!(refused(&conf, &seeds), [""; 0], "where seeds are is in scope");
         conf.schemes = vec![Scheme::Http];
         conf.exclude = vec!["/x/".to_owned()];

@@ -3,15 +3,15 @@
 //! Every key of the configuration ends here in a setting of a station, the engine or the world;
 //! nothing below knows the file.
 
-use crate::conf::{Conf, Decimal, sections};
+use crate::conf::{self, Conf, Decimal, DiskFull, Scheme};
 use crate::dns::address;
 use crate::engine::settings::{
     CHAINS_MAX, Connections, Identity, Limits, Retries, Robots, Settings, State,
 };
-use crate::http::coding::{Coding, DecodeLimits};
+use crate::http::coding::DecodeLimits;
 use crate::quality::Quality;
 use crate::store::digest::Algorithm;
-use crate::url::scope::{FromSeeds, Schemes};
+use crate::url::scope::Schemes;
 use crate::{dns, frontier, http, links, os, rating, seen, store, url};
 
 /// The engine's settings. `key` is the crawl's own, for its fingerprints.
@@ -26,7 +26,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
         connections: connections(&conf.connections),
         retries: retries(&conf.retries),
         robots: robots(&conf.politeness),
-        redirects_max: u8::try_from(conf.fetch.redirects_max).unwrap_or(u8::MAX - 1),
+        redirects_max: conf.fetch.redirects_max,
         chains_max: CHAINS_MAX,
         cookies: conf.fetch.cookies,
         reply: http::response::Limits {
@@ -38,9 +38,9 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
         coding: DecodeLimits { decoded_bytes_max: conf.fetch.decoded_bytes_max as u64 },
         pipeline: http::pipeline::Settings {
             enabled: conf.pipeline.enabled,
-            depth_max: u8::try_from(conf.pipeline.depth_max).unwrap_or(u8::MAX),
+            depth_max: conf.pipeline.depth_max,
             requests_new: conf.pipeline.allowance_new,
-            probation: u8::try_from(conf.pipeline.probation).unwrap_or(u8::MAX),
+            probation: conf.pipeline.probation,
             ..http::pipeline::Settings::default()
         },
         rating: rating(&conf.quality, key),
@@ -55,8 +55,8 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
             crawl: crawl_of(conf, key),
             period: conf.state.checkpoint_period,
             full_wait: match conf.state.disk_full {
-                sections::DiskFull::Wait => Some(conf.state.disk_full_wait),
-                sections::DiskFull::Stop => None,
+                DiskFull::Wait => Some(conf.state.disk_full_wait),
+                DiskFull::Stop => None,
             },
         },
         trace: conf.job.trace,
@@ -110,20 +110,11 @@ fn identity(conf: &Conf) -> Identity {
         job: conf.job.name.clone(),
         fields,
         config: Algorithm::Sha256Hex.of(conf.render().as_bytes()).to_string(),
-        codings: conf.fetch.codings.iter().map(|coding| coding_of(*coding)).collect(),
+        codings: conf.fetch.codings.clone(),
     }
 }
 
-fn coding_of(coding: sections::Coding) -> Coding {
-    match coding {
-        sections::Coding::Gzip => Coding::Gzip,
-        sections::Coding::Deflate => Coding::Deflate,
-        sections::Coding::Brotli => Coding::Brotli,
-        sections::Coding::Zstd => Coding::Zstd,
-    }
-}
-
-fn connections(conf: &sections::Connections) -> Connections {
+fn connections(conf: &conf::Connections) -> Connections {
     Connections {
         open_max: conf.open_max,
         idle_timeout: conf.idle_timeout,
@@ -140,12 +131,11 @@ fn connections(conf: &sections::Connections) -> Connections {
     }
 }
 
-fn retries(conf: &sections::Retries) -> Retries {
-    let narrow = |count: u32| u8::try_from(count).unwrap_or(u8::MAX);
+fn retries(conf: &conf::Retries) -> Retries {
     Retries {
-        url_retries_max: narrow(conf.retries_max),
+        url_retries_max: conf.retries_max,
         short_retries_max: Retries::default().short_retries_max,
-        server_failures_max: narrow(conf.server_failures_max),
+        server_failures_max: conf.server_failures_max,
         wait: conf.retry_wait,
         factor_milli: conf.retry_factor.thousandths(),
         wait_max: conf.retry_wait_max,
@@ -154,14 +144,14 @@ fn retries(conf: &sections::Retries) -> Retries {
     }
 }
 
-fn robots(conf: &sections::Politeness) -> Robots {
+fn robots(conf: &conf::Politeness) -> Robots {
     Robots {
         obey: conf.robots,
         ttl: conf.robots_ttl,
         retry_wait: conf.robots_retry_wait,
         unreachable_max: conf.robots_unreachable_max,
         crawl_delay_max: conf.crawl_delay_max,
-        html_allows: conf.robots_html == sections::RobotsHtml::Allow,
+        html_allows: conf.robots_html,
         ..Robots::default()
     }
 }
@@ -170,10 +160,7 @@ fn frontier(conf: &Conf, crawl: Option<u64>) -> frontier::Settings {
     let politeness = &conf.politeness;
     frontier::Settings {
         schedule: schedule(conf),
-        burst: match politeness.burst {
-            sections::Burst::Requests(count) => frontier::Burst::Requests(count),
-            sections::Burst::Server => frontier::Burst::Server,
-        },
+        burst: politeness.burst,
         delay: politeness.delay,
         delay_factor_milli: politeness.delay_factor.thousandths(),
         delay_max: politeness.delay_max,
@@ -189,7 +176,7 @@ fn frontier(conf: &Conf, crawl: Option<u64>) -> frontier::Settings {
     }
 }
 
-fn seen(memory: &sections::Memory, crawl: Option<u64>) -> seen::Settings {
+fn seen(memory: &conf::Memory, crawl: Option<u64>) -> seen::Settings {
     seen::Settings {
         urls_max: memory.seen_max,
         memory_bytes: memory.seen,
@@ -216,7 +203,7 @@ fn schedule(conf: &Conf) -> frontier::policy::Settings {
 }
 
 /// All but the table, which is a file: [`super::inputs`] reads it.
-fn rating(conf: &sections::Qualities, key: [u8; 16]) -> rating::Settings {
+fn rating(conf: &conf::Qualities, key: [u8; 16]) -> rating::Settings {
     rating::Settings {
         key,
         source: conf.source,
@@ -234,7 +221,7 @@ fn quality_of(decimal: Decimal) -> Quality {
     Quality::from_millionths(u64::from(decimal.thousandths()) * 1_000)
 }
 
-fn names(conf: &sections::Names) -> dns::Settings {
+fn names(conf: &conf::Names) -> dns::Settings {
     dns::Settings {
         ttl_min: conf.ttl_min,
         ttl_max: conf.ttl_max,
@@ -247,22 +234,15 @@ fn names(conf: &sections::Names) -> dns::Settings {
 }
 
 /// The settings of the scope.
-pub(super) fn scope(conf: &sections::Scope) -> url::scope::Settings {
-    let http = conf.schemes.contains(&sections::Scheme::Http);
-    let https = conf.schemes.contains(&sections::Scheme::Https);
-    let usize_of = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+pub(super) fn scope(conf: &conf::Scope) -> url::scope::Settings {
+    let wants = |scheme| conf.schemes.contains(&scheme);
     url::scope::Settings {
-        schemes: match (http, https) {
+        schemes: match (wants(Scheme::Http), wants(Scheme::Https)) {
             (true, false) => Schemes::Http,
             (false, true) => Schemes::Https,
             _ => Schemes::Any,
         },
-        from_seeds: match conf.span {
-            sections::Span::Any => FromSeeds::Any,
-            sections::Span::Host => FromSeeds::Host,
-            sections::Span::Domain => FromSeeds::Domain,
-            sections::Span::Prefix => FromSeeds::Prefix,
-        },
+        from_seeds: conf.span,
         hosts: conf.hosts.clone(),
         domains: conf.domains.clone(),
         prefixes: conf.prefixes.clone(),
@@ -270,9 +250,9 @@ pub(super) fn scope(conf: &sections::Scope) -> url::scope::Settings {
         exclude: conf.exclude.clone(),
         depth_max: conf.depth_max.unwrap_or(u32::MAX),
         url_bytes_max: conf.url_bytes_max,
-        path_depth_max: usize_of(conf.path_depth_max),
-        segment_repeats_max: usize_of(conf.segment_repeats_max),
-        query_params_max: usize_of(conf.query_params_max),
+        path_depth_max: conf.path_depth_max,
+        segment_repeats_max: conf.segment_repeats_max,
+        query_params_max: conf.query_params_max,
         ..url::scope::Settings::default()
     }
 }
@@ -281,8 +261,8 @@ fn links(conf: &Conf) -> links::Settings {
     links::Settings {
         embedded: conf.links.embedded,
         forms: conf.links.forms,
-        obey_nofollow: conf.links.nofollow == sections::Marks::Obey,
-        obey_meta: conf.links.robots_meta == sections::Marks::Obey,
+        obey_nofollow: conf.links.nofollow,
+        obey_meta: conf.links.robots_meta,
         product: conf.identity.product.clone(),
         links_max: conf.links.links_max,
         // A URL may be shorter than its reference, by dot segments and line breaks.
@@ -291,19 +271,13 @@ fn links(conf: &Conf) -> links::Settings {
     }
 }
 
-fn store(conf: &sections::Store) -> store::Settings {
+fn store(conf: &conf::Store) -> store::Settings {
     store::Settings {
-        format: match conf.format {
-            sections::Format::None => store::Format::None,
-            sections::Format::Warc => store::Format::Warc,
-        },
+        format: conf.format,
         gzip_level: conf.gzip_level,
         file_bytes_max: conf.file_bytes_max,
         prefix: conf.prefix.clone(),
-        digest: match conf.digest {
-            sections::Digest::Sha1 => Algorithm::Sha1Base32,
-            sections::Digest::Sha256 => Algorithm::Sha256Base32,
-        },
+        digest: conf.digest,
         requests: conf.requests,
         robots: conf.robots,
         buffer_bytes: conf.buffer_bytes,

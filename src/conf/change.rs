@@ -1,22 +1,20 @@
-//! A configuration with other values for some keys: what variants and sweeps are made of.
+//! Variants of a configuration: the same with other values for some keys.
 //!
-//! The configuration is printed, the lines of the keys concerned are replaced, and the text is read
-//! again: whatever holds for a file holds for a variant of it.
+//! The configuration is printed with the values replaced, and the text is parsed again: so a
+//! variant keeps the rules of any file.
 
 use super::check::Clash;
 use super::compare::Change;
 use super::{Conf, Mistake, Mistakes, walk};
 
-/// Mistakes told of one variant: they come back in every other.
-const TOLD_MAX: usize = 5;
+/// Largest number of mistakes reported of one variant: others have the same.
+const REPORTED_MAX: usize = 5;
 
 impl Conf {
-    /// This configuration with other values for some keys; `name` stands for the file in what is
-    /// said of mistakes.
+    /// This configuration with other values for some keys; `name` is the file in the mistakes.
     ///
     /// # Errors
-    /// Keys that there are not, or that decide about the comparison itself; and all that the
-    /// changed configuration would be refused for.
+    /// Unknown keys, keys of the comparison itself, and all mistakes of the changed configuration.
     pub fn with(&self, name: &str, changes: &[Change]) -> Result<Self, Mistakes> {
         let mut mistakes = Vec::new();
         let mut keys = self.keys();
@@ -31,14 +29,14 @@ impl Conf {
         if !mistakes.is_empty() {
             return Err(Mistakes::new(name, mistakes));
         }
-        // Lines of a text that nobody has seen would tell nothing.
+        // The operator has not seen this text: its lines mean nothing.
         Self::read(&walk::render(&keys), name, |_| Vec::new()).map_err(|mut mistakes| {
             mistakes.list.iter_mut().for_each(|mistake| mistake.line = None);
             mistakes
         })
     }
 
-    /// What to say of a key that isn't there.
+    /// The fault of an unknown key.
     fn stray(&self, key: &str) -> String {
         let known = self.keys();
         let names: Vec<String> =
@@ -50,7 +48,7 @@ impl Conf {
     }
 }
 
-/// What is wrong with the variants and the values of a comparison, each tried alone.
+/// The mistakes in the variants and the values of a comparison, each tried alone.
 pub(super) fn mistakes(conf: &Conf) -> Vec<Clash> {
     let Some(compare) = &conf.compare else { return Vec::new() };
     let mut faults = Vec::new();
@@ -62,7 +60,7 @@ pub(super) fn mistakes(conf: &Conf) -> Vec<Clash> {
         for value in &compare.values {
             let change = Change { key: key.clone(), value: value.clone() };
             let name = format!("across {key} = {value}");
-            // A key that isn't there is the same fault at each value.
+            // An unknown key would be reported for each value.
             let found = fault(conf, &["compare.across", "compare.values"], &name, &[change]);
             let is_fatal = found.is_some();
             faults.extend(found);
@@ -81,13 +79,13 @@ fn fault(
     changes: &[Change],
 ) -> Option<Clash> {
     let Mistakes { list, .. } = conf.with(name, changes).err()?;
-    let told = list.iter().take(TOLD_MAX);
+    let reported = list.iter().take(REPORTED_MAX);
     let texts: Vec<String> =
-        told.map(|mistake| format!("{}: {}", mistake.key, mistake.text)).collect();
+        reported.map(|mistake| format!("{}: {}", mistake.key, mistake.text)).collect();
     Some(Clash { keys, text: format!("{name}: {}", texts.join("; ")) })
 }
 
-/// Why a key can't differ within a comparison.
+/// Why a key can't differ within a comparison, if it can't.
 fn fixed(key: &str) -> Option<String> {
     let (section, name) = key.split_once('.').unwrap_or((key, ""));
     let why = match (section, name) {

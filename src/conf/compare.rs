@@ -1,97 +1,20 @@
-//! `[compare]`: which crawls of one web are put side by side.
+//! The variants of a comparison and the values of a sweep: changes of other keys, as text.
 //!
-//! A study is the product of its repeats, its variants, the values of one key, and its policies.
-//! Variants and values change other keys of the same file: as text, through [`super::Conf::with`],
-//! so that a crawl in a study is held to the same rules as any other.
+//! [`super::Conf::with`] applies them: a crawl of a comparison keeps the rules of any other.
 
-use super::units::Decimal;
-use super::walk::quote;
-use crate::frontier::policy::Policy;
+use super::units::quote;
 use std::fmt;
-use std::path::PathBuf;
-use std::time::Duration;
-
-/// `[compare]`: what is compared, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compare {
-    /// Folder of the results.
-    pub directory: PathBuf,
-    /// The policies, in the order in which they are shown.
-    pub policies: Vec<Policy>,
-    /// In which world.
-    pub over: Over,
-    /// How often, each time with other seeds.
-    pub repeats: u32,
-    /// What the first repeat adds to `web.seed` and `sim.seed`; each further one adds one more.
-    pub seed: u64,
-    /// What pages are worth.
-    pub quality: Worth,
-    /// Share of PageRank that follows links.
-    pub damping: Decimal,
-    /// Time from one sample to the next.
-    pub sample_period: Duration,
-    /// Changes of other keys that are compared, too.
-    pub variants: Vec<Variant>,
-    /// Key that takes each of `values`.
-    pub across: Option<String>,
-    /// Values of the key `across`.
-    pub values: Vec<Value>,
-    /// Crawls at once; `None`: as many as there are cores.
-    pub threads: Option<usize>,
-    /// Each crawl leaves the stream of the URLs it found, for `sted cache`.
-    pub trace: bool,
-}
-
-impl Default for Compare {
-    fn default() -> Self {
-        Self {
-            directory: PathBuf::from("jobs/compare"),
-            policies: Policy::ALL.to_vec(),
-            over: Over::Simulation,
-            repeats: 1,
-            seed: 0,
-            quality: Worth::PageRank,
-            damping: Decimal::from_thousandths(850),
-            sample_period: Duration::from_secs(1),
-            variants: Vec::new(),
-            across: None,
-            values: Vec::new(),
-            threads: None,
-            trace: false,
-        }
-    }
-}
-
-/// The world in which crawls are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// The simulated one, in virtual time.
-    Simulation,
-    /// The lab web over loopback, in wall time.
-    Sockets,
-}
-
-/// What pages are worth in a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worth {
-    /// The PageRank of the whole web, known before the crawl.
-    PageRank,
-    /// Zipf's law, dealt out to the pages at random.
-    Zipf,
-    /// What `[quality]` says.
-    Crawl,
-}
 
 /// A named set of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// Its name in tables and curves.
+    /// Its name in tables and charts.
     pub name: String,
-    /// What it changes; nothing is the file as it stands.
+    /// The keys it changes; none is the file without a change.
     pub changes: Vec<Change>,
 }
 
-/// Another value for one key.
+/// A change of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// `section.key`.
@@ -124,7 +47,7 @@ impl Variant {
     }
 }
 
-/// As it is written.
+/// As in the file.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -138,7 +61,7 @@ impl fmt::Display for Variant {
 
 impl Change {
     fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no change; write it like politeness.burst=1");
+        let wrong = || format!("{text:?} is not a change; write it like politeness.burst=1");
         let (key, value) = text.split_once('=').ok_or_else(wrong)?;
         let (key, value) = (key.trim(), value.trim());
         let whole = |(section, name): (&str, &str)| !section.is_empty() && !name.is_empty();
@@ -150,7 +73,7 @@ impl Change {
 }
 
 impl Value {
-    /// TOML that stands on one line.
+    /// TOML on one line.
     pub(super) fn of_toml(text: String) -> Self {
         Self(text)
     }
@@ -171,7 +94,7 @@ impl Value {
             return Ok(Self(text.to_owned()));
         }
         let is_word = is_line && !text.chars().any(|c| "\"'[]{}\\".contains(c));
-        if is_word { Ok(Self::of_text(text)) } else { Err(format!("{text:?} is no value")) }
+        if is_word { Ok(Self::of_text(text)) } else { Err(format!("{text:?} is not a value")) }
     }
 
     /// As TOML.
@@ -179,13 +102,14 @@ impl Value {
         &self.0
     }
 
-    /// As people call it: a text goes without its quotes.
+    /// For people: a text without its quotes.
     pub fn name(&self) -> &str {
         let inner = self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         inner.unwrap_or(&self.0)
     }
 
-    /// Its place on an axis, if it has one: the number, seconds of a duration, bytes of a size.
+    /// Its position on an axis: the number, seconds of a duration, bytes of a size; `None` for a
+    /// word.
     pub fn number(&self) -> Option<f64> {
         let text = self.name();
         let time = || super::units::read_time(text).ok().map(|time| time.as_secs_f64());
@@ -201,7 +125,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// The parts between commas that stand in no quotes and no brackets; blank ones don't count.
+/// Splits at commas outside quotes and brackets; drops blank parts.
 fn pieces(text: &str) -> Vec<&str> {
     let (mut quoted, mut depth, mut from) = (None, 0_u32, 0);
     let mut pieces = Vec::new();
@@ -237,7 +161,7 @@ mod tests {
     #[test]
     fn variants_are_read_as_they_are_shown() {
         for (text, expected, why) in [
-            ("plain", Some("plain"), "no change: the file as it stands"),
+            ("plain", Some("plain"), "no change: the file as it is"),
             ("HTTP/1.1: a.b=1,c.d=0s", Some("HTTP/1.1: a.b=1, c.d=\"0s\""), "a bare duration"),
             ("x: a.b = server ", Some("x: a.b=\"server\""), "a bare word"),
             ("x: a.b=\"1, 2\", c.d=3", Some("x: a.b=\"1, 2\", c.d=3"), "a comma in quotes"),

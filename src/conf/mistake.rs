@@ -1,45 +1,45 @@
-//! What is wrong with a configuration file: where, which key, and the mend.
+//! The mistakes of a configuration file, each with its line, its key and a fix.
 //!
-//! All mistakes of a file are told at once, in the order of its lines.
+//! All mistakes of a file are reported at once, in the order of its lines.
 
 use std::fmt;
 
-/// Mistakes told of one file: who has more has another file in hand.
+/// Largest number of mistakes reported: a file with more is probably not a configuration.
 pub(super) const MISTAKES_MAX: usize = 100;
 
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Line of the file, counted from 1; `None` if what is wrong is that something is missing.
+    /// Line of the file, counted from 1; `None` if something is missing.
     pub line: Option<usize>,
-    /// Section and key, as `politeness.delay`; empty where the text is no TOML.
+    /// Section and key, as `politeness.delay`; empty if the text is not TOML.
     pub key: String,
-    /// The value, why it can't be used, and what to write.
+    /// The value, why it is refused, and what to write.
     pub text: String,
 }
 
-/// All mistakes of one file; never none.
+/// All mistakes of one file; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     /// The file's name, as given.
     pub file: String,
-    /// In order of line; what has no line comes last. The first hundred, if there are more.
+    /// In order of line, those without a line last. If there are more than a hundred, the first.
     pub list: Vec<Mistake>,
 }
 
-/// Whether enough mistakes are known to look for no more: each costs a look at the file.
+/// Whether there are too many mistakes to look for more: each takes a search in the file.
 pub(super) fn suffice(mistakes: &[Mistake]) -> bool {
     mistakes.len() > MISTAKES_MAX
 }
 
 impl Mistakes {
-    /// The mistakes of `file`, put in order.
+    /// The mistakes of `file`, sorted by line.
     pub(super) fn new(file: &str, mut list: Vec<Mistake>) -> Self {
-        assert!(!list.is_empty(), "mistakes without a mistake");
+        assert!(!list.is_empty(), "a list of mistakes is not empty");
         list.sort_by_key(|mistake| mistake.line.unwrap_or(usize::MAX));
         if suffice(&list) {
             list.truncate(MISTAKES_MAX);
-            let text = format!("there are more: only {MISTAKES_MAX} are told");
+            let text = format!("there are more; only the first {MISTAKES_MAX} are shown");
             list.push(Mistake { line: None, key: String::new(), text });
         }
         Self { file: file.to_owned(), list }
@@ -68,8 +68,8 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// The known name nearest to `typed`, if it is near enough to be what was meant: at most a third
-/// of its letters wrong, and two at least forgiven; or its words, in any order, or its beginning.
+/// The known name nearest to `typed`, if it is near enough: at most two letters, or a third of the
+/// letters, are wrong; or `typed` has its words in any order, or is a prefix of it.
 pub(super) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -82,8 +82,8 @@ pub(super) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// How far `typed` is from `name`: in letters, or less if it has words of it, the first among them
-/// (`max_depth`, `pages` for `pages_max`), or begins as it does (`dir` for `directory`).
+/// The distance of `typed` from `name` in letters; less if `typed` consists of words of `name` and
+/// has the first (`max_depth`, `pages` for `pages_max`), or is a prefix (`dir` for `directory`).
 pub(super) fn remoteness(typed: &str, name: &str) -> usize {
     const BEGINNING_MIN: usize = 3;
     let words = |text| str::split(text, ['_', '.']);
@@ -99,7 +99,7 @@ pub(super) fn remoteness(typed: &str, name: &str) -> usize {
     far
 }
 
-/// How many letters must be put in, left out, replaced or swapped with their neighbour.
+/// The number of letters to insert, delete, replace or swap with their neighbour.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) =
         (from.chars().take(100).collect(), to.chars().collect());

@@ -1,47 +1,39 @@
-//! The configuration: reads the file, fills each section with plain values, refuses what can't be.
+//! The configuration is parsed from the text of a file, checked, and printed.
 //!
-//! Promises: a [`Conf`] that came out of [`Conf::parse`] holds together: every value is within its
-//! range and no two of them contradict each other. Unknown keys are mistakes, with the nearest
-//! known key named. All mistakes of a file are told at once, each with its line, its key, its value
-//! and the mend.
+//! Promises: in a [`Conf`] from [`Conf::parse`] every value is within its range and no two values
+//! contradict each other. Unknown keys are mistakes, reported with the nearest known key. All
+//! mistakes of a file are reported at once, each with its line, its key, its value and a fix.
 //!
-//! Laws: `parse(render(conf)) == conf`; the keys of `conf/reference.toml` and of the code are the
-//! same, and so are their values. A key is named in one place (`keys.rs`), a default in one place
-//! (`sections.rs`, `web.rs`).
+//! Laws: `parse(render(conf)) == conf`. A key is declared once, in `sections`; its field, its
+//! default, reading, printing and its entry in `conf/reference.toml` follow from that.
 //!
-//! No file is opened here: the text comes in. Paths in it are relative to the directory the
-//! program is started in. Source of the format: TOML 1.0.
+//! No file is opened here. Paths in a configuration are relative to the working directory. The
+//! format is TOML 1.0.
 
 mod change;
 mod check;
-pub mod compare;
+mod compare;
 mod hostile;
-mod keys;
+mod kind;
 mod mistake;
-mod profile;
-mod schedule;
-pub mod sections;
-mod sim;
-mod target;
+mod sections;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod units;
 mod walk;
-mod web;
 
-pub use compare::{Change, Compare, Over, Value, Variant, Worth};
+pub use compare::{Change, Value, Variant};
 pub use hostile::Hostile;
 pub use mistake::{Mistake, Mistakes};
-pub use profile::Profile;
 pub use sections::{
-    Burst, Coding, Connections, Digest, DiskFull, Fetch, Format, HostsFile, Identity, Job, Limits,
-    Links, Marks, Memory, Names, Pipeline, Policy, Politeness, Qualities, Report, Retries,
-    Schedule, Scheme, Scope, Site, Source, Span, State, Store, Tls, UrlKey,
+    Allowance, Burst, Compare, Connections, DiskFull, Events, Fetch, HostsFile, Identity, Job, Lab,
+    Limits, Links, Memory, Names, Over, Pipeline, Policy, Politeness, Preset, Profile, Qualities,
+    Report, Retries, Schedule, Scheme, Scope, Sim, Site, Source, State, Store, Tls, UrlKey, Web,
+    Worth,
 };
-pub use sim::Sim;
 pub use units::{Cost, Decimal};
-pub use walk::Key;
-pub use web::{Allowance, Events, Lab, Preset, Web};
+pub use walk::{Flag, Key, Prose};
 
 use check::Clash;
 use mistake::{MISTAKES_MAX, suffice};
@@ -51,98 +43,102 @@ use walk::{Walk, line_of};
 /// A configuration, section by section in the order of the URL's journey.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conf {
-    /// What this crawl is called, where it keeps what it knows, where it starts.
+    /// `[job]`
     pub job: Job,
-    /// When it stops though there is more.
+    /// `[limits]`
     pub limits: Limits,
-    /// Who crawls.
+    /// `[identity]`
     pub identity: Identity,
-    /// Which URLs are wanted.
+    /// `[scope]`
     pub scope: Scope,
-    /// Which URLs are the same.
+    /// `[url]`
     pub url: UrlKey,
-    /// Who comes first.
+    /// `[schedule]`
     pub schedule: Schedule,
-    /// What URLs are thought to be worth.
+    /// `[quality]`
     pub quality: Qualities,
-    /// How much, how often.
+    /// `[politeness]`
     pub politeness: Politeness,
-    /// What is tried again.
+    /// `[retries]`
     pub retries: Retries,
-    /// Names to addresses.
+    /// `[names]`
     pub names: Names,
-    /// How many, how long, to where.
+    /// `[connections]`
     pub connections: Connections,
-    /// Whom to trust.
+    /// `[tls]`
     pub tls: Tls,
-    /// Several requests on their way.
+    /// `[pipeline]`
     pub pipeline: Pipeline,
-    /// What is asked for, and how much of it is taken.
+    /// `[fetch]`
     pub fetch: Fetch,
-    /// Which references are followed.
+    /// `[links]`
     pub links: Links,
-    /// What is kept.
+    /// `[store]`
     pub store: Store,
-    /// What may grow, and how far.
+    /// `[memory]`
     pub memory: Memory,
     /// `[state]`
     pub state: State,
-    /// What is said while it runs.
+    /// `[report]`
     pub report: Report,
-    /// The lab that is crawled in place of the open web.
+    /// `[lab]`; `None`: the open web is crawled.
     pub lab: Option<Lab>,
-    /// The web that the lab serves, or that crawls are compared on.
+    /// `[web]`
     pub web: Web,
-    /// The simulated world that crawls are compared in.
+    /// `[sim]`
     pub sim: Sim,
-    /// Which crawls are compared.
+    /// `[compare]`
     pub compare: Option<Compare>,
-    /// Which numbers of connections are tried.
+    /// `[profile]`
     pub profile: Option<Profile>,
 }
 
 impl Conf {
-    /// Reads the text of a file; `file` names it in what is said of its mistakes.
+    /// Parses the text of a file; `file` is its name in the mistakes.
     ///
     /// # Errors
-    /// All mistakes there are, of syntax first: a text that is no TOML is not looked at further.
+    /// All mistakes of the file; only those of syntax if it is not TOML.
     pub fn parse(text: &str, file: &str) -> Result<Self, Mistakes> {
         Self::read(text, file, change::mistakes)
     }
 
-    /// Reads a text; `more` finds what is wrong with a configuration that is right otherwise.
+    /// Parses a text; `more` finds mistakes in a configuration that has no others.
     fn read(text: &str, file: &str, more: fn(&Self) -> Vec<Clash>) -> Result<Self, Mistakes> {
         let (root, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
-            let told = errors.iter().take(MISTAKES_MAX + 1);
-            let mistakes = told.map(|error| syntax(text, error)).collect();
+            let shown = errors.iter().take(MISTAKES_MAX + 1);
+            let mistakes = shown.map(|error| syntax(text, error)).collect();
             return Err(Mistakes::new(file, mistakes));
         }
         let root = root.get_ref();
         let mut conf = Self::default();
         let mut walk = Walk::reading(text, root);
-        keys::walk(&mut conf, &mut walk);
+        sections::walk(&mut conf, &mut walk);
         let mut mistakes = walk.into_mistakes();
         unknown(text, root, &mut mistakes);
         let alone = ["web", "sim"].map(|section| root.contains_key(section));
-        tell(check::clashes(&conf, alone), text, root, &mut mistakes);
+        report(check::clashes(&conf, alone), text, root, &mut mistakes);
         if mistakes.is_empty() {
-            tell(more(&conf), text, root, &mut mistakes);
+            report(more(&conf), text, root, &mut mistakes);
         }
         if mistakes.is_empty() { Ok(conf) } else { Err(Mistakes::new(file, mistakes)) }
     }
 
-    /// Whether what is crawled is a web of its own, on this machine: the lab, or a simulated one.
+    /// Whether a synthetic web is crawled: that of the lab, or a simulated one.
     pub fn is_experiment(&self) -> bool {
         self.lab.is_some() || self.compare.is_some()
     }
 
-    /// Every key with its value and what it allows, in the order of the file; those of webs of its
-    /// own only if it has one.
+    /// Every key, in the order of the file; those of experiments only if the configuration has one.
     pub fn keys(&self) -> Vec<Key> {
         let mut walk = Walk::listing();
-        keys::walk(&mut self.clone(), &mut walk);
+        sections::walk(&mut self.clone(), &mut walk);
         walk.into_keys()
+    }
+
+    /// The body of `conf/reference.toml`: what [`Self::render`] prints, each key explained.
+    pub fn manual(&self) -> String {
+        walk::manual(&self.keys())
     }
 
     /// The text that reads back as this configuration: every key, every default.
@@ -153,10 +149,10 @@ impl Conf {
 
 fn syntax(text: &str, error: &toml::de::Error) -> Mistake {
     let line = error.span().map(|span| line_of(text, span.start.min(text.len())));
-    Mistake { line, key: String::new(), text: format!("no TOML: {}", error.message()) }
+    Mistake { line, key: String::new(), text: format!("not TOML: {}", error.message()) }
 }
 
-/// Keys and sections of the file that the code does not know.
+/// Reports the unknown keys and sections of the file.
 fn unknown(text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
     let profile = Some(Profile::default());
@@ -191,11 +187,11 @@ fn unknown(text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// What to say of a name at the top of the file that is no section.
+/// The fault of a top-level name that is not a section.
 fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     let homes = homes(name, known);
     if !value.is_table() && !homes.is_empty() {
-        return format!("stands in no section; it belongs in {homes}");
+        return format!("is outside a section; it belongs in {homes}");
     }
     match mistake::nearest(name, known.iter().map(|key| key.section)) {
         Some(near) => format!("no such section; did you mean [{near}]?"),
@@ -203,13 +199,13 @@ fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     }
 }
 
-/// What to say of a key that its section doesn't have.
+/// The fault of a key that its section doesn't have.
 fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     let own = known.iter().filter(|key| key.section == section).map(|key| key.name);
     let homes = homes(name, known);
     let near = mistake::nearest(name, own);
     let anywhere = mistake::nearest(name, known.iter().map(|key| key.name));
-    // A slip in the name is likelier than one in the section, unless the name is the better for it.
+    // A typo in the key is likelier than the wrong section, unless another has a nearer key.
     let is_nearest = |near: &&str| {
         let far = |other| mistake::remoteness(name, other);
         anywhere.is_none_or(|other| far(near) <= far(other))
@@ -227,15 +223,15 @@ fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     }
 }
 
-/// The sections that have a key of this name: `[a] or [b]`.
+/// The sections with a key of this name: `[a] or [b]`.
 fn homes(name: &str, known: &[Key]) -> String {
     let sections = known.iter().filter(|key| key.name == name);
     let sections: Vec<String> = sections.map(|key| format!("[{}]", key.section)).collect();
     sections.join(" or ")
 }
 
-/// Tells what contradicts what, unless one of the keys concerned is a mistake already.
-fn tell(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
+/// Reports contradictions, unless one of the keys concerned is a mistake already.
+fn report(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     for clash in clashes {
         let is_wrong = |key: &str| mistakes.iter().any(|mistake| mistake.key == key);
         if !clash.keys.iter().copied().any(is_wrong) {
@@ -245,7 +241,7 @@ fn tell(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Vec<
     }
 }
 
-/// Line of a key, or of its section if it isn't there, or none.
+/// Line of a key, or of its section if the key is absent, or none.
 fn find_line(text: &str, root: &DeTable<'_>, key: &str) -> Option<usize> {
     let (section, name) = key.split_once('.').unwrap_or((key, ""));
     let (heading, value) = root.get_key_value(section)?;

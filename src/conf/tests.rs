@@ -57,8 +57,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "[politeness]\nrobots = \"yes\"",
-        "x.toml:4: politeness.robots: the text \"yes\" stands where true or false is \
-             wanted; write it like true",
+        "x.toml:4: politeness.robots: expected true or false, found the text \"yes\"; \
+             write it like true",
         "wrong type",
     ),
     (
@@ -96,18 +96,18 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "[politeness]\nburst = \"all\"",
-        "x.toml:4: politeness.burst: the text \"all\" stands where a whole number is wanted; \
+        "x.toml:4: politeness.burst: expected a whole number, found the text \"all\"; \
              write it like 1, or write \"server\"",
         "a number or a word",
     ),
     (
         "[fetch]\ncodings = [\"gzip\", \"br\", \"gzip\"]",
-        "x.toml:4: fetch.codings: \"gzip\" stands here twice",
+        "x.toml:4: fetch.codings: \"gzip\" is in the list twice; remove one",
         "the order would not be clear",
     ),
     (
         "[scope]\nexclude = [\n \"ok\",\n \"(a\",\n]",
-        "x.toml:6: scope.exclude: \"(a\" is no regular expression: unclosed group",
+        "x.toml:6: scope.exclude: \"(a\" is not a regular expression: unclosed group",
         "the line of the item, not of the key",
     ),
     (
@@ -157,14 +157,14 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("[politenes]", "x.toml:3: politenes: no such section; did you mean [politeness]?", "near"),
     (
         "delay = 1",
-        "x.toml:3: delay: stands in no section; it belongs in [politeness]",
+        "x.toml:3: delay: is outside a section; it belongs in [politeness]",
         "no section",
     ),
     ("scope = 1", "x.toml:3: scope: is a section; write it as [scope]", "no table"),
     ("[[scope]]", "x.toml:3: scope: is a section; write it as [scope]", "a table of tables"),
     (
         "[web]",
-        "x.toml:3: web: nothing serves this web; add [lab] or [compare], or leave [web] out",
+        "x.toml:3: web: nothing serves this web; add [lab] or [compare], or remove [web]",
         "no lab",
     ),
 ];
@@ -190,7 +190,7 @@ fn several_mistakes_are_told_at_once_in_order() {
 fn syntax_is_told_by_line() {
     for (text, line) in [("a = \n", 1), ("[job]\nname = \"x\nb = 1\n", 2), ("a=1\na=2\n", 2)] {
         let told = mistakes(text);
-        let start = format!("x.toml:{line}: no TOML: ");
+        let start = format!("x.toml:{line}: not TOML: ");
         assert!(!told.is_empty() && told[0].starts_with(&start), "{text:?}: {told:?}");
     }
     let deep = format!("a = {}", "[".repeat(100_000));
@@ -291,7 +291,7 @@ fn name_servers_have_a_port() {
         ("9.9.9.9:0", None),
         ("9.9.9.9:99999", None),
     ] {
-        let read = check::server(text).ok().map(|address| address.to_string());
+        let read = syntax::server(text).ok().map(|address| address.to_string());
         assert_eq!(read.as_deref(), expected, "{text}");
     }
 }
@@ -415,7 +415,7 @@ fn many_mistakes_end_at_a_hundred() {
     ] {
         let told = mistakes(&text);
         assert_eq!(told.len(), 101, "{:?}", told.first());
-        assert_eq!(told[100], "x.toml: there are more: only 100 are told");
+        assert_eq!(told[100], "x.toml: there are more; only the first 100 are shown");
     }
 }
 

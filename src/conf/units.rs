@@ -1,8 +1,7 @@
-//! Values with units, both ways: text of the file to a value, and a value to text that reads back.
+//! Values with units are parsed from text and printed as text.
 //!
-//! Promises: what [`show_time`], [`show_size`] and the `Display` of [`Decimal`]
-//! print is read back as the same value; nothing overflows silently. Text that can't be read is
-//! refused with the words that would have been right.
+//! Laws: [`show_time`], [`show_size`] and the `Display` of [`Cost`] and [`Decimal`] print text that
+//! is parsed as the same value; nothing overflows silently. Errors say what to write instead.
 //! Durations count in `us`, `ms`, `s`, `m`, `h`, `d`, down to the microsecond; sizes in `B`, in
 //! `KiB` to `TiB` (powers of 1,024) and in `KB` to `TB` (powers of 1,000), down to the byte; costs
 //! of a core in `ps`, `ns`, `us`, `ms`, `s`.
@@ -33,7 +32,7 @@ const SIZE_UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Units of a core's work in picoseconds, the largest first.
+/// Units of CPU time in picoseconds, the largest first.
 const COST_UNITS: [(&str, u64); 5] =
     [("s", 1_000_000_000_000), ("ms", 1_000_000_000), ("us", 1_000_000), ("ns", 1_000), ("ps", 1)];
 
@@ -41,7 +40,7 @@ const COST_UNITS: [(&str, u64); 5] =
 pub(super) fn read_time(text: &str) -> Result<Duration, String> {
     match read_with_unit(text, &TIME_UNITS) {
         Ok(us) => Ok(Duration::from_micros(us)),
-        // What was meant is not known: most likely seconds.
+        // The unit that was meant is unknown: most likely seconds.
         Err(Bad::NoUnit(number)) => {
             let us = read_with_unit(&format!("{number}s"), &TIME_UNITS).unwrap_or(0);
             let ms = if us.is_multiple_of(1_000) { us / 1_000 } else { 0 };
@@ -51,7 +50,7 @@ pub(super) fn read_time(text: &str) -> Result<Duration, String> {
         Err(Bad::Unit(unit)) => {
             Err(format!("{text:?}: no unit {unit:?}; the units are us, ms, s, m, h and d"))
         }
-        Err(Bad::Number) => Err(format!("{text:?} is no duration; write it like \"10s\"")),
+        Err(Bad::Number) => Err(format!("{text:?} is not a duration; write it like \"10s\"")),
         Err(Bad::TooFine) => Err(format!("{text:?} is finer than a microsecond")),
         Err(Bad::TooLarge) => Err(format!("{text:?} is longer than any duration")),
     }
@@ -67,25 +66,24 @@ pub(super) fn read_size(text: &str) -> Result<u64, String> {
         Bad::Unit(unit) => format!(
             "{text:?}: no unit {unit:?}; the units are B, KiB, MiB, GiB, TiB, KB, MB, GB and TB"
         ),
-        Bad::Number => format!("{text:?} is no size; write it like \"2MiB\""),
-        Bad::TooFine => format!("{text:?} is no whole number of bytes"),
+        Bad::Number => format!("{text:?} is not a size; write it like \"2MiB\""),
+        Bad::TooFine => format!("{text:?} is not a whole number of bytes"),
         Bad::TooLarge => format!("{text:?} is larger than any size"),
     })
 }
 
-/// The duration in the largest unit that holds it exactly; what is finer than a microsecond is
-/// dropped.
+/// Prints the duration in the largest unit that holds it exactly, cut to whole microseconds.
 pub(super) fn show_time(time: Duration) -> String {
     let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     if us == 0 { "0s".to_owned() } else { show_with_unit(us, &TIME_UNITS) }
 }
 
-/// The size in the largest unit that holds it exactly.
+/// Prints the size in the largest unit that holds it exactly.
 pub(super) fn show_size(bytes: u64) -> String {
     if bytes == 0 { "0B".to_owned() } else { show_with_unit(bytes, &SIZE_UNITS) }
 }
 
-/// Why a number with a unit can't be read.
+/// Why a number with a unit can't be parsed.
 enum Bad<'a> {
     NoUnit(&'a str),
     Unit(&'a str),
@@ -136,16 +134,34 @@ fn show_with_unit(value: u64, units: &[(&str, u64)]) -> String {
     format!("{}{name}", value / scale)
 }
 
-/// Time that a core takes for something small.
+/// The text as a TOML string on one line.
+pub(super) fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            control if control.is_control() => {
+                quoted.push_str(&format!("\\u{:04X}", u32::from(control)));
+            }
+            plain => quoted.push(plain),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// CPU time of a small operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
     picoseconds: u64,
 }
 
 impl Cost {
-    /// One nanosecond.
-    pub(super) const NANOSECOND: Self = Self::from_picoseconds(1_000);
-
     /// So many picoseconds.
     pub const fn from_picoseconds(picoseconds: u64) -> Self {
         Self { picoseconds }
@@ -169,7 +185,7 @@ impl Cost {
                 format!("{text:?} has no unit; write \"{number}us\" or \"{number}ns\" ({units})")
             }
             Bad::Unit(unit) => format!("{text:?}: no unit {unit:?}; the units are {units}"),
-            Bad::Number => format!("{text:?} is no duration; write it like \"350ns\""),
+            Bad::Number => format!("{text:?} is not a duration; write it like \"350ns\""),
             Bad::TooFine => format!("{text:?} is finer than a picosecond"),
             Bad::TooLarge => format!("{text:?} is longer than any cost"),
         });
@@ -204,7 +220,7 @@ impl Decimal {
         self.thousandths
     }
 
-    /// The number for what is not decided by it: drawing of synthetic webs, printing.
+    /// The number, rounded: for synthetic webs and for printing, never for decisions of a crawl.
     pub fn as_f64(self) -> f64 {
         f64::from(self.thousandths) / 1_000.0
     }
@@ -214,7 +230,7 @@ impl Decimal {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if whole.is_empty() || !digits(whole) || !digits(fraction) {
-            return Err(format!("{text} is no plain decimal number; write it like 2.5"));
+            return Err(format!("{text} is not a plain decimal number; write it like 2.5"));
         }
         if fraction.trim_end_matches('0').len() > 3 {
             return Err(format!("{text} has more than three decimals"));
@@ -228,6 +244,11 @@ impl Decimal {
             .and_then(|(whole, part)| whole.checked_add(part));
         thousandths.map(Self::from_thousandths).ok_or_else(|| format!("{text} is too large"))
     }
+}
+
+/// The number `count / 1000`.
+pub(super) const fn thousandths(count: u32) -> Decimal {
+    Decimal::from_thousandths(count)
 }
 
 impl fmt::Display for Decimal {
@@ -263,12 +284,12 @@ mod tests {
             ("0.00001", Err("write \"0.00001s\" ("), "no whole number of milliseconds"),
             ("1x", Err("no unit \"x\""), "unknown unit"),
             ("1M", Err("no unit \"M\""), "case matters"),
-            ("", Err("no duration"), "nothing"),
-            ("s", Err("no duration"), "no number"),
-            ("-1s", Err("no duration"), "negative"),
-            ("1.s", Err("no duration"), "no digit after the point"),
-            (".5s", Err("no duration"), "no digit before it"),
-            ("1.2.3s", Err("no duration"), "two points"),
+            ("", Err("not a duration"), "nothing"),
+            ("s", Err("not a duration"), "no number"),
+            ("-1s", Err("not a duration"), "negative"),
+            ("1.s", Err("not a duration"), "no digit after the point"),
+            (".5s", Err("not a duration"), "no digit before it"),
+            ("1.2.3s", Err("not a duration"), "two points"),
             ("0.0000001s", Err("finer"), "below a microsecond"),
             ("213503983d", Err("longer"), "past 64 bits of microseconds"),
             ("99999999999999999999s", Err("longer"), "past 64 bits"),
@@ -329,7 +350,7 @@ mod tests {
             ("0.5ps", Err("finer"), "below it"),
             ("3", Err("write \"3us\" or \"3ns\""), "no unit"),
             ("1m", Err("no unit \"m\""), "minutes are no costs"),
-            ("x", Err("no duration"), "no number"),
+            ("x", Err("not a duration"), "no number"),
             ("99999999s", Err("longer"), "past 64 bits"),
         ];
         for (text, expected, why) in cases {

@@ -79,8 +79,8 @@ fn hostile_kinds(names: &[String]) -> Vec<Hostile> {
 /// The lab's settings; `follow_stdin` ends it with its parent.
 pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
     let file = |name: &str| section.directory.join(name);
-    let tries = conf.retries.retries_max + 1;
-    let redirects = conf.fetch.redirects_max;
+    let tries = u32::from(conf.retries.retries_max) + 1;
+    let redirects = conf.fetch.redirects_max.into();
     lab::Settings {
         web: web(&conf.web),
         budget: Budget { redirects, tries, robots: conf.politeness.robots },

@@ -1,27 +1,26 @@
-//! What contradicts what in the sections of webs of one's own.
+//! Contradictions in the sections of experiments: `[lab]`, `[web]`, `[sim]`, `[compare]`,
+//! `[profile]`.
 
 use super::Tell;
-use crate::conf::compare::{Compare, Over, Worth};
-use crate::conf::sections::Source;
 use crate::conf::units::show_size;
-use crate::conf::{Conf, Decimal, Hostile, HostsFile, Web};
+use crate::conf::{Compare, Conf, Decimal, Hostile, HostsFile, Over, Source, Web, Worth};
 
-/// Sections that nothing reads. `named`: whether the file has `[web]`, and `[sim]`.
+/// Sections without an effect. `named`: whether the file has `[web]`, and `[sim]`.
 pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Tell<'_>) {
     let [web, sim] = named;
     clash(
         web && !conf.is_experiment(),
         &["web"],
-        "nothing serves this web; add [lab] or [compare], or leave [web] out",
+        "nothing serves this web; add [lab] or [compare], or remove [web]",
     );
     clash(
         sim && conf.compare.is_none(),
         &["sim"],
-        "nothing is simulated; add [compare], or leave [sim] out",
+        "nothing is simulated; add [compare], or remove [sim]",
     );
 }
 
-/// The rules of a crawl that reaches nobody else.
+/// The rules of a crawl that reaches no one else's servers.
 pub(super) fn whole(conf: &Conf, clash: &mut Tell<'_>) {
     places(conf, clash);
     graph(conf, clash);
@@ -38,12 +37,12 @@ fn places(conf: &Conf, clash: &mut Tell<'_>) {
     let foreign = conf.job.seeds.iter().find(|seed| !is_lab_name(seed));
     if let Some(seed) = foreign {
         let text = format!(
-            "{seed:?} is not in this web, which knows names under .test only; leave seeds empty \
-             to start at its own, or leave [lab] and [compare] out"
+            "{seed:?} is not in the synthetic web, whose names end in .test; remove seeds to start \
+             at its own, or remove [lab] and [compare]"
         );
         clash(true, &["job.seeds"], &text);
     }
-    let text = "names of this web are resolved by itself; leave this out, or [lab] and [compare]";
+    let text = "the synthetic web resolves its own names; remove this key, or [lab] and [compare]";
     clash(!conf.names.servers.is_empty(), &["names.servers"], text);
     clash(matches!(conf.names.hosts_file, HostsFile::File(_)), &["names.hosts_file"], text);
 }
@@ -59,16 +58,16 @@ fn graph(conf: &Conf, clash: &mut Tell<'_>) {
     clash(
         conf.web.graph.is_some() && over_sockets,
         &["web.graph", "compare.over"],
-        "the lab serves drawn webs only; write graph = \"none\", or compare in simulation",
+        "the lab serves generated webs only; write graph = \"none\", or compare in simulation",
     );
     clash(
         conf.web.graph.is_some() && !conf.web.hostile.is_empty(),
         &["web.hostile", "web.graph"],
-        "a web of a graph has no hostile hosts; write hostile = []",
+        "a web from a graph has no hostile hosts; write hostile = []",
     );
 }
 
-/// A host without an end needs a crawl that has one: each link deeper doubles its pages.
+/// A host without an end needs a crawl with a limit: each level of links doubles its pages.
 fn endless(conf: &Conf, clash: &mut Tell<'_>) {
     const DEPTH_MAX: u32 = 16;
     let ends = conf.limits.pages_max.is_some()
@@ -78,8 +77,8 @@ fn endless(conf: &Conf, clash: &mut Tell<'_>) {
     clash(
         conf.web.names(Hostile::EndlessLinks) && !ends,
         &["web.hostile", "limits.pages_max", "scope.depth_max", "web.preset"],
-        "endless-links has no last page, so that no crawl of it ends; set limits.pages_max, \
-         limits.time_max, or scope.depth_max = 12",
+        "a crawl of endless-links never ends; set limits.pages_max, limits.time_max, or \
+         scope.depth_max = 12",
     );
 }
 
@@ -87,19 +86,18 @@ fn shape(web: &Web, clash: &mut Tell<'_>) {
     clash(
         web.hosts == 0 && web.hostile.is_empty(),
         &["web.hosts", "web.hostile"],
-        "a web without a host; give it hosts, or hostile ones",
+        "the web has no host; set hosts or hostile",
     );
-    let text =
-        format!("{} are fewer than hosts, {}: each host has one at least", web.pages, web.hosts);
+    let text = format!("{} is less than hosts, {}: each host needs a page", web.pages, web.hosts);
     clash(web.graph.is_none() && web.pages < web.hosts, &["web.pages", "web.hosts"], &text);
 }
 
-/// Shares of one choice add up to one at most.
+/// The shares of one choice add up to at most one.
 fn shares(web: &Web, clash: &mut Tell<'_>) {
     let mut choice = |keys: &'static [&'static str], shares: &[Decimal]| {
         let total = shares.iter().fold(0_u32, |sum, each| sum.saturating_add(each.thousandths()));
         let text = format!(
-            "the shares of one choice add up to {}, more than 1",
+            "the shares add up to {}, more than 1; lower one of them",
             Decimal::from_thousandths(total)
         );
         clash(total > 1_000, keys, &text);
@@ -153,7 +151,7 @@ fn sim(conf: &Conf, clash: &mut Tell<'_>) {
     ];
     for (keys, share) in faults {
         let is_endless = share.thousandths() >= 1_000 && sim.faults_until.is_none();
-        let text = "nothing would ever come through; write less than 1, or set faults_until";
+        let text = "nothing would ever succeed; write less than 1, or set faults_until";
         clash(is_endless, keys, text);
     }
 }
@@ -164,46 +162,46 @@ fn compare(conf: &Conf, compare: &Compare, clash: &mut Tell<'_>) {
     clash(
         compare.across.is_some() && compare.values.is_empty(),
         &["compare.values", "compare.across"],
-        "missing: the values that across is to take; write them, or across = \"none\"",
+        "missing: the values of the key across; write them, or across = \"none\"",
     );
     clash(
         compare.across.is_none() && !compare.values.is_empty(),
         &["compare.values", "compare.across"],
-        "no key takes these values; name it in across, or leave them out",
+        "no key takes these values; name one in across, or remove them",
     );
     let twice = repeated(compare.values.iter().map(|value| value.name()));
-    let text = format!("{:?} stands here twice", twice.unwrap_or_default());
+    let text = format!("{:?} is in the list twice; remove one", twice.unwrap_or_default());
     clash(twice.is_some(), &["compare.values"], &text);
     let twice = repeated(compare.variants.iter().map(|variant| variant.name.as_str()));
-    let text = format!("two variants have the name {:?}", twice.unwrap_or_default());
+    let text = format!("two variants have the name {:?}; rename one", twice.unwrap_or_default());
     clash(twice.is_some(), &["compare.variants"], &text);
     let is_over_sockets = compare.over == Over::Sockets;
     let is_estimate = conf.quality.source != Source::Uniform && compare.quality != Worth::Crawl;
     clash(
         is_over_sockets && is_estimate,
         &["quality.source", "compare.quality", "compare.over"],
-        "over sockets nobody sees what such a crawl's pages are worth; compare in simulation, \
-         write compare.quality = \"crawl\" to go by the crawl's own estimates, or leave source out",
+        "over sockets the quality of the pages of such a crawl is unknown; compare in simulation, \
+         write compare.quality = \"crawl\" to use the crawl's own estimates, or remove source",
     );
     clash(
         is_over_sockets && compare.threads.is_some_and(|threads| threads > 1),
         &["compare.threads", "compare.over"],
-        "crawls over sockets run one at a time, for their times count; leave this out",
+        "crawls over sockets run one at a time, because they are timed; remove this key",
     );
 }
 
-/// What `[profile]` says must make steps, each with more connections than the one before.
+/// The steps of a profile must increase.
 pub(super) fn profile(conf: &Conf, clash: &mut Tell<'_>) {
     let Some(profile) = &conf.profile else { return };
     clash(
         profile.connections.is_empty(),
         &["profile.connections"],
-        "names no number of connections; write at least one, like [1, 2, 4]",
+        "the list is empty; write at least one number, like [1, 2, 4]",
     );
     clash(
         !profile.connections.is_sorted_by(|one, next| one < next),
         &["profile.connections"],
-        "each number must be more than the one before: the knee is looked for from the left",
+        "the numbers must increase: the knee of the curve is searched from the left",
     );
 }
 

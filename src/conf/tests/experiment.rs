@@ -105,7 +105,7 @@ const STUDIES: &[(&str, Option<&str>, &str)] = &[
     ("across = \"open_max\"\nvalues = [1]", Some("compare.across: \"open_max\""), "no section"),
     (
         "across = \"connections.open_max\"\nvalues = [1, 1]",
-        Some("compare.values: \"1\" stands here twice"),
+        Some("compare.values: \"1\" is in the list twice"),
         "the same crawl twice",
     ),
     ("across = \"schedule.policy\"\nvalues = [\"bfs\"]", Some("compare.policies"), "policies"),
@@ -126,11 +126,11 @@ const STUDIES: &[(&str, Option<&str>, &str)] = &[
     ),
     (
         "variants = [\"a: web.hosts=100, web.pages=50\"]",
-        Some("variant \"a\": web.pages: 50 are fewer than hosts, 100"),
+        Some("variant \"a\": web.pages: 50 is less than hosts, 100"),
         "impossible numbers",
     ),
     ("variants = [\"a: job.name=b\"]", Some("the whole comparison"), "not of a crawl"),
-    ("variants = [\"a: b\"]", Some("compare.variants: \" b\" is no change"), "no change"),
+    ("variants = [\"a: b\"]", Some("compare.variants: \" b\" is not a change"), "no change"),
 ];
 
 #[test]
@@ -183,4 +183,10 @@ fn a_preset_is_where_others_start() {
     for preset in [Preset::Plain, Preset::Quickstart, Preset::Bench, Preset::Hostile] {
         assert_eq!(Web::of(preset).preset, preset);
     }
+}
+
+/// What the manual shows of the web is the preset it names.
+#[test]
+fn the_default_web_is_a_preset() {
+    assert_eq!(Web::of(Web::default().preset), Web::default());
 }

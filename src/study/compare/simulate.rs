@@ -150,7 +150,7 @@ fn laws(conf: &Conf) -> Laws {
     let (politeness, retries) = (&conf.politeness, &conf.retries);
     Laws {
         connections_max: conf.connections.open_max,
-        depth_max: if conf.pipeline.enabled { conf.pipeline.depth_max } else { 1 },
+        depth_max: if conf.pipeline.enabled { conf.pipeline.depth_max.into() } else { 1 },
         burst: match politeness.burst {
             Burst::Requests(requests) => Some(requests),
             Burst::Server => None,
@@ -159,8 +159,8 @@ fn laws(conf: &Conf) -> Laws {
         delay_factor_milli: politeness.delay_factor.thousandths(),
         delay_max: politeness.delay_max,
         robots: politeness.robots,
-        tries_max: retries.retries_max + 1,
-        probation: conf.pipeline.probation,
+        tries_max: u32::from(retries.retries_max) + 1,
+        probation: conf.pipeline.probation.into(),
         // One connection may go on past the budget, up to a whole reply and a buffer.
         held_bytes_max: conf.memory.buffers + conf.fetch.body_bytes_max + (1 << 20),
         archive: false,

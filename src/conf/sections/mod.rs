@@ -1,0 +1,118 @@
+//! The sections of the file: each key is declared once, by [`section`], in the file of its topic.
+//!
+//! A declaration has the key's help, name, type, default, kind and flags. From it follow the field
+//! of the section's struct, its default, reading, printing, `sted check`, and the key's entry in
+//! `conf/reference.toml`, which `make golden` writes. To add a key: declare it, use it.
+//! The help's first paragraph says what the key does; the second, after an empty line, what goes
+//! wrong at both ends of its range. The order is the URL's journey.
+
+mod archive;
+mod fetch;
+mod order;
+mod study;
+mod target;
+mod web;
+
+pub use archive::{DiskFull, Memory, Report, State, Store};
+pub use fetch::{Connections, Fetch, HostsFile, Links, Names, Pipeline, Tls};
+pub use order::{Politeness, Qualities, Retries, Schedule};
+pub use study::{Compare, Events, Lab, Over, Profile, Sim, Worth};
+pub use target::{Identity, Job, Limits, Scheme, Scope, UrlKey};
+pub use web::{Allowance, Preset, Web};
+
+// Values of keys that are the parts' own.
+pub use crate::frontier::Burst;
+pub use crate::frontier::policy::Policy;
+pub use crate::rating::{Site, Source};
+
+use super::Conf;
+use super::walk::Walk;
+use std::time::Duration;
+
+/// Declares a section: its struct with the defaults, and the walk over its keys.
+macro_rules! section {
+    (
+        $(#[doc = $about:literal])*
+        $name:ident: $section:ident {
+            $(
+                $(#[doc = $help:literal])*
+                $key:ident: $type:ty = $default:expr, $kind:expr, [$($flag:ident),*];
+            )*
+        }
+    ) => {
+        // Its prose is the manual's, too: a [name] is a section of the file, not a link.
+        #[allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags, rustdoc::bare_urls)]
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $section {
+            $($(#[doc = $help])* pub $key: $type,)*
+        }
+
+        impl Default for $section {
+            fn default() -> Self {
+                Self { $($key: $default,)* }
+            }
+        }
+
+        impl $section {
+            pub(super) fn walk(&mut self, walk: &mut crate::conf::walk::Walk<'_>) {
+                walk.section(stringify!($name), &[$($about),*]);
+                $({
+                    let flags = &[$(crate::conf::walk::Flag::$flag),*];
+                    walk.key(stringify!($key), &mut self.$key, &$kind, flags, &[$($help),*]);
+                })*
+            }
+        }
+    };
+}
+use section;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Leads the walk past every key; past those of webs of its own only if the file has one.
+pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
+    conf.job.walk(walk);
+    conf.limits.walk(walk);
+    conf.identity.walk(walk);
+    conf.scope.walk(walk);
+    conf.url.walk(walk);
+    conf.schedule.walk(walk);
+    conf.quality.walk(walk);
+    conf.politeness.walk(walk);
+    conf.retries.walk(walk);
+    conf.names.walk(walk);
+    conf.connections.walk(walk);
+    conf.tls.walk(walk);
+    conf.pipeline.walk(walk);
+    conf.fetch.walk(walk);
+    conf.links.walk(walk);
+    conf.store.walk(walk);
+    conf.memory.walk(walk);
+    conf.state.walk(walk);
+    conf.report.walk(walk);
+    let lab = walk.optional("lab", &mut conf.lab);
+    let has_lab = lab.is_some();
+    if let Some(lab) = lab {
+        lab.walk(walk);
+    }
+    let compare = walk.optional("compare", &mut conf.compare);
+    if has_lab || compare.is_some() {
+        conf.web.start_from_preset(walk);
+        conf.web.walk(walk);
+    }
+    if let Some(compare) = compare {
+        conf.sim.walk(walk);
+        compare.walk(walk);
+    }
+    if let Some(profile) = walk.optional("profile", &mut conf.profile) {
+        profile.walk(walk);
+    }
+}

@@ -1,0 +1,225 @@
+//! The syntax of texts: names, addresses, URLs, patterns. An error says what to write instead.
+
+use super::{Hostile, mistake};
+use std::net::{IpAddr, SocketAddr};
+
+/// Names reserved for documentation and tests: no one is reached there.
+const PLACEHOLDERS: [&str; 7] =
+    ["example.com", "example.net", "example.org", "example", "invalid", "localhost", "test"];
+
+/// A name that is part of file names.
+pub(super) fn name(text: &str) -> Result<(), String> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if text.is_empty() || text.len() > 64 || !text.bytes().all(fits) || text.starts_with('.') {
+        return Err(format!(
+            "{text:?} can't be part of a file name; write 1 to 64 letters, digits, '.', '_' or \
+             '-', not beginning with '.'"
+        ));
+    }
+    Ok(())
+}
+
+/// A product token of RFC 9309.
+pub(super) fn product(text: &str) -> Result<(), String> {
+    let fits = |byte: u8| byte.is_ascii_alphabetic() || b"_-".contains(&byte);
+    if text.is_empty() || text.len() > 64 || !text.bytes().all(fits) {
+        return Err(format!(
+            "{text:?} is not a product token: robots.txt allows letters, '_' and '-' only (RFC \
+             9309, 2.2.1); write it like \"sted\""
+        ));
+    }
+    Ok(())
+}
+
+/// The address of the operator may be empty: a crawl of the lab needs none.
+pub(super) fn contact(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    if text.starts_with("http://") || text.starts_with("https://") {
+        let url = url::Url::parse(text).map_err(|error| format!("{text:?}: {error}"))?;
+        header_text(text)?;
+        return reached(text, url.host_str().unwrap_or(""));
+    }
+    mail(text.strip_prefix("mailto:").unwrap_or(text)).map_err(|_| {
+        format!(
+            "{text:?} is neither a URL nor a mail address; write it like \
+             \"https://your.site/crawler\" or \"crawler@your.site\""
+        )
+    })?;
+    reached(text, text.rsplit('@').next().unwrap_or(""))
+}
+
+fn reached(text: &str, host: &str) -> Result<(), String> {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let under = |name: &str| {
+        host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    match PLACEHOLDERS.into_iter().find(|name| under(name)) {
+        Some(name) => Err(format!(
+            "{text:?} reaches no one: {name} is reserved for documentation and tests; write your \
+             own address"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A mail address: a user, an at sign, a host; no character that could end a header field.
+pub(super) fn mail(text: &str) -> Result<(), String> {
+    let fits = |byte: u8| byte.is_ascii_graphic() && !b"()<>,;:\\\"[]".contains(&byte);
+    let parts = text.split_once('@');
+    let whole = |(user, host): (&str, &str)| {
+        !user.is_empty() && !host.is_empty() && !host.contains('@') && !host.starts_with('.')
+    };
+    if !parts.is_some_and(whole) || !text.bytes().all(fits) {
+        return Err(format!("{text:?} is not a mail address; write it like \"crawler@your.site\""));
+    }
+    Ok(())
+}
+
+/// The value of a header field: printable ASCII, no blanks at its ends.
+pub(super) fn header_text(text: &str) -> Result<(), String> {
+    let fits = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    if text.is_empty() || text.trim() != text || !text.bytes().all(fits) || text.len() > 1_024 {
+        return Err(format!(
+            "{text:?} is not the value of a header field; write up to 1,024 printable ASCII \
+             characters, without blanks at the ends"
+        ));
+    }
+    Ok(())
+}
+
+/// An additional header field of the operator.
+pub(super) fn header(text: &str) -> Result<(), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| format!("{text:?} has no colon; write it like \"Accept-Language: en\""))?;
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(token) {
+        return Err(format!(
+            "{name:?} is not the name of a header field; write it like \"Accept-Language: en\""
+        ));
+    }
+    let own = [
+        "host",
+        "user-agent",
+        "from",
+        "accept",
+        "accept-encoding",
+        "connection",
+        "keep-alive",
+        "content-length",
+        "transfer-encoding",
+        "te",
+        "trailer",
+        "upgrade",
+        "expect",
+        "range",
+    ];
+    if own.contains(&name.to_ascii_lowercase().as_str()) {
+        return Err(format!("{name} is set by the crawler and can't be set here; remove it"));
+    }
+    header_text(value.trim())
+}
+
+/// A seed: an absolute http(s) URL, or a bare host with or without a path.
+pub(super) fn seed(text: &str) -> Result<(), String> {
+    if text.contains("://") { absolute(text) } else { absolute(&format!("http://{text}")) }
+        .map_err(|_| format!("{text:?} is not a URL; write it like \"https://host.name/\""))
+}
+
+/// An absolute http(s) URL.
+pub(super) fn absolute(text: &str) -> Result<(), String> {
+    let blank = text.chars().any(|c| c.is_whitespace() || c.is_control());
+    let known = text.starts_with("http://") || text.starts_with("https://");
+    if blank || !known || url::Url::parse(text).is_err() {
+        return Err(format!(
+            "{text:?} is not an absolute URL; write it like \"https://host.name/a/\""
+        ));
+    }
+    Ok(())
+}
+
+/// A host or domain name, or an address, without a port.
+pub(super) fn host(text: &str) -> Result<(), String> {
+    let wrong = || {
+        format!(
+            "{text:?} is not a host name; write it in lower case, without scheme, port or path, \
+             like \"www.host.name\""
+        )
+    };
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:[]".contains(&byte);
+    if !text.bytes().all(fits) {
+        return Err(wrong());
+    }
+    let parsed = url::Url::parse(&format!("http://{text}/")).map_err(|_| wrong())?;
+    // A name that the parser changes would never equal the host of a URL.
+    if parsed.host_str() == Some(text) && parsed.port().is_none() && parsed.path() == "/" {
+        Ok(())
+    } else {
+        Err(wrong())
+    }
+}
+
+/// A regular expression that is matched in linear time.
+pub(super) fn pattern(text: &str) -> Result<(), String> {
+    regex::Regex::new(text).map(drop).map_err(|error| {
+        let error = error.to_string();
+        let reason = error.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned();
+        format!("{text:?} is not a regular expression: {reason}")
+    })
+}
+
+/// The name of a query parameter, `*` at its end allowed.
+pub(super) fn param(text: &str) -> Result<(), String> {
+    let stem = text.strip_suffix('*').unwrap_or(text);
+    let fits = |byte: u8| byte.is_ascii_graphic() && !b"*&=#".contains(&byte);
+    if stem.is_empty() || !stem.bytes().all(fits) {
+        return Err(format!(
+            "{text:?} is not the name of a parameter; write it like \"utm_*\" or \"gclid\""
+        ));
+    }
+    Ok(())
+}
+
+/// A name server: an address, with a port or without.
+pub(super) fn server(text: &str) -> Result<SocketAddr, String> {
+    let with_port = text.parse::<SocketAddr>().ok().filter(|address| address.port() > 0);
+    let bare = || text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 53));
+    with_port.or_else(bare).ok_or_else(|| {
+        format!(
+            "{text:?} is not the address of a name server; write it like \"9.9.9.9\", \
+             \"127.0.0.1:5353\" or \"[::1]:53\""
+        )
+    })
+}
+
+/// A segment of a path, as in a URL.
+pub(super) fn segment(text: &str) -> Result<(), String> {
+    let fits = |byte: u8| byte.is_ascii_graphic() && !b"/?#\"".contains(&byte);
+    if text.is_empty() || !text.bytes().all(fits) {
+        return Err(format!("{text:?} is not a path segment; write it like \"index.html\""));
+    }
+    Ok(())
+}
+
+/// The name of a key with its section.
+pub(super) fn key(text: &str) -> Result<(), String> {
+    let whole = |(section, name): (&str, &str)| !section.is_empty() && !name.is_empty();
+    if text.split_once('.').is_some_and(whole) {
+        return Ok(());
+    }
+    Err(format!("{text:?} is not the name of a key; write it like \"connections.open_max\""))
+}
+
+/// A kind of hostile host, or a word for several.
+pub(super) fn hostile(text: &str) -> Result<(), String> {
+    if text == "quick" || text == "all" || Hostile::named(text).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = Hostile::ALL.into_iter().map(Hostile::name).collect();
+    Err(match mistake::nearest(text, names.iter().copied()) {
+        Some(near) => format!("{text:?} is not a kind of hostile host; did you mean \"{near}\"?"),
+        None => format!("{text:?} is not a kind of hostile host; they are {}", names.join(", ")),
+    })
+}
