@@ -3,8 +3,8 @@
 
 use crate::util;
 use std::fs;
-use sted::study::report::bars::{Bars, Group, Layout};
-use sted::study::report::chart::{Chart, Mark, Series, Style};
+use sted::study::report::bars::{Bars, Group};
+use sted::study::report::chart::{Chart, Mark, Series};
 use sted::study::report::html::{Block, Figure, Page};
 use sted::study::report::number::Format;
 use sted::study::report::scale::Axis;
@@ -104,12 +104,8 @@ fn demonstration() -> Page {
                 Figure::Chart(quality_over_time),
             ]),
             Block::Heading("Processor".to_owned()),
-            Block::Figures(vec![
-                Figure::Bars(processor(Layout::Stacked)),
-                Figure::Bars(processor(Layout::Grouped)),
-                Figure::Chart(cache()),
-            ]),
-            Block::Bars(processor(Layout::Stacked)),
+            Block::Figures(vec![Figure::Bars(processor()), Figure::Chart(cache())]),
+            Block::Bars(processor()),
             Block::Chart(cache()),
             Block::Heading("How it was made".to_owned()),
             Block::Code("sted compare conf/compare-2003.toml --seed 7".to_owned()),
@@ -124,7 +120,7 @@ fn demonstration() -> Page {
 /// Curves such as a comparison of policies has.
 fn curves(title: &str, [x, y]: &[&str; 2]) -> Chart {
     let axis = |name: &str| match name {
-        "time" => Axis::linear("time", Format::Seconds),
+        "time" => Axis::linear("seconds", Format::Count),
         "quality" => Axis::linear("share of all quality", Format::Share),
         _ => Axis::linear("pages fetched", Format::Count),
     };
@@ -163,7 +159,7 @@ fn curves(title: &str, [x, y]: &[&str; 2]) -> Chart {
     chart
 }
 
-fn processor(layout: Layout) -> Bars {
+fn processor() -> Bars {
     let group = |connections: i32| {
         let busy = f64::from(connections) / f64::from(connections + 12);
         let amounts = vec![busy * 0.55, busy * 0.4, 1.0 - busy * 0.95];
@@ -176,7 +172,6 @@ fn processor(layout: Layout) -> Bars {
         y: Axis::linear("share of time", Format::Share),
         parts: ["user", "system", "idle"].map(str::to_owned).to_vec(),
         groups: [1, 2, 4, 8, 16, 32, 64].map(group).to_vec(),
-        layout,
     }
 }
 
@@ -198,6 +193,5 @@ fn cache() -> Chart {
         chart.series.push(Series::marked(name, (6..=17).map(rate).collect()));
     }
     chart.series[0].points.iter_mut().for_each(|point| point.1 = 0.95);
-    chart.series[0].style = Style::Faint;
     chart
 }

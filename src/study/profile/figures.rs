@@ -4,7 +4,7 @@
 use super::step::Step;
 use super::verdict::Verdict;
 use crate::stats::Stage;
-use crate::study::report::bars::{Bars, Group, Layout};
+use crate::study::report::bars::{Bars, Group};
 use crate::study::report::chart::{Chart, Mark, Series};
 use crate::study::report::html::Figure;
 use crate::study::report::number::Format;
@@ -70,7 +70,6 @@ fn core(steps: &[Step]) -> Bars {
         y: Axis::linear("share of a core", Format::Share),
         parts,
         groups: steps.iter().map(group).collect(),
-        layout: Layout::Stacked,
     }
 }
 
@@ -95,7 +94,6 @@ fn stages(steps: &[Step]) -> Bars {
         y: Axis::linear("microseconds a page", Format::Decimal(1)),
         parts,
         groups: steps.iter().map(group).collect(),
-        layout: Layout::Stacked,
     }
 }
 

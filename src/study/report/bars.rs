@@ -1,4 +1,4 @@
-//! Bars: amounts side by side or stacked, by group, drawn as SVG.
+//! Bars: amounts of groups, stacked, drawn as SVG.
 //!
 //! Bars start at zero. Amounts that are negative or no numbers have no bar. Each bar carries its
 //! values as a tooltip of the browser's own, and shows them where there is room. The parts are
@@ -26,8 +26,6 @@ pub struct Bars {
     pub parts: Vec<String>,
     /// The groups, from the left.
     pub groups: Vec<Group>,
-    /// How the parts of a group are laid out.
-    pub layout: Layout,
 }
 
 /// Amounts of one group.
@@ -37,15 +35,6 @@ pub struct Group {
     pub label: String,
     /// One for each part; what lacks has no bar.
     pub amounts: Vec<f64>,
-}
-
-/// How the parts of a group are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// Upon each other, the first lowest.
-    Stacked,
-    /// Side by side, the first leftmost.
-    Grouped,
 }
 
 impl Bars {
@@ -80,7 +69,7 @@ impl Bars {
             range: self.y.range.map(|(low, high)| (0.0, low.max(high))),
             ..self.y.clone()
         };
-        let amounts = self.groups.iter().flat_map(|group| self.heights(group));
+        let amounts = self.groups.iter().map(|group| self.height(group));
         let span = Span::over(&axis, std::iter::once(0.0).chain(amounts));
         let span = span.rounded(&axis, frame.y_count(top));
         let ticks = span.ticks(axis.format, frame.y_count(top));
@@ -112,12 +101,8 @@ impl Bars {
     }
 
     /// What the axis must reach.
-    fn heights(&self, group: &Group) -> Vec<f64> {
-        let amounts = self.amounts(group).map(|(_, amount)| amount);
-        match self.layout {
-            Layout::Stacked => vec![amounts.sum()],
-            Layout::Grouped => amounts.collect(),
-        }
+    fn height(&self, group: &Group) -> f64 {
+        self.amounts(group).map(|(_, amount)| amount).sum()
     }
 
     fn group(
@@ -130,18 +115,14 @@ impl Bars {
         let group = &self.groups[place];
         let width = plot.width() / self.groups.len() as f64;
         let left = plot.left + width * (place as f64 + 0.14);
-        let room = (width * 0.72).min(110.0 * self.abreast() as f64);
-        let left = left + (width * 0.72 - room) / 2.0;
-        let broad = room / self.abreast() as f64;
+        let broad = (width * 0.72).min(110.0);
+        let left = left + (width * 0.72 - broad) / 2.0;
         let mut foot = 0.0;
         for (part, amount) in self.amounts(group) {
-            let (from, left) = match self.layout {
-                Layout::Stacked => (foot, left),
-                Layout::Grouped => (0.0, left + part as f64 * broad),
-            };
+            let from = foot;
             foot += amount;
             let height = |value: f64| plot.y(span, value).map(|y| y.max(plot.top));
-            let (Some(low), Some(high)) = (height(from), height(from + amount)) else { continue };
+            let (Some(low), Some(high)) = (height(from), height(foot)) else { continue };
             // A hair of the page between bars.
             let corners = ((left + 0.5, low), (left + broad - 0.5, high));
             let text = self.y.format.text(amount);
@@ -154,7 +135,7 @@ impl Bars {
         }
     }
 
-    /// Writes the amount of a bar in it or upon it, where it has room.
+    /// Writes the amount of a bar in it, where it has room.
     fn amount(
         &self,
         canvas: &mut Canvas,
@@ -163,23 +144,15 @@ impl Bars {
         text: &str,
     ) {
         let middle = f64::midpoint(left, right);
-        if width_of(text, TEXT_SIZE) + 3.0 > right - left {
+        if width_of(text, TEXT_SIZE) + 3.0 > right - left || low - high < 17.0 {
             return;
         }
-        match self.layout {
-            Layout::Grouped => {
-                canvas.text_over(Ink::Label, (middle, high - 5.0), Anchor::Middle, text);
-            }
-            Layout::Stacked if low - high >= 17.0 => {
-                let (x, y) = (px(middle), px(f64::midpoint(low, high) + 4.3));
-                let (ink, text) = (slot.ink_upon(), escaped(text));
-                canvas.raw(&format!(
-                    "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" class=\"upon\" \
-                     fill=\"{ink}\" pointer-events=\"none\">{text}</text>\n"
-                ));
-            }
-            Layout::Stacked => {}
-        }
+        let (x, y) = (px(middle), px(f64::midpoint(low, high) + 4.3));
+        let (ink, text) = (slot.ink_upon(), escaped(text));
+        canvas.raw(&format!(
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" class=\"upon\" fill=\"{ink}\" \
+             pointer-events=\"none\">{text}</text>\n"
+        ));
     }
 
     /// Labels below the groups: every one that has room, or every second, or third...
@@ -197,14 +170,6 @@ impl Bars {
             let middle = f64::midpoint(plot.left, plot.right);
             let place = (middle, f64::midpoint(plot.top, plot.bottom));
             canvas.text_over(Ink::Label, place, Anchor::Middle, "No amounts to draw");
-        }
-    }
-
-    /// Bars side by side in a group.
-    fn abreast(&self) -> usize {
-        match self.layout {
-            Layout::Stacked => 1,
-            Layout::Grouped => self.parts.len().max(1),
         }
     }
 
@@ -228,7 +193,7 @@ mod tests {
     use crate::study::report::number::Format;
     use crate::study::report::tests::xml;
 
-    fn processor(layout: Layout) -> Bars {
+    fn processor() -> Bars {
         let group = |label: &str, amounts: &[f64]| Group {
             label: label.to_owned(),
             amounts: amounts.into(),
@@ -244,7 +209,6 @@ mod tests {
                 group("16", &[0.5, 0.3, 0.2]),
                 group("64", &[0.6, f64::NAN, -0.4, 9.0]), // one bar
             ],
-            layout,
         }
     }
 
@@ -259,26 +223,24 @@ mod tests {
 
     #[test]
     fn bars_are_as_high_as_their_amounts() {
-        for layout in [Layout::Stacked, Layout::Grouped] {
-            let heights = heights(&processor(layout).svg());
-            assert_eq!(heights.len(), 7, "NaN, negative and beyond the parts have none");
-            let unit = heights[0] / 0.2;
-            for (height, amount) in heights.iter().zip([0.2, 0.1, 0.7, 0.5, 0.3, 0.2, 0.6]) {
-                assert!((height / unit - amount).abs() < 0.001, "{height} for {amount}");
-            }
+        let heights = heights(&processor().svg());
+        assert_eq!(heights.len(), 7, "NaN, negative and beyond the parts have none");
+        let unit = heights[0] / 0.2;
+        for (height, amount) in heights.iter().zip([0.2, 0.1, 0.7, 0.5, 0.3, 0.2, 0.6]) {
+            assert!((height / unit - amount).abs() < 0.001, "{height} for {amount}");
         }
     }
 
     #[test]
     fn a_figure_without_amounts_says_so() {
-        let none = Bars { groups: Vec::new(), ..processor(Layout::Stacked) };
+        let none = Bars { groups: Vec::new(), ..processor() };
         assert!(none.svg().contains("No amounts to draw"));
         xml::check(&none.svg()).unwrap();
     }
 
     #[test]
     fn csv_has_all_amounts() {
-        let csv = processor(Layout::Grouped).csv();
+        let csv = processor().csv();
         assert!(csv.starts_with("group,part,amount\n1,user,0.2\n1,system,0.1\n"), "{csv}");
         assert!(csv.ends_with("64,user,0.6\n64,system,\n64,idle,-0.4\n"), "{csv}");
     }

@@ -55,8 +55,6 @@ pub enum Style {
     Line,
     /// A line with a marker at each point, for what was measured at few.
     Marked,
-    /// A thin grey line, for a bound or a model.
-    Faint,
 }
 
 /// A line of reference with its name.
@@ -230,9 +228,8 @@ impl Chart {
 
     fn key(&self, slot: usize) -> Key {
         let series = &self.series[slot];
-        let sample = if series.style == Style::Faint { Sample::Faint } else { Sample::Line };
         let empty = if self.can_draw(series) { "" } else { " (no points)" };
-        Key { name: format!("{}{empty}", series.name), slot: Slot(slot), sample }
+        Key { name: format!("{}{empty}", series.name), slot: Slot(slot), sample: Sample::Line }
     }
 
     fn can_draw(&self, series: &Series) -> bool {

@@ -7,7 +7,7 @@
 use super::canvas::{Anchor, Canvas, Ink, TEXT_SIZE, area, escaped, fitted, px, width_of, wrapped};
 use super::number::Format;
 use super::scale::{Axis, Span, Tick};
-use super::slots::{FAINT_GROUP, FAINT_PEN, HATCHINGS, Slot};
+use super::slots::{HATCHINGS, Slot};
 use super::thin::Point;
 
 /// From one line of text to the next, in pixels.
@@ -67,8 +67,6 @@ pub(super) struct Key {
 pub(super) enum Sample {
     /// A line with its marker.
     Line,
-    /// A thin grey line.
-    Faint,
     /// A filled square.
     Patch,
 }
@@ -83,7 +81,7 @@ impl Key {
 impl Sample {
     fn width(self) -> f64 {
         match self {
-            Self::Line | Self::Faint => 26.0,
+            Self::Line => 26.0,
             Self::Patch => 16.0,
         }
     }
@@ -172,10 +170,6 @@ impl Frame {
         let width = key.sample.width();
         let line = format!("M{} {}h{}", px(x), px(y), px(width));
         match key.sample {
-            Sample::Faint => {
-                canvas.open(FAINT_GROUP);
-                canvas.path(&line, FAINT_PEN);
-            }
             Sample::Line => {
                 canvas.open(&key.slot.group());
                 canvas.path(&line, &key.slot.pen());

@@ -12,10 +12,6 @@ pub enum Format {
     Short,
     /// A fraction of 1 as per cent: 0.45 is `45%`.
     Share,
-    /// Seconds as a duration: `1 h 02 min`.
-    Seconds,
-    /// Bytes by powers of 1024: `1.5 MiB`.
-    Bytes,
     /// As a power of two: 16,384 is `2^14`, 10,000 is `2^13.3`. For values above zero.
     Power,
     /// So many digits after the point: `0.25`.
@@ -30,23 +26,17 @@ impl Format {
             Self::Short => short(value),
             Self::Share if value.is_finite() => format!("{}%", significant(value * 100.0)),
             Self::Share => grouped(value, 0),
-            Self::Seconds => duration(value),
-            Self::Bytes => bytes(value),
             Self::Power => power(value),
             Self::Decimal(decimals) => grouped(value, decimals),
         }
     }
 
-    /// The value as one of several at an axis, `step` apart, the farthest at `far`.
-    pub(super) fn tick(self, value: f64, step: f64, far: f64) -> String {
+    /// The value as one of several at an axis, `step` apart.
+    pub(super) fn tick(self, value: f64, step: f64) -> String {
         match self {
             Self::Count | Self::Decimal(_) => grouped(value, decimals(step)),
             Self::Share => format!("{}%", grouped(value * 100.0, decimals(step * 100.0))),
-            Self::Seconds | Self::Bytes if value == 0.0 => "0".to_owned(),
-            Self::Seconds if (1.0..60.0).contains(&far) => {
-                format!("{} s", grouped(value, decimals(step)))
-            }
-            Self::Short | Self::Seconds | Self::Bytes | Self::Power => self.text(value),
+            Self::Short | Self::Power => self.text(value),
         }
     }
 
@@ -56,8 +46,6 @@ impl Format {
             Self::Count => "count".to_owned(),
             Self::Short => "short".to_owned(),
             Self::Share => "share".to_owned(),
-            Self::Seconds => "seconds".to_owned(),
-            Self::Bytes => "bytes".to_owned(),
             Self::Power => "power".to_owned(),
             Self::Decimal(decimals) => format!("decimal{decimals}"),
         }
@@ -283,18 +271,14 @@ mod tests {
 
     #[test]
     fn ticks_show_the_digits_that_their_step_needs() {
-        for (format, value, step, far, expected) in [
-            (Format::Count, 0.4, 0.2, 1.0, "0.4"),
-            (Format::Count, 20_000.0, 10_000.0, 30_000.0, "20,000"),
-            (Format::Share, 0.2, 0.2, 1.0, "20%"),
-            (Format::Share, 0.125, 0.025, 0.2, "12.5%"),
-            (Format::Seconds, 0.5, 0.5, 2.0, "0.5 s"),
-            (Format::Seconds, 0.0, 0.5, 2.0, "0"),
-            (Format::Seconds, 5_400.0, 1_800.0, 7_200.0, "1 h 30 min"),
-            (Format::Short, 1_500.0, 500.0, 2_000.0, "1.5 k"),
-            (Format::Bytes, 65_536.0, 65_536.0, 1e6, "64 KiB"),
+        for (format, value, step, expected) in [
+            (Format::Count, 0.4, 0.2, "0.4"),
+            (Format::Count, 20_000.0, 10_000.0, "20,000"),
+            (Format::Share, 0.2, 0.2, "20%"),
+            (Format::Share, 0.125, 0.025, "12.5%"),
+            (Format::Short, 1_500.0, 500.0, "1.5 k"),
         ] {
-            assert_eq!(format.tick(value, step, far), expected, "{format:?} {value}");
+            assert_eq!(format.tick(value, step), expected, "{format:?} {value}");
         }
     }
 }

@@ -22,27 +22,12 @@
     for (; Math.round(Math.abs(v)) >= base && unit + 1 < units.length; unit++) v /= base;
     return three(v) + units[unit];
   };
-  const pair = (v, ratio, large, small) => {
-    const whole = Math.round(v);
-    const [most, rest] = [Math.floor(whole / ratio), whole % ratio];
-    return grouped(most, 0) + large + (rest ? " " + String(rest).padStart(2, "0") + small : "");
-  };
-  const duration = (v) => v < 0 ? "-" + duration(-v)
-    : v === 0 ? "0 s"
-    : v < 1e-3 ? three(v * 1e6) + " µs"
-    : v < 1 ? three(v * 1e3) + " ms"
-    : v < 59.95 ? three(v) + " s"
-    : v < 3599.5 ? pair(v, 60, " min", " s")
-    : v < 86370 ? pair(v / 60, 60, " h", " min")
-    : pair(v / 3600, 24, " d", " h");
   const written = (v, format) => {
     switch (format) {
       case "count": return Math.abs(v) < 10 ? String(+v.toPrecision(2)) : grouped(v, 0);
       case "short": return scaled(v, 1000, ["", " k", " M", " G", " T"]);
       case "share": return grouped(v * 100, 1) + "%";
-      case "seconds": return duration(v);
       case "power": return v > 0 ? "2^" + (Math.round(Math.log2(v) * 10) / 10 + 0) : grouped(v, 0);
-      case "bytes": return scaled(v, 1024, [" B", " KiB", " MiB", " GiB", " TiB"]);
       default: return grouped(v, +format.slice("decimal".length));
     }
   };

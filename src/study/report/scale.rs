@@ -142,7 +142,7 @@ impl Span {
         let Self { scale, mut low, mut high } = self;
         match scale {
             Scale::Linear => {
-                let step = step(axis.format, (high - low) / count as f64);
+                let step = step((high - low) / count as f64);
                 low = (low / step + PRECISION).floor() * step;
                 high = (high / step - PRECISION).ceil() * step;
             }
@@ -192,12 +192,11 @@ impl Span {
             if values.len() >= 2 {
                 break;
             }
-            let step = step(format, (self.high - self.low) / finer as f64);
+            let step = step((self.high - self.low) / finer as f64);
             values = self.multiples(step, finer);
             apart = Some(step);
         }
-        let far = values.iter().fold(0.0, |far: f64, value| far.max(value.abs()));
-        let ticks = labelled(&values, |value| format.tick(value, apart.unwrap_or(value), far));
+        let ticks = labelled(&values, |value| format.tick(value, apart.unwrap_or(value)));
         if are_told_apart(&ticks) {
             return ticks;
         }
@@ -248,25 +247,9 @@ fn are_told_apart(ticks: &[Tick]) -> bool {
     ticks.windows(2).all(|pair| pair[0].label != pair[1].label)
 }
 
-/// The least round step that is at least `least`.
-fn step(format: Format, least: f64) -> f64 {
-    const SECONDS: &[f64] = &[
-        10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 10_800.0,
-        21_600.0, 43_200.0, 86_400.0,
-    ];
-    // A quotient may be a hair above the step it is.
+/// The least round step that is at least `least`; a quotient may be a hair above the step it is.
+fn step(least: f64) -> f64 {
     let least = least * (1.0 - 1e-9);
-    match format {
-        Format::Bytes if least >= 1.0 => least.log2().ceil().exp2(),
-        Format::Seconds if least > 86_400.0 => 86_400.0 * decimal_step(least / 86_400.0),
-        Format::Seconds if least > 5.0 => {
-            *SECONDS.iter().find(|step| **step >= least).expect("least is at most the last")
-        }
-        _ => decimal_step(least),
-    }
-}
-
-fn decimal_step(least: f64) -> f64 {
     round_values(least, true).find(|value| *value >= least).unwrap_or(least)
 }
 
@@ -306,15 +289,8 @@ mod tests {
             (linear(Format::Share), 0.0, 1.0, 5, "0%|20%|40%|60%|80%|100%"),
             (linear(Format::Share), 0.95, 1.0, 5, "95%|96%|97%|98%|99%|100%"),
             (linear(Format::Decimal(1)), -1.0, 1.0, 4, "-1.0|-0.5|0.0|0.5|1.0"),
-            (linear(Format::Seconds), 0.0, 4_000.0, 5, "0|15 min|30 min|45 min|1 h"),
-            (linear(Format::Seconds), 0.0, 50.0, 5, "0|10 s|20 s|30 s|40 s|50 s"),
-            (linear(Format::Seconds), 0.0, 3.0, 3, "0|1 s|2 s|3 s"),
-            (linear(Format::Seconds), 0.0, 1.5, 3, "0|0.5 s|1.0 s|1.5 s"),
-            (linear(Format::Seconds), 0.0, 500_000.0, 4, "0|2 d|4 d"),
-            (linear(Format::Bytes), 0.0, 2e6, 4, "0|512 KiB|1 MiB|1.5 MiB"),
             (log2(Format::Count), 64.0, 1_024.0, 8, "64|128|256|512|1,024"),
             (log2(Format::Count), 64.0, 1_024.0, 2, "64|256|1,024"),
-            (log2(Format::Bytes), 1_024.0, 8_192.0, 4, "1 KiB|2 KiB|4 KiB|8 KiB"),
             (log2(Format::Power), 1.0, 65_536.0, 4, "2^0|2^4|2^8|2^12|2^16"),
             (log10(Format::Count), 1.0, 1e4, 7, "1|10|100|1,000|10,000"),
             (log10(Format::Count), 1.0, 1e6, 4, "1|100|10,000|1,000,000"),
@@ -363,14 +339,7 @@ mod tests {
     /// Seeded ranges of all sizes: ticks ascend, lie within, are few and have labels of their own.
     #[test]
     fn ticks_keep_their_laws() {
-        let formats = [
-            Format::Count,
-            Format::Short,
-            Format::Share,
-            Format::Seconds,
-            Format::Bytes,
-            Format::Decimal(3),
-        ];
+        let formats = [Format::Count, Format::Short, Format::Share, Format::Decimal(3)];
         let mut random = Random(7);
         let mut draw = || random.unit();
         for round in 0..20_000 {

@@ -21,14 +21,6 @@ const DASH: [&str; COLOURS] =
 
 const PEN: &str = r#"class="line" fill="none" stroke="currentColor" stroke-linejoin="round""#;
 
-/// Attributes of the group of what stays in the background.
-pub(super) const FAINT_GROUP: &str = r##"class="faint" color="#8a9099""##;
-/// Attributes of its curve.
-pub(super) const FAINT_PEN: &str = concat!(
-    r#"class="line" fill="none" stroke="currentColor" stroke-linejoin="round""#,
-    r#" stroke-width="1.5" stroke-dasharray="3 3""#
-);
-
 /// The slot of the series at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(pub(super) usize);

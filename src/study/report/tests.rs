@@ -3,7 +3,7 @@
 
 pub(super) mod xml;
 
-use super::bars::{Bars, Group, Layout};
+use super::bars::{Bars, Group};
 use super::chart::{Chart, Mark, Series, Style};
 use super::html::{Block, Figure, Page};
 use super::number::Format;
@@ -52,11 +52,11 @@ impl Random {
     }
 
     fn axis(&mut self) -> Axis {
-        let formats = [Format::Count, Format::Short, Format::Share, Format::Seconds, Format::Bytes];
+        let formats = [Format::Count, Format::Short, Format::Share, Format::Power];
         Axis {
             label: self.name(),
             scale: [Scale::Linear, Scale::Log2, Scale::Log10][self.below(3)],
-            format: *formats.get(self.below(6)).unwrap_or(&Format::Decimal(2)),
+            format: *formats.get(self.below(5)).unwrap_or(&Format::Decimal(2)),
             range: (self.below(3) == 0).then(|| (self.value(), self.value())),
         }
     }
@@ -71,7 +71,7 @@ impl Random {
                 name: self.name(),
                 points,
                 band: (self.below(2) == 0).then_some(band),
-                style: [Style::Line, Style::Marked, Style::Faint][self.below(3)],
+                style: [Style::Line, Style::Marked][self.below(2)],
             });
         }
         for _ in 0..self.below(4) {
@@ -90,7 +90,6 @@ impl Random {
             y: self.axis(),
             parts: (0..self.below(10)).map(|_| self.name()).collect(),
             groups: (0..self.below(10)).map(|_| group(self)).collect(),
-            layout: [Layout::Stacked, Layout::Grouped][self.below(2)],
         }
     }
 

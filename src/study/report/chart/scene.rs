@@ -4,7 +4,7 @@ use super::{At, Mark, Series, Style};
 use crate::study::report::canvas::{Anchor, Canvas, Ink, TEXT_SIZE, escaped, fitted, through};
 use crate::study::report::frame::{Plot, markers};
 use crate::study::report::scale::Span;
-use crate::study::report::slots::{FAINT_GROUP, FAINT_PEN, Slot};
+use crate::study::report::slots::Slot;
 use crate::study::report::thin::{Point, thin};
 
 /// The plot and what its sides mean.
@@ -39,8 +39,7 @@ impl Scene {
             d.push_str(&through(&outline));
             d.push('z');
         }
-        let faint = series.style == Style::Faint;
-        canvas.open(&if faint { FAINT_GROUP.to_owned() } else { slot.group() });
+        canvas.open(&slot.group());
         canvas.path(&d, "class=\"band\" fill=\"currentColor\" fill-opacity=\"0.15\"");
         canvas.close();
     }
@@ -58,18 +57,12 @@ impl Scene {
             Style::Line if count > 1 => {
                 alone.chain(self.spots(&thinned, slot.0 as f64 / count as f64)).collect()
             }
-            Style::Line | Style::Faint => alone.collect(),
+            Style::Line => alone.collect(),
         };
         let d: String = thinned.iter().map(|piece| through(piece)).collect();
-        let faint = series.style == Style::Faint;
-        let (group, pen) = if faint {
-            (FAINT_GROUP.to_owned(), FAINT_PEN.to_owned())
-        } else {
-            (slot.group(), slot.pen())
-        };
         let snap = if series.style == Style::Marked { " data-snap=\"1\"" } else { "" };
-        canvas.open(&format!("{group} data-name=\"{}\"{snap}", escaped(&series.name)));
-        canvas.path(&d, &pen);
+        canvas.open(&format!("{} data-name=\"{}\"{snap}", slot.group(), escaped(&series.name)));
+        canvas.path(&d, &slot.pen());
         markers(canvas, slot, &spots);
         canvas.close();
     }

@@ -7,7 +7,7 @@ use crate::study::report::tests::xml;
 use crate::study::report::thin::Point;
 
 fn chart(series: Vec<Series>) -> Chart {
-    let x = Axis::linear("time", Format::Seconds);
+    let x = Axis::linear("time", Format::Count);
     let y = Axis::linear("pages", Format::Count);
     Chart { series, ..Chart::new("Pages over time", x, y) }
 }
@@ -75,7 +75,7 @@ fn a_series_without_points_is_said_in_words_and_keeps_its_colour() {
     ])
     .svg();
     assert!(svg.contains(">empty (no points)</text>"), "{svg}");
-    assert!(svg.contains("empty: no points. full: from 1 at 0 s to 2 at 9 s.</desc>"), "{svg}");
+    assert!(svg.contains("empty: no points. full: from 1 at 0 to 2 at 9.</desc>"), "{svg}");
     assert!(svg.contains("class=\"s1\" color=\"#d55e00\" data-name=\"full\""), "{svg}");
     assert!(!svg.contains("No points to draw"));
     assert!(chart(Vec::new()).svg().contains("No points to draw"));
