@@ -1,7 +1,6 @@
-//! From the configuration to each part's own settings: the one place that knows both sides.
+//! Converts the configuration to the settings of each part: the one place that knows both.
 //!
-//! Every key of the configuration ends here in a setting of a station, the engine or the world;
-//! nothing below knows the file.
+//! Every key becomes a setting of a station, the engine or the world here; no part knows the file.
 
 use crate::conf::{self, Conf, Decimal, DiskFull, Scheme};
 use crate::dns::address;
