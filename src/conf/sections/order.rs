@@ -239,10 +239,10 @@ section! {
         /// Small gives up servers that were only restarting; large keeps dead servers in the queue.
         server_failures_max: u8 = 10, count(1..=255), [Live];
 
-        /// Duration of an outage after which the crawl stops with exit code 12; its URLs stay
-        /// queued. An outage is assumed, and the crawl pauses, if since the last response at least
-        /// 8 servers on 3 networks were tried and 90% of them were unreachable. A few servers are
-        /// then tried every retry_wait.
+        /// Time without a response from any server after which the crawl stops with exit code 12;
+        /// its URLs stay queued. If at least 8 servers on 3 networks were tried since the last
+        /// response and 90% of them were unreachable, the fault is assumed to be on this side: the
+        /// crawl pauses, and tries a few servers every retry_wait.
         ///
         /// Short stops the crawl for a brief outage; long delays the end of a crawl that has only
         /// dead servers left.
