@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill props fresh check check-crawler conformance
+.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill props fresh check check-crawler msrv deny conformance
 .PHONY: bench bench-peers stations count golden doc install clean ci
 
 help: ## list the targets
@@ -59,6 +59,17 @@ check: ## format, lints, documentation: all without a warning
 
 check-crawler: ## check that the crawler builds alone, without the study
 	$(CARGO) clippy --locked --no-default-features --lib --bins -- -D warnings
+
+msrv: ## check that the oldest Rust of Cargo.toml is enough (FETCH=1 installs it)
+	@tests/msrv $(FETCH:%=fetch)
+
+deny: ## check licences and sources of dependencies, and advisories where their database is here (FETCH=1 gets all)
+	@[ -z "$(FETCH)" ] || command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	@command -v cargo-deny >/dev/null || { echo "deny: cargo-deny is missing: cargo install --locked cargo-deny, or make deny FETCH=1" >&2; exit 1; }
+	cargo-deny --locked check bans licenses sources
+	@if [ -n "$(FETCH)" ]; then cargo-deny --locked check advisories; \
+	elif [ -n "$$(ls -d "$${CARGO_HOME:-$$HOME/.cargo}"/advisory-dbs/advisory-db-*/ 2>/dev/null)" ]; then cargo-deny --locked --offline check advisories; \
+	else echo "deny: no database of advisories is here: make deny FETCH=1"; fi
 
 conformance: ## run the conformance cases of DIR=folder
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=folder-of-cases" >&2; exit 2; }
