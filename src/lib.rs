@@ -7,6 +7,7 @@ pub mod frame;
 pub mod map;
 pub mod quality;
 pub mod random;
+pub mod segments;
 pub mod stats;
 pub(crate) mod table;
 pub mod tail;

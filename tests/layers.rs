@@ -25,6 +25,7 @@ const EDGES: &[(Names, &[Names])] = &[
     (&["random"], &[]),
     (&["time", "disk", "map", "table", "stats", "quality", "codec"], &[&["random"]]),
     (&["frame", "tail"], &[&["codec", "disk", "random"]]),
+    (&["segments"], &[&["disk", "frame", "random", "tail"]]),
     (&["url"], &[BASE]),
     // Stations are strangers to one another.
     (STATIONS, &[GROUND]),
@@ -44,7 +45,8 @@ const EDGES: &[(Names, &[Names])] = &[
 ];
 const BASE: Names = &["time", "disk", "map", "random", "stats", "quality"];
 const GROUND: Names = &[
-    "time", "disk", "map", "random", "table", "stats", "quality", "codec", "frame", "tail", "url",
+    "time", "disk", "map", "random", "table", "stats", "quality", "codec", "frame", "tail",
+    "segments", "url",
 ];
 const STATIONS: Names =
     &["seeds", "seen", "rating", "frontier", "dns", "http", "robots", "links", "store"];

@@ -1,0 +1,346 @@
+//! An append log of frames in numbered files, which are reclaimed one by one.
+//!
+//! Frames are appended to the newest segment. A segment that has reached its length is closed. The
+//! user releases the frames that it needs no more. A segment without live frames goes as soon as no
+//! durable checkpoint names it. A closed segment of which less than a quarter is alive is sparse:
+//! its user sweeps it, which is to append its live frames again and to release the old ones.
+//!
+//! A checkpoint names the segments that were [`alive`](Segments::alive) at its instant, each with
+//! its length then. Before it is published the user calls [`write`](Segments::write) and
+//! [`set_marked`](Segments::set_marked), afterwards [`settled`](Segments::settled). A restart calls
+//! [`restore`](Segments::restore) for each segment that the checkpoint names, then
+//! [`retain`](Segments::retain) for each frame that the user still has, and last
+//! [`find_sparse`](Segments::find_sparse).
+//!
+//! ```text
+//! file   FOLDER/segment-N: the opening frame, then frames of the user's kinds
+//! ```
+//!
+//! Laws: a frame can be read from its location until it is released, from memory or from the disk;
+//! it lies in one of the two as a whole. A full disk loses nothing. A segment that a durable
+//! checkpoint names keeps its bytes, and its number is never given to another.
+//! Cost: one copy into memory for each frame, one append to the disk for each `write_bytes`; some
+//! 50 bytes of memory for each segment.
+
+use crate::disk::{self, Disk};
+use crate::frame::{self, Damage, Flaw, Role};
+use crate::tail::Tail;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+#[cfg(test)]
+mod tests;
+
+/// A closed segment is sparse if less than one byte in so many is alive.
+const SPARSE: u64 = 4;
+/// The longest frame.
+const FRAME_BYTES_MAX: u64 = (frame::OVERHEAD_BYTES + frame::PAYLOAD_BYTES_MAX) as u64;
+
+/// Where a frame lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Location {
+    /// The number of the segment.
+    pub segment: u32,
+    /// Where the frame begins in the segment.
+    pub offset: u32,
+    /// The length of the frame, header included. A user who keeps less than that may round it up,
+    /// but releases as many bytes as it has retained.
+    pub bytes: u32,
+}
+
+/// How long segments and appends are.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A segment is closed when it is at least this long.
+    pub segment_bytes: u64,
+    /// Frames wait in memory until there are so many bytes.
+    pub write_bytes: usize,
+}
+
+/// The log.
+#[derive(Debug)]
+pub struct Segments {
+    folder: &'static str,
+    role: Role,
+    crawl: u64,
+    limits: Limits,
+    segments: BTreeMap<u32, Segment>,
+    /// Segments that are open or not yet on disk, oldest first. Frames go to the last one.
+    growing: VecDeque<Growing>,
+    /// The number of the next segment.
+    next: u32,
+    /// Closed segments that are to be swept.
+    sparse: BTreeSet<u32>,
+    /// Segments that the last checkpoint names.
+    marked: BTreeSet<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    bytes: u64,
+    live_bytes: u64,
+    /// An earlier run wrote it.
+    is_restored: bool,
+}
+
+#[derive(Debug)]
+struct Growing {
+    segment: u32,
+    tail: Tail,
+}
+
+impl Segments {
+    /// An empty log in `folder`.
+    pub fn new(folder: &'static str, role: Role, crawl: u64, limits: Limits) -> Self {
+        let longest = limits.segment_bytes + FRAME_BYTES_MAX;
+        assert!(longest <= u64::from(u32::MAX), "offsets have 32 bits");
+        Self {
+            folder,
+            role,
+            crawl,
+            limits,
+            segments: BTreeMap::new(),
+            growing: VecDeque::new(),
+            next: 1,
+            sparse: BTreeSet::new(),
+            marked: BTreeSet::new(),
+        }
+    }
+
+    /// Appends a frame; `write` appends its payload. It waits in memory until [`Self::write`].
+    pub fn append(&mut self, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Location {
+        if self.growing.back().is_none_or(|growing| growing.is_closed(self.limits)) {
+            self.begin();
+        }
+        let Growing { segment: number, tail } = self.growing.back_mut().expect("one has begun");
+        let offset = tail.len();
+        frame::push_with(kind, &mut tail.pending, write);
+        let segment = self.segments.get_mut(number).expect("all are listed");
+        segment.bytes = tail.len();
+        segment.live_bytes += segment.bytes - offset;
+        let short = |bytes| u32::try_from(bytes).expect("`new` has looked at the limits");
+        let bytes = short(segment.bytes - offset);
+        Location { segment: *number, offset: short(offset), bytes }
+    }
+
+    fn begin(&mut self) {
+        let number = self.next;
+        self.next = number.checked_add(1).expect("no disk holds so many segments");
+        let mut tail = Tail::new(self.name_of(number), 0);
+        frame::push_opening(self.role, self.crawl, &mut tail.pending);
+        self.segments.insert(number, Segment { bytes: tail.len(), ..Segment::default() });
+        self.growing.push_back(Growing { segment: number, tail });
+    }
+
+    /// A frame is needed no more.
+    pub fn release(&mut self, location: Location) {
+        let segment = self.segments.get_mut(&location.segment).expect("frames lie in segments");
+        let left = segment.live_bytes.checked_sub(location.bytes.into());
+        segment.live_bytes = left.expect("a frame is released once");
+        self.look_at(location.segment);
+    }
+
+    /// No frame of a segment is needed any more; none of them may be released.
+    pub fn release_all(&mut self, segment: u32) {
+        if let Some(segment) = self.segments.get_mut(&segment) {
+            segment.live_bytes = 0;
+        }
+    }
+
+    /// A frame of an earlier run is needed. Returns `false` if no frame can lie there.
+    pub fn retain(&mut self, location: Location) -> bool {
+        let Some(segment) = self.segments.get_mut(&location.segment) else { return false };
+        let (offset, bytes) = (u64::from(location.offset), u64::from(location.bytes));
+        let overhead = frame::OVERHEAD_BYTES as u64;
+        let fits = offset >= frame::OPENING_BYTES as u64
+            && offset + overhead <= segment.bytes
+            && (overhead..=FRAME_BYTES_MAX).contains(&bytes);
+        segment.live_bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    /// Whether a segment is of an earlier run.
+    pub fn is_restored(&self, segment: u32) -> bool {
+        self.segments.get(&segment).is_some_and(|segment| segment.is_restored)
+    }
+
+    /// Whether any frame of a segment is needed.
+    pub fn is_alive(&self, segment: u32) -> bool {
+        self.segments.get(&segment).is_some_and(|segment| segment.live_bytes > 0)
+    }
+
+    /// A frame that is not yet on disk.
+    pub fn waiting(&self, location: Location) -> Option<&[u8]> {
+        let mut growing = self.growing.iter();
+        let tail = &growing.find(|growing| growing.segment == location.segment)?.tail;
+        let from = u64::from(location.offset).checked_sub(tail.written())?;
+        let bytes = tail.pending.get(usize::try_from(from).ok()?..)?;
+        Some(&bytes[..bytes.len().min(location.bytes as usize)])
+    }
+
+    /// Reads the payload of a frame of this kind, from memory or from the disk.
+    ///
+    /// # Errors
+    /// The disk's, or another frame than that lies there.
+    pub fn read(
+        &self,
+        location: Location,
+        kind: u8,
+        disk: &mut dyn Disk,
+    ) -> Result<Vec<u8>, frame::Error> {
+        let (name, offset) = (self.name_of(location.segment), u64::from(location.offset));
+        let mut bytes = match self.waiting(location) {
+            Some(bytes) => bytes.to_vec(),
+            None => read_from(&name, location, disk)?,
+        };
+        let found = match frame::parse(&bytes, offset) {
+            Ok((frame, used)) if frame.kind == kind => Ok(used),
+            Ok(_) => Err(Flaw::Senseless),
+            Err(flaw) => Err(flaw),
+        };
+        let used = found.map_err(|flaw| Damage { name, offset, flaw })?;
+        bytes.truncate(used);
+        bytes.drain(..frame::OVERHEAD_BYTES);
+        Ok(bytes)
+    }
+
+    /// Appends what waits to the disk: all of it, or what is enough for an append and the ends of
+    /// closed segments.
+    ///
+    /// # Errors
+    /// The disk's: nothing is lost, and this may be called again.
+    pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        while let Some(growing) = self.growing.front_mut() {
+            let is_closed = growing.is_closed(self.limits);
+            let Growing { segment, tail } = growing;
+            let segment = *segment;
+            if !all && !is_closed && tail.pending.len() < self.limits.write_bytes {
+                break;
+            }
+            // A file of this name is what a crash left behind.
+            if tail.written() == 0 && disk.len(tail.name())?.is_some_and(|bytes| bytes > 0) {
+                disk.truncate(tail.name(), 0)?;
+            }
+            tail.flush(disk, 2 * self.limits.write_bytes)?;
+            if !is_closed {
+                break;
+            }
+            self.growing.pop_front();
+            self.look_at(segment);
+        }
+        Ok(())
+    }
+
+    /// The name of a segment's file.
+    pub fn name_of(&self, segment: u32) -> String {
+        name_of(self.folder, segment)
+    }
+
+    /// The numbers of all segments.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.segments.keys().copied()
+    }
+
+    /// The segments that hold live frames, and the length of each: what a checkpoint names.
+    pub fn alive(&self) -> Vec<(u32, u64)> {
+        let alive = self.segments.iter().filter(|(_, segment)| segment.live_bytes > 0);
+        alive.map(|(number, segment)| (*number, segment.bytes)).collect()
+    }
+
+    /// A checkpoint that is about to be published names these segments.
+    pub fn set_marked(&mut self, segments: impl IntoIterator<Item = u32>) {
+        self.marked = segments.into_iter().collect();
+    }
+
+    /// The checkpoint of the last [`Self::set_marked`] is durable. Returns the names of files that
+    /// nothing needs any more, but not that of `keep`, which is being read.
+    pub fn settled(&mut self, keep: Option<u32>) -> Vec<String> {
+        let is_needed = |number: &u32, segment: &Segment| {
+            let is_named = self.marked.contains(number) || keep == Some(*number);
+            segment.live_bytes > 0 || is_named || self.is_growing(*number)
+        };
+        let dead = self.segments.iter().filter(|(number, segment)| !is_needed(number, segment));
+        let dead: Vec<u32> = dead.map(|(number, _)| *number).collect();
+        for number in &dead {
+            self.segments.remove(number);
+            self.sparse.remove(number);
+        }
+        dead.into_iter().map(|number| self.name_of(number)).collect()
+    }
+
+    /// A checkpoint names this segment of an earlier run. Returns `false` if it can't be one.
+    pub fn restore(&mut self, segment: u32, bytes: u64) -> bool {
+        let is_long = bytes >= self.limits.segment_bytes + FRAME_BYTES_MAX;
+        let Some(next) = segment.checked_add(1).filter(|_| !is_long) else { return false };
+        self.next = self.next.max(next);
+        let restored = Segment { bytes, live_bytes: 0, is_restored: true };
+        self.segments.insert(segment, restored).is_none()
+    }
+
+    /// Numbers up to this one are not used for new segments: files have them.
+    pub fn skip_to(&mut self, segment: u32) {
+        self.next = self.next.max(segment.saturating_add(1));
+    }
+
+    /// All frames of an earlier run have been retained: notes which segments are to be swept.
+    pub fn find_sparse(&mut self) {
+        let numbers: Vec<u32> = self.numbers().collect();
+        numbers.into_iter().for_each(|number| self.look_at(number));
+    }
+
+    /// The next segment to be swept, and its length. Its live frames are on disk.
+    pub fn next_sparse(&mut self) -> Option<(u32, u64)> {
+        while let Some(number) = self.sparse.pop_first() {
+            if let Some(segment) = self.segments.get(&number).filter(|of| of.live_bytes > 0) {
+                return Some((number, segment.bytes));
+            }
+        }
+        None
+    }
+
+    /// The bytes of all segments, and those of their live frames.
+    pub fn bytes(&self) -> (u64, u64) {
+        let sum = |(all, live), segment: &Segment| (all + segment.bytes, live + segment.live_bytes);
+        self.segments.values().fold((0, 0), sum)
+    }
+
+    fn is_growing(&self, segment: u32) -> bool {
+        self.growing.iter().any(|growing| growing.segment == segment)
+    }
+
+    fn look_at(&mut self, number: u32) {
+        let segment = &self.segments[&number];
+        let is_sparse = segment.live_bytes > 0 && segment.live_bytes < segment.bytes / SPARSE;
+        if is_sparse && !self.is_growing(number) {
+            self.sparse.insert(number);
+        }
+    }
+}
+
+impl Growing {
+    fn is_closed(&self, limits: Limits) -> bool {
+        self.tail.len() >= limits.segment_bytes
+    }
+}
+
+/// The name of a segment's file.
+pub fn name_of(folder: &str, segment: u32) -> String {
+    format!("{folder}/segment-{segment}")
+}
+
+/// The number of the segment whose file has this name.
+pub fn number_of(folder: &str, name: &str) -> Option<u32> {
+    name.strip_prefix(folder)?.strip_prefix("/segment-")?.parse().ok()
+}
+
+/// The bytes at a location in a file; fewer if the file ends before.
+fn read_from(name: &str, at: Location, disk: &mut dyn Disk) -> Result<Vec<u8>, disk::Error> {
+    let (mut bytes, mut have) = (vec![0; at.bytes as usize], 0);
+    while have < bytes.len() {
+        match disk.read_at(name, u64::from(at.offset) + have as u64, &mut bytes[have..])? {
+            0 => break,
+            more => have += more,
+        }
+    }
+    bytes.truncate(have);
+    Ok(bytes)
+}
