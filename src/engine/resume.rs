@@ -239,8 +239,8 @@ impl Engine {
             let site = self.sites.at(id);
             site.decode(&mut Take::new(bytes), self.settings.robots.ttl, self.now)?;
             let mut robots = std::mem::take(&mut site.robots);
-            if let Robots::OnDisk(place, until) = robots
-                && !self.rules.retain(place, until)?
+            if let Robots::OnDisk(location, until) = robots
+                && !self.rules.retain(location, until)?
             {
                 robots = Robots::Unknown;
             }

@@ -1,20 +1,20 @@
-//! Rules of robots.txt files: those used of late in memory, the others on disk.
+//! The rules of robots.txt files: those used recently are in memory, the others on disk.
 //!
-//! Past their budget the rules that were not used for longest go to the end of a segment of a log
-//! (the hand of a clock goes round those in memory), and are read back when their server is
-//! visited: a read of a few KiB. What was read back has its place on disk still. Rules hold for
-//! `robots_ttl` at most, so a segment is of use until the last of its rules is over: nothing is
-//! swept. Where no state is kept, rules past the budget are forgotten, and asked for again.
+//! When rules exceed their memory, those unused for longest are appended to a log of segments (the
+//! hand of a clock passes over those in memory), and read back when their server is visited, which
+//! is one short read. Rules that were read back keep their location on disk. Rules are valid for
+//! `robots_ttl` at most, so a segment is needed until the last of its rules expires, and none is
+//! swept. A crawl that keeps no state forgets the rules it has no memory for, and asks again.
 //!
 //! ```text
 //! file   state/robots/segment-N: the opening frame, then rules
 //! rules  kind 1: number of the server | see `robots::Rules::encode`
 //! ```
 //!
-//! Laws: rules in memory keep to their budget, but for those of servers under visit; what was
-//! shelved is read back the same, from the disk or from what waits to be written; on a full disk
-//! nothing is lost: what waits waits. A damaged file is told with its offset.
-//! Cost: four bytes and a bit for rules in memory; eight for those on disk.
+//! Laws: rules in memory keep to their budget, except those of servers being visited. Rules are
+//! read back as they were, from the disk or from what waits to be written. A full disk loses
+//! nothing. A damaged file is reported with its offset.
+//! Cost: five bytes for rules in memory, twelve for rules on disk.
 
 use super::Engine;
 use super::ledger::Work;
@@ -25,34 +25,22 @@ use crate::disk::{self, Disk};
 use crate::frame::{self, Damage, Flaw, Role};
 use crate::frontier::{ServerId, ServerState};
 use crate::robots::Rules;
-use crate::tail::Tail;
+use crate::segments::{self, Limits, Location, Segments};
 use crate::time::Instant;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
-/// Kind of the frame that holds rules.
+/// The kind of the frame that holds rules.
 const RULES: u8 = 1;
-/// A segment this long is closed.
-const SEGMENT_BYTES: u64 = 64 << 20;
-/// Bytes wait in memory until there are so many.
-const WRITE_BYTES: usize = 64 << 10;
-/// What is read at first: enough for most.
-const READ_BYTES: usize = 4 << 10;
+const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 };
 /// The folder of all segments.
 pub(super) const FOLDER: &str = "state/robots";
-
-/// Where rules lie on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) segment: u32,
-    pub(super) offset: u32,
-}
 
 /// Rules in memory.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) rules: Rules,
     /// Where they lie on disk, if they do.
-    pub(super) place: Option<Place>,
+    pub(super) location: Option<Location>,
 }
 
 impl Held {
@@ -61,7 +49,7 @@ impl Held {
     }
 }
 
-/// What there is of rules beside those themselves.
+/// What is known of all rules together.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Servers whose robots.txt redirects to that of another, which is to be asked for: by that.
@@ -76,34 +64,24 @@ pub(super) struct Shelf {
 
 #[derive(Debug)]
 struct Log {
-    crawl: u64,
-    segments: BTreeMap<u32, Segment>,
-    /// The end of the segment that grows.
-    tail: Option<(u32, Tail)>,
-    next: u32,
-    /// Those that the last checkpoint names.
-    marked: BTreeSet<u32>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Segment {
-    bytes: u64,
-    /// All of its rules are over then.
-    until: Instant,
+    segments: Segments,
+    /// When the last of a segment's rules expires.
+    until: BTreeMap<u32, Instant>,
 }
 
 impl Shelf {
     pub(super) fn new(crawl: Option<u64>) -> Self {
-        let (segments, marked) = (BTreeMap::new(), BTreeSet::new());
-        let log = |crawl| Log { crawl, segments, tail: None, next: 1, marked };
+        let segments = |crawl| Segments::new(FOLDER, Role::Rules, crawl, LIMITS);
+        let log = |crawl| Log { segments: segments(crawl), until: BTreeMap::new() };
         let followers = BTreeMap::new();
         Self { followers, hand: VecDeque::new(), bytes: 0, log: crawl.map(log) }
     }
 
-    /// Files that a checkpoint of an earlier run names, with the bytes of each that count.
+    /// Restores the files that a checkpoint of an earlier run names, with the bytes of each that
+    /// count.
     ///
     /// # Errors
-    /// One that is shorter, or the disk's.
+    /// A file that is shorter or can't be a segment, or the disk's.
     pub(super) fn restore(
         &mut self,
         files: &[(String, u64)],
@@ -111,47 +89,45 @@ impl Shelf {
     ) -> Result<(), frame::Error> {
         let Some(log) = &mut self.log else { return Ok(()) };
         for (name, bytes) in files {
-            let Some(number) = number_of(name) else { continue };
+            let Some(number) = segments::number_of(FOLDER, name) else { continue };
+            let damage = |offset, flaw| Damage { name: name.clone(), offset, flaw };
             let len = disk.len(name)?.unwrap_or(0);
             if len < *bytes {
-                return Err(Damage { name: name.clone(), offset: len, flaw: Flaw::Cut }.into());
+                return Err(damage(len, Flaw::Cut).into());
             }
-            log.segments.insert(number, Segment { bytes: *bytes, until: Instant::ZERO });
-            log.marked.insert(number);
-            log.next = log.next.max(number.saturating_add(1));
+            if !log.segments.restore(number, *bytes) {
+                return Err(damage(0, Flaw::Senseless).into());
+            }
         }
         Ok(())
     }
 
-    /// Rules that an earlier run shelved; `false` if all of their segment were over when the
-    /// checkpoint was made, which therefore doesn't name it. This run may have begun a segment of
-    /// that number since: it holds other rules.
+    /// Retains rules that an earlier run wrote. Returns `false` if all rules of their segment had
+    /// expired at the checkpoint, which therefore doesn't name it. A segment that this run has
+    /// begun since may have the same number: it holds other rules.
     ///
     /// # Errors
-    /// There can't be such ones.
-    pub(super) fn retain(&mut self, place: Place, until: Instant) -> Result<bool, Flaw> {
-        let log = self.log.as_mut().filter(|log| log.marked.contains(&place.segment));
-        let segment = log.and_then(|log| log.segments.get_mut(&place.segment));
-        let Some(segment) = segment else { return Ok(false) };
-        segment.until = segment.until.max(until);
-        if u64::from(place.offset) < segment.bytes { Ok(true) } else { Err(Flaw::Senseless) }
-    }
-
-    /// Brings what waits to the disk: all, or if it is enough for an append.
-    ///
-    /// # Errors
-    /// The disk's: what waits waits on, and this may be called again.
-    pub(super) fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-        let tail = self.log.as_mut().and_then(|log| log.tail.as_mut());
-        match tail.map(|(_, tail)| tail) {
-            Some(tail) if all || tail.pending.len() >= WRITE_BYTES => {
-                tail.flush(disk, 2 * WRITE_BYTES)
-            }
-            _ => Ok(()),
+    /// No rules can lie there.
+    pub(super) fn retain(&mut self, location: Location, until: Instant) -> Result<bool, Flaw> {
+        let is_named = |log: &&mut Log| log.segments.is_restored(location.segment);
+        let Some(log) = self.log.as_mut().filter(is_named) else { return Ok(false) };
+        if !log.segments.retain(location) {
+            return Err(Flaw::Senseless);
         }
+        log.extend(location.segment, until);
+        Ok(true)
     }
 
-    /// Brings all to the disk; the files that a checkpoint names now, with their lengths.
+    /// Appends what waits to the disk: all of it, or if it is enough for an append.
+    ///
+    /// # Errors
+    /// The disk's: nothing is lost, and this may be called again.
+    pub(super) fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        self.log.as_mut().map_or(Ok(()), |log| log.segments.write(all, disk))
+    }
+
+    /// Appends all that waits to the disk, and releases segments whose rules have expired. Returns
+    /// the files that a checkpoint names now, with their lengths.
     ///
     /// # Errors
     /// The disk's.
@@ -161,118 +137,65 @@ impl Shelf {
         disk: &mut dyn Disk,
     ) -> Result<Vec<(String, u64)>, disk::Error> {
         self.write(true, disk)?;
-        let Some(log) = &mut self.log else { return Ok(Vec::new()) };
-        let needed = |(number, segment): (&u32, &Segment)| {
-            (segment.until > now).then_some((*number, segment.bytes))
-        };
-        let needed: Vec<(u32, u64)> = log.segments.iter().filter_map(needed).collect();
-        log.marked = needed.iter().map(|(number, _)| *number).collect();
-        Ok(needed.into_iter().map(|(number, bytes)| (name_of(number), bytes)).collect())
-    }
-
-    /// The last mark is durable: names of files that are of no use any more.
-    pub(super) fn settled(&mut self, now: Instant) -> Vec<String> {
-        let Some(log) = &mut self.log else { return Vec::new() };
-        let growing = log.tail.as_ref().map(|(number, _)| *number);
-        let is_dead = |(number, segment): (&u32, &Segment)| {
-            let is_needed = segment.until > now || log.marked.contains(number);
-            (!is_needed && growing != Some(*number)).then_some(*number)
-        };
-        let dead: Vec<u32> = log.segments.iter().filter_map(is_dead).collect();
-        dead.iter().for_each(|number| {
-            log.segments.remove(number);
+        let Some(Log { segments, until }) = &mut self.log else { return Ok(Vec::new()) };
+        until.retain(|segment, until| {
+            let is_valid = *until > now;
+            if !is_valid {
+                segments.release_all(*segment);
+            }
+            is_valid
         });
-        dead.into_iter().map(name_of).collect()
+        let needed = segments.alive();
+        segments.set_marked(needed.iter().map(|(number, _)| *number));
+        let name = |number| segments::name_of(FOLDER, number);
+        Ok(needed.into_iter().map(|(number, bytes)| (name(number), bytes)).collect())
     }
 
-    /// Rules of a server go out of memory.
+    /// The last mark is durable. Returns the names of files that nothing needs any more.
+    pub(super) fn settled(&mut self) -> Vec<String> {
+        self.log.as_mut().map_or(Vec::new(), |log| log.segments.settled(None))
+    }
+
+    /// Rules of a server leave memory.
     fn shelve(&mut self, id: ServerId, held: &Held, until: Instant) -> Robots {
         let Some(log) = &mut self.log else { return Robots::Unknown };
-        let place = held.place.unwrap_or_else(|| log.append(id, &held.rules, until));
-        Robots::OnDisk(place, until)
+        let location = held.location.unwrap_or_else(|| log.append(id, &held.rules, until));
+        Robots::OnDisk(location, until)
     }
 
-    /// Rules of a server come back.
-    fn read(&self, id: ServerId, place: Place, disk: &mut dyn Disk) -> Result<Rules, frame::Error> {
-        let log = self.log.as_ref().expect("what is on disk was written there");
-        let name = name_of(place.segment);
-        let offset = u64::from(place.offset);
-        let bytes = match log.waiting(place) {
-            Some(bytes) => bytes.to_vec(),
-            None => read_frame(&name, offset, disk)?,
-        };
-        let rules = frame::parse(&bytes, offset).and_then(|(frame, _)| {
-            let mut take = Take::new(frame.payload);
-            let of = take.number().map(ServerId);
-            if frame.kind != RULES || of != Ok(id) {
-                return Err(Flaw::Senseless);
-            }
-            Ok(Rules::decode(&mut take)?)
-        });
-        rules.map_err(|flaw| Damage { name, offset, flaw }.into())
+    /// Reads rules of a server back.
+    fn read(
+        &self,
+        id: ServerId,
+        location: Location,
+        disk: &mut dyn Disk,
+    ) -> Result<Rules, frame::Error> {
+        let segments = &self.log.as_ref().expect("what is on disk was written there").segments;
+        let payload = segments.read(location, RULES, disk)?;
+        let mut take = Take::new(&payload);
+        let is_its_own = take.number().map(ServerId) == Ok(id);
+        let rules = Rules::decode(&mut take).ok().filter(|_| is_its_own);
+        let (name, offset) = (segments.name_of(location.segment), location.offset.into());
+        let flaw = Flaw::Senseless;
+        rules.ok_or_else(|| Damage { name, offset, flaw }.into())
     }
 }
 
 impl Log {
-    fn append(&mut self, id: ServerId, rules: &Rules, until: Instant) -> Place {
-        let is_full =
-            |(_, tail): &(u32, Tail)| tail.len() >= SEGMENT_BYTES && tail.pending.is_empty();
-        if self.tail.as_ref().is_none_or(is_full) {
-            let mut tail = Tail::new(name_of(self.next), 0);
-            frame::push_opening(Role::Rules, self.crawl, &mut tail.pending);
-            self.segments.insert(self.next, Segment { bytes: 0, until });
-            self.tail = Some((self.next, tail));
-            self.next += 1;
-        }
-        let (number, tail) = self.tail.as_mut().expect("it has just begun");
-        let offset = u32::try_from(tail.len()).expect("segments are short");
-        frame::push_with(RULES, &mut tail.pending, |out| {
+    fn append(&mut self, id: ServerId, rules: &Rules, until: Instant) -> Location {
+        let location = self.segments.append(RULES, |out| {
             out.put_varint(id.index() as u64);
             rules.encode(out);
         });
-        let segment = self.segments.get_mut(number).expect("all are listed");
-        *segment = Segment { bytes: tail.len(), until: segment.until.max(until) };
-        Place { segment: *number, offset }
+        self.extend(location.segment, until);
+        location
     }
 
-    /// The bytes from a place on, if they are not on disk yet.
-    fn waiting(&self, place: Place) -> Option<&[u8]> {
-        let (_, tail) = self.tail.as_ref().filter(|(number, _)| *number == place.segment)?;
-        let written = tail.len() - tail.pending.len() as u64;
-        let from = u64::from(place.offset).checked_sub(written)?;
-        tail.pending.get(usize::try_from(from).ok()?..)
+    /// A segment is needed until then at least.
+    fn extend(&mut self, segment: u32, until: Instant) {
+        let last = self.until.entry(segment).or_insert(until);
+        *last = until.max(*last);
     }
-}
-
-/// A frame in a file, in one read if it is short.
-fn read_frame(name: &str, offset: u64, disk: &mut dyn Disk) -> Result<Vec<u8>, disk::Error> {
-    let mut bytes = Vec::new();
-    read_up_to(READ_BYTES, name, offset, &mut bytes, disk)?;
-    if let Some(head) = bytes.first_chunk() {
-        let payload_bytes = (u32::from_le_bytes(*head) as usize).min(frame::PAYLOAD_BYTES_MAX);
-        read_up_to(frame::OVERHEAD_BYTES + payload_bytes, name, offset, &mut bytes, disk)?;
-    }
-    Ok(bytes)
-}
-
-/// Reads on until there are `wanted` bytes from `offset` on, or the file ends.
-fn read_up_to(
-    wanted: usize,
-    name: &str,
-    offset: u64,
-    bytes: &mut Vec<u8>,
-    disk: &mut dyn Disk,
-) -> Result<(), disk::Error> {
-    let mut have = bytes.len();
-    bytes.resize(wanted.max(have), 0);
-    while have < bytes.len() {
-        match disk.read_at(name, offset + have as u64, &mut bytes[have..])? {
-            0 => break,
-            more => have += more,
-        }
-    }
-    bytes.truncate(have);
-    Ok(())
 }
 
 impl Engine {
@@ -321,14 +244,14 @@ impl Engine {
     /// Sees to it that the rules of a server under visit are in memory, if there are any. What
     /// can't be read ends the crawl.
     pub(super) fn unshelve(&mut self, id: ServerId) -> bool {
-        let Robots::OnDisk(place, until) = self.sites.look(id).robots else { return true };
+        let Robots::OnDisk(location, until) = self.sites.look(id).robots else { return true };
         if until <= self.now.at {
             return true;
         }
-        match self.rules.read(id, place, self.disk.as_mut()) {
+        match self.rules.read(id, location, self.disk.as_mut()) {
             Ok(rules) => {
                 self.ledger.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
-                let held = Box::new(Held { rules, place: Some(place) });
+                let held = Box::new(Held { rules, location: Some(location) });
                 self.set_robots(id, Robots::Rules(held, until));
                 self.counts.rules_read += 1;
                 true
@@ -353,16 +276,6 @@ fn held_bytes(robots: &Robots) -> usize {
     }
 }
 
-/// The file of a segment.
-fn name_of(segment: u32) -> String {
-    format!("{FOLDER}/segment-{segment}")
-}
-
-/// The number of the segment that has this path.
-fn number_of(path: &str) -> Option<u32> {
-    path.strip_prefix(FOLDER)?.strip_prefix("/segment-")?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,6 +283,10 @@ mod tests {
     use crate::random::Random;
 
     const CRAWL: u64 = 7;
+
+    fn name_of(segment: u32) -> String {
+        segments::name_of(FOLDER, segment)
+    }
 
     fn rules(number: u32) -> Rules {
         // Now and then longer than what is read at first.
@@ -385,8 +302,8 @@ mod tests {
         bytes
     }
 
-    fn shelve(shelf: &mut Shelf, number: u32, until: Instant) -> Place {
-        let held = Held { rules: rules(number), place: None };
+    fn shelve(shelf: &mut Shelf, number: u32, until: Instant) -> Location {
+        let held = Held { rules: rules(number), location: None };
         match shelf.shelve(ServerId(number), &held, until) {
             Robots::OnDisk(place, found) if found == until => place,
             other => panic!("{other:?}"),
@@ -417,14 +334,15 @@ mod tests {
         let files = shelf.mark(Instant::ZERO, &mut disk).expect("there is room");
         let mut shelf = Shelf::new(Some(CRAWL));
         shelf.restore(&files, &mut disk).expect("just written");
+        let first = places[0];
         for (number, place) in (0..).zip(places) {
             assert_eq!(shelf.retain(place, until), Ok(true));
             let found = shelf.read(ServerId(number), place, &mut disk).expect("just written");
             assert_eq!(spelt(&found), spelt(&rules(number)));
         }
-        let beyond = Place { segment: 1, offset: u32::MAX };
+        let beyond = Location { offset: u32::MAX, ..first };
         assert_eq!(shelf.retain(beyond, until), Err(Flaw::Senseless));
-        assert_eq!(shelf.retain(Place { segment: 9, offset: 24 }, until), Ok(false), "not named");
+        assert_eq!(shelf.retain(Location { segment: 9, ..first }, until), Ok(false), "not named");
     }
 
     /// Law: whatever a run shelves, and however its rules end, the next run takes in what the
@@ -438,7 +356,7 @@ mod tests {
         for _ in 0..40 {
             let (mut disk, mut files) = (Memory::default(), Vec::new());
             // What side tables say: a place and the end of its rules.
-            let mut known: Vec<Option<(Place, Instant)>> = vec![None; 30];
+            let mut known: Vec<Option<(Location, Instant)>> = vec![None; 30];
             for _ in 0..12 {
                 let mut shelf = Shelf::new(Some(CRAWL));
                 shelf.restore(&files, &mut disk).expect("just written");
@@ -465,7 +383,7 @@ mod tests {
                 }
                 known.iter_mut().for_each(|known| *known = known.filter(|_| below(5) > 0));
                 files = shelf.mark(now, &mut disk).expect("there is room");
-                shelf.settled(now);
+                shelf.settled();
                 let is_named = |name: &str| files.iter().any(|(other, _)| other == name);
                 let strays = disk.list(FOLDER).expect("it can be listed").into_iter();
                 for name in strays.map(|name| format!("{FOLDER}/{name}")) {
@@ -488,18 +406,18 @@ mod tests {
         let place = shelve(&mut shelf, 2, late);
         let files = shelf.mark(early, &mut disk).expect("there is room");
         assert_eq!(files, [(name_of(1), disk.bytes(&name_of(1)).len() as u64)]);
-        assert!(shelf.settled(end).is_empty(), "it is marked");
+        assert!(shelf.settled().is_empty(), "it is marked");
 
         let mut shelf = Shelf::new(Some(CRAWL));
         shelf.restore(&files, &mut disk).expect("just written");
         assert_eq!(shelf.retain(place, late), Ok(true));
         assert_eq!(shelve(&mut shelf, 3, end).segment, 2, "an earlier run's is not added to");
         assert_eq!(shelf.mark(early, &mut disk).expect("room").len(), 2);
-        assert!(shelf.settled(early).is_empty());
+        assert!(shelf.settled().is_empty());
         assert_eq!(shelf.mark(late, &mut disk).expect("room").len(), 1, "the first is over");
-        assert_eq!(shelf.settled(late), [name_of(1)]);
+        assert_eq!(shelf.settled(), [name_of(1)]);
         assert!(shelf.mark(end, &mut disk).expect("room").is_empty());
-        assert!(shelf.settled(end).is_empty(), "it grows");
+        assert!(shelf.settled().is_empty(), "it grows");
         assert!(Shelf::new(None).mark(end, &mut disk).expect("nothing to do").is_empty());
     }
 
@@ -512,7 +430,7 @@ mod tests {
         let places = [1, 2].map(|number| shelve(&mut shelf, number, until));
         let files = shelf.mark(Instant::ZERO, &mut whole).expect("there is room");
         let bytes = whole.bytes(&name_of(1));
-        let told = |bytes: &[u8], id: u32, place: Place| {
+        let told = |bytes: &[u8], id: u32, place: Location| {
             let mut disk = Memory::default();
             disk.append(&name_of(1), bytes).expect("there is room");
             let mut shelf = Shelf::new(Some(CRAWL));

@@ -10,11 +10,12 @@
 
 use super::ledger::{Ledger, Work};
 use super::outcome::Outcome;
-use super::rules::{Held, Place};
+use super::rules::Held;
 use crate::codec::{Put, Short, Take};
 use crate::frontier::{Retirement, ServerId};
 use crate::http::pipeline::Learnt;
 use crate::robots::Rules;
+use crate::segments::Location;
 use crate::stats::Histogram;
 use crate::table::Table;
 use crate::time::{Instant, Now, UnixTime};
@@ -171,7 +172,7 @@ pub(super) enum Robots {
     /// Its rules, until they are to be asked for again.
     Rules(Box<Held>, Instant),
     /// The same, on disk.
-    OnDisk(Place, Instant),
+    OnDisk(Location, Instant),
     /// It can't be had: nothing may be fetched, until it is to be asked for again.
     Unreachable(Instant),
 }
@@ -406,7 +407,8 @@ impl Site {
 ///
 /// ```text
 /// number varint | robots.txt u8: 0 unknown, 1 rules, 2 can't be had, 3 rules on disk
-/// | 1 to 3: until u64 (microseconds, UTC) | 1: the rules | 3: segment u32, offset u32
+/// | 1 to 3: until u64 (microseconds, UTC) | 1: the rules | 3: segment u32, offset u32,
+/// bytes u32
 /// | failed tries u8 | can't be had since u64, 0: it can | requests it takes u32, 0: not known
 /// | pipelining u8: 0 nothing known, 1 barred, 2 and more: batches compared and 1, 255: one request
 /// a connection | failures u8 | given up u8 | if so: what its URLs come to, JSON
@@ -440,10 +442,10 @@ impl Site {
                 put(1, *until);
                 held.rules.encode(out);
             }
-            Robots::OnDisk(place, until) => {
+            Robots::OnDisk(location, until) => {
                 put(3, *until);
-                out.put_u32(place.segment);
-                out.put_u32(place.offset);
+                let Location { segment, offset, bytes } = *location;
+                [segment, offset, bytes].into_iter().for_each(|number| out.put_u32(number));
             }
             Robots::Unreachable(until) => put(2, *until),
             Robots::Unknown | Robots::Asked | Robots::Elsewhere(_) => out.put_u8(0),
@@ -484,7 +486,8 @@ impl Site {
             2 => Robots::Unreachable(until(take.u64()?)),
             3 => {
                 let until = until(take.u64()?);
-                Robots::OnDisk(Place { segment: take.u32()?, offset: take.u32()? }, until)
+                let (segment, offset, bytes) = (take.u32()?, take.u32()?, take.u32()?);
+                Robots::OnDisk(Location { segment, offset, bytes }, until)
             }
             _ => return Err(Short),
         };
@@ -508,7 +511,7 @@ impl Robots {
     /// What these rules come to.
     pub(super) fn of(rules: Rules, until: Instant) -> Self {
         if rules.has_rules() {
-            Self::Rules(Box::new(Held { rules, place: None }), until)
+            Self::Rules(Box::new(Held { rules, location: None }), until)
         } else {
             Self::Open(until)
         }

@@ -417,7 +417,7 @@ impl Engine {
         names.extend(own.snapshot.replace(name));
         names.extend(self.seen.settled());
         names.extend(self.frontier.settled());
-        names.extend(self.rules.settled(self.now.at));
+        names.extend(self.rules.settled());
         names.extend(self.given_up.settled());
         log::debug!("checkpoint {} is on disk", own.number);
         self.store.release(own.releases);
