@@ -15,15 +15,12 @@ pub(crate) mod memory;
 use std::fmt;
 use std::io;
 
-/// The whole disk behind ten verbs, and a hint.
+/// The whole disk behind ten verbs.
 pub trait Disk: Send {
     /// Adds `bytes` at the end of `name`, which is created if it does not exist.
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error>;
     /// Reads into `buffer` from `offset`; returns how many bytes there were (fewer at the end).
     fn read_at(&mut self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
-    /// So much of `name` from `offset` on will be read soon, most likely: it may be brought near in
-    /// one piece. Waits for nothing and can't fail: what is wrong, reading tells.
-    fn ask_for(&mut self, _name: &str, _offset: u64, _bytes: u64) {}
     /// Somebody else may have renamed or replaced the file: from here on its name means what has it
     /// now. Only what was renamed through this disk is noticed without.
     fn refresh(&mut self, _name: &str) -> Result<(), Error> {

@@ -18,15 +18,6 @@ struct State {
     /// An append that fails leaves what fitted.
     torn: bool,
     sync_fails: bool,
-    /// What was asked for, and what was read: the file and where.
-    touched: Vec<(Touch, String, u64)>,
-}
-
-/// How a part of a file was touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Touch {
-    Asked,
-    Read,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -71,11 +62,6 @@ impl Memory {
         self.state().files.get(name).unwrap_or_else(|| panic!("no file {name}")).bytes.clone()
     }
 
-    /// What was asked for and what was read, in that order.
-    pub(crate) fn touched(&self) -> Vec<(Touch, String, u64)> {
-        self.state().touched.clone()
-    }
-
     /// Names of all files.
     pub(crate) fn names(&self) -> Vec<String> {
         self.state().files.keys().cloned().collect()
@@ -118,16 +104,11 @@ impl Disk for Memory {
 
     fn read_at(&mut self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         let mut state = self.state();
-        state.touched.push((Touch::Read, name.to_owned(), offset));
         let bytes = &state.file("read", name)?.bytes;
         let rest = bytes.get(offset as usize..).unwrap_or(&[]);
         let taken = rest.len().min(buffer.len());
         buffer[..taken].copy_from_slice(&rest[..taken]);
         Ok(taken)
-    }
-
-    fn ask_for(&mut self, name: &str, offset: u64, _bytes: u64) {
-        self.state().touched.push((Touch::Asked, name.to_owned(), offset));
     }
 
     fn len(&mut self, name: &str) -> Result<Option<u64>, Error> {

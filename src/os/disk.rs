@@ -213,12 +213,6 @@ impl Disk for OsDisk {
         done.map_err(|source| Error::new("read", name, source))
     }
 
-    fn ask_for(&mut self, name: &str, offset: u64, bytes: u64) {
-        if let Ok(file) = self.file(name, Missing::Fail) {
-            system::will_need(file, offset, bytes);
-        }
-    }
-
     fn refresh(&mut self, name: &str) -> Result<(), Error> {
         self.refresh_checked(name).map_err(|source| Error::new("look for", name, source))
     }
@@ -402,20 +396,6 @@ fn read_whole(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> 
         }
     }
     Ok(filled)
-}
-
-/// The unsafe call, with its proof.
-mod system {
-    use std::fs::File;
-    use std::os::fd::AsRawFd;
-
-    /// Has the system read some of a file into its cache, without waiting for that.
-    pub(super) fn will_need(file: &File, offset: u64, bytes: u64) {
-        let (Ok(offset), Ok(bytes)) = (offset.try_into(), bytes.try_into()) else { return };
-        // SAFETY: the descriptor is open as long as `file` is borrowed, and the call touches no
-        // memory of ours. It is advice: a refusal changes nothing.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) };
-    }
 }
 
 #[cfg(test)]

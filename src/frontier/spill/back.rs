@@ -381,8 +381,7 @@ impl Frontier {
             self.restock(id);
         }
         if let Some(spill) = &mut self.spill {
-            let numbers = spill.log.numbers();
-            numbers.into_iter().for_each(|number| spill.log.look_at(number));
+            spill.log.find_sparse();
         }
     }
 }
@@ -420,9 +419,6 @@ impl Log {
         let start = reads.bytes.len();
         reads.bytes.extend_from_slice(&waiting[..bytes]);
         reads.reads.push(Read { id, place, range: start..start + bytes });
-        if bytes == 0 {
-            reads.extents.extend(self.ask_for(place).map(|offset| (place.segment(), offset)));
-        }
     }
 }
 

@@ -40,8 +40,6 @@ pub(in super::super) enum Work {
 #[derive(Debug, Default)]
 pub(in super::super) struct Reads {
     pub(super) reads: Vec<Read>,
-    /// Extents to be asked for first: their segments, and where they begin.
-    pub(super) extents: Vec<(u32, u64)>,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -70,9 +68,6 @@ impl FrontierJob {
 impl Reads {
     /// Reads what isn't there, in the order in which it lies on the disk.
     fn run(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-        for (segment, offset) in &self.extents {
-            disk.ask_for(&log::name_of(*segment), *offset, log::EXTENT_BYTES);
-        }
         let mut missing: Vec<&mut Read> =
             self.reads.iter_mut().filter(|read| read.range.is_empty()).collect();
         let room = missing.iter().map(|read| read.place.bytes()).sum();

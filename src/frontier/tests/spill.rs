@@ -1,9 +1,8 @@
 //! Ends of queues on disk, where the histories don't lead: long URLs, damaged segments, bounds.
 
 use super::*;
-use crate::disk::memory::Touch;
 use crate::frame::{Error, Flaw};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 fn settings(policy: Policy, memory_bytes: usize) -> Settings {
     Settings {
@@ -123,35 +122,6 @@ fn a_chunk_in_no_order_hides_no_better_url() {
         assert_eq!(found, urls as usize, "none is lost");
     }
     assert!(unsorted > 200, "chunks of some URLs in no order: {unsorted}");
-}
-
-/// Law: what is read of a segment is asked for in large pieces, each once, just before.
-#[test]
-fn a_part_of_a_segment_is_asked_for_once() {
-    for policy in Policy::ALL {
-        let (mut frontier, mut disk) = (Frontier::new(settings(policy, 2_000)), Memory::default());
-        let mut random = Random(3);
-        for number in 0..600 {
-            let quality = random.pick([0, 1_000, 500_000, 3_000_000]);
-            add(&mut frontier, random.below(9) as u32, item(number, quality, None));
-        }
-        assert_eq!(take_all(&mut frontier, &mut disk).expect("the disk is whole").len(), 600);
-        let (mut asked, mut read) = (BTreeSet::new(), BTreeSet::new());
-        for (touch, name, offset) in disk.touched().into_iter().rev() {
-            let extent = (name, offset / log::EXTENT_BYTES * log::EXTENT_BYTES);
-            match touch {
-                Touch::Read => read.insert(extent),
-                Touch::Asked => {
-                    assert!(read.contains(&extent), "{policy:?}: {extent:?} is read after that");
-                    assert_eq!(extent.1, offset);
-                    asked.insert(extent)
-                }
-            };
-        }
-        assert!(asked.len() > 10, "{policy:?}: {asked:?}");
-        let twice = disk.touched().iter().filter(|(touch, ..)| *touch == Touch::Asked).count();
-        assert_eq!(asked.len(), twice, "{policy:?}: each once");
-    }
 }
 
 /// A changed bit is told, with the file and the place, or it lies in what is dead.

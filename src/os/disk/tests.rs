@@ -55,20 +55,6 @@ fn names_outside_the_root_are_refused() {
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "nothing came into being");
 }
 
-/// To ask for something changes nothing, be it there or not.
-#[test]
-fn what_is_asked_for_need_not_be_there() {
-    let (root, mut disk) = disk();
-    disk.ask_for("a/b", 0, 1 << 20);
-    disk.ask_for("../a", 0, 1 << 20);
-    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "nothing came into being");
-    disk.append("a/b", b"some").unwrap();
-    for (offset, bytes) in [(0, 4), (0, 1 << 20), (1 << 40, 1), (u64::MAX, u64::MAX)] {
-        disk.ask_for("a/b", offset, bytes);
-        assert_eq!(whole(&mut disk, "a/b"), b"some");
-    }
-}
-
 #[test]
 fn what_is_not_there_is_told_apart() {
     let (_root, mut disk) = disk();
