@@ -11,7 +11,7 @@ mod archive;
 mod plan;
 mod stand;
 
-use crate::sweep;
+use crate::trials;
 use plan::Plan;
 use stand::{Outcome, Sabotage, run};
 use std::fs;
@@ -57,7 +57,7 @@ const FIXED: std::ops::RangeInclusive<u64> = 1..=60;
 #[test]
 fn an_undisturbed_crawl_keeps_all_laws() {
     let seeds: Vec<u64> = (1..=12).collect();
-    sweep::each(&seeds, |seed| run(&undisturbed(seed), Sabotage::None, false).verdict, text);
+    trials::each(&seeds, |seed| run(&undisturbed(seed), Sabotage::None, false).verdict, text);
 }
 
 fn undisturbed(seed: u64) -> Plan {
@@ -75,7 +75,7 @@ fn no_law_is_broken_in_a_fixed_set_of_seeds() {
 }
 
 fn judge_all(seeds: &[u64]) {
-    sweep::each(seeds, |seed| run(&Plan::of(seed), Sabotage::None, false).verdict, text);
+    trials::each(seeds, |seed| run(&Plan::of(seed), Sabotage::None, false).verdict, text);
 }
 
 /// Two runs of a seed do the same, crashes included.
@@ -135,7 +135,7 @@ fn the_laws_notice() {
 #[test]
 #[ignore = "the full sweep is run by hand: make crash"]
 fn sweep_of_crashes() {
-    if let Some(seed) = sweep::asked("STED_CRASH_SEED") {
+    if let Some(seed) = trials::asked("STED_CRASH_SEED") {
         let plan = Plan::of(seed);
         println!("{}", plan.text());
         println!("undisturbed: {:?}", run(&undisturbed(seed), Sabotage::None, false).verdict);
@@ -144,7 +144,7 @@ fn sweep_of_crashes() {
         }
         return judge_all(&[seed]);
     }
-    let seeds: Vec<u64> = (1..=sweep::asked("STED_CRASH_N").unwrap_or(1_000)).collect();
+    let seeds: Vec<u64> = (1..=trials::asked("STED_CRASH_N").unwrap_or(1_000)).collect();
     judge_all(&seeds);
     println!("{} seeds, no law broken", seeds.len());
 }
@@ -153,7 +153,7 @@ fn sweep_of_crashes() {
 #[test]
 #[ignore = "takes its time, with other seeds each time: make fresh"]
 fn fresh() {
-    sweep::fresh_seeds("crashes", judge_all);
+    trials::fresh_seeds("crashes", judge_all);
 }
 
 /// What a crawl did and wrote, to be looked at.

@@ -10,6 +10,7 @@ mod layers;
 mod props;
 mod rating;
 mod real;
+mod trials;
 mod util;
 
 // Those that need the study: its webs, its simulator, its commands.

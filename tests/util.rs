@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+#[cfg(feature = "study")]
 use std::sync::Mutex;
 
 /// The folder of the repository.
@@ -26,6 +27,7 @@ pub(crate) fn sted(arguments: &[&str]) -> Command {
 }
 
 /// Who crawls over sockets within this process holds it: one loop of a process listens to signals.
+#[cfg(feature = "study")]
 pub(crate) static LOOP: Mutex<()> = Mutex::new(());
 
 /// Runs the program to its end.

@@ -8,7 +8,7 @@ use super::crawl::{Crawl, Expected};
 use super::polite::Watch;
 use super::replay::replays_elsewhere;
 use super::{none, read_back};
-use crate::sweep;
+use crate::trials;
 use crate::util::{Run, sted};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -83,7 +83,7 @@ fn killed_at_any_moment_a_crawl_comes_to_its_end() {
 #[test]
 #[ignore = "more kills are done by hand: make kill"]
 fn killed_more_often() {
-    kill_often(sweep::asked("STED_KILL_N").unwrap_or(100));
+    kill_often(trials::asked("STED_KILL_N").unwrap_or(100));
 }
 
 fn kill_often(kills: u64) {

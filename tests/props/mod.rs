@@ -18,7 +18,7 @@ mod seeds;
 mod target;
 mod url;
 
-use crate::sweep;
+use crate::trials;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use sted::random::Random;
 use target::{Target, seeded};
@@ -36,6 +36,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("log", log::TARGET),
     ("response", response::TARGET),
     ("robots", robots::TARGET),
+    #[cfg(feature = "study")]
     ("script", script::TARGET),
     ("seeds", seeds::TARGET),
     ("url", url::TARGET),
@@ -67,7 +68,7 @@ fn hold_all(seeds: &[u64], rounds: usize) {
             Some(format!("a law of {name} is broken by these bytes: {}", bytes.escape_ascii()))
         })
     };
-    sweep::each(
+    trials::each(
         seeds,
         |seed| broken(seed).map_or(Ok(()), Err),
         |seed| format!("(make props SEED={seed}) add the bytes to the samples of the target"),
@@ -167,16 +168,16 @@ fn url_holds() {
 #[test]
 #[ignore = "takes its time, with other seeds each time: make fresh"]
 fn fresh() {
-    sweep::fresh_seeds("properties", |seeds| hold_all(seeds, ROUNDS / 50));
+    trials::fresh_seeds("properties", |seeds| hold_all(seeds, ROUNDS / 50));
 }
 
 /// One seed again, or seeds 1 to N: `make props SEED=7`, `make props N=100`.
 #[test]
 #[ignore = "more inputs are tried by hand: make props"]
 fn more() {
-    let seeds = match sweep::asked("STED_PROPS_SEED") {
+    let seeds = match trials::asked("STED_PROPS_SEED") {
         Some(seed) => vec![seed],
-        None => (1..=sweep::asked("STED_PROPS_N").unwrap_or(100)).collect(),
+        None => (1..=trials::asked("STED_PROPS_N").unwrap_or(100)).collect(),
     };
     hold_all(&seeds, ROUNDS / 50);
     println!("{} seeds, no law broken", seeds.len());
