@@ -2,9 +2,10 @@
 //!
 //! Question: does the cost of a URL stay flat from one million to a hundred million, with the same
 //! bytes of memory? URLs of 40 bytes, found 25 on a page, come to servers drawn at random; then all
-//! are visited, the best server first, until none is left. Jobs run where they are handed out, and
-//! their time counts: all times are the processor's, not the clock's. A checkpoint is written every
-//! ten million URLs, and when all have come.
+//! are visited, the best server first, until none is left. The calls are those that the engine
+//! makes ([`driver`]). Jobs run where they are handed out, and their time counts: all times are the
+//! processor's, not the clock's. A checkpoint is written every ten million URLs, and when all have
+//! come.
 //!
 //! `frontier POLICY SERVERS URLS MEMORY_MIB [BURST [TAKEN [TURNS_A_JOB]]]` prints one line of JSON
 //! and leaves nothing behind; without arguments it runs small, as a test. BURST is what a visit
@@ -18,25 +19,27 @@
 //! and 736 MiB, a million to a hundred million if none are named, and writes a report; it fails
 //! where one costs twice as much, or a GiB is not enough ([`study`]; `make frontier-study`).
 //!
+//! `frontier one SERVERS MEMORY_MIB` says how many bytes a server takes by itself, and with one URL
+//! that waits.
+//!
 //! `frontier memory MIB...` says what one step through so much memory takes, each to a line drawn
 //! at random, whose number the one before holds: what there is to be flat against.
 
 #![expect(clippy::disallowed_methods, reason = "a bench asks the system what it takes")]
 
+mod driver;
 #[path = "frontier_study.rs"]
 mod study;
 
+use driver::crawl::{Crawl, Plan, Random};
+use driver::{Found, Policy};
 use std::ops::Range;
 use std::path::Path;
-use std::rc::Rc;
 use std::time::Duration;
 use sted::disk::Disk;
-use sted::frontier::policy::{self, Policy};
-use sted::frontier::{Added, Burst, EXPECTED, Errand, Frontier, Item, ServerId, Settings, Visit};
 use sted::os::disk::OsDisk;
 use sted::os::signal::{self, Cpu};
 use sted::quality::Quality;
-use sted::time::{Instant, Now};
 use sted::url::UrlRef;
 use study::Asked;
 
@@ -51,8 +54,6 @@ const CHECKPOINT: u64 = 10_000_000;
 /// What the loop's lag is to be below.
 const LONG: Duration = Duration::from_millis(5);
 const BYTES_PER_PAGE: usize = 4_096;
-/// Requests that servers allow on a connection.
-const ALLOWANCE: u32 = 100;
 /// URLs of a study, if none are named.
 const SIZES: [u64; 5] = [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000];
 
@@ -77,37 +78,41 @@ fn main() {
         let faults = study::run(Path::new(folder), &asked);
         faults.iter().for_each(|fault| eprintln!("frontier: {fault}"));
         std::process::exit(i32::from(!faults.is_empty()));
+    } else if let [one, servers, memory_mib] = &arguments[..]
+        && one == "one"
+    {
+        println!("{}", one_each(number(servers), number(memory_mib)));
     } else if let [policy, servers, urls, memory_mib, rest @ ..] = &arguments[..] {
         let named = |policy_: &Policy| policy_.name() == policy;
         let policy =
             Policy::ALL.into_iter().find(named).expect("bfs, performance, quality, capability");
         let urls = number(urls);
-        let burst = rest.first().map_or(Burst::Requests(1), |text| burst_of(text));
+        let burst = rest.first().map_or(Some(1), |text| burst_of(text));
         let taken = rest.get(1).map_or(urls, number);
         let turns_a_job = rest.get(2).map_or(1, number);
         let memory_bytes = usize::try_from(number(memory_mib) << 20).expect("it fits");
         let bench = Bench::new(policy, memory_bytes, burst, turns_a_job);
         println!("{}", run(bench, number(servers), urls, taken));
     } else {
-        for (policy, burst) in Policy::ALL
-            .into_iter()
-            .flat_map(|policy| [Burst::Requests(1), Burst::Server].map(|burst| (policy, burst)))
+        println!("{}", one_each(1_000, 1));
+        for (policy, burst) in
+            Policy::ALL.into_iter().flat_map(|policy| [Some(1), None].map(|burst| (policy, burst)))
         {
             println!("{}", run(Bench::new(policy, 200_000, burst, 2), 300, 20_000, 20_000));
         }
         study::test_faults();
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let sizes = vec![1_000, 40_000];
-        let asked = Asked { servers: 1_000, memory_mib: 1, burst: Burst::Server, sizes };
+        let asked = Asked { servers: 1_000, memory_mib: 1, burst: None, sizes };
         study::run(folder.path(), &asked); // how long it takes here says nothing
     }
 }
 
-/// As the configuration spells it.
-fn burst_of(text: &str) -> Burst {
+/// As the configuration spells it; `None` for what servers allow on a connection.
+fn burst_of(text: &str) -> Option<u32> {
     match text {
-        "server" => Burst::Server,
-        number => Burst::Requests(number.parse().expect("a number of requests, or server")),
+        "server" => None,
+        number => Some(number.parse().expect("a number of requests, or server")),
     }
 }
 
@@ -125,10 +130,10 @@ fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, taken: u64) ->
     let idle = resident();
     let pushing = push(&mut bench, &mut disk, servers, urls);
     let full = bench.look();
-    let (disk_bytes, memory) = (bench.frontier.disk_bytes().0, bench.frontier.memory_bytes());
+    let (disk_bytes, memory) = (bench.driver().disk_bytes(), bench.driver().memory_bytes());
     let checkpoint = bench.checkpoint(&mut disk);
     let popping = pop(&mut bench, &mut disk, taken);
-    let left = bench.frontier.urls() as u64;
+    let left = bench.driver().urls() as u64;
     assert_eq!(left, urls.saturating_sub(taken.next_multiple_of(TURN)), "none is lost");
     let ns = |us: u64, count: u64| us as f64 * 1e3 / count as f64;
     format!(
@@ -140,7 +145,7 @@ fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, taken: u64) ->
          \"turns_a_job\":{},\"checkpoint_ms\":{},\"turns\":{},\"turns_over_5_ms\":{},\
          \"longest_turn_us\":{},\"checksum\":{}}}",
         bench.policy.name(),
-        bench.visits,
+        bench.crawl.visits,
         ns(pushing.sum_us(), urls),
         ns(popping.sum_us(), taken),
         ns(pushing.system_us, urls),
@@ -157,7 +162,32 @@ fn within(root: &Path, mut bench: Bench, servers: u64, urls: u64, taken: u64) ->
         bench.turns,
         bench.long_turns,
         bench.longest_turn.as_micros(),
-        bench.checksum,
+        bench.crawl.checksum,
+    )
+}
+
+/// Servers with one URL each, found in an order that is not that of their names.
+fn one_each(servers: u64, memory_mib: u64) -> String {
+    const STRIDE: u64 = 1_000_003; // a prime: all servers are met
+    assert!(!servers.is_multiple_of(STRIDE), "each server has one");
+    let memory_bytes = usize::try_from(memory_mib << 20).expect("it fits");
+    let mut bench = Bench::new(Policy::Capability, memory_bytes, Some(1), 1);
+    let before = resident();
+    bench.meet(servers);
+    let idle = resident();
+    for first in (0..servers).step_by(PAGE as usize) {
+        let page = first..(first + PAGE).min(servers);
+        bench.find(page, |_, number| number * STRIDE % servers);
+    }
+    let queued = resident();
+    assert_eq!(bench.driver().urls() as u64, servers);
+    let a_server = |now: usize| (now - before) as u64 / servers;
+    format!(
+        "{{\"servers\":{servers},\"idle_server_bytes\":{},\"server_with_one_url_bytes\":{},\
+         \"mib\":{}}}",
+        a_server(idle),
+        a_server(queued),
+        (queued - before) >> 20
     )
 }
 
@@ -195,14 +225,10 @@ fn pop(bench: &mut Bench, disk: &mut OsDisk, taken: u64) -> Cpu {
 
 struct Bench {
     policy: Policy,
-    /// URLs that a visit takes, if the server has as many.
-    visit_max: u64,
     /// Turns from one job to the next.
     turns_a_job: u64,
-    frontier: Frontier,
+    crawl: Crawl,
     random: Random,
-    now: Instant,
-    via: Rc<str>,
     /// The URLs of a page, one behind the other.
     page: String,
     jobs: u64,
@@ -214,38 +240,17 @@ struct Bench {
     /// Turns that took longer than [`LONG`].
     long_turns: u64,
     checkpoints: u32,
-    visits: u64,
     rss_most: usize,
-    checksum: u64,
 }
 
 impl Bench {
-    fn new(policy: Policy, memory_bytes: usize, burst: Burst, turns_a_job: u64) -> Self {
-        let frontier = Frontier::new(Settings {
-            schedule: policy::Settings { policy, ..policy::Settings::default() },
-            burst,
-            delay: Duration::ZERO,
-            delay_factor_milli: 0,
-            domain_visits_max: 0,
-            urls_max: usize::MAX,
-            urls_per_server_max: usize::MAX,
-            servers_max: usize::MAX,
-            memory_bytes,
-            crawl: Some(1),
-            ..Settings::default()
-        });
-        let visit_max = match burst {
-            Burst::Requests(most) => most,
-            Burst::Server => ALLOWANCE,
-        };
+    fn new(policy: Policy, memory_bytes: usize, burst: Option<u32>, turns_a_job: u64) -> Self {
+        let plan = Plan { burst, memory_bytes: Some(memory_bytes), ..Plan::of(policy) };
         Self {
             policy,
-            visit_max: visit_max.into(),
             turns_a_job,
-            frontier,
+            crawl: Crawl::new(&plan),
             random: Random(0x9e37_79b9_7f4a_7c15),
-            now: Instant::from_micros(1),
-            via: "".into(),
             page: String::new(),
             jobs: 0,
             working: Duration::ZERO,
@@ -254,10 +259,12 @@ impl Bench {
             longest_turn: Duration::ZERO,
             long_turns: 0,
             checkpoints: 0,
-            visits: 0,
             rss_most: 0,
-            checksum: 0,
         }
+    }
+
+    fn driver(&self) -> &driver::Driver {
+        self.crawl.driver()
     }
 
     /// All servers, with names of 20 bytes.
@@ -265,27 +272,29 @@ impl Bench {
         for server in 0..servers {
             let url = format!("http://host{server:010}.test1/");
             let url = UrlRef::from_canonical(url.as_bytes()).expect("canonical");
-            self.frontier.server_of(url);
+            self.crawl.meet(url);
         }
     }
 
-    /// Adds URLs of one page, as the engine does.
+    /// Adds URLs of one page, each to a server drawn at random.
     fn add(&mut self, numbers: Range<u64>, servers: u64) {
+        self.find(numbers, |random, _| random.below(servers));
+    }
+
+    /// Adds URLs of one page, each to a server by its number.
+    fn find(&mut self, numbers: Range<u64>, server: impl Fn(&mut Random, u64) -> u64) {
         let number = numbers.start;
-        self.via = format!("http://host{number:010}.test1/the/page/they/were/on").into();
+        let via = format!("http://host{number:010}.test1/the/page/they/were/on");
         let mut page = std::mem::take(&mut self.page);
         page.clear();
         let links: Vec<(Range<usize>, Quality)> =
-            numbers.map(|number| self.write_link(number, servers, &mut page)).collect();
-        let url = |text: &Range<usize>| UrlRef::from_canonical(&page.as_bytes()[text.clone()]);
-        let urls: Option<Vec<UrlRef<'_>>> = links.iter().map(|(text, _)| url(text)).collect();
-        let urls = urls.expect("canonical");
-        for (urls, links) in urls.chunks(EXPECTED).zip(links.chunks(EXPECTED)) {
-            self.frontier.expect(urls.iter().copied());
-            for (url, (_, quality)) in urls.iter().zip(links) {
-                self.add_one(*url, *quality);
-            }
-        }
+            numbers.map(|number| self.write_link(number, &server, &mut page)).collect();
+        let found = |(text, quality): &(Range<usize>, Quality)| {
+            let url = UrlRef::from_canonical(&page.as_bytes()[text.clone()]).expect("canonical");
+            Found { url, via: &via, quality: *quality, depth: 3, letter: b'L' }
+        };
+        let found: Vec<Found<'_>> = links.iter().map(found).collect();
+        self.crawl.found(&found);
         self.page = page;
     }
 
@@ -293,41 +302,25 @@ impl Bench {
     fn write_link(
         &mut self,
         number: u64,
-        servers: u64,
+        server: impl Fn(&mut Random, u64) -> u64,
         page: &mut String,
     ) -> (Range<usize>, Quality) {
         let start = page.len();
         page.push_str("http://host");
-        write_number::<10>(self.random.below(servers), page);
+        write_number::<10>(server(&mut self.random, number), page);
         page.push_str(".test1/archive/2026/11/article-");
         write_number::<12>(number, page);
         page.push_str(".html");
         (start..page.len(), Quality::from_millionths(self.random.below(5_000_000)))
     }
 
-    fn add_one(&mut self, url: UrlRef<'_>, quality: Quality) {
-        let item = Item {
-            target: url.target().into(),
-            quality,
-            arrival: 0,
-            depth: 3,
-            hops: 0,
-            tries: 0,
-            errand: Errand::Page,
-            found_as: b'L',
-            via: Some(self.via.clone()),
-        };
-        let added = self.frontier.add(url, item, self.now);
-        assert!(matches!(added, Added::Queued(_)), "there is room");
-    }
-
-    /// What the engine does once a turn.
+    /// A turn ends, and the next one begins.
     fn turn(&mut self, disk: &mut OsDisk) {
-        self.frontier.take_in(self.now).expect("the disk is whole");
-        self.frontier.write(false, disk).expect("there is room");
+        self.crawl.write(disk);
         if self.turns.is_multiple_of(self.turns_a_job) {
             self.work(disk);
         }
+        self.crawl.take_in();
         let took = processor() - self.turn_began;
         self.longest_turn = self.longest_turn.max(took);
         self.long_turns += u64::from(took > LONG);
@@ -346,62 +339,37 @@ impl Bench {
     }
 
     fn work(&mut self, disk: &OsDisk) {
-        let Some(job) = self.frontier.job(disk) else { return };
+        let Some(job) = self.crawl.job(disk) else { return };
         let began = processor();
         let done = job.run();
         let took = processor() - began;
         self.working += took;
         self.turn_began += took; // it is not the loop's
         self.jobs += 1;
-        self.frontier.worked(done).expect("the disk is whole");
+        self.crawl.worked(done);
     }
 
     /// Servers are visited until so many URLs were taken.
     fn visit(&mut self, mut urls: u64, disk: &mut OsDisk) {
-        while urls > 0 && self.frontier.urls() > 0 {
-            self.now = self.now + Duration::from_micros(1);
-            let Some(id) = self.frontier.next(self.now) else {
-                self.wait(disk);
-                continue;
-            };
-            let most = self.visit_max.min(urls);
-            let mut requests = 0;
-            while requests < most
-                && let Some(item) = self.frontier.take(id)
-            {
-                let checksum = self.checksum.rotate_left(5) ^ u64::from(id.0);
-                self.checksum = checksum ^ item.quality.millionths();
-                requests += 1;
+        while urls > 0 && self.driver().urls() > 0 {
+            match self.crawl.visit(urls) {
+                Some(taken) => urls -= u64::from(taken),
+                None => self.wait(disk),
             }
-            assert!(requests > 0, "it has a URL");
-            self.finish(id, requests);
-            urls -= requests;
         }
     }
 
-    fn finish(&mut self, id: ServerId, requests: u64) {
-        let connect_us = 20_000 + self.random.below(200_000);
-        let response_us = (5_000 + self.random.below(500_000)) * requests;
-        let requests = u32::try_from(requests).expect("a visit is short");
-        let visit = Visit {
-            connect_time: Some(Duration::from_micros(connect_us)),
-            replies: requests,
-            response_time: Duration::from_micros(response_us),
-            allowance: ALLOWANCE,
-            ..Visit::new(requests, self.now, self.now)
-        };
-        self.frontier.finish(id, &visit, self.now);
-        self.visits += 1;
-    }
-
-    /// Nobody is ready: turns go by until chunks come back.
+    /// Nobody is ready: turns go by until chunks come back, or a rest is over.
     fn wait(&mut self, disk: &mut OsDisk) {
-        let mut is_coming = self.frontier.has_read();
+        let (was_read, jobs) = (self.driver().has_read(), self.jobs);
         for _ in 0..self.turns_a_job {
             self.turn(disk);
-            is_coming |= self.frontier.has_read();
         }
-        assert!(is_coming, "whoever has URLs is ready or waits for the disk");
+        let is_coming = was_read || self.jobs > jobs;
+        assert!(
+            is_coming || self.crawl.sleep(),
+            "whoever has URLs is ready, rests, or waits for the disk"
+        );
     }
 
     /// Writes a checkpoint as the engine would, and removes what is of no use after it.
@@ -409,19 +377,10 @@ impl Bench {
         let began = signal::thread_cpu();
         let before = snapshot_name(self.checkpoints);
         self.checkpoints += 1;
-        let name = snapshot_name(self.checkpoints);
-        let now = Now { at: self.now, ..Now::default() };
-        self.frontier.begin_snapshot(Vec::new(), now);
-        self.frontier.mark(disk).expect("there is room");
-        let mut out = Vec::new();
-        while !self.frontier.snapshot_some(1 << 20, &mut out) {
-            disk.append(&name, &out).expect("there is room");
-            out.clear();
-        }
+        self.crawl.checkpoint(&snapshot_name(self.checkpoints), disk);
         if self.checkpoints > 1 {
             disk.remove(&before).expect("it was written");
         }
-        self.frontier.settled().iter().for_each(|name| disk.remove(name).expect("it was written"));
         self.turn_began = processor();
         signal::thread_cpu().since(began)
     }
@@ -475,15 +434,4 @@ fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
     pages.unwrap_or(0) * BYTES_PER_PAGE
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
 }

@@ -8,14 +8,13 @@
 //! Laws: nothing is left out; a run that fails ends the study and is named, and those before it are
 //! in `runs.csv`, from which all else is computed.
 
+use super::driver::Policy;
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
-use sted::frontier::Burst;
-use sted::frontier::policy::Policy;
 use sted::study::report::chart::{Chart, Mark, Series};
 use sted::study::report::html::{Block, Figure, Page};
 use sted::study::report::number::{Format, grouped};
@@ -36,8 +35,8 @@ const GROWTH_MAX: f64 = 2.0;
 pub(super) struct Asked {
     pub(super) servers: u64,
     pub(super) memory_mib: u64,
-    /// What a visit takes.
-    pub(super) burst: Burst,
+    /// Requests of a visit; `None` for what servers allow on a connection.
+    pub(super) burst: Option<u32>,
     /// URLs, the fewest first.
     pub(super) sizes: Vec<u64>,
 }
@@ -216,10 +215,7 @@ fn one(policy: Policy, urls: u64, asked: &Asked) -> Run {
 
 /// As the configuration spells it.
 fn burst(asked: &Asked) -> String {
-    match asked.burst {
-        Burst::Requests(most) => most.to_string(),
-        Burst::Server => "server".to_owned(),
-    }
+    asked.burst.map_or("server".to_owned(), |most| most.to_string())
 }
 
 fn of_policy<'a>(policy: Policy, runs: &'a [Run], asked: &Asked) -> Vec<Size<'a>> {

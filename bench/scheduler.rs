@@ -1,9 +1,10 @@
 //! What one decision of the scheduler costs, and what a server costs in memory, by their number.
 //!
-//! Question: does the cost stay flat from ten thousand to ten million servers? A *decision* takes
-//! the best server and its URL, and ends the visit with new measurements, which ranks it anew. To
-//! *file* a URL is to find its server by name, drawn at random, to queue it, and to rank that
-//! server anew. All servers are ready all the time: the hardest case for an order.
+//! Question: does the cost stay flat from ten thousand to ten million servers? A *decision* is a
+//! visit: it takes the best server and its URL, and ends with new measurements, which rank the
+//! server anew. To *file* a URL is to find its server by name, drawn at random, to queue it, and to
+//! rank that server anew. Both by the calls that the engine makes ([`driver`]). All servers are
+//! ready but the last thousand that were visited: the hardest case for an order.
 //!
 //! `scheduler POLICY SERVERS DECISIONS` prints one line of JSON; without arguments it runs small,
 //! as a test. `bench/scheduler.sh` runs all sizes and counts instructions. `scheduler engine
@@ -13,26 +14,28 @@
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
+mod driver;
 mod nowhere;
 
+use driver::crawl::{Crawl, Plan, Random};
+use driver::{Found, Policy};
 use nowhere::Nowhere;
-use std::hint::black_box;
 use std::time::{Duration, Instant as Clock};
 use sted::commands::wire;
 use sted::conf::Conf;
 use sted::engine::Engine;
-use sted::frontier::policy::{self, Policy};
-use sted::frontier::{Burst, Errand, Frontier, Item, Settings, Visit};
 use sted::quality::Quality;
 use sted::seeds::Seed;
 use sted::stats::{Meter, still};
-use sted::time::{Instant, Now};
+use sted::time::Now;
 use sted::url::{Url, UrlRef};
 
 /// URLs that wait at each server from the start.
 const URLS: u32 = 2;
 /// Decisions made before URLs are filed in their place.
 const BATCH: u32 = 500;
+/// URLs found on a page.
+const PAGE: u32 = 25;
 const BYTES_PER_PAGE: usize = 4_096;
 
 fn main() {
@@ -53,29 +56,19 @@ fn main() {
 }
 
 fn run(policy: Policy, servers: u32, decisions: u32) -> String {
-    let schedule = policy::Settings { policy, ..policy::Settings::default() };
-    let mut frontier = Frontier::new(Settings {
-        schedule,
-        burst: Burst::Requests(1),
-        delay: Duration::ZERO,
-        delay_factor_milli: 0,
-        domain_visits_max: 0,
-        urls_max: usize::MAX,
-        servers_max: usize::MAX,
-        ..Settings::default()
-    });
+    let mut crawl = Crawl::new(&Plan::of(policy));
     let before = resident();
     let mut longest_meet = Duration::ZERO;
     for server in 0..servers {
         let began = Clock::now();
-        with_url(server, |url| frontier.server_of(url));
+        with_url(server, |url| crawl.meet(url));
         longest_meet = longest_meet.max(began.elapsed());
     }
     let idle = resident();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let now = Instant::from_micros(1);
-    for number in 0..servers * URLS {
-        add(&mut frontier, number % servers, &mut random, now);
+    for first in (0..servers * URLS).step_by(PAGE as usize) {
+        let page = first..(first + PAGE).min(servers * URLS);
+        find(&mut crawl, page.map(|number| number % servers), &mut random);
     }
     let queued = resident();
     if std::env::var_os("BENCH_WAIT").is_some() {
@@ -83,13 +76,13 @@ fn run(policy: Policy, servers: u32, decisions: u32) -> String {
         eprintln!("ready");
         let _ = std::io::stdin().read_line(&mut String::new());
     }
-    let (mut deciding, mut filing, mut checksum) = (Duration::ZERO, Duration::ZERO, 0);
-    for batch in 0..decisions / BATCH {
+    let (mut deciding, mut filing) = (Duration::ZERO, Duration::ZERO);
+    for _ in 0..decisions / BATCH {
         let began = Clock::now();
-        checksum ^= decide(&mut frontier, batch, &mut random);
+        decide(&mut crawl);
         deciding += began.elapsed();
         let began = Clock::now();
-        file(&mut frontier, servers, batch, &mut random);
+        file(&mut crawl, servers, &mut random);
         filing += began.elapsed();
     }
     let ns = |time: Duration| time.as_nanos() as f64 / f64::from(decisions);
@@ -97,13 +90,14 @@ fn run(policy: Policy, servers: u32, decisions: u32) -> String {
     format!(
         "{{\"policy\":\"{}\",\"servers\":{servers},\"decisions\":{decisions},\
          \"decide_ns\":{:.0},\"file_ns\":{:.0},\"longest_meet_us\":{},\"idle_server_bytes\":{:.0},\
-         \"server_with_{URLS}_urls_bytes\":{:.0},\"checksum\":{checksum}}}",
+         \"server_with_{URLS}_urls_bytes\":{:.0},\"checksum\":{}}}",
         policy.name(),
         ns(deciding),
         ns(filing),
         longest_meet.as_micros(),
         per_server(idle),
         per_server(queued),
+        crawl.checksum,
     )
 }
 
@@ -134,48 +128,38 @@ fn idle(servers: u32) -> String {
 
 /// Decisions, counted by themselves.
 #[inline(never)]
-fn decide(frontier: &mut Frontier, batch: u32, random: &mut Random) -> u64 {
-    let mut checksum = 0_u64;
-    for turn in 0..BATCH {
-        let now = Instant::from_micros(u64::from(batch * BATCH + turn) + 2);
-        let id = frontier.next(now).expect("a server is ready");
-        let item = frontier.take(id).expect("it has a URL");
-        checksum = checksum.rotate_left(5) ^ u64::from(id.0) ^ item.quality.millionths();
-        let visit = Visit {
-            connect_time: Some(Duration::from_micros(20_000 + random.below(200_000))),
-            replies: 1,
-            response_time: Duration::from_micros(5_000 + random.below(500_000)),
-            allowance: 100,
-            ..Visit::new(1, now, now)
-        };
-        frontier.finish(id, &visit, now);
+fn decide(crawl: &mut Crawl) {
+    for _ in 0..BATCH {
+        while crawl.visit(1).is_none() {
+            assert!(crawl.sleep(), "who isn't ready rests");
+        }
     }
-    black_box(checksum)
 }
 
 /// URLs in place of those that were taken, counted by themselves.
 #[inline(never)]
-fn file(frontier: &mut Frontier, servers: u32, batch: u32, random: &mut Random) {
-    let now = Instant::from_micros(u64::from(batch * BATCH + BATCH) + 1);
-    for _ in 0..BATCH {
-        let server = u32::try_from(random.below(u64::from(servers))).expect("below a u32");
-        add(frontier, server, random, now);
+fn file(crawl: &mut Crawl, servers: u32, random: &mut Random) {
+    for _ in 0..BATCH / PAGE {
+        let drawn: [u32; PAGE as usize] = std::array::from_fn(|_| {
+            u32::try_from(random.below(u64::from(servers))).expect("below a u32")
+        });
+        find(crawl, drawn.into_iter(), random);
     }
 }
 
-fn add(frontier: &mut Frontier, server: u32, random: &mut Random, now: Instant) {
-    let item = Item {
-        target: "/page/12345".into(),
-        quality: Quality::from_millionths(random.below(5_000_000)),
-        arrival: 0,
-        depth: 1,
-        hops: 0,
-        tries: 0,
-        errand: Errand::Page,
-        found_as: b'L',
-        via: None,
-    };
-    with_url(server, |url| frontier.add(url, item, now));
+/// A page is found that links to these servers.
+fn find(crawl: &mut Crawl, servers: impl Iterator<Item = u32>, random: &mut Random) {
+    let urls: Vec<Url> = servers
+        .map(|server| with_url(server, |url| Url::parse(url.as_str()).expect("canonical")))
+        .collect();
+    let found: Vec<Found<'_>> = urls
+        .iter()
+        .map(|url| {
+            let quality = Quality::from_millionths(random.below(5_000_000));
+            Found { url: url.view(), via: "", quality, depth: 1, letter: b'L' }
+        })
+        .collect();
+    crawl.found(&found);
 }
 
 /// A server with a name of twenty bytes.
@@ -189,15 +173,4 @@ fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
     pages.unwrap_or(0) * BYTES_PER_PAGE
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
 }
