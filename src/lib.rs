@@ -1,5 +1,9 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
+// What is shared with the benches calls the crate by its name.
+#[cfg(test)]
+extern crate self as sted;
+
 // Ground: plain values, known to all.
 pub mod codec;
 pub mod disk;

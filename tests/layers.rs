@@ -57,6 +57,7 @@ const STUDIES: Names = &[
     "study::child",
     "study::command",
     "study::compare",
+    "study::driven",
     "study::inputs",
     "study::profile",
     "study::serve",

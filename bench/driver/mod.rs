@@ -3,7 +3,7 @@
 //! Each step makes the calls that the engine makes at that point, in its order (`engine/fresh.rs`,
 //! `engine/visit.rs`, `engine/remember.rs`), in a crawl without trouble: every name has an address,
 //! every robots.txt is known and allows all, every reply is good, and requests are not pipelined.
-//! `commands/driven.rs` holds these calls equal to those of an engine that crawls a small web.
+//! `study/driven.rs` holds these calls equal to those of an engine that crawls a small web.
 //! Calls that only read a number or a record (`urls`, `server`, `origin`, `burst`, ...) are left
 //! out.
 //!

@@ -299,7 +299,7 @@ impl Engine {
             {
                 let own = fingerprinter.of(url.as_str().as_bytes());
                 let key = fingerprinter.of(keys.key(url, &mut key));
-                replays.add((key, own), kept, frontier.known(url));
+                replays.add((key, own), kept, frontier.find(url));
             }
         };
         let disk = self.disk.as_mut();

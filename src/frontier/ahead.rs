@@ -70,6 +70,7 @@ impl Frontier {
             self.names.home(*hash).into_iter().for_each(fetch);
             expected += 1;
         }
+        called!(Expect(expected));
         let servers = &mut servers[..expected];
         for (hash, server) in &mut *servers {
             *server = self.names.guess(*hash).and_then(|id| self.servers.get(id.index()));

@@ -13,6 +13,8 @@
 //! out is who a model finds that computes all ranks anew; nothing scans all servers.
 //! Cost: one map look-up to add; all else O(log servers) and O(log URLs of the server).
 
+#[macro_use]
+pub(crate) mod calls;
 mod ahead;
 mod audit;
 pub mod group;
@@ -21,6 +23,7 @@ mod items;
 mod log;
 mod look;
 mod loose;
+mod meet;
 mod names;
 mod place;
 pub mod policy;
@@ -41,7 +44,7 @@ pub mod workbench;
 
 use crate::table::Table;
 use crate::time::Instant;
-use crate::url::{UrlRef, domain};
+use crate::url::UrlRef;
 pub use ahead::EXPECTED;
 pub use group::GroupKind;
 pub use names::Origin;
@@ -116,11 +119,13 @@ impl Frontier {
 
     /// Whether the server of `url` is known, or may become known.
     pub fn has_room_for(&self, url: UrlRef<'_>) -> bool {
+        called!(HasRoomFor(url.as_str().to_owned()));
         self.servers.len() < self.settings.servers_max || matches!(self.met(url), Met::Known(_))
     }
 
     /// The server of `url`, if it is known.
     pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
+        called!(Find(url.as_str().to_owned()));
         match self.met(url) {
             Met::Known(id) => Some(id),
             _ => None,
@@ -135,6 +140,7 @@ impl Frontier {
 
     /// Files `item` under a server that is known.
     pub fn add_to(&mut self, id: ServerId, mut item: Item, now: Instant) -> Added {
+        called!(AddTo(id, item.clone(), now));
         let server = &self.servers[id.index()];
         if let ServerState::Retired(why) = server.state {
             return Added::Retired(id, why, item);
@@ -164,6 +170,7 @@ impl Frontier {
 
     /// The server of `url`; a new one is idle.
     pub fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
+        called!(ServerOf(url.as_str().to_owned()));
         let met = self.met(url);
         if let Met::Known(id) = met {
             return id;
@@ -176,14 +183,6 @@ impl Frontier {
         id
     }
 
-    /// The server of `url`, if it is known.
-    pub fn known(&self, url: UrlRef<'_>) -> Option<ServerId> {
-        match self.met(url) {
-            Met::Known(id) => Some(id),
-            _ => None,
-        }
-    }
-
     /// Nobody is visited before this, because nobody knows what was owed.
     pub fn quiet_until(&self) -> Instant {
         self.quiet_until
@@ -193,6 +192,7 @@ impl Frontier {
     /// off it that need no request, whatever rest is owed. [`Frontier::hand_back`] closes it.
     /// `false` if it is visited or given up.
     pub fn open_queue(&mut self, id: ServerId, now: Instant) -> bool {
+        called!(OpenQueue(id, now));
         self.expire(now);
         let state = self.servers[id.index()].state;
         if matches!(state, ServerState::Busy | ServerState::Retired(_)) {
@@ -207,6 +207,7 @@ impl Frontier {
     /// Takes the server to be visited next, which is busy from here on; `None` if none may be
     /// visited now.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
+        called!(Next(now));
         self.expire(now);
         let id = self.workbench.take(&mut self.servers, now)?;
         self.turn_over(id);
@@ -223,6 +224,7 @@ impl Frontier {
         assert_eq!(server.state, ServerState::Busy, "URLs are taken during a visit only");
         let before = server.queue.weight();
         let item = server.queue.pop(self.spill.as_mut().map(|spill| &mut spill.blocks));
+        called!(Take(id, item.clone()));
         self.urls -= usize::from(item.is_some());
         if self.spill.is_some() {
             self.weigh(id, before);
@@ -235,17 +237,20 @@ impl Frontier {
     /// Brings the next URL of a server that is being visited to hand, so that it can be looked at.
     /// `false`: there is none, or it is still on disk.
     pub fn ready_next(&mut self, id: ServerId) -> bool {
+        called!(ReadyNext(id));
         self.warm(id);
         self.peek(id).is_some()
     }
 
     /// Looks at the next URL of a server, if it is at hand.
     pub fn peek(&self, id: ServerId) -> Option<&Item> {
+        called!(Peek(id));
         self.servers[id.index()].queue.front()
     }
 
     /// Whether there is a next URL of a server that is not still on disk.
     pub fn has_next(&self, id: ServerId) -> bool {
+        called!(HasNext(id));
         let queue = &self.servers[id.index()].queue;
         queue.in_memory() > 0 && !queue.is_behind()
     }
@@ -253,6 +258,7 @@ impl Frontier {
     /// Puts a URL back to where it was before the visit ends: in order of arrival that is before
     /// all others of its server. Several are given back last one first.
     pub fn give_back(&mut self, id: ServerId, item: Item) {
+        called!(GiveBack(id, item.clone()));
         self.write_ahead(id);
         let server = &mut self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are given back during a visit only");
@@ -268,6 +274,7 @@ impl Frontier {
     /// Puts a URL back before the visit ends, behind all others (by quality: all equal ones) of its
     /// server: a later try.
     pub fn put_off(&mut self, id: ServerId, mut item: Item) {
+        called!(PutOff(id, item.clone()));
         self.write_ahead(id);
         let server = &self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "URLs are put off during a visit only");
@@ -280,6 +287,7 @@ impl Frontier {
     /// Binds a server to the group of the address it is reached at. `false` if that group does
     /// not admit it now: the visit must be ended with [`Frontier::hand_back`].
     pub fn bind(&mut self, id: ServerId, address: IpAddr, now: Instant) -> bool {
+        called!(Bind(id, address, now));
         if !self.workbench.groups.hold(GroupKind::Address) {
             return true;
         }
@@ -290,12 +298,14 @@ impl Frontier {
     /// A server is about to be asked, at first or at another address. `false` if another visit to
     /// its domain or address began while its name was looked up: [`Frontier::hand_back`] follows.
     pub fn begin(&mut self, id: ServerId, is_first: bool, now: Instant) -> bool {
+        called!(Begin(id, is_first, now));
         self.workbench.begin(&mut self.servers, id, is_first, now)
     }
 
     /// Ends a visit that never began (no slot, or its address group is busy): no rest is owed, and
     /// it keeps its place among servers of equal rank.
     pub fn hand_back(&mut self, id: ServerId, now: Instant) {
+        called!(HandBack(id, now));
         self.write_ahead(id);
         let server = &self.servers[id.index()];
         assert_eq!(server.state, ServerState::Busy, "only a visit under way can end");
@@ -313,6 +323,7 @@ impl Frontier {
     /// host rests as long as is owed, since another of its servers may be in better health.
     /// Returns the instant from which the server may be visited again.
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
+        called!(Finish(id, *visit, now));
         self.write_ahead(id);
         self.keep_clock(id);
         self.expire(now);
@@ -338,6 +349,7 @@ impl Frontier {
     /// Whether a connection to a server stands between two visits: the next one is the cheaper
     /// for it.
     pub fn set_parked(&mut self, id: ServerId, is_parked: bool, now: Instant) {
+        called!(SetParked(id, is_parked, now));
         let server = &mut self.servers[id.index()];
         let before = server.rank(&self.settings);
         server.estimates.is_parked = is_parked;
@@ -346,6 +358,7 @@ impl Frontier {
 
     /// Keeps a server from being visited before `until`, busy ones excepted.
     pub fn snooze(&mut self, id: ServerId, until: Instant, now: Instant) {
+        called!(Snooze(id, until, now));
         self.write_ahead(id);
         self.expire(now);
         let server = &mut self.servers[id.index()];
@@ -356,6 +369,7 @@ impl Frontier {
 
     /// Takes back what [`Frontier::snooze`] said: the server is owed no more than `due`.
     pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
+        called!(Rouse(id, due, now));
         self.write_ahead(id);
         self.expire(now);
         let server = &mut self.servers[id.index()];
@@ -367,6 +381,7 @@ impl Frontier {
     /// Gives a server up. Its URLs are reported one by one by [`Frontier::given_up`], so that each
     /// gets its line in the log.
     pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) {
+        called!(Retire(id, now));
         self.write_ahead(id);
         self.workbench.withdraw(&mut self.servers, id, now);
         let server = &mut self.servers[id.index()];
@@ -387,6 +402,7 @@ impl Frontier {
     /// The next URL of a server that was retired. Those on disk come after they were read:
     /// [`Frontier::worked`].
     pub fn given_up(&mut self) -> Option<(ServerId, Item)> {
+        called!(GivenUp);
         while let Some(&id) = self.given_up.front() {
             self.write_ahead(id);
             let server = &mut self.servers[id.index()];
@@ -413,6 +429,7 @@ impl Frontier {
 
     /// A server that was given up, and has no URLs left, may have some again.
     pub fn reinstate(&mut self, id: ServerId) {
+        called!(Reinstate(id));
         self.write_ahead(id);
         let server = &mut self.servers[id.index()];
         assert!(server.queue.is_empty(), "its URLs have left its queue");
@@ -428,6 +445,7 @@ impl Frontier {
         delay: Option<std::time::Duration>,
         now: Instant,
     ) {
+        called!(SetCrawlDelay(id, delay, now));
         self.write_ahead(id);
         let server = &mut self.servers[id.index()];
         let before = server.rank(&self.settings);
@@ -523,43 +541,6 @@ impl Frontier {
     /// What is known of the server of `url`.
     fn met(&self, url: UrlRef<'_>) -> Met {
         self.names.find(url, |number| self.server(ServerId(number)))
-    }
-
-    /// A server that was not known, with its name and its groups.
-    fn new_server(&mut self, url: UrlRef<'_>, id: ServerId, met: Met) -> Server {
-        let name = self.names.add(url, id, met != Met::New);
-        let mut server = Server::new(name, self.settings.schedule.policy);
-        if let Met::Sibling(first) = met {
-            server.groups[0] = Some(self.shared(GroupKind::Host, first));
-        }
-        if self.workbench.groups.hold(GroupKind::Domain) {
-            match self.first_of_domain(url.host(), id) {
-                Some(first) => server.groups[1] = Some(self.shared(GroupKind::Domain, first)),
-                None if self.workbench.groups.hold_one(GroupKind::Domain) => {
-                    self.workbench.group_of(GroupKind::Domain, &mut server);
-                }
-                None => {}
-            }
-        }
-        server.retarget(&self.settings);
-        server
-    }
-
-    /// The group that a known server shares with a new one.
-    fn shared(&mut self, kind: GroupKind, first: ServerId) -> group::GroupId {
-        let first = restore::found(first, &mut self.servers, self.restoring.as_deref_mut());
-        self.workbench.group_of(kind, first.expect("it is known"))
-    }
-
-    /// The first server of the registrable domain of a host, unless that is `id`.
-    fn first_of_domain(&mut self, host: &str, id: ServerId) -> Option<ServerId> {
-        let name = domain::registrable(host);
-        let (names, servers, restoring) = (&self.names, &self.servers, &self.restoring);
-        self.workbench.groups.first_of(name, id, |other| {
-            let early = || restoring.as_ref().and_then(|some| some.early(other));
-            let other = servers.get(other.index()).or_else(early).expect("it is known");
-            domain::registrable(names.get(other.name).host()) == name
-        })
     }
 
     /// Whoever is due stands in line before anybody who comes later.

@@ -97,6 +97,7 @@ impl Frontier {
     /// as waiting, before what waits at its server, in that order. A snapshot that has not come to
     /// its end is given up.
     pub fn begin_snapshot(&mut self, flights: Vec<(ServerId, Item)>, now: Now) {
+        called!(BeginSnapshot);
         // Who still sleeps from here on has a wait to be kept.
         self.expire(now.at);
         let mut by_server: Map<ServerId, Vec<Item>> = Map::default();
@@ -123,6 +124,7 @@ impl Frontier {
     /// Writes some more as frames, about `budget_bytes` beside what was written ahead; `true` when
     /// all is written.
     pub fn snapshot_some(&mut self, budget_bytes: usize, out: &mut Vec<u8>) -> bool {
+        called!(SnapshotSome);
         let Some(mut snapshot) = self.snapshot.take() else { return true };
         out.append(&mut snapshot.ahead);
         let (enough, mut step) = (out.len() + budget_bytes, 0);
@@ -154,6 +156,7 @@ impl Frontier {
     /// # Errors
     /// The disk's; the mark may be asked for again.
     pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
+        called!(Mark);
         self.write(true, disk)?;
         let snapshot = self.snapshot.as_ref().expect("a snapshot has begun");
         if let Some(spill) = &mut self.spill {
@@ -173,6 +176,7 @@ impl Frontier {
 
     /// The last mark is durable: names of files that nothing needs any more, to be removed.
     pub fn settled(&mut self) -> Vec<String> {
+        called!(Settled);
         self.spill.as_mut().map_or(Vec::new(), |spill| spill.settled())
     }
 

@@ -343,6 +343,7 @@ impl Frontier {
     /// # Errors
     /// The disk's: nothing is lost, and this may be called again.
     pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        called!(Write(all));
         self.spill.as_mut().map_or(Ok(()), |spill| spill.log.write(all, disk))
     }
 }

@@ -9,6 +9,8 @@ pub mod cache;
 pub(crate) mod child;
 pub mod command;
 pub mod compare;
+#[cfg(test)]
+mod driven;
 pub(crate) mod inputs;
 pub mod lab;
 pub mod profile;

@@ -70,6 +70,7 @@ impl Frontier {
     /// The next job, if there is any and none is under way. One that would read little is held back
     /// for some calls while others are ready, so whoever has begun their visits is to call again.
     pub fn job(&mut self, disk: &dyn Disk) -> Option<FrontierJob> {
+        called!(Job);
         let spill = self.spill.as_mut().filter(|spill| !spill.is_working)?;
         spill.jobs = spill.jobs.wrapping_add(1);
         // Servers that are waited for must not keep the disk from being tidied up for ever.

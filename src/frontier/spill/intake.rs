@@ -33,6 +33,7 @@ impl Frontier {
     /// # Errors
     /// What the disk says. The URLs are where they were.
     pub fn worked(&mut self, done: FrontierDone) -> Result<(), frame::Error> {
+        called!(Worked);
         let spill = self.spill.as_mut().expect("the job was ours");
         spill.disk = Some(done.disk);
         match done.result {
@@ -60,6 +61,7 @@ impl Frontier {
     /// # Errors
     /// What is wrong with a segment. The URLs are where they were.
     pub fn take_in(&mut self, now: Instant) -> Result<(), frame::Error> {
+        called!(TakeIn(now));
         let intake = self.spill.as_mut().and_then(|spill| spill.intake.take());
         let Some(mut intake) = intake else { return Ok(()) };
         self.expire(now);

@@ -1,0 +1,239 @@
+//! The driver of the benches calls the frontier as the engine does, call by call.
+//!
+//! An engine crawls a small simulated web, and the frontier records what is called. Then the driver
+//! takes the same steps at the same times: it is shown the first call of each, and must make all of
+//! them, in their order, about the same servers and URLs.
+//!
+//! Requests are not pipelined here: a pipeline asks a queue that has run out once more for each
+//! request that is still under way.
+
+use super::sim::disk::MemoryDisk;
+use super::sim::{self, World};
+use super::web::{self, Ports, Web};
+use crate::commands::wire;
+use crate::conf::Conf;
+use crate::engine::Engine;
+use crate::frontier::calls::{self, Call};
+use crate::frontier::{FrontierJob, Settings};
+use crate::seeds;
+use crate::stats::{Meter, still};
+use crate::time::Instant;
+use crate::url::UrlRef;
+use driver::{Driver, Found};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[path = "../../bench/driver/mod.rs"]
+mod driver;
+
+const CONF: &str = "
+[job]
+seeds = [\"http://h0000.test/\"]
+
+[identity]
+contact = \"crawler@sted.dev\"
+
+[scope]
+span = \"host\"
+domains = [\"test\"]
+
+[connections]
+addresses_allowed = [\"127.0.0.0/8\"]
+open_max = 4
+
+[names]
+in_flight_max = 1
+
+[pipeline]
+enabled = false
+
+[politeness]
+burst = BURST
+delay = \"DELAY\"
+delay_factor = 0
+address_delay = \"0s\"
+domain_delay = \"0s\"
+domain_visits_max = 64
+
+[schedule]
+policy = \"POLICY\"
+
+[quality]
+source = \"zipf\"
+
+[store]
+format = \"none\"
+";
+
+/// What an engine calls that crawls a web of twelve servers, and the settings of its frontier.
+fn crawl(policy: &str, burst: &str, memory_bytes: Option<usize>) -> (Vec<Call>, Settings) {
+    let delay = if burst == "1" { "500ms" } else { "0s" };
+    let text = CONF.replace("POLICY", policy).replace("DELAY", delay).replace("BURST", burst);
+    let conf = Conf::parse(&text, "driven.toml").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let mut settings = wire::engine(&conf, [7; 16]);
+    match memory_bytes {
+        Some(bytes) => settings.frontier.memory_bytes = bytes,
+        None => settings.keep_no_state(),
+    }
+    let frontier = settings.frontier.clone();
+    let web = web::Settings { hosts: 12, seeds: 3, pages: 600, ..web::Settings::default() };
+    let web = Arc::new(Web::new(web, Ports::default()));
+    let (found, mistakes) = seeds::parse(web.seeds().join("\n").as_bytes());
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+    calls::begin();
+    let (meter, now) = (Meter::new(still), sim::now_at(Instant::ZERO));
+    let disk = Box::new(MemoryDisk::new());
+    let engine = Engine::new(settings, &found, disk, meter, now);
+    let mut engine = engine.unwrap_or_else(|error| panic!("{error}"));
+    World::of_web(web, sim::Settings::default()).run(&mut engine).expect("it ends");
+    assert!(engine.counts().pages > 500, "{} pages", engine.counts().pages);
+    (calls::end(), frontier)
+}
+
+/// A driver on the way that an engine has gone.
+struct Twin {
+    driver: Driver,
+    disk: MemoryDisk,
+    job: Option<FrontierJob>,
+    /// Servers whose robots.txt is known.
+    ruled: BTreeSet<u32>,
+    /// Servers under visit.
+    visited: BTreeSet<u32>,
+}
+
+/// Where the driver calls something else, if it does.
+fn differs(engine: &[Call], settings: Settings) -> Option<String> {
+    calls::begin();
+    let mut twin = Twin {
+        driver: Driver::new(settings),
+        disk: MemoryDisk::new(),
+        job: None,
+        ruled: BTreeSet::new(),
+        visited: BTreeSet::new(),
+    };
+    let mut at = 0;
+    let mut difference = None;
+    while at < engine.len() && difference.is_none() {
+        let known = twin.step(&engine[at..]);
+        let made = calls::since(at);
+        let same = made.iter().zip(&engine[at..]).take_while(|(one, other)| one == other).count();
+        if !known || same < made.len() {
+            let expected = engine[at..].iter().take(made.len() + 3).collect::<Vec<_>>();
+            difference = Some(format!("call {at}:\n engine {expected:#?}\n driver {made:#?}"));
+        }
+        at += made.len();
+    }
+    calls::end();
+    difference
+}
+
+impl Twin {
+    /// Takes the step that begins with the first of these calls; `false` if there is none.
+    fn step(&mut self, calls: &[Call]) -> bool {
+        let driver = &mut self.driver;
+        match &calls[0] {
+            Call::Expect(_) => find(driver, calls),
+            Call::Next(now) => self.visited.extend(driver.next(*now)),
+            Call::Bind(id, address, now) => {
+                let unwanted = match calls.get(1) {
+                    Some(Call::SetParked(other, false, _)) => Some(other.0),
+                    _ => None,
+                };
+                driver.connect(id.0, *address, unwanted, *now);
+            }
+            Call::Begin(id, _, now) => {
+                driver.reuse(id.0, *now);
+            }
+            Call::ReadyNext(id) if self.ruled.contains(&id.0) => {
+                driver.take(id.0);
+            }
+            Call::ReadyNext(id) => driver.ask_robots(id.0),
+            Call::SetCrawlDelay(id, delay, now) => {
+                self.ruled.insert(id.0);
+                driver.robots_known(id.0, *delay, *now);
+            }
+            Call::Finish(id, visit, now) => {
+                let parks =
+                    matches!(calls.get(3), Some(Call::SetParked(other, true, _)) if other == id);
+                self.visited.remove(&id.0);
+                driver.finish_as(id.0, visit, parks, *now);
+            }
+            Call::SetParked(id, false, now) if !self.visited.contains(&id.0) => {
+                driver.close(id.0, *now);
+            }
+            Call::TakeIn(now) => driver.take_in(*now),
+            Call::Write(false) => driver.write(&mut self.disk),
+            Call::Job => self.job = driver.job(&self.disk).or(self.job.take()),
+            Call::Worked => driver.worked(self.job.take().expect("there was a job").run()),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// URLs that the engine has found, until it has looked for more in vain.
+fn find(driver: &mut Driver, calls: &[Call]) {
+    let end = calls.iter().position(|call| *call == Call::Expect(0)).unwrap_or(calls.len());
+    let calls = &calls[..end];
+    let urls = calls.iter().filter_map(|call| match call {
+        Call::Find(url) => Some(UrlRef::from_canonical(url.as_bytes()).expect("canonical")),
+        _ => None,
+    });
+    let items = calls.iter().filter_map(|call| match call {
+        Call::AddTo(_, item, now) => Some((item, *now)),
+        _ => None,
+    });
+    let both: Vec<_> = urls.zip(items).collect();
+    let now = both.last().map_or(Instant::ZERO, |(_, (_, now))| *now);
+    let found = both.into_iter().map(|(url, (item, _))| Found {
+        url,
+        via: item.via.as_deref().unwrap_or(""),
+        quality: item.quality,
+        depth: item.depth,
+        letter: item.found_as,
+    });
+    driver.found(&found.collect::<Vec<_>>(), now);
+}
+
+#[test]
+fn the_driver_calls_what_the_engine_calls() {
+    for policy in ["bfs", "capability"] {
+        for burst in ["1", "\"server\""] {
+            for memory_bytes in [None, Some(6_000)] {
+                let (calls, settings) = crawl(policy, burst, memory_bytes);
+                let jobs = calls.iter().filter(|call| **call == Call::Worked).count();
+                assert_eq!(jobs > 0, memory_bytes.is_some(), "queues go to the disk, or don't");
+                if let Some(difference) = differs(&calls, settings) {
+                    panic!("{policy}, burst {burst}, memory {memory_bytes:?}: {difference}");
+                }
+            }
+        }
+    }
+}
+
+/// One call more or less within a step of the engine's is noticed. What is a step by itself is
+/// taken as often as the engine takes it.
+#[test]
+fn a_call_more_or_less_is_noticed() {
+    let (calls, settings) = crawl("capability", "1", None);
+    let visited = calls.iter().position(|call| matches!(call, Call::Take(..))).expect("a visit");
+    let mut looked_at = 0;
+    for at in visited + 1..visited + 150 {
+        let call = &calls[at];
+        if let Call::TakeIn(_) | Call::Write(_) | Call::Job | Call::Next(_) | Call::Expect(0) = call
+        {
+            continue;
+        }
+        if let Call::SetCrawlDelay(..) | Call::SetParked(_, false, _) = call {
+            continue;
+        }
+        let less = [&calls[..at], &calls[at + 1..]].concat();
+        let more = [&calls[..=at], &calls[at..]].concat();
+        for (changed, how) in [(less, "less"), (more, "more")] {
+            let difference = differs(&changed, settings.clone());
+            assert!(difference.is_some(), "{how}: call {at}, {call:?}");
+        }
+        looked_at += 1;
+    }
+    assert!(looked_at > 50, "{looked_at} of them");
+}
