@@ -9,7 +9,7 @@ STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill props fresh check check-crawler msrv deny conformance
-.PHONY: bench bench-peers stations count golden doc install clean ci
+.PHONY: bench bench-peers stations count map golden doc install clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ bench-peers: ## measure beside other crawlers, on all webs: report to bench/runs
 
 stations: deps ## count each station's instructions and hold them to bench/limits.toml
 	bench/stations
+
+map: ## list every file of src with the first line of its documentation
+	@find src -name '*.rs' | LC_ALL=C sort | while read -r file; do \
+	    printf '%-46s %s\n' "$$file" "$$(sed -n '1s|^//! ||p' "$$file")"; done
 
 count: ## count lines of code by folder of src, of this tree or of DIR=
 	@mkdir -p $(or $(CARGO_TARGET_DIR),target)

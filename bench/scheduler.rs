@@ -108,7 +108,7 @@ fn idle(servers: u32) -> String {
     let conf = Conf::parse(text, "bench").unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let mut settings = wire::engine(&conf, [7; 16]);
     settings.keep_no_state();
-    (settings.frontier.urls_max, settings.frontier.servers_max) = (0, usize::MAX);
+    (settings.frontier.urls_max, settings.frontier.scheduler.servers_max) = (0, usize::MAX);
     let now = Now::default();
     let meter = Meter::new(still);
     let engine = Engine::new(settings, &[], Box::new(Nowhere), meter, now);

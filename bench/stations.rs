@@ -15,32 +15,30 @@
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
+mod driver;
 #[path = "stations_frontier.rs"]
 mod frontier;
 #[path = "stations_inputs.rs"]
 mod inputs;
 mod nowhere;
 
-use inputs::Random;
 use nowhere::Nowhere;
 use std::hint::black_box;
-use std::time::{Duration, Instant as Clock};
-use sted::frontier::policy::{self, Policy};
-use sted::frontier::{Burst, Errand, Frontier, Item, Visit};
+use std::time::Instant as Clock;
+use sted::frontier::policy::Policy;
 use sted::http::response::{Event, Limits, Reader};
 use sted::links::{Found, Progress, Scanner};
 use sted::os::signal;
-use sted::quality::Quality;
 use sted::robots::Rules;
 use sted::seen::cache::{Cache, Replacement};
 use sted::seen::{AHEAD, Seen};
 use sted::stats::{Meter, Stage};
 use sted::store::{Capture, Identity, Store};
-use sted::time::{Instant, UnixTime};
+use sted::time::UnixTime;
 use sted::url::canon::Joiner;
 use sted::url::key::{self, KeyRules};
 use sted::url::scope::{self, FromSeeds, Scope};
-use sted::url::{Batch, Fingerprint, Fingerprinter, Url, UrlRef};
+use sted::url::{Batch, Fingerprint, Fingerprinter, Url};
 
 /// A station: its name, how often a round is counted, and what makes its rounds.
 struct Station {
@@ -69,7 +67,7 @@ const STATIONS: [Station; 19] = [
     Station { name: "links_large", rounds: 10, make: || links(inputs::large_pages()) },
     Station { name: "response_head", rounds: 50, make: response_head },
     Station { name: "chunked", rounds: 20, make: chunked },
-    Station { name: "scheduler", rounds: 20, make: scheduler },
+    Station { name: "scheduler", rounds: 20, make: frontier::scheduler },
     Station { name: "packed_bfs", rounds: 10, make: || frontier::packed(Policy::Bfs) },
     Station { name: "spilled_bfs", rounds: 10, make: || frontier::spilled(Policy::Bfs) },
     Station {
@@ -318,66 +316,6 @@ fn read(reader: &mut Reader, reply: &[u8]) -> (u64, usize) {
             Event::Head | Event::Blank | Event::Interim => {}
         }
     }
-}
-
-/// Decisions by capability among ten thousand ready servers, each with a URL filed in its place.
-fn scheduler() -> Work {
-    const SERVERS: u32 = 10_000;
-    const DECISIONS: u64 = 500;
-    let schedule = policy::Settings { policy: Policy::Capability, ..policy::Settings::default() };
-    let mut frontier = Frontier::new(sted::frontier::Settings {
-        schedule,
-        burst: Burst::Requests(1),
-        delay: Duration::ZERO,
-        delay_factor_milli: 0,
-        domain_visits_max: 0,
-        urls_max: usize::MAX,
-        servers_max: usize::MAX,
-        ..sted::frontier::Settings::default()
-    });
-    let mut random = Random(1);
-    let mut time = 1;
-    for server in (0..SERVERS).chain(0..SERVERS) {
-        file(&mut frontier, server, &mut random, Instant::from_micros(time));
-    }
-    let round = move || {
-        let mut checksum = 0;
-        for _ in 0..DECISIONS {
-            time += 1;
-            let now = Instant::from_micros(time);
-            let id = frontier.next(now).expect("a server is ready");
-            let item = frontier.take(id).expect("it has a URL");
-            checksum ^= u64::from(id.0) ^ item.quality.millionths();
-            let visit = Visit {
-                connect_time: Some(Duration::from_micros(20_000 + random.below(200_000))),
-                replies: 1,
-                response_time: Duration::from_micros(5_000 + random.below(500_000)),
-                allowance: 100,
-                ..Visit::new(1, now, now)
-            };
-            frontier.finish(id, &visit, now);
-            let server = u32::try_from(random.below(u64::from(SERVERS))).expect("below a u32");
-            file(&mut frontier, server, &mut random, now);
-        }
-        checksum
-    };
-    Work { operations: DECISIONS as usize, bytes: 0, round: Box::new(round) }
-}
-
-fn file(frontier: &mut Frontier, server: u32, random: &mut Random, now: Instant) {
-    let item = Item {
-        target: "/page/12345".into(),
-        quality: Quality::from_millionths(random.below(5_000_000)),
-        arrival: 0,
-        depth: 1,
-        hops: 0,
-        tries: 0,
-        errand: Errand::Page,
-        found_as: b'L',
-        via: None,
-    };
-    let url = format!("http://host{server:05}.test1/page/12345");
-    frontier.add(UrlRef::from_canonical(url.as_bytes()).expect("canonical"), item, now);
 }
 
 /// Offers to a set in memory of two hundred thousand, a fifth of them new, and these taken out.

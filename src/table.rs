@@ -54,11 +54,6 @@ impl<T> Table<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()
     }
-
-    /// All in order, to be changed.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.chunks.iter_mut().flatten()
-    }
 }
 
 impl<T> Index<usize> for Table<T> {
@@ -95,7 +90,6 @@ mod tests {
             assert_eq!(table.get_mut(number).copied(), Some(number + 1));
             assert_eq!(std::ptr::from_ref(&table[number]), address, "it has not moved");
         }
-        table.iter_mut().for_each(|record| *record *= 2);
-        assert!(table.iter().copied().eq((1..=table.len()).map(|number| 2 * number)));
+        assert!(table.iter().copied().eq(1..=table.len()));
     }
 }

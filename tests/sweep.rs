@@ -110,10 +110,11 @@ fn hosts_of_one_address_share_its_delay() {
         plan.world.faults = Faults::default();
         plan.world.outages.clear();
         let waits = &mut plan.engine.frontier;
-        (waits.burst, plan.laws.burst) = (Burst::Requests(1), Some(1));
-        (waits.delay, plan.laws.delay) = (4 * delay, 4 * delay);
-        (waits.address_visits_max, plan.laws.address_visits_max) = (visits_max, visits_max);
-        (waits.address_delay, plan.laws.address_delay) = (kept, delay);
+        (waits.scheduler.burst, plan.laws.burst) = (Burst::Requests(1), Some(1));
+        (waits.scheduler.delay, plan.laws.delay) = (4 * delay, 4 * delay);
+        (waits.scheduler.address_visits_max, plan.laws.address_visits_max) =
+            (visits_max, visits_max);
+        (waits.scheduler.address_delay, plan.laws.address_delay) = (kept, delay);
         run_plan(plan, false).verdict
     };
     for visits_max in [1, 2, 64] {
@@ -146,7 +147,7 @@ fn a_page_under_another_url_breaks_a_law() {
             plan.engine.pipeline.enabled = true;
             plan.engine.pipeline.depth_max = 8;
             plan.engine.store.format = sted::store::Format::Warc;
-            plan.engine.frontier.burst = Burst::Server;
+            plan.engine.frontier.scheduler.burst = Burst::Server;
             let verdict = run_plan(plan, false).verdict;
             broken += u32::from(verdict.is_err_and(|how| how.contains("law `filed`")));
         }
@@ -278,7 +279,11 @@ impl Plan {
         let _ = write!(
             text,
             "{} hosts, {} pages, {:?}, {:?}, {:?}, {laws:?}",
-            web.hosts, web.pages, engine.frontier.schedule.policy, world.faults, world.outages
+            web.hosts,
+            web.pages,
+            engine.frontier.scheduler.schedule.policy,
+            world.faults,
+            world.outages
         );
         Self { web, world, engine, laws, text }
     }
@@ -459,7 +464,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
     engine.chains_max = Random(seed ^ 0x6368_6169).pick(&[1, CHAINS_MAX, CHAINS_MAX]);
     // So is a page whose body is cut twice: what is behind it might never be found.
     engine.retries.short_retries_max = u8::MAX;
-    engine.frontier.schedule.policy = draw.pick(&Policy::ALL);
+    engine.frontier.scheduler.schedule.policy = draw.pick(&Policy::ALL);
     let sources = [Source::Uniform, Source::Zipf, Source::Inlinks, Source::Opic];
     engine.rating.source = draw.pick(&sources);
     engine.rating.site = draw.pick(&[Site::Server, Site::Domain]);

@@ -9,7 +9,7 @@ use super::{ALLOWANCE, Driver, Found, Job, JobDone, Measured, Policy};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use sted::disk::Disk;
-use sted::frontier::{Burst, Settings, policy};
+use sted::frontier::{Burst, Settings, policy, scheduler};
 use sted::time::Instant;
 use sted::url::UrlRef;
 
@@ -52,15 +52,19 @@ impl Plan {
 
     fn settings(&self) -> Settings {
         let rest = self.burst.map_or(0, |_| self.rest);
-        Settings {
+        let scheduler = scheduler::Settings {
             schedule: policy::Settings { policy: self.policy, ..policy::Settings::default() },
             burst: self.burst.map_or(Burst::Server, Burst::Requests),
             delay: STEP * rest,
             delay_factor_milli: 0,
             domain_visits_max: 0,
+            servers_max: usize::MAX,
+            ..scheduler::Settings::default()
+        };
+        Settings {
+            scheduler,
             urls_max: usize::MAX,
             urls_per_server_max: usize::MAX,
-            servers_max: usize::MAX,
             memory_bytes: self.memory_bytes.unwrap_or(usize::MAX),
             crawl: self.memory_bytes.map(|_| 1),
             ..Settings::default()

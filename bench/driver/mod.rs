@@ -19,21 +19,22 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use sted::disk::Disk;
-use sted::frontier::{Added, EXPECTED, Errand, Frontier, Item, ServerId, Settings, Visit};
+use sted::engine::backlog::{self, Backlog, Item, Purpose, Queued};
+use sted::frontier::{Frontier, ServerId, Settings, Visit};
 use sted::quality::Quality;
 use sted::time::{Instant, Now};
 use sted::url::UrlRef;
 
 pub(crate) use sted::frontier::policy::Policy;
-pub(crate) use sted::frontier::{FrontierDone as JobDone, FrontierJob as Job};
+pub(crate) use sted::frontier::{QueuesDone as JobDone, QueuesJob as Job};
 
 /// Requests that servers allow on a connection.
 pub(crate) const ALLOWANCE: u32 = 100;
 
-/// The frontier, and the steps that the engine takes with it.
+/// What waits, and the steps that the engine takes with it.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    frontier: Frontier,
+    backlog: Backlog,
 }
 
 /// A URL that the seen test has let out.
@@ -60,36 +61,32 @@ pub(crate) struct Measured {
 
 impl Driver {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { frontier: Frontier::new(settings) }
+        Self { backlog: Backlog::new(Frontier::new(backlog::settings_of(&settings))) }
     }
 
     /// A server comes to be known, without a URL.
     pub(crate) fn meet(&mut self, url: UrlRef<'_>) -> u32 {
-        self.frontier.server_of(url).0
+        self.backlog.server_of(url).0
     }
 
-    /// URLs are queued: all that have come out, some at a time, until none are left.
+    /// URLs are queued, one after the other.
     pub(crate) fn found(&mut self, urls: &[Found<'_>], now: Instant) {
         let mut last_via: Option<Rc<str>> = None;
-        for few in urls.chunks(EXPECTED) {
-            self.frontier.expect(few.iter().map(|found| found.url));
-            for found in few {
-                if !found.via.is_empty() && last_via.as_deref() != Some(found.via) {
-                    last_via = Some(found.via.into());
-                }
-                let via = if found.via.is_empty() { None } else { last_via.clone() };
-                self.queue(found, via, now);
+        for found in urls {
+            if !found.via.is_empty() && last_via.as_deref() != Some(found.via) {
+                last_via = Some(found.via.into());
             }
+            let via = if found.via.is_empty() { None } else { last_via.clone() };
+            self.queue(found, via, now);
         }
-        self.frontier.expect(std::iter::empty());
     }
 
     fn queue(&mut self, found: &Found<'_>, via: Option<Rc<str>>, now: Instant) {
-        let id = match self.frontier.find(found.url) {
+        let id = match self.backlog.find(found.url) {
             Some(id) => id,
             None => {
-                assert!(self.frontier.has_room_for(found.url), "there is room");
-                self.frontier.server_of(found.url)
+                assert!(self.backlog.has_room_for(found.url), "there is room");
+                self.backlog.server_of(found.url)
             }
         };
         let item = Item {
@@ -99,24 +96,23 @@ impl Driver {
             depth: found.depth,
             hops: 0,
             tries: 0,
-            errand: Errand::Page,
+            purpose: Purpose::Page,
             found_as: found.letter,
             via,
         };
-        let added = self.frontier.add_to(id, item, now);
-        assert!(matches!(added, Added::Queued(_)), "there is room");
+        let added = self.backlog.add_to(id, item, now);
+        assert!(matches!(added, Queued::Waits), "there is room");
     }
 
     /// Begins the visit of the next server that has a URL at hand.
     pub(crate) fn next(&mut self, now: Instant) -> Option<u32> {
         loop {
-            let id = self.frontier.next(now)?;
+            let id = self.backlog.next(now)?;
             self.weed(id);
-            if self.frontier.has_next(id) {
-                self.look(id); // is it put off?
+            if self.backlog.has_next(id) {
                 return Some(id.0);
             }
-            self.frontier.hand_back(id, now);
+            self.backlog.hand_back(id, now);
         }
     }
 
@@ -130,13 +126,13 @@ impl Driver {
         now: Instant,
     ) -> bool {
         let id = ServerId(server);
-        let mut begins = self.frontier.bind(id, address, now);
+        let mut begins = self.backlog.bind(id, address, now);
         if begins {
             unwanted.into_iter().for_each(|other| self.close(other, now));
-            begins = self.frontier.begin(id, true, now);
+            begins = self.backlog.begin(id, true, now);
         }
         if !begins {
-            self.frontier.hand_back(id, now);
+            self.backlog.hand_back(id, now);
         }
         begins
     }
@@ -144,10 +140,10 @@ impl Driver {
     /// The visit takes the parked connection of its server. `false` as for [`Driver::connect`].
     pub(crate) fn reuse(&mut self, server: u32, now: Instant) -> bool {
         let id = ServerId(server);
-        let begins = self.frontier.begin(id, true, now);
+        let begins = self.backlog.begin(id, true, now);
         match begins {
-            true => self.frontier.set_parked(id, false, now),
-            false => self.frontier.hand_back(id, now),
+            true => self.backlog.set_parked(id, false, now),
+            false => self.backlog.hand_back(id, now),
         }
         begins
     }
@@ -156,38 +152,33 @@ impl Driver {
     /// the quality is of use here.
     pub(crate) fn take(&mut self, server: u32) -> Option<Quality> {
         let id = ServerId(server);
-        if self.frontier.ready_next(id) {
-            self.look(id); // is it a robots.txt?
+        if self.look(id) {
             self.weed(id);
-            self.look(id); // is it put off?
         }
-        self.frontier.take(id).map(|item| item.quality)
+        self.backlog.take(id).map(|item| item.quality)
     }
 
     /// As [`Driver::take`], but the next to be asked for is the server's robots.txt.
     pub(crate) fn ask_robots(&mut self, server: u32) {
-        let id = ServerId(server);
-        if self.frontier.ready_next(id) {
-            self.look(id); // is it a robots.txt?
-        }
+        self.look(ServerId(server)); // is it a robots.txt?
     }
 
     /// That is known.
     pub(crate) fn robots_known(&mut self, server: u32, delay: Option<Duration>, now: Instant) {
-        self.frontier.set_crawl_delay(ServerId(server), delay, now);
+        self.backlog.set_crawl_delay(ServerId(server), delay, now);
     }
 
-    /// The URL at the head of a queue is judged: it is allowed.
+    /// The candidate of a visit is judged: it is allowed.
     fn weed(&mut self, id: ServerId) {
-        if self.frontier.ready_next(id) {
-            self.look(id); // is it a robots.txt?
+        if self.look(id) {
             self.look(id); // a hop of a chain that is over?
             self.look(id); // forbidden?
         }
     }
 
-    fn look(&self, id: ServerId) {
-        black_box(self.frontier.peek(id));
+    /// Looks at the candidate; `false` if there is none.
+    fn look(&mut self, id: ServerId) -> bool {
+        black_box(self.backlog.peek(id)).is_some()
     }
 
     /// Ends a visit, whose connection is parked or closed.
@@ -205,74 +196,73 @@ impl Driver {
     /// The same with all that is known of the visit.
     pub(crate) fn finish_as(&mut self, server: u32, visit: &Visit, parks: bool, now: Instant) {
         let id = ServerId(server);
-        self.frontier.finish(id, visit, now);
-        self.look(id); // is it put off?
+        self.backlog.finish(id, visit, now);
         if parks {
-            black_box(self.frontier.has_next(id));
-            self.frontier.set_parked(id, true, now);
+            black_box(self.backlog.has_next(id));
+            self.backlog.set_parked(id, true, now);
         }
     }
 
     /// The parked connection of a server is closed.
     pub(crate) fn close(&mut self, server: u32, now: Instant) {
-        self.frontier.set_parked(ServerId(server), false, now);
+        self.backlog.set_parked(ServerId(server), false, now);
     }
 
     /// What was read comes into the queues: at the beginning of a turn.
     pub(crate) fn take_in(&mut self, now: Instant) {
-        self.frontier.take_in(now).expect("the disk is whole");
+        self.backlog.take_in(now).expect("the disk is whole");
     }
 
     /// Ends of queues go to the disk: at the end of a turn.
     pub(crate) fn write(&mut self, disk: &mut dyn Disk) {
-        self.frontier.write(false, disk).expect("there is room");
+        self.backlog.write(false, disk).expect("there is room");
     }
 
     /// The next job, if there is one: after that.
     pub(crate) fn job(&mut self, disk: &dyn Disk) -> Option<Job> {
-        self.frontier.job(disk)
+        self.backlog.job(disk)
     }
 
     /// The job is done.
     pub(crate) fn worked(&mut self, done: JobDone) {
-        self.frontier.worked(done).expect("the disk is whole");
+        self.backlog.worked(done).expect("the disk is whole");
     }
 
     /// Writes all that is known into a file, and removes the files that are of no use after it.
     pub(crate) fn checkpoint(&mut self, name: &str, disk: &mut dyn Disk, now: Instant) {
-        self.frontier.write(true, disk).expect("there is room");
-        self.frontier.begin_snapshot(Vec::new(), Now { at: now, ..Now::default() });
-        self.frontier.mark(disk).expect("there is room");
+        self.backlog.write(true, disk).expect("there is room");
+        self.backlog.begin_snapshot(Vec::new(), Now { at: now, ..Now::default() });
+        self.backlog.mark(disk).expect("there is room");
         let mut out = Vec::new();
-        while !self.frontier.snapshot_some(1 << 20, &mut out) {
+        while !self.backlog.snapshot_some(1 << 20, &mut out) {
             disk.append(name, &out).expect("there is room");
             out.clear();
         }
-        self.frontier.settled().iter().for_each(|name| disk.remove(name).expect("it was written"));
+        self.backlog.settled().iter().for_each(|name| disk.remove(name).expect("it was written"));
     }
 
     /// Whether something that was read is to be taken in.
     pub(crate) fn has_read(&self) -> bool {
-        self.frontier.has_read()
+        self.backlog.has_read()
     }
 
     /// When the next rest is over.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.frontier.deadline()
+        self.backlog.deadline()
     }
 
     /// URLs that wait.
     pub(crate) fn urls(&self) -> usize {
-        self.frontier.urls()
+        self.backlog.urls()
     }
 
     /// Bytes of URLs in memory, as far as they are counted.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.frontier.memory_bytes()
+        self.backlog.memory_bytes()
     }
 
     /// Bytes of all files of queues.
     pub(crate) fn disk_bytes(&self) -> u64 {
-        self.frontier.disk_bytes().0
+        self.backlog.disk_bytes().0
     }
 }

@@ -157,7 +157,7 @@ fn robots(conf: &conf::Politeness) -> Robots {
 
 fn frontier(conf: &Conf, crawl: Option<u64>) -> frontier::Settings {
     let politeness = &conf.politeness;
-    frontier::Settings {
+    let scheduler = frontier::scheduler::Settings {
         schedule: schedule(conf),
         burst: politeness.burst,
         delay: politeness.delay,
@@ -167,11 +167,16 @@ fn frontier(conf: &Conf, crawl: Option<u64>) -> frontier::Settings {
         address_delay: politeness.address_delay,
         domain_visits_max: politeness.domain_visits_max,
         domain_delay: politeness.domain_delay,
+        servers_max: conf.memory.servers_max,
+        ..frontier::scheduler::Settings::default()
+    };
+    frontier::Settings {
+        scheduler,
         urls_max: conf.memory.urls_max,
         urls_per_server_max: conf.memory.urls_per_server_max,
-        servers_max: conf.memory.servers_max,
         memory_bytes: conf.memory.queues,
         crawl,
+        ..frontier::Settings::default()
     }
 }
 

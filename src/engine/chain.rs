@@ -26,6 +26,7 @@
 //! 8 KiB more at most; while there are any, a map look-up for each link.
 
 use super::Engine;
+use super::backlog::{Item, Purpose};
 use super::fetch::Fetch;
 use super::fresh::{DONE, Discovery};
 use super::ledger::Work;
@@ -33,7 +34,7 @@ use super::outcome::Outcome;
 use super::redirect::redirect_target;
 use super::seeding::Seeding;
 use super::seeds::SEED;
-use crate::frontier::{Errand, Item, ServerId};
+use crate::frontier::ServerId;
 use crate::http::cookies::{Jar, Taken};
 use crate::http::response::Head;
 use crate::map::Map;
@@ -168,7 +169,7 @@ impl Engine {
 
     /// The URL that the chain of a hop began with.
     pub(super) fn chain_of(&self, item: &Item) -> Option<String> {
-        let Errand::Hop(number) = item.errand else { return None };
+        let Purpose::Hop(number) = item.purpose else { return None };
         self.chains.live.get(&number).map(|chain| self.beginning_of(chain))
     }
 
@@ -178,10 +179,10 @@ impl Engine {
 
     /// What a URL is sent of its chain's cookies.
     pub(super) fn cookies_for(&self, id: ServerId, item: &Item) -> Option<Vec<u8>> {
-        let jar = match item.errand {
-            Errand::Hop(number) => &self.chains.live.get(&number)?.jar,
-            Errand::Robots(of, 1..) => self.robots_work.jars.get(&of)?,
-            Errand::Robots(..) | Errand::Page => return None,
+        let jar = match item.purpose {
+            Purpose::Hop(number) => &self.chains.live.get(&number)?.jar,
+            Purpose::Robots(of, 1..) => self.robots_work.jars.get(&of)?,
+            Purpose::Robots(..) | Purpose::Page => return None,
         };
         let url = self.frontier.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
@@ -210,9 +211,9 @@ impl Engine {
             hops: fetch.item.hops.saturating_add(1),
             lookup: Lookup::new(hop_key),
         };
-        let known = match fetch.item.errand {
-            Errand::Hop(number) => self.chains.live.remove(&number).map(|chain| (number, chain)),
-            Errand::Page | Errand::Robots(..) => None,
+        let known = match fetch.item.purpose {
+            Purpose::Hop(number) => self.chains.live.remove(&number).map(|chain| (number, chain)),
+            Purpose::Page | Purpose::Robots(..) => None,
         };
         let (number, mut chain) = match known {
             Some((number, chain)) => (number, Chain { hop, ..chain }),
@@ -396,7 +397,7 @@ impl Engine {
             depth: first.depth,
             hops: hop.hops,
             tries: 0,
-            errand: Errand::Hop(number),
+            purpose: Purpose::Hop(number),
             found_as: first.found_as,
             via: Some(Rc::clone(&hop.via)),
         };
@@ -408,7 +409,7 @@ impl Engine {
     /// A URL has its last outcome, and leads no further: if it is the hop of a chain, that ends
     /// with it.
     pub(super) fn ends(&mut self, item: &Item, url: &str, outcome: Outcome) {
-        let Errand::Hop(number) = item.errand else {
+        let Purpose::Hop(number) = item.purpose else {
             self.counts.seeds.settled(item, url, outcome);
             return;
         };

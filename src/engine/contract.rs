@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 pub use super::checkpoint::{StateDone, StateJob};
 pub use crate::dns::{Answer, Families, NameFailure};
-pub use crate::frontier::{FrontierDone, FrontierJob};
+pub use crate::frontier::{QueuesDone, QueuesJob};
 pub use crate::seen::{SeenDone, SeenJob};
 pub use crate::store::job::{StoreDone, StoreJob};
 
@@ -73,7 +73,7 @@ pub enum Job {
     /// The seen test's: merge a bucket, read first-timers.
     Seen(SeenJob),
     /// The frontier's: read queues back.
-    Frontier(FrontierJob),
+    Frontier(QueuesJob),
     /// The checkpoints': make one count, remove what none names.
     State(StateJob),
 }
@@ -86,7 +86,7 @@ pub enum Done {
     /// Of [`Job::Seen`].
     Seen(SeenDone),
     /// Of [`Job::Frontier`].
-    Frontier(FrontierDone),
+    Frontier(QueuesDone),
     /// Of [`Job::State`].
     State(StateDone),
 }

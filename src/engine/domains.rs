@@ -46,7 +46,7 @@ pub fn share_of(servers_max: usize) -> u32 {
 
 impl Domains {
     pub(super) fn new(settings: &Settings, hash: Fingerprinter) -> Self {
-        let share = share_of(settings.frontier.servers_max);
+        let share = share_of(settings.frontier.scheduler.servers_max);
         let most = settings.servers_per_domain_max.map_or(share, |most| most.min(share));
         Self { hash, counts: Map::default(), most }
     }
@@ -123,7 +123,7 @@ mod tests {
 
     fn domains(servers_max: usize) -> Domains {
         let mut settings = Settings { servers_per_domain_max: Some(1_000), ..Settings::default() };
-        settings.frontier.servers_max = servers_max;
+        settings.frontier.scheduler.servers_max = servers_max;
         Domains::new(&settings, Fingerprinter::new([3; 16]))
     }
 

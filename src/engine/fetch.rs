@@ -4,9 +4,9 @@
 //! head of it when all before it are answered. From then on its time-outs count and the bytes of
 //! its reply are collected.
 
+use super::backlog::Item;
 use super::outcome::Outcome;
 use super::pool::Pool;
-use crate::frontier::Item;
 use crate::http::response::Head;
 use crate::time::{Instant, UnixTime};
 use smallvec::SmallVec;

@@ -1,48 +1,20 @@
 //! First-timers: URLs that the seen test lets out go into the frontier.
 //!
-//! Their servers and queues lie anywhere in memory, so some are decoded at once and the frontier is
-//! told to expect them before the first is added.
-//!
 //! Law: they are added in the order in which they come out, until half of the turn's budget for
 //! queues is spent; seeds, which the operator gives, whatever is spent. Cost: a copy of each.
 
 use super::Engine;
+use super::backlog::{Item, Purpose, Queued};
 use super::ledger::Work;
-use crate::frontier::{self, Added, Errand, Item, ServerId};
+use crate::frontier::ServerId;
 use crate::stats::Stage;
 use crate::url::UrlRef;
-use smallvec::SmallVec;
 use std::rc::Rc;
-
-/// First-timers that are decoded at once, as they came out, one behind the other.
-#[derive(Debug, Default)]
-pub(super) struct Entries {
-    bytes: Vec<u8>,
-    ends: SmallVec<[usize; frontier::EXPECTED]>,
-}
 
 /// Units that a first-timer costs beside its bytes.
 const ADMIT_UNITS: usize = 256;
-/// Room for them is kept up to this size.
-const ENTRIES_SPARE_BYTES: usize = 64 << 10;
-
-impl Entries {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.shrink_to(ENTRIES_SPARE_BYTES);
-        self.ends.clear();
-    }
-
-    fn push(&mut self, entry: &[u8]) {
-        self.bytes.extend_from_slice(entry);
-        self.ends.push(self.bytes.len());
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
-    }
-}
+/// Room for one is kept up to this size.
+const SPARE_BYTES: usize = 8 << 10;
 
 impl Engine {
     /// Queues first-timers that the seen test lets out; more than a turn's share wait for the next.
@@ -55,7 +27,7 @@ impl Engine {
     pub(super) fn queue_fresh(&mut self) {
         let mut last_via = None;
         while !self.ledger.is_half_spent(Work::Admitted) {
-            match self.queue_some_fresh(&mut last_via) {
+            match self.queue_one_fresh(&mut last_via) {
                 0 => break,
                 units => self.ledger.charge(Work::Admitted, units),
             }
@@ -66,38 +38,29 @@ impl Engine {
     pub(super) fn queue_seeds(&mut self) {
         let stage = self.meter.enter(Stage::Schedule, 0);
         let mut last_via = None;
-        while self.queue_some_fresh(&mut last_via) > 0 {}
+        while self.queue_one_fresh(&mut last_via) > 0 {}
         self.meter.back(stage);
     }
 
-    /// Queues as many as are worth expecting at once; the units that it cost.
-    fn queue_some_fresh(&mut self, last_via: &mut Option<Rc<str>>) -> usize {
-        let mut entries = std::mem::take(&mut self.bench.fresh);
-        self.take_fresh(&mut entries);
-        let units = ADMIT_UNITS * entries.ends.len() + entries.bytes.len();
-        {
-            let few: SmallVec<[_; frontier::EXPECTED]> =
-                entries.iter().filter(|entry| *entry != [DONE]).map(Discovery::decode).collect();
-            self.frontier.expect(few.iter().map(|(_, url, _)| *url));
-            for (found, url, via) in few {
-                if !via.is_empty() && last_via.as_deref() != Some(via) {
-                    *last_via = Some(via.into());
-                }
-                let via = if via.is_empty() { None } else { last_via.clone() };
-                self.admit(found, url, via);
+    /// Queues one; the units that it cost, 0 if there is none.
+    fn queue_one_fresh(&mut self, last_via: &mut Option<Rc<str>>) -> usize {
+        let mut entry = std::mem::take(&mut self.bench.fresh);
+        entry.clear();
+        entry.shrink_to(SPARE_BYTES);
+        if let Some(found) = self.seen.fresh() {
+            entry.extend_from_slice(found);
+        }
+        let units = if entry.is_empty() { 0 } else { ADMIT_UNITS + entry.len() };
+        if units > 0 && entry != [DONE] {
+            let (found, url, via) = Discovery::decode(&entry);
+            if !via.is_empty() && last_via.as_deref() != Some(via) {
+                *last_via = Some(via.into());
             }
+            let via = if via.is_empty() { None } else { last_via.clone() };
+            self.admit(found, url, via);
         }
-        self.bench.fresh = entries;
+        self.bench.fresh = entry;
         units
-    }
-
-    fn take_fresh(&mut self, entries: &mut Entries) {
-        entries.clear();
-        while entries.ends.len() < frontier::EXPECTED
-            && let Some(entry) = self.seen.fresh()
-        {
-            entries.push(entry);
-        }
     }
 
     fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
@@ -118,7 +81,7 @@ impl Engine {
             depth: found.depth,
             hops: found.hops,
             tries: 0,
-            errand: Errand::Page,
+            purpose: Purpose::Page,
             found_as: found.letter,
             via,
         };
@@ -130,16 +93,14 @@ impl Engine {
     /// Puts a URL into the queue of its server.
     pub(super) fn queue_item(&mut self, id: ServerId, item: Item) {
         match self.frontier.add_to(id, item, self.now.at) {
-            Added::Queued(_) => {}
-            Added::Retired(id, why, item) => {
+            Queued::Waits => {}
+            Queued::Retired(why, item) => {
                 let outcome = self.sites.look(id).retired_as();
                 let outcome = outcome.unwrap_or(super::outcome::Outcome::ServerRetired(why));
                 self.counts.losses.another(self.frontier.origin(id).as_str());
                 self.note_given_up(id, &item, outcome);
             }
-            Added::Full(id, item) => {
-                self.settle_unsent(id, &item, super::outcome::Outcome::QueueFull)
-            }
+            Queued::Full(item) => self.settle_unsent(id, &item, super::outcome::Outcome::QueueFull),
         }
     }
 }

@@ -17,6 +17,7 @@
 //! Cost: a frame a URL, written in large pieces; reading back charges the turn.
 
 use super::Engine;
+use super::backlog::Item;
 use super::counts::{Loss, Losses};
 use super::fresh::Discovery;
 use super::ledger::Work;
@@ -26,7 +27,7 @@ use super::site::Robots;
 use crate::codec::{Put, Take};
 use crate::disk::{self, Disk};
 use crate::frame::{self, Damage, Flaw, Mark, Reader, Role};
-use crate::frontier::{Item, Retirement, ServerId, ServerState};
+use crate::frontier::{Retirement, ServerId, ServerState};
 use crate::tail::Tail;
 use crate::url::Url;
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,7 +250,8 @@ impl Engine {
             let Ok(url) = Url::parse(&url) else { continue };
             let id = self.frontier.find(url.view());
             let comes_back = id.is_some_and(|id| {
-                let is_retired = matches!(self.frontier.server(id).state, ServerState::Retired(_));
+                let is_retired =
+                    matches!(self.frontier.server(id).state(), ServerState::Retired(_));
                 is_retired || self.sites.look(id).robots_lost() > 0
             });
             if !comes_back {
@@ -331,7 +333,7 @@ impl Engine {
             self.sites.at(id).set_robots_lost(0);
         }
         let server = self.frontier.server(id);
-        let ServerState::Retired(why) = server.state else { return true };
+        let ServerState::Retired(why) = server.state() else { return true };
         let delay_max = self.settings.robots.crawl_delay_max;
         let is_slow = server.crawl_delay().is_some_and(|delay| delay > delay_max);
         if why == Retirement::CrawlDelay && is_slow {
@@ -340,7 +342,7 @@ impl Engine {
             self.counts.losses.still(self.frontier.origin(id).as_str(), loss);
             return true;
         }
-        if !server.queue.is_empty() {
+        if self.frontier.queue_len(id) > 0 {
             return false;
         }
         self.frontier.reinstate(id);

@@ -13,10 +13,11 @@
 //! may be no longer than the longest body.
 
 use super::Engine;
+use super::backlog::Purpose;
 use super::contract::Action;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::outcome::Outcome;
-use crate::frontier::{Burst, Errand};
+use crate::frontier::Burst;
 use crate::http::pipeline::{Close, Pipeline};
 use crate::http::response::{Head, is_surplus};
 use crate::time::Instant;
@@ -252,7 +253,7 @@ impl Engine {
         let mut pages = 0;
         for held in batch.replies.into_iter().rev() {
             held.reply.release(&mut self.pool);
-            pages += u32::from(held.fetch.item.errand == Errand::Page);
+            pages += u32::from(held.fetch.item.purpose == Purpose::Page);
             self.unsend(id, held.fetch);
         }
         self.sites.at(id).puts_back(pages);
@@ -262,7 +263,7 @@ impl Engine {
     pub(super) fn note_put_back(&mut self, slot: u32) {
         let conn = self.conns.at(slot);
         let fetch = conn.flight.back_mut().expect("it was sent");
-        if fetch.item.errand == Errand::Page && self.sites.at(conn.server).takes_put_back() {
+        if fetch.item.purpose == Purpose::Page && self.sites.at(conn.server).takes_put_back() {
             fetch.notes.push("putBack");
         }
     }

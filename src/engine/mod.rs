@@ -27,6 +27,7 @@ pub mod counts;
 pub mod outcome;
 pub mod settings;
 
+pub mod backlog;
 mod chain;
 mod conn;
 mod deferred;
@@ -76,6 +77,7 @@ use crate::url::scope::Scope;
 use crate::url::{Fingerprinter, UrlRef};
 pub use resume::Earlier;
 
+use backlog::Backlog;
 use chain::Chains;
 use checkpoint::Checkpoints;
 use conn::{Conns, Phase};
@@ -115,7 +117,7 @@ pub struct Engine {
     actions: VecDeque<Action>,
     conns: Conns,
     sites: Sites,
-    frontier: Frontier,
+    frontier: Backlog,
     names: Names,
     /// Rules of robots.txt files, in memory and on disk.
     rules: Shelf,
@@ -245,7 +247,7 @@ impl Engine {
         let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
         Ok(Self {
             conns: Conns::new(settings.connections.clone()),
-            frontier: Frontier::new(settings.frontier.clone()),
+            frontier: Backlog::new(Frontier::new(backlog::settings_of(&settings.frontier))),
             names: Names::new(settings.names.clone()),
             seen: Seen::new(settings.seen.clone()),
             rating: Rating::new(settings.rating.clone()),
@@ -434,7 +436,7 @@ impl Engine {
         self.meter.back(stage);
         self.expire_checkpoint();
         let frontier = &self.frontier;
-        self.sites.tidy(self.now.at, |id| frontier.server(id).state == ServerState::Idle);
+        self.sites.tidy(self.now.at, |id| frontier.server(id).state() == ServerState::Idle);
     }
 
     /// Ends the crawl: open replies may finish, nothing new is asked for.

@@ -315,7 +315,7 @@ impl Engine {
     pub(super) fn ask_witnesses(&mut self) {
         for id in self.outage.witnesses.into_iter().flatten() {
             let server = self.frontier.server(id);
-            let is_idle = server.state == ServerState::Idle && server.queue.is_empty();
+            let is_idle = server.state() == ServerState::Idle && self.frontier.queue_len(id) == 0;
             if is_idle && !self.outage.failed.contains_key(&id) {
                 self.frontier.add_to(id, robots_item(id), self.now.at);
             }

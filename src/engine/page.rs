@@ -17,7 +17,6 @@ pub(super) use leads::Leads;
 use super::Engine;
 use super::conn::Phase;
 use super::fetch::{Fetch, Reply};
-use super::fresh::Entries;
 use super::ledger::Work;
 use super::record::Settled;
 use super::settings::Settings;
@@ -76,7 +75,7 @@ pub(super) struct Bench {
     own_text: bool,
     found: Found,
     follow: Follow,
-    pub(super) fresh: Entries,
+    pub(super) fresh: Vec<u8>,
 }
 
 impl Bench {
@@ -94,7 +93,7 @@ impl Bench {
             own_text: false,
             found: Found::new(),
             follow: Follow::default(),
-            fresh: Entries::default(),
+            fresh: Vec::new(),
         }
     }
 }
@@ -141,7 +140,7 @@ impl Engine {
             let turn = &mut self.conns.at(slot).turn;
             turn.not_before = turn.not_before.max(until);
             turn.over = true;
-        } else if self.frontier.server(id).state != ServerState::Busy {
+        } else if self.frontier.server(id).state() != ServerState::Busy {
             self.frontier.snooze(id, until, self.now.at);
         }
     }

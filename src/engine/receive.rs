@@ -1,6 +1,7 @@
 //! Bytes in: from the world's buffer to whole replies, and what happens when a connection ends.
 
 use super::Engine;
+use super::backlog::Purpose;
 use super::conn::Phase;
 use super::contract::{Action, CloseReason, ConnId, Space};
 use super::fetch::{Evidence, Fetch, Fetched};
@@ -8,7 +9,6 @@ use super::held::{Compared, Sign};
 use super::ledger::Work;
 use super::outcome::{Outcome, UrlFate};
 use super::robots::is_file;
-use crate::frontier::Errand;
 use crate::http::pipeline::{self, Close, Filing, Signs, suspicious};
 use crate::http::response::{Broken, Event, Framing, is_surplus};
 use crate::stats::Stage;
@@ -483,13 +483,13 @@ impl Engine {
 
     /// A request that got no answer goes back to where it was.
     pub(super) fn unsend(&mut self, id: crate::frontier::ServerId, fetch: Fetch) {
-        match fetch.item.errand {
-            Errand::Robots(of, 0) if of == id => self.robots_again(of),
-            Errand::Robots(..) if is_file(&fetch.item.target) => {
+        match fetch.item.purpose {
+            Purpose::Robots(of, 0) if of == id => self.robots_again(of),
+            Purpose::Robots(..) if is_file(&fetch.item.target) => {
                 self.robots_again(id);
-                self.frontier.give_back(id, fetch.item);
+                self.frontier.give_back(id, &fetch.item);
             }
-            _ => self.frontier.give_back(id, fetch.item),
+            _ => self.frontier.give_back(id, &fetch.item),
         }
     }
 

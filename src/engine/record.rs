@@ -1,5 +1,6 @@
 //! What is written down of a fetch: its record in the archive and its line in the crawl log.
 
+use super::backlog::Item;
 use super::chain::REDIRECT;
 use super::conn::Conn;
 use super::fetch::{Fetch, Fetched, Reply};
@@ -10,7 +11,7 @@ use super::seeds::SEED;
 use super::settings::Settings;
 use super::{Engine, Error};
 use crate::disk::Disk;
-use crate::frontier::{Item, ServerId};
+use crate::frontier::ServerId;
 use crate::http::response::{Framing, Head};
 use crate::stats::Stage;
 use crate::store::log::Line;

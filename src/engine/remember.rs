@@ -9,7 +9,7 @@ use super::Engine;
 use super::contract::{Action, Job};
 use super::ledger::Work;
 use super::outcome::Outcome;
-use crate::frontier::{FrontierDone, ServerId, ServerState};
+use crate::frontier::{QueuesDone, ServerId, ServerState};
 use crate::seen::SeenDone;
 
 /// URLs for each connection below which a frontier without a ready server starves.
@@ -82,7 +82,7 @@ impl Engine {
     }
 
     /// Queues have been read back. What can't be read ends the crawl.
-    pub(super) fn queues_worked(&mut self, done: FrontierDone) {
+    pub(super) fn queues_worked(&mut self, done: QueuesDone) {
         if let Err(error) = self.frontier.worked(done) {
             self.meet(error);
         }
@@ -102,7 +102,7 @@ impl Engine {
     /// What the URLs of a server that was given up come to.
     fn given_up_as(&self, id: ServerId) -> Outcome {
         let told = self.sites.look(id).retired_as();
-        told.unwrap_or_else(|| match self.frontier.server(id).state {
+        told.unwrap_or_else(|| match self.frontier.server(id).state() {
             ServerState::Retired(why) => Outcome::ServerRetired(why),
             state => unreachable!("a server that is {state:?} was not given up"),
         })

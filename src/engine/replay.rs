@@ -12,12 +12,13 @@
 //! waits, one fingerprint a URL; a read and an inflation each, within the turn's budget of work.
 
 use super::Engine;
+use super::backlog::{Item, Purpose};
 use super::checkpoint::{Checkpoints, KEPT};
 use super::ledger::Work;
 use super::reread::Reading;
 use crate::codec::Put;
 use crate::frame;
-use crate::frontier::{Errand, Item, ServerId};
+use crate::frontier::ServerId;
 use crate::map::Map;
 use crate::store::Kept;
 use crate::url::{Fingerprint, UrlRef};
@@ -163,7 +164,7 @@ impl Engine {
             return false;
         }
         let (key, own) = (self.key_of(url), self.fingerprinter.of(url.as_str().as_bytes()));
-        let found = self.replays.find(key, own, item.errand == Errand::Page);
+        let found = self.replays.find(key, own, item.purpose == Purpose::Page);
         let Some(Waiting { url, kept, .. }) = found else { return false };
         let item = item.clone();
         self.replays.queue.push_back(Taken { server, item, prints: (key, url), kept });
@@ -175,10 +176,10 @@ impl Engine {
         if self.replays.waiting.is_empty() {
             return false;
         }
-        let is_wanted = |item: &&Item| match item.errand {
-            Errand::Page => true,
-            Errand::Robots(..) => false,
-            Errand::Hop(chain) => self.chains.has(chain),
+        let is_wanted = |item: &&Item| match item.purpose {
+            Purpose::Page => true,
+            Purpose::Robots(..) => false,
+            Purpose::Hop(chain) => self.chains.has(chain),
         };
         let Some(item) = self.frontier.peek(id).filter(is_wanted).cloned() else {
             return false;
@@ -245,8 +246,8 @@ impl Engine {
         let mut aside = Vec::new();
         let (mut is_done, mut is_behind, wanted) = (true, false, left);
         while left > 0 && aside.len() < ASIDE_MAX {
-            if !self.frontier.ready_next(id) {
-                is_behind = !self.frontier.server(id).queue.is_empty();
+            if self.frontier.peek(id).is_none() {
+                is_behind = self.frontier.queue_len(id) > 0;
                 break;
             }
             // The next turn looks at those set aside again: this one must get past them.
@@ -262,7 +263,7 @@ impl Engine {
                 aside.extend(self.frontier.take(id));
             }
         }
-        aside.into_iter().rev().for_each(|item| self.frontier.give_back(id, item));
+        aside.into_iter().rev().for_each(|item| self.frontier.give_back(id, &item));
         self.frontier.hand_back(id, self.now.at);
         if !is_done {
             self.replays.servers.push_front((id, left));

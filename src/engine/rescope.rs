@@ -7,9 +7,10 @@
 //! Cost: nothing while a crawl runs under the scope it began with, else one check a URL.
 
 use super::Engine;
+use super::backlog::Item;
 use super::outcome::Outcome;
 use super::seeds::SEED;
-use crate::frontier::{Item, ServerId};
+use crate::frontier::ServerId;
 use crate::url::UrlRef;
 use crate::url::scope::Scope;
 

@@ -6,6 +6,7 @@
 //! that was not stopped in order owes every server its longest rest.
 //! Cost: the snapshot is read once, the index of the archive as far as it is newer.
 
+use super::backlog::{self, Backlog};
 use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
 use super::settings::Settings;
@@ -167,8 +168,9 @@ impl Engine {
                     Ok(())
                 }
                 checkpoint::FRONTIER => {
-                    let settings = self.settings.frontier.clone();
-                    self.frontier = Frontier::restore(settings, frame.payload, disk)?;
+                    let settings = backlog::settings_of(&self.settings.frontier);
+                    let restored = Frontier::restore(settings, frame.payload, disk)?;
+                    self.frontier = Backlog::new(restored);
                     Ok(())
                 }
                 _ => self.take_frame(&frame, &mut sites),
@@ -210,7 +212,7 @@ impl Engine {
                 sites.push((Site::number_of(&mut take)?, take.rest().to_vec()));
             }
             _ => {
-                self.frontier.restore_frame(frame)?;
+                self.frontier.restore_frame(frame, self.now)?;
             }
         }
         Ok(())
@@ -224,7 +226,7 @@ impl Engine {
             self.domains.add(self.frontier.origin(id).host());
             let server = self.frontier.server(id);
             let due = server.due;
-            if server.has_answered() && !matches!(server.state, ServerState::Retired(_)) {
+            if server.has_answered() && !matches!(server.state(), ServerState::Retired(_)) {
                 self.outage.may_witness(id);
             }
             if was_clean && due > self.now.at {
@@ -254,7 +256,7 @@ impl Engine {
     fn keep_quiet(&mut self, rebuilt: bool) {
         let obeys = self.settings.robots.obey;
         let crawl_delay = Some(self.settings.robots.crawl_delay_max).filter(|_| obeys);
-        let rest = self.settings.frontier.full_rest(crawl_delay);
+        let rest = self.settings.frontier.scheduler.full_rest(crawl_delay);
         let until = self.now.at + rest;
         let why = match rebuilt {
             true => "the archive doesn't say when servers were last asked",

@@ -8,13 +8,14 @@ mod reading;
 mod work;
 
 use super::Engine;
+use super::backlog::{Item, Purpose, Queued};
 use super::conn::Phase;
 use super::fetch::Fetched;
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::receive::SURPLUS;
 use super::site::{ELSEWHERE_MAX, Known, Robots};
-use crate::frontier::{Added, Errand, Item, Retirement, ServerId};
+use crate::frontier::{Retirement, ServerId};
 use crate::http::response::Framing;
 use crate::quality::Quality;
 use crate::robots::{Meaning, Rules};
@@ -168,7 +169,7 @@ impl Engine {
         } else {
             let id = self.conns.look(slot).server;
             self.robots_again(id);
-            self.frontier.give_back(id, fetched.fetch.item);
+            self.frontier.give_back(id, &fetched.fetch.item);
         }
     }
 
@@ -259,25 +260,24 @@ impl Engine {
         if server != of && is_file(url.target()) && self.share_robots(of, server) {
             return;
         }
-        self.frontier.ready_next(of);
         let item = Item {
             target: url.target().into(),
             // As much as the best of what waits for it: with none of its own it would go behind
             // every page of every other server.
-            quality: self.frontier.peek(of).map_or(Quality::ZERO, |best| best.quality),
+            quality: self.frontier.next_quality(of).unwrap_or(Quality::ZERO),
             arrival: 0,
             depth: 0,
             hops: hops + 1,
             tries: 0,
-            errand: Errand::Robots(of, hops + 1),
+            purpose: Purpose::Robots(of, hops + 1),
             found_as: b'P',
             via: Some(fetch.url.as_ref().into()),
         };
         let sleeps = self.sites.look(server).robots_elsewhere().is_some();
         let robots = if server == of { Robots::Asked } else { Robots::Elsewhere(until) };
         self.set_robots(of, robots);
-        let added = self.frontier.add(url, item, self.now.at);
-        if !matches!(added, Added::Queued(_)) {
+        let added = self.frontier.add_to(server, item, self.now.at);
+        if !matches!(added, Queued::Waits) {
             self.robots_unreachable(of);
             return;
         }
@@ -348,7 +348,7 @@ impl Engine {
     }
 
     fn is_visited(&self, id: ServerId) -> bool {
-        self.frontier.server(id).state == crate::frontier::ServerState::Busy
+        self.frontier.server(id).state() == crate::frontier::ServerState::Busy
     }
 }
 

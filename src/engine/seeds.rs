@@ -5,9 +5,9 @@
 //!
 //! Cost: memory for `FAILED_MAX` failed seeds; beyond, they are counted.
 
+use super::backlog::Item;
 use super::counts::Name;
 use super::outcome::Outcome;
-use crate::frontier::Item;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,13 +1,14 @@
 //! What a fetch came to is settled here: log line, record, retry, redirect, links.
 
 use super::Engine;
+use super::backlog::{Item, Purpose};
 use super::chain::Redirect;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate, UrlFate};
 use super::page::{Leads, Page};
 use super::record::{Settled, cut_as};
-use crate::frontier::{Errand, Item, ServerId};
+use crate::frontier::ServerId;
 use crate::http::response::Head;
 use crate::http::wait::retry_after;
 use smallvec::SmallVec;
@@ -84,9 +85,9 @@ impl Engine {
         }
         self.counts.outcome(fetched.outcome);
         log::trace!("{}: {}", fetch.url, fetched.outcome.name());
-        match fetch.item.errand {
-            Errand::Robots(of, hops) => self.robots_settled(slot, fetched, (of, hops)),
-            Errand::Page | Errand::Hop(_) if again => {
+        match fetch.item.purpose {
+            Purpose::Robots(of, hops) => self.robots_settled(slot, fetched, (of, hops)),
+            Purpose::Page | Purpose::Hop(_) if again => {
                 if let Some(settled) = self.record(slot, &fetched, false) {
                     self.write_line(&fetched.fetch, &settled, &[]);
                 }
@@ -94,7 +95,7 @@ impl Engine {
                 let id = self.conns.look(slot).server;
                 self.retry(id, fetched.fetch, fetched.outcome);
             }
-            Errand::Page | Errand::Hop(_) => self.page_settled(slot, fetched),
+            Purpose::Page | Purpose::Hop(_) => self.page_settled(slot, fetched),
         }
     }
 
@@ -117,7 +118,7 @@ impl Engine {
         let is_own = outcome.verdict().server == ServerFate::Fine;
         let wait = if is_own { self.settings.retries.after(item.tries) } else { Duration::ZERO };
         self.sites.at(id).puts_off(self.now.at + wait);
-        self.frontier.put_off(id, item);
+        self.frontier.put_off(id, &item);
     }
 
     /// A page has its last outcome: it is kept, and what it leads to is followed.
@@ -127,7 +128,7 @@ impl Engine {
         let id = self.conns.look(slot).server;
         let Some(settled) = recorded else {
             self.counts.uncount(outcome);
-            self.frontier.give_back(id, fetch.item);
+            self.frontier.give_back(id, &fetch.item);
             return reply.release(&mut self.pool);
         };
         self.leads_on(id, fetch, settled, reply, head);

@@ -1,6 +1,7 @@
 //! Visits: which server's turn it is, what is asked of it, and what it is owed afterwards.
 
 use super::Engine;
+use super::backlog::{Item, Purpose};
 use super::conn::{Conn, Phase, Turn};
 use super::contract::{Action, Answer, ConnFacts, NameFailure};
 use super::counts::Loss;
@@ -11,7 +12,7 @@ use super::outcome::{Outcome, ServerFate};
 use super::robots::is_file;
 use super::site::{Known, Robots};
 use crate::dns;
-use crate::frontier::{Errand, Item, Retirement, ServerId, Visit};
+use crate::frontier::{Retirement, ServerId, Visit};
 use crate::http::pipeline::Pipeline;
 use crate::http::response::Reader;
 use crate::quality::Quality;
@@ -245,7 +246,7 @@ impl Engine {
 
     /// What is to be asked next: robots.txt if it isn't known, then what it allows.
     fn next_item(&mut self, id: ServerId) -> Next {
-        if !self.frontier.ready_next(id) || self.frontier.peek(id).is_some_and(Item::is_robots) {
+        if self.frontier.peek(id).is_none_or(Item::is_robots) {
             let item = self.frontier.take(id);
             // For another server, but it is this one's file as well.
             if item.as_ref().is_some_and(|item| item.is_robots() && is_file(&item.target))
@@ -277,10 +278,9 @@ impl Engine {
 
     /// Until when the URL at the head of a queue waits for another try, if it does. Those behind it
     /// wait with it: what was put off is behind all that was queued then.
-    fn retry_due(&self, id: ServerId) -> Option<Instant> {
-        let is_retry = self.frontier.peek(id).is_some_and(|item| item.tries > 0);
-        let due = self.sites.look(id).retry_due().filter(|_| is_retry)?;
-        (due > self.now.at).then_some(due)
+    fn retry_due(&mut self, id: ServerId) -> Option<Instant> {
+        let due = self.sites.look(id).retry_due().filter(|due| *due > self.now.at)?;
+        self.frontier.peek(id).is_some_and(|item| item.tries > 0).then_some(due)
     }
 
     /// Drops what need not be asked for from the head of a queue: what robots.txt forbids, each
@@ -289,9 +289,7 @@ impl Engine {
     fn weed(&mut self, id: ServerId) -> bool {
         let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
         let floor = self.share_floor();
-        while self.frontier.ready_next(id)
-            && self.frontier.peek(id).is_some_and(|item| !item.is_robots())
-        {
+        while self.frontier.peek(id).is_some_and(|item| !item.is_robots()) {
             if self.ledger.left(Work::Rules) <= floor {
                 return false;
             }
@@ -311,8 +309,8 @@ impl Engine {
 
     /// Drops a hop that a checkpoint brought back: its chain begins again from its first URL.
     fn drop_stray_hop(&mut self, id: ServerId) -> bool {
-        let errand = self.frontier.peek(id).map(|item| item.errand);
-        let is_stray = matches!(errand, Some(Errand::Hop(chain)) if !self.chains.has(chain));
+        let errand = self.frontier.peek(id).map(|item| item.purpose);
+        let is_stray = matches!(errand, Some(Purpose::Hop(chain)) if !self.chains.has(chain));
         if is_stray {
             self.frontier.take(id).expect("it was looked at");
         }
@@ -421,6 +419,7 @@ impl Engine {
             self.frontier.hand_back(id, now);
             return self.frontier.server(id).due;
         }
+        let retry_due = self.retry_due(id);
         let mut due = self.frontier.finish(id, &visit, now);
         log::debug!(
             "{}: {} requests in a visit; the next in {:?}",
@@ -432,7 +431,7 @@ impl Engine {
         site.rests(now, due);
         if let Some(until) = site.robots_elsewhere() {
             self.frontier.snooze(id, until, now);
-        } else if let Some(until) = self.retry_due(id) {
+        } else if let Some(until) = retry_due {
             self.frontier.snooze(id, until, now);
             due = due.max(until);
         }
@@ -450,7 +449,6 @@ impl Engine {
         self.judge(id, &mut turn, outcome);
         // The URLs of a server that is given up have a line each.
         if !self.sites.look(id).is_hopeless()
-            && self.frontier.ready_next(id)
             && let Some(item) = self.frontier.peek(id).cloned()
         {
             self.note_attempt(id, &item, outcome);
@@ -516,7 +514,7 @@ impl Engine {
         self.sites.at(id).set_retired(outcome);
         self.counts.retired += 1;
         let server = self.frontier.server(id);
-        let (urls, answered) = (server.queue.len() as u64, server.has_answered());
+        let (urls, answered) = (self.frontier.queue_len(id) as u64, server.has_answered());
         let origin = self.frontier.origin(id).as_str();
         log::info!("{origin}: given up with {urls} URLs: {}, {}", why.name(), outcome.name());
         let loss = Loss { urls, cause: outcome.cause().into(), answered };
@@ -526,14 +524,14 @@ impl Engine {
 
     /// A URL of a server that was given up.
     pub(super) fn note_given_up(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
-        match item.errand {
+        match item.purpose {
             // Without its chain it is nothing: see weed.
-            Errand::Hop(chain) if !self.chains.has(chain) => {}
-            Errand::Page | Errand::Hop(_) => {
+            Purpose::Hop(chain) if !self.chains.has(chain) => {}
+            Purpose::Page | Purpose::Hop(_) => {
                 self.keep_given_up(id, item);
                 self.drop_unsent(id, item, outcome);
             }
-            Errand::Robots(of, _) => {
+            Purpose::Robots(of, _) => {
                 self.robots_unreachable(of);
                 self.followers_wait_no_more(id);
             }
@@ -589,7 +587,7 @@ pub(super) fn robots_item(id: ServerId) -> Item {
         depth: 0,
         hops: 0,
         tries: 0,
-        errand: Errand::Robots(id, 0),
+        purpose: Purpose::Robots(id, 0),
         found_as: b'P',
         via: None,
     }

@@ -20,7 +20,8 @@ pub(crate) use recorder::*;
 
 #[cfg(test)]
 mod recorder {
-    use crate::frontier::{Item, ServerId, Visit};
+    use crate::frontier::{Key, ServerId, Visit};
+    use crate::quality::Quality;
     use crate::time::Instant;
     use std::cell::RefCell;
     use std::net::IpAddr;
@@ -29,21 +30,19 @@ mod recorder {
     /// A call: of which verb, about what, and when where that is told.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub(crate) enum Call {
-        /// So many URLs.
-        Expect(usize),
         Find(String),
         HasRoomFor(String),
         ServerOf(String),
-        AddTo(ServerId, Item, Instant),
+        /// With the payload.
+        AddTo(ServerId, Quality, Vec<u8>, Instant),
         OpenQueue(ServerId, Instant),
         Next(Instant),
-        /// With the URL that was taken.
-        Take(ServerId, Option<Item>),
-        ReadyNext(ServerId),
-        Peek(ServerId),
+        /// With what decides where the URL that was taken goes.
+        Take(ServerId, Option<Key>),
         HasNext(ServerId),
-        GiveBack(ServerId, Item),
-        PutOff(ServerId, Item),
+        HasBetter(ServerId, Key),
+        GiveBack(ServerId, Key),
+        PutOff(ServerId, Vec<u8>),
         Bind(ServerId, IpAddr, Instant),
         Begin(ServerId, bool, Instant),
         HandBack(ServerId, Instant),

@@ -1,581 +1,487 @@
-//! The frontier: all URLs known and not yet fetched, and who is visited next.
+//! The frontier: all URLs known and not yet fetched, and which server is visited next.
 //!
-//! Two levels. A [`Server`] (scheme, host, port) owns one URL queue and is idle (no URLs), ready,
-//! busy (being visited), snoozed (until an instant) or retired. The [`workbench`] decides which
-//! ready server is visited next and holds back those whose group (host, address, registrable
-//! domain) is at its cap or at rest. Queues that are too long for memory wait on disk (`spill`).
+//! Two parts that don't know each other: the [`scheduler`] holds servers and decides which of them
+//! is visited next; the [`queues`] hold what waits at each, as bytes with a priority. This file
+//! joins them: it tells the scheduler what a queue has, whenever that changes.
 //!
-//! Promises: a server is handed out by [`Frontier::next`] only if it has a URL, its rest is over
-//! and all its groups admit it, and of these it is the best by the [`policy`]; it stays busy until
-//! [`Frontier::finish`]. URLs of one server come out in the order of the policy.
-//! Laws (held to a naive model in `tests.rs`, for each policy): no URL is lost or duplicated; no
-//! two visits to a server or a group are closer than its rest; caps of groups hold; who is handed
-//! out is who a model finds that computes all ranks anew; nothing scans all servers.
-//! Cost: one map look-up to add; all else O(log servers) and O(log URLs of the server).
+//! Laws (tested against a naive model, for each policy): no URL is lost or duplicated; no two
+//! visits to a server or a group are closer than its rest; caps of groups hold; a server is taken
+//! only if its next URL is in memory, and is the best of those that may be visited now; nothing
+//! scans all servers.
+//! Cost: O(log servers) and O(log URLs of the server) for each call.
 
 #[macro_use]
 pub(crate) mod calls;
-mod ahead;
-mod audit;
-pub mod group;
-mod index;
-mod items;
-mod log;
-mod look;
-mod loose;
-mod meet;
-mod names;
-mod place;
-pub mod policy;
-pub mod queue;
-mod ranking;
-pub mod rest;
-mod restore;
-mod runs;
+pub mod queues;
 #[cfg(test)]
 pub(crate) mod sabotage;
-pub mod server;
+pub mod scheduler;
 mod snapshot;
-mod spill;
 #[cfg(test)]
 mod tests;
-mod unpacked;
-pub mod workbench;
 
-use crate::table::Table;
+use crate::disk::{self, Disk};
+use crate::frame;
+use crate::quality::Quality;
 use crate::time::Instant;
 use crate::url::UrlRef;
-pub use ahead::EXPECTED;
-pub use group::GroupKind;
-pub use names::Origin;
-use names::{Met, Names};
-use policy::Rank;
+use queues::Queues;
+pub use queues::{Key, QueuesDone, QueuesJob};
 #[cfg(test)]
-use queue::Weight;
-pub use queue::{Errand, Item};
-pub use rest::{Burst, Settings, Visit};
-use restore::Restoring;
-pub use server::{Retirement, Server, ServerId, ServerState};
+use sabotage::Sabotage;
+use scheduler::{Audited, Scheduler};
+pub use scheduler::{
+    Burst, Origin, Retirement, Server, ServerId, ServerState, Visit, Waiting, policy,
+};
 use snapshot::Snapshot;
-use spill::Spill;
-pub use spill::job::{FrontierDone, FrontierJob};
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use workbench::Workbench;
+use std::time::Duration;
 
-/// All queues and their order.
+/// What an operator sets.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Of the scheduler.
+    pub scheduler: scheduler::Settings,
+    /// URLs queued in all, at most.
+    pub urls_max: usize,
+    /// URLs queued for one server, at most.
+    pub urls_per_server_max: usize,
+    /// Bytes of URLs in memory; what is beyond goes to the disk.
+    pub memory_bytes: usize,
+    /// Number of the crawl whose files are kept under `state/`; `None`: nothing goes to the disk.
+    pub crawl: Option<u64>,
+    /// Whether bytes are a payload: asked of what comes from the disk.
+    pub is_payload: fn(&[u8]) -> bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            scheduler: scheduler::Settings::default(),
+            urls_max: 10_000_000,
+            urls_per_server_max: 1_000_000,
+            memory_bytes: 512 << 20,
+            crawl: None,
+            is_payload: |_| true,
+        }
+    }
+}
+
+/// Servers and their queues. The queue of a server has its number.
 #[derive(Debug)]
 pub struct Frontier {
     settings: Settings,
-    servers: Table<Server>,
-    names: Names,
-    workbench: Workbench,
-    urls: usize,
-    /// Visits begun so far.
-    visits: usize,
-    /// URLs queued so far: their order of arrival.
-    arrivals: u64,
-    /// Nobody who comes to be known is visited before this.
-    quiet_until: Instant,
-    /// The moment that is being written down.
-    snapshot: Option<Box<Snapshot>>,
-    /// Ends of queues on disk; `None` if nothing goes there.
-    spill: Option<Box<Spill>>,
-    /// Retired servers that have URLs in memory, which are yet to be reported.
+    scheduler: Scheduler,
+    queues: Queues,
+    /// Retired servers that may have URLs in memory, which are yet to be reported.
     given_up: VecDeque<ServerId>,
-    /// What is still missing of a frontier that was written down.
-    restoring: Option<Box<Restoring>>,
+    snapshot: Option<Box<Snapshot>>,
+    /// Servers that a snapshot has which is being restored.
+    restoring: usize,
 }
 
 /// What became of a URL that was added.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     /// It waits in the queue of its server.
-    Queued(ServerId),
-    /// Its server is retired: why. The URL is handed back.
-    Retired(ServerId, Retirement, Item),
-    /// A cap on queued URLs is reached. The URL is handed back.
-    Full(ServerId, Item),
+    Queued,
+    /// Its server is retired: why.
+    Retired(Retirement),
+    /// A cap on queued URLs is reached.
+    Full,
 }
+
+/// Bytes of what jobs have read that are taken in in one turn.
+const TAKE_IN_BYTES: usize = if cfg!(test) { 300 } else { 32 << 10 };
 
 impl Frontier {
     /// An empty frontier.
     pub fn new(settings: Settings) -> Self {
+        let queues = Queues::new(queues_of(&settings));
         Self {
-            spill: Spill::new(&settings),
-            names: Names::new(settings.crawl.unwrap_or(0)),
-            workbench: Workbench::new(&settings),
+            scheduler: Scheduler::new(scheduler_of(&settings)),
+            queues,
             settings,
-            servers: Table::default(),
-            urls: 0,
-            visits: 0,
-            arrivals: 0,
-            quiet_until: Instant::ZERO,
-            snapshot: None,
             given_up: VecDeque::new(),
-            restoring: None,
+            snapshot: None,
+            restoring: 0,
         }
     }
 
-    /// Whether the server of `url` is known, or may become known.
+    /// Whether the server of `url` is known, or may be added.
     pub fn has_room_for(&self, url: UrlRef<'_>) -> bool {
         called!(HasRoomFor(url.as_str().to_owned()));
-        self.servers.len() < self.settings.servers_max || matches!(self.met(url), Met::Known(_))
+        self.scheduler.has_room_for(url)
     }
 
     /// The server of `url`, if it is known.
     pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
         called!(Find(url.as_str().to_owned()));
-        match self.met(url) {
-            Met::Known(id) => Some(id),
-            _ => None,
-        }
-    }
-
-    /// Files `item` under the server of `url`, which comes to be if it is new.
-    pub fn add(&mut self, url: UrlRef<'_>, item: Item, now: Instant) -> Added {
-        let id = self.server_of(url);
-        self.add_to(id, item, now)
-    }
-
-    /// Files `item` under a server that is known.
-    pub fn add_to(&mut self, id: ServerId, mut item: Item, now: Instant) -> Added {
-        called!(AddTo(id, item.clone(), now));
-        let server = &self.servers[id.index()];
-        if let ServerState::Retired(why) = server.state {
-            return Added::Retired(id, why, item);
-        }
-        let full = self.urls >= self.settings.urls_max
-            || server.queue.len() >= self.settings.urls_per_server_max;
-        if full && !item.is_prior() {
-            return Added::Full(id, item);
-        }
-        self.pass_hand(now);
-        self.write_ahead(id);
-        self.arrivals += 1;
-        #[cfg(test)]
-        if sabotage::is(sabotage::Sabotage::UrlsDropped) && self.arrivals.is_multiple_of(50) {
-            return Added::Queued(id);
-        }
-        self.urls += 1;
-        item.arrival = self.arrivals;
-        let before = self.servers[id.index()].rank(&self.settings);
-        self.put(id, item);
-        match self.servers[id.index()].state {
-            ServerState::Ready | ServerState::Reading => self.line_up(id, before, now),
-            _ => self.offer(id, now),
-        }
-        Added::Queued(id)
+        self.scheduler.find(url)
     }
 
     /// The server of `url`; a new one is idle.
     pub fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
         called!(ServerOf(url.as_str().to_owned()));
-        let met = self.met(url);
-        if let Met::Known(id) = met {
-            return id;
+        let id = self.scheduler.server_of(url);
+        if id.index() == self.queues.count() {
+            self.queues.add_queue();
+            self.queues.set_counted(id.0, self.scheduler.counted(id));
         }
-        let id = ServerId::from_index(self.servers.len());
-        let mut server = self.new_server(url, id, met);
-        server.due = self.quiet_until;
-        self.servers.push(server);
-        self.workbench.meet();
         id
     }
 
-    /// Nobody is visited before this, because nobody knows what was owed.
-    pub fn quiet_until(&self) -> Instant {
-        self.quiet_until
+    /// Queues a URL at a server. One that `is_first` goes before all others, and past the caps.
+    pub fn add_to(
+        &mut self,
+        id: ServerId,
+        is_first: bool,
+        quality: Quality,
+        payload: &[u8],
+        now: Instant,
+    ) -> Added {
+        called!(AddTo(id, quality, payload.to_vec(), now));
+        if let ServerState::Retired(why) = self.server(id).state() {
+            return Added::Retired(why);
+        }
+        let full = self.urls() >= self.settings.urls_max
+            || self.queue_len(id) >= self.settings.urls_per_server_max;
+        if full && !is_first {
+            return Added::Full;
+        }
+        #[cfg(test)]
+        if sabotage::is(Sabotage::UrlsDropped)
+            && payload.iter().map(|byte| u32::from(*byte)).sum::<u32>().is_multiple_of(50)
+        {
+            return Added::Queued;
+        }
+        self.queues.push(id.0, is_first, quality, payload);
+        self.scheduler.set_waiting(id, self.waiting(id), now);
+        self.follow_changes(now);
+        Added::Queued
     }
 
-    /// Opens the queue of a server that is not visited, as for a visit, so that URLs can be taken
-    /// off it that need no request, whatever rest is owed. [`Frontier::hand_back`] closes it.
-    /// `false` if it is visited or given up.
+    /// New servers are not visited before this, since nothing is known of what they are owed.
+    pub fn quiet_until(&self) -> Instant {
+        self.scheduler.quiet_until()
+    }
+
+    /// Extends that time.
+    pub fn keep_new_quiet(&mut self, until: Instant) {
+        self.scheduler.keep_new_quiet(until);
+    }
+
+    /// Makes a server busy outside a visit, whatever rest is owed, so that URLs can be taken from
+    /// its queue that need no request. [`Frontier::hand_back`] ends that. `false` if it is busy or
+    /// retired.
     pub fn open_queue(&mut self, id: ServerId, now: Instant) -> bool {
         called!(OpenQueue(id, now));
-        self.expire(now);
-        let state = self.servers[id.index()].state;
-        if matches!(state, ServerState::Busy | ServerState::Retired(_)) {
-            return false;
-        }
-        self.write_ahead(id);
-        self.workbench.withdraw(&mut self.servers, id, now);
-        self.servers[id.index()].state = ServerState::Busy;
-        true
+        self.scheduler.open(id, now)
     }
 
     /// Takes the server to be visited next, which is busy from here on; `None` if none may be
     /// visited now.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         called!(Next(now));
-        self.expire(now);
-        let id = self.workbench.take(&mut self.servers, now)?;
-        self.turn_over(id);
-        self.look_along();
-        debug_assert!(self.has_next(id), "a ready server has a URL: {:?}", self.server(id));
-        Some(id)
+        self.scheduler.next(now)
     }
 
-    /// Takes the next URL of a server that is being visited; `None` as well if it is still on disk:
-    /// then the visit ends, and the server comes back when it has been read.
-    pub fn take(&mut self, id: ServerId) -> Option<Item> {
-        self.write_ahead(id);
-        let server = &mut self.servers[id.index()];
-        assert_eq!(server.state, ServerState::Busy, "URLs are taken during a visit only");
-        let before = server.queue.weight();
-        let item = server.queue.pop(self.spill.as_mut().map(|spill| &mut spill.blocks));
-        called!(Take(id, item.clone()));
-        self.urls -= usize::from(item.is_some());
-        if self.spill.is_some() {
-            self.weigh(id, before);
-            self.turn_over(id);
-            self.restock(id);
-        }
-        item
+    /// Takes the next URL of a busy server and appends its payload to `out`; `None` if there is
+    /// none, or if it is still on disk: then the visit ends, and the server is ready when it has
+    /// been read.
+    pub fn take(&mut self, id: ServerId, out: &mut Vec<u8>) -> Option<Key> {
+        debug_assert_eq!(self.server(id).state(), ServerState::Busy, "URLs are taken in a visit");
+        let key = self.queues.pop(id.0, out);
+        called!(Take(id, key));
+        key
     }
 
-    /// Brings the next URL of a server that is being visited to hand, so that it can be looked at.
-    /// `false`: there is none, or it is still on disk.
-    pub fn ready_next(&mut self, id: ServerId) -> bool {
-        called!(ReadyNext(id));
-        self.warm(id);
-        self.peek(id).is_some()
-    }
-
-    /// Looks at the next URL of a server, if it is at hand.
-    pub fn peek(&self, id: ServerId) -> Option<&Item> {
-        called!(Peek(id));
-        self.servers[id.index()].queue.front()
-    }
-
-    /// Whether there is a next URL of a server that is not still on disk.
+    /// Whether the next URL of a server is in memory.
     pub fn has_next(&self, id: ServerId) -> bool {
         called!(HasNext(id));
-        let queue = &self.servers[id.index()].queue;
-        queue.in_memory() > 0 && !queue.is_behind()
+        self.queues.is_at_hand(id.0)
     }
 
-    /// Puts a URL back to where it was before the visit ends: in order of arrival that is before
-    /// all others of its server. Several are given back last one first.
-    pub fn give_back(&mut self, id: ServerId, item: Item) {
-        called!(GiveBack(id, item.clone()));
-        self.write_ahead(id);
-        let server = &mut self.servers[id.index()];
-        assert_eq!(server.state, ServerState::Busy, "URLs are given back during a visit only");
-        self.urls += 1;
-        let before = server.queue.weight();
-        match &mut self.spill {
-            Some(spill) => server.queue.put_back(item, &mut spill.blocks),
-            None => server.queue.put_back_hot(item),
-        }
-        self.weigh(id, before);
+    /// Whether a URL that waits at a server goes before one that was taken, with this key.
+    pub fn has_better(&self, id: ServerId, than: Key) -> bool {
+        called!(HasBetter(id, than));
+        self.queues.has_better(id.0, than)
     }
 
-    /// Puts a URL back before the visit ends, behind all others (by quality: all equal ones) of its
-    /// server: a later try.
-    pub fn put_off(&mut self, id: ServerId, mut item: Item) {
-        called!(PutOff(id, item.clone()));
-        self.write_ahead(id);
-        let server = &self.servers[id.index()];
-        assert_eq!(server.state, ServerState::Busy, "URLs are put off during a visit only");
-        self.urls += 1;
-        self.arrivals += 1;
-        item.arrival = self.arrivals;
-        self.put(id, item);
+    /// The key of the next URL of a server, if that is in memory.
+    pub fn next_key(&self, id: ServerId) -> Option<Key> {
+        self.queues.next_key(id.0)
     }
 
-    /// Binds a server to the group of the address it is reached at. `false` if that group does
-    /// not admit it now: the visit must be ended with [`Frontier::hand_back`].
+    /// URLs that wait at a server.
+    pub fn queue_len(&self, id: ServerId) -> usize {
+        self.queues.len(id.0)
+    }
+
+    /// Puts a URL back to where it was taken from, before the visit ends.
+    pub fn give_back(&mut self, id: ServerId, key: Key, payload: &[u8]) {
+        called!(GiveBack(id, key));
+        assert_eq!(self.server(id).state(), ServerState::Busy, "URLs are given back in a visit");
+        self.queues.put_back(id.0, key, payload);
+    }
+
+    /// Queues a URL again, before the visit ends: behind all others of its server, or by quality
+    /// behind all equal ones.
+    pub fn put_off(&mut self, id: ServerId, is_first: bool, quality: Quality, payload: &[u8]) {
+        called!(PutOff(id, payload.to_vec()));
+        assert_eq!(self.server(id).state(), ServerState::Busy, "URLs are put off in a visit");
+        self.queues.push(id.0, is_first, quality, payload);
+    }
+
+    /// Binds a server to the group of the address at which it is reached. `false` if that group
+    /// doesn't admit it now: [`Frontier::hand_back`] must follow.
     pub fn bind(&mut self, id: ServerId, address: IpAddr, now: Instant) -> bool {
         called!(Bind(id, address, now));
-        if !self.workbench.groups.hold(GroupKind::Address) {
-            return true;
-        }
-        let group = self.workbench.groups.address(address);
-        self.workbench.bind(&mut self.servers, id, group, now)
+        self.scheduler.bind(id, address, now)
     }
 
-    /// A server is about to be asked, at first or at another address. `false` if another visit to
-    /// its domain or address began while its name was looked up: [`Frontier::hand_back`] follows.
+    /// A server is about to be connected to, for the first time in this visit or at another
+    /// address. `false` if another visit to its domain or address began since it was taken:
+    /// [`Frontier::hand_back`] must follow.
     pub fn begin(&mut self, id: ServerId, is_first: bool, now: Instant) -> bool {
         called!(Begin(id, is_first, now));
-        self.workbench.begin(&mut self.servers, id, is_first, now)
+        self.scheduler.begin(id, is_first, now)
     }
 
-    /// Ends a visit that never began (no slot, or its address group is busy): no rest is owed, and
-    /// it keeps its place among servers of equal rank.
+    /// Ends a visit that made no request. No rest is owed, and the server keeps its place among
+    /// those of equal rank.
     pub fn hand_back(&mut self, id: ServerId, now: Instant) {
         called!(HandBack(id, now));
-        self.write_ahead(id);
-        let server = &self.servers[id.index()];
-        assert_eq!(server.state, ServerState::Busy, "only a visit under way can end");
-        self.expire(now);
-        self.workbench.release(&mut self.servers, id, None, now);
-        self.servers[id.index()].state = ServerState::Idle;
-        self.cool(id);
-        let server = &mut self.servers[id.index()];
-        if !server.queue.is_empty() {
-            self.workbench.readmit(server, id, &self.settings, now);
-        }
+        self.copy_before_change(id);
+        self.scheduler.hand_back(id, self.waiting(id), now);
+        self.follow_changes(now);
     }
 
-    /// Ends a visit. The server rests as long as it is owed, and at least until `not_before`; its
-    /// host rests as long as is owed, since another of its servers may be in better health.
-    /// Returns the instant from which the server may be visited again.
+    /// Ends a visit. The server rests as long as it owes, and at least until `visit.not_before`.
+    /// Returns the instant from which it may be visited again.
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
         called!(Finish(id, *visit, now));
-        self.write_ahead(id);
-        self.keep_clock(id);
-        self.expire(now);
-        let server = &mut self.servers[id.index()];
-        assert_eq!(server.state, ServerState::Busy, "only a visit under way can end");
-        let rest = self.settings.rest(visit, server.crawl_delay());
-        server.visits += 1;
-        server.estimates.observe(visit, &self.settings.schedule);
-        let owed = visit.ended + rest;
-        server.due = owed.max(visit.not_before);
-        let due = server.due;
-        let host_due = if visit.strained { due } else { owed };
-        self.workbench.release(&mut self.servers, id, Some((visit.ended, host_due)), now);
-        self.servers[id.index()].state = ServerState::Idle;
-        self.limit(id);
-        self.cool(id);
-        self.restock(id);
-        self.pass_hand(now);
-        self.offer(id, now);
+        self.copy_before_change(id);
+        self.keep_host_clock(id);
+        let queues = &mut self.queues;
+        let due = self.scheduler.finish(id, visit, now, |counted| {
+            queues.set_counted(id.0, counted);
+            waiting_in(queues, id)
+        });
+        self.follow_changes(now);
         due
     }
 
-    /// Whether a connection to a server stands between two visits: the next one is the cheaper
-    /// for it.
+    /// Records whether a connection to a server is kept open between two visits, which makes the
+    /// next one cheaper.
     pub fn set_parked(&mut self, id: ServerId, is_parked: bool, now: Instant) {
         called!(SetParked(id, is_parked, now));
-        let server = &mut self.servers[id.index()];
-        let before = server.rank(&self.settings);
-        server.estimates.is_parked = is_parked;
-        self.workbench.rerank(&mut self.servers, id, before, &self.settings, now);
+        self.scheduler.set_parked(id, is_parked, self.waiting(id), now);
     }
 
-    /// Keeps a server from being visited before `until`, busy ones excepted.
+    /// Postpones the next visit to a server until `until` at least. It must not be busy.
     pub fn snooze(&mut self, id: ServerId, until: Instant, now: Instant) {
         called!(Snooze(id, until, now));
-        self.write_ahead(id);
-        self.expire(now);
-        let server = &mut self.servers[id.index()];
-        assert_ne!(server.state, ServerState::Busy, "a visit is ended before a server is snoozed");
-        server.due = server.due.max(until);
-        self.reconsider(id, now);
+        self.copy_before_change(id);
+        self.scheduler.snooze(id, until, now);
     }
 
-    /// Takes back what [`Frontier::snooze`] said: the server is owed no more than `due`.
+    /// Takes back a [`Frontier::snooze`]: the server is visited from `due` on.
     pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
         called!(Rouse(id, due, now));
-        self.write_ahead(id);
-        self.expire(now);
-        let server = &mut self.servers[id.index()];
-        server.due = due;
-        self.workbench.keep_host_clock(server);
-        self.reconsider(id, now);
+        self.copy_before_change(id);
+        self.scheduler.rouse(id, due, now);
     }
 
     /// Gives a server up. Its URLs are reported one by one by [`Frontier::given_up`], so that each
     /// gets its line in the log.
     pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) {
         called!(Retire(id, now));
-        self.write_ahead(id);
-        self.workbench.withdraw(&mut self.servers, id, now);
-        let server = &mut self.servers[id.index()];
-        assert_ne!(server.state, ServerState::Busy, "a visit is ended before a server is retired");
-        server.state = ServerState::Retired(why);
-        if server.queue.is_in_hand() {
-            self.given_up.push_back(id);
-        } else {
-            self.restock(id);
-        }
+        self.copy_before_change(id);
+        self.scheduler.retire(id, why, now);
+        self.queues.set_counted(id.0, usize::MAX); // all of it is to be read
+        self.given_up.push_back(id);
     }
 
-    /// Whether [`Frontier::given_up`] has a URL.
+    /// Whether [`Frontier::given_up`] may have a URL.
     pub fn has_given_up(&self) -> bool {
         !self.given_up.is_empty()
     }
 
-    /// The next URL of a server that was retired. Those on disk come after they were read:
+    /// Takes a URL of a server that was retired. Those on disk come after they were read:
     /// [`Frontier::worked`].
-    pub fn given_up(&mut self) -> Option<(ServerId, Item)> {
+    pub fn given_up(&mut self, out: &mut Vec<u8>) -> Option<(ServerId, Key)> {
         called!(GivenUp);
         while let Some(&id) = self.given_up.front() {
-            self.write_ahead(id);
-            let server = &mut self.servers[id.index()];
-            let before = server.queue.weight();
-            let blocks = self.spill.as_mut().map(|spill| &mut spill.blocks);
-            // Nothing, if the disk had to take what was in memory.
-            let item = server.queue.pop_own(blocks);
-            self.urls -= usize::from(item.is_some());
-            let is_last = !server.queue.is_in_hand();
-            if is_last {
-                server.queue.tidy();
-                self.given_up.pop_front();
+            // It may have been reinstated.
+            if let ServerState::Retired(_) = self.server(id).state()
+                && let Some(key) = self.queues.pop_any(id.0, out)
+            {
+                return Some((id, key));
             }
-            self.weigh(id, before);
-            if is_last {
-                self.restock(id);
-            }
-            if let Some(item) = item {
-                return Some((id, item));
-            }
+            self.given_up.pop_front();
         }
         None
     }
 
-    /// A server that was given up, and has no URLs left, may have some again.
+    /// A server that was retired may have URLs again. Its queue must be empty.
     pub fn reinstate(&mut self, id: ServerId) {
         called!(Reinstate(id));
-        self.write_ahead(id);
-        let server = &mut self.servers[id.index()];
-        assert!(server.queue.is_empty(), "its URLs have left its queue");
-        if let ServerState::Retired(_) = server.state {
-            server.state = ServerState::Idle;
-        }
+        assert_eq!(self.queue_len(id), 0, "its URLs have left its queue");
+        self.copy_before_change(id);
+        self.scheduler.reinstate(id);
+        self.queues.set_counted(id.0, self.scheduler.counted(id));
     }
 
     /// Sets the delay that the server's robots.txt asks for.
-    pub fn set_crawl_delay(
-        &mut self,
-        id: ServerId,
-        delay: Option<std::time::Duration>,
-        now: Instant,
-    ) {
+    pub fn set_crawl_delay(&mut self, id: ServerId, delay: Option<Duration>, now: Instant) {
         called!(SetCrawlDelay(id, delay, now));
-        self.write_ahead(id);
-        let server = &mut self.servers[id.index()];
-        let before = server.rank(&self.settings);
-        server.set_crawl_delay(delay);
-        self.limit(id);
-        self.workbench.rerank(&mut self.servers, id, before, &self.settings, now);
+        self.copy_before_change(id);
+        let queues = &mut self.queues;
+        self.scheduler.set_crawl_delay(id, delay, now, |counted| {
+            queues.set_counted(id.0, counted);
+            waiting_in(queues, id)
+        });
     }
 
     /// How many requests one visit to this server may make.
     pub fn burst(&self, id: ServerId) -> Burst {
-        self.servers[id.index()].burst(&self.settings)
+        self.scheduler.burst(id)
     }
 
     /// The record of a server.
     pub fn server(&self, id: ServerId) -> &Server {
-        match self.servers.get(id.index()) {
-            Some(server) => server,
-            None => self.restoring.as_ref().and_then(|some| some.early(id)).expect("it is known"),
-        }
+        self.scheduler.server(id)
     }
 
-    /// The name of a server.
+    /// The origin of a server.
     pub fn origin(&self, id: ServerId) -> Origin<'_> {
-        self.names.get(self.server(id).name)
+        self.scheduler.origin(id)
     }
 
     /// The nearest instant at which a server or a group wakes.
     pub fn deadline(&self) -> Option<Instant> {
-        self.workbench.deadline()
+        self.scheduler.deadline()
     }
 
-    /// Servers that stand in line; a group may still hold one back.
+    /// Servers in the ready queue; a group may still hold one back.
     pub fn ready(&self) -> usize {
-        self.workbench.ready()
+        self.scheduler.ready()
     }
 
-    /// URLs waiting in all queues.
+    /// URLs that wait in all queues.
     pub fn urls(&self) -> usize {
-        self.urls
+        self.queues.urls()
     }
 
-    /// Bytes of URLs in memory, as far as they are counted: 0 if nothing goes to the disk.
+    /// Bytes of URLs in memory.
     pub fn memory_bytes(&self) -> usize {
-        self.spill.as_ref().map_or(0, |spill| spill.bytes())
+        self.queues.memory_bytes()
     }
 
-    /// Bytes of all segments on disk, and of the chunks in them that are needed still.
+    /// Bytes of all segments on disk, and of the chunks in them that are needed.
     pub fn disk_bytes(&self) -> (u64, u64) {
-        self.spill.as_ref().map_or((0, 0), |spill| spill.log.bytes())
+        self.queues.disk_bytes()
     }
 
     /// Servers known.
     pub fn servers(&self) -> usize {
-        self.servers.len()
+        self.scheduler.servers()
     }
 
-    /// Servers that are snoozed, those waiting in a group included.
+    /// Servers that are snoozed or held back by a group.
     pub fn snoozed(&self) -> usize {
-        self.workbench.snoozed()
+        self.scheduler.snoozed()
     }
 
-    /// A URL goes into a queue; the disk may have to take others.
-    fn put(&mut self, id: ServerId, item: Item) {
-        self.prepare(id);
-        let server = &mut self.servers[id.index()];
-        let before = server.queue.weight();
-        let blocks = self.spill.as_mut().map(|spill| &mut spill.blocks);
-        server.queue.push(item, blocks);
-        if self.spill.is_some() {
-            self.make_room(id, before);
-            if self.servers[id.index()].state == ServerState::Busy {
-                self.turn_over(id);
+    /// Brings what waits to be written to the disk: all, or if it is enough for an append.
+    ///
+    /// # Errors
+    /// The disk's: nothing is lost, and this may be called again.
+    pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        called!(Write(all));
+        self.queues.write(all, disk)
+    }
+
+    /// The next job, if there is one: at most one at a time.
+    pub fn job(&mut self, disk: &dyn Disk) -> Option<QueuesJob> {
+        called!(Job);
+        self.queues.job(disk)
+    }
+
+    /// A job is done: [`Frontier::take_in`] is to follow, once in each turn until nothing is left.
+    ///
+    /// # Errors
+    /// The disk's. The URLs are where they were.
+    pub fn worked(&mut self, done: QueuesDone) -> Result<(), disk::Error> {
+        called!(Worked);
+        self.queues.worked(done)
+    }
+
+    /// Whether something that was read is to be taken in.
+    pub fn has_read(&self) -> bool {
+        self.queues.has_read()
+    }
+
+    /// Takes in some of what a job has read.
+    ///
+    /// # Errors
+    /// What is wrong with a segment. The URLs are where they were.
+    pub fn take_in(&mut self, now: Instant) -> Result<(), frame::Error> {
+        called!(TakeIn(now));
+        let taken = self.queues.take_in(TAKE_IN_BYTES);
+        self.follow_changes(now);
+        Ok(taken?)
+    }
+
+    /// Checks that no server goes before a better one.
+    ///
+    /// # Errors
+    /// The first server that is out of place, and why.
+    pub fn audit(&self) -> Result<(), String> {
+        self.scheduler.audit(|id| Audited {
+            urls: self.queue_len(id),
+            best: self.queues.best_qualities(id.0),
+        })
+    }
+
+    fn waiting(&self, id: ServerId) -> Waiting {
+        waiting_in(&self.queues, id)
+    }
+
+    /// Reports to the scheduler what changed in queues that no call had named.
+    fn follow_changes(&mut self, now: Instant) {
+        while let Some(number) = self.queues.next_changed() {
+            let id = ServerId(number);
+            if let ServerState::Retired(_) = self.server(id).state() {
+                self.given_up.push_back(id);
+                continue;
             }
+            self.queues.set_counted(number, self.scheduler.counted(id));
+            self.scheduler.set_waiting(id, self.waiting(id), now);
         }
     }
+}
 
-    /// The URLs of a server that wait in memory in their order, in no order; in order of arrival in
-    /// that.
-    fn in_memory(&self, server: &Server) -> Vec<Item> {
-        server.queue.items(self.spill.as_ref().map(|spill| &spill.blocks))
+fn waiting_in(queues: &Queues, id: ServerId) -> Waiting {
+    Waiting {
+        urls: u32::try_from(queues.len(id.0)).unwrap_or(u32::MAX),
+        at_hand: queues.is_at_hand(id.0),
+        best_sum: queues.best_sum(id.0),
     }
+}
 
-    /// A server whose URLs had to be read stands in line, if they are there; one that does, with
-    /// what was its rank `before`, where it belongs now.
-    fn line_up(&mut self, id: ServerId, before: Rank, now: Instant) {
-        let server = &mut self.servers[id.index()];
-        match server.state {
-            ServerState::Reading => self.workbench.stand(server, id, &self.settings),
-            _ => self.workbench.rerank(&mut self.servers, id, before, &self.settings, now),
-        }
-    }
+fn scheduler_of(settings: &Settings) -> scheduler::Settings {
+    scheduler::Settings { seed: settings.crawl.unwrap_or(0), ..settings.scheduler.clone() }
+}
 
-    /// What is known of the server of `url`.
-    fn met(&self, url: UrlRef<'_>) -> Met {
-        self.names.find(url, |number| self.server(ServerId(number)))
-    }
-
-    /// Whoever is due stands in line before anybody who comes later.
-    fn expire(&mut self, now: Instant) {
-        self.workbench.expire(&mut self.servers, &self.settings, now);
-    }
-
-    /// A server whose rest has changed stands in line or sleeps accordingly.
-    fn reconsider(&mut self, id: ServerId, now: Instant) {
-        let server = &mut self.servers[id.index()];
-        let due = server.due;
-        match server.state {
-            ServerState::Ready if due > now => {
-                self.workbench.withdraw(&mut self.servers, id, now);
-                self.servers[id.index()].state = ServerState::Idle;
-            }
-            ServerState::Reading if due > now => server.state = ServerState::Idle,
-            ServerState::Snoozed => {
-                self.workbench.withdraw(&mut self.servers, id, now);
-                self.servers[id.index()].state = ServerState::Idle;
-            }
-            _ => {}
-        }
-        self.offer(id, now);
-    }
-
-    /// An idle server with URLs becomes ready, or snoozed if its rest is not over.
-    fn offer(&mut self, id: ServerId, now: Instant) {
-        self.expire(now);
-        let server = &mut self.servers[id.index()];
-        if server.state != ServerState::Idle || server.queue.is_empty() {
-        } else if server.due > now {
-            self.workbench.sleep(server, id);
-        } else {
-            self.workbench.admit(server, id, &self.settings);
-        }
+fn queues_of(settings: &Settings) -> queues::Settings {
+    let by_quality = settings.scheduler.schedule.policy.is_by_quality();
+    queues::Settings {
+        order: if by_quality { queues::Order::Quality } else { queues::Order::Arrival },
+        memory_bytes: settings.memory_bytes,
+        crawl: settings.crawl,
+        is_payload: settings.is_payload,
     }
 }

@@ -1,25 +1,25 @@
-//! Ways to break the scheduler on purpose, so that tests can show that it would be noticed.
+//! Deliberate faults of the frontier, so that tests can show that they would be noticed.
 //!
-//! Not part of the program: it is there in unit tests only, and for the thread that asked for it.
+//! Compiled for unit tests only. A fault affects the thread that commits it.
 
 use std::cell::Cell;
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sabotage {
-    /// Ranks are turned round: the worst goes first.
+    /// Ranks are inverted: the worst server goes first.
     RankInverted,
-    /// A rank stays what it was when its server came to stand in line.
+    /// A server keeps the rank with which it became ready.
     RanksStale,
-    /// Of those that wait in a group the worst is let in line.
+    /// A group releases the worst of the servers that it holds back.
     WorstReleased,
-    /// No rest is kept.
+    /// Servers don't rest.
     DelayIgnored,
     /// One URL in fifty is lost.
     UrlsDropped,
     /// Groups have no caps.
     CapsIgnored,
-    /// What robots.txt asks for counts for nothing.
+    /// The Crawl-delay of a robots.txt is ignored.
     CrawlDelayIgnored,
 }
 
@@ -27,7 +27,7 @@ thread_local! {
     static COMMITTED: Cell<Option<Sabotage>> = const { Cell::new(None) };
 }
 
-/// Breaks every frontier of this thread, or none any more.
+/// Breaks every frontier of this thread in that way; `None` ends it.
 pub(crate) fn commit(sabotage: Option<Sabotage>) {
     COMMITTED.set(sabotage);
 }

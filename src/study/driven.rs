@@ -7,16 +7,17 @@
 //! Requests are not pipelined here: a pipeline asks a queue that has run out once more for each
 //! request that is still under way.
 
-use super::sim::disk::MemoryDisk;
-use super::sim::{self, World};
-use super::web::{self, Ports, Web};
 use crate::commands::wire;
 use crate::conf::Conf;
 use crate::engine::Engine;
+use crate::engine::backlog::Item;
 use crate::frontier::calls::{self, Call};
-use crate::frontier::{FrontierJob, Settings};
+use crate::frontier::{Key, QueuesJob, ServerId, Settings};
 use crate::seeds;
 use crate::stats::{Meter, still};
+use crate::study::sim::disk::MemoryDisk;
+use crate::study::sim::{self, World};
+use crate::study::web::{self, Ports, Web};
 use crate::time::Instant;
 use crate::url::UrlRef;
 use driver::{Driver, Found};
@@ -94,7 +95,7 @@ fn crawl(policy: &str, burst: &str, memory_bytes: Option<usize>) -> (Vec<Call>, 
 struct Twin {
     driver: Driver,
     disk: MemoryDisk,
-    job: Option<FrontierJob>,
+    job: Option<QueuesJob>,
     /// Servers whose robots.txt is known.
     ruled: BTreeSet<u32>,
     /// Servers under visit.
@@ -117,7 +118,7 @@ fn differs(engine: &[Call], settings: Settings) -> Option<String> {
         let known = twin.step(&engine[at..]);
         let made = calls::since(at);
         let same = made.iter().zip(&engine[at..]).take_while(|(one, other)| one == other).count();
-        if !known || same < made.len() {
+        if !known || made.is_empty() || same < made.len() {
             let expected = engine[at..].iter().take(made.len() + 3).collect::<Vec<_>>();
             difference = Some(format!("call {at}:\n engine {expected:#?}\n driver {made:#?}"));
         }
@@ -132,7 +133,7 @@ impl Twin {
     fn step(&mut self, calls: &[Call]) -> bool {
         let driver = &mut self.driver;
         match &calls[0] {
-            Call::Expect(_) => find(driver, calls),
+            Call::Find(_) => find(driver, calls),
             Call::Next(now) => self.visited.extend(driver.next(*now)),
             Call::Bind(id, address, now) => {
                 let unwanted = match calls.get(1) {
@@ -144,20 +145,17 @@ impl Twin {
             Call::Begin(id, _, now) => {
                 driver.reuse(id.0, *now);
             }
-            Call::ReadyNext(id) if self.ruled.contains(&id.0) => {
+            Call::HasBetter(id, _) | Call::Take(id, _) if self.ruled.contains(&id.0) => {
                 driver.take(id.0);
             }
-            Call::ReadyNext(id) => driver.ask_robots(id.0),
+            Call::HasBetter(id, _) | Call::Take(id, _) => driver.ask_robots(id.0),
             Call::SetCrawlDelay(id, delay, now) => {
                 self.ruled.insert(id.0);
                 driver.robots_known(id.0, *delay, *now);
             }
-            Call::Finish(id, visit, now) => {
-                let parks =
-                    matches!(calls.get(3), Some(Call::SetParked(other, true, _)) if other == id);
-                self.visited.remove(&id.0);
-                driver.finish_as(id.0, visit, parks, *now);
-            }
+            Call::Finish(..) => return self.finish(calls),
+            // The candidate of the visit is given back before.
+            Call::GiveBack(..) => return self.finish(&calls[1..]),
             Call::SetParked(id, false, now) if !self.visited.contains(&id.0) => {
                 driver.close(id.0, *now);
             }
@@ -169,24 +167,39 @@ impl Twin {
         }
         true
     }
+
+    fn finish(&mut self, calls: &[Call]) -> bool {
+        let Some(Call::Finish(id, visit, now)) = calls.first() else { return false };
+        let parks = matches!(calls.get(2), Some(Call::SetParked(other, true, _)) if other == id);
+        let is_visited = self.visited.remove(&id.0);
+        if is_visited {
+            self.driver.finish_as(id.0, visit, parks, *now);
+        }
+        is_visited
+    }
 }
 
-/// URLs that the engine has found, until it has looked for more in vain.
+/// URLs that the engine has found, one after the other.
 fn find(driver: &mut Driver, calls: &[Call]) {
-    let end = calls.iter().position(|call| *call == Call::Expect(0)).unwrap_or(calls.len());
-    let calls = &calls[..end];
-    let urls = calls.iter().filter_map(|call| match call {
-        Call::Find(url) => Some(UrlRef::from_canonical(url.as_bytes()).expect("canonical")),
-        _ => None,
-    });
-    let items = calls.iter().filter_map(|call| match call {
-        Call::AddTo(_, item, now) => Some((item, *now)),
-        _ => None,
-    });
-    let both: Vec<_> = urls.zip(items).collect();
-    let now = both.last().map_or(Instant::ZERO, |(_, (_, now))| *now);
-    let found = both.into_iter().map(|(url, (item, _))| Found {
-        url,
+    let is_of_one = |call: &&Call| {
+        use Call::{AddTo, Find, HasRoomFor, ServerOf};
+        matches!(call, Find(_) | HasRoomFor(_) | ServerOf(_) | AddTo(..))
+    };
+    let (mut url, mut found) = (None, Vec::new());
+    for call in calls.iter().take_while(is_of_one) {
+        match call {
+            Call::Find(text) => url = UrlRef::from_canonical(text.as_bytes()),
+            Call::AddTo(_, quality, payload, now) => {
+                let key = Key { is_first: false, quality: *quality, arrival: 0 };
+                let item = Item::decode(payload, key).expect("the engine has encoded it");
+                found.push((url.expect("it was looked up"), item, *now));
+            }
+            _ => {}
+        }
+    }
+    let now = found.last().map_or(Instant::ZERO, |(.., now)| *now);
+    let found = found.iter().map(|(url, item, _)| Found {
+        url: *url,
         via: item.via.as_deref().unwrap_or(""),
         quality: item.quality,
         depth: item.depth,
@@ -220,8 +233,14 @@ fn a_call_more_or_less_is_noticed() {
     let mut looked_at = 0;
     for at in visited + 1..visited + 150 {
         let call = &calls[at];
-        if let Call::TakeIn(_) | Call::Write(_) | Call::Job | Call::Next(_) | Call::Expect(0) = call
-        {
+        if let Call::TakeIn(_) | Call::Write(_) | Call::Job | Call::Next(_) = call {
+            continue;
+        }
+        // Whoever asks for robots.txt looks once, which is a step.
+        let is_ruled = |of: &ServerId| {
+            calls[..at].iter().any(|call| matches!(call, Call::SetCrawlDelay(id, ..) if id == of))
+        };
+        if matches!(call, Call::HasBetter(id, _) if !is_ruled(id)) {
             continue;
         }
         if let Call::SetCrawlDelay(..) | Call::SetParked(_, false, _) = call {

@@ -31,12 +31,13 @@ pub(super) mod manifest;
 pub use job::{StateDone, StateJob};
 
 use super::Engine;
+use super::backlog::{Item, Purpose};
 use super::conn::Phase;
 use super::contract::{Action, Job};
 use crate::codec::Put;
 use crate::disk::Disk;
 use crate::frame::{self, FORMAT, Role};
-use crate::frontier::{Errand, Item, ServerId};
+use crate::frontier::ServerId;
 use crate::tail::Tail;
 use crate::time::Instant;
 use crate::url::Fingerprint;
@@ -311,10 +312,10 @@ impl Engine {
             if conn.phase != Phase::Active {
                 continue;
             }
-            let is_left_out = |item: &Item| match item.errand {
-                Errand::Page => false,
-                Errand::Robots(of, redirects) => (of, redirects) == (conn.server, 0),
-                Errand::Hop(_) => true,
+            let is_left_out = |item: &Item| match item.purpose {
+                Purpose::Page => false,
+                Purpose::Robots(of, redirects) => (of, redirects) == (conn.server, 0),
+                Purpose::Hop(_) => true,
             };
             let items = conn.unsettled().map(|fetch| &fetch.item);
             let items = items.filter(|item| !is_left_out(item));
@@ -431,7 +432,7 @@ impl Engine {
 
 /// A chain begins again from its first URL.
 fn is_hop(item: &Item) -> bool {
-    matches!(item.errand, Errand::Hop(_))
+    matches!(item.purpose, Purpose::Hop(_))
 }
 
 /// Frames of links to targets that redirect chains ask for.

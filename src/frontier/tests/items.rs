@@ -1,58 +1,50 @@
-//! URLs of histories, by number, and what is drawn for them.
+//! URLs of histories by number, their payloads, and random draws.
 
 use super::*;
 
-pub(super) fn url(server: usize, item: u32) -> String {
+pub(super) fn url(server: usize) -> String {
     let scheme = if server / DOMAINS == 1 { "https" } else { "http" };
     let port = if server / DOMAINS == 3 { ":8080" } else { "" };
-    format!("{scheme}://{}.d{}.com{port}/{item}", prefix(server), server % DOMAINS)
+    format!("{scheme}://{}.d{}.com{port}/", prefix(server), server % DOMAINS)
 }
 
-/// What was filed as this.
-pub(super) fn made(url: &model::Url, robots_of: ServerId) -> Item {
-    item(url.number, url.quality, url.prior.then_some(robots_of))
+/// What is queued for a URL: a few bytes, its number, and the page on which it was found.
+pub(super) fn payload(number: u32) -> Vec<u8> {
+    let via = format!("http://via.test/{}", number / 6);
+    long_payload(number, "", if number.is_multiple_of(4) { "" } else { &via })
 }
 
-pub(super) fn item(number: u32, quality: u64, robots_of: Option<ServerId>) -> Item {
-    Item {
-        target: format!("/{number}").into(),
-        quality: Quality::from_millionths(quality),
-        arrival: 0,
-        depth: (number % 3) as u16,
-        hops: u8::from(number.is_multiple_of(5)),
-        tries: 0,
-        errand: robots_of.map_or(Errand::Page, |of| Errand::Robots(of, 0)),
-        found_as: b"LER"[number as usize % 3],
-        via: (!number.is_multiple_of(4)).then(|| format!("http://via.test/{}", number / 6).into()),
-    }
+/// The same with a longer target, found on this page.
+pub(super) fn long_payload(number: u32, rest: &str, via: &str) -> Vec<u8> {
+    let (third, fifth) = (number as usize % 3, u8::from(number.is_multiple_of(5)));
+    let mut payload = vec![b"LER"[third], fifth, third as u8];
+    payload.extend_from_slice(format!("/{number}/{rest}\n{via}").as_bytes());
+    payload
 }
 
-/// If this is a robots.txt: whether it is that of the server it waits at.
-pub(super) fn is_own(number: u32) -> bool {
-    number.is_multiple_of(2)
+/// The number of the URL with this payload.
+pub(super) fn number_of(payload: &[u8]) -> u32 {
+    number_in(payload).expect("targets begin with numbers")
 }
 
-pub(super) fn number_of(item: &Item) -> u32 {
-    item.target[1..].parse().expect("targets are numbers")
+/// What frontiers ask of what comes from the disk.
+pub(super) fn is_payload(payload: &[u8]) -> bool {
+    number_in(payload).is_some()
 }
 
-pub(super) struct Random(pub(super) u64);
+fn number_in(payload: &[u8]) -> Option<u32> {
+    let target = payload.get(3..)?.strip_prefix(b"/")?;
+    let digits = target.split(|byte| *byte == b'/').next()?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
 
-impl Random {
-    pub(super) fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit as u64).expect("below a usize")
-    }
+/// Less than so many milliseconds; one in eight is none at all.
+pub(super) fn time(random: &mut Random, ms: u64) -> Duration {
+    let us = if random.one_in(8) { 0 } else { random.below(ms * 1_000) };
+    Duration::from_micros(us)
+}
 
-    pub(super) fn pick<T: Copy, const N: usize>(&mut self, from: [T; N]) -> T {
-        from[self.below(N)]
-    }
-
-    /// Less than so many milliseconds; one in eight is none at all.
-    pub(super) fn time(&mut self, ms: usize) -> Duration {
-        let us = if self.below(8) == 0 { 0 } else { self.below(ms * 1_000) };
-        Duration::from_micros(us as u64)
-    }
+/// Seeds from 1 to this: so many, or as many as `SEEDS=N` asks for.
+pub(super) fn seeds(usual: u64) -> u64 {
+    std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }

@@ -1,10 +1,13 @@
-//! The naive model: no line, no heap, no timer, no count. Whatever it is asked, it finds by
-//! looking at all servers and all their URLs, and by the formulas of the paper.
+//! The naive model: no queue in order, no map of sleepers, no alarm, no count.
+//!
+//! Whatever it is asked, it computes from all servers and all their URLs, by the formulas of the
+//! paper.
 
 use super::super::policy::Policy;
 use super::super::*;
+use crate::time::Now;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 pub(super) const SERVERS: usize = 30;
@@ -27,37 +30,36 @@ pub(super) enum Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Url {
     pub(super) number: u32,
-    pub(super) prior: bool,
-    pub(super) quality: u64,
-    pub(super) arrival: u64,
+    pub(super) key: Key,
 }
 
-/// Where a server with URLs stands while nobody visits it.
+/// Where a server with URLs is while it isn't visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Nowhere,
-    /// Became ready as the so-manieth.
-    InLine(u64),
-    /// Went to sleep as the so-manieth.
-    Asleep(u64),
+    Ready,
+    Asleep,
 }
 
 /// One server of the model.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
-    pub(super) queue: VecDeque<Url>,
-    /// Of these the ones in memory, and whether others have to be read before any comes out: this
-    /// the frontier is believed.
-    pub(super) memory: Vec<u32>,
-    pub(super) behind: bool,
+    /// Its URLs in no order.
+    pub(super) queue: Vec<Url>,
+    /// The numbers, in the order of arrival, of those that are in memory: this the frontier is
+    /// believed.
+    pub(super) memory: BTreeSet<u64>,
     /// So many of the best make its rank at most: this, too.
     pub(super) counted: u64,
     pub(super) due: Instant,
     pub(super) place: Place,
+    /// When it became ready or went to sleep the last time.
+    pub(super) arrival: u64,
     pub(super) crawl_delay: Option<Duration>,
     pub(super) address: Option<IpAddr>,
     pub(super) visit: Option<Turn>,
     pub(super) retired: bool,
+    pub(super) visits: u32,
     pub(super) connect_us: Option<u64>,
     pub(super) response_us: Option<u64>,
     pub(super) allowance: Option<u64>,
@@ -68,12 +70,12 @@ pub(super) struct Known {
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
     pub(super) began: Instant,
+    /// Whether groups count it.
+    pub(super) counts: bool,
     /// The address group that counts it.
     pub(super) address: Option<IpAddr>,
-    /// URLs taken and not settled, in order.
+    /// URLs that were taken, in order.
     pub(super) taken: Vec<Url>,
-    /// Its place in line before it was taken.
-    pub(super) arrival: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -82,22 +84,40 @@ pub(super) struct Model {
     pub(super) servers: Vec<Known>,
     /// Clocks of groups that have been visited.
     pub(super) next: BTreeMap<Group, Instant>,
-    pub(super) events: u64,
+    events: u64,
+    /// URLs queued so far.
+    pub(super) arrivals: u64,
+}
+
+impl Url {
+    /// The lesser goes first.
+    pub(super) fn order(&self, policy: Policy) -> (bool, Reverse<u64>, u64) {
+        let quality = self.key.quality.millionths();
+        let quality = if policy.is_by_quality() { quality } else { 0 };
+        (!self.key.is_first, Reverse(quality), self.key.arrival)
+    }
+
+    pub(super) fn band(&self, policy: Policy) -> u8 {
+        let by_quality = policy.is_by_quality();
+        let order = if by_quality { queues::Order::Quality } else { queues::Order::Arrival };
+        Queues::band(order, self.key)
+    }
 }
 
 impl Known {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
-            queue: VecDeque::new(),
-            memory: Vec::new(),
-            behind: false,
+            queue: Vec::new(),
+            memory: BTreeSet::new(),
             counted: 1,
             due: Instant::ZERO,
             place: Place::Nowhere,
+            arrival: 0,
             crawl_delay: None,
             address: None,
             visit: None,
             retired: false,
+            visits: 0,
             connect_us: None,
             response_us: None,
             allowance: None,
@@ -109,64 +129,107 @@ impl Known {
         !self.queue.is_empty() && self.visit.is_none() && !self.retired
     }
 
-    /// Its URLs in the order in which they are to come: by quality those in memory.
+    fn is_in_memory(&self, url: &Url) -> bool {
+        self.memory.contains(&url.key.arrival)
+    }
+
+    /// Its URLs in memory in the order in which they are to come.
     pub(super) fn in_order(&self, policy: Policy) -> Vec<Url> {
-        let mut urls: Vec<Url> = self.queue.iter().copied().collect();
-        if policy.is_by_quality() {
-            urls.retain(|url| self.memory.contains(&url.number));
-            urls.sort_by_key(|url| Reverse((url.prior, url.quality, Reverse(url.arrival))));
-        }
+        let in_memory = self.queue.iter().filter(|url| self.is_in_memory(url));
+        let mut urls: Vec<Url> = in_memory.copied().collect();
+        urls.sort_by_key(|url| url.order(policy));
         urls
+    }
+
+    /// The URL that comes next: by arrival the first of all, by quality the best in memory, unless
+    /// one of a better band is on disk. `None` if there is none, or if it is to be read first.
+    pub(super) fn next_url(&self, policy: Policy) -> Option<Url> {
+        let in_memory = self.queue.iter().filter(|url| self.is_in_memory(url));
+        let best = in_memory.min_by_key(|url| url.order(policy))?;
+        let mut on_disk = self.queue.iter().filter(|url| !self.is_in_memory(url));
+        let is_next = match policy.is_by_quality() {
+            true => on_disk.all(|url| url.band(policy) <= best.band(policy)),
+            false => on_disk.all(|url| url.order(policy) > best.order(policy)),
+        };
+        is_next.then_some(*best)
+    }
+
+    /// Whether a URL has to be read before any comes out.
+    pub(super) fn is_behind(&self, policy: Policy) -> bool {
+        !self.queue.is_empty() && self.next_url(policy).is_none()
     }
 }
 
 impl Model {
     pub(super) fn new(settings: Settings) -> Self {
         let servers = (0..SERVERS).map(|_| Known::new()).collect();
-        Self { settings, servers, next: BTreeMap::new(), events: 0 }
+        Self { settings, servers, next: BTreeMap::new(), events: 0, arrivals: 0 }
     }
 
-    pub(super) fn event(&mut self) -> u64 {
+    pub(super) fn policy(&self) -> Policy {
+        self.settings.scheduler.schedule.policy
+    }
+
+    fn event(&mut self) -> u64 {
         self.events += 1;
         self.events
+    }
+
+    /// The key of a URL that is queued now.
+    pub(super) fn key(&mut self, is_first: bool, quality: Quality) -> Key {
+        self.arrivals += 1;
+        Key { is_first, quality, arrival: self.arrivals }
     }
 
     pub(super) fn urls(&self) -> usize {
         self.servers.iter().map(|server| server.queue.len()).sum()
     }
 
-    /// Whoever sleeps and is due by now stands in line, in order of time.
+    /// Whoever sleeps and is due by now becomes ready, in order of time.
     pub(super) fn rise(&mut self, now: Instant) {
-        let asleep = |(number, known): (usize, &Known)| match known.place {
-            Place::Asleep(event) if known.due <= now => Some((known.due, event, number)),
-            _ => None,
+        let asleep = |(number, known): (usize, &Known)| {
+            let rises = known.place == Place::Asleep && known.due <= now;
+            rises.then_some((known.due, known.arrival, number))
         };
         let mut woken: Vec<_> = self.servers.iter().enumerate().filter_map(asleep).collect();
         woken.sort_unstable();
-        for (_, _, number) in woken {
-            self.servers[number].place = Place::InLine(self.event());
+        for (.., number) in woken {
+            self.servers[number].place = Place::Ready;
+            self.servers[number].arrival = self.event();
         }
     }
 
-    /// A server that has URLs and stands nowhere finds its place.
-    pub(super) fn settle_down(&mut self, server: usize, now: Instant) {
+    /// A server that has URLs and is nowhere finds its place.
+    pub(super) fn settle(&mut self, server: usize, now: Instant) {
         self.rise(now);
         let event = self.event();
         let known = &mut self.servers[server];
         if known.place == Place::Nowhere && known.waits() {
-            let asleep = known.due > now;
-            known.place = if asleep { Place::Asleep(event) } else { Place::InLine(event) };
+            known.place = if known.due > now { Place::Asleep } else { Place::Ready };
+            known.arrival = event;
         }
     }
 
-    /// Its rest has changed: unless it stands in line and may, it finds its place anew.
-    pub(super) fn reconsider(&mut self, server: usize, now: Instant) {
+    /// When it is due has changed: unless it is ready and may stay so, it finds a new place.
+    pub(super) fn set_due(&mut self, server: usize, due: Instant, now: Instant) {
+        self.rise(now);
         let known = &mut self.servers[server];
-        match known.place {
-            Place::InLine(_) if known.due <= now => {}
-            _ => known.place = Place::Nowhere,
+        known.due = due;
+        if known.place != Place::Ready || due > now {
+            known.place = Place::Nowhere;
         }
-        self.settle_down(server, now);
+        self.settle(server, now);
+    }
+
+    /// It is busy no more, and was not visited: it keeps its arrival.
+    pub(super) fn hand_back(&mut self, server: usize, now: Instant) {
+        self.rise(now);
+        let known = &mut self.servers[server];
+        known.visit = None;
+        if known.waits() && known.due <= now && known.arrival > 0 {
+            known.place = Place::Ready;
+        }
+        self.settle(server, now);
     }
 
     pub(super) fn groups(
@@ -178,7 +241,7 @@ impl Model {
         [host, Group::Domain(domain)].into_iter().chain(address.map(Group::Address))
     }
 
-    /// Whose clocks say whether a visit may begin, the first or one at another address.
+    /// Whose clocks decide whether a visit may begin, the first time or at another address.
     pub(super) fn beginning(
         &self,
         server: usize,
@@ -196,8 +259,8 @@ impl Model {
     fn cap(&self, group: Group) -> usize {
         let cap = match group {
             Group::Host(..) => 1,
-            Group::Domain(_) => self.settings.domain_visits_max,
-            Group::Address(_) => self.settings.address_visits_max,
+            Group::Domain(_) => self.settings.scheduler.domain_visits_max,
+            Group::Address(_) => self.settings.scheduler.address_visits_max,
         };
         if cap == 0 { usize::MAX } else { cap as usize }
     }
@@ -205,21 +268,20 @@ impl Model {
     pub(super) fn delay(&self, group: Group) -> Duration {
         match group {
             Group::Host(..) => Duration::ZERO,
-            Group::Domain(_) => self.settings.domain_delay,
-            Group::Address(_) => self.settings.address_delay,
+            Group::Domain(_) => self.settings.scheduler.domain_delay,
+            Group::Address(_) => self.settings.scheduler.address_delay,
         }
     }
 
-    /// A visit begins now: the next one not before the delay of the group is over.
-    pub(super) fn begins(&mut self, group: Group, now: Instant) {
-        let next = now + self.delay(group);
+    /// No visit in that group before `next`.
+    pub(super) fn rest(&mut self, group: Group, next: Instant) {
         let clock = self.next.entry(group).or_default();
         *clock = next.max(*clock);
     }
 
     fn active(&self, group: Group) -> usize {
         let counts = |(number, server): (usize, &Known)| {
-            let turn = server.visit.as_ref()?;
+            let turn = server.visit.as_ref().filter(|turn| turn.counts)?;
             self.groups(number, turn.address).find(|other| *other == group)
         };
         self.servers.iter().enumerate().filter_map(counts).count()
@@ -234,9 +296,9 @@ impl Model {
     }
 
     /// When a server may be visited if nothing else happens; `None` if something else must.
-    pub(super) fn possible(&self, server: usize) -> Option<Instant> {
+    fn possible(&self, server: usize) -> Option<Instant> {
         let known = &self.servers[server];
-        if !known.waits() || known.behind {
+        if !known.waits() || known.is_behind(self.policy()) {
             return None;
         }
         let mut at = known.due;
@@ -249,7 +311,7 @@ impl Model {
         Some(at)
     }
 
-    /// The nearest instant at which some server may be visited.
+    /// When the next server may be visited.
     pub(super) fn soonest(&self) -> Option<Instant> {
         (0..self.servers.len()).filter_map(|server| self.possible(server)).min()
     }
@@ -278,49 +340,61 @@ impl Model {
     }
 
     fn arrival(&self, server: usize) -> u64 {
-        match self.servers[server].place {
-            Place::InLine(event) => event,
-            place => panic!("{server} may be visited and is {place:?}"),
-        }
+        assert_eq!(self.servers[server].place, Place::Ready, "{server} may be visited");
+        self.servers[server].arrival
     }
 
-    /// Gain and cost of the next visit, in the words of design D5.
-    fn rank(&self, server: usize) -> (u128, u128) {
-        let (known, schedule) = (&self.servers[server], &self.settings.schedule);
-        let urls = known.in_order(schedule.policy);
-        let allowance = known.allowance.unwrap_or(u64::from(schedule.allowance_new));
-        let burst = match (known.crawl_delay, self.settings.burst) {
+    /// P, but for the length of the queue: the most that one visit may take.
+    fn visit_max(&self, server: usize) -> u64 {
+        let known = &self.servers[server];
+        let schedule = &self.settings.scheduler.schedule;
+        let burst = match (known.crawl_delay, self.settings.scheduler.burst) {
             (Some(_), _) => 1,
             (None, Burst::Requests(most)) => u64::from(most),
             (None, Burst::Server) => u64::MAX,
         };
-        let pages = burst.min(allowance).min(known.queue.len() as u64);
+        burst.min(known.allowance.unwrap_or(u64::from(schedule.allowance_new)))
+    }
+
+    /// How many of the best URLs make up the rank, if memory has room for them.
+    pub(super) fn counted(&self, server: usize) -> u64 {
+        if self.policy() == Policy::Quality { 1 } else { self.visit_max(server) }
+    }
+
+    /// Gain and cost of the next visit, in the words of design D5.
+    fn rank(&self, server: usize) -> (u128, u128) {
+        let (known, schedule) = (&self.servers[server], &self.settings.scheduler.schedule);
+        let urls = known.in_order(schedule.policy);
+        let allowance = known.allowance.unwrap_or(u64::from(schedule.allowance_new));
+        let pages = self.visit_max(server).min(known.queue.len() as u64);
         let us = |time: Duration| u64::try_from(time.as_micros()).expect("short");
         let connect = known.connect_us.unwrap_or(us(schedule.connect_time_new));
         let response = known.response_us.unwrap_or(us(schedule.response_time_new));
         let speedup = if allowance > 1 { u64::from(schedule.speedup_milli) } else { 1_000 };
         let opening = if known.parked { 0 } else { 2 * connect };
-        let hold = (opening + pages * response * 1_000 / speedup).max(1);
-        let worth = |most: u64| urls.iter().take(most as usize).map(|url| url.quality).sum::<u64>();
+        let slot = (opening + pages * response * 1_000 / speedup).max(1);
+        let quality =
+            |most: u64| urls.iter().take(most as usize).map(|url| url.key.quality.millionths());
         let (gain, cost) = match schedule.policy {
             Policy::Bfs => (1, 1),
-            Policy::Performance => (pages, hold),
+            Policy::Performance => (pages, slot),
             // The next one is the best one; robots.txt has no quality of its own.
-            Policy::Quality => (worth(1), 1),
-            Policy::Capability => (worth(pages.min(known.counted)), hold),
+            Policy::Quality => (quality(1).sum::<u64>(), 1),
+            Policy::Capability => (quality(pages.min(known.counted)).sum::<u64>(), slot),
         };
         (u128::from(gain), u128::from(cost))
     }
 
     /// What a visit has shown of a server.
     pub(super) fn learn(&mut self, server: usize, visit: &Visit) {
-        let weight = u64::from(self.settings.schedule.smoothing_milli);
+        let weight = u64::from(self.settings.scheduler.schedule.smoothing_milli);
         let us = |time: Duration| u64::try_from(time.as_micros()).expect("short").max(1);
         let smooth = |old: Option<u64>, new: u64| {
             let old = old.unwrap_or(new);
             Some(((old * weight + new * (1_000 - weight) + 500) / 1_000).max(1))
         };
         let known = &mut self.servers[server];
+        known.visits += 1;
         if let Some(time) = visit.connect_time {
             known.connect_us = smooth(known.connect_us, us(time));
         }
@@ -331,18 +405,64 @@ impl Model {
         known.allowance = (visit.allowance > 0).then_some(u64::from(visit.allowance));
     }
 
-    /// The rest owed, in the words of the settings.
-    pub(super) fn rest(&self, server: usize, requests: u32, visit: Duration) -> Duration {
-        let count = u128::from(requests.max(1));
-        let factor = u128::from(self.settings.delay_factor_milli);
-        let own = (count * self.settings.delay.as_micros()).max(visit.as_micros() * factor / 1_000);
+    /// The rest owed after a visit, in the words of the settings.
+    pub(super) fn rest_owed(&self, server: usize, requests: u32, visit: Duration) -> Duration {
+        let (count, settings) = (u128::from(requests.max(1)), &self.settings.scheduler);
+        let factor = u128::from(settings.delay_factor_milli);
+        let own = (count * settings.delay.as_micros()).max(visit.as_micros() * factor / 1_000);
         let asked = self.servers[server].crawl_delay.unwrap_or_default();
-        let rest = own.min(self.settings.delay_max.as_micros()).max(count * asked.as_micros());
+        let rest = own.min(settings.delay_max.as_micros()).max(count * asked.as_micros());
         Duration::from_micros(u64::try_from(rest).expect("the cases are small"))
+    }
+
+    /// What is left of it when a crawl of which a snapshot was taken at `began` is restored: no
+    /// server is visited, URLs that were under way wait where they were, waits go on by the
+    /// calendar and never grow, and nothing is known of addresses. After an unclean stop every
+    /// server waits the full rest. `arrivals` are those of the snapshot, one for each server known:
+    /// they decide between equals.
+    pub(super) fn restore(&mut self, began: Now, now: Now, was_clean: bool, arrivals: &[u64]) {
+        let passed = now.unix.as_micros().saturating_sub(began.unix.as_micros());
+        let passed = Duration::from_micros(passed);
+        let end = |until: Instant| match until.since(began.at) {
+            Duration::ZERO => Instant::ZERO,
+            left => now.at + left.saturating_sub(passed),
+        };
+        let mut order = Vec::new();
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            if let Some(turn) = server.visit.take() {
+                server.queue.extend(turn.taken);
+            }
+            (server.parked, server.address, server.arrival) = (false, None, 0);
+            (server.place, server.due) = (Place::Nowhere, end(server.due));
+            order.push((server.due, arrivals.get(number).copied(), number));
+        }
+        let (known, settings) = (arrivals.len(), self.settings.scheduler.clone());
+        self.next.retain(|group, _| matches!(group, Group::Host(..)));
+        self.next.values_mut().for_each(|next| *next = end(*next));
+        for number in 0..self.servers.len() {
+            self.rest(Group::Domain(number % DOMAINS), now.at + settings.domain_delay);
+            if !was_clean {
+                let server = &mut self.servers[number];
+                let full = now.at + settings.full_rest(server.crawl_delay);
+                server.due = server.due.max(full);
+                if number < known {
+                    self.rest(Group::Host(number % DOMAINS, prefix(number)), full);
+                }
+            }
+        }
+        for number in 0..ADDRESSES {
+            self.rest(Group::Address(address(number)), now.at + settings.address_delay);
+        }
+        order.sort_unstable();
+        order.into_iter().for_each(|(.., number)| self.settle(number, now.at));
     }
 }
 
 pub(super) fn prefix(server: usize) -> &'static str {
     // The first two differ in their scheme only, so that they share a host.
     ["www", "www", "img", "api"][server / DOMAINS]
+}
+
+pub(super) fn address(number: usize) -> IpAddr {
+    IpAddr::from([192, 0, 2, u8::try_from(number).expect("few addresses")])
 }

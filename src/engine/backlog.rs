@@ -1,0 +1,359 @@
+//! The backlog: what waits to be fetched, as the engine writes it into the frontier's queues, and
+//! the candidate of each visit.
+//!
+//! The frontier holds payloads. An [`Item`] is encoded when it is queued and decoded when a visit
+//! takes it. A visit looks at its next URL more than once (is it allowed, is there a connection for
+//! it), so it is taken once and held here as the visit's candidate; it is given back if the visit
+//! ends without a request for it, or if a better one comes.
+//!
+//! ```text
+//! payload  letter | bits | redirects | tries | depth u16 | server u32, redirects; chain u32; or
+//!          nothing, by the purpose | target | "\n" and the page it was found on, if there is one
+//! ```
+//!
+//! Law: what is taken is what was queued. Cost: a copy of the URL in and out.
+
+use crate::codec::{Put, Short, Take};
+use crate::frontier::{self, Added, Frontier, Key, Retirement, ServerId, Visit};
+use crate::map::Map;
+use crate::quality::Quality;
+use crate::time::{Instant, Now};
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+/// One URL that waits: path and query only, the origin is its server's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Path and query, beginning with `/`.
+    pub target: Box<str>,
+    /// What it was thought to be worth when it was discovered.
+    pub quality: Quality,
+    /// Its number in the order of arrival; set when it is taken.
+    pub arrival: u64,
+    /// Links followed from a seed to here.
+    pub depth: u16,
+    /// Redirects followed to here.
+    pub hops: u8,
+    /// Tries that failed so far.
+    pub tries: u8,
+    /// What it is fetched for.
+    pub purpose: Purpose,
+    /// Heritrix's letter for how it was found (`L`, `E`, `R`, ...); `-` for a seed.
+    pub found_as: u8,
+    /// Where it was found; shared by links of one page while these are in memory.
+    pub via: Option<Rc<str>>,
+}
+
+/// What a URL is fetched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A page of the crawl.
+    Page,
+    /// The robots.txt of this server, after so many redirects (the server may be another one).
+    Robots(ServerId, u8),
+    /// A page that a redirect led to: the next hop of the chain with this number.
+    Hop(u32),
+}
+
+const HAS_VIA: u8 = 4;
+const VIA: u8 = b'\n';
+
+impl Item {
+    /// Whether it goes before the pages of its server.
+    pub fn is_first(&self) -> bool {
+        self.purpose != Purpose::Page
+    }
+
+    /// Whether it is a robots.txt, which no robots.txt forbids.
+    pub fn is_robots(&self) -> bool {
+        matches!(self.purpose, Purpose::Robots(..))
+    }
+
+    /// What decides where it goes in its queue.
+    pub fn key(&self) -> Key {
+        Key { is_first: self.is_first(), quality: self.quality, arrival: self.arrival }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let purpose = match self.purpose {
+            Purpose::Page => 0,
+            Purpose::Robots(..) => 1,
+            Purpose::Hop(_) => 2,
+        };
+        let has_via = if self.via.is_some() { HAS_VIA } else { 0 };
+        out.extend_from_slice(&[self.found_as, purpose | has_via, self.hops, self.tries]);
+        out.put_u16(self.depth);
+        match self.purpose {
+            Purpose::Page => {}
+            Purpose::Robots(of, redirects) => {
+                out.put_u32(of.0);
+                out.put_u8(redirects);
+            }
+            Purpose::Hop(chain) => out.put_u32(chain),
+        }
+        out.extend_from_slice(self.target.as_bytes());
+        if let Some(via) = &self.via {
+            out.push(VIA);
+            out.extend_from_slice(via.as_bytes());
+        }
+    }
+
+    /// The item of a payload.
+    ///
+    /// # Errors
+    /// These are not a payload's bytes.
+    pub fn decode(payload: &[u8], key: Key) -> Result<Self, Short> {
+        let parts = Parts::of(payload)?;
+        Ok(Self {
+            target: parts.target.into(),
+            quality: key.quality,
+            arrival: key.arrival,
+            depth: parts.depth,
+            hops: parts.hops,
+            tries: parts.tries,
+            purpose: parts.purpose,
+            found_as: parts.found_as,
+            via: parts.via.map(Rc::from),
+        })
+    }
+}
+
+/// A payload, taken apart.
+struct Parts<'a> {
+    found_as: u8,
+    hops: u8,
+    tries: u8,
+    depth: u16,
+    purpose: Purpose,
+    target: &'a str,
+    via: Option<&'a str>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(payload: &'a [u8]) -> Result<Self, Short> {
+        let mut take = Take::new(payload);
+        let [found_as, bits, hops, tries] = take.array()?;
+        let depth = take.u16()?;
+        let purpose = match bits & !HAS_VIA {
+            0 => Purpose::Page,
+            1 => Purpose::Robots(ServerId(take.u32()?), take.u8()?),
+            2 => Purpose::Hop(take.u32()?),
+            _ => return Err(Short),
+        };
+        let text = std::str::from_utf8(take.rest()).map_err(|_| Short)?;
+        let (target, via) = match bits & HAS_VIA {
+            0 => (text, None),
+            _ => text
+                .split_once(VIA as char)
+                .map(|(target, via)| (target, Some(via)))
+                .ok_or(Short)?,
+        };
+        if !target.starts_with('/') {
+            return Err(Short);
+        }
+        Ok(Self { found_as, hops, tries, depth, purpose, target, via })
+    }
+}
+
+/// Whether bytes that come from the disk are a payload.
+pub fn is_payload(payload: &[u8]) -> bool {
+    Parts::of(payload).is_ok()
+}
+
+/// What became of an item that was queued.
+#[derive(Debug)]
+pub enum Queued {
+    /// It waits.
+    Waits,
+    /// Its server is retired: why. The item is handed back.
+    Retired(Retirement, Item),
+    /// A cap on queued URLs is reached. The item is handed back.
+    Full(Item),
+}
+
+/// All that waits.
+#[derive(Debug)]
+pub struct Backlog {
+    frontier: Frontier,
+    /// The next URL of each server under visit that has looked for one.
+    candidates: Map<ServerId, Item>,
+    /// Room for a payload.
+    payload: Vec<u8>,
+}
+
+impl Backlog {
+    /// What waits in this frontier.
+    pub fn new(frontier: Frontier) -> Self {
+        Self { frontier, candidates: Map::default(), payload: Vec::new() }
+    }
+
+    /// Queues an item at a server.
+    pub fn add_to(&mut self, id: ServerId, item: Item, now: Instant) -> Queued {
+        self.encode(&item);
+        match self.frontier.add_to(id, item.is_first(), item.quality, &self.payload, now) {
+            Added::Queued => Queued::Waits,
+            Added::Retired(why) => Queued::Retired(why, item),
+            Added::Full => Queued::Full(item),
+        }
+    }
+
+    /// The next URL of a server under visit; `None` if there is none, or if it is still on disk.
+    pub fn peek(&mut self, id: ServerId) -> Option<&Item> {
+        if let Some(candidate) = self.candidates.get(&id)
+            && self.frontier.has_better(id, candidate.key())
+        {
+            self.drop_candidate(id);
+        }
+        if !self.candidates.contains_key(&id) {
+            let item = self.take_queued(id)?;
+            self.candidates.insert(id, item);
+        }
+        self.candidates.get(&id)
+    }
+
+    /// Takes the next URL of a server under visit.
+    pub fn take(&mut self, id: ServerId) -> Option<Item> {
+        self.peek(id)?;
+        self.candidates.remove(&id)
+    }
+
+    /// Whether a server has a next URL that is not still on disk.
+    pub fn has_next(&self, id: ServerId) -> bool {
+        self.candidates.contains_key(&id) || self.frontier.has_next(id)
+    }
+
+    /// The quality of the next URL of a server, as far as that is in memory.
+    pub fn next_quality(&self, id: ServerId) -> Option<Quality> {
+        let candidate = self.candidates.get(&id).map(|item| item.quality);
+        candidate.or_else(|| Some(self.frontier.next_key(id)?.quality))
+    }
+
+    /// Puts an item back to where it was taken from, before the visit ends.
+    pub fn give_back(&mut self, id: ServerId, item: &Item) {
+        self.encode(item);
+        self.frontier.give_back(id, item.key(), &self.payload);
+    }
+
+    /// Queues an item again, before the visit ends: behind all others, or by quality behind all
+    /// equal ones.
+    pub fn put_off(&mut self, id: ServerId, item: &Item) {
+        self.encode(item);
+        self.frontier.put_off(id, item.is_first(), item.quality, &self.payload);
+    }
+
+    /// As [`Frontier::hand_back`].
+    pub fn hand_back(&mut self, id: ServerId, now: Instant) {
+        self.drop_candidate(id);
+        self.frontier.hand_back(id, now);
+    }
+
+    /// As [`Frontier::finish`].
+    pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
+        self.drop_candidate(id);
+        self.frontier.finish(id, visit, now)
+    }
+
+    /// As [`Frontier::given_up`].
+    pub fn given_up(&mut self) -> Option<(ServerId, Item)> {
+        self.payload.clear();
+        let (id, key) = self.frontier.given_up(&mut self.payload)?;
+        Some((id, self.decode(key)))
+    }
+
+    /// URLs that wait, candidates included.
+    pub fn urls(&self) -> usize {
+        self.frontier.urls() + self.candidates.len()
+    }
+
+    /// URLs that wait at a server, its candidate included.
+    pub fn queue_len(&self, id: ServerId) -> usize {
+        self.frontier.queue_len(id) + usize::from(self.candidates.contains_key(&id))
+    }
+
+    /// As [`Frontier::begin_snapshot`]. `flights` are under way, and candidates wait.
+    pub fn begin_snapshot(&mut self, flights: Vec<(ServerId, Item)>, now: Now) {
+        let candidates = self.candidates.iter().map(|(id, item)| (*id, item));
+        let mut waiting: Vec<_> = flights.iter().map(|(id, item)| (*id, item)).collect();
+        waiting.extend(candidates);
+        waiting.sort_by_key(|(id, _)| *id);
+        let encoded = waiting.into_iter().map(|(id, item)| {
+            let mut payload = Vec::new();
+            item.encode(&mut payload);
+            (id, item.key(), payload)
+        });
+        let encoded = encoded.collect();
+        self.frontier.begin_snapshot(encoded, now);
+    }
+
+    fn drop_candidate(&mut self, id: ServerId) {
+        if let Some(item) = self.candidates.remove(&id) {
+            self.give_back(id, &item);
+        }
+    }
+
+    fn take_queued(&mut self, id: ServerId) -> Option<Item> {
+        self.payload.clear();
+        let key = self.frontier.take(id, &mut self.payload)?;
+        Some(self.decode(key))
+    }
+
+    fn encode(&mut self, item: &Item) {
+        self.payload.clear();
+        item.encode(&mut self.payload);
+    }
+
+    fn decode(&self, key: Key) -> Item {
+        Item::decode(&self.payload, key).expect("it was encoded here, or checked when it was read")
+    }
+}
+
+impl Deref for Backlog {
+    type Target = Frontier;
+
+    fn deref(&self) -> &Frontier {
+        &self.frontier
+    }
+}
+
+impl DerefMut for Backlog {
+    fn deref_mut(&mut self) -> &mut Frontier {
+        &mut self.frontier
+    }
+}
+
+/// The frontier's settings, for payloads of this kind.
+pub fn settings_of(settings: &frontier::Settings) -> frontier::Settings {
+    frontier::Settings { is_payload, ..settings.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_come_out_as_they_went_in() {
+        let page = Item {
+            target: "/a?b=c".into(),
+            quality: Quality::ONE,
+            arrival: 7,
+            depth: 300,
+            hops: 2,
+            tries: 1,
+            purpose: Purpose::Page,
+            found_as: b'L',
+            via: Some("https://a.test/page\u{e9}".into()),
+        };
+        let robots = Purpose::Robots(ServerId(70_000), 3);
+        let others = [
+            Item { via: None, ..page.clone() },
+            Item { purpose: robots, via: Some("".into()), ..page.clone() },
+            Item { purpose: Purpose::Hop(u32::MAX), ..page.clone() },
+        ];
+        for item in [page].iter().chain(&others) {
+            let mut payload = Vec::new();
+            item.encode(&mut payload);
+            assert_eq!(Item::decode(&payload, item.key()).as_ref(), Ok(item));
+            assert!((0..payload.len().min(7)).all(|cut| !is_payload(&payload[..cut])));
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! Queues: which URLs wait at each server, in memory and on disk.
+//!
+//! A URL is a payload of opaque bytes with a priority and a number in the order of arrival. What
+//! does not fit into memory is written to an append log in chunks of some kilobytes, each of one
+//! queue, and read back by jobs before a visit needs it.
+//!
+//! ```text
+//! entry    a URL in its queue: 16 bytes that sort
+//! band     classes of quality
+//! records  payloads in memory
+//! queue    one queue: near, far, chunks
+//! chunk    URLs as bytes on disk
+//! evict    what goes to the disk when memory is full
+//! read     jobs: reading back, sweeping segments
+//! snapshot what a checkpoint keeps, copied before it changes
+//! ```
+//!
+//! Laws (held to a naive model in `tests.rs`): no URL is lost or doubled, whatever fails. By
+//! arrival the order is exact. By quality it is exact in memory, and by band on disk: nothing comes
+//! out before a URL of a better band. Memory keeps to its bound as long as one URL a queue does.
+//! Cost: a queue of one URL takes 56 bytes and its payload; no call looks at all queues.
+
+mod band;
+mod chunk;
+mod entry;
+mod evict;
+mod queue;
+mod read;
+mod records;
+mod shared;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use crate::disk::{self, Disk};
+use crate::frame::Role;
+use crate::quality::Quality;
+use crate::segments::{Limits, Segments};
+use crate::table::Table;
+use entry::Entry;
+pub use entry::{Key, Order};
+use evict::Evictor;
+use queue::Queue;
+use read::Reader;
+pub use read::{QueuesDone, QueuesJob};
+use records::Records;
+use snapshot::{Restoring, Snapshot};
+use std::collections::VecDeque;
+
+/// Number of a queue, dense from 0.
+pub type QueueId = u32;
+
+/// The folder of all segments.
+pub(super) const FOLDER: &str = "state/frontier";
+/// A segment is closed when it is so long; in tests, soon.
+const LIMITS: Limits = if cfg!(test) {
+    Limits { segment_bytes: 3_000, write_bytes: 500 }
+} else {
+    Limits { segment_bytes: 32 << 20, write_bytes: 256 << 10 }
+};
+
+/// What an operator sets.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// In which order URLs come out.
+    pub order: Order,
+    /// Bytes of memory that URLs may take.
+    pub memory_bytes: usize,
+    /// The crawl whose files they are; `None`: all stay in memory.
+    pub crawl: Option<u64>,
+    /// Whether bytes that come from the disk are a payload.
+    pub is_payload: fn(&[u8]) -> bool,
+}
+
+/// All queues.
+#[derive(Debug)]
+pub struct Queues {
+    settings: Settings,
+    queues: Table<Queue>,
+    records: Records,
+    /// Bytes of memory that queues take beside records.
+    list_bytes: usize,
+    /// URLs in all queues.
+    urls: usize,
+    /// URLs queued so far.
+    arrivals: u64,
+    evictor: Evictor,
+    /// `None`: nothing goes to the disk.
+    disk: Option<Box<OnDisk>>,
+    snapshot: Option<Box<Snapshot>>,
+    restoring: Option<Box<Restoring>>,
+    /// Queues of which something changed that their server's rank depends on, but for those that a
+    /// call named.
+    changed: VecDeque<QueueId>,
+}
+
+/// What is on disk, and on its way from there.
+#[derive(Debug)]
+struct OnDisk {
+    segments: Segments,
+    reader: Reader,
+}
+
+impl Queues {
+    /// No queues.
+    pub fn new(settings: Settings) -> Self {
+        let on_disk = |crawl| {
+            let segments = Segments::new(FOLDER, Role::Segment, crawl, LIMITS);
+            Box::new(OnDisk { segments, reader: Reader::default() })
+        };
+        Self {
+            disk: settings.crawl.map(on_disk),
+            settings,
+            queues: Table::default(),
+            records: Records::new(),
+            list_bytes: 0,
+            urls: 0,
+            arrivals: 0,
+            evictor: Evictor::new(),
+            snapshot: None,
+            restoring: None,
+            changed: VecDeque::new(),
+        }
+    }
+
+    /// One more queue, empty; its number is the count before.
+    pub fn add_queue(&mut self) {
+        self.queues.push(Queue::new());
+    }
+
+    /// Queues there are.
+    pub fn count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// URLs in all queues.
+    pub fn urls(&self) -> usize {
+        self.urls
+    }
+
+    /// URLs in a queue, in memory and on disk.
+    pub fn len(&self, id: QueueId) -> usize {
+        self.at(id).len()
+    }
+
+    /// Whether a queue's next URL is in memory.
+    pub fn is_at_hand(&self, id: QueueId) -> bool {
+        self.at(id).is_at_hand(self.settings.order)
+    }
+
+    /// Sum of the qualities of a queue's next URLs in memory, as many as count, in millionths.
+    pub fn best_sum(&self, id: QueueId) -> u64 {
+        self.at(id).best_sum(self.settings.order)
+    }
+
+    /// Qualities of a queue's best URLs in memory that count, in millionths, computed from nothing.
+    pub fn best_qualities(&self, id: QueueId) -> Vec<u64> {
+        let order = self.settings.order;
+        let mut entries: Vec<Entry> = self.at(id).entries().collect();
+        entries.sort_unstable_by(|one, other| other.cmp(one));
+        let best = entries.iter().take(self.counted(id));
+        best.map(|entry| entry.key(order).quality.millionths()).collect()
+    }
+
+    /// Whether a URL in memory goes before one with this key.
+    pub fn has_better(&self, id: QueueId, than: Key) -> bool {
+        let than = Entry::new(self.settings.order, than, records::NONE);
+        self.is_at_hand(id) && self.at(id).next().is_some_and(|next| next > than)
+    }
+
+    /// The key of a queue's next URL, if that is in memory.
+    pub fn next_key(&self, id: QueueId) -> Option<Key> {
+        let next = self.at(id).next().filter(|_| self.is_at_hand(id));
+        next.map(|entry| entry.key(self.settings.order))
+    }
+
+    /// How many of a queue's next URLs count: as [`Queues::set_counted`] set, but no more than
+    /// memory has room for.
+    pub fn counted(&self, id: QueueId) -> usize {
+        self.at(id).counted as usize
+    }
+
+    /// Bytes of memory that URLs take.
+    pub fn memory_bytes(&self) -> usize {
+        self.records.bytes() + self.list_bytes + self.evictor.bytes()
+    }
+
+    /// Bytes of all segments on disk, and of the chunks in them that are needed.
+    pub fn disk_bytes(&self) -> (u64, u64) {
+        self.disk.as_ref().map_or((0, 0), |disk| disk.segments.bytes())
+    }
+
+    /// Queues a URL behind all others, or by its quality; returns its number in the order of
+    /// arrival.
+    pub fn push(&mut self, id: QueueId, is_first: bool, quality: Quality, payload: &[u8]) -> u64 {
+        self.arrivals += 1;
+        let key = Key { is_first, quality, arrival: self.arrivals };
+        self.put(id, key, payload, Queue::push);
+        self.limit_far(id);
+        self.make_room();
+        key.arrival
+    }
+
+    /// Puts a URL back to where [`Queues::pop`] took it from.
+    pub fn put_back(&mut self, id: QueueId, key: Key, payload: &[u8]) {
+        self.put(id, key, payload, Queue::put_back);
+    }
+
+    /// Takes the next URL of a queue and appends its payload to `out`; `None` if there is none, or
+    /// if it is still on disk.
+    pub fn pop(&mut self, id: QueueId, out: &mut Vec<u8>) -> Option<Key> {
+        if self.is_at_hand(id) { self.take(id, out, Queue::pop) } else { None }
+    }
+
+    /// Takes any URL of a queue that is in memory: for one that is to be emptied.
+    pub fn pop_any(&mut self, id: QueueId, out: &mut Vec<u8>) -> Option<Key> {
+        self.take(id, out, Queue::pop_any)
+    }
+
+    /// Sets how many of a queue's next URLs count: as many as the next visit may take, or as make
+    /// the rank of its server. So many are kept in memory, if there is room.
+    pub fn set_counted(&mut self, id: QueueId, counted: usize) {
+        let counted = counted.min(self.evictor.kept());
+        if self.counted(id) != counted {
+            self.change(id, |queue, _, order| queue.set_counted(order, counted));
+        }
+    }
+
+    /// A queue, not named in a call, whose length, next URLs or whether they are in memory changed.
+    pub fn next_changed(&mut self) -> Option<QueueId> {
+        self.changed.pop_front()
+    }
+
+    /// Brings what waits to be written to the disk: all, or if it is enough for an append.
+    ///
+    /// # Errors
+    /// The disk's: nothing is lost, and this may be called again.
+    pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        self.disk.as_mut().map_or(Ok(()), |on_disk| on_disk.segments.write(all, disk))
+    }
+
+    fn at(&self, id: QueueId) -> &Queue {
+        &self.queues[id as usize]
+    }
+
+    fn put(&mut self, id: QueueId, key: Key, payload: &[u8], how: fn(&mut Queue, Order, Entry)) {
+        self.urls += 1;
+        self.change(id, |queue, records, order| {
+            let record = records.put(payload, &mut queue.base);
+            how(queue, order, Entry::new(order, key, record));
+        });
+    }
+
+    fn take(
+        &mut self,
+        id: QueueId,
+        out: &mut Vec<u8>,
+        how: fn(&mut Queue, Order) -> Option<Entry>,
+    ) -> Option<Key> {
+        let key = self.change(id, |queue, records, order| {
+            let entry = how(queue, order)?;
+            records.read(entry.record(), out);
+            records.free(entry.record());
+            if queue.in_memory() == 0 {
+                records.free(std::mem::replace(&mut queue.base, records::NONE));
+            }
+            Some(entry.key(order))
+        });
+        self.urls -= usize::from(key.is_some());
+        key
+    }
+
+    /// Changes a queue: a snapshot keeps what it was, its bytes are counted, and it is listed with
+    /// those that could go to the disk, and those that need something from there.
+    fn change<T>(
+        &mut self,
+        id: QueueId,
+        what: impl FnOnce(&mut Queue, &mut Records, Order) -> T,
+    ) -> T {
+        self.copy_before_change(id);
+        let order = self.settings.order;
+        let queue = &mut self.queues[id as usize];
+        let before = queue.bytes();
+        let result = what(queue, &mut self.records, order);
+        self.list_bytes = self.list_bytes + queue.bytes() - before;
+        if let Some(on_disk) = &mut self.disk {
+            self.evictor.note(id, queue);
+            on_disk.reader.note(id, queue, order, self.evictor.kept());
+        }
+        result
+    }
+}
+
+/// For the tests of the frontier.
+#[cfg(test)]
+impl Queues {
+    /// Bytes of an empty queue, and of one with one URL but for its payload.
+    pub(in crate::frontier) const QUEUE_BYTES: usize = size_of::<Queue>();
+
+    /// Keys of a queue's URLs in memory, in no order.
+    pub(in crate::frontier) fn keys_in_memory(&self, id: QueueId) -> Vec<Key> {
+        self.at(id).entries().map(|entry| entry.key(self.settings.order)).collect()
+    }
+
+    /// The payload of a URL that is in memory.
+    pub(in crate::frontier) fn payload_of(&self, id: QueueId, key: Key) -> Vec<u8> {
+        let mut entries = self.at(id).entries();
+        let entry = entries.find(|entry| entry.key(self.settings.order) == key);
+        let mut payload = Vec::new();
+        self.records.read(entry.expect("it is in memory").record(), &mut payload);
+        payload
+    }
+
+    /// The band of a URL.
+    pub(in crate::frontier) fn band(order: Order, key: Key) -> u8 {
+        Entry::new(order, key, records::NONE).band(order)
+    }
+
+    /// How many URLs each queue keeps near at most, if all are listed by it.
+    pub(in crate::frontier) fn kept(&self) -> Option<usize> {
+        self.evictor.is_settled(self.count()).then(|| self.evictor.kept())
+    }
+
+    /// Checks that bytes are counted right, in memory and on disk; that who needs a read is
+    /// listed, and each victim once; and that chunks are in the order in which they are read.
+    pub(in crate::frontier) fn check(&self) {
+        let order = self.settings.order;
+        assert_eq!(self.urls, self.queues.iter().map(Queue::len).sum::<usize>());
+        assert_eq!(self.list_bytes, self.queues.iter().map(Queue::bytes).sum::<usize>());
+        let entries = self.queues.iter().flat_map(Queue::entries).map(Entry::record);
+        let records = entries.chain(self.queues.iter().map(|queue| queue.base));
+        assert_eq!(self.records.bytes(), self.records.bytes_of(records));
+        let listed = self.queues.iter().map(|queue| queue.listed.count_ones() as usize);
+        assert_eq!(self.evictor.listed(), listed.sum::<usize>(), "a victim is in a list once");
+        let chunks = self.queues.iter().flat_map(Queue::chunks);
+        let needed: u64 = chunks.map(|chunk| u64::from(chunk.place().bytes)).sum();
+        assert_eq!(self.disk_bytes().1, needed);
+        for queue in self.queues.iter() {
+            let waits = queue.needs_read(order, self.evictor.kept());
+            assert!(!waits || queue.is_wanted, "{queue:?} waits for ever");
+            assert!(queue.chunks().is_sorted_by_key(|chunk| chunk.band()), "{queue:?}");
+            assert_eq!(queue.chunks().is_empty(), queue.on_disk() == 0, "{queue:?}");
+        }
+    }
+
+    /// Checks that no queue has anything.
+    pub(in crate::frontier) fn check_empty(&self) {
+        self.check();
+        assert_eq!((self.urls, self.list_bytes, self.records.bytes()), (0, 0, 0));
+        assert_eq!(self.disk_bytes().1, 0);
+    }
+}
+
+/// What the queues of a thread did, so that tests can show what their histories led through.
+#[cfg(test)]
+pub(in crate::frontier) mod seen {
+    use std::cell::Cell;
+    use std::ops::AddAssign;
+
+    /// How often what happened.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(in crate::frontier) struct Seen {
+        /// Queues cut, and those of which what was cut goes before their chunks.
+        pub(in crate::frontier) evictions: u32,
+        pub(in crate::frontier) before: u32,
+        /// All queues keep half or twice as many URLs near.
+        pub(in crate::frontier) halvings: u32,
+        pub(in crate::frontier) doublings: u32,
+        /// Chunks taken in, those of which something is left, and those that are not next any more.
+        pub(in crate::frontier) reads: u32,
+        pub(in crate::frontier) parts: u32,
+        pub(in crate::frontier) overtaken: u32,
+        /// Chunks of which the rest is of another band.
+        pub(in crate::frontier) rebanded: u32,
+        /// Pieces of segments swept, and chunks moved.
+        pub(in crate::frontier) sweeps: u32,
+        pub(in crate::frontier) moved: u32,
+    }
+
+    thread_local! {
+        static SEEN: Cell<Seen> = const { Cell::new(Seen {
+            evictions: 0, before: 0, halvings: 0, doublings: 0, reads: 0, parts: 0, overtaken: 0,
+            rebanded: 0, sweeps: 0, moved: 0,
+        }) };
+    }
+
+    /// Counts something.
+    pub(super) fn count(what: impl FnOnce(&mut Seen)) {
+        let mut seen = SEEN.get();
+        what(&mut seen);
+        SEEN.set(seen);
+    }
+
+    /// What was counted since the last call.
+    pub(in crate::frontier) fn take() -> Seen {
+        SEEN.take()
+    }
+
+    impl AddAssign for Seen {
+        fn add_assign(&mut self, other: Self) {
+            self.evictions += other.evictions;
+            self.before += other.before;
+            self.halvings += other.halvings;
+            self.doublings += other.doublings;
+            self.reads += other.reads;
+            self.parts += other.parts;
+            self.overtaken += other.overtaken;
+            self.rebanded += other.rebanded;
+            self.sweeps += other.sweeps;
+            self.moved += other.moved;
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! Jobs: chunks are read back before a visit needs them, and sparse segments are swept.
+//!
+//! A queue that has fewer URLs at hand than its next visit may take is listed, once. A job reads
+//! for many queues at once, in the order in which chunks lie on disk. What it has read is taken in
+//! piece by piece, as much as the caller's turn has room for. A sweep reads a sparse segment, and
+//! appends what is alive in it again.
+//!
+//! Laws: a queue that needs a read is listed, or a read for it is under way; what was read is used
+//! only if its checksum, its queue and its payloads are right. Cost: one job at a time, of a
+//! mebibyte.
+
+use super::chunk::{ChunkRef, Unpacker};
+use super::entry::{Entry, Order};
+use super::evict::CHUNK;
+use super::queue::Queue;
+use super::{FOLDER, OnDisk, QueueId, Queues, band};
+use crate::codec::Take;
+use crate::disk::{self, Disk};
+use crate::frame::{self, Damage, Flaw};
+use crate::segments::{self, Location};
+use std::collections::VecDeque;
+
+/// Bytes that a job reads at most.
+const JOB_BYTES: usize = if cfg!(test) { 600 } else { 1 << 20 };
+/// Short chunks of a queue are read together until they have so many bytes: by quality more, since
+/// what they hold is put in order and written again as longer ones.
+const READ_BYTES: usize = if cfg!(test) { 200 } else { 512 };
+const READ_BYTES_BY_QUALITY: usize = if cfg!(test) { 400 } else { 2 << 10 };
+/// By quality a chunk that isn't longer is taken in whole.
+const SHORT_BYTES: usize = if cfg!(test) { 150 } else { READ_BYTES };
+/// URLs of one queue that are taken in at once, if its visits don't take more.
+const URLS_MIN: usize = 16;
+
+/// Read these.
+#[derive(Debug)]
+pub struct QueuesJob {
+    /// A handle of the job's own.
+    pub disk: Box<dyn Disk>,
+    work: Work,
+}
+
+/// What came of a [`QueuesJob`].
+#[derive(Debug)]
+pub struct QueuesDone {
+    work: Work,
+    result: Result<(), disk::Error>,
+    disk: Box<dyn Disk>,
+}
+
+#[derive(Debug)]
+enum Work {
+    /// Chunks of queues, those of one queue side by side.
+    Back(VecDeque<Read>),
+    /// Part of a segment, from this offset on.
+    Sweep { segment: u32, offset: u64, bytes: Vec<u8> },
+}
+
+/// One chunk to be read.
+#[derive(Debug)]
+struct Read {
+    id: QueueId,
+    chunk: ChunkRef,
+    /// Its frame, once it is read; bytes of others may follow.
+    frame: Vec<u8>,
+}
+
+/// What is to be read, and what was.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// Queues that need a read.
+    wanted: VecDeque<QueueId>,
+    is_working: bool,
+    /// What a job has read and is not taken in yet.
+    intake: Option<Work>,
+    /// The segment that is being swept, how far, and its length.
+    sweep: Option<(u32, u64, u64)>,
+    jobs: u64,
+    /// The last job's handle: its files are open.
+    disk: Option<Box<dyn Disk>>,
+    unpacker: Unpacker,
+}
+
+impl Reader {
+    /// Lists a queue if it needs a read.
+    pub(super) fn note(&mut self, id: QueueId, queue: &mut Queue, order: Order, kept: usize) {
+        if !queue.is_wanted && queue.needs_read(order, kept) {
+            queue.is_wanted = true;
+            self.wanted.push_back(id);
+        }
+    }
+
+    /// The segment that is being swept.
+    pub(super) fn swept(&self) -> Option<u32> {
+        self.sweep.map(|(segment, ..)| segment)
+    }
+}
+
+impl QueuesJob {
+    /// Reads; stops at the first failure.
+    pub fn run(mut self) -> QueuesDone {
+        let result = self.work.run(self.disk.as_mut());
+        QueuesDone { work: self.work, result, disk: self.disk }
+    }
+}
+
+impl Work {
+    fn run(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        match self {
+            Self::Back(reads) => {
+                let missing = reads.iter_mut().filter(|read| read.frame.is_empty());
+                let mut missing: Vec<&mut Read> = missing.collect();
+                missing.sort_unstable_by_key(|read| read.chunk.place());
+                missing.into_iter().try_for_each(|read| read.run(disk))
+            }
+            Self::Sweep { segment, offset, bytes } => {
+                fill(&segments::name_of(FOLDER, *segment), *offset, 0, bytes, disk)
+            }
+        }
+    }
+}
+
+impl Read {
+    fn run(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+        let place = self.chunk.place();
+        let (name, offset) = (segments::name_of(FOLDER, place.segment), place.offset.into());
+        self.frame.resize(place.bytes as usize, 0);
+        fill(&name, offset, 0, &mut self.frame, disk)?;
+        // A reference has no more than 16 KiB of a length.
+        let have = self.frame.len();
+        if let Some(len) = frame_bytes(&self.frame).filter(|len| *len > have) {
+            self.frame.resize(len, 0);
+            fill(&name, offset, have, &mut self.frame, disk)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of the frame that begins here, by its own word.
+fn frame_bytes(bytes: &[u8]) -> Option<usize> {
+    let len = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+    Some(frame::OVERHEAD_BYTES + len.min(frame::PAYLOAD_BYTES_MAX))
+}
+
+/// Fills `bytes`, of which there are so many, from the file; they are cut where that ends.
+fn fill(
+    name: &str,
+    offset: u64,
+    mut have: usize,
+    bytes: &mut Vec<u8>,
+    disk: &mut dyn Disk,
+) -> Result<(), disk::Error> {
+    while have < bytes.len() {
+        match disk.read_at(name, offset + have as u64, &mut bytes[have..])? {
+            0 => break,
+            more => have += more,
+        }
+    }
+    bytes.truncate(have);
+    Ok(())
+}
+
+impl Queues {
+    /// The next job, if there is one: at most one at a time, handed back by [`Queues::worked`].
+    pub fn job(&mut self, disk: &dyn Disk) -> Option<QueuesJob> {
+        let on_disk = self.disk.as_deref_mut()?;
+        if on_disk.reader.is_working {
+            return None;
+        }
+        on_disk.reader.jobs += 1;
+        // A sweep gets its turn while reads go on.
+        let sweeps = on_disk.reader.jobs.is_multiple_of(4) || on_disk.reader.wanted.is_empty();
+        let sweep = if sweeps { on_disk.sweep() } else { None };
+        let work = sweep.or_else(|| self.reads())?;
+        let reader = &mut self.disk.as_deref_mut()?.reader;
+        reader.is_working = true;
+        let disk = reader.disk.take().unwrap_or_else(|| disk.handle());
+        Some(QueuesJob { disk, work })
+    }
+
+    fn reads(&mut self) -> Option<Work> {
+        let on_disk = self.disk.as_deref_mut()?;
+        let most = match (self.settings.order, self.evictor.kept() == usize::MAX) {
+            (_, false) => 1, // memory is short: no more than there is need for
+            (Order::Arrival, true) => READ_BYTES,
+            (Order::Quality, true) => READ_BYTES_BY_QUALITY,
+        };
+        let (mut reads, mut bytes) = (VecDeque::new(), 0);
+        while bytes < JOB_BYTES
+            && let Some(id) = on_disk.reader.wanted.pop_front()
+        {
+            let mut of_queue = 0;
+            for chunk in self.queues[id as usize].chunks().iter().rev() {
+                let frame = on_disk.waiting(*chunk);
+                of_queue += chunk.place().bytes as usize;
+                reads.push_back(Read { id, chunk: *chunk, frame });
+                if of_queue >= most {
+                    break;
+                }
+            }
+            self.queues[id as usize].is_wanted = of_queue > 0;
+            bytes += of_queue;
+        }
+        (!reads.is_empty()).then_some(Work::Back(reads))
+    }
+
+    /// A job is done: [`Queues::take_in`] follows, once in each turn until nothing is left.
+    ///
+    /// # Errors
+    /// The disk's. Nothing is lost: what was to be read is read later.
+    pub fn worked(&mut self, done: QueuesDone) -> Result<(), disk::Error> {
+        let on_disk = self.disk.as_deref_mut().expect("the job came from here");
+        on_disk.reader.disk = Some(done.disk);
+        match done.result {
+            Ok(()) => on_disk.reader.intake = Some(done.work),
+            Err(error) => {
+                self.read_later(done.work);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something that was read is to be taken in.
+    pub fn has_read(&self) -> bool {
+        self.disk.as_ref().is_some_and(|on_disk| on_disk.reader.intake.is_some())
+    }
+
+    /// Takes in what a job has read, about so many bytes of it. Queues that changed are named by
+    /// [`Queues::next_changed`].
+    ///
+    /// # Errors
+    /// What is wrong with a segment. The URLs are where they were.
+    pub fn take_in(&mut self, budget_bytes: usize) -> Result<(), Damage> {
+        let Some(on_disk) = self.disk.as_deref_mut() else { return Ok(()) };
+        let Some(mut work) = on_disk.reader.intake.take() else { return Ok(()) };
+        let result = match &mut work {
+            Work::Back(reads) => self.take_in_reads(reads, budget_bytes),
+            Work::Sweep { segment, offset, bytes } => self.sweep_piece(*segment, *offset, bytes),
+        };
+        let is_over = !matches!(&work, Work::Back(reads) if !reads.is_empty());
+        let reader = &mut self.disk.as_deref_mut().expect("as above").reader;
+        if result.is_err() || is_over {
+            self.read_later(work);
+        } else {
+            reader.intake = Some(work);
+        }
+        self.make_room();
+        result
+    }
+
+    /// A job is over; what of it was not taken in is to be read again.
+    fn read_later(&mut self, work: Work) {
+        let reader = &mut self.disk.as_deref_mut().expect("the job came from here").reader;
+        reader.is_working = false;
+        if let Work::Back(reads) = work {
+            let mut ids: Vec<QueueId> = reads.iter().map(|read| read.id).collect();
+            ids.dedup();
+            reader.wanted.extend(ids);
+        }
+    }
+
+    fn take_in_reads(
+        &mut self,
+        reads: &mut VecDeque<Read>,
+        budget_bytes: usize,
+    ) -> Result<(), Damage> {
+        let mut left = budget_bytes;
+        while left > 0
+            && let Some(first) = reads.front()
+        {
+            let id = first.id;
+            while let Some(read) = reads.front().filter(|read| read.id == id) {
+                self.take_in_chunk(read)?;
+                left = left.saturating_sub(read.frame.len());
+                reads.pop_front();
+            }
+            self.queues[id as usize].is_wanted = false;
+            self.change(id, |queue, _, order| queue.settle(order));
+            self.changed.push_back(id);
+        }
+        Ok(())
+    }
+
+    fn take_in_chunk(&mut self, read: &Read) -> Result<(), Damage> {
+        let order = self.settings.order;
+        let queue = self.at(read.id);
+        // It may have been swept, or other chunks may go before it now: then it is read again.
+        let number = queue.chunks().iter().rposition(|chunk| chunk.is(read.chunk));
+        let Some(number) = number else { return Ok(()) };
+        let is_next = number + 1 == queue.chunks().len();
+        if order == Order::Arrival && !is_next {
+            #[cfg(test)]
+            super::seen::count(|seen| seen.overtaken += 1);
+            return Ok(());
+        }
+        let chunk = queue.chunks()[number];
+        let wanted = URLS_MIN.min(self.evictor.kept()).max(queue.counted as usize);
+        let wanted = match order {
+            Order::Quality if chunk.place().bytes as usize <= SHORT_BYTES => usize::MAX,
+            _ => wanted.saturating_sub(queue.near_len()),
+        };
+        let (urls, is_only) = (queue.on_disk(), queue.chunks().len() == 1);
+        let band = |key: super::Key| match order {
+            Order::Arrival => 0,
+            Order::Quality if key.is_first => band::BAND_MAX,
+            Order::Quality => band::band_of(key.quality),
+        };
+        let mut on_disk = self.disk.take().expect("chunks are on it");
+        let unpacker = &mut on_disk.reader.unpacker;
+        let opened = open(read, unpacker).and_then(|()| {
+            let is_right = |(key, payload): &(super::Key, _)| {
+                let payload = unpacker.payload(payload);
+                key.arrival <= self.arrivals && (self.settings.is_payload)(payload)
+            };
+            let (range, rest) = unpacker.take(chunk, wanted, band);
+            // A damaged snapshot may have counted others.
+            let is_over = is_only && rest.is_none();
+            let is_counted = range.len() <= urls && is_over == (range.len() == urls);
+            let is_right = is_counted && unpacker.urls.iter().all(is_right);
+            if is_right { Ok((range, rest)) } else { Err(Flaw::Senseless) }
+        });
+        if let Ok((range, rest)) = opened.clone() {
+            #[cfg(test)]
+            super::seen::count(|seen| {
+                (seen.reads, seen.parts) = (seen.reads + 1, seen.parts + u32::from(rest.is_some()));
+                seen.rebanded += u32::from(rest.is_some_and(|rest| rest.band() != chunk.band()));
+            });
+            self.change(read.id, |queue, records, order| {
+                queue.replace_chunk(number, rest, range.len());
+                for (key, payload) in &unpacker.urls[range] {
+                    let record = records.put(unpacker.payload(payload), &mut queue.base);
+                    queue.put_back(order, Entry::new(order, *key, record));
+                }
+            });
+            if rest.is_none() {
+                on_disk.segments.release(chunk.place());
+            }
+        }
+        self.disk = Some(on_disk);
+        opened
+            .map(|_| ())
+            .map_err(|flaw| damage(chunk.place().segment, chunk.place().offset.into(), flaw))
+    }
+
+    /// Appends what is alive in a piece of a segment again.
+    fn sweep_piece(&mut self, segment: u32, offset: u64, bytes: &[u8]) -> Result<(), Damage> {
+        #[cfg(test)]
+        super::seen::count(|seen| seen.sweeps += 1);
+        let mut at = 0;
+        while let Some(len) = frame_bytes(&bytes[at..]).filter(|len| at + len <= bytes.len()) {
+            let from = offset + at as u64;
+            let (frame, _) =
+                frame::parse(&bytes[at..], from).map_err(|flaw| damage(segment, from, flaw))?;
+            if frame.kind == CHUNK {
+                self.move_chunk(segment, from, frame.payload)
+                    .map_err(|flaw| damage(segment, from, flaw))?;
+            }
+            at += len;
+        }
+        let reader = &mut self.disk.as_deref_mut().expect("it is being swept").reader;
+        let (_, done, end) = reader.sweep.expect("as above");
+        let is_over = at == 0 || done + at as u64 >= end;
+        reader.sweep = (!is_over).then_some((segment, done + at as u64, end));
+        Ok(())
+    }
+
+    fn move_chunk(&mut self, segment: u32, offset: u64, payload: &[u8]) -> Result<(), Flaw> {
+        let id: QueueId = Take::new(payload).number()?;
+        let queue = self.queues.get(id as usize).ok_or(Flaw::Senseless)?;
+        let is_here = |chunk: &ChunkRef| {
+            let place = chunk.place();
+            (place.segment, u64::from(place.offset)) == (segment, offset)
+        };
+        let Some(number) = queue.chunks().iter().position(is_here) else { return Ok(()) };
+        #[cfg(test)]
+        super::seen::count(|seen| seen.moved += 1);
+        let old = queue.chunks()[number];
+        let segments = &mut self.disk.as_deref_mut().expect("it is being swept").segments;
+        let place = segments.append(CHUNK, |out| out.extend_from_slice(payload));
+        let new = old.moved(place);
+        segments.release(place);
+        segments.retain(new.place());
+        segments.release(old.place());
+        self.change(id, |queue, _, _| queue.replace_chunk(number, Some(new), 0));
+        Ok(())
+    }
+}
+
+impl OnDisk {
+    /// The frame of a chunk that is not on disk yet; nothing if it is.
+    fn waiting(&self, chunk: ChunkRef) -> Vec<u8> {
+        let from = Location { bytes: u32::MAX, ..chunk.place() };
+        let Some(bytes) = self.segments.waiting(from) else { return Vec::new() };
+        let len = frame_bytes(bytes).map_or(0, |len| len.min(bytes.len()));
+        bytes[..len].to_vec()
+    }
+
+    /// The next piece of the segment that is being swept, or of the next one that is to be.
+    fn sweep(&mut self) -> Option<Work> {
+        let is_alive = |sweep: &(u32, u64, u64)| self.segments.is_alive(sweep.0);
+        if self.reader.sweep.filter(is_alive).is_none() {
+            let next = self.segments.next_sparse();
+            self.reader.sweep = next.map(|(segment, end)| (segment, 0, end));
+        }
+        let (segment, offset, end) = self.reader.sweep?;
+        let bytes = usize::try_from(end - offset).unwrap_or(usize::MAX);
+        // The longest chunk fits in.
+        let bytes = vec![0; bytes.min(JOB_BYTES.max(128 << 10))];
+        Some(Work::Sweep { segment, offset, bytes })
+    }
+}
+
+/// Unpacks what was read.
+fn open(read: &Read, unpacker: &mut Unpacker) -> Result<(), Flaw> {
+    let (frame, _) = frame::parse(&read.frame, read.chunk.place().offset.into())?;
+    let mut take = Take::new(frame.payload);
+    if frame.kind != CHUNK || take.number() != Ok(read.id) {
+        return Err(Flaw::Senseless);
+    }
+    Ok(unpacker.unpack(take.rest())?)
+}
+
+fn damage(segment: u32, offset: u64, flaw: Flaw) -> Damage {
+    Damage { name: segments::name_of(FOLDER, segment), offset, flaw }
+}

@@ -1,0 +1,391 @@
+//! The scheduler: decides which server is visited next.
+//!
+//! It holds servers: origins and their numbers, politeness (rests, and the clocks and caps of
+//! hosts, addresses and domains), and the ready queue in the order of the [`policy`]. Of a server's
+//! queue it knows what [`Waiting`] says, and no more: no URLs, robots rules, logs or disk. It does
+//! no I/O and reads no clock.
+//!
+//! A server is idle (no URLs), ready, reading (its next URLs are on disk), busy, snoozed (until it
+//! is due) or retired. Whoever changes a queue reports it by [`Scheduler::set_waiting`]. A visit
+//! begins with [`Scheduler::next`], which makes a server busy, and ends with [`Scheduler::finish`],
+//! or with [`Scheduler::hand_back`] if no request was made.
+//!
+//! Laws (tested against a naive model, for each policy): [`Scheduler::next`] returns a server only
+//! if it has a URL in memory, its rest is over and all its groups admit it, and then the best of
+//! all these by the policy; no two visits to a server or a group are closer than its rest; the caps
+//! of groups hold; no release of a group is lost. One exception bounds a turn: a call wakes
+//! [`WAKES_MAX`] snoozed servers and as many groups at most. The others wake in the next calls, and
+//! until then [`Scheduler::deadline`] is not later than now.
+//! Cost: two hash look-ups at most to find a server; otherwise O(log servers).
+
+mod audit;
+mod groups;
+mod index;
+mod origins;
+pub mod policy;
+mod politeness;
+mod ready;
+mod record;
+mod server;
+mod state;
+#[cfg(test)]
+mod tests;
+mod visit;
+
+use crate::time::Instant;
+use crate::url::{UrlRef, domain};
+pub use audit::Audited;
+use groups::Groups;
+pub use groups::{GroupId, GroupKind};
+pub use origins::Origin;
+use origins::Origins;
+pub use policy::{Rank, Waiting};
+pub use politeness::Settings;
+pub use ready::{MOVES_MAX, WAKES_MAX};
+pub use server::Server;
+use server::{Servers, Standing};
+pub use state::{Retirement, ServerId, ServerState};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+pub use visit::{Burst, Visit};
+
+/// All servers, and the order in which they are visited.
+#[derive(Debug)]
+pub struct Scheduler {
+    settings: Settings,
+    servers: Servers,
+    origins: Origins,
+    groups: Groups,
+    /// Ready servers, but for those that a group holds back.
+    ready: BTreeMap<Rank, ServerId>,
+    /// Snoozed servers by when they are due, then by arrival.
+    asleep: BTreeMap<(Instant, u64), ServerId>,
+    /// Servers that became ready or went to sleep so far.
+    arrivals: u64,
+    /// New servers are not visited before this.
+    quiet_until: Instant,
+}
+
+impl Scheduler {
+    /// A scheduler that knows no server.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            servers: Servers::default(),
+            origins: Origins::new(settings.seed),
+            groups: Groups::new(&settings),
+            ready: BTreeMap::new(),
+            asleep: BTreeMap::new(),
+            arrivals: 0,
+            quiet_until: Instant::ZERO,
+            settings,
+        }
+    }
+
+    /// The server of `url`. A new one is idle, and due when [`Scheduler::quiet_until`] says.
+    pub fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
+        let sibling = match self.look_up(url) {
+            Ok(id) => return id,
+            Err(sibling) => sibling,
+        };
+        let id = ServerId::from_index(self.servers.len());
+        self.add(url, id, sibling);
+        self.servers[id].due = self.quiet_until;
+        id
+    }
+
+    /// The server of `url`, if it is known.
+    pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
+        self.look_up(url).ok()
+    }
+
+    /// Whether the server of `url` is known, or may be added.
+    pub fn has_room_for(&self, url: UrlRef<'_>) -> bool {
+        self.servers.len() < self.settings.servers_max || self.find(url).is_some()
+    }
+
+    /// The origin of a server.
+    pub fn origin(&self, id: ServerId) -> Origin<'_> {
+        self.origins.get(self.server(id).name)
+    }
+
+    /// Servers known.
+    pub fn servers(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// The record of a server.
+    pub fn server(&self, id: ServerId) -> &Server {
+        &self.servers[id]
+    }
+
+    /// How many requests one visit to a server may make.
+    pub fn burst(&self, id: ServerId) -> Burst {
+        self.server(id).burst(&self.settings)
+    }
+
+    /// How many of the best URLs of a queue make up the rank of its server: P, or 1 under the
+    /// policy `quality`.
+    pub fn counted(&self, id: ServerId) -> usize {
+        let (server, schedule) = (self.server(id), &self.settings.schedule);
+        let visit_max = server.estimates.visit_max(server.burst(&self.settings), schedule);
+        if schedule.policy == policy::Policy::Quality { 1 } else { visit_max as usize }
+    }
+
+    /// What waits at a server has changed. An idle server becomes ready or snoozed, a ready one is
+    /// ranked again, and one without URLs becomes idle. For a busy or retired server nothing
+    /// changes.
+    pub fn set_waiting(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
+        let server = &mut self.servers[id];
+        let rank = server.rank_of(waiting, &self.settings);
+        match server.standing {
+            Standing::Visited | Standing::Unbound | Standing::Open | Standing::Retired(_) => {}
+            Standing::Idle => {
+                self.wake(now); // those that were due before come first
+                self.settle(id, waiting, now);
+            }
+            Standing::InLine | Standing::Held if rank.is_some() => self.rerank(id, rank, now),
+            Standing::Asleep if waiting.urls > 0 => server.rank = rank,
+            // Its URLs were read: it keeps its place among servers of equal rank.
+            Standing::Reading if rank.is_some() => self.line_up(id, rank),
+            _ => {
+                self.withdraw(id, now);
+                if waiting.urls > 0 {
+                    self.line_up(id, rank);
+                }
+            }
+        }
+    }
+
+    /// Takes the best ready server that all its groups admit; it is busy from here on. `None` if
+    /// there is none, or if none was found in [`MOVES_MAX`] steps: then [`Scheduler::ready`] isn't
+    /// 0, and the next call continues.
+    pub fn next(&mut self, now: Instant) -> Option<ServerId> {
+        self.wake(now);
+        let id = self.first_admitted(now)?;
+        self.ready.pop_first();
+        let server = &mut self.servers[id];
+        server.standing = Standing::Visited;
+        let groups = server.groups;
+        groups.into_iter().flatten().for_each(|group| self.groups.enter(group));
+        // It may have been released in place of another, which must not wait for it.
+        self.wake_groups(groups, now);
+        Some(id)
+    }
+
+    /// The rank of the server that [`Scheduler::next`] would take.
+    pub fn best(&mut self, now: Instant) -> Option<Rank> {
+        self.wake(now);
+        let id = self.first_admitted(now)?;
+        self.server(id).place()
+    }
+
+    /// Makes a server busy outside a visit, whatever rest is owed, so that URLs can be taken from
+    /// its queue that need no request. [`Scheduler::hand_back`] ends that. `false` if it is busy or
+    /// retired.
+    pub fn open(&mut self, id: ServerId, now: Instant) -> bool {
+        self.wake(now);
+        if matches!(self.server(id).state(), ServerState::Busy | ServerState::Retired(_)) {
+            return false;
+        }
+        self.withdraw(id, now);
+        self.servers[id].standing = Standing::Open;
+        true
+    }
+
+    /// Binds a server under visit to the group of the address at which it is reached. `false` if
+    /// that group doesn't admit it now: the visit must end.
+    pub fn bind(&mut self, id: ServerId, address: IpAddr, now: Instant) -> bool {
+        if !self.groups.can_hold(GroupKind::Address) {
+            return true;
+        }
+        let group = self.groups.address(address);
+        let server = &mut self.servers[id];
+        assert_eq!(server.standing, Standing::Visited, "only a server under visit is bound");
+        let old = server.groups[GroupKind::Address as usize].replace(group);
+        if old == Some(group) {
+            return true;
+        }
+        let admits = self.groups.admits(group, now);
+        if admits {
+            self.groups.enter(group);
+        } else {
+            server.standing = Standing::Unbound;
+        }
+        if let Some(old) = old {
+            self.groups.leave(old, None);
+            self.wake_group(old, now);
+        }
+        admits
+    }
+
+    /// A server under visit is about to be connected to: for the first time, or at another address.
+    /// `false` if another visit to its domain or address began since it was taken: this one must
+    /// end.
+    pub fn begin(&mut self, id: ServerId, is_first: bool, now: Instant) -> bool {
+        let [_, domain, address] = self.server(id).groups;
+        let groups = [None, domain.filter(|_| is_first), address];
+        let begins = groups.into_iter().flatten().all(|group| self.groups.next(group) <= now);
+        if begins {
+            groups.into_iter().flatten().for_each(|group| self.groups.begin(group, now));
+            // Servers that a group holds back wait for its clock from now on.
+            self.wake_groups(groups, now);
+        }
+        begins
+    }
+
+    /// Ends a visit that made no request. No rest is owed, and the server keeps its place among
+    /// servers of equal rank.
+    pub fn hand_back(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
+        assert_eq!(self.server(id).state(), ServerState::Busy, "only a visit under way can end");
+        self.wake(now);
+        self.release(id, None, now);
+        let server = &mut self.servers[id];
+        if waiting.urls > 0 && server.due <= now && server.arrival > 0 {
+            let rank = server.rank_of(waiting, &self.settings);
+            self.line_up(id, rank);
+        } else {
+            self.settle(id, waiting, now);
+        }
+    }
+
+    /// Ends a visit. The server rests as long as it owes, and at least until `visit.not_before`.
+    /// Its host rests as long as it owes, and until `not_before` only if the server asked for that,
+    /// since another server of the host may be in better health. `waiting` gets what
+    /// [`Scheduler::counted`] returns from here on. Returns when the server is due.
+    pub fn finish(
+        &mut self,
+        id: ServerId,
+        visit: &Visit,
+        now: Instant,
+        waiting: impl FnOnce(usize) -> Waiting,
+    ) -> Instant {
+        self.wake(now);
+        let server = &mut self.servers[id];
+        assert_eq!(server.state(), ServerState::Busy, "only a visit under way can end");
+        let rest = self.settings.rest(visit, server.crawl_delay());
+        server.visits += 1;
+        server.estimates.observe(visit, &self.settings.schedule);
+        let owed = visit.ended + rest;
+        let due = owed.max(visit.not_before);
+        server.due = due;
+        let host_due = if visit.strained { due } else { owed };
+        self.release(id, Some((visit.ended, host_due)), now);
+        self.settle(id, waiting(self.counted(id)), now);
+        due
+    }
+
+    /// Records whether a connection to a server is kept open between two visits, which makes the
+    /// next visit cheaper.
+    pub fn set_parked(&mut self, id: ServerId, is_parked: bool, waiting: Waiting, now: Instant) {
+        self.servers[id].estimates.is_parked = is_parked;
+        self.set_waiting(id, waiting, now);
+    }
+
+    /// Sets the Crawl-delay of a server's robots.txt. `waiting` gets what [`Scheduler::counted`]
+    /// returns from here on.
+    pub fn set_crawl_delay(
+        &mut self,
+        id: ServerId,
+        delay: Option<Duration>,
+        now: Instant,
+        waiting: impl FnOnce(usize) -> Waiting,
+    ) {
+        self.servers[id].set_crawl_delay(delay);
+        self.set_waiting(id, waiting(self.counted(id)), now);
+    }
+
+    /// Postpones the next visit to a server until `until` at least. The server must not be busy.
+    pub fn snooze(&mut self, id: ServerId, until: Instant, now: Instant) {
+        let server = self.server(id);
+        assert_ne!(server.state(), ServerState::Busy, "a visit ends before a server is snoozed");
+        self.set_due(id, server.due.max(until), now);
+    }
+
+    /// Takes back a [`Scheduler::snooze`]: the server is visited from `due` on.
+    pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
+        self.set_due(id, due, now);
+        self.keep_host_clock(id);
+    }
+
+    /// Gives a server up. It must not be busy.
+    pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) {
+        self.withdraw(id, now);
+        let server = &mut self.servers[id];
+        assert_ne!(server.state(), ServerState::Busy, "a visit ends before a server is retired");
+        server.standing = Standing::Retired(why);
+    }
+
+    /// A retired server may have URLs again. Its queue must be empty.
+    pub fn reinstate(&mut self, id: ServerId) {
+        let server = &mut self.servers[id];
+        if let Standing::Retired(_) = server.standing {
+            server.standing = Standing::Idle;
+        }
+    }
+
+    /// When the next server or group wakes.
+    pub fn deadline(&self) -> Option<Instant> {
+        let asleep = self.asleep.first_key_value().map(|((due, _), _)| *due);
+        asleep.into_iter().chain(self.groups.deadline()).min()
+    }
+
+    /// Servers in the ready queue. One of their groups may hold them back.
+    pub fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Servers that are snoozed or held back by a group.
+    pub fn snoozed(&self) -> usize {
+        self.asleep.len() + self.groups.held()
+    }
+
+    /// New servers are not visited before this, because they may have been visited by a run that
+    /// was killed.
+    pub fn quiet_until(&self) -> Instant {
+        self.quiet_until
+    }
+
+    /// Extends that time.
+    pub fn keep_new_quiet(&mut self, until: Instant) {
+        self.quiet_until = self.quiet_until.max(until);
+    }
+
+    /// The server of `url`; `Err` with the first server of its host, if any, if it is new.
+    fn look_up(&self, url: UrlRef<'_>) -> Result<ServerId, Option<ServerId>> {
+        self.origins.find(url, |id| self.servers[id].name)
+    }
+
+    /// Adds a server with its origin and its groups. `sibling` is the first server of its host.
+    fn add(&mut self, url: UrlRef<'_>, id: ServerId, sibling: Option<ServerId>) {
+        let name = self.origins.add(url, id, sibling.is_some());
+        self.servers.insert(id, Server::new(name));
+        if let Some(first) = sibling {
+            let host = self.group_of(GroupKind::Host, first);
+            self.servers[id].groups[GroupKind::Host as usize] = Some(host);
+        }
+        if self.groups.can_hold(GroupKind::Domain) {
+            let name = domain::registrable(url.host());
+            let (origins, servers) = (&self.origins, &self.servers);
+            let is = |other| domain::registrable(origins.get(servers[other].name).host()) == name;
+            let first = self.groups.first_of(name, id, is);
+            if first.is_some() || self.groups.can_hold_one(GroupKind::Domain) {
+                let domain = self.group_of(GroupKind::Domain, first.unwrap_or(id));
+                self.servers[id].groups[GroupKind::Domain as usize] = Some(domain);
+            }
+        }
+    }
+
+    /// The group of a server's host or domain, which is made if there is none.
+    fn group_of(&mut self, kind: GroupKind, id: ServerId) -> GroupId {
+        let server = &mut self.servers[id];
+        if let Some(group) = server.groups[kind as usize] {
+            return group;
+        }
+        let is_visited = matches!(server.standing, Standing::Visited | Standing::Unbound);
+        let next = if kind == GroupKind::Host { server.host_next } else { Instant::ZERO };
+        let group = self.groups.add(kind, next, is_visited);
+        server.groups[kind as usize] = Some(group);
+        group
+    }
+}

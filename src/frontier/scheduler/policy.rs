@@ -1,0 +1,287 @@
+//! The four policies: how ready servers are ranked, and in which order their URLs come.
+//!
+//! | policy | rank of a server | order of its URLs |
+//! |---|---|---|
+//! | breadth-first | first in, first out | first in, first out |
+//! | performance | R = P / T | first in, first out |
+//! | quality | best Q(u) in its queue | by Q |
+//! | capability | C = (sum of Q over its best P URLs) / T | by Q |
+//!
+//! P = min(burst, requests the server allows on a connection, queue length): the pages of its next
+//! visit. T = (0 if parked, else 2 x connection time) + P x response time / p: how long that visit
+//! takes up a slot. Rests make a server not ready; they are not part of its rank.
+//!
+//! Laws: ranks are fractions of integers, rounded as IEEE 754 defines it, so that two that differ
+//! by more than one part in 2^52 differ here; ties go by order of arrival. So the same inputs give
+//! the same order on every machine. Cost: one division to make a rank, a comparison of integers to
+//! compare two. Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and
+//! Quality, Princeton TR-682-03, sections 3 and 4.
+
+use super::visit::{Burst, Visit};
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// Which server comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// Breadth-first: in order of arrival.
+    #[default]
+    Bfs,
+    /// The server that gives most pages per unit of time.
+    Performance,
+    /// The server that has the best page.
+    Quality,
+    /// The server that gives most quality per unit of time.
+    Capability,
+}
+
+impl Policy {
+    /// All policies, in the order in which they are compared.
+    pub const ALL: [Self; 4] = [Self::Bfs, Self::Performance, Self::Quality, Self::Capability];
+
+    /// Its name in the configuration, in tables and on charts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bfs => "bfs",
+            Self::Performance => "performance",
+            Self::Quality => "quality",
+            Self::Capability => "capability",
+        }
+    }
+
+    /// Whether the URLs of a server come out by quality, not in order of arrival.
+    pub fn is_by_quality(self) -> bool {
+        matches!(self, Self::Quality | Self::Capability)
+    }
+}
+
+/// The policy and its constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Which server comes first.
+    pub policy: Policy,
+    /// p: how many times faster a server that keeps connections open is assumed to answer, in
+    /// thousandths.
+    pub speedup_milli: u32,
+    /// Weight of the old estimate against a new measurement, in thousandths.
+    pub smoothing_milli: u32,
+    /// Connection time of a server that has not been measured.
+    pub connect_time_new: Duration,
+    /// Response time of a server that has not been measured.
+    pub response_time_new: Duration,
+    /// Requests that a new server is assumed to allow on a connection.
+    pub allowance_new: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            policy: Policy::Bfs,
+            speedup_milli: 1_200,
+            smoothing_milli: 800,
+            connect_time_new: Duration::from_millis(100),
+            response_time_new: Duration::from_millis(500),
+            allowance_new: 50,
+        }
+    }
+}
+
+/// What the scheduler knows of a server's queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// URLs in the queue, in memory and on disk.
+    pub urls: u32,
+    /// Whether the next URL is in memory.
+    pub at_hand: bool,
+    /// Sum of the qualities of its best URLs, in millionths: of as many as
+    /// [`counted`](super::Scheduler::counted) says.
+    pub best_sum: u64,
+}
+
+/// The place of a ready server: the lesser rank goes first.
+///
+/// A fraction, gain by cost, then the order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    pub(super) fraction: NonZeroU64,
+    pub(super) arrival: u64,
+}
+
+#[cfg(test)]
+impl Rank {
+    /// The lesser fraction and the last arrival first: wrong in every respect.
+    pub(super) fn inverted(self) -> Self {
+        let fraction = NonZeroU64::new(!self.fraction.get()).unwrap_or(NonZeroU64::MIN);
+        Self { fraction, arrival: !self.arrival }
+    }
+}
+
+/// The fraction of a rank: a visit that gains so much in so many microseconds; 1 at least.
+pub(super) fn fraction(gain: u64, cost_us: u64) -> NonZeroU64 {
+    let fraction = gain as f64 / cost_us.max(1) as f64;
+    // The bits of two numbers that aren't negative compare as the numbers do.
+    // No number has all bits set.
+    NonZeroU64::new(!fraction.to_bits()).unwrap_or(NonZeroU64::MIN)
+}
+
+/// Estimates of how a server answers. Times of 0 have not been measured.
+///
+/// Packed, so that a server's record has no padding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, packed)]
+pub(super) struct Estimates {
+    pub(super) connect_us: u32,
+    pub(super) response_us: u32,
+    /// Requests it allows on a connection; 0 is not known.
+    pub(super) allowance: u16,
+    /// Whether a connection to it is kept open between two visits.
+    pub(super) is_parked: bool,
+}
+
+impl Estimates {
+    /// Takes the measurements of a visit into account.
+    pub(super) fn observe(&mut self, visit: &Visit, settings: &Settings) {
+        if let Some(time) = visit.connect_time {
+            self.connect_us = smooth(self.connect_us, time, settings.smoothing_milli);
+        }
+        if visit.replies > 0 {
+            let mean = visit.response_time / visit.replies;
+            self.response_us = smooth(self.response_us, mean, settings.smoothing_milli);
+        }
+        // A larger allowance makes no difference to a visit.
+        self.allowance = u16::try_from(visit.allowance).unwrap_or(u16::MAX);
+    }
+
+    /// Requests of the next visit, if the queue holds as many.
+    pub(super) fn visit_max(&self, burst: Burst, settings: &Settings) -> u32 {
+        let (.., allowance) = self.or_assumed(settings);
+        match burst {
+            Burst::Requests(most) => most.clamp(1, allowance),
+            Burst::Server => allowance,
+        }
+    }
+
+    /// Connection time and response time in microseconds, and requests on a connection: what was
+    /// measured, or else what the settings assume.
+    pub(super) fn or_assumed(&self, settings: &Settings) -> (u32, u32, u32) {
+        let or = |measured_us, new| if measured_us == 0 { narrow(new) } else { measured_us };
+        let connect = or(self.connect_us, settings.connect_time_new);
+        let response = or(self.response_us, settings.response_time_new);
+        let allowance =
+            if self.allowance == 0 { settings.allowance_new.max(1) } else { self.allowance.into() };
+        (connect, response, allowance)
+    }
+
+    /// The rank of a server with these URLs waiting; `None` if none is in memory.
+    pub(super) fn rank(
+        &self,
+        waiting: Waiting,
+        burst: Burst,
+        settings: &Settings,
+    ) -> Option<NonZeroU64> {
+        if waiting.urls == 0 || !waiting.at_hand {
+            return None;
+        }
+        let pages = u64::from(waiting.urls.min(self.visit_max(burst, settings)));
+        Some(match settings.policy {
+            Policy::Bfs => fraction(0, 1),
+            Policy::Performance => fraction(pages, self.slot_us(pages, settings)),
+            Policy::Quality => fraction(waiting.best_sum, 1),
+            Policy::Capability => fraction(waiting.best_sum, self.slot_us(pages, settings)),
+        })
+    }
+
+    /// T: how long a visit of so many pages would take up a slot, in microseconds.
+    fn slot_us(&self, pages: u64, settings: &Settings) -> u64 {
+        let (connect, response, allowance) = self.or_assumed(settings);
+        let (connect, response) = (u64::from(connect), u64::from(response));
+        let speedup = if allowance > 1 { u64::from(settings.speedup_milli.max(1)) } else { 1_000 };
+        let opening = if self.is_parked { 0 } else { 2 * connect };
+        // Both factors are below 2^32.
+        opening + (pages * response).saturating_mul(1_000) / speedup
+    }
+}
+
+/// The first measurement is taken whole; later ones move the estimate.
+fn smooth(estimate_us: u32, measured: Duration, smoothing_milli: u32) -> u32 {
+    let measured = narrow(measured);
+    let old_share = u64::from(smoothing_milli.min(1_000));
+    let old = if estimate_us == 0 { measured } else { estimate_us };
+    let sum = u64::from(old) * old_share + u64::from(measured) * (1_000 - old_share);
+    u32::try_from((sum + 500) / 1_000).unwrap_or(u32::MAX).max(1)
+}
+
+/// Microseconds, at least one and at most 71 minutes.
+fn narrow(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Law: fractions compare as those of integers do, whatever their size.
+    #[test]
+    fn fractions_compare_as_cross_products_do() {
+        let numbers = [0, 1, 2, 3, 999, 1_000, 1 << 31, (1 << 50) + 1, 1 << 50];
+        for (gain, cost) in numbers.into_iter().flat_map(|gain| numbers.map(|cost| (gain, cost))) {
+            for (other, others) in numbers.into_iter().flat_map(|gain| numbers.map(|c| (gain, c))) {
+                let own = u128::from(gain) * u128::from(others.max(1));
+                let their = u128::from(other) * u128::from(cost.max(1));
+                let ranks = (fraction(gain, cost), fraction(other, others));
+                // The greater fraction has the lesser rank.
+                assert_eq!(
+                    ranks.1.cmp(&ranks.0),
+                    own.cmp(&their),
+                    "{gain}/{cost} {other}/{others}"
+                );
+            }
+        }
+    }
+
+    /// Design D5, worked out by hand.
+    #[test]
+    fn ranks_follow_the_formulas() {
+        let ms = |ms: u64| Duration::from_millis(ms);
+        let visit = Visit {
+            connect_time: Some(ms(50)),
+            replies: 2,
+            response_time: ms(240),
+            allowance: 10,
+            ..Visit::new(2, crate::time::Instant::ZERO, crate::time::Instant::ZERO)
+        };
+        let waiting = Waiting { urls: 4, at_hand: true, best_sum: 3_000_000 };
+        for (policy, is_parked, gain, cost) in [
+            (Policy::Bfs, false, 0, 1),
+            (Policy::Performance, false, 4, 2 * 50_000 + 4 * 120_000 * 10 / 12),
+            (Policy::Performance, true, 4, 4 * 120_000 * 10 / 12),
+            (Policy::Quality, false, 3_000_000, 1),
+            (Policy::Capability, false, 3_000_000, 2 * 50_000 + 4 * 120_000 * 10 / 12),
+            (Policy::Capability, true, 3_000_000, 4 * 120_000 * 10 / 12),
+        ] {
+            let settings = Settings { policy, ..Settings::default() };
+            let mut estimates = Estimates { is_parked, ..Estimates::default() };
+            estimates.observe(&visit, &settings);
+            let rank = estimates.rank(waiting, Burst::Server, &settings);
+            assert_eq!(rank, Some(fraction(gain, cost)), "{policy:?}, parked: {is_parked}");
+            for nothing in [Waiting { urls: 0, ..waiting }, Waiting { at_hand: false, ..waiting }] {
+                assert_eq!(estimates.rank(nothing, Burst::Server, &settings), None);
+            }
+        }
+    }
+
+    /// Law: the first measurement counts whole, later ones by a fifth.
+    #[test]
+    fn estimates_are_smoothed() {
+        let mut estimate = 0;
+        for (measured_us, expected) in [(1_000, 1_000), (2_000, 1_200), (0, 960)] {
+            estimate = smooth(estimate, Duration::from_micros(measured_us), 800);
+            assert_eq!(estimate, expected);
+        }
+        assert_eq!(
+            smooth(estimate, Duration::MAX, 0),
+            u32::MAX,
+            "a time that is too long saturates"
+        );
+    }
+}

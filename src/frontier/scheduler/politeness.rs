@@ -1,0 +1,142 @@
+//! Politeness: how many requests a visit may make, and how long a server rests after it.
+
+use super::policy;
+use super::visit::{Burst, Visit};
+#[cfg(test)]
+use crate::frontier::sabotage::{self, Sabotage};
+use crate::time::Instant;
+use std::time::Duration;
+
+/// Settings of the scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The policy and its constants.
+    pub schedule: policy::Settings,
+    /// Requests that one visit may make.
+    pub burst: Burst,
+    /// Rest owed for each request.
+    pub delay: Duration,
+    /// Rest owed as a multiple of the visit's duration, in thousandths.
+    pub delay_factor_milli: u32,
+    /// Longest rest by the two rules above.
+    pub delay_max: Duration,
+    /// Visits at one address at the same time; 0 is no cap.
+    pub address_visits_max: u32,
+    /// Shortest time between the beginnings of two visits to servers of one address, and rest of
+    /// the address after each.
+    pub address_delay: Duration,
+    /// Visits in one registrable domain at the same time; 0 is no cap.
+    pub domain_visits_max: u32,
+    /// The same for a registrable domain.
+    pub domain_delay: Duration,
+    /// Servers known, at most.
+    pub servers_max: usize,
+    /// Seed of the hashes of names: the crawl's own.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            schedule: policy::Settings::default(),
+            burst: Burst::Requests(1),
+            delay: Duration::from_secs(1),
+            delay_factor_milli: 10_000,
+            delay_max: Duration::from_secs(300),
+            address_visits_max: 4,
+            address_delay: Duration::ZERO,
+            domain_visits_max: 2,
+            domain_delay: Duration::ZERO,
+            servers_max: 1_000_000,
+            seed: 0,
+        }
+    }
+}
+
+impl Settings {
+    /// The rest owed after `visit`: `max(requests x delay, delay_factor x duration)`, at most
+    /// `delay_max`, but never less than the server's own Crawl-delay for each request.
+    pub fn rest(&self, visit: &Visit, crawl_delay: Option<Duration>) -> Duration {
+        #[cfg(test)]
+        if sabotage::is(Sabotage::DelayIgnored) {
+            return Duration::ZERO;
+        }
+        let requests = visit.requests.max(1);
+        let by_count = self.delay.saturating_mul(requests);
+        let duration = visit.ended.since(visit.began);
+        let by_duration = duration.saturating_mul(self.delay_factor_milli) / 1_000;
+        let own = by_count.max(by_duration).min(self.delay_max);
+        #[cfg(test)]
+        let crawl_delay = crawl_delay.filter(|_| !sabotage::is(Sabotage::CrawlDelayIgnored));
+        own.max(crawl_delay.unwrap_or_default().saturating_mul(requests))
+    }
+
+    /// The longest rest that can be owed after one visit: what is owed if nothing is known of the
+    /// last one. A server with a Crawl-delay gets one request a visit.
+    pub fn full_rest(&self, crawl_delay: Option<Duration>) -> Duration {
+        let requests = match self.burst {
+            _ if crawl_delay.is_some() => 1,
+            Burst::Requests(most) => most.max(1),
+            Burst::Server => u32::MAX,
+        };
+        self.rest(&Visit::new(requests, Instant::ZERO, Instant::FAR), crawl_delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_is_the_larger_claim_within_its_cap() {
+        let settings = Settings::default();
+        let ms = Duration::from_millis;
+        let cases = [
+            (1, ms(20), None, ms(1_000), "one request: the delay"),
+            (5, ms(20), None, ms(5_000), "five requests: five delays"),
+            (1, ms(400), None, ms(4_000), "a slow visit: ten times its duration"),
+            (1, ms(90_000), None, ms(300_000), "never past delay_max"),
+            (1, ms(20), Some(ms(10_000)), ms(10_000), "the server's Crawl-delay"),
+            (1, ms(20), Some(ms(400_000)), ms(400_000), "even past delay_max"),
+            (1, ms(20), Some(ms(100)), ms(1_000), "but never below our own delay"),
+            (0, ms(0), None, ms(1_000), "a failed connection counts as a visit"),
+        ];
+        for (requests, duration, crawl_delay, expected, why) in cases {
+            let began = Instant::from_micros(7);
+            let visit = Visit::new(requests, began, began + duration);
+            assert_eq!(settings.rest(&visit, crawl_delay), expected, "{why}");
+        }
+    }
+
+    /// Law: no visit owes more than the full rest, and some visit owes exactly that.
+    #[test]
+    fn the_full_rest_is_the_longest_there_is() {
+        let seconds = Duration::from_secs;
+        for burst in [Burst::Requests(1), Burst::Requests(7), Burst::Server] {
+            for (delay, factor) in [(0, 0), (1, 0), (0, 10_000), (2, 500)] {
+                let settings = Settings {
+                    burst,
+                    delay: seconds(delay),
+                    delay_factor_milli: factor,
+                    ..Settings::default()
+                };
+                for crawl_delay in [None, Some(seconds(3)), Some(seconds(400))] {
+                    let most = match (crawl_delay, burst) {
+                        (None, Burst::Requests(most)) => most,
+                        (None, Burst::Server) => 10_000,
+                        (Some(_), _) => 1,
+                    };
+                    let rest = |requests, lasted| {
+                        let began = Instant::ZERO;
+                        let visit = Visit::new(requests, began, began + lasted);
+                        settings.rest(&visit, crawl_delay)
+                    };
+                    let lengths = [0, 1, 20, 1_000_000].map(seconds);
+                    let rests = lengths.map(|lasted| rest(1, lasted).max(rest(most, lasted)));
+                    let longest = rests.into_iter().max().expect("four");
+                    assert_eq!(settings.full_rest(crawl_delay), longest, "{settings:?}");
+                }
+            }
+        }
+    }
+}
