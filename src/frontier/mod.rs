@@ -11,14 +11,12 @@
 //! Cost: O(log servers) and O(log URLs of the server) for each call.
 
 #[macro_use]
-pub(crate) mod calls;
+mod calls;
 pub mod queues;
-#[cfg(test)]
-pub(crate) mod sabotage;
 pub mod scheduler;
 mod snapshot;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::disk::{self, Disk};
 use crate::frame;
@@ -27,8 +25,6 @@ use crate::time::Instant;
 use crate::url::UrlRef;
 use queues::Queues;
 pub use queues::{Key, QueuesDone, QueuesJob};
-#[cfg(test)]
-use sabotage::Sabotage;
 use scheduler::{Audited, Scheduler};
 pub use scheduler::{
     Burst, Origin, Retirement, Server, ServerId, ServerState, Visit, Waiting, policy,
@@ -37,6 +33,8 @@ use snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
+#[cfg(test)]
+use tests::sabotage::{self, Sabotage};
 
 /// What an operator sets.
 #[derive(Clone, Debug)]

@@ -1,9 +1,11 @@
 //! The frontier against a naive model: random histories of each policy, side by side.
 
+pub(crate) mod calls;
 mod check;
 mod items;
 mod model;
 mod restore;
+pub(crate) mod sabotage;
 mod seen;
 mod spill;
 
@@ -488,7 +490,7 @@ impl Pair {
             }
             self.check();
         }
-        self.seen.queues += queues::seen::take();
+        self.seen.queues += queues::tests::seen::take();
         assert_eq!(self.frontier.urls(), 0, "all servers are visited in the end");
         assert!(self.fates.iter().all(|fate| *fate == Fate::Done), "no URL is lost");
         self.frontier.queues.check_empty();

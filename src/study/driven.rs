@@ -11,7 +11,7 @@ use crate::commands::wire;
 use crate::conf::Conf;
 use crate::engine::Engine;
 use crate::engine::backlog::Item;
-use crate::frontier::calls::{self, Call};
+use crate::frontier::tests::calls::{self, Call};
 use crate::frontier::{Key, QueuesJob, ServerId, Settings};
 use crate::seeds;
 use crate::stats::{Meter, still};

@@ -107,7 +107,7 @@ impl Queues {
         if is_half_empty && self.evictor.kept < KEPT_MAX && self.evictor.hand >= self.queues.len() {
             self.evictor.kept *= 2;
             #[cfg(test)]
-            super::seen::count(|seen| seen.doublings += 1);
+            super::tests::seen::count(|seen| seen.doublings += 1);
             self.evictor.hand = 0;
         }
     }
@@ -130,7 +130,7 @@ impl Queues {
             if is_listed && self.evictor.kept > 1 {
                 self.evictor.kept /= 2;
                 #[cfg(test)]
-                super::seen::count(|seen| seen.halvings += 1);
+                super::tests::seen::count(|seen| seen.halvings += 1);
                 self.evictor.hand = 0;
             }
             return !is_listed || self.evictor.kept > 1;
@@ -173,7 +173,7 @@ impl Queues {
         self.change(id, |queue, records, order| {
             let (entries, is_before) = queue.evict(order, kept);
             #[cfg(test)]
-            super::seen::count(|seen| {
+            super::tests::seen::count(|seen| {
                 (seen.evictions, seen.before) =
                     (seen.evictions + 1, seen.before + u32::from(is_before));
             });

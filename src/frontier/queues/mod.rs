@@ -30,7 +30,7 @@ mod records;
 mod shared;
 mod snapshot;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use crate::disk::{self, Disk};
 use crate::frame::Role;
@@ -288,126 +288,5 @@ impl Queues {
             on_disk.reader.note(id, queue, order, self.evictor.kept());
         }
         result
-    }
-}
-
-/// For the tests of the frontier.
-#[cfg(test)]
-impl Queues {
-    /// Bytes of an empty queue, and of one with one URL but for its payload.
-    pub(in crate::frontier) const QUEUE_BYTES: usize = size_of::<Queue>();
-
-    /// Keys of a queue's URLs in memory, in no order.
-    pub(in crate::frontier) fn keys_in_memory(&self, id: QueueId) -> Vec<Key> {
-        self.at(id).entries().map(|entry| entry.key(self.settings.order)).collect()
-    }
-
-    /// The payload of a URL that is in memory.
-    pub(in crate::frontier) fn payload_of(&self, id: QueueId, key: Key) -> Vec<u8> {
-        let mut entries = self.at(id).entries();
-        let entry = entries.find(|entry| entry.key(self.settings.order) == key);
-        let mut payload = Vec::new();
-        self.records.read(entry.expect("it is in memory").record(), &mut payload);
-        payload
-    }
-
-    /// The band of a URL.
-    pub(in crate::frontier) fn band(order: Order, key: Key) -> u8 {
-        Entry::new(order, key, records::NONE).band(order)
-    }
-
-    /// How many URLs each queue keeps near at most, if all are listed by it.
-    pub(in crate::frontier) fn kept(&self) -> Option<usize> {
-        self.evictor.is_settled(self.count()).then(|| self.evictor.kept())
-    }
-
-    /// Checks that bytes are counted right, in memory and on disk; that who needs a read is
-    /// listed, and each victim once; and that chunks are in the order in which they are read.
-    pub(in crate::frontier) fn check(&self) {
-        let order = self.settings.order;
-        assert_eq!(self.urls, self.queues.iter().map(Queue::len).sum::<usize>());
-        assert_eq!(self.list_bytes, self.queues.iter().map(Queue::bytes).sum::<usize>());
-        let entries = self.queues.iter().flat_map(Queue::entries).map(Entry::record);
-        let records = entries.chain(self.queues.iter().map(|queue| queue.base));
-        assert_eq!(self.records.bytes(), self.records.bytes_of(records));
-        let listed = self.queues.iter().map(|queue| queue.listed.count_ones() as usize);
-        assert_eq!(self.evictor.listed(), listed.sum::<usize>(), "a victim is in a list once");
-        let chunks = self.queues.iter().flat_map(Queue::chunks);
-        let needed: u64 = chunks.map(|chunk| u64::from(chunk.place().bytes)).sum();
-        assert_eq!(self.disk_bytes().1, needed);
-        for queue in self.queues.iter() {
-            let waits = queue.needs_read(order, self.evictor.kept());
-            assert!(!waits || queue.is_wanted, "{queue:?} waits for ever");
-            assert!(queue.chunks().is_sorted_by_key(|chunk| chunk.band()), "{queue:?}");
-            assert_eq!(queue.chunks().is_empty(), queue.on_disk() == 0, "{queue:?}");
-        }
-    }
-
-    /// Checks that no queue has anything.
-    pub(in crate::frontier) fn check_empty(&self) {
-        self.check();
-        assert_eq!((self.urls, self.list_bytes, self.records.bytes()), (0, 0, 0));
-        assert_eq!(self.disk_bytes().1, 0);
-    }
-}
-
-/// What the queues of a thread did, so that tests can show what their histories led through.
-#[cfg(test)]
-pub(in crate::frontier) mod seen {
-    use std::cell::Cell;
-    use std::ops::AddAssign;
-
-    /// How often what happened.
-    #[derive(Clone, Copy, Debug, Default)]
-    pub(in crate::frontier) struct Seen {
-        /// Queues cut, and those of which what was cut goes before their chunks.
-        pub(in crate::frontier) evictions: u32,
-        pub(in crate::frontier) before: u32,
-        /// All queues keep half or twice as many URLs near.
-        pub(in crate::frontier) halvings: u32,
-        pub(in crate::frontier) doublings: u32,
-        /// Chunks taken in, those of which something is left, and those that are not next any more.
-        pub(in crate::frontier) reads: u32,
-        pub(in crate::frontier) parts: u32,
-        pub(in crate::frontier) overtaken: u32,
-        /// Chunks of which the rest is of another band.
-        pub(in crate::frontier) rebanded: u32,
-        /// Pieces of segments swept, and chunks moved.
-        pub(in crate::frontier) sweeps: u32,
-        pub(in crate::frontier) moved: u32,
-    }
-
-    thread_local! {
-        static SEEN: Cell<Seen> = const { Cell::new(Seen {
-            evictions: 0, before: 0, halvings: 0, doublings: 0, reads: 0, parts: 0, overtaken: 0,
-            rebanded: 0, sweeps: 0, moved: 0,
-        }) };
-    }
-
-    /// Counts something.
-    pub(super) fn count(what: impl FnOnce(&mut Seen)) {
-        let mut seen = SEEN.get();
-        what(&mut seen);
-        SEEN.set(seen);
-    }
-
-    /// What was counted since the last call.
-    pub(in crate::frontier) fn take() -> Seen {
-        SEEN.take()
-    }
-
-    impl AddAssign for Seen {
-        fn add_assign(&mut self, other: Self) {
-            self.evictions += other.evictions;
-            self.before += other.before;
-            self.halvings += other.halvings;
-            self.doublings += other.doublings;
-            self.reads += other.reads;
-            self.parts += other.parts;
-            self.overtaken += other.overtaken;
-            self.rebanded += other.rebanded;
-            self.sweeps += other.sweeps;
-            self.moved += other.moved;
-        }
     }
 }

@@ -290,7 +290,7 @@ impl Queues {
         let is_next = number + 1 == queue.chunks().len();
         if order == Order::Arrival && !is_next {
             #[cfg(test)]
-            super::seen::count(|seen| seen.overtaken += 1);
+            super::tests::seen::count(|seen| seen.overtaken += 1);
             return Ok(());
         }
         let chunk = queue.chunks()[number];
@@ -321,7 +321,7 @@ impl Queues {
         });
         if let Ok((range, rest)) = opened.clone() {
             #[cfg(test)]
-            super::seen::count(|seen| {
+            super::tests::seen::count(|seen| {
                 (seen.reads, seen.parts) = (seen.reads + 1, seen.parts + u32::from(rest.is_some()));
                 seen.rebanded += u32::from(rest.is_some_and(|rest| rest.band() != chunk.band()));
             });
@@ -345,7 +345,7 @@ impl Queues {
     /// Appends what is alive in a piece of a segment again.
     fn sweep_piece(&mut self, segment: u32, offset: u64, bytes: &[u8]) -> Result<(), Damage> {
         #[cfg(test)]
-        super::seen::count(|seen| seen.sweeps += 1);
+        super::tests::seen::count(|seen| seen.sweeps += 1);
         let mut at = 0;
         while let Some(len) = frame_bytes(&bytes[at..]).filter(|len| at + len <= bytes.len()) {
             let from = offset + at as u64;
@@ -373,7 +373,7 @@ impl Queues {
         };
         let Some(number) = queue.chunks().iter().position(is_here) else { return Ok(()) };
         #[cfg(test)]
-        super::seen::count(|seen| seen.moved += 1);
+        super::tests::seen::count(|seen| seen.moved += 1);
         let old = queue.chunks()[number];
         let segments = &mut self.disk.as_deref_mut().expect("it is being swept").segments;
         let place = segments.append(CHUNK, |out| out.extend_from_slice(payload));

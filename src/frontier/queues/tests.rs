@@ -1,5 +1,8 @@
 //! The queues against a naive model: random histories of both orders, side by side.
 
+mod check;
+pub(in crate::frontier) mod seen;
+
 use super::*;
 use crate::disk::memory::Memory;
 use std::cmp::Reverse;

@@ -16,7 +16,7 @@ use super::policy::Rank;
 use super::politeness::Settings;
 use super::state::ServerId;
 #[cfg(test)]
-use crate::frontier::sabotage::{self, Sabotage};
+use crate::frontier::tests::sabotage::{self, Sabotage};
 use crate::table::Table;
 use crate::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};

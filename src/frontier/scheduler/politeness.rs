@@ -3,7 +3,7 @@
 use super::policy;
 use super::visit::{Burst, Visit};
 #[cfg(test)]
-use crate::frontier::sabotage::{self, Sabotage};
+use crate::frontier::tests::sabotage::{self, Sabotage};
 use crate::time::Instant;
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use super::groups::{GroupId, GroupKind};
 use super::server::Standing;
 use super::{Scheduler, ServerId, Waiting};
 #[cfg(test)]
-use crate::frontier::sabotage::{self, Sabotage};
+use crate::frontier::tests::sabotage::{self, Sabotage};
 use crate::time::Instant;
 use std::num::NonZeroU64;
 

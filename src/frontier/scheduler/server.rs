@@ -110,7 +110,9 @@ impl Server {
     pub(super) fn place(&self) -> Option<Rank> {
         let rank = Rank { fraction: self.rank?, arrival: self.arrival };
         #[cfg(test)]
-        if crate::frontier::sabotage::is(crate::frontier::sabotage::Sabotage::RankInverted) {
+        if crate::frontier::tests::sabotage::is(
+            crate::frontier::tests::sabotage::Sabotage::RankInverted,
+        ) {
             return Some(rank.inverted());
         }
         Some(rank)

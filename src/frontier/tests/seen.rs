@@ -1,6 +1,6 @@
 //! What histories must have led through for their agreement with the model to mean anything.
 
-use super::queues::seen::Seen as OfQueues;
+use super::queues::tests::seen::Seen as OfQueues;
 use super::*;
 use std::ops::AddAssign;
 

@@ -179,7 +179,7 @@ fn without_files<T>(disk: &mut Memory, what: impl FnOnce() -> T) -> T {
 /// Law: by quality none comes out before one of its server that is of a better band.
 #[test]
 fn a_chunk_hides_no_better_url() {
-    queues::seen::take();
+    queues::tests::seen::take();
     for seed in 1..=300 {
         let mut random = Random(seed);
         let policy = random.pick(&[Policy::Quality, Policy::Capability]);
@@ -202,7 +202,7 @@ fn a_chunk_hides_no_better_url() {
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..urls), "none is lost");
     }
-    let seen = queues::seen::take();
+    let seen = queues::tests::seen::take();
     assert!(seen.parts > 200 && seen.rebanded > 200, "{seen:?}");
 }
 

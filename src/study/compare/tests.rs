@@ -5,7 +5,7 @@ use super::plan::Plan;
 use super::scene::Scene;
 use super::simulate;
 use crate::conf::Conf;
-use crate::frontier::sabotage::{Sabotage, commit};
+use crate::frontier::tests::sabotage::{Sabotage, commit};
 
 const STUDY: &str = "
 [compare]

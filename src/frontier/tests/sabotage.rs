@@ -33,6 +33,6 @@ pub(crate) fn commit(sabotage: Option<Sabotage>) {
 }
 
 /// Whether this is broken.
-pub(super) fn is(sabotage: Sabotage) -> bool {
+pub(in crate::frontier) fn is(sabotage: Sabotage) -> bool {
     COMMITTED.get() == Some(sabotage)
 }
