@@ -3,7 +3,8 @@
 //! ```text
 //! chunk    URLs | each, to the end
 //! URL      arrival, less that of the one before, zigzag | quality x 2, + 1 if it goes first
-//!          bytes of the payload before at its front | at its back | those between
+//!          of each of its two parts: bytes at the front and at the back that are those of the same
+//!          part of the payload before, and those between
 //! ref      segment 20 bits | sixteenths used up 4 | length in units of 64 bytes, rounded up, 8
 //!          band 6 | offset 26
 //! ```
@@ -110,16 +111,18 @@ impl Packer {
     pub(super) fn put(&mut self, key: Key, write: impl FnOnce(&mut Vec<u8>)) {
         self.payload.clear();
         write(&mut self.payload);
-        let shared = Shared::of(&self.last, &self.payload);
-        let middle = shared.middle(&self.payload);
         let out = &mut self.packed;
         let step = key.arrival.wrapping_sub(self.arrival) as i64;
         out.put_varint((step << 1 ^ step >> 63) as u64);
         out.put_varint(key.quality.millionths() << 1 | u64::from(key.is_first));
-        out.put_varint(shared.front as u64);
-        out.put_varint(shared.back as u64);
-        out.put_varint(middle.len() as u64);
-        out.extend_from_slice(middle);
+        for (before, part) in parts(&self.last).into_iter().zip(parts(&self.payload)) {
+            let shared = Shared::of(before, part);
+            let middle = shared.middle(part);
+            out.put_varint(shared.front as u64);
+            out.put_varint(shared.back as u64);
+            out.put_varint(middle.len() as u64);
+            out.extend_from_slice(middle);
+        }
         self.unpacked += self.payload.len();
         std::mem::swap(&mut self.last, &mut self.payload);
         (self.urls, self.arrival) = (self.urls + 1, key.arrival);
@@ -142,6 +145,13 @@ impl Packer {
         self.last.clear();
         (self.unpacked, self.urls, self.arrival) = (0, 0, 0);
     }
+}
+
+/// What is up to the last line end of a payload, and what follows: each is compared with the same
+/// part of the payload before.
+fn parts(payload: &[u8]) -> [&[u8]; 2] {
+    let end = memchr::memrchr(b'\n', payload).map_or(payload.len(), |end| end + 1);
+    [&payload[..end], &payload[end..]]
 }
 
 /// A chunk's URLs, unpacked.
@@ -167,18 +177,21 @@ impl Unpacker {
             let step = take.varint()?;
             arrival = arrival.wrapping_add((step >> 1) ^ (step & 1).wrapping_neg());
             let quality = take.varint()?;
-            let (front, back) = (take.number::<usize>()?, take.number::<usize>()?);
-            let middle = take.bytes()?;
-            if front.checked_add(back).is_none_or(|both| both > last.len()) {
-                return Err(Short);
-            }
             let start = self.bytes.len();
             if start >= UNPACKED_BYTES {
                 return Err(Short);
             }
-            self.bytes.extend_from_within(last.start..last.start + front);
-            self.bytes.extend_from_slice(middle);
-            self.bytes.extend_from_within(last.end - back..last.end);
+            let between = last.start + parts(&self.bytes[last.clone()])[0].len();
+            for before in [last.start..between, between..last.end] {
+                let (front, back) = (take.number::<usize>()?, take.number::<usize>()?);
+                let middle = take.bytes()?;
+                if front.checked_add(back).is_none_or(|both| both > before.len()) {
+                    return Err(Short);
+                }
+                self.bytes.extend_from_within(before.start..before.start + front);
+                self.bytes.extend_from_slice(middle);
+                self.bytes.extend_from_within(before.end - back..before.end);
+            }
             last = start..self.bytes.len();
             if last.len() >= PAYLOAD_BYTES_MAX {
                 return Err(Short);

@@ -240,8 +240,11 @@ impl Queue {
         self.near.partition_point(|entry| !entry.is_first())
     }
 
+    /// URLs of near that could go to the disk if it keeps so many. While nothing is there, near
+    /// keeps what the next visits take: what was read back is of use soon.
     fn beyond(&self, kept: usize) -> usize {
-        self.near.len().saturating_sub(kept).min(self.pages())
+        let needed = if self.chunks().is_empty() { 2.max(self.counted as usize) } else { kept };
+        self.near.len().saturating_sub(needed.min(kept)).min(self.pages())
     }
 
     /// How many URLs could go to the disk if near keeps so many.
