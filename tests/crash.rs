@@ -49,6 +49,10 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (9529, "rules that were over were looked for in a segment begun since, of the same number"),
     (6246, "while all rested, files with replies still to be read back were closed after a while"),
     (9272, "a Crawl-delay known only to a killed process was kept for one request only"),
+    (
+        476_916_716_144,
+        "a page of zeros from one record's head to another's made one record of both",
+    ),
 ];
 /// Seeds of every run of the tests.
 const FIXED: std::ops::RangeInclusive<u64> = 1..=60;

@@ -127,6 +127,18 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// Whether a block has this digest; one of an unknown kind is taken for right.
+pub(super) fn is_of(block: &[u8], digest: &str) -> bool {
+    use Algorithm::{Sha1Base32, Sha256Base32, Sha256Hex};
+    let kind = match (digest.strip_prefix("sha1:"), digest.strip_prefix("sha256:")) {
+        (Some(_), _) => Sha1Base32,
+        (_, Some(value)) if value.len() == 64 => Sha256Hex,
+        (_, Some(_)) => Sha256Base32,
+        _ => return true,
+    };
+    kind.of(block).to_string() == digest
+}
+
 /// Five bytes become eight characters; a shorter end is filled up with `=`.
 fn push_base32(out: &mut Vec<u8>, bytes: &[u8]) {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";

@@ -9,8 +9,7 @@
 //! in memory.
 
 use super::Error;
-use super::digest::Algorithm;
-use super::warc::{block_of, field};
+use super::warc::{block_of, field, is_sound};
 use crate::disk::Disk;
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, Read};
@@ -90,11 +89,9 @@ impl Records {
         Ok(is_whole.then(|| end - offset))
     }
 
-    /// What is in hand is one whole record.
+    /// What is in hand is one whole record. A member has a checksum of its own.
     fn is_whole(&self) -> bool {
-        let Some(block) = block_of(&self.record) else { return false };
-        // A member has a checksum of its own.
-        self.gzip || field(&self.record, "WARC-Block-Digest").is_none_or(|told| is_of(block, told))
+        if self.gzip { block_of(&self.record).is_some() } else { is_sound(&self.record) }
     }
 
     fn read_member(&mut self) -> Result<(), Error> {
@@ -181,18 +178,6 @@ impl Records {
     fn source(&mut self) -> &mut Source {
         self.source.as_mut().expect("it is put back after use")
     }
-}
-
-/// Whether a block has this digest; one of an unknown kind is taken for right.
-fn is_of(block: &[u8], digest: &str) -> bool {
-    use Algorithm::{Sha1Base32, Sha256Base32, Sha256Hex};
-    let kind = match (digest.strip_prefix("sha1:"), digest.strip_prefix("sha256:")) {
-        (Some(_), _) => Sha1Base32,
-        (_, Some(value)) if value.len() == 64 => Sha256Hex,
-        (_, Some(_)) => Sha256Base32,
-        _ => return true,
-    };
-    kind.of(block).to_string() == digest
 }
 
 /// Bytes of a file from the disk, piece by piece.

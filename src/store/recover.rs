@@ -1,15 +1,15 @@
 //! After a stop that was none: what an earlier run left open is cut to what is whole.
 //!
 //! A capture counts if its line is whole in the index and the records up to its end are whole in
-//! the WARC file: after a loss of power a page within may read as zeros though what is behind it
-//! was written. Lines are in order of capture and are written after their records, so the files are
-//! cut behind the last capture that counts. A file that lost something ends the archive: what lies
-//! in later ones was not yet durable, and may refer to what was lost, so they go. A file with no
-//! capture left goes, too.
+//! the WARC file, by the checksums of their members or the digests of their blocks: after a loss of
+//! power a page within may read as zeros though what is behind it was written. Lines are in order
+//! of capture and are written after their records, so the files are cut behind the last capture
+//! that counts. A file that lost something ends the archive: what lies in later ones was not yet
+//! durable, and may refer to what was lost, so they go. A file with no capture left goes, too.
 //!
 //! Laws: nothing that was synced is cut; running it again changes nothing more.
 //! Cost: the lines of each open file are read once, and the records behind what is known to be
-//! durable.
+//! durable are inflated, or digested where they are plain.
 
 use super::Error;
 use super::cdxj;

@@ -11,7 +11,7 @@
 //! Source: WARC 1.1 (ISO 28500:2017), sections 4 to 6 and annex D; RFC 1951, section 3.2.4; RFC
 //! 1952, section 2.3.
 
-use super::digest::Digest;
+use super::digest::{Digest, is_of};
 use super::text::{push_value, put};
 use crate::disk;
 use crate::random::Random;
@@ -294,13 +294,15 @@ pub(super) fn bytes_max(raw_bytes: u64) -> u64 {
 }
 
 /// The record in `bytes`, which are all of its bytes as a file holds them; `None` if they are not
-/// one whole record. Allocates the record.
+/// one whole record, by the checksum of its member or the digest of its block. Allocates the
+/// record.
 pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     const MEMBER_BYTES_MIN: usize = 18;
     /// Deflate's best: 258 bytes for two bits.
     const RATIO_MAX: usize = 1_032;
     const RECORD_BYTES_MAX: usize = 1 << 30;
-    let record = if bytes.starts_with(&[0x1f, 0x8b]) {
+    let is_packed = bytes.starts_with(&[0x1f, 0x8b]);
+    let record = if is_packed {
         let tail = bytes.len().checked_sub(4)?;
         let size = u32::from_le_bytes(bytes[tail..].try_into().ok()?) as usize;
         let size_max = bytes.len().saturating_mul(RATIO_MAX).min(RECORD_BYTES_MAX);
@@ -314,15 +316,27 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     } else {
         bytes.to_vec()
     };
-    block_of(&record).is_some().then_some(record)
+    let is_whole = if is_packed { block_of(&record).is_some() } else { is_sound(&record) };
+    is_whole.then_some(record)
 }
 
-/// The block of a record in its uncompressed form; `None` if that isn't one whole record.
+/// Whether an uncompressed record is whole, and its block the one that its digest is of.
+pub(super) fn is_sound(record: &[u8]) -> bool {
+    let digest = || field(record, "WARC-Block-Digest");
+    block_of(record).is_some_and(|block| digest().is_none_or(|digest| is_of(block, digest)))
+}
+
+/// The block of a record in its uncompressed form; `None` if that isn't one whole record. A head
+/// with control bytes is none (WARC 1.1, section 4): zeros that begin in the head of one record and
+/// end in that of another would make one of both.
 pub(super) fn block_of(record: &[u8]) -> Option<&[u8]> {
     let head_bytes = head_bytes(record)?;
-    let block_bytes = content_length(&record[..head_bytes])?;
+    let head = &record[..head_bytes];
+    let is_text = |byte: &u8| !byte.is_ascii_control() || matches!(byte, b'\r' | b'\n' | b'\t');
+    let block_bytes = content_length(head)?;
     let end = head_bytes.checked_add(block_bytes)?;
-    let whole = record.starts_with(b"WARC/1.1\r\n")
+    let whole = head.starts_with(b"WARC/1.1\r\n")
+        && head.iter().all(is_text)
         && end.checked_add(END.len())? == record.len()
         && record.ends_with(END);
     whole.then(|| &record[head_bytes..end])
@@ -362,6 +376,7 @@ fn content_length(head: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::digest::Algorithm;
     use super::*;
     use crate::disk::memory::Memory;
     use crate::tail::Tail;
@@ -431,6 +446,31 @@ mod tests {
                 // The padding of a stored block may be anything: RFC 1951, section 3.2.4.
                 let whole = unpack(&flipped);
                 assert!(whole.is_none_or(|whole| whole == record), "flipped at {place}");
+            }
+        }
+    }
+
+    /// Law: a page that a loss of power took is seen wherever it lies: also if it begins in one
+    /// record and ends in another, and if what is left of both would make one.
+    #[test]
+    fn zeros_in_records_are_found() {
+        let mut bytes = Vec::new();
+        let mut ids = Ids::new(5);
+        for kind in [Kind::Response, Kind::Request, Kind::Response, Kind::Request] {
+            let block = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+            let id = ids.next();
+            Packer::new(0, usize::MAX).pack(&mut bytes, block, |out| {
+                let mut record = Record::begin(out, kind, id, "2026-11-20T09:38:49Z");
+                record.digest("WARC-Block-Digest", &Algorithm::Sha1Base32.of(block));
+                record.end(block);
+            });
+        }
+        assert!(are_whole(&bytes));
+        for from in 0..bytes.len() {
+            for to in (from + 1..=bytes.len()).step_by(7) {
+                let mut holed = bytes.clone();
+                holed[from..to].fill(0);
+                assert!(!are_whole(&holed), "{from} to {to}");
             }
         }
     }

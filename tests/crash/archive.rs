@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use sted::disk::Disk;
-use sted::store::cdxj;
+use sted::store::{Algorithm, cdxj};
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::judge::Captures;
 use sted::study::web::{Resource, Web};
@@ -147,7 +147,7 @@ fn unpack(bytes: &[u8]) -> Result<(Vec<u8>, usize), String> {
     }
 }
 
-/// Bytes of the record at the front: head, block and two line ends.
+/// Bytes of the record at the front: head, block and two line ends, as they were written.
 fn length(bytes: &[u8]) -> Result<usize, String> {
     let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").ok_or("no head")? + 4;
     if !bytes.starts_with(b"WARC/1.1\r\n") {
@@ -155,10 +155,17 @@ fn length(bytes: &[u8]) -> Result<usize, String> {
     }
     let block = field(bytes, "Content-Length").and_then(|text| text.parse::<usize>().ok());
     let end = block.and_then(|block| head.checked_add(block)).ok_or("no length")?;
-    match bytes.get(end..end + 4) {
-        Some(b"\r\n\r\n") => Ok(end + 4),
-        _ => Err("no end".to_owned()),
+    if bytes[..head].contains(&0) {
+        return Err("zeros in a head".to_owned());
     }
+    if bytes.get(end..end + 4) != Some(b"\r\n\r\n") {
+        return Err("no end".to_owned());
+    }
+    let digest = field(bytes, "WARC-Block-Digest").ok_or("no digest")?;
+    if Algorithm::default().of(&bytes[head..end]).to_string() != digest {
+        return Err("another block than was digested".to_owned());
+    }
+    Ok(end + 4)
 }
 
 /// A field of a record's head.

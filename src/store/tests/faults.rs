@@ -190,6 +190,48 @@ fn records_that_did_not_reach_the_disk_are_cut() {
     }
 }
 
+/// Law: a page of zeros within what was not synced cuts the archive before the first capture that
+/// it touches, whatever lies behind; nothing is lost, and no record is made of two.
+#[test]
+fn a_page_of_zeros_cuts_the_archive_there() {
+    let (mut random, mut tried) = (Ids::new(9), 0);
+    for round in 0..300_u64 {
+        let settings = Settings { gzip_level: u8::from(round % 4 == 3), ..plain() };
+        let mut disk = Memory::default();
+        let mut store = open(&settings, &mut disk);
+        let mut captures = Vec::new();
+        for number in 0..8 {
+            let url = format!("http://example.com/{number}");
+            let body = "y".repeat((random.word() % 900) as usize);
+            let receipt = keep(&mut store, &mut disk, &url, &body);
+            captures.push((url, receipt.offset + receipt.length));
+        }
+        drop(store.sync_job(Instant::ZERO, &mut disk).expect("room"));
+        let name = disk.names().into_iter().find(|name| name.starts_with("warc/")).expect("a file");
+        let mut bytes = disk.bytes(&name);
+        let from = random.word() as usize % bytes.len();
+        let to = (from + 1 + random.word() as usize % 2_000).min(bytes.len());
+        if settings.gzip_level > 0 && to - from < 8 {
+            // Bytes of a member may be zeros.
+            continue;
+        }
+        bytes[from..to].fill(0);
+        disk.truncate(&name, 0).expect("there");
+        disk.append(&name, &bytes).expect("room");
+        if round % 2 == 0 {
+            let (done, found) = repair::repaired(&settings, Position::default(), &mut disk);
+            assert_eq!((done.lost, done.damaged), (0, 0), "{from} to {to}: {found:?}");
+        }
+        let mut store = open(&settings, &mut disk);
+        finish(&mut store, &mut disk).expect("room");
+        let before = captures.iter().filter(|(_, end)| *end <= from as u64);
+        let urls: Vec<&String> = before.map(|(url, _)| url).collect();
+        assert_eq!(judge(&disk).iter().collect::<Vec<_>>(), urls, "round {round}: {from} to {to}");
+        tried += 1;
+    }
+    assert!(tried > 250, "{tried}");
+}
+
 /// A file that fills up while a job is under way is for the next one.
 #[test]
 fn a_job_settles_what_it_took_along() {

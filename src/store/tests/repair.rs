@@ -24,7 +24,11 @@ fn word(finding: Finding<'_>) -> Option<String> {
     }
 }
 
-fn repaired(settings: &Settings, durable: Position, disk: &mut Memory) -> (Repaired, Vec<String>) {
+pub(super) fn repaired(
+    settings: &Settings,
+    durable: Position,
+    disk: &mut Memory,
+) -> (Repaired, Vec<String>) {
     let mut found = Vec::new();
     let mut tell = |finding: Finding<'_>| found.extend(word(finding));
     let done = repair(settings, durable, disk, read_head, &mut tell).expect("readable");
