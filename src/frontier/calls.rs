@@ -6,7 +6,7 @@
 /// Records a call, in tests.
 macro_rules! called {
     ($call:expr) => {
-        #[cfg(test)]
+        #[cfg(all(test, feature = "study"))]
         crate::frontier::tests::calls::record(|| {
             #[allow(unused_imports, reason = "not all calls need it")]
             use crate::frontier::tests::calls::Call::*;

@@ -1,5 +1,6 @@
 //! The frontier against a naive model: random histories of each policy, side by side.
 
+#[cfg(feature = "study")]
 pub(crate) mod calls;
 mod check;
 mod items;
