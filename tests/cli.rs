@@ -157,11 +157,19 @@ fn what_needs_the_study_says_so() {
         assert!(run.err.contains("cargo build --release"), "{arguments:?}: {}", run.err);
     }
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing was begun");
-    let help = run(&["--help"]).out;
-    for command in ["cache", "compare", "profile", "web"] {
-        let is_listed = help.lines().any(|line| line.trim_start().starts_with(command));
-        assert!(!is_listed, "{command} is in {help}");
+    for arguments in [&["--help"][..], &["-h"]] {
+        let help = run(arguments);
+        assert_eq!((help.code, help.err.as_str()), (Some(0), ""), "{arguments:?}");
+        let lists = |command: &str| {
+            help.out.lines().any(|line| line.trim_start().starts_with(&format!("{command} ")))
+        };
+        assert!(lists("crawl") && lists("check"), "{}", help.out);
+        for command in ["cache", "compare", "profile", "web"] {
+            assert!(!lists(command), "{command} is in {}", help.out);
+        }
     }
+    golden("help-crawl.txt", &run(&["crawl", "--help"]).out);
+    golden("help-check.txt", &run(&["check", "--help"]).out);
     let output = sted(&["check", "lab.toml"]).current_dir(folder.path()).output();
     let checked = Run::of(output.expect("the program starts"));
     assert_eq!(checked.code, Some(0));

@@ -49,7 +49,6 @@ mod without {
 
     /// Commands of the study: recognized, to say where they are.
     #[derive(Debug, Subcommand)]
-    #[command(disable_help_flag = true)]
     pub enum Command {
         /// `sted cache`
         #[command(hide = true)]
