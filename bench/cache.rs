@@ -16,8 +16,8 @@ mod streams;
 
 use std::hint::black_box;
 use std::time::Instant as Clock;
-use sted::map::Map;
-use sted::random::{Random, mix};
+use sted::ground::map::Map;
+use sted::ground::random::{Random, mix};
 use sted::seen::cache::{Cache, Replacement};
 use streams::{Recent, Stream};
 

@@ -36,10 +36,10 @@ use driver::{Found, Policy};
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
-use sted::disk::Disk;
+use sted::ground::disk::Disk;
+use sted::ground::quality::Quality;
 use sted::os::disk::OsDisk;
 use sted::os::signal::{self, Cpu};
-use sted::quality::Quality;
 use sted::url::UrlRef;
 use study::Asked;
 

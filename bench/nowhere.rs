@@ -1,7 +1,7 @@
 //! A disk that keeps nothing, for benches whose question isn't the disk. Law: every write succeeds,
 //! and nothing is ever there.
 
-use sted::disk::{Disk, Error};
+use sted::ground::disk::{Disk, Error};
 
 #[derive(Debug)]
 pub(crate) struct Nowhere;

@@ -24,10 +24,10 @@ use std::time::{Duration, Instant as Clock};
 use sted::commands::wire;
 use sted::conf::Conf;
 use sted::engine::Engine;
-use sted::quality::Quality;
+use sted::ground::quality::Quality;
+use sted::ground::stats::{Meter, still};
+use sted::ground::time::Now;
 use sted::seeds::Seed;
-use sted::stats::{Meter, still};
-use sted::time::Now;
 use sted::url::{Url, UrlRef};
 
 /// URLs that wait at each server from the start.

@@ -20,7 +20,7 @@
 use std::hint::black_box;
 use std::sync::mpsc;
 use std::time::{Duration, Instant as Clock};
-use sted::disk::{Disk, Error};
+use sted::ground::disk::{Disk, Error};
 use sted::os::{disk::OsDisk, signal};
 use sted::seen::{AHEAD, Seen, SeenJob, Settings};
 use sted::url::Fingerprint;

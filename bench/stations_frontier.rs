@@ -5,8 +5,8 @@ use super::Work;
 use super::driver::crawl::{Crawl, Plan};
 use super::driver::{Found, Policy};
 use super::inputs::Random;
+use sted::ground::quality::Quality;
 use sted::os::disk::OsDisk;
-use sted::quality::Quality;
 use sted::url::UrlRef;
 use tempfile::TempDir;
 

@@ -4,18 +4,8 @@
 #[cfg(test)]
 extern crate self as sted;
 
-// Ground: plain values, known to all.
-pub mod codec;
-pub mod disk;
-pub mod frame;
-pub mod map;
-pub mod quality;
-pub mod random;
-pub mod segments;
-pub mod stats;
-pub(crate) mod table;
-pub mod tail;
-pub mod time;
+// Plain values, known to all.
+pub mod ground;
 
 // Stations, in the order a URL meets them.
 pub mod url;

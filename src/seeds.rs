@@ -16,7 +16,7 @@
 mod line;
 mod table;
 
-use crate::map::Map;
+use crate::ground::map::Map;
 use crate::url::{Invalid, Url};
 use std::borrow::Cow;
 use std::fmt;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use sted::ground::time;
 use sted::study::web::script::{PRIVATE, Play, Player, Script};
-use sted::time;
 
 type Seen = BTreeMap<String, (Vec<String>, usize)>;
 

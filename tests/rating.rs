@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sted::random::Random;
+use sted::ground::random::Random;
 use sted::rating::{Rating, Settings, Site, Source, Table};
 use sted::url::{Batch, Limits, Url, canon::Joiner};
 

@@ -11,18 +11,19 @@ use std::sync::PoisonError;
 use std::time::Duration;
 use sted::commands::wire;
 use sted::conf::Conf;
-use sted::disk::Disk;
 use sted::engine::contract::StopReason;
 use sted::engine::ledger::Ledger;
 use sted::engine::settings::Settings;
 use sted::engine::{Earlier, Engine};
+use sted::ground::disk::Disk;
+use sted::ground::stats::{Meter, still};
+use sted::ground::time;
+use sted::os;
 use sted::os::disk::OsDisk;
 use sted::seeds;
-use sted::stats::{Meter, still};
 use sted::store::log;
 use sted::study::sim::{self, disk::MemoryDisk};
 use sted::study::web::script::Script;
-use sted::{os, time};
 
 /// What every script's crawl is like, unless the script says otherwise: quick, so that real time
 /// suffices, and open to loopback.

@@ -18,10 +18,10 @@ use sted::engine::ledger::STEP_UNITS;
 use sted::engine::settings::{CHAINS_MAX, Settings};
 use sted::frontier::Burst;
 use sted::frontier::policy::Policy;
-use sted::random::Random;
+use sted::ground::random::Random;
+use sted::ground::stats::{Meter, still};
 use sted::rating::{Site, Source};
 use sted::seeds;
-use sted::stats::{Meter, still};
 use sted::store::digest::Algorithm;
 use sted::store::log;
 use sted::study::sim::disk::MemoryDisk;
@@ -208,7 +208,7 @@ fn run_plan(plan: Plan, records: bool) -> Run {
     let eye = Rc::clone(&judge);
     world.watch_servers(Box::new(move |at, sight| eye.borrow_mut().sees(at, sight)));
     let disk = MemoryDisk::new();
-    let start = sim::now_at(sted::time::Instant::ZERO);
+    let start = sim::now_at(sted::ground::time::Instant::ZERO);
     let mut engine =
         Engine::new(plan.engine, &urls, Box::new(disk.clone()), Meter::new(still), start)
             .unwrap_or_else(|error| panic!("{error}"));
@@ -220,7 +220,7 @@ fn run_plan(plan: Plan, records: bool) -> Run {
             judge.borrow_mut().looks(view);
         }
     });
-    let at = sted::time::Instant::ZERO + engine.elapsed();
+    let at = sted::ground::time::Instant::ZERO + engine.elapsed();
     let actions = world.actions().to_owned();
     drop(world);
     let mut judge = Rc::into_inner(judge).expect("the world is gone").into_inner();

@@ -17,8 +17,8 @@ use std::time::Duration;
 use sted::commands::wire;
 use sted::conf::Conf;
 use sted::engine::Engine;
+use sted::ground::stats::{Meter, still};
 use sted::os::disk::OsDisk;
-use sted::stats::{Meter, still};
 use sted::store::log;
 use sted::{os, seeds};
 

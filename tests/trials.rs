@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use sted::random::Random;
+use sted::ground::random::Random;
 
 /// Judges seeds drawn by the clock, some at once, for `STED_FRESH_S` seconds. `judge` panics with
 /// the command for each seed that fails.

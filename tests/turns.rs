@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use sted::engine::ledger::{Ledger, Purse, STEP_UNITS};
-use sted::random::Random;
+use sted::ground::random::Random;
 use sted::store::log;
 
 /// URLs that a page queues at another server.

@@ -14,7 +14,7 @@ use std::hash::BuildHasher;
 use std::io::{self, BufRead, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
-use sted::map::{Map, Set};
+use sted::ground::map::{Map, Set};
 use sted::study::{lab, web};
 
 /// How it goes about it.

@@ -8,9 +8,9 @@
 use super::{ALLOWANCE, Driver, Found, Job, JobDone, Measured, Policy};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
-use sted::disk::Disk;
 use sted::frontier::{Burst, Settings, policy, scheduler};
-use sted::time::Instant;
+use sted::ground::disk::Disk;
+use sted::ground::time::Instant;
 use sted::url::UrlRef;
 
 /// Connections that can be parked.

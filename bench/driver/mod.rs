@@ -18,11 +18,11 @@ use std::hint::black_box;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use sted::disk::Disk;
 use sted::engine::backlog::{self, Backlog, Item, Purpose, Queued};
 use sted::frontier::{Frontier, ServerId, Settings, Visit};
-use sted::quality::Quality;
-use sted::time::{Instant, Now};
+use sted::ground::disk::Disk;
+use sted::ground::quality::Quality;
+use sted::ground::time::{Instant, Now};
 use sted::url::UrlRef;
 
 pub(crate) use sted::frontier::policy::Policy;

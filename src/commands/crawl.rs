@@ -11,15 +11,15 @@ use super::progress::Progress;
 use super::summary::Summary;
 use super::{Exit, Failure, inputs, load, study, wire};
 use crate::conf::{Conf, Flag, Key};
-use crate::disk::Disk;
 use crate::engine::contract::StopReason;
 use crate::engine::{self, Earlier, Engine};
-use crate::frame;
+use crate::ground::disk::Disk;
+use crate::ground::frame;
+use crate::ground::stats::Meter;
+use crate::ground::time::UnixTime;
 use crate::os::disk::{Lock, LockError, OsDisk};
 use crate::os::{self, signal};
-use crate::stats::Meter;
 use crate::store;
-use crate::time::UnixTime;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -175,7 +175,7 @@ fn rebuilt(directory: &Path, disk: &mut OsDisk) -> Result<Earlier, Failure> {
 }
 
 /// Whether a crawl has written anything here: its log may have been taken away.
-fn holds_crawl(disk: &mut OsDisk) -> Result<bool, crate::disk::Error> {
+fn holds_crawl(disk: &mut OsDisk) -> Result<bool, crate::ground::disk::Error> {
     let has_log = disk.len("crawl.log")?.is_some() || !store::log_parts(disk)?.is_empty();
     Ok(has_log || !disk.list("warc")?.is_empty() || !disk.list("index")?.is_empty())
 }

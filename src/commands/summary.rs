@@ -3,11 +3,11 @@
 use crate::engine::contract::StopReason;
 use crate::engine::counts::Counts;
 use crate::engine::ledger::{Ledger, Purse, TurnWork};
+use crate::ground::stats::Stage;
+use crate::ground::time::Instant;
 use crate::os::{Turn, Usage, View};
 use crate::seen;
-use crate::stats::Stage;
 use crate::store::Totals;
-use crate::time::Instant;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -7,8 +7,8 @@ use crate::dns::address;
 use crate::engine::settings::{
     CHAINS_MAX, Connections, Identity, Limits, Retries, Robots, Settings, State,
 };
+use crate::ground::quality::Quality;
 use crate::http::coding::DecodeLimits;
-use crate::quality::Quality;
 use crate::store::digest::Algorithm;
 use crate::url::scope::Schemes;
 use crate::{dns, frontier, http, links, os, rating, seen, store, url};

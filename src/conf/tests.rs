@@ -3,7 +3,7 @@
 mod experiment;
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use std::collections::BTreeMap;
 
 /// A configuration of the open web that is right, with `more` added to it.

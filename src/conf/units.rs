@@ -262,7 +262,7 @@ impl fmt::Display for Decimal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     #[test]
     fn times_are_read() {

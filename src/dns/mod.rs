@@ -7,8 +7,8 @@
 
 pub mod address;
 
-use crate::map::Map;
-use crate::time::Instant;
+use crate::ground::map::Map;
+use crate::ground::time::Instant;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::VecDeque;

@@ -13,11 +13,11 @@
 //!
 //! Law: what is taken is what was queued. Cost: a copy of the URL in and out.
 
-use crate::codec::{Put, Short, Take};
 use crate::frontier::{self, Added, Frontier, Key, Retirement, ServerId, Visit};
-use crate::map::Map;
-use crate::quality::Quality;
-use crate::time::{Instant, Now};
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::map::Map;
+use crate::ground::quality::Quality;
+use crate::ground::time::{Instant, Now};
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 

@@ -2,7 +2,7 @@
 
 use super::outcome::Outcome;
 use super::seeds::Seeds;
-use crate::stats::Histogram;
+use crate::ground::stats::Histogram;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

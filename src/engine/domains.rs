@@ -14,7 +14,7 @@ use super::outcome::Servers;
 use super::seeds::SEED;
 use super::settings::Settings;
 use crate::frontier::ServerId;
-use crate::map::Map;
+use crate::ground::map::Map;
 use crate::url::{Fingerprinter, UrlRef, domain};
 
 /// Servers by registrable domain.

@@ -8,9 +8,9 @@ use super::checkpoint::Checkpoints;
 use super::conn::Phase;
 use super::contract::{Action, Job, StopReason, StoreJob};
 use super::settings::{Limits, Settings};
+use crate::ground::stats as meter;
+use crate::ground::time::{Instant, Now};
 use crate::http::pipeline::Close;
-use crate::stats as meter;
-use crate::time::{Instant, Now};
 use std::time::Duration;
 
 /// How far the end has come.

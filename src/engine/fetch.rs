@@ -7,8 +7,8 @@
 use super::backlog::Item;
 use super::outcome::Outcome;
 use super::pool::Pool;
+use crate::ground::time::{Instant, UnixTime};
 use crate::http::response::Head;
-use crate::time::{Instant, UnixTime};
 use smallvec::SmallVec;
 use std::ops::Range;
 

@@ -7,7 +7,7 @@ use super::Engine;
 use super::backlog::{Item, Purpose, Queued};
 use super::ledger::Work;
 use crate::frontier::ServerId;
-use crate::stats::Stage;
+use crate::ground::stats::Stage;
 use crate::url::UrlRef;
 use std::rc::Rc;
 

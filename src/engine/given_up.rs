@@ -24,11 +24,11 @@ use super::ledger::Work;
 use super::outcome::Outcome;
 use super::seeds::SEED;
 use super::site::Robots;
-use crate::codec::{Put, Take};
-use crate::disk::{self, Disk};
-use crate::frame::{self, Damage, Flaw, Mark, Reader, Role};
 use crate::frontier::{Retirement, ServerId, ServerState};
-use crate::tail::Tail;
+use crate::ground::codec::{Put, Take};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Damage, Flaw, Mark, Reader, Role};
+use crate::ground::tail::Tail;
 use crate::url::Url;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -366,7 +366,7 @@ fn number_of(path: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::memory::Memory;
+    use crate::ground::disk::memory::Memory;
 
     const CRAWL: u64 = 7;
 

@@ -18,9 +18,9 @@ use super::contract::Action;
 use super::fetch::{Fetch, Fetched, Reply};
 use super::outcome::Outcome;
 use crate::frontier::Burst;
+use crate::ground::time::Instant;
 use crate::http::pipeline::{Close, Pipeline};
 use crate::http::response::{Head, is_surplus};
-use crate::time::Instant;
 use smallvec::SmallVec;
 
 /// Replies of one batch, in order.

@@ -8,8 +8,9 @@
 //! Law: after the pause everything that was known is known, and what was settled has been written.
 
 use super::Engine;
-use crate::time::Instant;
-use crate::{disk, frame, store};
+use crate::ground::time::Instant;
+use crate::ground::{disk, frame};
+use crate::store;
 use std::fmt;
 
 /// The disk is full, since when and until when it is left alone.

@@ -9,9 +9,9 @@ use super::held::{Compared, Sign};
 use super::ledger::Work;
 use super::outcome::{Outcome, UrlFate};
 use super::robots::is_file;
+use crate::ground::stats::Stage;
 use crate::http::pipeline::{self, Close, Filing, Signs, suspicious};
 use crate::http::response::{Broken, Event, Framing, is_surplus};
-use crate::stats::Stage;
 use smallvec::SmallVec;
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, Shortfall};
 use super::pool::Pool;
 use super::replay::Taken;
-use crate::disk::Disk;
+use crate::ground::disk::Disk;
 use crate::http::response::{Broken, Event, Framing, Limits, Reader};
 use crate::store::{self, Reread, Step, Truncated};
 use smallvec::SmallVec;

@@ -13,16 +13,16 @@ use super::settings::Settings;
 use super::site::{Known, Robots, Site};
 use super::verify::verify;
 use super::{Engine, Error};
-use crate::codec::Take;
-use crate::disk::Disk;
-use crate::frame::{self, Flaw, Frame, Reader, Role};
 use crate::frontier::{Frontier, ServerId, ServerState};
-use crate::map::Set;
+use crate::ground::codec::Take;
+use crate::ground::disk::Disk;
+use crate::ground::frame::{self, Flaw, Frame, Reader, Role};
+use crate::ground::map::Set;
+use crate::ground::stats::Meter;
+use crate::ground::time::{Now, UnixTime};
 use crate::seeds::Seed;
 use crate::seen::Seen;
-use crate::stats::Meter;
 use crate::store::{Kept, Position};
-use crate::time::{Now, UnixTime};
 use crate::url::{Fingerprint, UrlRef};
 
 /// A crawl that is on the disk.
@@ -47,7 +47,7 @@ impl Earlier {
         key: [u8; 16],
         now: UnixTime,
         disk: &mut dyn Disk,
-    ) -> Result<Self, crate::disk::Error> {
+    ) -> Result<Self, crate::ground::disk::Error> {
         let manifest = Manifest { rebuilt: true, ..Manifest::first(key, now) };
         manifest.publish(disk)?;
         Ok(Self(manifest))
@@ -319,6 +319,6 @@ impl Engine {
 /// Asked for again if it isn't in the checkpoint: who knows for whom it was asked.
 const ROBOTS: &str = "/robots.txt";
 
-fn disk_error(error: crate::disk::Error) -> Error {
+fn disk_error(error: crate::ground::disk::Error) -> Error {
     Error::State(error.into())
 }

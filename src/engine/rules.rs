@@ -20,13 +20,13 @@ use super::Engine;
 use super::ledger::Work;
 use super::robots::COPY_BYTES;
 use super::site::Robots;
-use crate::codec::{Put, Take};
-use crate::disk::{self, Disk};
-use crate::frame::{self, Damage, Flaw, Role};
 use crate::frontier::{ServerId, ServerState};
+use crate::ground::codec::{Put, Take};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Damage, Flaw, Role};
+use crate::ground::segments::{self, Limits, Location, Segments};
+use crate::ground::time::Instant;
 use crate::robots::Rules;
-use crate::segments::{self, Limits, Location, Segments};
-use crate::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The kind of the frame that holds rules.
@@ -279,8 +279,8 @@ fn held_bytes(robots: &Robots) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::memory::Memory;
-    use crate::random::Random;
+    use crate::ground::disk::memory::Memory;
+    use crate::ground::random::Random;
 
     const CRAWL: u64 = 7;
 

@@ -9,7 +9,7 @@
 //! for each seed that joined a host.
 
 use super::Engine;
-use crate::frame::Flaw;
+use crate::ground::frame::Flaw;
 use crate::url::scope::Rejection;
 use crate::url::{Url, UrlRef};
 use std::collections::BTreeMap;

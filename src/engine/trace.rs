@@ -6,7 +6,7 @@
 
 use super::Engine;
 use super::fetch::Fetch;
-use crate::disk::{Disk, Error};
+use crate::ground::disk::{Disk, Error};
 use crate::seen::trace::{Link, Page, Writer};
 use crate::url::{Fingerprint, Fingerprinter, UrlRef};
 

@@ -5,7 +5,7 @@
 
 use super::settings::Settings;
 use super::{Engine, Error};
-use crate::disk::Disk;
+use crate::ground::disk::Disk;
 use crate::http::response::{Event, Framing, Limits, Reader};
 use crate::store::job::OPEN;
 use crate::store::{self, Finding, HeadFacts, Position};

@@ -5,9 +5,9 @@ use super::counts::Counts;
 use super::ledger::Ledger;
 use super::{Engine, Trouble};
 use crate::frontier::Frontier;
+use crate::ground::stats::Meter;
+use crate::ground::time::{Instant, UnixTime};
 use crate::rating::Rating;
-use crate::stats::Meter;
-use crate::time::{Instant, UnixTime};
 use crate::{seen, store};
 
 impl Engine {

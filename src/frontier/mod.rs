@@ -18,10 +18,10 @@ mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::disk::{self, Disk};
-use crate::frame;
-use crate::quality::Quality;
-use crate::time::Instant;
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame;
+use crate::ground::quality::Quality;
+use crate::ground::time::Instant;
 use crate::url::UrlRef;
 use queues::Queues;
 pub use queues::{Key, QueuesDone, QueuesJob};

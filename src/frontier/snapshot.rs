@@ -16,12 +16,12 @@
 use super::queues::{self, Queues};
 use super::scheduler::{GroupId, Scheduler};
 use super::{Frontier, Key, ServerId, ServerState, Settings, queues_of, waiting_in};
-use crate::codec::{Put, Take};
-use crate::disk::{self, Disk};
-use crate::frame::{self, Damage, Flaw, Frame, Mark};
-use crate::map::Map;
-use crate::segments;
-use crate::time::{Instant, Now};
+use crate::ground::codec::{Put, Take};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Damage, Flaw, Frame, Mark};
+use crate::ground::map::Map;
+use crate::ground::segments;
+use crate::ground::time::{Instant, Now};
 
 /// The kind of a server's frame.
 const SERVER: u8 = 16;

@@ -12,10 +12,10 @@ mod spill;
 
 use super::policy::Policy;
 use super::*;
-use crate::disk::Disk;
-use crate::disk::memory::Memory;
-use crate::quality::Quality;
-use crate::random::Random;
+use crate::ground::disk::Disk;
+use crate::ground::disk::memory::Memory;
+use crate::ground::quality::Quality;
+use crate::ground::random::Random;
 use items::{is_payload, number_of, payload, seeds, time, url};
 use model::{ADDRESSES, DOMAINS, FEW, Group, MET, Model, Place, SERVERS, Turn, address, prefix};
 use seen::Seen;

@@ -10,7 +10,7 @@
 //! navigation from its first URL on. Names and values are octets, sent back as they came; a name
 //! may be empty. Source: RFC 6265bis, sections 5.1 to 5.8; the `cookie` crate reads the attributes.
 
-use crate::time::UnixTime;
+use crate::ground::time::UnixTime;
 use crate::url::{UrlRef, domain};
 use cookie::Cookie;
 

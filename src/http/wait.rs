@@ -2,7 +2,7 @@
 //!
 //! Source: RFC 9110 10.2.3 and 5.6.7.
 
-use crate::time::UnixTime;
+use crate::ground::time::UnixTime;
 use std::time::Duration;
 
 /// The longest wait that one of these values of `Retry-After` asks for. A date is relative

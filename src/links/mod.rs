@@ -30,7 +30,7 @@ pub use charset::{Charset, Converted, Converter, charset, is_scannable};
 pub use headers::{header_links, refresh, robots_tag};
 pub use scan::{Progress, Scanner};
 
-use crate::map::Set;
+use crate::ground::map::Set;
 use crate::url::text_of;
 use encoding_rs::{Encoding, UTF_8};
 use rels::Rel;

@@ -4,7 +4,7 @@ mod bounds;
 mod drawings;
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{

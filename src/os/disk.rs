@@ -26,8 +26,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::disk::{Disk, Error};
-use crate::map::Map;
+use crate::ground::disk::{Disk, Error};
+use crate::ground::map::Map;
 pub use lock::{Lock, LockError, exposure, lock};
 use root::Root;
 pub use root::{read, replace};

@@ -46,7 +46,7 @@ use super::input;
 use super::work::Mailbox;
 use crate::conf::HostsFile;
 use crate::engine::contract::{Answer, Families, LookupId, NameFailure};
-use crate::map::Map;
+use crate::ground::map::Map;
 
 /// Settings of the resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]

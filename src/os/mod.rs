@@ -23,8 +23,8 @@ pub mod work;
 
 use crate::engine::Engine;
 use crate::engine::contract::{Action, StopReason};
-use crate::stats::{Histogram, Stage};
-use crate::time::{Instant, Now, UnixTime};
+use crate::ground::stats::{Histogram, Stage};
+use crate::ground::time::{Instant, Now, UnixTime};
 use mio::{Events, Poll, Token, Waker};
 use net::Net;
 use std::fmt;

@@ -9,7 +9,7 @@ use super::Clock;
 use super::tls::{Client, Progress, Read, Stream, Write, reason_of};
 use crate::engine::Engine;
 use crate::engine::contract::{CloseReason, ConnFacts, ConnId, Space};
-use crate::time::Now;
+use crate::ground::time::Now;
 use mio::event::Event;
 use mio::{Interest, Registry, Token};
 use std::collections::VecDeque;

@@ -8,8 +8,8 @@
 //! Law: the stages of the longest turn add up to it, but for the reading of two clocks.
 //! Cost: a copy of the meter's accounts a turn, some 20 ns, and a system call for the CPU time.
 
-use crate::stats::{Account, Histogram, Meter, STAGES, Stage};
-use crate::time::Instant;
+use crate::ground::stats::{Account, Histogram, Meter, STAGES, Stage};
+use crate::ground::time::Instant;
 use std::time::Duration;
 
 /// The turns so far.

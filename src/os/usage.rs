@@ -12,7 +12,7 @@
 //! Cost: three system calls a reading, two in one turn of sixteen; 0.1 ms the first time.
 
 use super::signal::{self, Cpu};
-use crate::stats::{Account, Meter, STAGES, Stage};
+use crate::ground::stats::{Account, Meter, STAGES, Stage};
 use std::time::Duration;
 
 /// What was used since the loop began.

@@ -163,8 +163,8 @@ impl<T> Mailbox<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{Disk, Error};
     use crate::engine::contract::StoreJob;
+    use crate::ground::disk::{Disk, Error};
     use std::time::Duration;
 
     const WAKE: mio::Token = mio::Token(7);

@@ -12,8 +12,8 @@
 
 use super::PIECE_BYTES;
 use super::sites::{Key, Names, Sites};
-use crate::codec::{Put, Short, Take};
-use crate::quality::Quality;
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::quality::Quality;
 use crate::url::UrlRef;
 
 /// Begins each piece that is written down.
@@ -98,7 +98,7 @@ impl Inlinks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
     use crate::rating::Site;
     use crate::rating::tests::{World, url};
     use std::collections::BTreeMap;

@@ -18,7 +18,7 @@
 //! Cost: linear in the text, 0.7 microseconds a line; nothing of the text is kept.
 
 use super::Table;
-use crate::quality::{self, Quality};
+use crate::ground::quality::{self, Quality};
 use crate::url::{self, Limits, Url};
 use std::fmt;
 
@@ -204,7 +204,7 @@ fn shortened(content: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
     use crate::rating::tests::url;
 
     fn parse(text: &[u8]) -> Result<Table, Mistakes> {
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn mistakes_and_their_mends() {
-        use crate::quality::Invalid as Score;
+        use crate::ground::quality::Invalid as Score;
         use crate::url::Invalid as Address;
         let long = format!("http://a.test/{} 1", "x".repeat(3_000));
         for (line, text, reason) in [

@@ -31,8 +31,8 @@ mod zipf;
 pub use listing::{Mistake, Mistakes, Reason};
 pub use table::Table;
 
-use crate::codec::{Short, Take};
-use crate::quality::Quality;
+use crate::ground::codec::{Short, Take};
+use crate::ground::quality::Quality;
 use crate::url::UrlRef;
 use inlinks::Inlinks;
 use opic::Opic;

@@ -34,8 +34,8 @@
 
 use super::PIECE_BYTES;
 use super::sites::{Key, Names, Sites};
-use crate::codec::{Put, Short, Take};
-use crate::quality::Quality;
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::quality::Quality;
 use crate::url::UrlRef;
 
 /// A site's first cash, in the fractions that everything is counted in: even a page of ten
@@ -228,7 +228,7 @@ impl Opic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
     use crate::rating::Site;
     use crate::rating::tests::{World, url};
     use crate::url::Url;

@@ -199,7 +199,7 @@ impl<V> Set<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
     use crate::rating::tests::url;
     use crate::url::Url;
 

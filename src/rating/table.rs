@@ -13,7 +13,7 @@
 //! text (ten million: 213 MB), up to 33 when inserted one by one. A look-up is two hashes and two
 //! short walks along memory, one if the table has only URLs or only hosts.
 
-use crate::quality::Quality;
+use crate::ground::quality::Quality;
 use crate::url::{Fingerprinter, UrlRef};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -217,7 +217,7 @@ impl Lookups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
     use crate::rating::tests::url;
     use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The ratings from outside: each source's promise, and what the tests of its parts share.
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use crate::url::Url;
 
 pub(super) fn url(text: &str) -> Url {

@@ -14,7 +14,7 @@
 //! Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and Quality, Princeton
 //! TR-682-03 (qualities by rank, assigned at random).
 
-use crate::quality::Quality;
+use crate::ground::quality::Quality;
 use crate::url::{Fingerprinter, UrlRef};
 
 /// Most pages there are. `pages * 10^6` millionths and [`SCALE_BITS`] then fit 64 bits.

@@ -18,7 +18,7 @@
 use super::Verdict;
 use super::octets::{self, ANY, END, Target};
 use super::search::Search;
-use crate::codec::{Put, Short, Take};
+use crate::ground::codec::{Put, Short, Take};
 use std::cmp::Reverse;
 
 /// Where a rule came from and what it says.

@@ -36,7 +36,7 @@ mod search;
 mod tests;
 mod text;
 
-use crate::codec::{Put, Short, Take};
+use crate::ground::codec::{Put, Short, Take};
 use matching::Table;
 use std::time::Duration;
 

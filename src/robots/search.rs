@@ -349,7 +349,7 @@ const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     /// Law: an index and a plain search give the same answer, and no other place comes before it.
     #[test]

@@ -4,7 +4,7 @@
 mod leniency;
 mod worst;
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 
 fn allowed(file: &str, product: &str, target: &str) -> bool {
     Rules::parse(file.as_bytes(), product).check(target).allowed

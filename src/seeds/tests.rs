@@ -1,7 +1,7 @@
 //! Tests of seed files as people write them, and as programs export them.
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 
 fn one(line: &str) -> Result<String, Reason> {
     let (seeds, mistakes) = parse(line.as_bytes());

@@ -13,10 +13,10 @@
 //! Cost: 1.5 ns a key to read and 3 to write, checksums included.
 
 use super::batch::bucket_of;
-use crate::codec::{Put, Take};
-use crate::disk::{self, Disk};
-use crate::frame::{self, Flaw, Frame, Role};
-use crate::tail::Tail;
+use crate::ground::codec::{Put, Take};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Flaw, Frame, Role};
+use crate::ground::tail::Tail;
 
 /// Where the station keeps its files.
 pub(super) const FOLDER: &str = "state/seen";
@@ -262,8 +262,8 @@ pub(super) fn take_keys(payload: &[u8], last: Option<u64>, keys: &mut Vec<u64>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::memory::Memory;
-    use crate::random::Random;
+    use crate::ground::disk::memory::Memory;
+    use crate::ground::random::Random;
 
     const CRAWL: u64 = 9;
 

@@ -25,7 +25,7 @@ mod table;
 mod tests;
 
 use super::AHEAD;
-use crate::random::Random;
+use crate::ground::random::Random;
 use clock::Clock;
 use table::Table;
 

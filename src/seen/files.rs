@@ -4,7 +4,7 @@
 //! not removed; one that none names goes with the next job. A name is never used twice.
 
 use super::bucket::FOLDER;
-use crate::disk::{self, Disk};
+use crate::ground::disk::{self, Disk};
 use std::collections::BTreeSet;
 
 /// What is known of the files beside their contents.

@@ -10,9 +10,9 @@
 use super::log;
 use super::merge::{Founding, Merging};
 use super::round::Reading;
-use crate::disk::{self, Disk};
-use crate::frame;
-use crate::tail::Tail;
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame;
+use crate::ground::tail::Tail;
 use std::fmt;
 use std::io;
 

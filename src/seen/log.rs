@@ -11,10 +11,10 @@
 //! Law: what was added is in memory or on disk, whole and once, whatever fails. Cost: two copies of
 //! each record and a checksum; the disk is met once in 256 KiB.
 
-use crate::codec::{Put, Take};
-use crate::disk::{self, Disk};
-use crate::frame::{self, Frame, Role};
-use crate::tail::Tail;
+use crate::ground::codec::{Put, Take};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Frame, Role};
+use crate::ground::tail::Tail;
 
 /// Kind of the frames that hold records.
 pub(super) const RECORDS: u8 = 1;

@@ -14,8 +14,8 @@ use super::batch::{BUCKET_BITS, Part, bucket_of};
 use super::bucket::{self, Bucket};
 use super::job::Task;
 use super::{Known, Seen};
-use crate::disk::Disk;
-use crate::frame::{self, Damage, Flaw};
+use crate::ground::disk::Disk;
+use crate::ground::frame::{self, Damage, Flaw};
 use crate::url::Fingerprint;
 
 /// A fingerprint that is being looked up.
@@ -279,8 +279,8 @@ fn first_frame(bytes: &[u8]) -> usize {
 mod tests {
     use super::super::bucket::Writer;
     use super::*;
-    use crate::disk::memory::Memory;
-    use crate::random::Random;
+    use crate::ground::disk::memory::Memory;
+    use crate::ground::random::Random;
 
     /// Law: every key of a bucket is found, and no other, however the keys are spread; those of a
     /// keyed hash within two windows.

@@ -19,9 +19,9 @@ use super::files::Files;
 use super::log::{self, Log};
 use super::table::{Insertion, Table};
 use super::{AHEAD, Known, Memory, Seen, Settings, Totals, keys_of};
-use crate::codec::{Put, Short, Take};
-use crate::disk::{self, Disk};
-use crate::frame::{self, Damage, Flaw, Mark, Role};
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Damage, Flaw, Mark, Role};
 
 impl Seen {
     /// The state at this moment, which must be a quiet one. Writes what waits: on a full disk the

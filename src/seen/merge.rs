@@ -12,8 +12,8 @@ use super::bucket::{Bucket, Reader, Writer};
 use super::round::Bits;
 use super::sort::{self, Sorted};
 use super::table::Segment;
-use crate::disk::Disk;
-use crate::frame;
+use crate::ground::disk::Disk;
+use crate::ground::frame;
 
 /// Makes a bucket of keys that lay in memory: nobody waits for an answer.
 #[derive(Debug)]
@@ -219,8 +219,8 @@ impl<'a> Stream<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::memory::Memory;
-    use crate::random::Random;
+    use crate::ground::disk::memory::Memory;
+    use crate::ground::random::Random;
     use crate::seen::table::{Insertion, Table};
     use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,7 +8,7 @@
 //! frontier starves, [`Seen::hasten`]), jobs merge it with the buckets, one by one, and then read
 //! its first-timers from the log, in order of arrival within the batch. Meanwhile the next fills.
 //!
-//! Files, under `state/seen/`, made of frames ([`crate::frame`]):
+//! Files, under `state/seen/`, made of frames ([`crate::ground::frame`]):
 //!
 //! ```text
 //! keys-N        fingerprints in order of arrival, while they are in memory; grows
@@ -42,9 +42,9 @@ mod table;
 mod tests;
 pub mod trace;
 
-use crate::disk::{self, Disk};
-use crate::frame::{self, Role};
-use crate::tail::Tail;
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Role};
+use crate::ground::tail::Tail;
 use crate::url::Fingerprint;
 use batch::{BUCKET_BITS, BUCKETS, Batch, ENTRY_BYTES};
 use bucket::{Bucket, FOLDER};

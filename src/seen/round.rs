@@ -12,8 +12,8 @@
 use super::batch::{BUCKETS, Batch, Part, bucket_of};
 use super::log::{self, Log};
 use super::merge::Merging;
-use crate::disk::Disk;
-use crate::frame::{self, Flaw, Frame, Role};
+use crate::ground::disk::Disk;
+use crate::ground::frame::{self, Flaw, Frame, Role};
 
 /// What is left of a batch.
 #[derive(Debug)]

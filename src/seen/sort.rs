@@ -114,7 +114,7 @@ fn sort_group(words: &mut [u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     #[test]
     fn sorts_as_the_standard_does() {

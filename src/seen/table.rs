@@ -200,7 +200,7 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
     use std::collections::BTreeSet;
 
     /// Law: known, new and full are what a plain set and the budget say; nothing in is forgotten.

@@ -4,9 +4,9 @@ mod damage;
 
 use super::lookup::{Answer, Lookup};
 use super::*;
-use crate::disk::memory::Memory;
-use crate::frame::Mark;
-use crate::random::Random;
+use crate::ground::disk::memory::Memory;
+use crate::ground::frame::Mark;
+use crate::ground::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
 const CRAWL: u64 = 0x5eed;

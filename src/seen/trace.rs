@@ -7,7 +7,7 @@
 //! scope never gets to the test, and is not here.
 //!
 //! ```text
-//! file   = opening group*                     frames, see crate::frame; the role is Trace
+//! file   = opening group*                     frames, see crate::ground::frame; the role is Trace
 //! group  = frame of kind 1
 //! payload = time us u64, server u32, host u32, busy u16, parked u16, link*
 //! link   = fingerprint u64, host u32
@@ -20,8 +20,8 @@
 //! Laws: a file is whole up to some group; what follows it (a torn end, changed bytes) is told with
 //! its offset. No length in it is believed past that of the longest frame.
 
-use crate::codec::{Put, Short, Take};
-use crate::frame::{self, Flaw, Role};
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::frame::{self, Flaw, Role};
 use crate::url::Fingerprint;
 use std::fmt;
 

@@ -8,7 +8,7 @@
 use super::digest::{Algorithm, Digest};
 use super::text::media_type;
 use super::warc::{Kind, Record, RecordId, bytes_max};
-use crate::time::UnixTime;
+use crate::ground::time::UnixTime;
 use std::net::IpAddr;
 use std::rc::Rc;
 

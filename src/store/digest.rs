@@ -11,8 +11,8 @@
 
 use super::text::put;
 use super::warc::RecordId;
-use crate::map::Map;
-use crate::time::UnixTime;
+use crate::ground::map::Map;
+use crate::ground::time::UnixTime;
 use sha1::Digest as _;
 use std::collections::VecDeque;
 use std::fmt;

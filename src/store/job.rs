@@ -12,7 +12,7 @@
 
 use super::log_file::is_log;
 use super::segment::serial_of;
-use crate::disk::{Disk, Error};
+use crate::ground::disk::{Disk, Error};
 use std::fmt;
 use std::io;
 

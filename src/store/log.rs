@@ -33,7 +33,7 @@
 
 use super::digest::Digest;
 use super::text::{Stamps, cut, media_type, push_number, push_visible, push_word, put};
-use crate::time::{Civil, UnixTime};
+use crate::ground::time::{Civil, UnixTime};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;

@@ -12,8 +12,8 @@
 
 use super::Error;
 use super::job::read;
-use crate::disk::{self, Disk};
-use crate::tail::Tail;
+use crate::ground::disk::{self, Disk};
+use crate::ground::tail::Tail;
 use std::io;
 
 /// Name of the log while it grows.
@@ -217,7 +217,7 @@ fn hole(name: &str, bytes: u64, disk: &mut dyn Disk) -> Result<Option<u64>, Erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::memory::Memory;
+    use crate::ground::disk::memory::Memory;
 
     /// Writes a line and rotates as SIGUSR1 does; returns the part's name. What was there before
     /// is synced.

@@ -70,9 +70,9 @@ pub use replay::{Kept, Place, Position, Reply};
 pub use reread::{Reread, Step};
 pub use settings::{Error, Format, Identity, Settings};
 
-use crate::disk::Disk;
-use crate::tail::{Outlet, Tail};
-use crate::time::{Instant, UnixTime};
+use crate::ground::disk::Disk;
+use crate::ground::tail::{Outlet, Tail};
+use crate::ground::time::{Instant, UnixTime};
 use capture::{Known, Ready};
 use digest::{First, Repeats};
 use job::{Full, StoreDone, StoreJob};

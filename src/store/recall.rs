@@ -13,8 +13,8 @@ use super::cdxj;
 use super::digest::{Digest, First};
 use super::replay::{REPEAT, each_line};
 use super::{Error, Store};
-use crate::disk::Disk;
-use crate::time::UnixTime;
+use crate::ground::disk::Disk;
+use crate::ground::time::UnixTime;
 
 /// What a line takes: more than most do, so that rather too many files are read.
 const LINE_BYTES: u64 = 400;

@@ -10,7 +10,7 @@
 
 use super::Error;
 use super::warc::{block_of, field, is_sound};
-use crate::disk::Disk;
+use crate::ground::disk::Disk;
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, Read};
 
@@ -190,7 +190,7 @@ pub(super) struct Source {
     buffer: Vec<u8>,
     used: usize,
     /// What the disk said, if it failed: readers of bytes only pass a copy on.
-    trouble: Option<crate::disk::Error>,
+    trouble: Option<crate::ground::disk::Error>,
 }
 
 impl Source {
@@ -206,7 +206,7 @@ impl Source {
     }
 
     /// What the disk said, if it failed.
-    pub(super) fn trouble(&mut self) -> Option<crate::disk::Error> {
+    pub(super) fn trouble(&mut self) -> Option<crate::ground::disk::Error> {
         self.trouble.take()
     }
 

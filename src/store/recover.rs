@@ -18,7 +18,7 @@ use super::replay::Position;
 use super::room;
 use super::segment::{Name, full_of, name_of};
 use super::warc::{are_whole, unpack};
-use crate::disk::Disk;
+use crate::ground::disk::Disk;
 
 /// What was found in the job directory.
 #[derive(Debug, Default)]

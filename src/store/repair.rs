@@ -21,8 +21,8 @@ use super::segment::{full_of, name_of};
 use super::surt::Surt;
 use super::warc::{block_of, field};
 use super::{Error, Format, Settings};
-use crate::disk::Disk;
-use crate::map::Map;
+use crate::ground::disk::Disk;
+use crate::ground::map::Map;
 use std::collections::BTreeSet;
 
 /// What an index line takes from the head of a reply.

@@ -10,9 +10,9 @@ use super::cdxj;
 use super::job::OPEN;
 use super::segment::{full_of, name_of};
 use super::{Error, Store, Truncated};
-use crate::codec::{Put, Short, Take};
-use crate::disk::Disk;
-use crate::map::{Map, Set};
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::disk::Disk;
+use crate::ground::map::{Map, Set};
 use std::cmp::Ordering;
 use std::rc::Rc;
 

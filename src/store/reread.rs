@@ -9,7 +9,7 @@ use super::job::OPEN;
 use super::records::Source;
 use super::replay::{Kept, Place, Reply};
 use super::warc::{block_of, field};
-use crate::disk::Disk;
+use crate::ground::disk::Disk;
 use flate2::bufread::GzDecoder;
 use std::fmt;
 use std::io::Read;

@@ -6,7 +6,7 @@
 //!
 //! Cost: a write of that size, once a look.
 
-use crate::disk::{self, Disk};
+use crate::ground::disk::{self, Disk};
 
 /// Its name; whoever finds it may remove it.
 pub(super) const PROBE: &str = "warc/probe";
@@ -43,7 +43,7 @@ pub(super) fn clear(disk: &mut dyn Disk) -> Result<(), disk::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::memory::Memory;
+    use crate::ground::disk::memory::Memory;
 
     #[test]
     fn there_is_room_or_there_is_not() {

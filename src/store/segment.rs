@@ -11,8 +11,8 @@
 use super::Error;
 use super::job::{Full, OPEN};
 use super::warc::RecordId;
-use crate::disk::{self, Disk};
-use crate::tail::Tail;
+use crate::ground::disk::{self, Disk};
+use crate::ground::tail::Tail;
 use std::rc::Rc;
 
 /// A WARC file that grows.

@@ -2,7 +2,7 @@
 
 use super::digest::Algorithm;
 use super::text::{push_value, put};
-use crate::disk;
+use crate::ground::disk;
 use std::fmt;
 use std::time::Duration;
 

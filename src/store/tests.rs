@@ -7,7 +7,7 @@ mod replay;
 
 use super::warc::{Ids, unpack};
 use super::*;
-use crate::disk::memory::Memory;
+use crate::ground::disk::memory::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::time::Duration;

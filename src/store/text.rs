@@ -4,7 +4,7 @@
 //! field value has no control byte. Whatever a server sends, it can't end a line or a field.
 //! Cost: one pass, no allocation once the target has grown.
 
-use crate::time::UnixTime;
+use crate::ground::time::UnixTime;
 
 /// Appends formatted text to a byte vector.
 macro_rules! put {

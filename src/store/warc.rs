@@ -13,9 +13,9 @@
 
 use super::digest::{Digest, is_of};
 use super::text::{push_value, put};
-use crate::disk;
-use crate::random::Random;
-use crate::tail::Outlet;
+use crate::ground::disk;
+use crate::ground::random::Random;
+use crate::ground::tail::Outlet;
 use libdeflater::{CompressionLvl, Compressor, Crc, Decompressor};
 use std::fmt;
 use std::io;
@@ -378,8 +378,8 @@ fn content_length(head: &[u8]) -> Option<usize> {
 mod tests {
     use super::super::digest::Algorithm;
     use super::*;
-    use crate::disk::memory::Memory;
-    use crate::tail::Tail;
+    use crate::ground::disk::memory::Memory;
+    use crate::ground::tail::Tail;
     use std::io::Read;
 
     #[test]

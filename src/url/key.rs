@@ -13,7 +13,7 @@ mod session;
 
 use super::UrlRef;
 use super::look::{self, Look};
-use crate::map::Set;
+use crate::ground::map::Set;
 use smallvec::SmallVec;
 
 /// Settings of the key.

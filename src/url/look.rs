@@ -231,7 +231,7 @@ fn one_by_one(block: [u8; BLOCK]) -> Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     /// Every byte at every place of texts of every length.
     #[test]

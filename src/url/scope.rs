@@ -9,7 +9,7 @@
 //! 2.9, "bad port".
 
 use super::{Fingerprinter, Url, UrlRef, canon, domain};
-use crate::map::{Map, Set};
+use crate::ground::map::{Map, Set};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;

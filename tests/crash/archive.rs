@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use sted::disk::Disk;
+use sted::ground::disk::Disk;
 use sted::store::{Algorithm, cdxj};
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::judge::Captures;

@@ -4,7 +4,7 @@
 use crate::sweep;
 use std::fmt::Write;
 use std::time::Duration;
-use sted::random::Random;
+use sted::ground::random::Random;
 use sted::study::sim::Jump;
 use sted::study::sim::settings::DiskFaults;
 

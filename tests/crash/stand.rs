@@ -6,18 +6,18 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use sted::disk::Disk;
 use sted::engine::Engine;
 use sted::engine::contract::StopReason;
+use sted::ground::disk::Disk;
+use sted::ground::stats::{Meter, still};
+use sted::ground::time::Instant;
 use sted::seeds::{self, Seed};
-use sted::stats::{Meter, still};
 use sted::store::{Format, log};
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::judge::{Broken, Captures, End, Judge};
 use sted::study::sim::settings::DiskFaults;
 use sted::study::sim::{Jump, Ran, View, World};
 use sted::study::web::{Ports, Web};
-use sted::time::Instant;
 
 /// What is done to a crawl behind its back, to see whether it is noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use sted::conf::Conf;
-use sted::frame;
-use sted::random::Random;
+use sted::ground::frame;
+use sted::ground::random::Random;
 use tempfile::TempDir;
 
 /// How polite all crawls here are, and when they say that they have had enough.

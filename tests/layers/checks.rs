@@ -73,12 +73,12 @@ impl<'a> File<'a> {
     }
 
     /// The name by which the table of edges knows it: its top-level module, or `main`, `lib`; below
-    /// `study` its module there, `study::web`.
+    /// `ground` and `study` its module there, `study::web`.
     pub fn part(&self) -> String {
         match self.module()[..] {
             [] if self.name.ends_with("main.rs") => "main".to_owned(),
             [] => "lib".to_owned(),
-            ["study", part, ..] => format!("study::{part}"),
+            [top @ ("ground" | "study"), part, ..] => format!("{top}::{part}"),
             [part, ..] => part.to_owned(),
         }
     }
@@ -240,7 +240,7 @@ fn silence_can_fail() {
                 use mio::Poll;\n\
                 fn f() { std::thread::sleep(d); std::time::Instant::now(); libc::fork() }\n\
                 use std::time::{SystemTime};\n\
-                fn g() { crate::time::Instant::ZERO; self.mio.rustls(); fs() } // std::fs";
+                fn g() { crate::ground::time::Instant::ZERO; self.mio.rustls(); fs() } // std::fs";
     let expected = [
         (1, "std::fs"),
         (1, "std::net::TcpStream"),

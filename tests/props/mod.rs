@@ -20,7 +20,7 @@ mod url;
 
 use crate::trials;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use sted::random::Random;
+use sted::ground::random::Random;
 use target::{Target, seeded};
 
 /// Inputs made of the samples of one target.

@@ -3,8 +3,8 @@
 //! Laws: a mistake names a line of the script; a player comes to rest, whatever it is sent.
 
 use super::Target;
+use sted::ground::time::Instant;
 use sted::study::web::script::{Play, Player, Script};
-use sted::time::Instant;
 
 pub const TARGET: Target = Target {
     samples: &[

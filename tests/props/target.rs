@@ -1,6 +1,6 @@
 //! What the bodies of properties and their drivers share.
 
-use sted::random::Random;
+use sted::ground::random::Random;
 
 /// One parser and its laws.
 #[derive(Clone, Copy)]

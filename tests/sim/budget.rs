@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use sted::engine::Engine;
 use sted::engine::contract::StopReason;
-use sted::stats::{Meter, still};
+use sted::ground::stats::{Meter, still};
+use sted::ground::time::Instant;
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::{Jump, World};
-use sted::time::Instant;
 
 /// Pipelined or not, with few connections or many, in bursts or one by one: `pages_max` pages.
 #[test]

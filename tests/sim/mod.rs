@@ -10,7 +10,7 @@ mod times;
 use stand::{Crawl, PERIOD, Plan};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use sted::map::Map;
+use sted::ground::map::Map;
 use sted::study::sim::settings::{Core, DiskFaults, Faults};
 use sted::study::sim::{Figures, Sight};
 use sted::study::web::{Budget, Hostile, Manifest, Settings, Spread, TimeSpread};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use sted::engine::Engine;
 use sted::engine::contract::StopReason;
-use sted::stats::{Meter, still};
+use sted::ground::stats::{Meter, still};
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::settings::{Affected, Away, Outage};
 use sted::study::sim::{Jump, World};
@@ -158,7 +158,9 @@ fn servers_that_were_given_up_come_back() {
             turns += 1;
             turns < 12
         };
-        world.run_until(&mut engine, sted::time::Instant::FAR, goes_on).expect("it goes on");
+        world
+            .run_until(&mut engine, sted::ground::time::Instant::FAR, goes_on)
+            .expect("it goes on");
         engine.stop(world.now(), StopReason::Interrupted);
         world.run(&mut engine).expect("it ends");
         drop(engine);

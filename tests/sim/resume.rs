@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use sted::engine::Engine;
 use sted::engine::settings::Settings;
-use sted::stats::{Meter, still};
+use sted::ground::stats::{Meter, still};
+use sted::ground::time::Instant;
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::{Jump, View, World};
-use sted::time::Instant;
 
 /// Whether memory holds the queues or the disk does: servers owe a rest after a kill, and what they
 /// have answered since the checkpoint is read back meanwhile.

@@ -10,13 +10,13 @@ use sted::conf::Conf;
 use sted::engine::Engine;
 use sted::engine::counts::Counts;
 use sted::engine::settings::Settings;
+use sted::ground::stats::{Meter, still};
+use sted::ground::time::Instant;
 use sted::seeds;
-use sted::stats::{Meter, still};
 use sted::store::log;
 use sted::study::sim::settings::DiskFaults;
 use sted::study::sim::{self, Figures, Sight, View, World, disk::MemoryDisk};
 use sted::study::web::{Ports, Web};
-use sted::time::Instant;
 
 /// What every crawl is like unless a test says otherwise: unhurried servers, a hasty crawler.
 const BASE: &[&str] = &[

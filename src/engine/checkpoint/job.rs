@@ -1,7 +1,7 @@
 //! The jobs of a checkpoint: what is synced before it counts, and what is removed after.
 
 use super::manifest::Manifest;
-use crate::disk::{Disk, Error};
+use crate::ground::disk::{Disk, Error};
 use std::fmt;
 
 /// One of them.

@@ -9,10 +9,10 @@
 //! character, or cut, is told as damage. The first line is the same in all formats, and the format
 //! is in the second, too: a changed digit is not taken for another version.
 
-use crate::disk::{self, Disk};
-use crate::frame::{Damage, Error, FORMAT, Flaw};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{Damage, Error, FORMAT, Flaw};
+use crate::ground::time::UnixTime;
 use crate::store::Position;
-use crate::time::UnixTime;
 use serde::{Deserialize, Serialize};
 
 /// Its name.
@@ -170,7 +170,7 @@ pub(in crate::engine) fn digits_of(key: [u8; 16]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::memory::Memory;
+    use crate::ground::disk::memory::Memory;
 
     fn sample() -> Manifest {
         Manifest {

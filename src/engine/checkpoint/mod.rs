@@ -34,12 +34,12 @@ use super::Engine;
 use super::backlog::{Item, Purpose};
 use super::conn::Phase;
 use super::contract::{Action, Job};
-use crate::codec::Put;
-use crate::disk::Disk;
-use crate::frame::{self, FORMAT, Role};
 use crate::frontier::ServerId;
-use crate::tail::Tail;
-use crate::time::Instant;
+use crate::ground::codec::Put;
+use crate::ground::disk::Disk;
+use crate::ground::frame::{self, FORMAT, Role};
+use crate::ground::tail::Tail;
+use crate::ground::time::Instant;
 use crate::url::Fingerprint;
 use job::Task;
 use manifest::{Manifest, digits_of};
@@ -449,7 +449,7 @@ fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
 pub(super) fn remove_strays(
     found: &Manifest,
     disk: &mut dyn Disk,
-) -> Result<(), crate::disk::Error> {
+) -> Result<(), crate::ground::disk::Error> {
     for folder in
         ["state", "state/seen", "state/frontier", super::rules::FOLDER, super::given_up::FOLDER]
     {

@@ -11,10 +11,10 @@ use crate::engine::Engine;
 use crate::engine::fetch::Fetch;
 use crate::engine::fresh::Discovery;
 use crate::engine::ledger::Work;
+use crate::ground::stats::Stage;
 use crate::links::{self, Directives, Found};
 use crate::rating;
 use crate::seen;
-use crate::stats::Stage;
 use crate::url::{Batch, Fingerprint, Invalid, Limits, UrlRef, canon::Joiner};
 
 /// Units that a link costs beside its bytes: to be joined, and to be offered.

@@ -6,10 +6,10 @@
 use super::{Bench, Page};
 use crate::engine::Engine;
 use crate::engine::ledger::Work;
+use crate::ground::stats::Stage;
 use crate::http::coding::State;
 use crate::http::mime::{self, Html};
 use crate::links::{self, Charset, Converter, Progress};
-use crate::stats::Stage;
 use encoding_rs::{Encoding, UTF_8};
 
 /// How far the page under work has come.

@@ -12,9 +12,9 @@ use super::super::site::{ELSEWHERE_MAX, Robots};
 use super::COPY_BYTES;
 use super::reading::Answer;
 use crate::frontier::ServerId;
+use crate::ground::time::Instant;
 use crate::http::cookies::Jar;
 use crate::robots::Rules;
-use crate::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What waits.

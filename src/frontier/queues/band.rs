@@ -5,7 +5,7 @@
 //!
 //! Law: a higher quality is never in a lower band.
 
-use crate::quality::Quality;
+use crate::ground::quality::Quality;
 
 /// A band of quality, from 0 (worth nothing) to [`BAND_MAX`].
 pub(super) type Band = u8;

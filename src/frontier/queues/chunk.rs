@@ -17,9 +17,9 @@ use super::band::{BAND_MAX, Band};
 use super::entry::Key;
 use super::records::PAYLOAD_BYTES_MAX;
 use super::shared::Shared;
-use crate::codec::{Put, Short, Take};
-use crate::quality::Quality;
-use crate::segments::Location;
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::quality::Quality;
+use crate::ground::segments::Location;
 use std::ops::Range;
 
 /// A chunk is used up in so many steps.

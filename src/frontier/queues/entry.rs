@@ -8,7 +8,7 @@
 
 use super::band::{BAND_MAX, Band, band_of};
 use super::records::RecordId;
-use crate::quality::Quality;
+use crate::ground::quality::Quality;
 
 /// In which order the URLs of one server come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::chunk::{ChunkRef, Packer};
 use super::entry::Order;
 use super::queue::Queue;
 use super::{QueueId, Queues};
-use crate::codec::Put;
+use crate::ground::codec::Put;
 
 /// Kind of the frame that is a chunk.
 pub(super) const CHUNK: u8 = 20;

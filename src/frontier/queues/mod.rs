@@ -32,11 +32,11 @@ mod snapshot;
 #[cfg(test)]
 pub(super) mod tests;
 
-use crate::disk::{self, Disk};
-use crate::frame::Role;
-use crate::quality::Quality;
-use crate::segments::{Limits, Segments};
-use crate::table::Table;
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::Role;
+use crate::ground::quality::Quality;
+use crate::ground::segments::{Limits, Segments};
+use crate::ground::table::Table;
 use entry::Entry;
 pub use entry::{Key, Order};
 use evict::Evictor;

@@ -14,10 +14,10 @@ use super::entry::{Entry, Order};
 use super::evict::CHUNK;
 use super::queue::Queue;
 use super::{FOLDER, OnDisk, QueueId, Queues, band};
-use crate::codec::Take;
-use crate::disk::{self, Disk};
-use crate::frame::{self, Damage, Flaw};
-use crate::segments::{self, Location};
+use crate::ground::codec::Take;
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Damage, Flaw};
+use crate::ground::segments::{self, Location};
 use std::collections::VecDeque;
 
 /// Bytes that a job reads at most.

@@ -9,7 +9,7 @@
 //! leans on it. Cost: one block for most payloads, a copy of the payload to store and to read.
 
 use super::shared::Shared;
-use crate::table::Table;
+use crate::ground::table::Table;
 
 /// Number of a record: of its first block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

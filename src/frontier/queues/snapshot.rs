@@ -19,11 +19,11 @@ use super::entry::{Entry, Order};
 use super::queue::Queue;
 use super::records::Records;
 use super::{FOLDER, Key, QueueId, Queues, Settings};
-use crate::codec::{Put, Take};
-use crate::disk::{self, Disk};
-use crate::frame::{self, Flaw, Mark};
-use crate::map::Map;
-use crate::segments;
+use crate::ground::codec::{Put, Take};
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Flaw, Mark};
+use crate::ground::map::Map;
+use crate::ground::segments;
 
 /// Kinds of frames.
 const QUEUE: u8 = 17;

@@ -4,7 +4,7 @@ mod check;
 pub(in crate::frontier) mod seen;
 
 use super::*;
-use crate::disk::memory::Memory;
+use crate::ground::disk::memory::Memory;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -296,7 +296,7 @@ impl Pair {
     }
 }
 
-use crate::frame;
+use crate::ground::frame;
 
 fn histories(order: Order, seeds: std::ops::Range<u64>) {
     let (mut restored, mut reads) = (0, 0);

@@ -17,8 +17,8 @@ use super::politeness::Settings;
 use super::state::ServerId;
 #[cfg(test)]
 use crate::frontier::tests::sabotage::{self, Sabotage};
-use crate::table::Table;
-use crate::time::Instant;
+use crate::ground::table::Table;
+use crate::ground::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;

@@ -32,7 +32,7 @@ mod state;
 mod tests;
 mod visit;
 
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use crate::url::{UrlRef, domain};
 pub use audit::Audited;
 use groups::Groups;

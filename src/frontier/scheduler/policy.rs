@@ -248,7 +248,7 @@ mod tests {
             replies: 2,
             response_time: ms(240),
             allowance: 10,
-            ..Visit::new(2, crate::time::Instant::ZERO, crate::time::Instant::ZERO)
+            ..Visit::new(2, crate::ground::time::Instant::ZERO, crate::ground::time::Instant::ZERO)
         };
         let waiting = Waiting { urls: 4, at_hand: true, best_sum: 3_000_000 };
         for (policy, is_parked, gain, cost) in [

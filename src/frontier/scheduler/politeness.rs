@@ -4,7 +4,7 @@ use super::policy;
 use super::visit::{Burst, Visit};
 #[cfg(test)]
 use crate::frontier::tests::sabotage::{self, Sabotage};
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::time::Duration;
 
 /// Settings of the scheduler.

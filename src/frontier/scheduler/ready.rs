@@ -14,7 +14,7 @@ use super::server::Standing;
 use super::{Scheduler, ServerId, Waiting};
 #[cfg(test)]
 use crate::frontier::tests::sabotage::{self, Sabotage};
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::num::NonZeroU64;
 
 /// Snoozed servers, and groups, that one call wakes at most.

@@ -23,8 +23,8 @@
 use super::policy::Estimates;
 use super::server::{Server, Standing};
 use super::{GroupId, GroupKind, Retirement, Scheduler, ServerId, ServerState, Waiting};
-use crate::codec::{Put, Short, Take};
-use crate::time::{Instant, Now, UnixTime};
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::time::{Instant, Now, UnixTime};
 use crate::url::UrlRef;
 use std::time::Duration;
 

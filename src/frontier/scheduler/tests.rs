@@ -8,7 +8,7 @@ use super::audit::Audited;
 use super::policy::Policy;
 use super::*;
 use crate::frontier::tests::sabotage::{Sabotage, commit};
-use crate::time::{Now, UnixTime};
+use crate::ground::time::{Now, UnixTime};
 use model::{ADDRESSES, DOMAINS, Group, Model, Place, SERVERS, Turn, address, prefix};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

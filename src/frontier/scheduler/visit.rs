@@ -1,6 +1,6 @@
 //! What a visit may do, and what it has shown of a server.
 
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::time::Duration;
 
 /// How many requests one visit may make.

@@ -1,8 +1,8 @@
 //! Calls of the frontier's verbs, as this thread made them since it asked for that.
 
 use crate::frontier::{Key, ServerId, Visit};
-use crate::quality::Quality;
-use crate::time::Instant;
+use crate::ground::quality::Quality;
+use crate::ground::time::Instant;
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 
 use super::super::policy::Policy;
 use super::super::*;
-use crate::time::Now;
+use crate::ground::time::Now;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

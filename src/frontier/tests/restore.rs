@@ -2,9 +2,9 @@
 //! the moment, and goes on like it.
 
 use super::*;
-use crate::codec::Take;
-use crate::frame::{self, Flaw, Frame};
-use crate::time::{Now, UnixTime};
+use crate::ground::codec::Take;
+use crate::ground::frame::{self, Flaw, Frame};
+use crate::ground::time::{Now, UnixTime};
 
 /// A frame, owned.
 type Owned = (u8, Vec<u8>);

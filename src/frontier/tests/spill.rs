@@ -1,7 +1,7 @@
 //! Ends of queues on disk, where the histories don't lead: long URLs, damaged segments, bounds.
 
 use super::*;
-use crate::frame::{Error, Flaw, Frame};
+use crate::ground::frame::{Error, Flaw, Frame};
 use items::long_payload;
 use restore::{calendar, frames_of};
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ fn the_longest_urls_go_to_the_disk_and_come_back() {
             let mut disk = Memory::default();
             let expected = long_urls(do_share);
             expected.iter().for_each(|payload| add(&mut frontier, 0, 5, payload));
-            frontier.begin_snapshot(Vec::new(), crate::time::Now::default());
+            frontier.begin_snapshot(Vec::new(), crate::ground::time::Now::default());
             let mark = frontier.mark(&mut disk).expect("there is room");
             let mut frames = Vec::new();
             while !frontier.snapshot_some(1 << 20, &mut frames) {}
@@ -123,7 +123,7 @@ fn restored(
     settings: Settings,
     state: &[u8],
     frames: &[u8],
-    now: crate::time::Now,
+    now: crate::ground::time::Now,
     disk: &mut Memory,
 ) -> Frontier {
     let mut frontier = Frontier::restore(settings, state, disk).expect("it is whole");
@@ -267,7 +267,7 @@ fn memory_and_disk_keep_to_their_bounds() {
             }
             work(&mut frontier, &disk, now).expect("the disk is whole");
             if number % 500 == 0 {
-                frontier.begin_snapshot(Vec::new(), crate::time::Now::default());
+                frontier.begin_snapshot(Vec::new(), crate::ground::time::Now::default());
                 frontier.mark(&mut disk).expect("there is room");
                 while !frontier.snapshot_some(1 << 20, &mut Vec::new()) {}
                 for name in frontier.settled() {

@@ -1,7 +1,7 @@
 //! Codings undone at any cut, within any budget, and their bombs.
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use flate2::{Compression, GzBuilder};
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! The rules of pipelining but the ninth, each by its table, and a model of moody servers.
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use std::collections::VecDeque;
 
 const FINE: Reply =

@@ -1,8 +1,8 @@
 //! Replies at any cut, every way to break one, and heads that only just pass.
 
 use super::*;
+use crate::ground::random::Random;
 use crate::http::coding::{Coding, Codings};
-use crate::random::Random;
 
 mod odd;
 

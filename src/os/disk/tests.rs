@@ -1,7 +1,7 @@
 //! Tests of the disk: names, the cache of open files, instances side by side, the lock.
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
 

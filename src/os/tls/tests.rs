@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_types, reason = "the servers' sockets")]
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};

@@ -64,7 +64,7 @@ impl Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     #[test]
     fn bits_are_as_a_row_of_truths() {

@@ -4,7 +4,7 @@ mod models;
 mod streams;
 
 use super::*;
-use crate::random::{Random, mix};
+use crate::ground::random::{Random, mix};
 use models::{Plain, Textbook};
 use streams::Stream;
 

@@ -1,7 +1,7 @@
 //! Files that were changed, cut or added to: told with their name, or harmless.
 
 use super::*;
-use crate::frame::{Damage, Flaw, OPENING_BYTES};
+use crate::ground::frame::{Damage, Flaw, OPENING_BYTES};
 
 /// A disk with its files, and the mark that names them.
 struct Image {

@@ -1,7 +1,7 @@
 //! Traces written and read, whole, in pieces, and damaged.
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 
 type Pages = Vec<(Page, Vec<Link>)>;
 

@@ -1,7 +1,7 @@
 //! Reading back what the archive holds since a moment.
 
 use super::*;
-use crate::codec::Take;
+use crate::ground::codec::Take;
 
 /// Bodies of which some are alike, the last ones cut or too large to be compressed.
 fn body(number: usize) -> String {

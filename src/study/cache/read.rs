@@ -3,8 +3,8 @@
 use super::stream::{Numbers, Stream};
 use super::watch::Watch;
 use crate::commands::{Exit, Failure};
-use crate::frame::{Flaw, OPENING_BYTES};
-use crate::map::Set;
+use crate::ground::frame::{Flaw, OPENING_BYTES};
+use crate::ground::map::Set;
 use crate::seen::trace::{Broken, Group, Page, Reader};
 use std::fs::File;
 use std::io::Read;

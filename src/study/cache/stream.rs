@@ -5,7 +5,7 @@
 //! the table of numbers, which goes when all is read.
 
 use super::misses::level_of;
-use crate::map::Map;
+use crate::ground::map::Map;
 
 /// A stream of links.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use super::study::Curves;
 use super::watch::Watch;
 use super::{names, power_of_two, read, textbook};
 use crate::commands::Exit;
-use crate::random::{Random, mix};
+use crate::ground::random::{Random, mix};
 use crate::seen::cache::Replacement;
 use crate::seen::trace::{Link, Page, Writer};
 use crate::url::Fingerprint;

@@ -1,7 +1,7 @@
 //! CLOCK and RANDOM as textbooks have them, to hold the crawler's cache to: an array, a table of
 //! who is where, a hand.
 
-use crate::map::Map;
+use crate::ground::map::Map;
 use crate::seen::cache::Replacement;
 
 /// A cache of fingerprints.

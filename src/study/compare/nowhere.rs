@@ -2,7 +2,7 @@
 //! not what is compared, and a million pages have a log of gigabytes.
 
 use crate::commands::{Exit, Failure};
-use crate::disk::{Disk, Error};
+use crate::ground::disk::{Disk, Error};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;

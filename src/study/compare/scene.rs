@@ -4,7 +4,7 @@
 use super::plan::{Ground, Plan};
 use crate::commands::Failure;
 use crate::conf::Worth;
-use crate::quality::Quality;
+use crate::ground::quality::Quality;
 use crate::rating::Table;
 use crate::study::web::{Ports, Web};
 use crate::study::{inputs, wire};

@@ -273,7 +273,7 @@ fn answer_stream(web: &Web, stream: &mut Stream, ttl: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
     use crate::study::web::{Ports, Settings};
 
     fn web() -> Web {

@@ -9,7 +9,7 @@
 //! Lines are buffered and written about every tenth of a second.
 
 use super::Error;
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;

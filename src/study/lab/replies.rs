@@ -7,7 +7,7 @@
 use super::connection::Act;
 use super::request::{Request, has_token};
 use super::{Settings, Totals, log::Log};
-use crate::map::Map;
+use crate::ground::map::Map;
 use crate::study::web::wire::{self, Step, Terms, Wire};
 use crate::study::web::{Answer, Coding, Host, Place, Play, Reply, Resource, Web};
 use std::ops::Range;

@@ -137,7 +137,7 @@ pub(super) fn has_token(list: &[u8], token: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     fn whole(bytes: &[u8]) -> Request<'_> {
         match parse(bytes) {

@@ -3,7 +3,7 @@
 
 use super::step::Step;
 use super::verdict::Verdict;
-use crate::stats::Stage;
+use crate::ground::stats::Stage;
 use crate::study::report::bars::{Bars, Group};
 use crate::study::report::chart::{Chart, Mark, Series};
 use crate::study::report::html::Figure;

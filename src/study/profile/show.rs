@@ -2,7 +2,7 @@
 
 use super::step::Step;
 use super::verdict::Verdict;
-use crate::stats::Stage;
+use crate::ground::stats::Stage;
 use crate::study::report::number::{grouped, percent};
 use crate::study::report::table::{Best, Cell, Column, Table};
 use std::fmt::Write;

@@ -2,9 +2,9 @@
 
 use super::step::{self, Step};
 use super::{figures, show};
+use crate::ground::stats::{Histogram, Stage};
 use crate::os::Usage;
 use crate::os::signal::Cpu;
-use crate::stats::{Histogram, Stage};
 use crate::study::profile::verdict::Verdict;
 use crate::study::report::html::Figure;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! is full there, and of what.
 
 use super::step::Step;
-use crate::stats::Stage;
+use crate::ground::stats::Stage;
 use crate::study::report::number::{grouped, percent};
 
 /// What is said of a profile.

@@ -274,7 +274,7 @@ fn of_decade(power: i32, fine: bool) -> impl DoubleEndedIterator<Item = f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     #[test]
     fn ticks_are_round() {

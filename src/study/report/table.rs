@@ -306,7 +306,7 @@ fn columns_of(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     fn policies() -> Table {
         let row = |name: &str, pages: f64, seconds: f64| {

@@ -9,7 +9,7 @@ use super::html::{Block, Figure, Page};
 use super::number::Format;
 use super::scale::{Axis, Scale};
 use super::table::{Cell, Column, Table};
-use crate::random::Random;
+use crate::ground::random::Random;
 
 /// Names that a page's author might choose.
 const HOSTILE: [&str; 6] = [

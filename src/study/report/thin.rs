@@ -86,7 +86,7 @@ fn distance(point: Point, from: Point, to: Point) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     fn off(point: Point, line: &[Point]) -> f64 {
         let pieces = line.windows(2).map(|pair| distance(point, pair[0], pair[1]));

@@ -5,7 +5,7 @@
 //! Cost: O(log n) an event of 32 bytes; n is a few for each open connection.
 
 use crate::engine::contract::{Answer, CloseReason, ConnId, Job, LookupId, NameFailure};
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 

@@ -4,7 +4,7 @@
 //! the core works waits for it; what the crawler sends in a turn leaves at its beginning.
 
 use super::settings;
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::time::Duration;
 
 /// The core.

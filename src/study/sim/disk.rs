@@ -27,7 +27,7 @@
 
 use super::draw::{Draw, Purpose};
 use super::settings::DiskFaults;
-use crate::disk::{Disk, Error};
+use crate::ground::disk::{Disk, Error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};

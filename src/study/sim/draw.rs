@@ -5,7 +5,7 @@
 //!
 //! Law: equal seed, purpose and numbers give equal draws on every machine.
 
-use crate::random::{GOLDEN, Random, mix};
+use crate::ground::random::{GOLDEN, Random, mix};
 
 /// What a stream is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //! silence it starts small again.
 //! Source: RFC 5681 3.1 (slow start) and 4.1 (restart), RFC 6928 (initial window).
 
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::time::Duration;
 
 /// What bounds the windows of a connection.

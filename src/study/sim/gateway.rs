@@ -4,7 +4,7 @@
 //! than that is not held up. What is still on its way to the line when the crawler closes its
 //! connection never comes to it.
 
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::time::Duration;
 
 /// The line.

@@ -3,7 +3,7 @@
 //! Two runs with one seed have one history, byte for byte.
 
 use crate::engine::contract::{Action, Families, Job};
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::fmt::Write;
 use std::net::IpAddr;
 

@@ -5,10 +5,10 @@
 use super::draw::{Draw, Purpose};
 use super::flow::Line;
 use super::settings::{Affected, Away, Faults, Outage, Settings};
-use crate::map::Map;
+use crate::ground::map::Map;
+use crate::ground::time::Instant;
 use crate::study::web::wire::{self, Step, Terms};
 use crate::study::web::{Answer, Host, Manner, Place, Play, Resource, Scheme, Web};
-use crate::time::Instant;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -37,9 +37,9 @@ mod work;
 
 use crate::engine::Engine;
 use crate::engine::contract::{Action, ConnId, Job};
+use crate::ground::time::{Instant, Now};
 use crate::study::web::Web;
 use crate::study::web::script::Script;
-use crate::time::{Instant, Now};
 use agenda::{Event, Named};
 use core::{Core, Tally};
 use disk::MemoryDisk;

@@ -31,8 +31,8 @@ use crate::engine::Engine;
 use crate::engine::contract::{
     CertificateFault as Fault, CloseReason, ConnFacts, ConnId, Space, TlsFacts, TlsFault,
 };
+use crate::ground::time::{Instant, Now};
 use crate::study::web::{Certificate, Manner, Scheme};
-use crate::time::{Instant, Now};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -9,7 +9,7 @@
 
 use super::flow::{Burst, Flow, Line, SEGMENT_BYTES, time_of};
 use super::gateway::Gateway;
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::time::Duration;

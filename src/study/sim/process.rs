@@ -5,7 +5,7 @@
 //! may jump between two processes: the machine's clock was set.
 
 use super::disk::MemoryDisk;
-use crate::time::{Instant, Now, UnixTime};
+use crate::ground::time::{Instant, Now, UnixTime};
 use std::time::Duration;
 
 /// Calendar time at the start of every simulation: 2026-01-01T00:00:00Z.

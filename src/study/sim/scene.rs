@@ -4,7 +4,7 @@
 use super::Figures;
 use super::agenda::Agenda;
 use super::sight::{Eye, Sight};
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::fmt;
 
 /// Time, agenda, account, observer.

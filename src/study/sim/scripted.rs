@@ -7,8 +7,8 @@
 use super::draw::{Draw, Purpose};
 use super::pipe::{End, Parcel};
 use super::server::Doing;
+use crate::ground::time::Instant;
 use crate::study::web::script::{Play, Player, Script};
-use crate::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What an observer at the servers sees: the ground truth that a judge holds a crawl to.
 
 use crate::engine::contract::ConnId;
+use crate::ground::time::Instant;
 use crate::study::web::Place;
-use crate::time::Instant;
 
 /// An observer: is shown each thing that is seen, and when.
 pub type Eye = Box<dyn FnMut(Instant, &Sight)>;

@@ -6,7 +6,7 @@
 use super::agenda::Event;
 use super::scene::Scene;
 use crate::engine::contract::Job;
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::time::Duration;
 
 /// The side thread.

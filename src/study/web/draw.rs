@@ -10,7 +10,7 @@
 //! ones (Irwin and Hall), whose tails end at six sigma.
 
 use super::settings::Spread;
-use crate::random::{GOLDEN, Random, mix};
+use crate::ground::random::{GOLDEN, Random, mix};
 
 /// What a draw is for; keeps the draws of one host or page independent of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

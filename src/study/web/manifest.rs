@@ -12,7 +12,7 @@
 use super::hostile::{Asked, Manner, Play, Row};
 use super::page::Kind;
 use super::{Place, Resource, Robots, Web};
-use crate::map::{Map, Set};
+use crate::ground::map::{Map, Set};
 use std::io::{self, Write};
 
 /// What became of a URL.

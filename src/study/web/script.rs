@@ -31,7 +31,7 @@
 //! ```
 //! A script ends with its last step: then the player waits, and answers nothing.
 
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The fast path against the library, on references of every shape.
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 
 const BASES: [&str; 8] = [
     "http://example.com/",

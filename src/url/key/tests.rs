@@ -1,7 +1,7 @@
 //! Each rule of the key by its table; keys are fixed points.
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use crate::url::Url;
 
 /// No rule at all: each test switches on its own.

@@ -1,7 +1,7 @@
 //! What is in scope, case by case, and the laws of prefixes, domains and traps.
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 
 fn url(text: &str) -> Url {
     Url::parse(text).expect(text)

@@ -3,7 +3,7 @@
 
 use super::super::policy::Policy;
 use super::super::*;
-use crate::time::Now;
+use crate::ground::time::Now;
 use std::cmp::Reverse;
 
 pub(super) const SERVERS: usize = 30;

@@ -2,7 +2,7 @@
 //! from a snapshot as they were.
 
 use super::*;
-use crate::codec::Take;
+use crate::ground::codec::Take;
 use std::collections::BTreeSet;
 
 const AHEAD_US: u64 = 1 << 50;

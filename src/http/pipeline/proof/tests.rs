@@ -2,7 +2,7 @@
 
 use super::super::{Close, Leftover, Pipeline, Reply};
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use std::collections::VecDeque;
 use std::iter;
 

@@ -2,8 +2,8 @@
 //! abbreviations.
 
 use super::super::Replacement;
-use crate::map::Map;
-use crate::random::Random;
+use crate::ground::map::Map;
+use crate::ground::random::Random;
 
 /// A clock as in books: entries in an array, found by a map, never moved.
 pub(super) struct Textbook {

@@ -3,7 +3,7 @@
 mod hostile;
 
 use super::*;
-use crate::random::Random;
+use crate::ground::random::Random;
 use crate::study::web::{Hostile, Spread, TimeSpread};
 use std::collections::BTreeMap;
 use std::io::Read;

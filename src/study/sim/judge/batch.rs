@@ -16,8 +16,8 @@
 
 use super::Judge;
 use crate::engine::contract::ConnId;
+use crate::ground::time::Instant;
 use crate::study::web::Place;
-use crate::time::Instant;
 
 /// Batches of a server that were compared.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,8 +1,8 @@
 //! When visits to servers of one group began: no two within the group's delay.
 
 use super::{Group, Laws};
-use crate::map::Map;
-use crate::time::Instant;
+use crate::ground::map::Map;
+use crate::ground::time::Instant;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

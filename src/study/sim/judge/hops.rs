@@ -4,7 +4,7 @@
 //! A chain that was under way when a process ended begins again from its first URL: each redirect
 //! that a process had answered is due once more in the next one.
 
-use crate::map::Map;
+use crate::ground::map::Map;
 use crate::study::web::{Kind, Place, Resource, Web};
 
 /// The redirects of hosts that behave.

@@ -1,7 +1,7 @@
 //! What a crawl has promised to the judge, and the rests that follow from it.
 
 use super::Line;
-use crate::time::Instant;
+use crate::ground::time::Instant;
 use std::time::Duration;
 
 /// What a crawl has promised.

@@ -382,7 +382,7 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
     use std::collections::BTreeMap;
 
     #[test]

@@ -6,7 +6,7 @@
 //! [`Outlet`] can be taken back, wherever it has got to.
 //! Cost: an append to memory is a copy; the buffer is kept between flushes.
 
-use crate::disk::{Disk, Error};
+use crate::ground::disk::{Disk, Error};
 use std::io;
 
 /// The end of one file.
@@ -151,8 +151,8 @@ impl Outlet<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::memory::Memory;
-    use crate::random::Random;
+    use crate::ground::disk::memory::Memory;
+    use crate::ground::random::Random;
 
     /// Law: whatever fails, the file and what waits are what was put and not taken back; and no
     /// more waits than is said.

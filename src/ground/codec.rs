@@ -226,7 +226,7 @@ fn varint_in(bytes: &[u8; 8]) -> Option<(u64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
 
     fn sample() -> Vec<u8> {
         let mut out = Vec::new();

@@ -15,8 +15,8 @@
 //! [`PAYLOAD_BYTES_MAX`]. Cost: nine bytes and a checksum (some GB/s) a frame; a reader holds one
 //! piece of a file, or the longest payload.
 
-use crate::codec::{Put, Short, Take};
-use crate::disk::{self, Disk};
+use crate::ground::codec::{Put, Short, Take};
+use crate::ground::disk::{self, Disk};
 use std::fmt;
 
 /// Longest payload; a length beyond it is damage.
@@ -365,7 +365,7 @@ pub fn crawl_of(frame: Frame<'_>, role: Role) -> Result<u64, Flaw> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::memory::Memory;
+    use crate::ground::disk::memory::Memory;
 
     const CRAWL: u64 = 0x5eed;
 

@@ -1,9 +1,9 @@
 //! Tests of the append log, mostly against a naive model and a disk with faults.
 
 use super::*;
-use crate::disk::memory::Memory;
-use crate::frame::{Error, Reader};
-use crate::random::Random;
+use crate::ground::disk::memory::Memory;
+use crate::ground::frame::{Error, Reader};
+use crate::ground::random::Random;
 use std::collections::BTreeMap;
 
 const FOLDER: &str = "state/test";

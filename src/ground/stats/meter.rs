@@ -179,7 +179,7 @@ pub fn still() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::ground::random::Random;
     use std::cell::Cell;
 
     thread_local!(static CLOCK: Cell<u64> = const { Cell::new(0) });

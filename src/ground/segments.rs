@@ -22,9 +22,9 @@
 //! Cost: one copy into memory for each frame, one append to the disk for each `write_bytes`; some
 //! 50 bytes of memory for each segment.
 
-use crate::disk::{self, Disk};
-use crate::frame::{self, Damage, Flaw, Role};
-use crate::tail::Tail;
+use crate::ground::disk::{self, Disk};
+use crate::ground::frame::{self, Damage, Flaw, Role};
+use crate::ground::tail::Tail;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[cfg(test)]

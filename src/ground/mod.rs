@@ -1,0 +1,16 @@
+//! Plain values and files that every part may use: time, disk, encoding, segments, counters.
+//!
+//! Nothing here knows what a crawl is. A module of the ground names only other modules of the
+//! ground.
+
+pub mod codec;
+pub mod disk;
+pub mod frame;
+pub mod map;
+pub mod quality;
+pub mod random;
+pub mod segments;
+pub mod stats;
+pub(crate) mod table;
+pub mod tail;
+pub mod time;
