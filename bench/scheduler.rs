@@ -21,7 +21,7 @@ use driver::crawl::{Crawl, Plan, Random};
 use driver::{Found, Policy};
 use nowhere::Nowhere;
 use std::time::{Duration, Instant as Clock};
-use sted::commands::wire;
+use sted::commands::settings;
 use sted::conf::Conf;
 use sted::engine::Engine;
 use sted::ground::quality::Quality;
@@ -106,7 +106,7 @@ fn idle(servers: u32) -> String {
     let text = "[job]\nseeds = [\"http://a.test/\"]\n[identity]\ncontact = \"a@sted.dev\"\n\
                 [scope]\nspan = \"any\"\n[store]\nformat = \"none\"\n";
     let conf = Conf::parse(text, "bench").unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let mut settings = wire::engine(&conf, [7; 16]);
+    let mut settings = settings::engine(&conf, [7; 16]);
     settings.keep_no_state();
     (settings.frontier.urls_max, settings.frontier.scheduler.servers_max) = (0, usize::MAX);
     let now = Now::default();

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use sted::conf::Conf;
 use sted::seen::trace::{Link, Page, Reader};
+use sted::study::settings;
 use sted::study::web::{Place, Ports, Resource, Web};
-use sted::study::wire;
 use sted::url::key::KeyRules;
 use sted::url::{Fingerprinter, UrlRef};
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ fn groups(path: &Path) -> Vec<(Page, Vec<Link>)> {
 fn a_trace_holds_the_links_of_every_page_as_they_stand() {
     let folder = compared(STUDY);
     let conf = Conf::parse(STUDY, "study.toml").expect("valid");
-    let web = Web::new(wire::web(&conf.web), Ports::default());
+    let web = Web::new(settings::web(&conf.web), Ports::default());
     let mut key = [0; 16];
     key[..8].copy_from_slice(&conf.sim.seed.to_le_bytes());
     let (hasher, rules) = (Fingerprinter::new(key), KeyRules::new(conf.url.settings()));

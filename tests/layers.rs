@@ -79,7 +79,7 @@ const STUDIES: Names = &[
     "study::inputs",
     "study::profile",
     "study::serve",
-    "study::wire",
+    "study::settings",
 ];
 const ENGINE: Names = &["engine::contract", "engine::Engine"];
 

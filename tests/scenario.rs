@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
-use sted::commands::wire;
+use sted::commands::settings;
 use sted::conf::Conf;
 use sted::engine::contract::StopReason;
 use sted::engine::ledger::Ledger;
@@ -297,7 +297,7 @@ fn settings(script: &Script, extra: &[String]) -> (Conf, Settings) {
         keys.iter().for_each(|(name, value)| text += &format!("{name} = {value}\n"));
     }
     let conf = Conf::parse(&text, "script").unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let mut settings = wire::engine(&conf, [7; 16]);
+    let mut settings = settings::engine(&conf, [7; 16]);
     // Shorter than any crawl of strangers may have them: scripts are played in real time, too.
     settings.retries.wait = Duration::from_millis(50);
     settings.retries.wait_max = Duration::from_millis(100);
@@ -421,7 +421,7 @@ fn run_for_real(text: &str) -> Result {
     let (conf, settings) = settings(script, &extra);
     let disk = Box::new(OsDisk::open(folder.path()).expect("a folder"));
     let _loop = LOOP.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut world = os::World::new(&wire::world(&conf, Duration::from_secs(1)))
+    let mut world = os::World::new(&settings::world(&conf, Duration::from_secs(1)))
         .unwrap_or_else(|error| panic!("{error}"));
     let seeds = seeds_of(script, servers.port());
     let now = world.now();

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use sted::commands::wire;
+use sted::commands::settings;
 use sted::conf::Conf;
 use sted::engine::Engine;
 use sted::engine::ledger::STEP_UNITS;
@@ -456,7 +456,7 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
         if warc { "warc" } else { "none" },
     );
     let conf = Conf::parse(&text, "plan").unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let mut engine = wire::engine(&conf, seed.to_le_bytes().repeat(2).try_into().expect("16"));
+    let mut engine = settings::engine(&conf, seed.to_le_bytes().repeat(2).try_into().expect("16"));
     let turn_bytes = draw.pick(&[4_000, 16 << 10, 1 << 20, 1 << 20]);
     engine.turn_bytes_max = turn_bytes;
     // Faults are to be outlived, however many of them meet one page.

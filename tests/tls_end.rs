@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use sted::commands::wire;
+use sted::commands::settings;
 use sted::conf::Conf;
 use sted::engine::Engine;
 use sted::ground::stats::{Meter, still};
@@ -134,13 +134,13 @@ fn ends_that_are_not_announced() {
          [tls]\nroots_file = {roots:?}\n"
     );
     let conf = Conf::parse(&text, "test").unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let mut settings = wire::engine(&conf, [7; 16]);
+    let mut settings = settings::engine(&conf, [7; 16]);
     settings.retries.wait = Duration::from_millis(20);
     let job = folder.path().join("job");
     fs::create_dir(&job).expect("writable");
     let disk = Box::new(OsDisk::open(&job).expect("a folder"));
     let _loop = LOOP.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut world = os::World::new(&wire::world(&conf, Duration::from_secs(1)))
+    let mut world = os::World::new(&settings::world(&conf, Duration::from_secs(1)))
         .unwrap_or_else(|error| panic!("{error}"));
     let (seeds, _) = seeds::parse(format!("https://127.0.0.1:{port}/").as_bytes());
     let now = world.now();

@@ -9,7 +9,7 @@ use super::check::refuse_missing_files;
 use super::missing::Missing;
 use super::progress::Progress;
 use super::summary::Summary;
-use super::{Exit, Failure, inputs, load, study, wire};
+use super::{Exit, Failure, inputs, load, settings, study};
 use crate::conf::{Conf, Flag, Key};
 use crate::engine::contract::StopReason;
 use crate::engine::{self, Earlier, Engine};
@@ -58,11 +58,11 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     let seeds = inputs::seeds(&conf)?;
     inputs::warn_of_scope(&conf, &seeds);
     inputs::warn_of_hosts(&conf);
-    let mut settings = wire::engine(&conf, key);
+    let mut settings = settings::engine(&conf, key);
     settings.rating.table = table;
     write_whole(&directory, "conf.toml", &effective)?;
     let progress = Progress::new(&conf);
-    let mut world = os::World::new(&wire::world(&conf, progress.period()))
+    let mut world = os::World::new(&settings::world(&conf, progress.period()))
         .map_err(|error| Failure::new(Exit::System, error))?;
     let before = began.elapsed();
     let now = world.now();

@@ -1,6 +1,6 @@
 //! Reads the files that a configuration names, reports their mistakes, and checks descriptors.
 
-use super::{Exit, Failure, wire};
+use super::{Exit, Failure, settings};
 use crate::conf::{Conf, Scope};
 use crate::os::{dns, input, signal};
 use crate::rating::{Rating, Table};
@@ -138,7 +138,8 @@ fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
         prefixes: Vec::new(),
         ..conf.clone()
     };
-    let scope = scope::Scope::new(wire::scope(&open), &[]).expect("the configuration is checked");
+    let scope =
+        scope::Scope::new(settings::scope(&open), &[]).expect("the configuration is checked");
     let mut found: BTreeMap<&str, (usize, &Url)> = BTreeMap::new();
     for Seed { url, .. } in seeds {
         if let Err(why) = scope.check(url.view(), 0) {

@@ -11,9 +11,9 @@ pub mod exit;
 pub(crate) mod inputs;
 mod missing;
 mod progress;
+pub mod settings;
 pub mod study;
 mod summary;
-pub mod wire;
 
 pub use exit::{Exit, Failure};
 pub use inputs::load;

@@ -7,7 +7,7 @@
 //! Requests are not pipelined here: a pipeline asks a queue that has run out once more for each
 //! request that is still under way.
 
-use crate::commands::wire;
+use crate::commands::settings;
 use crate::conf::Conf;
 use crate::engine::Engine;
 use crate::engine::backlog::Item;
@@ -71,7 +71,7 @@ fn crawl(policy: &str, burst: &str, memory_bytes: Option<usize>) -> (Vec<Call>, 
     let delay = if burst == "1" { "500ms" } else { "0s" };
     let text = CONF.replace("POLICY", policy).replace("DELAY", delay).replace("BURST", burst);
     let conf = Conf::parse(&text, "driven.toml").unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let mut settings = wire::engine(&conf, [7; 16]);
+    let mut settings = settings::engine(&conf, [7; 16]);
     match memory_bytes {
         Some(bytes) => settings.frontier.memory_bytes = bytes,
         None => settings.keep_no_state(),

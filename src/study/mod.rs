@@ -16,6 +16,6 @@ pub mod lab;
 pub mod profile;
 pub mod report;
 pub mod serve;
+pub mod settings;
 pub mod sim;
 pub mod web;
-pub mod wire;

@@ -6,7 +6,7 @@
 )]
 
 use super::lab;
-use super::wire;
+use super::settings;
 use crate::commands::{Exit, Failure, load};
 use crate::os::signal::{self, Asked, Signals};
 use std::fs;
@@ -38,7 +38,7 @@ pub fn run(path: &Path, ports: Option<(u16, u16)>) -> Result<Exit, Failure> {
     let settings = lab::Settings {
         http_port: ports.map(|(http, _)| http),
         https_port: ports.map(|(_, https)| https),
-        ..wire::lab(&conf, lab)
+        ..settings::lab(&conf, lab)
     };
     let stop = AtomicBool::new(false);
     let done = AtomicBool::new(false);

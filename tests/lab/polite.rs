@@ -8,8 +8,8 @@ use super::crawl::{Crawl, Event, What};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use sted::conf::Conf;
+use sted::study::settings;
 use sted::study::web::{Host, Ports, Robots, Web};
-use sted::study::wire;
 
 /// How much less than promised a gap may be: clocks and wake-ups of two processes.
 const SLACK: Duration = Duration::from_millis(5);
@@ -32,7 +32,7 @@ impl Watch {
     /// That of a crawl.
     pub fn of(crawl: &Crawl) -> Self {
         let conf = crawl.conf.clone();
-        let settings = wire::web(&conf.web);
+        let settings = settings::web(&conf.web);
         let is_steady = settings.think_jitter == 0.0;
         let web = Web::new(settings, Ports::default());
         let hosts = (0..web.hosts()).map(|number| web.host(number));
@@ -201,7 +201,7 @@ impl Watch {
     }
 
     fn crawl_delay(&self) -> Duration {
-        wire::web(&self.conf.web).crawl_delay
+        settings::web(&self.conf.web).crawl_delay
     }
 }
 

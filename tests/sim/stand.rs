@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use sted::commands::wire;
+use sted::commands::settings;
 use sted::conf::Conf;
 use sted::engine::Engine;
 use sted::engine::counts::Counts;
@@ -91,7 +91,7 @@ impl Plan {
         let web = Arc::new(Web::new(self.web.clone(), Ports::default()));
         let (found, mistakes) = seeds::parse(web.seeds().join("\n").as_bytes());
         assert!(mistakes.is_empty(), "{mistakes:?}");
-        let mut settings = wire::engine(&self.conf(), [7; 16]);
+        let mut settings = settings::engine(&self.conf(), [7; 16]);
         (self.change)(&mut settings);
         (web, found, settings)
     }

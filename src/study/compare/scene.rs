@@ -7,7 +7,7 @@ use crate::conf::Worth;
 use crate::ground::quality::Quality;
 use crate::rating::Table;
 use crate::study::web::{Ports, Web};
-use crate::study::{inputs, wire};
+use crate::study::{inputs, settings};
 use crate::url::Url;
 use crate::url::scope::{self, FromSeeds};
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ impl Scene {
     /// # Errors
     /// A link graph that can't be read.
     pub(super) fn new(ground: &Ground) -> Result<Self, Failure> {
-        let settings = wire::web(&ground.web);
+        let settings = settings::web(&ground.web);
         let ports = Ports::default();
         let web = match &ground.web.graph {
             None => Web::new(settings, ports),

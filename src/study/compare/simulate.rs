@@ -4,7 +4,7 @@ use super::nowhere::Nowhere;
 use super::plan::Spec;
 use super::scene::{Scene, stay_in_the_web};
 use super::series::{Run, Sample, Series};
-use crate::commands::{Exit, Failure, inputs, wire};
+use crate::commands::{Exit, Failure, inputs, settings};
 use crate::conf::{Burst, Conf, Source};
 use crate::dns::address::Block;
 use crate::engine::Engine;
@@ -35,7 +35,7 @@ pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run,
     let (meter, now) = (Meter::new(stats::still), now_at(Instant::ZERO));
     let disk = Nowhere::but_for(spec.trace.as_deref())?;
     let mut engine = Engine::new(settings, &seeds, Box::new(disk), meter, now).map_err(wrong)?;
-    let mut world = World::of_web(Arc::clone(&scene.web), study::wire::sim(&spec.conf.sim));
+    let mut world = World::of_web(Arc::clone(&scene.web), study::settings::sim(&spec.conf.sim));
     let judge = Rc::new(RefCell::new(Judge::new(&scene.web, laws(&spec.conf))));
     let truth = Truth::of(scene).filter(|_| estimates(&spec.conf));
     watch(&mut world, &judge, truth.clone(), scene);
@@ -106,7 +106,7 @@ fn has_seeds(conf: &Conf) -> bool {
 fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&conf.sim.seed.to_le_bytes());
-    let mut settings = wire::engine(conf, key);
+    let mut settings = settings::engine(conf, key);
     let loopback = Block::new(IpAddr::from([127, 0, 0, 0]), 8).expect("8 of 32 bits");
     settings.connections.addresses.allowed.push(loopback);
     settings.store.format = store::Format::None;

@@ -7,7 +7,7 @@ use super::scene::stay_in_the_web;
 use super::scene::{self, Scene, Scenes};
 use super::series::{Run, Sample, Series};
 use super::watch::Watch;
-use crate::commands::{Exit, Failure, inputs, wire};
+use crate::commands::{Exit, Failure, inputs, settings};
 use crate::conf::{self, Compare, Conf, Events, Sim, Source};
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
@@ -69,7 +69,8 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
     let files = OsDisk::open(directory).map_err(|error| disk(&error))?;
     let period = spec.conf.compare.as_ref().map(|compare| compare.sample_period);
     let period = period.expect("a run is part of a comparison");
-    let mut world = os::World::new(&wire::world(&conf, period)).map_err(|error| system(&error))?;
+    let mut world =
+        os::World::new(&settings::world(&conf, period)).map_err(|error| system(&error))?;
     let (meter, now) = (Meter::new(signal::tick), world.now());
     let mut engine = Engine::new(settings, &seeds, Box::new(files), meter, now)
         .map_err(|error| Failure::new(Exit::Usage, error))?;
@@ -106,7 +107,7 @@ fn crawl_conf(conf: &Conf, directory: &Path) -> Conf {
 
 fn settings(conf: &Conf, scene: &Scene, lab: &Lab) -> Result<Settings, Failure> {
     let key = signal::entropy();
-    let mut settings = wire::engine(conf, key);
+    let mut settings = settings::engine(conf, key);
     stay_in_the_web(&mut settings.scope);
     settings.keep_no_state();
     if conf.quality.source == Source::Uniform && !scene.worths.is_empty() {

@@ -1,6 +1,6 @@
 //! One step of a profile: a crawl with so many connections, and what it took.
 
-use crate::commands::{Exit, Failure, inputs, wire};
+use crate::commands::{Exit, Failure, inputs, settings};
 use crate::conf::{Conf, Profile};
 use crate::engine::Engine;
 use crate::engine::contract::StopReason;
@@ -196,12 +196,13 @@ pub(super) fn run(
     fs::create_dir_all(directory).map_err(|error| disk(&error))?;
     let seeds = inputs::seeds(&conf)?;
     let key = signal::entropy();
-    let mut settings = wire::engine(&conf, key);
+    let mut settings = settings::engine(&conf, key);
     settings.rating.table = inputs::qualities(&conf, key)?;
     settings.keep_no_state();
     let files = OsDisk::open(directory).map_err(|error| disk(&error))?;
     let period = (profile.step_time / LOOKS).min(Duration::from_millis(200));
-    let mut world = os::World::new(&wire::world(&conf, period)).map_err(|error| system(&error))?;
+    let mut world =
+        os::World::new(&settings::world(&conf, period)).map_err(|error| system(&error))?;
     let (meter, now) = (Meter::new(signal::tick), world.now());
     let mut engine = Engine::new(settings, &seeds, Box::new(files), meter, now)
         .map_err(|error| Failure::new(Exit::Usage, error))?;

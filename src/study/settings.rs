@@ -1,4 +1,4 @@
-//! From the sections of the study to the settings of its parts: the web, the lab, the simulator.
+//! Converts the sections of the study to the settings of its web, lab and simulator.
 
 use super::web::{Budget, Hostile, Settings, Spread, TimeSpread};
 use super::{lab, sim};
