@@ -29,8 +29,7 @@ const KINDS: [Kind; 3] = [
 /// Why, and how many a page of this web, each of whose pages brings one URL that is new, and 24
 /// links to what is known.
 const PAGE: [(&str, f64); 4] = [
-    // One more than needed at least: to encode a new URL it is copied first.
-    ("a new URL is encoded; when a visit takes it: its target, the page it was found on", 3.0),
+    ("a visit takes a new URL: its target and the page it was found on", 1.0),
     ("the URL of a request under way, for the log and the archive", 1.0),
     ("the URL of a page is kept with the new URLs that were found on it", 0.2),
     ("the set of known URLs grows, by a segment at a time", 0.25),

@@ -16,9 +16,8 @@ pub(crate) mod crawl;
 
 use std::hint::black_box;
 use std::net::IpAddr;
-use std::rc::Rc;
 use std::time::Duration;
-use sted::engine::backlog::{self, Backlog, Item, Purpose, Queued};
+use sted::engine::backlog::{self, Backlog, Parts, Purpose, Queued};
 use sted::frontier::{Frontier, ServerId, Settings, Visit};
 use sted::ground::disk::Disk;
 use sted::ground::quality::Quality;
@@ -71,17 +70,10 @@ impl Driver {
 
     /// URLs are queued, one after the other.
     pub(crate) fn found(&mut self, urls: &[Found<'_>], now: Instant) {
-        let mut last_via: Option<Rc<str>> = None;
-        for found in urls {
-            if !found.via.is_empty() && last_via.as_deref() != Some(found.via) {
-                last_via = Some(found.via.into());
-            }
-            let via = if found.via.is_empty() { None } else { last_via.clone() };
-            self.queue(found, via, now);
-        }
+        urls.iter().for_each(|found| self.queue(found, now));
     }
 
-    fn queue(&mut self, found: &Found<'_>, via: Option<Rc<str>>, now: Instant) {
+    fn queue(&mut self, found: &Found<'_>, now: Instant) {
         let id = match self.backlog.find(found.url) {
             Some(id) => id,
             None => {
@@ -89,18 +81,16 @@ impl Driver {
                 self.backlog.server_of(found.url)
             }
         };
-        let item = Item {
-            target: found.url.target().into(),
-            quality: found.quality,
-            arrival: 0,
-            depth: found.depth,
+        let parts = Parts {
+            found_as: found.letter,
             hops: 0,
             tries: 0,
+            depth: found.depth,
             purpose: Purpose::Page,
-            found_as: found.letter,
-            via,
+            target: found.url.target(),
+            via: (!found.via.is_empty()).then_some(found.via),
         };
-        let added = self.backlog.add_to(id, item, now);
+        let added = self.backlog.add_to(id, &parts, found.quality, now);
         assert!(matches!(added, Queued::Waits), "there is room");
     }
 

@@ -18,14 +18,14 @@ use crate::ground::codec::{Put, Short, Take};
 use crate::ground::map::Map;
 use crate::ground::quality::Quality;
 use crate::ground::time::{Instant, Now};
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
 
 /// One URL that waits: path and query only, the origin is its server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// Path and query, beginning with `/`.
-    pub target: Box<str>,
+    pub target: Text,
     /// What it was thought to be worth when it was discovered.
     pub quality: Quality,
     /// Its number in the order of arrival; set when it is taken.
@@ -40,8 +40,15 @@ pub struct Item {
     pub purpose: Purpose,
     /// Heritrix's letter for how it was found (`L`, `E`, `R`, ...); `-` for a seed.
     pub found_as: u8,
-    /// Where it was found; shared by links of one page while these are in memory.
-    pub via: Option<Rc<str>>,
+    /// The URL of the page it was found on.
+    pub via: Option<Text>,
+}
+
+/// A part of a text, which it keeps in memory: target and page of an [`Item`] share one allocation.
+#[derive(Clone, Debug)]
+pub struct Text {
+    whole: Rc<str>,
+    range: Range<usize>,
 }
 
 /// What a URL is fetched for.
@@ -61,7 +68,7 @@ const VIA: u8 = b'\n';
 impl Item {
     /// Whether it goes before the pages of its server.
     pub fn is_first(&self) -> bool {
-        self.purpose != Purpose::Page
+        self.parts().is_first()
     }
 
     /// Whether it is a robots.txt, which no robots.txt forbids.
@@ -74,27 +81,17 @@ impl Item {
         Key { is_first: self.is_first(), quality: self.quality, arrival: self.arrival }
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
-        let purpose = match self.purpose {
-            Purpose::Page => 0,
-            Purpose::Robots(..) => 1,
-            Purpose::Hop(_) => 2,
-        };
-        let has_via = if self.via.is_some() { HAS_VIA } else { 0 };
-        out.extend_from_slice(&[self.found_as, purpose | has_via, self.hops, self.tries]);
-        out.put_u16(self.depth);
-        match self.purpose {
-            Purpose::Page => {}
-            Purpose::Robots(of, redirects) => {
-                out.put_u32(of.0);
-                out.put_u8(redirects);
-            }
-            Purpose::Hop(chain) => out.put_u32(chain),
-        }
-        out.extend_from_slice(self.target.as_bytes());
-        if let Some(via) = &self.via {
-            out.push(VIA);
-            out.extend_from_slice(via.as_bytes());
+    /// The same, borrowed.
+    pub fn parts(&self) -> Parts<'_> {
+        let Self { depth, hops, tries, purpose, found_as, .. } = *self;
+        Parts {
+            found_as,
+            hops,
+            tries,
+            depth,
+            purpose,
+            target: &self.target,
+            via: self.via.as_deref(),
         }
     }
 
@@ -103,30 +100,60 @@ impl Item {
     /// # Errors
     /// These are not a payload's bytes.
     pub fn decode(payload: &[u8], key: Key) -> Result<Self, Short> {
-        let parts = Parts::of(payload)?;
-        Ok(Self {
-            target: parts.target.into(),
-            quality: key.quality,
-            arrival: key.arrival,
-            depth: parts.depth,
-            hops: parts.hops,
-            tries: parts.tries,
-            purpose: parts.purpose,
-            found_as: parts.found_as,
-            via: parts.via.map(Rc::from),
-        })
+        let Parts { found_as, hops, tries, depth, purpose, target, via } = Parts::of(payload)?;
+        let (quality, arrival) = (key.quality, key.arrival);
+        // Both ends of the text of the payload, which is all that follows the numbers.
+        let via_bytes = via.map_or(0, |via| via.len() + 1);
+        let start = payload.len() - via_bytes - target.len();
+        let whole: Rc<str> = std::str::from_utf8(&payload[start..]).map_err(|_| Short)?.into();
+        let part = |range| Text { whole: Rc::clone(&whole), range };
+        let via = via.map(|_| part(target.len() + 1..whole.len()));
+        let target = part(0..target.len());
+        Ok(Self { target, quality, arrival, depth, hops, tries, purpose, found_as, via })
     }
 }
 
-/// A payload, taken apart.
-struct Parts<'a> {
-    found_as: u8,
-    hops: u8,
-    tries: u8,
-    depth: u16,
-    purpose: Purpose,
-    target: &'a str,
-    via: Option<&'a str>,
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.whole[self.range.clone()]
+    }
+}
+
+impl<T: Into<Rc<str>>> From<T> for Text {
+    fn from(text: T) -> Self {
+        let whole = text.into();
+        let range = 0..whole.len();
+        Self { whole, range }
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Text {}
+
+/// What an [`Item`] consists of, but for what decides where it goes in its queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// Heritrix's letter for how it was found.
+    pub found_as: u8,
+    /// Redirects followed to here.
+    pub hops: u8,
+    /// Tries that failed so far.
+    pub tries: u8,
+    /// Links followed from a seed to here.
+    pub depth: u16,
+    /// What it is fetched for.
+    pub purpose: Purpose,
+    /// Path and query, beginning with `/`.
+    pub target: &'a str,
+    /// The URL of the page it was found on.
+    pub via: Option<&'a str>,
 }
 
 impl<'a> Parts<'a> {
@@ -153,6 +180,41 @@ impl<'a> Parts<'a> {
         }
         Ok(Self { found_as, hops, tries, depth, purpose, target, via })
     }
+
+    /// The item that is queued by this quality.
+    pub fn item(&self, quality: Quality) -> Item {
+        let Self { found_as, hops, tries, depth, purpose, target, via } = *self;
+        let (target, via) = (target.into(), via.map(Text::from));
+        Item { target, quality, arrival: 0, depth, hops, tries, purpose, found_as, via }
+    }
+
+    fn is_first(&self) -> bool {
+        self.purpose != Purpose::Page
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let purpose = match self.purpose {
+            Purpose::Page => 0,
+            Purpose::Robots(..) => 1,
+            Purpose::Hop(_) => 2,
+        };
+        let has_via = if self.via.is_some() { HAS_VIA } else { 0 };
+        out.extend_from_slice(&[self.found_as, purpose | has_via, self.hops, self.tries]);
+        out.put_u16(self.depth);
+        match self.purpose {
+            Purpose::Page => {}
+            Purpose::Robots(of, redirects) => {
+                out.put_u32(of.0);
+                out.put_u8(redirects);
+            }
+            Purpose::Hop(chain) => out.put_u32(chain),
+        }
+        out.extend_from_slice(self.target.as_bytes());
+        if let Some(via) = self.via {
+            out.push(VIA);
+            out.extend_from_slice(via.as_bytes());
+        }
+    }
 }
 
 /// Whether bytes that come from the disk are a payload.
@@ -165,9 +227,9 @@ pub fn is_payload(payload: &[u8]) -> bool {
 pub enum Queued {
     /// It waits.
     Waits,
-    /// Its server is retired: why. The item is handed back.
+    /// Its server is retired: why, and the item that was to be queued.
     Retired(Retirement, Item),
-    /// A cap on queued URLs is reached. The item is handed back.
+    /// A cap on queued URLs is reached; the item that was to be queued.
     Full(Item),
 }
 
@@ -187,13 +249,19 @@ impl Backlog {
         Self { frontier, candidates: Map::default(), payload: Vec::new() }
     }
 
-    /// Queues an item at a server.
-    pub fn add_to(&mut self, id: ServerId, item: Item, now: Instant) -> Queued {
-        self.encode(&item);
-        match self.frontier.add_to(id, item.is_first(), item.quality, &self.payload, now) {
+    /// Queues a URL at a server.
+    pub fn add_to(
+        &mut self,
+        id: ServerId,
+        parts: &Parts<'_>,
+        quality: Quality,
+        now: Instant,
+    ) -> Queued {
+        self.encode(parts);
+        match self.frontier.add_to(id, parts.is_first(), quality, &self.payload, now) {
             Added::Queued => Queued::Waits,
-            Added::Retired(why) => Queued::Retired(why, item),
-            Added::Full => Queued::Full(item),
+            Added::Retired(why) => Queued::Retired(why, parts.item(quality)),
+            Added::Full => Queued::Full(parts.item(quality)),
         }
     }
 
@@ -230,14 +298,14 @@ impl Backlog {
 
     /// Puts an item back to where it was taken from, before the visit ends.
     pub fn give_back(&mut self, id: ServerId, item: &Item) {
-        self.encode(item);
+        self.encode(&item.parts());
         self.frontier.give_back(id, item.key(), &self.payload);
     }
 
     /// Queues an item again, before the visit ends: behind all others, or by quality behind all
     /// equal ones.
     pub fn put_off(&mut self, id: ServerId, item: &Item) {
-        self.encode(item);
+        self.encode(&item.parts());
         self.frontier.put_off(id, item.is_first(), item.quality, &self.payload);
     }
 
@@ -278,7 +346,7 @@ impl Backlog {
         waiting.sort_by_key(|(id, _)| *id);
         let encoded = waiting.into_iter().map(|(id, item)| {
             let mut payload = Vec::new();
-            item.encode(&mut payload);
+            item.parts().encode(&mut payload);
             (id, item.key(), payload)
         });
         let encoded = encoded.collect();
@@ -297,9 +365,9 @@ impl Backlog {
         Some(self.decode(key))
     }
 
-    fn encode(&mut self, item: &Item) {
+    fn encode(&mut self, parts: &Parts<'_>) {
         self.payload.clear();
-        item.encode(&mut self.payload);
+        parts.encode(&mut self.payload);
     }
 
     fn decode(&self, key: Key) -> Item {
@@ -351,7 +419,7 @@ mod tests {
         ];
         for item in [page].iter().chain(&others) {
             let mut payload = Vec::new();
-            item.encode(&mut payload);
+            item.parts().encode(&mut payload);
             assert_eq!(Item::decode(&payload, item.key()).as_ref(), Ok(item));
             assert!((0..payload.len().min(7)).all(|cut| !is_payload(&payload[..cut])));
         }

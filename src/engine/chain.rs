@@ -399,10 +399,10 @@ impl Engine {
             tries: 0,
             purpose: Purpose::Hop(number),
             found_as: first.found_as,
-            via: Some(Rc::clone(&hop.via)),
+            via: Some(Rc::clone(&hop.via).into()),
         };
-        if !self.take_kept(id, url.view(), &item) {
-            self.queue_item(id, item);
+        if !self.take_kept(id, url.view(), item.purpose, || item.clone()) {
+            self.queue_item(id, &item);
         }
     }
 

@@ -4,12 +4,12 @@
 //! queues is spent; seeds, which the operator gives, whatever is spent. Cost: a copy of each.
 
 use super::Engine;
-use super::backlog::{Item, Purpose, Queued};
+use super::backlog::{Item, Parts, Purpose, Queued};
 use super::ledger::Work;
 use crate::frontier::ServerId;
+use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::url::UrlRef;
-use std::rc::Rc;
 
 /// Units that a first-timer costs beside its bytes.
 const ADMIT_UNITS: usize = 256;
@@ -25,9 +25,8 @@ impl Engine {
     }
 
     pub(super) fn queue_fresh(&mut self) {
-        let mut last_via = None;
         while !self.ledger.is_half_spent(Work::Admitted) {
-            match self.queue_one_fresh(&mut last_via) {
+            match self.queue_one_fresh() {
                 0 => break,
                 units => self.ledger.charge(Work::Admitted, units),
             }
@@ -37,13 +36,12 @@ impl Engine {
     /// The same for seeds: all that come out.
     pub(super) fn queue_seeds(&mut self) {
         let stage = self.meter.enter(Stage::Schedule, 0);
-        let mut last_via = None;
-        while self.queue_one_fresh(&mut last_via) > 0 {}
+        while self.queue_one_fresh() > 0 {}
         self.meter.back(stage);
     }
 
     /// Queues one; the units that it cost, 0 if there is none.
-    fn queue_one_fresh(&mut self, last_via: &mut Option<Rc<str>>) -> usize {
+    fn queue_one_fresh(&mut self) -> usize {
         let mut entry = std::mem::take(&mut self.bench.fresh);
         entry.clear();
         entry.shrink_to(SPARE_BYTES);
@@ -53,46 +51,45 @@ impl Engine {
         let units = if entry.is_empty() { 0 } else { ADMIT_UNITS + entry.len() };
         if units > 0 && entry != [DONE] {
             let (found, url, via) = Discovery::decode(&entry);
-            if !via.is_empty() && last_via.as_deref() != Some(via) {
-                *last_via = Some(via.into());
-            }
-            let via = if via.is_empty() { None } else { last_via.clone() };
-            self.admit(found, url, via);
+            self.admit(found, url, (!via.is_empty()).then_some(via));
         }
         self.bench.fresh = entry;
         units
     }
 
-    fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
+    fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<&str>) {
         self.counts.urls_new += 1;
         self.queue(found, url, via);
     }
 
     /// A URL goes into the queue of its server.
-    pub(super) fn queue(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<Rc<str>>) {
+    pub(super) fn queue(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<&str>) {
         let id = match self.server_for(url, found.letter) {
             Ok(id) => id,
-            Err(servers) => return self.refuse(found, url, via.as_deref(), servers),
+            Err(servers) => return self.refuse(found, url, via, servers),
         };
-        let item = Item {
-            target: url.target().into(),
-            quality: self.rating.of(url),
-            arrival: 0,
-            depth: found.depth,
+        let quality = self.rating.of(url);
+        let parts = Parts {
+            found_as: found.letter,
             hops: found.hops,
             tries: 0,
+            depth: found.depth,
             purpose: Purpose::Page,
-            found_as: found.letter,
+            target: url.target(),
             via,
         };
-        if !self.take_kept(id, url, &item) {
-            self.queue_item(id, item);
+        if !self.take_kept(id, url, Purpose::Page, || parts.item(quality)) {
+            self.queue_parts(id, &parts, quality);
         }
     }
 
     /// Puts a URL into the queue of its server.
-    pub(super) fn queue_item(&mut self, id: ServerId, item: Item) {
-        match self.frontier.add_to(id, item, self.now.at) {
+    pub(super) fn queue_item(&mut self, id: ServerId, item: &Item) {
+        self.queue_parts(id, &item.parts(), item.quality);
+    }
+
+    fn queue_parts(&mut self, id: ServerId, parts: &Parts<'_>, quality: Quality) {
+        match self.frontier.add_to(id, parts, quality, self.now.at) {
             Queued::Waits => {}
             Queued::Retired(why, item) => {
                 let outcome = self.sites.look(id).retired_as();

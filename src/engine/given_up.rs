@@ -31,7 +31,6 @@ use crate::ground::frame::{self, Damage, Flaw, Mark, Reader, Role};
 use crate::ground::tail::Tail;
 use crate::url::Url;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 /// Kind of the frame that holds a URL.
 const URL: u8 = 1;
@@ -313,8 +312,7 @@ impl Engine {
                 Ok(Some(entry)) => {
                     self.ledger.charge(Work::Reread, entry.len());
                     let (found, url, via) = Discovery::decode(&entry);
-                    let via: Option<Rc<str>> = (!via.is_empty()).then(|| via.into());
-                    self.queue(found, url, via);
+                    self.queue(found, url, (!via.is_empty()).then_some(via));
                 }
                 Ok(None) => log::info!("the URLs of servers that were given up are queued again"),
                 Err(error) => return self.meet(error),

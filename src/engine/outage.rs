@@ -317,7 +317,8 @@ impl Engine {
             let server = self.frontier.server(id);
             let is_idle = server.state() == ServerState::Idle && self.frontier.queue_len(id) == 0;
             if is_idle && !self.outage.failed.contains_key(&id) {
-                self.frontier.add_to(id, robots_item(id), self.now.at);
+                let item = robots_item(id);
+                self.frontier.add_to(id, &item.parts(), item.quality, self.now.at);
             }
         }
     }

@@ -159,14 +159,20 @@ impl Replays {
 
 impl Engine {
     /// A capture of this URL is to be read back: it must go into no queue then.
-    pub(super) fn take_kept(&mut self, server: ServerId, url: UrlRef<'_>, item: &Item) -> bool {
+    pub(super) fn take_kept(
+        &mut self,
+        server: ServerId,
+        url: UrlRef<'_>,
+        purpose: Purpose,
+        item: impl FnOnce() -> Item,
+    ) -> bool {
         if self.replays.waiting.is_empty() {
             return false;
         }
         let (key, own) = (self.key_of(url), self.fingerprinter.of(url.as_str().as_bytes()));
-        let found = self.replays.find(key, own, item.purpose == Purpose::Page);
+        let found = self.replays.find(key, own, purpose == Purpose::Page);
         let Some(Waiting { url, kept, .. }) = found else { return false };
-        let item = item.clone();
+        let item = item();
         self.replays.queue.push_back(Taken { server, item, prints: (key, url), kept });
         true
     }
@@ -186,7 +192,7 @@ impl Engine {
         };
         let url = self.frontier.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
-        let is_kept = self.take_kept(id, url, &item);
+        let is_kept = self.take_kept(id, url, item.purpose, || item.clone());
         if is_kept {
             self.frontier.take(id).expect("it was looked at");
         }
@@ -298,6 +304,6 @@ impl Engine {
         log::warn!("{url} is fetched again: its record can't be read back: {why}");
         self.counts.cut("not-read-back", 1);
         self.log_not_replayed(server, &item, why);
-        self.queue_item(server, item);
+        self.queue_item(server, &item);
     }
 }

@@ -271,12 +271,12 @@ impl Engine {
             tries: 0,
             purpose: Purpose::Robots(of, hops + 1),
             found_as: b'P',
-            via: Some(fetch.url.as_ref().into()),
+            via: Some((*fetch.url).into()),
         };
         let sleeps = self.sites.look(server).robots_elsewhere().is_some();
         let robots = if server == of { Robots::Asked } else { Robots::Elsewhere(until) };
         self.set_robots(of, robots);
-        let added = self.frontier.add_to(server, item, self.now.at);
+        let added = self.frontier.add_to(server, &item.parts(), item.quality, self.now.at);
         if !matches!(added, Queued::Waits) {
             self.robots_unreachable(of);
             return;
