@@ -31,6 +31,7 @@
 //!
 //! Cost: a map look-up or two a sight; a look at the order costs a look at every waiting URL.
 
+mod asking;
 mod batch;
 mod begun;
 mod hops;
@@ -481,31 +482,6 @@ impl Judge {
         }
     }
 
-    /// A server that had nothing to answer is asked something.
-    fn asks(&mut self, at: Instant, host: u32) {
-        let Some(Traits { groups, .. }) = self.traits.get(host as usize) else { return };
-        let mut full = Vec::new();
-        for group in groups {
-            let count = self.asking.entry(group.clone()).or_default();
-            *count += 1;
-            let most = match group {
-                Group::Address(_) => self.laws.address_visits_max,
-                Group::Domain(_) => self.laws.domain_visits_max,
-            };
-            if *count > most {
-                full.push(format!("{count} servers of {group:?} are asked at once, not {most}"));
-            }
-        }
-        full.into_iter().for_each(|how| self.breaks("groups", at, how));
-    }
-
-    /// A server has nothing to answer any more.
-    fn is_quiet(&mut self, host: u32) {
-        for group in self.traits.get(host as usize).map_or(&[][..], |traits| &traits.groups) {
-            *self.asking.get_mut(group).expect("it was asked") -= 1;
-        }
-    }
-
     fn replied(
         &mut self,
         at: Instant,
@@ -517,14 +493,7 @@ impl Judge {
     ) {
         self.hosts.entry(host).or_default().ended = at;
         let (compares, is_deep) = self.answers(conn, place, (status, content), whole);
-        if let Some(line) = self.conns.get_mut(&conn)
-            && let Some(index) = line.open.iter().position(|open| *open == place)
-        {
-            line.open.remove(index);
-            if line.open.is_empty() {
-                self.is_quiet(host);
-            }
-        }
+        self.is_answered(conn, place);
         if let Some(Place { host, resource: Resource::Robots }) = place
             && whole
             && status == 200
@@ -568,11 +537,7 @@ impl Judge {
         }
         let most = self.traits.get(line.host as usize).map_or(u32::MAX, |traits| traits.requests);
         self.may_repeat(line.batch.ends(line.requests >= most), on_probation);
-        for place in line.open.into_iter().flatten() {
-            if let Some(asked) = self.asked.get_mut(&place) {
-                *asked = asked.saturating_sub(1);
-            }
-        }
+        line.open.into_iter().flatten().for_each(|place| self.is_no_try(place));
     }
 }
 

@@ -46,7 +46,9 @@ impl Compared {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     requests: u32,
-    /// Those that were answered.
+    /// What they ask for. A reply may have come that answers another of them: see `asking`.
+    asked: Vec<Place>,
+    /// Whose replies came.
     answered: Vec<Place>,
     is_comparing: bool,
     /// What was compared, or is.
@@ -67,7 +69,7 @@ impl Batch {
         let most = 1 + usize::from(self.has_equal);
         let is_compared =
             may_compare && self.is_deep() && !self.is_refused && self.compared.len() < most;
-        let repeats = |place| self.answered.contains(place) && !self.compared.contains(place);
+        let repeats = |place| self.asked.contains(place) && !self.compared.contains(place);
         is_compared && place.as_ref().is_some_and(repeats)
     }
 
@@ -78,6 +80,7 @@ impl Batch {
             self.compared.extend(place);
         } else {
             self.requests += 1;
+            self.asked.extend(place);
         }
     }
 
@@ -159,9 +162,7 @@ impl Judge {
     /// while its server was on probation.
     pub(super) fn may_repeat(&mut self, answered: Vec<Place>, so: bool) {
         for place in answered.into_iter().filter(|_| so) {
-            if let Some(asked) = self.asked.get_mut(&place) {
-                *asked = asked.saturating_sub(1);
-            }
+            self.is_no_try(place);
             if self.answered.remove(&place) {
                 self.doubtful.insert(place);
                 self.hops.doubted(place);
