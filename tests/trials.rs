@@ -21,7 +21,7 @@ pub fn fresh_seeds(what: &str, judge: impl Fn(&[u64])) {
     println!("{count} fresh seeds of {what}, no law broken");
 }
 
-/// Judges all seeds, as many at once as there are cores; tells of those that failed with their
+/// Judges all seeds, as many at once as there are cores; prints each that fails at once, with its
 /// plan.
 pub fn each(
     seeds: &[u64],
@@ -38,15 +38,16 @@ pub fn each(
             let verdict = std::panic::catch_unwind(|| judge(seed));
             let verdict = verdict.unwrap_or_else(|_| Err("it panicked".to_owned()));
             if let Err(how) = verdict {
-                failed.push(format!("seed {seed}: {how}\n  {}", plan(seed)));
+                println!("seed {seed} failed: {how}\n  {}", plan(seed));
+                failed.push(seed);
             }
         }
     };
-    let failed: Vec<String> = std::thread::scope(|scope| {
+    let failed: Vec<u64> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().expect("it catches panics")).collect()
     });
-    assert!(failed.is_empty(), "{} seeds failed\n{}", failed.len(), failed.join("\n"));
+    assert!(failed.is_empty(), "{} seeds failed: {failed:?}", failed.len());
 }
 
 /// A number that the environment gives.
