@@ -186,7 +186,7 @@ impl Engine {
         };
         let url = self.frontier.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
-        jar.field(url, self.now.unix)
+        jar.field(url, self.turn.unix())
     }
 
     /// A URL under its cookies, hashed.
@@ -260,8 +260,8 @@ impl Engine {
             return;
         }
         for field in fields {
-            self.ledger.charge(Work::Redirects, COOKIE_UNITS + field.len());
-            if jar.take(field, from, self.now.unix) == Taken::Full {
+            self.turn.charge(Work::Redirects, COOKIE_UNITS + field.len());
+            if jar.take(field, from, self.turn.unix()) == Taken::Full {
                 self.counts.cut("cookies-max", 1);
             }
         }
@@ -273,7 +273,7 @@ impl Engine {
         if hop.hops > self.settings.redirects_max {
             return Err(Outcome::RedirectLimit);
         }
-        let cookies = chain.jar.field(hop.url.view(), self.now.unix);
+        let cookies = chain.jar.field(hop.url.view(), self.turn.unix());
         if chain.requests.contains(&self.request_of(hop.url.as_str(), cookies.as_deref())) {
             return Err(Outcome::RedirectLoop);
         }
@@ -318,7 +318,7 @@ impl Engine {
     /// Decides on the next target of a chain: it is queued, waits for another chain, or is known.
     fn place(&mut self, number: u32) {
         let Some(chain) = self.chains.live.get_mut(&number) else { return };
-        let cookies = chain.jar.field(chain.hop.url.view(), self.now.unix).is_some();
+        let cookies = chain.jar.field(chain.hop.url.view(), self.turn.unix()).is_some();
         let key = chain.hop.key;
         if !chain.passes(cookies) {
             if let Some(asked) = self.chains.asked.get_mut(&key.0) {
@@ -326,12 +326,12 @@ impl Engine {
             }
             let lookup = &mut chain.hop.lookup;
             let looked = {
-                let granted = self.ledger.left(Work::Lookups);
+                let granted = self.turn.left(Work::Lookups);
                 self.seen.look_up(lookup, granted, self.disk.as_mut())
             };
             match looked {
                 Ok((answer, units)) => {
-                    self.ledger.charge(Work::Lookups, units);
+                    self.turn.charge(Work::Lookups, units);
                     match answer {
                         Answer::New => {}
                         Answer::Known => return self.is_known(number),
@@ -367,10 +367,10 @@ impl Engine {
         let mut left = self.chains.undecided.len();
         while left > 0
             && self.may_decide()
-            && !self.ledger.is_spent(Work::Lookups)
+            && !self.turn.is_spent(Work::Lookups)
             && let Some(number) = self.chains.undecided.pop_front()
         {
-            self.ledger.charge(Work::Lookups, UNDECIDED_UNITS);
+            self.turn.charge(Work::Lookups, UNDECIDED_UNITS);
             self.place(number);
             left -= 1;
         }

@@ -37,7 +37,7 @@ pub(super) enum Phase {
 
 /// One turn of a server on this connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(super) struct OpenVisit {
     pub(super) requests: u32,
     pub(super) replies: u32,
     /// Time they took, each from the end of the one before.
@@ -55,7 +55,7 @@ pub(super) struct Turn {
     pub(super) not_before: Instant,
 }
 
-impl Turn {
+impl OpenVisit {
     pub(super) fn new(began: Instant, reused: bool) -> Self {
         let not_before = Instant::ZERO;
         Self {
@@ -86,7 +86,7 @@ pub(super) struct Conn {
     pub(super) facts: ConnFacts,
     /// Bytes that the TLS handshake under way holds.
     pub(super) handshake_bytes: usize,
-    pub(super) turn: Turn,
+    pub(super) visit: OpenVisit,
     pub(super) pipeline: Pipeline,
     /// What it took to stand: a round trip, over TLS more.
     pub(super) round_trip: Duration,
@@ -277,7 +277,7 @@ impl Conns {
         self.parked.remove(&(due, slot));
         let conn = self.at(slot);
         conn.phase = Phase::Active;
-        conn.turn = Turn::new(now, true);
+        conn.visit = OpenVisit::new(now, true);
     }
 
     /// The parked connection whose server is due last.

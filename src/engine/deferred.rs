@@ -71,18 +71,18 @@ impl Engine {
         let budget = self.settings.turn_bytes_max;
         let kept = if self.deferred.is_pumping { 0 } else { budget / 2 };
         let share = (budget / SHARES).max(1);
-        self.ledger.left(Work::Rules).saturating_sub(share).max(kept)
+        self.turn.left(Work::Rules).saturating_sub(share).max(kept)
     }
 
     fn resume_visit(&mut self) -> bool {
         // Then nothing is looked at.
         let is_idle = self.is_stopping() || self.pause.is_some();
-        if !is_idle && self.ledger.is_spent(Work::Rules) {
+        if !is_idle && self.turn.is_spent(Work::Rules) {
             return false;
         }
         match self.deferred.visits.pop_front() {
             None => return false,
-            Some(Visit::Begin(id)) if is_idle => self.frontier.hand_back(id, self.now.at),
+            Some(Visit::Begin(id)) if is_idle => self.frontier.hand_back(id, self.turn.at()),
             Some(Visit::Begin(id)) => self.begin_visit(id),
             Some(Visit::Fill(conn)) => {
                 // It may have ended meanwhile.

@@ -112,7 +112,7 @@ impl Engine {
         if found.letter == SEED {
             self.counts.seeds.fails(url.as_str(), servers.cause().into());
         }
-        self.ledger.charge(Work::Admitted, REFUSE_UNITS + url.as_str().len());
+        self.turn.charge(Work::Admitted, REFUSE_UNITS + url.as_str().len());
         self.log_refused(found, url, via, servers);
     }
 }

@@ -89,7 +89,7 @@ impl Engine {
         if self.is_stopping() {
             return;
         }
-        self.ending.stage = Stage::Stopping(reason, self.now.at + self.ending.grace);
+        self.ending.stage = Stage::Stopping(reason, self.turn.at() + self.ending.grace);
         log::info!("the crawl ends: {}", reason.text());
         self.stop_rereading();
         for slot in self.conns.slots() {
@@ -98,7 +98,7 @@ impl Engine {
                 Phase::Connecting | Phase::Securing => {
                     let id = self.conns.look(slot).server;
                     self.hang_up(slot);
-                    self.frontier.hand_back(id, self.now.at);
+                    self.frontier.hand_back(id, self.turn.at());
                 }
                 Phase::Active => {}
             }
@@ -131,7 +131,7 @@ impl Engine {
 
     /// Time may be up, for the crawl or for the replies that were still open.
     pub(super) fn expire_ending(&mut self) {
-        let now = self.now.at;
+        let now = self.turn.at();
         match self.ending.stage {
             Stage::Crawling if self.ending.time_up.is_some_and(|up| up <= now) => {
                 self.begin_stop(StopReason::Time);
@@ -202,24 +202,24 @@ impl Engine {
     /// The first trouble is the one that is told.
     fn close_store(&mut self) {
         self.write_trace();
-        let stage = self.meter.enter(meter::Stage::Store, 0);
+        let stage = self.turn.enter(meter::Stage::Store, 0);
         // The last checkpoint knows all that they hold.
         if self.trouble.is_none() && !self.holds_files() {
             self.store.release(u32::MAX);
         }
-        match self.store.close(self.now.at, self.disk.as_mut()) {
+        match self.store.close(self.turn.at(), self.disk.as_mut()) {
             Ok(job) => self.start_sync(job),
             Err(error) => {
                 self.trouble.get_or_insert(error.into());
             }
         }
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     fn start_sync(&mut self, job: Option<StoreJob>) {
         if let Some(job) = job {
             self.syncing = true;
-            self.actions.push_back(Action::Work(Job::Store(job)));
+            self.turn.act(Action::Work(Job::Store(job)));
         }
     }
 
@@ -238,7 +238,7 @@ impl Engine {
 
     /// Hands out the archive's next job if it is due.
     pub(super) fn sync_store(&mut self) {
-        if self.sync_deadline().is_some_and(|due| due <= self.now.at) {
+        if self.sync_deadline().is_some_and(|due| due <= self.turn.at()) {
             self.sync_store_now();
         }
     }
@@ -248,7 +248,7 @@ impl Engine {
         if !self.may_sync() {
             return;
         }
-        match self.store.sync_job(self.now.at, self.disk.as_mut()) {
+        match self.store.sync_job(self.turn.at(), self.disk.as_mut()) {
             Ok(job) => self.start_sync(job),
             Err(error) => self.meet(error),
         }

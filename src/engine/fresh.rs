@@ -19,25 +19,25 @@ const SPARE_BYTES: usize = 8 << 10;
 impl Engine {
     /// Queues first-timers that the seen test lets out; more than a turn's share wait for the next.
     pub(super) fn admit_fresh(&mut self) {
-        let stage = self.meter.enter(Stage::Schedule, 0);
+        let stage = self.turn.enter(Stage::Schedule, 0);
         self.queue_fresh();
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     pub(super) fn queue_fresh(&mut self) {
-        while !self.ledger.is_half_spent(Work::Admitted) {
+        while !self.turn.is_half_spent(Work::Admitted) {
             match self.queue_one_fresh() {
                 0 => break,
-                units => self.ledger.charge(Work::Admitted, units),
+                units => self.turn.charge(Work::Admitted, units),
             }
         }
     }
 
     /// The same for seeds: all that come out.
     pub(super) fn queue_seeds(&mut self) {
-        let stage = self.meter.enter(Stage::Schedule, 0);
+        let stage = self.turn.enter(Stage::Schedule, 0);
         while self.queue_one_fresh() > 0 {}
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// Queues one; the units that it cost, 0 if there is none.
@@ -89,7 +89,7 @@ impl Engine {
     }
 
     fn queue_parts(&mut self, id: ServerId, parts: &Parts<'_>, quality: Quality) {
-        match self.frontier.add_to(id, parts, quality, self.now.at) {
+        match self.frontier.add_to(id, parts, quality, self.turn.at()) {
             Queued::Waits => {}
             Queued::Retired(why, item) => {
                 let outcome = self.sites.look(id).retired_as();

@@ -275,7 +275,7 @@ impl Engine {
     pub(super) fn lose_to_robots(&mut self, id: ServerId, item: &Item) {
         self.keep_given_up(id, item);
         let slot = self.sites.look(id).conn();
-        let replies = slot.map_or(0, |slot| self.conns.look(slot).turn.replies);
+        let replies = slot.map_or(0, |slot| self.conns.look(slot).visit.replies);
         let answered = self.frontier.server(id).has_answered() || replies > 0;
         let cause = Outcome::RobotsUnreachable.name().into();
         let before = self.sites.look(id).robots_lost();
@@ -293,12 +293,12 @@ impl Engine {
         if !self.given_up.is_reviving() || self.is_stopping() || self.pause.is_some() {
             return;
         }
-        while !self.ledger.is_spent(Work::Reread) {
+        while !self.turn.is_spent(Work::Reread) {
             let servers = self.frontier.servers();
             let Some(revival) = &mut self.given_up.revival else { return };
             if revival.server < servers {
                 let id = ServerId::from_index(revival.server);
-                self.ledger.charge(Work::Dropped, SERVER_UNITS);
+                self.turn.charge(Work::Dropped, SERVER_UNITS);
                 let is_back = self.take_back(id);
                 let revival = self.given_up.revival.as_mut().expect("it is under way");
                 revival.waits = !is_back;
@@ -310,7 +310,7 @@ impl Engine {
             }
             match self.given_up.read(self.disk.as_mut()) {
                 Ok(Some(entry)) => {
-                    self.ledger.charge(Work::Reread, entry.len());
+                    self.turn.charge(Work::Reread, entry.len());
                     let (found, url, via) = Discovery::decode(&entry);
                     self.queue(found, url, (!via.is_empty()).then_some(via));
                 }
@@ -345,7 +345,7 @@ impl Engine {
         }
         self.frontier.reinstate(id);
         self.sites.at(id).is_taken_back();
-        self.names.expire_by(self.frontier.origin(id).host(), self.now.at);
+        self.names.expire_by(self.frontier.origin(id).host(), self.turn.at());
         self.counts.retired = self.counts.retired.saturating_sub(1);
         true
     }

@@ -121,14 +121,14 @@ impl Engine {
     pub(super) fn burst_left(&self, slot: u32) -> u32 {
         let conn = self.conns.look(slot);
         match self.frontier.burst(conn.server) {
-            Burst::Requests(most) => most.saturating_sub(conn.turn.requests),
+            Burst::Requests(most) => most.saturating_sub(conn.visit.requests),
             Burst::Server => u32::MAX,
         }
     }
 
     /// A reply at the head of the flight is whole, and its place not proven.
     pub(super) fn hold(&mut self, slot: u32, fetch: Fetch) {
-        let ended = self.now.at;
+        let ended = self.turn.at();
         let conn = self.conns.at(slot);
         let reply = std::mem::take(&mut conn.reply);
         let head = conn.reader.lend_head();
@@ -159,7 +159,7 @@ impl Engine {
         let left = self.burst_left(slot);
         let conn = self.conns.look(slot);
         let site = self.sites.look(conn.server);
-        let may = !conn.turn.over
+        let may = !conn.visit.over
             && !site.is_hopeless()
             && !self.is_stopping()
             && self.pause.is_none()
@@ -181,14 +181,14 @@ impl Engine {
         conn.pipeline.compares();
         self.counts.compared += 1;
         self.send(slot, item);
-        self.actions.push_back(Action::Send(self.conns.id(slot)));
+        self.turn.act(Action::Send(self.conns.id(slot)));
         self.conns.arm(slot);
     }
 
     /// The reply to a repeated request is whole: the batch is filed, or nothing of it, or another
     /// of its requests is to be repeated first.
     pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> Compared {
-        let ended = self.now.at;
+        let ended = self.turn.at();
         let conn = self.conns.at(slot);
         let reply = std::mem::take(&mut conn.reply);
         let head = conn.reader.lend_head();

@@ -57,6 +57,7 @@ pub mod seeds;
 mod settle;
 mod site;
 mod trace;
+mod turn;
 mod verify;
 mod view;
 mod visit;
@@ -106,15 +107,13 @@ use site::Sites;
 use std::collections::VecDeque;
 use std::fmt;
 use trace::Trace;
+use turn::Turn;
 
 /// A crawl, driven by a world.
 pub struct Engine {
     settings: Settings,
-    now: Now,
-    began: Now,
-    meter: Meter,
+    turn: Turn,
     disk: Box<dyn Disk>,
-    actions: VecDeque<Action>,
     conns: Conns,
     sites: Sites,
     frontier: Backlog,
@@ -148,8 +147,6 @@ pub struct Engine {
     /// Chains of redirects under way.
     chains: Chains,
     bench: Bench,
-    /// The work of this turn, and what is left of its budget.
-    ledger: Ledger,
     /// Bytes held by the pages that wait for work.
     backlog_bytes: usize,
     counts: Counts,
@@ -174,7 +171,7 @@ pub struct Engine {
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
-            .field("now", &self.now)
+            .field("now", &self.turn.now())
             .field("connections", &self.conns.len())
             .field("urls", &self.frontier.urls())
             .field("ending", &self.ending)
@@ -244,6 +241,7 @@ impl Engine {
         let store = record::open_store(durable, &settings, disk.as_mut(), now)?;
         let fingerprinter = Fingerprinter::new(settings.fingerprint_key);
         let trace = trace_of(&settings, fingerprinter, disk.as_mut())?;
+        let ledger = Ledger::new(settings.turn_bytes_max, record::units_max(&settings));
         let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
         Ok(Self {
             conns: Conns::new(settings.connections.clone()),
@@ -257,17 +255,13 @@ impl Engine {
             pool: Pool::new(buffer_bytes, settings.held_bytes_max),
             bench: Bench::new(&settings),
             framing_wanted: settings.store.format == store::Format::Warc,
-            ledger: Ledger::new(settings.turn_bytes_max, record::units_max(&settings)),
+            turn: Turn::new(now, meter, ledger),
             backlog_bytes: 0,
             ending: Ending::new(&settings, now),
             outage: Outage::new(&settings.retries),
             given_up: GivenUp::new(settings.state.crawl),
             domains: Domains::new(&settings, fingerprinter),
-            now,
-            began: now,
-            meter,
             disk,
-            actions: VecDeque::new(),
             sites: Sites::default(),
             rules: Shelf::new(settings.state.crawl),
             robots_work: RobotsWork::default(),
@@ -299,7 +293,7 @@ impl Engine {
 
     /// A URL that the operator gives. Known ones are passed over.
     pub fn seed(&mut self, now: Now, seed: &Seed) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         let url = seed.url.view();
         let mut key = Vec::new();
         let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut key));
@@ -311,18 +305,18 @@ impl Engine {
 
     /// The answer to [`Action::Resolve`].
     pub fn resolved(&mut self, now: Now, lookup: LookupId, answer: Result<Answer, NameFailure>) {
-        self.tell_time(now);
-        let stage = self.meter.enter(Stage::Dns, 0);
+        self.turn.set_time(now);
+        let stage = self.turn.enter(Stage::Dns, 0);
         for waiter in self.names.answered(lookup.0, &answer, now.at) {
             self.resolving -= 1;
             self.named(ServerId(waiter), answer.clone());
         }
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// TCP stands on a connection that is to speak TLS.
     pub fn opened(&mut self, now: Now, conn: ConnId) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         if !self.is_current(conn) {
             return;
         }
@@ -335,7 +329,7 @@ impl Engine {
 
     /// The TLS handshake of a connection is under way, and holds so many bytes.
     pub fn securing(&mut self, now: Now, conn: ConnId, bytes: usize) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         if self.is_current(conn) {
             self.hold_handshake(conn.slot, bytes);
         }
@@ -343,7 +337,7 @@ impl Engine {
 
     /// The connection stands, TLS included.
     pub fn connected(&mut self, now: Now, conn: ConnId, facts: ConnFacts) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         if !self.is_current(conn) {
             return;
         }
@@ -351,7 +345,7 @@ impl Engine {
             Some(tls) if tls.resumed => self.counts.handshakes_resumed += 1,
             Some(_) => {
                 self.counts.handshakes_full += 1;
-                self.ledger.charge(Work::Secured, receive::SECURED_UNITS);
+                self.turn.charge(Work::Secured, receive::SECURED_UNITS);
             }
             None => {}
         }
@@ -361,8 +355,8 @@ impl Engine {
             "a connection comes to stand once"
         );
         record.phase = Phase::Active;
-        record.round_trip = now.at.since(record.turn.began);
-        record.turn.connect_time = Some(record.round_trip);
+        record.round_trip = now.at.since(record.visit.began);
+        record.visit.connect_time = Some(record.round_trip);
         record.facts = facts;
         self.hold_handshake(conn.slot, 0);
         self.fill(conn.slot);
@@ -370,13 +364,13 @@ impl Engine {
 
     /// Room for the bytes of a connection: at least 16 KiB, or why there is none.
     pub fn space(&mut self, now: Now, conn: ConnId) -> Space<'_> {
-        self.tell_time(now);
+        self.turn.set_time(now);
         self.room_for(conn)
     }
 
     /// So many bytes are in the room that [`Engine::space`] gave; none, if nothing came after all.
     pub fn received(&mut self, now: Now, conn: ConnId, bytes: usize) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         if self.is_current(conn) {
             self.take_received(conn.slot, bytes);
         }
@@ -384,7 +378,7 @@ impl Engine {
 
     /// So many bytes of [`Engine::outgoing`] have been sent.
     pub fn sent(&mut self, now: Now, conn: ConnId, bytes: usize) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         if self.is_current(conn) {
             self.conns.at(conn.slot).has_sent(bytes);
         }
@@ -392,7 +386,7 @@ impl Engine {
 
     /// The connection has ended, or never stood.
     pub fn closed(&mut self, now: Now, conn: ConnId, reason: &CloseReason) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         if self.is_current(conn) {
             self.take_closed(conn.slot, reason);
         }
@@ -400,9 +394,9 @@ impl Engine {
 
     /// A job is done.
     pub fn worked(&mut self, now: Now, done: Done) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         let is_archive = matches!(done, Done::Store(_));
-        let stage = self.meter.enter(if is_archive { Stage::Store } else { Stage::State }, 0);
+        let stage = self.turn.enter(if is_archive { Stage::Store } else { Stage::State }, 0);
         match done {
             Done::Store(done) => {
                 self.syncing = false;
@@ -414,40 +408,40 @@ impl Engine {
             Done::Frontier(done) => self.queues_worked(done),
             Done::State(done) => self.state_worked(done),
         }
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// All events of this turn are in. To be called once a turn, after them.
     pub fn expired(&mut self, now: Now) {
-        self.tell_time(now);
-        while let Some(slot) = self.conns.expire(self.now.at) {
+        self.turn.set_time(now);
+        while let Some(slot) = self.conns.expire(self.turn.at()) {
             self.timed_out(slot);
-            if self.ledger.is_spent(Work::Archived) {
+            if self.turn.is_spent(Work::Archived) {
                 break;
             }
         }
         self.expire_pause();
         self.expire_outage();
         self.expire_ending();
-        let stage = self.meter.enter(Stage::Store, 0);
+        let stage = self.turn.enter(Stage::Store, 0);
         self.sync_store();
-        self.meter.enter(Stage::State, 0);
+        self.turn.enter(Stage::State, 0);
         self.take_queues_in();
-        self.meter.back(stage);
+        self.turn.back(stage);
         self.expire_checkpoint();
         let frontier = &self.frontier;
-        self.sites.tidy(self.now.at, |id| frontier.server(id).state() == ServerState::Idle);
+        self.sites.tidy(self.turn.at(), |id| frontier.server(id).state() == ServerState::Idle);
     }
 
     /// Ends the crawl: open replies may finish, nothing new is asked for.
     pub fn stop(&mut self, now: Now, reason: StopReason) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         self.begin_stop(reason);
     }
 
     /// The crawl log begins a new file, as soon as that can be.
     pub fn rotate_log(&mut self, now: Now) {
-        self.tell_time(now);
+        self.turn.set_time(now);
         self.store.rotate_log();
         self.sync_store_now();
     }
@@ -456,12 +450,12 @@ impl Engine {
 
     /// The next thing the world is asked to do; `None` ends the turn.
     pub fn next_action(&mut self) -> Option<Action> {
-        if self.actions.is_empty() {
+        if !self.turn.has_actions() {
             self.pump();
         }
-        let action = self.actions.pop_front();
+        let action = self.turn.next_action();
         if action.is_none() {
-            self.ledger.end_turn();
+            self.turn.end();
         }
         action
     }
@@ -469,8 +463,8 @@ impl Engine {
     /// Whether this turn has had its share of bytes, or the pages that wait are a turn's work
     /// already: what is still unread is better left for the next.
     pub fn is_sated(&self) -> bool {
-        self.ledger.is_spent(Work::Received)
-            || self.ledger.is_spent(Work::Rules)
+        self.turn.is_spent(Work::Received)
+            || self.turn.is_spent(Work::Rules)
             || self.backlog_bytes > self.settings.turn_bytes_max
             || self.is_clearing()
             || self.seen.is_sated()
@@ -478,7 +472,7 @@ impl Engine {
 
     /// Whether this turn has work left for a TLS handshake.
     pub fn may_secure(&self) -> bool {
-        !self.ledger.is_spent(Work::Secured)
+        !self.turn.is_spent(Work::Secured)
     }
 
     /// Whether the engine has done with a connection.
@@ -503,20 +497,20 @@ impl Engine {
         let rereads = self.replays.is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || !self.deferred.is_empty();
         let decides = self.may_decide() && !self.seen.is_working();
-        if !self.actions.is_empty() || self.has_replies() || has_urls || decides {
-            return Some(self.now.at);
+        if self.turn.has_actions() || self.has_replies() || has_urls || decides {
+            return Some(self.turn.at());
         }
         let candidates = [
             self.conns.nearest(),
             self.visit_deadline(),
-            (!self.paused.is_empty()).then(|| self.now.at + receive::SILENCE_MAX),
+            (!self.paused.is_empty()).then(|| self.turn.at() + receive::SILENCE_MAX),
             self.sync_deadline(),
             self.ending.deadline(),
             self.pause.map(|pause| pause.until),
             self.outage.deadline().filter(|_| !self.is_stopping()),
             self.checkpoint_deadline(),
         ];
-        candidates.into_iter().flatten().min().map(|at| at.max(self.now.at))
+        candidates.into_iter().flatten().min().map(|at| at.max(self.turn.at()))
     }
 
     /// Deferred work of the turn: robots.txt files, pages, look-ups, new visits, the end.
@@ -524,31 +518,31 @@ impl Engine {
         self.work_robots();
         self.work_pages();
         self.work_chains();
-        let stage = self.meter.enter(Stage::State, 0);
+        let stage = self.turn.enter(Stage::State, 0);
         self.work_memory();
         self.work_given_up();
         self.work_revival();
         self.work_checkpoint();
-        self.meter.back(stage);
+        self.turn.back(stage);
         self.resume();
         self.work_replays();
         self.check_limits();
         self.begin_visits();
-        let stage = self.meter.enter(Stage::State, 0);
+        let stage = self.turn.enter(Stage::State, 0);
         self.work_queues();
-        self.meter.back(stage);
+        self.turn.back(stage);
         self.ask_names();
         self.end_if_done();
     }
 
     fn ask_names(&mut self) {
-        let stage = self.meter.enter(Stage::Dns, 0);
+        let stage = self.turn.enter(Stage::Dns, 0);
         while let Some((lookup, name)) = self.names.next_lookup() {
             let families = self.names.families();
             let lookup = LookupId(lookup);
-            self.actions.push_back(Action::Resolve { lookup, name, families });
+            self.turn.act(Action::Resolve { lookup, name, families });
         }
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// The server of a URL, with its side table.
@@ -557,20 +551,12 @@ impl Engine {
         let id = self.frontier.server_of(url);
         if self.frontier.servers() > known {
             self.domains.add(url.host());
-            if self.now.at < self.frontier.quiet_until() {
+            if self.turn.at() < self.frontier.quiet_until() {
                 self.presume_crawl_delay(id);
             }
         }
         self.sites.reach(id);
         id
-    }
-
-    /// Time never goes back: an input told late in a turn may have been later than the next one's
-    /// turn.
-    fn tell_time(&mut self, now: Now) {
-        if now.at >= self.now.at {
-            self.now = now;
-        }
     }
 
     fn is_current(&mut self, conn: ConnId) -> bool {

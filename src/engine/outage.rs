@@ -280,7 +280,7 @@ impl Engine {
         let site = self.sites.look(id);
         let (before, ended) = (site.failures, site.ended());
         let prefix = Prefix::of(address, self.frontier.origin(id).host());
-        let at = self.now.at;
+        let at = self.turn.at();
         let is_known = self.frontier.server(id).has_answered();
         let testimony = Testimony { at, is_known, before, ended, prefix, outcome };
         match self.outage.fails(id, testimony) {
@@ -304,7 +304,7 @@ impl Engine {
             outage.probe_wait,
             outage.wait_max
         );
-        let began = self.now.at;
+        let began = self.turn.at();
         let next_round = began + outage.probe_wait;
         outage.pause = Some(Probing { began, next_round, left: 0 });
         self.ask_witnesses();
@@ -318,7 +318,7 @@ impl Engine {
             let is_idle = server.state() == ServerState::Idle && self.frontier.queue_len(id) == 0;
             if is_idle && !self.outage.failed.contains_key(&id) {
                 let item = robots_item(id);
-                self.frontier.add_to(id, &item.parts(), item.quality, self.now.at);
+                self.frontier.add_to(id, &item.parts(), item.quality, self.turn.at());
             }
         }
     }
@@ -333,13 +333,13 @@ impl Engine {
         log::info!(
             "{} answers; the crawl goes on after {:?}",
             self.frontier.origin(id).as_str(),
-            self.now.at.since(self.outage.since)
+            self.turn.at().since(self.outage.since)
         );
     }
 
     /// The crawl ends when nobody has answered for too long.
     pub(super) fn expire_outage(&mut self) {
-        if self.outage.deadline().is_some_and(|at| at <= self.now.at) && !self.is_stopping() {
+        if self.outage.deadline().is_some_and(|at| at <= self.turn.at()) && !self.is_stopping() {
             log::error!(
                 "nobody has answered for {:?} (retries.outage_max): the crawl ends here, with its \
                  URLs still queued; start it again to continue",
@@ -351,7 +351,7 @@ impl Engine {
 
     /// How long nobody could be reached, if the crawl pauses for that.
     pub fn outage(&self) -> Option<Duration> {
-        self.outage.is_on().then(|| self.now.at.since(self.outage.since))
+        self.outage.is_on().then(|| self.turn.at().since(self.outage.since))
     }
 }
 

@@ -102,15 +102,15 @@ impl Engine {
     /// Works on the pages that wait, up to the turn's budget. Its stages follow one another without
     /// a way back between them: half as many readings of the clock.
     pub(super) fn work_pages(&mut self) {
-        let outer = self.meter.stage();
-        while !self.ledger.is_spent(Work::Scanned) && !self.pages.is_empty() {
+        let outer = self.turn.meter().stage();
+        while !self.turn.is_spent(Work::Scanned) && !self.pages.is_empty() {
             self.work_page();
         }
         if self.bench.units >= HEAVY_UNITS && !matches!(self.bench.stage, Step::Begin) {
             self.rest_for_work();
         }
-        if self.meter.stage() != outer {
-            self.meter.back(outer);
+        if self.turn.meter().stage() != outer {
+            self.turn.back(outer);
         }
     }
 
@@ -119,13 +119,13 @@ impl Engine {
         if matches!(self.bench.stage, Step::Begin) {
             self.bench.units = 0;
         }
-        let before = self.ledger.left(Work::Scanned);
+        let before = self.turn.left(Work::Scanned);
         if matches!(self.bench.stage, Step::Follow) {
             self.follow_some();
         } else {
             self.read_page();
         }
-        self.bench.units += before.saturating_sub(self.ledger.left(Work::Scanned));
+        self.bench.units += before.saturating_sub(self.turn.left(Work::Scanned));
     }
 
     /// The server of the page under work is left alone in proportion to what the page has cost.
@@ -134,14 +134,14 @@ impl Engine {
         let url = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
         let Some(id) = self.frontier.find(url) else { return };
         let units = u32::try_from(self.bench.units).unwrap_or(u32::MAX);
-        let until = self.now.at + REST_A_UNIT * units;
+        let until = self.turn.at() + REST_A_UNIT * units;
         let is_active = |slot: &u32| matches!(self.conns.look(*slot).phase, Phase::Active);
         if let Some(slot) = self.sites.look(id).conn().filter(is_active) {
-            let turn = &mut self.conns.at(slot).turn;
-            turn.not_before = turn.not_before.max(until);
-            turn.over = true;
+            let visit = &mut self.conns.at(slot).visit;
+            visit.not_before = visit.not_before.max(until);
+            visit.over = true;
         } else if self.frontier.server(id).state() != ServerState::Busy {
-            self.frontier.snooze(id, until, self.now.at);
+            self.frontier.snooze(id, until, self.turn.at());
         }
     }
 }

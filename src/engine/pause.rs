@@ -78,7 +78,7 @@ impl Engine {
             self.trouble.get_or_insert(error);
             return;
         };
-        let now = self.now.at;
+        let now = self.turn.at();
         if self.pause.is_none() {
             self.counts.disk_full += 1;
             log::error!(
@@ -92,7 +92,7 @@ impl Engine {
 
     /// There may be room again: what waits is tried, and if all of it is written the crawl goes on.
     pub(super) fn expire_pause(&mut self) {
-        let Some(pause) = self.pause.filter(|pause| pause.until <= self.now.at) else { return };
+        let Some(pause) = self.pause.filter(|pause| pause.until <= self.turn.at()) else { return };
         let disk = self.disk.as_mut();
         let written = self.store.try_again(disk).map_err(Trouble::from);
         let written = written.and_then(|()| Ok(self.seen.write(disk)?));
@@ -104,7 +104,7 @@ impl Engine {
                 self.pause = None;
                 log::info!(
                     "there is room on the disk; the crawl goes on after {:?}",
-                    self.now.at.since(pause.since)
+                    self.turn.at().since(pause.since)
                 );
             }
             Err(error) => self.meet(error),

@@ -70,7 +70,7 @@ impl Engine {
     pub(super) fn hold_handshake(&mut self, slot: u32, bytes: usize) {
         let held = &mut self.conns.at(slot).handshake_bytes;
         let before = std::mem::replace(held, bytes);
-        self.ledger.charge(Work::Secured, SECURED_BYTE_UNITS * bytes.saturating_sub(before));
+        self.turn.charge(Work::Secured, SECURED_BYTE_UNITS * bytes.saturating_sub(before));
         self.pool.discharge(before);
         self.pool.charge(bytes);
         if bytes > before && self.pool.is_over() {
@@ -80,17 +80,18 @@ impl Engine {
 
     /// Whether nobody has the privilege, or who has it makes nothing of it.
     fn is_privilege_free(&self) -> bool {
-        self.privileged.is_none_or(|slot| self.conns.look(slot).heard + SILENCE_MAX <= self.now.at)
+        self.privileged
+            .is_none_or(|slot| self.conns.look(slot).heard + SILENCE_MAX <= self.turn.at())
     }
 
     fn pause(&mut self, slot: u32) {
-        let now = self.now.at;
+        let now = self.turn.at();
         let conn = self.conns.at(slot);
         if !std::mem::replace(&mut conn.paused, true) {
             conn.paused_at = now;
             self.paused.push(slot);
             self.counts.pauses += 1;
-            self.actions.push_back(Action::Pause(self.conns.id(slot)));
+            self.turn.act(Action::Pause(self.conns.id(slot)));
         }
     }
 
@@ -117,24 +118,24 @@ impl Engine {
     }
 
     fn unpause(&mut self, slot: u32) {
-        let now = self.now.at;
+        let now = self.turn.at();
         let conn = self.conns.at(slot);
         conn.paused = false;
         // The time we did not read is not the server's.
         conn.since = conn.since + now.since(conn.paused_at);
         conn.heard = now;
-        self.actions.push_back(Action::Resume(self.conns.id(slot)));
+        self.turn.act(Action::Resume(self.conns.id(slot)));
         self.conns.arm(slot);
     }
 
     /// `bytes` more are in the room that was given.
     pub(super) fn take_received(&mut self, slot: u32, bytes: usize) {
-        let now = self.now.at;
+        let now = self.turn.at();
         if bytes == 0 {
             return self.tidy_buffer(slot);
         }
         self.counts.received_bytes += bytes as u64;
-        self.ledger.charge(Work::Received, bytes);
+        self.turn.charge(Work::Received, bytes);
         let conn = self.conns.at(slot);
         conn.end += bytes;
         conn.heard = now;
@@ -161,7 +162,7 @@ impl Engine {
             // A 408 before an idle close, say.
             return self.hang_up(slot);
         }
-        if conn.turn.replies == 0 {
+        if conn.visit.replies == 0 {
             // The same, just as the next visit began.
             return self.lost(slot, None, Close::Ours);
         }
@@ -170,7 +171,7 @@ impl Engine {
 
     /// Reads as many replies as the buffer holds. `ended`: nothing more will come.
     fn read_replies(&mut self, slot: u32, ended: bool) {
-        let stage = self.meter.enter(Stage::Http, 0);
+        let stage = self.turn.enter(Stage::Http, 0);
         let id = self.conns.id(slot);
         while self.conns.knows(id) && !self.conns.look(slot).flight.is_empty() {
             match self.read_step(slot, ended) {
@@ -186,7 +187,7 @@ impl Engine {
             self.tidy_buffer(slot);
             self.conns.arm(slot);
         }
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// One event of the reply under way; whether there may be another.
@@ -227,7 +228,7 @@ impl Engine {
 
     /// The reply at the head of the flight is whole.
     fn replied(&mut self, slot: u32) {
-        let now = self.now.at;
+        let now = self.turn.at();
         if self.is_swapped(slot) {
             return self.mismatched(slot, Sign::Swapped);
         }
@@ -247,8 +248,8 @@ impl Engine {
         };
         let learnt = &mut self.sites.at(conn.server).learnt;
         let filing = conn.pipeline.replied(learnt, &self.settings.pipeline, &reply);
-        conn.turn.replies += 1;
-        conn.turn.response_time += now.since(conn.since);
+        conn.visit.replies += 1;
+        conn.visit.response_time += now.since(conn.since);
         conn.since = now;
         conn.heard = now;
         let mut fetch = conn.flight.pop_front().expect("a reply has its request");
@@ -287,7 +288,7 @@ impl Engine {
         let reply = std::mem::take(&mut conn.reply);
         let head = conn.reader.lend_head();
         let whole = (reply.head_bytes > 0).then_some(&head);
-        let fetched = Fetched { fetch, head: whole, reply, outcome, ended: self.now.at };
+        let fetched = Fetched { fetch, head: whole, reply, outcome, ended: self.turn.at() };
         self.settle(slot, fetched, connection_lost);
         self.conns.at(slot).reader.return_head(head);
     }
@@ -352,15 +353,15 @@ impl Engine {
 
     /// The body has reached the cap: what came is the reply, and the rest is not worth waiting for.
     fn cut_off(&mut self, slot: u32) {
-        let now = self.now.at;
+        let now = self.turn.at();
         let conn = self.conns.at(slot);
         let learnt = &self.sites.look(conn.server).learnt;
         if conn.pipeline.is_unproven(learnt, &self.settings.pipeline) {
             return self.lost(slot, None, Close::Ours);
         }
         conn.pipeline.kept_partial();
-        conn.turn.replies += 1;
-        conn.turn.response_time += now.since(conn.since);
+        conn.visit.replies += 1;
+        conn.visit.response_time += now.since(conn.since);
         let fetch = conn.flight.pop_front().expect("a reply has its request");
         self.settle_head(slot, fetch, Outcome::BodyTooLarge, true);
         self.lost(slot, None, Close::Ours);
@@ -450,13 +451,13 @@ impl Engine {
         self.put_back(slot);
         let reply = std::mem::take(&mut self.conns.at(slot).reply);
         reply.release(&mut self.pool);
-        let turn = self.conns.look(slot).turn;
+        let visit = self.conns.look(slot).visit;
         if self.peer_closed {
             self.forget(slot);
         } else {
             self.hang_up(slot);
         }
-        self.finish_visit(id, &turn);
+        self.finish_visit(id, &visit);
     }
 
     /// What the reply at the head of the flight comes to if it ends with this outcome.
@@ -470,12 +471,12 @@ impl Engine {
 
     /// The body of the reply at the head of the flight has ended early: what came is the reply.
     fn cut_short(&mut self, slot: u32, short: Outcome, how: Close) {
-        let now = self.now.at;
+        let now = self.turn.at();
         let conn = self.conns.at(slot);
         let learnt = &mut self.sites.at(conn.server).learnt;
         conn.pipeline.cut(learnt, &self.settings.pipeline, how);
-        conn.turn.replies += 1;
-        conn.turn.response_time += now.since(conn.since);
+        conn.visit.replies += 1;
+        conn.visit.response_time += now.since(conn.since);
         let fetch = conn.flight.pop_front().expect("a reply has its request");
         // A server that fell silent may be out of reach by now: it has not recovered.
         self.settle_head(slot, fetch, short, short.is_timeout());
@@ -504,13 +505,13 @@ impl Engine {
                 } else {
                     Outcome::TlsTimedOut
                 };
-                self.actions.push_back(Action::Close(self.conns.id(slot)));
+                self.turn.act(Action::Close(self.conns.id(slot)));
                 let conn = self.forget(slot);
                 self.next_address(conn.server, conn.address.ip(), conn.untried, outcome);
             }
             Phase::Active => {
                 let settings = &self.settings.connections;
-                let whole = conn.since + settings.fetch_timeout <= self.now.at;
+                let whole = conn.since + settings.fetch_timeout <= self.turn.at();
                 let outcome = if whole {
                     Outcome::FetchTimedOut
                 } else if conn.reply.head_bytes > 0 {

@@ -116,7 +116,7 @@ impl Engine {
         fetched: &Fetched<'_>,
         is_last: bool,
     ) -> Option<Settled> {
-        let stage = self.meter.enter(Stage::Store, 0);
+        let stage = self.turn.enter(Stage::Store, 0);
         let conn = self.conns.look(slot);
         let &Fetched { ref fetch, head, ref reply, outcome, ended } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
@@ -130,17 +130,17 @@ impl Engine {
             let capture = attempt.capture(conn, &self.request_bytes);
             let kept = self.store.keep(&capture, self.disk.as_mut());
             let units = weight(&self.settings) * reply.raw.len();
-            self.ledger.charge(Work::Archived, units);
+            self.turn.charge(Work::Archived, units);
             match kept {
                 Ok(kept) => settled.receipt = kept,
                 Err(error) => {
                     self.meet(error);
-                    self.meter.back(stage);
+                    self.turn.back(stage);
                     return None;
                 }
             }
         }
-        self.meter.back(stage);
+        self.turn.back(stage);
         Some(settled)
     }
 
@@ -159,7 +159,7 @@ impl Engine {
     /// Writes the line of a fetch: the last thing that is done for it. `sitemaps` are those that a
     /// robots.txt names.
     pub(super) fn write_line(&mut self, fetch: &Fetch, settled: &Settled, sitemaps: &[&str]) {
-        let stage = self.meter.enter(Stage::Store, 0);
+        let stage = self.turn.enter(Stage::Store, 0);
         let tries = match fetch.item.tries {
             0 => String::new(),
             tries => format!("{tries}t"),
@@ -167,7 +167,7 @@ impl Engine {
         let annotations = annotations(fetch, settled, &tries);
         let path = hop_path(fetch.item.found_as, fetch.item.hops);
         let line = Line {
-            time: self.now.unix,
+            time: self.turn.unix(),
             status: settled.outcome.verdict().code,
             size: settled.size,
             url: &fetch.url,
@@ -193,17 +193,17 @@ impl Engine {
         // A line that could not be written waits.
         let noted = self.store.note(&line, self.disk.as_mut());
         noted.unwrap_or_else(|error| self.meet(error));
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// The line of a URL whose record can't be read back: it is fetched again.
     pub(super) fn log_not_replayed(&mut self, id: ServerId, item: &Item, why: &str) {
-        let stage = self.meter.enter(Stage::Store, 0);
+        let stage = self.turn.enter(Stage::Store, 0);
         let origin = self.frontier.origin(id);
         let url = origin.url_of(&item.target);
         let path = hop_path(item.found_as, item.hops);
         let line = Line {
-            time: self.now.unix,
+            time: self.turn.unix(),
             url: &url,
             path: text_of(&path),
             via: item.via.as_deref(),
@@ -216,7 +216,7 @@ impl Engine {
         };
         let noted = self.store.note(&line, self.disk.as_mut());
         noted.unwrap_or_else(|error| self.meet(error));
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// The line of a URL whose server may not come to be known.
@@ -227,10 +227,10 @@ impl Engine {
         via: Option<&str>,
         servers: Servers,
     ) {
-        let stage = self.meter.enter(Stage::Store, 0);
+        let stage = self.turn.enter(Stage::Store, 0);
         let path = hop_path(found.letter, found.hops);
         let line = Line {
-            time: self.now.unix,
+            time: self.turn.unix(),
             status: Outcome::TooMany(servers).verdict().code,
             url: url.as_str(),
             path: text_of(&path),
@@ -242,19 +242,19 @@ impl Engine {
         };
         let noted = self.store.note(&line, self.disk.as_mut());
         noted.unwrap_or_else(|error| self.meet(error));
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// The line of a URL that came to its outcome without a request.
     pub(super) fn log_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
-        let stage = self.meter.enter(Stage::Store, 0);
+        let stage = self.turn.enter(Stage::Store, 0);
         let server = self.frontier.server(id);
         let origin = self.frontier.origin(id);
         let url = origin.url_of(&item.target);
         let path = hop_path(item.found_as, item.hops);
         let chain = self.chain_of(item);
         let line = Line {
-            time: self.now.unix,
+            time: self.turn.unix(),
             status: outcome.verdict().code,
             url: &url,
             path: text_of(&path),
@@ -268,7 +268,7 @@ impl Engine {
         };
         let noted = self.store.note(&line, self.disk.as_mut());
         noted.unwrap_or_else(|error| self.meet(error));
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// The line of a hop for which no request is made: `how` is the letter of its chain's first
@@ -281,11 +281,11 @@ impl Engine {
         chain: &str,
         outcome: Outcome,
     ) {
-        let stage = self.meter.enter(Stage::Store, 0);
+        let stage = self.turn.enter(Stage::Store, 0);
         let (found_as, hops) = how;
         let path = hop_path(found_as, hops);
         let line = Line {
-            time: self.now.unix,
+            time: self.turn.unix(),
             status: outcome.verdict().code,
             url: url.as_str(),
             path: text_of(&path),
@@ -298,7 +298,7 @@ impl Engine {
         };
         let noted = self.store.note(&line, self.disk.as_mut());
         noted.unwrap_or_else(|error| self.meet(error));
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 }
 

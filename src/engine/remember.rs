@@ -28,7 +28,7 @@ impl Engine {
             self.seen.hasten();
         }
         match self.seen.job(self.disk.as_mut()) {
-            Ok(Some(job)) => self.actions.push_back(Action::Work(Job::Seen(job))),
+            Ok(Some(job)) => self.turn.act(Action::Work(Job::Seen(job))),
             Ok(None) => {}
             Err(error) => self.meet(error),
         }
@@ -57,7 +57,7 @@ impl Engine {
     /// to them.
     pub(super) fn work_given_up(&mut self) {
         while self.may_report_given_up()
-            && !self.ledger.is_half_spent(Work::Dropped)
+            && !self.turn.is_half_spent(Work::Dropped)
             && let Some((id, item)) = self.frontier.given_up()
         {
             self.note_given_up(id, &item, self.given_up_as(id));
@@ -77,7 +77,7 @@ impl Engine {
             return self.meet(error);
         }
         if let Some(job) = self.frontier.job(self.disk.as_ref()) {
-            self.actions.push_back(Action::Work(Job::Frontier(job)));
+            self.turn.act(Action::Work(Job::Frontier(job)));
         }
     }
 
@@ -91,7 +91,7 @@ impl Engine {
     /// Some of what was read comes into the queues. To be called once a turn.
     pub(super) fn take_queues_in(&mut self) {
         let has_read = self.frontier.has_read();
-        if let Err(error) = self.frontier.take_in(self.now.at) {
+        if let Err(error) = self.frontier.take_in(self.turn.at()) {
             self.meet(error);
         }
         if has_read {

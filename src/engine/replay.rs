@@ -227,8 +227,8 @@ impl Engine {
         !self.is_stopping()
             && self.pause.is_none()
             && self.trouble.is_none()
-            && !self.ledger.is_spent(Work::Reread)
-            && !self.ledger.is_spent(Work::Redirects)
+            && !self.turn.is_spent(Work::Reread)
+            && !self.turn.is_spent(Work::Redirects)
             && !is_over
             && self.backlog_bytes <= self.settings.turn_bytes_max
             && !self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
@@ -246,7 +246,7 @@ impl Engine {
     /// aside and put back.
     fn look_through_queue(&mut self) {
         let Some((id, mut left)) = self.replays.servers.pop_front() else { return };
-        if !self.frontier.open_queue(id, self.now.at) {
+        if !self.frontier.open_queue(id, self.turn.at()) {
             return;
         }
         let mut aside = Vec::new();
@@ -257,12 +257,12 @@ impl Engine {
                 break;
             }
             // The next turn looks at those set aside again: this one must get past them.
-            let is_spent = left < wanted && self.ledger.is_spent(Work::Reread);
+            let is_spent = left < wanted && self.turn.is_spent(Work::Reread);
             if is_spent || self.replays.queue.len() >= QUEUE_MAX {
                 is_done = false;
                 break;
             }
-            self.ledger.charge(Work::Reread, LOOK_UNITS);
+            self.turn.charge(Work::Reread, LOOK_UNITS);
             if self.take_kept_head(id) {
                 left -= 1;
             } else {
@@ -270,7 +270,7 @@ impl Engine {
             }
         }
         aside.into_iter().rev().for_each(|item| self.frontier.give_back(id, &item));
-        self.frontier.hand_back(id, self.now.at);
+        self.frontier.hand_back(id, self.turn.at());
         if !is_done {
             self.replays.servers.push_front((id, left));
         } else if is_behind {
@@ -289,7 +289,7 @@ impl Engine {
     fn read_some(&mut self) {
         let Some(mut reading) = self.replays.reading.take() else { return };
         let (units, done) = reading.step(self.disk.as_ref(), &mut self.pool);
-        self.ledger.charge(Work::Reread, units);
+        self.turn.charge(Work::Reread, units);
         match done {
             None => self.replays.reading = Some(reading),
             Some(Ok((reply, outcome))) => self.replayed(*reading, reply, outcome),

@@ -212,7 +212,7 @@ impl Engine {
                 sites.push((Site::number_of(&mut take)?, take.rest().to_vec()));
             }
             _ => {
-                self.frontier.restore_frame(frame, self.now)?;
+                self.frontier.restore_frame(frame, self.turn.now())?;
             }
         }
         Ok(())
@@ -229,8 +229,8 @@ impl Engine {
             if server.has_answered() && !matches!(server.state(), ServerState::Retired(_)) {
                 self.outage.may_witness(id);
             }
-            if was_clean && due > self.now.at {
-                self.sites.at(id).rests(self.now.at, due);
+            if was_clean && due > self.turn.at() {
+                self.sites.at(id).rests(self.turn.at(), due);
             }
         }
         for (number, bytes) in known {
@@ -239,7 +239,7 @@ impl Engine {
             }
             let id = ServerId::from_index(*number);
             let site = self.sites.at(id);
-            site.decode(&mut Take::new(bytes), self.settings.robots.ttl, self.now)?;
+            site.decode(&mut Take::new(bytes), self.settings.robots.ttl, self.turn.now())?;
             let mut robots = std::mem::take(&mut site.robots);
             if let Robots::OnDisk(location, until) = robots
                 && !self.rules.retain(location, until)?
@@ -257,7 +257,7 @@ impl Engine {
         let obeys = self.settings.robots.obey;
         let crawl_delay = Some(self.settings.robots.crawl_delay_max).filter(|_| obeys);
         let rest = self.settings.frontier.scheduler.full_rest(crawl_delay);
-        let until = self.now.at + rest;
+        let until = self.turn.at() + rest;
         let why = match rebuilt {
             true => "the archive doesn't say when servers were last asked",
             false => "the crawl was not stopped in order",
@@ -265,19 +265,19 @@ impl Engine {
         log::warn!(
             "{why}: servers rest until {} UTC, the longest that they \
              may be owed (politeness.delay_max, crawl_delay_max)",
-            self.now.unix.after(rest).civil().to_clock()
+            self.turn.unix().after(rest).civil().to_clock()
         );
         self.frontier.keep_new_quiet(until);
-        self.sites.begin_again(self.now.at, until);
+        self.sites.begin_again(self.turn.at(), until);
         for index in 0..self.sites.len() {
             let id = ServerId::from_index(index);
-            if obeys && self.sites.look(id).known(self.now.at) != Known::Rules {
+            if obeys && self.sites.look(id).known(self.turn.at()) != Known::Rules {
                 self.presume_crawl_delay(id);
-                self.frontier.snooze(id, until, self.now.at);
+                self.frontier.snooze(id, until, self.turn.at());
             }
             let due = self.frontier.server(id).due;
             if self.sites.look(id).due() != due {
-                self.sites.at(id).rests(self.now.at, due);
+                self.sites.at(id).rests(self.turn.at(), due);
             }
         }
     }
@@ -287,7 +287,7 @@ impl Engine {
     pub(super) fn presume_crawl_delay(&mut self, id: ServerId) {
         let robots = self.settings.robots;
         if robots.obey && self.frontier.server(id).crawl_delay().is_none() {
-            self.frontier.set_crawl_delay(id, Some(robots.crawl_delay_max), self.now.at);
+            self.frontier.set_crawl_delay(id, Some(robots.crawl_delay_max), self.turn.at());
         }
     }
 

@@ -34,7 +34,7 @@ impl Engine {
         if !self.settings.robots.obey {
             return Known::Rules;
         }
-        let now = self.now.at;
+        let now = self.turn.at();
         if self.sites.look(id).robots_elsewhere().is_some_and(|until| until <= now) {
             self.still_elsewhere(id);
         }
@@ -57,9 +57,9 @@ impl Engine {
         let site = self.sites.at(id);
         site.robots_tries = site.robots_tries.saturating_add(1);
         let robots = if site.robots_tries > self.settings.retries.url_retries_max {
-            Robots::Unreachable(self.now.at + self.settings.robots.ttl)
+            Robots::Unreachable(self.turn.at() + self.settings.robots.ttl)
         } else {
-            Robots::Elsewhere(self.now.at + ELSEWHERE_MAX)
+            Robots::Elsewhere(self.turn.at() + ELSEWHERE_MAX)
         };
         self.set_robots(id, robots);
     }
@@ -125,7 +125,7 @@ impl Engine {
         self.write_line(&answer.fetch, &answer.settled, &sitemaps);
         match means {
             Meaning::Parse | Meaning::Unavailable => {
-                let until = self.now.at + self.settings.robots.ttl;
+                let until = self.turn.at() + self.settings.robots.ttl;
                 if let Some(other) = other {
                     self.robots_known(other, rules.clone(), until);
                 }
@@ -154,9 +154,9 @@ impl Engine {
         if let Some(slot) = self.sites.look(server).conn()
             && self.conns.look(slot).phase == Phase::Active
         {
-            let turn = &mut self.conns.at(slot).turn;
-            turn.not_before = turn.not_before.max(until);
-            turn.over = true;
+            let visit = &mut self.conns.at(slot).visit;
+            visit.not_before = visit.not_before.max(until);
+            visit.over = true;
         }
     }
 
@@ -189,7 +189,7 @@ impl Engine {
         let waits = site.robots_elsewhere().is_some();
         site.robots_told();
         self.set_robots(of, Robots::of(rules, until));
-        self.frontier.set_crawl_delay(of, delay, self.now.at);
+        self.frontier.set_crawl_delay(of, delay, self.turn.at());
         if delay.is_some_and(|delay| delay > settings.crawl_delay_max) {
             let why = Retirement::CrawlDelay;
             self.sites.at(of).set_hopeless(why, Outcome::ServerRetired(why));
@@ -198,7 +198,7 @@ impl Engine {
             }
         } else if waits {
             let due = self.sites.look(of).due();
-            self.frontier.rouse(of, due, self.now.at);
+            self.frontier.rouse(of, due, self.turn.at());
         }
     }
 
@@ -214,7 +214,7 @@ impl Engine {
     fn robots_fails(&mut self, of: ServerId, wait: Duration) -> Option<Instant> {
         self.followers_wait_no_more(of);
         self.robots_work.jars.remove(&of);
-        let now = self.now.at;
+        let now = self.turn.at();
         let settings = self.settings.robots;
         let site = self.sites.at(of);
         let since = site.robots_fails(now);
@@ -251,11 +251,11 @@ impl Engine {
         let follows = joined && hops < self.settings.robots.redirects_max;
         let server = if follows { self.server_for(batch.get(0), b'P').ok() } else { None };
         let Some(server) = server else {
-            let until = self.now.at + self.settings.robots.ttl;
+            let until = self.turn.at() + self.settings.robots.ttl;
             return self.robots_known(of, Rules::allow_all(), until);
         };
         let url = batch.get(0);
-        let until = self.now.at + ELSEWHERE_MAX;
+        let until = self.turn.at() + ELSEWHERE_MAX;
         self.take_robots_cookies(answer, (of, hops));
         if server != of && is_file(url.target()) && self.share_robots(of, server) {
             return;
@@ -276,7 +276,7 @@ impl Engine {
         let sleeps = self.sites.look(server).robots_elsewhere().is_some();
         let robots = if server == of { Robots::Asked } else { Robots::Elsewhere(until) };
         self.set_robots(of, robots);
-        let added = self.frontier.add_to(server, &item.parts(), item.quality, self.now.at);
+        let added = self.frontier.add_to(server, &item.parts(), item.quality, self.turn.at());
         if !matches!(added, Queued::Waits) {
             self.robots_unreachable(of);
             return;
@@ -287,7 +287,7 @@ impl Engine {
         if sleeps {
             // Until its own file is known from elsewhere: this errand need not wait for that.
             let due = self.sites.look(server).due();
-            self.frontier.rouse(server, due, self.now.at);
+            self.frontier.rouse(server, due, self.turn.at());
         }
     }
 
@@ -306,7 +306,7 @@ impl Engine {
     /// A redirect of the robots.txt of `of` leads to that of `server`: if that is known, being
     /// asked for or about to be, no other request is made for it.
     fn share_robots(&mut self, of: ServerId, server: ServerId) -> bool {
-        let now = self.now.at;
+        let now = self.turn.at();
         let is_asked = match self.sites.look(server).known(now) {
             Known::Rules if self.settings.robots.obey && self.unshelve(server) => {
                 match &self.sites.look(server).robots {
@@ -316,7 +316,7 @@ impl Engine {
                     }
                     Robots::Rules(held, until) => {
                         let (rules, until) = (held.rules.clone(), *until);
-                        self.ledger.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
+                        self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
                         self.robots_known(of, rules, until);
                     }
                     _ => {
@@ -338,9 +338,9 @@ impl Engine {
     /// The robots.txt of `other`, asked for on behalf of `of`, redirects on: what `of` finds is the
     /// answer for both.
     fn follow_along(&mut self, answer: &Answer, other: ServerId, of: ServerId) {
-        match self.sites.look(of).known(self.now.at) {
+        match self.sites.look(of).known(self.turn.at()) {
             Known::Pending => {
-                self.set_robots(other, Robots::Elsewhere(self.now.at + ELSEWHERE_MAX));
+                self.set_robots(other, Robots::Elsewhere(self.turn.at() + ELSEWHERE_MAX));
                 self.rules.followers.entry(of).or_default().push(other);
             }
             _ => self.follow_robots(answer, (other, 0)),

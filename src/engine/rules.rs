@@ -233,7 +233,7 @@ impl Engine {
             site.rules_listed = false;
             if let Robots::Rules(held, until) = std::mem::take(&mut site.robots) {
                 self.rules.bytes -= held.bytes();
-                site.robots = match until > self.now.at {
+                site.robots = match until > self.turn.at() {
                     true => self.rules.shelve(id, &held, until),
                     false => Robots::Unknown,
                 };
@@ -245,12 +245,12 @@ impl Engine {
     /// can't be read ends the crawl.
     pub(super) fn unshelve(&mut self, id: ServerId) -> bool {
         let Robots::OnDisk(location, until) = self.sites.look(id).robots else { return true };
-        if until <= self.now.at {
+        if until <= self.turn.at() {
             return true;
         }
         match self.rules.read(id, location, self.disk.as_mut()) {
             Ok(rules) => {
-                self.ledger.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
+                self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
                 let held = Box::new(Held { rules, location: Some(location) });
                 self.set_robots(id, Robots::Rules(held, until));
                 self.counts.rules_read += 1;

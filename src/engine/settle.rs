@@ -36,15 +36,15 @@ impl Engine {
         if !connection_lost && outcome.verdict().server == ServerFate::Fine {
             self.sites.at(id).recovers();
         }
-        let mut turn = self.conns.look(slot).turn;
-        let before = turn.not_before;
-        self.judge(id, &mut turn, outcome);
+        let mut visit = self.conns.look(slot).visit;
+        let before = visit.not_before;
+        self.judge(id, &mut visit, outcome);
         if let Some(wait) = self.retry_after(fetched) {
             // Who asks for a rest again and again is given the crawl's own as well.
-            let own = if self.sites.look(id).failures > 1 { turn.not_before } else { before };
-            turn.not_before = own.max(self.now.at + wait);
+            let own = if self.sites.look(id).failures > 1 { visit.not_before } else { before };
+            visit.not_before = own.max(self.turn.at() + wait);
         }
-        self.conns.at(slot).turn = turn;
+        self.conns.at(slot).visit = visit;
     }
 
     /// What a whole reply that may never be filed means for the server. If it asks for rest, it
@@ -58,15 +58,15 @@ impl Engine {
         }
         let failures = site.failures;
         let own = self.settings.retries.after(failures.saturating_add(1));
-        let until = self.now.at
+        let until = self.turn.at()
             + match self.retry_after(fetched) {
                 Some(wait) if failures == 0 => wait,
                 asked => asked.unwrap_or_default().max(own),
             };
-        let turn = &mut self.conns.at(slot).turn;
-        turn.not_before = turn.not_before.max(until);
-        turn.strained = true;
-        turn.over = true;
+        let visit = &mut self.conns.at(slot).visit;
+        visit.not_before = visit.not_before.max(until);
+        visit.strained = true;
+        visit.over = true;
     }
 
     /// Writes a fetch down under its URL, and does what follows from it: another try, links.
@@ -106,7 +106,7 @@ impl Engine {
             return None;
         }
         let date = fetched.field("date");
-        let wait = retry_after(fetched.fields("retry-after"), date, self.now.unix)?;
+        let wait = retry_after(fetched.fields("retry-after"), date, self.turn.unix())?;
         Some(wait.min(self.settings.retries.retry_after_max))
     }
 
@@ -117,7 +117,7 @@ impl Engine {
         item.tries += 1;
         let is_own = outcome.verdict().server == ServerFate::Fine;
         let wait = if is_own { self.settings.retries.after(item.tries) } else { Duration::ZERO };
-        self.sites.at(id).puts_off(self.now.at + wait);
+        self.sites.at(id).puts_off(self.turn.at() + wait);
         self.frontier.put_off(id, &item);
     }
 
@@ -151,7 +151,7 @@ impl Engine {
         let head = head.filter(|_| leads_on(outcome));
         let mut units = 0;
         let redirect = head.and_then(|head| Redirect::of(&fetch, head, reply.head(), &mut units));
-        self.ledger.charge(Work::Redirects, units);
+        self.turn.charge(Work::Redirects, units);
         if let Some(redirect) = redirect {
             self.write_line(&fetch, &settled, &[]);
             self.redirected(id, &fetch, redirect);

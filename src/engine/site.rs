@@ -8,9 +8,10 @@
 //! Cost: four bytes for a server that was never visited, 84 for one that was; what is rarely known
 //! of one, and its rules, apart.
 
-use super::ledger::{Ledger, Work};
+use super::ledger::Work;
 use super::outcome::Outcome;
 use super::rules::Held;
+use super::turn::Turn;
 use crate::frontier::{Retirement, ServerId};
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::segments::Location;
@@ -353,14 +354,14 @@ impl Site {
         }
     }
 
-    /// Why a target may not be fetched, if it may not.
-    pub(super) fn forbids(&mut self, target: &str, ledger: &mut Ledger) -> Option<Outcome> {
+    /// Why a target may not be fetched, if it may not. Matching rules is charged to the turn.
+    pub(super) fn forbids(&mut self, target: &str, turn: &mut Turn) -> Option<Outcome> {
         match &self.robots {
             Robots::Open(_) => None,
             Robots::Rules(held, _) => {
                 self.rules_used = true;
                 let (verdict, units) = held.rules.check_counted(target);
-                ledger.charge(Work::Rules, units);
+                turn.charge(Work::Rules, units);
                 (!verdict.allowed).then_some(Outcome::RobotsDenied)
             }
             _ => Some(Outcome::RobotsUnreachable),

@@ -38,12 +38,12 @@ impl Engine {
 
     /// The meter of stages, for reports.
     pub fn meter(&self) -> &Meter {
-        &self.meter
+        self.turn.meter()
     }
 
     /// The meter of stages, for the world to charge its own to.
     pub fn meter_mut(&mut self) -> &mut Meter {
-        &mut self.meter
+        self.turn.meter_mut()
     }
 
     /// Connections open and on a visit, and parked.
@@ -69,19 +69,19 @@ impl Engine {
     /// Until when servers rest because nobody knows what they were owed when the crawl stopped;
     /// `None` once somebody is visited again.
     pub fn rests_until(&self) -> Option<UnixTime> {
-        let wait = self.frontier.quiet_until().since(self.now.at);
+        let wait = self.frontier.quiet_until().since(self.turn.at());
         let rests = !wait.is_zero() && self.conns.busy() == 0;
-        rests.then(|| self.now.unix.after(wait))
+        rests.then(|| self.turn.unix().after(wait))
     }
 
     /// Time since this run began.
     pub fn elapsed(&self) -> std::time::Duration {
-        self.now.at.since(self.began.at)
+        self.turn.elapsed()
     }
 
     /// Work done turn by turn, and the turn that did most.
     pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+        self.turn.ledger()
     }
 
     /// Whether all is done and durable.

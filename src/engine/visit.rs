@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::backlog::{Item, Purpose};
-use super::conn::{Conn, Phase, Turn};
+use super::conn::{Conn, OpenVisit, Phase};
 use super::contract::{Action, Answer, ConnFacts, NameFailure};
 use super::counts::Loss;
 use super::fetch::{Fetch, Reply};
@@ -32,23 +32,23 @@ const BARRED_FAILURES_MAX: u8 = 2;
 impl Engine {
     /// Begins visits as long as there are servers ready, slots free, and budget.
     pub(super) fn begin_visits(&mut self) {
-        let stage = self.meter.enter(Stage::Schedule, 0);
+        let stage = self.turn.enter(Stage::Schedule, 0);
         self.pump_visits();
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// Begins the visit of the next server, if there is one.
     pub(super) fn begin_next_visit(&mut self) -> bool {
-        if !self.may_begin() || self.ledger.is_spent(Work::Rules) {
+        if !self.may_begin() || self.turn.is_spent(Work::Rules) {
             return false;
         }
-        let Some(id) = self.frontier.next(self.now.at) else { return false };
+        let Some(id) = self.frontier.next(self.turn.at()) else { return false };
         self.begin_visit(id);
         true
     }
 
     pub(super) fn may_begin(&self) -> bool {
-        self.has_slots() && self.outage.may_visit(self.now.at)
+        self.has_slots() && self.outage.may_visit(self.turn.at())
     }
 
     fn has_slots(&self) -> bool {
@@ -69,7 +69,7 @@ impl Engine {
         }
         // Who has come to stand in line since visits began may be all there is to bring it on.
         let is_due = self.frontier.ready() > 0;
-        let due = if is_due { Some(self.now.at) } else { self.frontier.deadline() };
+        let due = if is_due { Some(self.turn.at()) } else { self.frontier.deadline() };
         due.map(|due| due.max(self.outage.opens_at()))
     }
 
@@ -77,24 +77,24 @@ impl Engine {
         if !self.weed(id) {
             return self.begin_later(id);
         }
-        self.outage.visits(self.now.at);
+        self.outage.visits(self.turn.at());
         if self.replays.is_active() || !self.frontier.has_next(id) {
-            return self.frontier.hand_back(id, self.now.at);
+            return self.frontier.hand_back(id, self.turn.at());
         }
         if let Some(due) = self.retry_due(id) {
-            self.frontier.hand_back(id, self.now.at);
-            return self.frontier.snooze(id, due, self.now.at);
+            self.frontier.hand_back(id, self.turn.at());
+            return self.frontier.snooze(id, due, self.turn.at());
         }
         if let Some(slot) = self.sites.look(id).conn() {
-            if !self.frontier.begin(id, true, self.now.at) {
-                return self.frontier.hand_back(id, self.now.at);
+            if !self.frontier.begin(id, true, self.turn.at()) {
+                return self.frontier.hand_back(id, self.turn.at());
             }
             self.counts.parked_again += 1;
-            self.conns.unpark(slot, self.now.at);
-            self.frontier.set_parked(id, false, self.now.at);
+            self.conns.unpark(slot, self.turn.at());
+            self.frontier.set_parked(id, false, self.turn.at());
             return self.fill(slot);
         }
-        match self.names.ask(self.frontier.origin(id).host(), id.0, self.now.at) {
+        match self.names.ask(self.frontier.origin(id).host(), id.0, self.turn.at()) {
             dns::Known::Now(answer) => self.named(id, answer),
             dns::Known::Later => self.resolving += 1,
         }
@@ -124,7 +124,7 @@ impl Engine {
         untried: SmallVec<[IpAddr; 4]>,
         failed: Option<Outcome>,
     ) {
-        let now = self.now.at;
+        let now = self.turn.at();
         if self.is_stopping()
             || !self.frontier.bind(id, ip, now)
             || !self.make_room()
@@ -150,7 +150,7 @@ impl Engine {
             untried,
             facts: ConnFacts::default(),
             handshake_bytes: 0,
-            turn: Turn::new(now, false),
+            visit: OpenVisit::new(now, false),
             pipeline,
             round_trip: Duration::MAX,
             requests: 0,
@@ -173,7 +173,7 @@ impl Engine {
         let name = origin.host().trim_start_matches('[').trim_end_matches(']');
         let tls = origin.is_https().then(|| name.into());
         self.counts.connections += 1;
-        self.actions.push_back(Action::Connect { conn, address, tls });
+        self.turn.act(Action::Connect { conn, address, tls });
     }
 
     /// A free slot, if need be that of the parked connection wanted last.
@@ -189,7 +189,7 @@ impl Engine {
     /// Writes as many requests as pipeline, burst and queue allow, unless more of them can go
     /// together a little later; ends the visit if there is nothing to send and nothing to wait for.
     pub(super) fn fill(&mut self, slot: u32) {
-        let stage = self.meter.enter(Stage::Http, 0);
+        let stage = self.turn.enter(Stage::Http, 0);
         let before = self.conns.look(slot).out.len();
         let later = self.is_ahead(slot);
         let mut deferred = false;
@@ -210,7 +210,7 @@ impl Engine {
         let conn = self.conns.look(slot);
         let (idle, more) = (conn.flight.is_empty(), conn.out.len() > before);
         if more {
-            self.actions.push_back(Action::Send(self.conns.id(slot)));
+            self.turn.act(Action::Send(self.conns.id(slot)));
         }
         self.conns.arm(slot);
         if idle && deferred {
@@ -218,13 +218,13 @@ impl Engine {
         } else if idle {
             self.end_visit(slot);
         }
-        self.meter.back(stage);
+        self.turn.back(stage);
     }
 
     /// Whether the server has enough to do for as long as what is sent now would take to get there.
     fn is_ahead(&self, slot: u32) -> bool {
         let conn = self.conns.look(slot);
-        let pace = conn.turn.response_time / conn.turn.replies.max(1);
+        let pace = conn.visit.response_time / conn.visit.replies.max(1);
         let learnt = &self.sites.look(conn.server).learnt;
         conn.pipeline.is_ahead(learnt, &self.settings.pipeline, pace, conn.round_trip)
     }
@@ -234,7 +234,7 @@ impl Engine {
         let site = self.sites.look(conn.server);
         let left = self.burst_left(slot);
         left > 0
-            && !conn.turn.over
+            && !conn.visit.over
             && !site.is_hopeless()
             && !self.is_stopping()
             && self.pause.is_none()
@@ -250,7 +250,7 @@ impl Engine {
             let item = self.frontier.take(id);
             // For another server, but it is this one's file as well.
             if item.as_ref().is_some_and(|item| item.is_robots() && is_file(&item.target))
-                && self.sites.look(id).known(self.now.at) == Known::Unknown
+                && self.sites.look(id).known(self.turn.at()) == Known::Unknown
             {
                 self.set_robots(id, Robots::Asked);
             }
@@ -279,7 +279,7 @@ impl Engine {
     /// Until when the URL at the head of a queue waits for another try, if it does. Those behind it
     /// wait with it: what was put off is behind all that was queued then.
     fn retry_due(&mut self, id: ServerId) -> Option<Instant> {
-        let due = self.sites.look(id).retry_due().filter(|due| *due > self.now.at)?;
+        let due = self.sites.look(id).retry_due().filter(|due| *due > self.turn.at())?;
         self.frontier.peek(id).is_some_and(|item| item.tries > 0).then_some(due)
     }
 
@@ -290,11 +290,11 @@ impl Engine {
         let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
         let floor = self.share_floor();
         while self.frontier.peek(id).is_some_and(|item| !item.is_robots()) {
-            if self.ledger.left(Work::Rules) <= floor {
+            if self.turn.left(Work::Rules) <= floor {
                 return false;
             }
             if self.drop_stray_hop(id) || self.take_kept_head(id) {
-                self.ledger.charge(Work::Reread, DROP_UNITS);
+                self.turn.charge(Work::Reread, DROP_UNITS);
                 continue;
             }
             let Some(outcome) = self.refuses(id, obeys) else { break };
@@ -326,13 +326,13 @@ impl Engine {
             }
         }
         let item = self.frontier.peek(id).filter(|_| obeys)?;
-        self.sites.at(id).forbids(&item.target, &mut self.ledger)
+        self.sites.at(id).forbids(&item.target, &mut self.turn)
     }
 
     /// A URL that leaves its queue without a request.
     fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
-        self.ledger.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
+        self.turn.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
         self.settle_unsent(id, item, outcome);
     }
 
@@ -344,8 +344,8 @@ impl Engine {
         let (server, origin) =
             (self.frontier.server(conn.server), self.frontier.origin(conn.server));
         if conn.flight.is_empty() {
-            conn.since = self.now.at;
-            conn.heard = self.now.at;
+            conn.since = self.turn.at();
+            conn.heard = self.turn.at();
         } else {
             self.counts.pipelined += 1;
         }
@@ -355,22 +355,22 @@ impl Engine {
         self.counts.sent_bytes += (conn.out.len() - before) as u64;
         conn.pipeline.sent(1);
         conn.unsent += 1;
-        conn.turn.requests += 1;
+        conn.visit.requests += 1;
         conn.requests += 1;
         self.counts.requests += 1;
-        self.first_request.get_or_insert(self.now.at);
+        self.first_request.get_or_insert(self.turn.at());
         self.counts.robots += u64::from(item.is_robots());
         self.counts.retries += u64::from(item.tries > 0);
-        if conn.turn.requests == 1 {
-            site.observe_rest(self.now.at, &mut self.counts.rest_kept_milli);
+        if conn.visit.requests == 1 {
+            site.observe_rest(self.turn.at(), &mut self.counts.rest_kept_milli);
         }
         conn.flight.push_back(Fetch {
             url: origin.url_of(&item.target).into(),
             chain: chain.map(String::into),
             cookies: cookies.map(Vec::into),
             item,
-            sent: self.now.at,
-            sent_unix: self.now.unix,
+            sent: self.turn.at(),
+            sent_unix: self.turn.unix(),
             visit: server.visits,
             notes: SmallVec::new(),
             evidence: None,
@@ -380,41 +380,42 @@ impl Engine {
     /// Ends the visit on a connection and parks or closes it.
     pub(super) fn end_visit(&mut self, slot: u32) {
         let conn = self.conns.look(slot);
-        let (id, turn) = (conn.server, conn.turn);
-        let due = self.finish_visit(id, &turn);
+        let (id, visit) = (conn.server, conn.visit);
+        let due = self.finish_visit(id, &visit);
         let site = self.sites.look(id);
         let idle = self.settings.connections.idle_timeout;
         let conn = self.conns.look(slot);
-        let soon = due.since(self.now.at) < idle;
+        let soon = due.since(self.turn.at()) < idle;
         let usable = conn.pipeline.may_reuse(&site.learnt, &self.settings.pipeline)
             && conn.start == conn.end
             && conn.out.len() == conn.out_sent;
         if soon && usable && !self.is_stopping() && site.retired_as().is_none() {
             let wanted = self.frontier.has_next(id);
             let due = if wanted { due } else { Instant::FAR };
-            self.conns.park(slot, due, self.now.at + idle);
-            self.frontier.set_parked(id, true, self.now.at);
+            self.conns.park(slot, due, self.turn.at() + idle);
+            self.frontier.set_parked(id, true, self.turn.at());
         } else {
             self.hang_up(slot);
         }
     }
 
     /// Tells the frontier that a visit has ended; returns when the server is due again.
-    pub(super) fn finish_visit(&mut self, id: ServerId, turn: &Turn) -> Instant {
+    pub(super) fn finish_visit(&mut self, id: ServerId, visit: &OpenVisit) -> Instant {
         self.counts.visits += 1;
+        let reused = visit.reused;
         let visit = Visit {
-            requests: turn.requests,
-            began: turn.began,
-            ended: self.now.at,
-            not_before: turn.not_before,
-            strained: turn.strained,
-            connect_time: turn.connect_time,
-            replies: turn.replies,
-            response_time: turn.response_time,
+            requests: visit.requests,
+            began: visit.began,
+            ended: self.turn.at(),
+            not_before: visit.not_before,
+            strained: visit.strained,
+            connect_time: visit.connect_time,
+            replies: visit.replies,
+            response_time: visit.response_time,
             allowance: self.sites.look(id).learnt.allowance(&self.settings.pipeline),
         };
-        let now = self.now.at;
-        if turn.requests == 0 && turn.reused && !self.frontier.has_next(id) {
+        let now = self.turn.at();
+        if visit.requests == 0 && reused && !self.frontier.has_next(id) {
             // Nothing was asked: nothing is owed.
             self.frontier.hand_back(id, now);
             return self.frontier.server(id).due;
@@ -424,7 +425,7 @@ impl Engine {
         log::debug!(
             "{}: {} requests in a visit; the next in {:?}",
             self.frontier.origin(id).as_str(),
-            turn.requests,
+            visit.requests,
             due.since(now)
         );
         let site = self.sites.at(id);
@@ -442,42 +443,43 @@ impl Engine {
     /// A visit that failed before it had a connection, to this address if it had any. What is
     /// known of the name is not believed beyond the next try: it may be what was wrong.
     pub(super) fn visit_failed(&mut self, id: ServerId, at: Option<IpAddr>, outcome: Outcome) {
-        let mut turn = Turn::new(self.now.at, false);
+        let mut visit = OpenVisit::new(self.turn.at(), false);
         if outcome != Outcome::Local {
             self.note_failure(id, at, outcome);
         }
-        self.judge(id, &mut turn, outcome);
+        self.judge(id, &mut visit, outcome);
         // The URLs of a server that is given up have a line each.
         if !self.sites.look(id).is_hopeless()
             && let Some(item) = self.frontier.peek(id).cloned()
         {
             self.note_attempt(id, &item, outcome);
         }
-        let due = self.finish_visit(id, &turn);
+        let due = self.finish_visit(id, &visit);
         self.names.expire_by(self.frontier.origin(id).host(), due);
     }
 
     /// What an outcome means for the server: longer rest, or the end.
-    pub(super) fn judge(&mut self, id: ServerId, turn: &mut Turn, outcome: Outcome) {
+    pub(super) fn judge(&mut self, id: ServerId, visit: &mut OpenVisit, outcome: Outcome) {
         let site = self.sites.at(id);
         match outcome.verdict().server {
             ServerFate::Fine => {}
             fate @ (ServerFate::Strained | ServerFate::Failed | ServerFate::Barred) => {
                 // Once a visit, however many of its requests fail.
-                let counts = !turn.over && !self.outage.is_on();
+                let counts = !visit.over && !self.outage.is_on();
                 site.failures = site.failures.saturating_add(u8::from(counts));
                 let retries = &self.settings.retries;
                 let lasts = fate == ServerFate::Barred;
                 let wait = if lasts { retries.wait_max } else { retries.after(site.failures) };
-                turn.not_before = turn.not_before.max(self.now.at + wait);
-                turn.strained |= fate == ServerFate::Strained;
-                turn.over = true;
+                visit.not_before = visit.not_before.max(self.turn.at() + wait);
+                visit.strained |= fate == ServerFate::Strained;
+                visit.over = true;
             }
             ServerFate::Spared => {
-                turn.not_before = turn.not_before.max(self.now.at + self.settings.retries.wait);
+                visit.not_before =
+                    visit.not_before.max(self.turn.at() + self.settings.retries.wait);
             }
             ServerFate::Retire(why) => {
-                turn.over = true;
+                visit.over = true;
                 site.set_hopeless(why, outcome);
             }
         }
@@ -519,7 +521,7 @@ impl Engine {
         log::info!("{origin}: given up with {urls} URLs: {}, {}", why.name(), outcome.name());
         let loss = Loss { urls, cause: outcome.cause().into(), answered };
         self.counts.losses.add(origin, loss, self.sites.look(id).robots_lost().into());
-        self.frontier.retire(id, why, self.now.at);
+        self.frontier.retire(id, why, self.turn.at());
     }
 
     /// A URL of a server that was given up.
@@ -541,7 +543,7 @@ impl Engine {
     /// Closes a connection that no visit needs, and frees its slot.
     pub(super) fn hang_up(&mut self, slot: u32) {
         let id = self.conns.id(slot);
-        self.actions.push_back(Action::Close(id));
+        self.turn.act(Action::Close(id));
         self.forget(slot);
     }
 
@@ -549,7 +551,7 @@ impl Engine {
     pub(super) fn forget(&mut self, slot: u32) -> Conn {
         let mut conn = self.conns.remove(slot);
         if matches!(conn.phase, Phase::Parked { .. }) {
-            self.frontier.set_parked(conn.server, false, self.now.at);
+            self.frontier.set_parked(conn.server, false, self.turn.at());
         }
         self.sites.at(conn.server).set_conn(None);
         self.counts.requests_per_connection.add(conn.requests);

@@ -165,7 +165,7 @@ impl Engine {
 
     /// A period may be over.
     pub(super) fn expire_checkpoint(&mut self) {
-        let now = self.now.at;
+        let now = self.turn.at();
         let is_crawling = !self.is_stopping() && self.pause.is_none();
         if is_crawling
             && self.checkpoints.as_ref().is_some_and(|own| own.is_resting() && own.next <= now)
@@ -219,7 +219,7 @@ impl Engine {
         }
         let (flights, held) = (self.flights(), self.chains_held());
         let disk = self.disk.as_mut();
-        self.frontier.begin_snapshot(flights, self.now);
+        self.frontier.begin_snapshot(flights, self.turn.now());
         let marks = self
             .seen
             .mark(disk)
@@ -240,7 +240,7 @@ impl Engine {
         let manifest = Manifest {
             format: FORMAT,
             number: checkpoints.number,
-            written: self.now.unix.civil().to_seconds(),
+            written: self.turn.unix().civil().to_seconds(),
             clean: self.ending.is_closing(),
             finished: self.ending.is_exhausted(),
             rebuilt: false,
@@ -341,7 +341,7 @@ impl Engine {
             return self.put_stage(Stage::Writing(writing));
         }
         // Side tables say where rules lie that were shelved since the instant.
-        match self.rules.mark(self.now.at, self.disk.as_mut()) {
+        match self.rules.mark(self.turn.at(), self.disk.as_mut()) {
             Ok(files) => {
                 writing.manifest.files.extend(files);
                 self.publish(*writing);
@@ -367,7 +367,9 @@ impl Engine {
         while writing.next_site < writing.sites && out.len() < most {
             let site = self.sites.look(ServerId::from_index(writing.next_site));
             if site.is_worth_keeping() {
-                frame::push_with(SITE, out, |out| site.encode(writing.next_site, self.now, out));
+                frame::push_with(SITE, out, |out| {
+                    site.encode(writing.next_site, self.turn.now(), out)
+                });
             }
             writing.next_site += 1;
         }
@@ -393,7 +395,7 @@ impl Engine {
         let task = Task::Publish(files, Box::new(manifest));
         self.put_stage(Stage::Publishing);
         let job = StateJob { disk: self.disk.handle(), task };
-        self.actions.push_back(Action::Work(Job::State(job)));
+        self.turn.act(Action::Work(Job::State(job)));
     }
 
     /// A job of the checkpoints is done.
@@ -407,11 +409,11 @@ impl Engine {
         }
         let Some(own) = &mut self.checkpoints else { return };
         own.stage = Stage::Resting;
-        own.next = self.now.at + own.period;
+        own.next = self.turn.at() + own.period;
         let name = format!("state/snapshot-{}", own.number);
         if let Err(error) = done.result {
             own.stale.push(name);
-            own.next = self.now.at;
+            own.next = self.turn.at();
             return self.meet(error);
         }
         let mut names = std::mem::take(&mut own.stale);
@@ -425,7 +427,7 @@ impl Engine {
         self.counts.checkpoints += 1;
         if !names.is_empty() {
             let job = StateJob { disk: self.disk.handle(), task: Task::Remove(names) };
-            self.actions.push_back(Action::Work(Job::State(job)));
+            self.turn.act(Action::Work(Job::State(job)));
         }
     }
 }

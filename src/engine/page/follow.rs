@@ -90,9 +90,9 @@ impl Engine {
     /// admits.
     pub(super) fn follow_some(&mut self) {
         let page = self.pages.pop_front().expect("there is a page under work");
-        self.meter.enter(Stage::Url, 0);
+        self.turn.enter(Stage::Url, 0);
         if self.join_some(&page) {
-            self.meter.enter(Stage::Seen, 0);
+            self.turn.enter(Stage::Seen, 0);
             if self.offer_some(&page) {
                 return self.end_page(page);
             }
@@ -109,7 +109,7 @@ impl Engine {
         self.backlog_bytes -= page.bytes();
         page.reply.release(&mut self.pool);
         if self.seen.has_fresh() {
-            self.meter.enter(Stage::Schedule, 0);
+            self.turn.enter(Stage::Schedule, 0);
             self.queue_fresh();
         }
     }
@@ -128,7 +128,7 @@ impl Engine {
             self.bench.follow.step = Step::Head(0);
         }
         let done = self.join_links(page, &mut joiner);
-        self.meter.add_bytes(self.bench.follow.batch.text_bytes() - before);
+        self.turn.meter_mut().add_bytes(self.bench.follow.batch.text_bytes() - before);
         self.choose(&page.fetch);
         if done {
             self.rate_links(&page.fetch);
@@ -147,7 +147,7 @@ impl Engine {
             let joined = joiner.join(target, encoding_rs::UTF_8, &mut follow.batch);
             self.counts.links_invalid += u64::from(joined.is_err());
             let units = target.len() + joiner.take_work() + follow.note(joined, refresh);
-            self.ledger.charge(Work::Joined, units);
+            self.turn.charge(Work::Joined, units);
         }
     }
 
@@ -185,20 +185,20 @@ impl Engine {
         let links = head.unwrap_or(found).links_from(start);
         let mut place = start;
         for link in links {
-            if self.ledger.is_spent(Work::Joined) {
+            if self.turn.is_spent(Work::Joined) {
                 break;
             }
             place += 1;
             self.counts.links += 1;
             if !self.settings.links.may_follow(&link, directives) {
                 self.counts.links_nofollow += 1;
-                self.ledger.charge(Work::Joined, LINK_UNITS);
+                self.turn.charge(Work::Joined, LINK_UNITS);
                 continue;
             }
             let joined = joiner.join_str(link.reference, charset, &mut follow.batch);
             self.counts.links_invalid += u64::from(joined.is_err());
             let units = follow.note(joined, link.kind.hop() as u8);
-            self.ledger.charge(Work::Joined, units + link.reference.len() + joiner.take_work());
+            self.turn.charge(Work::Joined, units + link.reference.len() + joiner.take_work());
         }
         place
     }
@@ -229,14 +229,14 @@ impl Engine {
         let mut links = follow.wanted.iter().map(|(place, _)| follow.batch.get(*place));
         self.rating.page(page, &mut links);
         let rated = follow.wanted.len().min(rating::LINKS_MAX);
-        self.ledger.charge(Work::Joined, RATED_UNITS * rated);
+        self.turn.charge(Work::Joined, RATED_UNITS * rated);
     }
 
     /// Offers the wanted ones to the seen test; `true` if there are no more.
     fn offer_some(&mut self, page: &Page) -> bool {
         let Step::Offer(mut start) = self.bench.follow.step else { return false };
         let follow = &mut self.bench.follow;
-        while start < follow.wanted.len() && !self.ledger.is_spent(Work::Joined) {
+        while start < follow.wanted.len() && !self.turn.is_spent(Work::Joined) {
             let end = follow.wanted.len().min(start + seen::AHEAD);
             let few = &follow.wanted[start..end];
             follow.fingerprints.clear();
@@ -259,7 +259,7 @@ impl Engine {
                     self.seen.offer_with(fingerprint, write);
                 }
             }
-            self.ledger.charge(Work::Joined, units);
+            self.turn.charge(Work::Joined, units);
             start = end;
         }
         follow.step = Step::Offer(start);

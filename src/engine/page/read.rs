@@ -100,9 +100,9 @@ impl Engine {
             Step::Begin => self.bench.begin(&self.pages[0]),
             Step::Decode => self.decode_some(),
             Step::Charset => {
-                self.meter.stay(Stage::Links, 0);
+                self.turn.meter_mut().stay(Stage::Links, 0);
                 let units = self.bench.find_charset(&self.pages[0]);
-                self.ledger.charge(Work::Scanned, units);
+                self.turn.charge(Work::Scanned, units);
             }
             Step::Convert(_) => self.convert_some(),
             Step::Scan => self.scan_some(),
@@ -112,16 +112,16 @@ impl Engine {
 
     fn decode_some(&mut self) {
         let (page, bench) = (&self.pages[0], &mut self.bench);
-        self.meter.stay(Stage::Decode, 0);
+        self.turn.meter_mut().stay(Stage::Decode, 0);
         let before = bench.text.len();
         let input = &page.reply.payload()[bench.taken..];
-        let budget = self.ledger.left(Work::Decoded).max(1);
+        let budget = self.turn.left(Work::Decoded).max(1);
         let step = bench.decoder.decode(input, true, &mut bench.text, budget);
         bench.taken += step.used;
         let written = bench.text.len() - before;
-        self.meter.add_bytes(written);
+        self.turn.meter_mut().add_bytes(written);
         self.counts.text_bytes += written as u64;
-        self.ledger.charge(Work::Decoded, step.work.max(1));
+        self.turn.charge(Work::Decoded, step.work.max(1));
         if step.state == State::More {
             return;
         }
@@ -143,12 +143,12 @@ impl Engine {
         let text_bytes_max = self.settings.text_bytes_max();
         let (page, bench) = (&self.pages[0], &mut self.bench);
         let Step::Convert(converter) = &mut bench.stage else { return };
-        self.meter.stay(Stage::Links, 0);
+        self.turn.meter_mut().stay(Stage::Links, 0);
         let text = &text_of(bench.own_text, &bench.text, page)[bench.taken..];
-        let budget = self.ledger.left(Work::Converted).max(1);
+        let budget = self.turn.left(Work::Converted).max(1);
         let step = converter.convert(text, &mut bench.converted, budget, text_bytes_max);
         bench.taken += step.used;
-        self.ledger.charge(Work::Converted, step.work.max(1));
+        self.turn.charge(Work::Converted, step.work.max(1));
         if !step.is_done {
             return;
         }
@@ -167,12 +167,12 @@ impl Engine {
     fn scan_some(&mut self) {
         let (page, bench) = (&self.pages[0], &mut self.bench);
         let text = text_of(bench.own_text, &bench.text, page);
-        let budget = self.ledger.left(Work::Scanned).max(1);
+        let budget = self.turn.left(Work::Scanned).max(1);
         let spent = budget.min(text.len() - bench.taken).max(1);
-        self.meter.stay(Stage::Links, spent);
+        self.turn.meter_mut().stay(Stage::Links, spent);
         let progress = bench.scanner.scan(text, budget, &mut bench.found);
         bench.taken += spent.min(text.len() - bench.taken);
-        self.ledger.charge(Work::Scanned, spent);
+        self.turn.charge(Work::Scanned, spent);
         if bench.is_tentative
             && let Some(charset) = bench.found.charset()
         {

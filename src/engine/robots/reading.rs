@@ -150,14 +150,14 @@ impl Engine {
                     }
                 }
                 Step::Decode(mut decoding) => {
-                    let is_over = !self.ledger.is_half_spent(Work::Decoded)
+                    let is_over = !self.turn.is_half_spent(Work::Decoded)
                         && self.decode_some_robots(answer, &mut decoding);
                     if !is_over {
                         answer.step = Step::Decode(decoding);
                         return None;
                     }
                 }
-                Step::Parse(text) if self.ledger.is_spent(Work::Rules) => {
+                Step::Parse(text) if self.turn.is_spent(Work::Rules) => {
                     answer.step = Step::Parse(text);
                     return None;
                 }
@@ -173,9 +173,9 @@ impl Engine {
         let payload = answer.reply.payload();
         // No file is longer coded than it is plain.
         let input = &payload[decoding.taken..payload.len().min(SIZE_BYTES_MAX)];
-        let budget = self.ledger.half_left(Work::Decoded);
+        let budget = self.turn.half_left(Work::Decoded);
         let step = decoding.decoder.decode(input, true, &mut decoding.text, budget);
-        self.ledger.charge(Work::Decoded, step.work.max(1));
+        self.turn.charge(Work::Decoded, step.work.max(1));
         decoding.taken += step.used;
         // A label that is wrong proves nothing of the end.
         let is_read = matches!(step.state, State::Done | State::TooLarge)
@@ -198,7 +198,7 @@ impl Engine {
     fn parse_robots(&mut self, answer: &Answer, text: Text) -> Reading {
         let came = answer.text();
         let bytes = text.own.as_deref().unwrap_or(&came);
-        self.ledger.charge(Work::Rules, bytes.len().clamp(1, SIZE_BYTES_MAX));
+        self.turn.charge(Work::Rules, bytes.len().clamp(1, SIZE_BYTES_MAX));
         let means = meaning(status_of(answer).unwrap_or(0));
         if means == Meaning::Unavailable {
             let html = robots::is_html(bytes).then_some(bytes);

@@ -52,7 +52,7 @@ impl Engine {
         {
             return self.robots_answered(*answer, reading);
         }
-        let until = self.now.at + ELSEWHERE_MAX;
+        let until = self.turn.at() + ELSEWHERE_MAX;
         for id in [Some(answer.of), answer.other].into_iter().flatten() {
             self.set_robots(id, Robots::Elsewhere(until));
         }
@@ -73,7 +73,7 @@ impl Engine {
 
     /// Does what waits, as far as this turn's budget goes.
     pub(in super::super) fn work_robots(&mut self) {
-        while !self.ledger.is_spent(Work::Rules)
+        while !self.turn.is_spent(Work::Rules)
             && let Some(task) = self.robots_work.tasks.pop_front()
         {
             if let Some(task) = self.work_some_robots(task) {
@@ -93,12 +93,12 @@ impl Engine {
                 return None;
             }
             Task::Share { rules, until, servers } => {
-                while !self.ledger.is_spent(Work::Rules)
+                while !self.turn.is_spent(Work::Rules)
                     && let Some(server) = servers.pop()
                 {
-                    self.ledger.charge(Work::Rules, SERVER_UNITS);
+                    self.turn.charge(Work::Rules, SERVER_UNITS);
                     if self.sites.look(server).robots_elsewhere().is_some() {
-                        self.ledger.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
+                        self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
                         self.robots_known(server, rules.clone(), *until);
                     }
                 }
@@ -107,10 +107,10 @@ impl Engine {
                 }
             }
             Task::GiveUp(servers) => {
-                while !self.ledger.is_spent(Work::Rules)
+                while !self.turn.is_spent(Work::Rules)
                     && let Some(server) = servers.pop()
                 {
-                    self.ledger.charge(Work::Rules, SERVER_UNITS);
+                    self.turn.charge(Work::Rules, SERVER_UNITS);
                     if self.sites.look(server).robots_elsewhere().is_some() {
                         self.robots_unreachable(server);
                     }

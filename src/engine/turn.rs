@@ -1,0 +1,143 @@
+//! The turn of the event loop that is under way: its time, its budget of work, and the actions
+//! that it asks of the world.
+
+use super::contract::Action;
+use super::ledger::{Ledger, Work};
+use crate::ground::stats::{Meter, Stage};
+use crate::ground::time::{Instant, Now, UnixTime};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The state of the current turn. The engine has one, which lasts for the whole run.
+#[derive(Debug)]
+pub(super) struct Turn {
+    now: Now,
+    began: Now,
+    meter: Meter,
+    ledger: Ledger,
+    actions: VecDeque<Action>,
+}
+
+impl Turn {
+    /// The first turn of a run, which begins at `now`.
+    pub(super) fn new(now: Now, meter: Meter, ledger: Ledger) -> Self {
+        Self { now, began: now, meter, ledger, actions: VecDeque::new() }
+    }
+
+    /// Sets the time of the turn. Time never goes back: the last input of a turn may carry a later
+    /// time than the first of the next turn.
+    pub(super) fn set_time(&mut self, now: Now) {
+        if now.at >= self.now.at {
+            self.now = now;
+        }
+    }
+
+    /// The time of the turn, on both clocks.
+    pub(super) fn now(&self) -> Now {
+        self.now
+    }
+
+    /// The time of the turn on the monotonic clock, by which everything is scheduled.
+    pub(super) fn at(&self) -> Instant {
+        self.now.at
+    }
+
+    /// The time of the turn on the wall clock, for records and cookies.
+    pub(super) fn unix(&self) -> UnixTime {
+        self.now.unix
+    }
+
+    /// The time since the run began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.now.at.since(self.began.at)
+    }
+
+    /// Asks the world for an action, after those asked for before.
+    pub(super) fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    /// Takes out the next action for the world.
+    pub(super) fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Whether an action waits for the world.
+    pub(super) fn has_actions(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
+    /// Ends the turn: the next one has a whole budget of work.
+    pub(super) fn end(&mut self) {
+        self.ledger.end_turn();
+    }
+
+    /// See [`Ledger::charge`].
+    pub(super) fn charge(&mut self, work: Work, units: usize) {
+        self.ledger.charge(work, units);
+    }
+
+    /// See [`Ledger::left`].
+    pub(super) fn left(&self, work: Work) -> usize {
+        self.ledger.left(work)
+    }
+
+    /// See [`Ledger::is_spent`].
+    pub(super) fn is_spent(&self, work: Work) -> bool {
+        self.ledger.is_spent(work)
+    }
+
+    /// See [`Ledger::half_left`].
+    pub(super) fn half_left(&self, work: Work) -> usize {
+        self.ledger.half_left(work)
+    }
+
+    /// See [`Ledger::is_half_spent`].
+    pub(super) fn is_half_spent(&self, work: Work) -> bool {
+        self.ledger.is_half_spent(work)
+    }
+
+    /// See [`Meter::enter`].
+    pub(super) fn enter(&mut self, stage: Stage, bytes: usize) -> Stage {
+        self.meter.enter(stage, bytes)
+    }
+
+    /// Returns to the stage that was left by [`Turn::enter`].
+    pub(super) fn back(&mut self, stage: Stage) {
+        self.meter.back(stage);
+    }
+
+    /// The account of work.
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The account of CPU time by stage.
+    pub(super) fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// The account of CPU time by stage, to be charged.
+    pub(super) fn meter_mut(&mut self) -> &mut Meter {
+        &mut self.meter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::stats::still;
+
+    #[test]
+    fn time_never_goes_back_and_a_new_turn_has_its_whole_budget() {
+        let at = |secs| Now { at: Instant::ZERO + Duration::from_secs(secs), ..Now::default() };
+        let mut turn = Turn::new(at(1), Meter::new(still), Ledger::new(100, 0));
+        turn.set_time(at(5));
+        turn.set_time(at(4));
+        assert_eq!((turn.at(), turn.elapsed()), (at(5).at, Duration::from_secs(4)));
+        turn.charge(Work::Scanned, 100);
+        assert!(turn.is_spent(Work::Joined));
+        turn.end();
+        assert_eq!(turn.left(Work::Joined), 100);
+    }
+}
