@@ -21,6 +21,9 @@ use crate::ground::time::{Instant, Now};
 use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
 
+/// The target of every server's robots.txt.
+pub(super) const ROBOTS_TXT: &str = "/robots.txt";
+
 /// One URL that waits: path and query only, the origin is its server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {

@@ -27,13 +27,13 @@
 
 use super::Engine;
 use super::backlog::{Item, Purpose};
-use super::fetch::Fetch;
 use super::fresh::{DONE, Discovery};
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::redirect::redirect_target;
 use super::seeding::Seeding;
 use super::seeds::SEED;
+use super::wire::Fetch;
 use crate::frontier::ServerId;
 use crate::ground::map::Map;
 use crate::http::cookies::{Jar, Taken};

@@ -10,7 +10,6 @@
 //! those that are about to begin have the other half.
 
 use super::Engine;
-use super::conn::Phase;
 use super::contract::ConnId;
 use super::ledger::Work;
 use crate::frontier::ServerId;
@@ -50,7 +49,7 @@ impl Engine {
 
     /// The visit on this connection, which has nothing under way, is resumed later.
     pub(super) fn fill_later(&mut self, slot: u32) {
-        self.deferred.visits.push_back(Visit::Fill(self.conns.id(slot)));
+        self.deferred.visits.push_back(Visit::Fill(self.wire.id(slot)));
     }
 
     /// Begins and resumes visits in turns, as long as there are any and the budget admits them.
@@ -86,11 +85,8 @@ impl Engine {
             Some(Visit::Begin(id)) => self.begin_visit(id),
             Some(Visit::Fill(conn)) => {
                 // It may have ended meanwhile.
-                if self.conns.knows(conn) {
-                    let found = self.conns.look(conn.slot);
-                    if found.phase == Phase::Active && found.flight.is_empty() {
-                        self.fill(conn.slot);
-                    }
+                if self.wire.is_idle(conn) {
+                    self.fill(conn.slot);
                 }
             }
         }

@@ -5,7 +5,6 @@
 
 use super::Engine;
 use super::checkpoint::Checkpoints;
-use super::conn::Phase;
 use super::contract::{Action, Job, StopReason, StoreJob};
 use super::settings::{Limits, Settings};
 use crate::ground::stats as meter;
@@ -92,17 +91,7 @@ impl Engine {
         self.ending.stage = Stage::Stopping(reason, self.turn.at() + self.ending.grace);
         log::info!("the crawl ends: {}", reason.text());
         self.stop_rereading();
-        for slot in self.conns.slots() {
-            match self.conns.look(slot).phase {
-                Phase::Parked { .. } => self.hang_up(slot),
-                Phase::Connecting | Phase::Securing => {
-                    let id = self.conns.look(slot).server;
-                    self.hang_up(slot);
-                    self.frontier.hand_back(id, self.turn.at());
-                }
-                Phase::Active => {}
-            }
-        }
+        self.close_idle();
     }
 
     /// Whether a budget is spent.
@@ -125,8 +114,8 @@ impl Engine {
     pub(super) fn may_ask(&self) -> bool {
         let Some(most) = self.ending.limits.pages_max else { return true };
         let left = most.saturating_sub(self.counts.pages);
-        let out_max = self.conns.busy() as u64 * u64::from(self.settings.pipeline.depth_max);
-        left > out_max || left > self.conns.pages_out() as u64
+        let out_max = self.wire.busy() as u64 * u64::from(self.settings.pipeline.depth_max);
+        left > out_max || left > self.wire.pages_out() as u64
     }
 
     /// Time may be up, for the crawl or for the replies that were still open.
@@ -137,7 +126,7 @@ impl Engine {
                 self.begin_stop(StopReason::Time);
             }
             Stage::Stopping(_, until) if until <= now => {
-                for slot in self.conns.slots() {
+                for slot in self.wire.slots() {
                     self.lost(slot, None, Close::Ours);
                 }
             }
@@ -189,7 +178,7 @@ impl Engine {
     }
 
     fn is_working(&self) -> bool {
-        self.conns.busy() > 0 || self.has_replies() || !self.deferred.is_empty()
+        self.wire.busy() > 0 || self.has_replies() || !self.deferred.is_empty()
     }
 
     /// Whether no checkpoint is under way, or none can be made any more.

@@ -29,20 +29,15 @@ pub mod settings;
 
 pub mod backlog;
 mod chain;
-mod conn;
 mod deferred;
 pub mod domains;
 mod ending;
-mod fetch;
 mod fresh;
 mod given_up;
-mod held;
 pub mod ledger;
 mod outage;
 mod page;
 mod pause;
-mod pool;
-mod receive;
 mod record;
 mod redirect;
 mod remember;
@@ -61,6 +56,7 @@ mod turn;
 mod verify;
 mod view;
 mod visit;
+mod wire;
 
 use crate::dns::Names;
 use crate::frontier::{Frontier, ServerId, ServerState};
@@ -68,7 +64,6 @@ use crate::ground::disk::Disk;
 use crate::ground::frame;
 use crate::ground::stats::{Meter, Stage};
 use crate::ground::time::{Instant, Now};
-use crate::http::request::Fixed;
 use crate::rating::Rating;
 use crate::seeds::Seed;
 use crate::seen::Seen;
@@ -81,7 +76,6 @@ pub use resume::Earlier;
 use backlog::Backlog;
 use chain::Chains;
 use checkpoint::Checkpoints;
-use conn::{Conns, Phase};
 use contract::{
     Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Space, StopReason,
 };
@@ -97,7 +91,6 @@ use page::{Bench, Page};
 pub use pause::Trouble;
 
 use pause::Pause;
-use pool::Pool;
 use replay::Replays;
 use rescope::Rescope;
 use robots::RobotsWork;
@@ -108,13 +101,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use trace::Trace;
 use turn::Turn;
+use wire::Wire;
 
 /// A crawl, driven by a world.
 pub struct Engine {
     settings: Settings,
     turn: Turn,
     disk: Box<dyn Disk>,
-    conns: Conns,
     sites: Sites,
     frontier: Backlog,
     names: Names,
@@ -130,19 +123,11 @@ pub struct Engine {
     fingerprinter: Fingerprinter,
     scope: Scope,
     rescope: Rescope,
-    request: Fixed,
     request_bytes: Vec<u8>,
     store: Store,
     /// The stream of discovered URLs, if it is wanted.
     trace: Option<Trace>,
-    /// Whether anybody wants the framing of bodies: the archive does.
-    framing_wanted: bool,
-    pool: Pool,
-    paused: Vec<u32>,
-    /// The one connection that may read past the budget.
-    privileged: Option<u32>,
-    /// The world has closed the connection under hand by itself.
-    peer_closed: bool,
+    wire: Wire,
     pages: VecDeque<Page>,
     /// Chains of redirects under way.
     chains: Chains,
@@ -164,15 +149,13 @@ pub struct Engine {
     replays: Replays,
     /// Pages of the runs before this one.
     pages_before: u64,
-    /// When this run's first request went out.
-    first_request: Option<Instant>,
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
             .field("now", &self.turn.now())
-            .field("connections", &self.conns.len())
+            .field("connections", &self.wire.slots().len())
             .field("urls", &self.frontier.urls())
             .field("ending", &self.ending)
             .finish_non_exhaustive()
@@ -204,9 +187,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// Room that a receive buffer has beyond the longest head.
-const BUFFER_SLACK_BYTES: usize = 32 << 10;
 
 impl Engine {
     /// A crawl that begins now, with these seeds, writing to this disk. It can't be gone on with:
@@ -242,9 +222,7 @@ impl Engine {
         let fingerprinter = Fingerprinter::new(settings.fingerprint_key);
         let trace = trace_of(&settings, fingerprinter, disk.as_mut())?;
         let ledger = Ledger::new(settings.turn_bytes_max, record::units_max(&settings));
-        let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
         Ok(Self {
-            conns: Conns::new(settings.connections.clone()),
             frontier: Backlog::new(Frontier::new(backlog::settings_of(&settings.frontier))),
             names: Names::new(settings.names.clone()),
             seen: Seen::new(settings.seen.clone()),
@@ -252,9 +230,8 @@ impl Engine {
             keys: KeyRules::new(settings.key.clone()),
             fingerprinter,
             trace,
-            pool: Pool::new(buffer_bytes, settings.held_bytes_max),
+            wire: Wire::new(&settings, request),
             bench: Bench::new(&settings),
-            framing_wanted: settings.store.format == store::Format::Warc,
             turn: Turn::new(now, meter, ledger),
             backlog_bytes: 0,
             ending: Ending::new(&settings, now),
@@ -269,12 +246,8 @@ impl Engine {
             rescope: Rescope::new(&scope),
             deferred: Deferred::default(),
             scope,
-            request,
             request_bytes: Vec::new(),
             store,
-            paused: Vec::new(),
-            privileged: None,
-            peer_closed: false,
             pages: VecDeque::new(),
             chains: Chains::default(),
             counts: Counts::default(),
@@ -284,7 +257,6 @@ impl Engine {
             checkpoints: None,
             replays: Replays::default(),
             pages_before: 0,
-            first_request: None,
             settings,
         })
     }
@@ -320,11 +292,7 @@ impl Engine {
         if !self.is_current(conn) {
             return;
         }
-        let record = self.conns.at(conn.slot);
-        assert_eq!(record.phase, Phase::Connecting, "a connection opens once");
-        record.phase = Phase::Securing;
-        record.since = now.at;
-        self.conns.arm(conn.slot);
+        self.wire.opened(conn.slot, now.at);
     }
 
     /// The TLS handshake of a connection is under way, and holds so many bytes.
@@ -341,25 +309,7 @@ impl Engine {
         if !self.is_current(conn) {
             return;
         }
-        match &facts.tls {
-            Some(tls) if tls.resumed => self.counts.handshakes_resumed += 1,
-            Some(_) => {
-                self.counts.handshakes_full += 1;
-                self.turn.charge(Work::Secured, receive::SECURED_UNITS);
-            }
-            None => {}
-        }
-        let record = self.conns.at(conn.slot);
-        assert!(
-            matches!(record.phase, Phase::Connecting | Phase::Securing),
-            "a connection comes to stand once"
-        );
-        record.phase = Phase::Active;
-        record.round_trip = now.at.since(record.visit.began);
-        record.visit.connect_time = Some(record.round_trip);
-        record.facts = facts;
-        self.hold_handshake(conn.slot, 0);
-        self.fill(conn.slot);
+        self.take_connected(conn.slot, facts);
     }
 
     /// Room for the bytes of a connection: at least 16 KiB, or why there is none.
@@ -380,7 +330,7 @@ impl Engine {
     pub fn sent(&mut self, now: Now, conn: ConnId, bytes: usize) {
         self.turn.set_time(now);
         if self.is_current(conn) {
-            self.conns.at(conn.slot).has_sent(bytes);
+            self.wire.sent(conn.slot, bytes);
         }
     }
 
@@ -414,7 +364,7 @@ impl Engine {
     /// All events of this turn are in. To be called once a turn, after them.
     pub fn expired(&mut self, now: Now) {
         self.turn.set_time(now);
-        while let Some(slot) = self.conns.expire(self.turn.at()) {
+        while let Some(slot) = self.wire.expire(self.turn.at()) {
             self.timed_out(slot);
             if self.turn.is_spent(Work::Archived) {
                 break;
@@ -477,16 +427,12 @@ impl Engine {
 
     /// Whether the engine has done with a connection.
     pub fn is_gone(&self, conn: ConnId) -> bool {
-        !self.conns.knows(conn)
+        !self.wire.knows(conn)
     }
 
     /// Requests of a connection that are not yet sent.
     pub fn outgoing(&self, conn: ConnId) -> &[u8] {
-        if !self.conns.knows(conn) {
-            return &[];
-        }
-        let record = self.conns.look(conn.slot);
-        &record.out[record.out_sent..]
+        self.wire.outgoing(conn)
     }
 
     /// When the engine wants to be called again, whatever happens; `None` if only events can
@@ -501,9 +447,8 @@ impl Engine {
             return Some(self.turn.at());
         }
         let candidates = [
-            self.conns.nearest(),
+            self.wire.deadline(self.turn.at()),
             self.visit_deadline(),
-            (!self.paused.is_empty()).then(|| self.turn.at() + receive::SILENCE_MAX),
             self.sync_deadline(),
             self.ending.deadline(),
             self.pause.map(|pause| pause.until),
@@ -560,7 +505,7 @@ impl Engine {
     }
 
     fn is_current(&mut self, conn: ConnId) -> bool {
-        let known = self.conns.knows(conn);
+        let known = self.wire.knows(conn);
         self.counts.late_events += u64::from(!known);
         known
     }

@@ -15,11 +15,10 @@ mod read;
 pub(super) use leads::Leads;
 
 use super::Engine;
-use super::conn::Phase;
-use super::fetch::{Fetch, Reply};
 use super::ledger::Work;
 use super::record::Settled;
 use super::settings::Settings;
+use super::wire::{Fetch, Reply};
 use crate::frontier::ServerState;
 use crate::http::coding::Decoder;
 use crate::links::{Found, Scanner};
@@ -135,12 +134,7 @@ impl Engine {
         let Some(id) = self.frontier.find(url) else { return };
         let units = u32::try_from(self.bench.units).unwrap_or(u32::MAX);
         let until = self.turn.at() + REST_A_UNIT * units;
-        let is_active = |slot: &u32| matches!(self.conns.look(*slot).phase, Phase::Active);
-        if let Some(slot) = self.sites.look(id).conn().filter(is_active) {
-            let visit = &mut self.conns.at(slot).visit;
-            visit.not_before = visit.not_before.max(until);
-            visit.over = true;
-        } else if self.frontier.server(id).state() != ServerState::Busy {
+        if !self.end_visit_of(id, until) && self.frontier.server(id).state() != ServerState::Busy {
             self.frontier.snooze(id, until, self.turn.at());
         }
     }

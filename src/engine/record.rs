@@ -2,13 +2,13 @@
 
 use super::backlog::Item;
 use super::chain::REDIRECT;
-use super::conn::Conn;
-use super::fetch::{Fetch, Fetched, Reply};
 use super::fresh::Discovery;
 use super::ledger::Work;
 use super::outcome::{Outcome, Servers, Shortfall};
 use super::seeds::SEED;
 use super::settings::Settings;
+use super::wire::Conn;
+use super::wire::{Fetch, Fetched, Reply};
 use super::{Engine, Error};
 use crate::frontier::ServerId;
 use crate::ground::disk::Disk;
@@ -71,7 +71,7 @@ impl<'a> Attempt<'a> {
     fn capture(&self, conn: &'a Conn, request: &'a [u8]) -> Capture<'a> {
         Capture {
             url: &self.fetch.url,
-            ip: Some(conn.address.ip()),
+            ip: Some(conn.address().ip()),
             started: self.fetch.sent_unix,
             request,
             response: &self.reply.raw,
@@ -82,7 +82,7 @@ impl<'a> Attempt<'a> {
             chunked: self.head.is_some_and(|head| head.framing == Framing::Chunked),
             coded: self.has_field("content-encoding"),
             truncated: truncation(self.outcome),
-            tls: conn.facts.tls.as_ref().map(|tls| Tls {
+            tls: conn.facts().tls.as_ref().map(|tls| Tls {
                 version: tls.version,
                 suite: tls.suite,
                 verified: tls.verified,
@@ -117,16 +117,16 @@ impl Engine {
         is_last: bool,
     ) -> Option<Settled> {
         let stage = self.turn.enter(Stage::Store, 0);
-        let conn = self.conns.look(slot);
+        let conn = self.wire.conn(slot);
         let &Fetched { ref fetch, head, ref reply, outcome, ended } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
         let took = ended.since(fetch.sent);
-        let mut settled = attempt.settled(conn.server, Some(conn.number), took);
-        if is_last && self.framing_wanted && attempt.is_kept() {
-            let authority = self.frontier.origin(conn.server).authority();
+        let mut settled = attempt.settled(conn.server(), Some(conn.number()), took);
+        if is_last && self.settings.keeps_archive() && attempt.is_kept() {
+            let authority = self.frontier.origin(conn.server()).authority();
             self.request_bytes.clear();
             let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
-            self.request.write_get(&mut self.request_bytes, target, authority, cookies);
+            self.wire.request().write_get(&mut self.request_bytes, target, authority, cookies);
             let capture = attempt.capture(conn, &self.request_bytes);
             let kept = self.store.keep(&capture, self.disk.as_mut());
             let units = weight(&self.settings) * reply.raw.len();

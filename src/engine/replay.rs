@@ -223,7 +223,7 @@ impl Engine {
     /// Whether anything may be read back now. A checkpoint that is wanted comes first: it waits
     /// until no page is at hand.
     pub(super) fn may_reread(&self) -> bool {
-        let is_over = self.pool.is_over() && self.replays.reading.is_none();
+        let is_over = self.wire.is_over() && self.replays.reading.is_none();
         !self.is_stopping()
             && self.pause.is_none()
             && self.trouble.is_none()
@@ -237,7 +237,7 @@ impl Engine {
     /// The crawl ends: what is being read back waits for the next run.
     pub(super) fn stop_rereading(&mut self) {
         if let Some(reading) = self.replays.reading.take() {
-            let taken = reading.release(&mut self.pool);
+            let taken = reading.release(self.wire.pool());
             self.replays.queue.push_front(taken);
         }
     }
@@ -288,7 +288,7 @@ impl Engine {
     /// Some more of the one that is being read.
     fn read_some(&mut self) {
         let Some(mut reading) = self.replays.reading.take() else { return };
-        let (units, done) = reading.step(self.disk.as_ref(), &mut self.pool);
+        let (units, done) = reading.step(self.disk.as_ref(), self.wire.pool());
         self.turn.charge(Work::Reread, units);
         match done {
             None => self.replays.reading = Some(reading),

@@ -5,10 +5,10 @@
 //! of any reply. Cost: a copy of the reply beside its inflation.
 
 use super::Engine;
-use super::fetch::{Fetch, Reply};
 use super::outcome::{Outcome, Shortfall};
-use super::pool::Pool;
 use super::replay::Taken;
+use super::wire::Pool;
+use super::wire::{Fetch, Reply};
 use crate::ground::disk::Disk;
 use crate::http::response::{Broken, Event, Framing, Limits, Reader};
 use crate::store::{self, Reread, Step, Truncated};

@@ -6,7 +6,7 @@
 //! that was not stopped in order owes every server its longest rest.
 //! Cost: the snapshot is read once, the index of the archive as far as it is newer.
 
-use super::backlog::{self, Backlog};
+use super::backlog::{self, Backlog, ROBOTS_TXT};
 use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
 use super::settings::Settings;
@@ -297,7 +297,8 @@ impl Engine {
         let (replays, mut key) = (&mut self.replays, Vec::new());
         let mut tell = |url: &str, kept| {
             if let Some(url) = UrlRef::from_canonical(url.as_bytes())
-                && url.target() != ROBOTS
+                // Which server's rules it was fetched for is not known: it is fetched again.
+                && url.target() != ROBOTS_TXT
             {
                 let own = fingerprinter.of(url.as_str().as_bytes());
                 let key = fingerprinter.of(keys.key(url, &mut key));
@@ -315,9 +316,6 @@ impl Engine {
         Ok(())
     }
 }
-
-/// Asked for again if it isn't in the checkpoint: who knows for whom it was asked.
-const ROBOTS: &str = "/robots.txt";
 
 fn disk_error(error: crate::ground::disk::Error) -> Error {
     Error::State(error.into())

@@ -8,13 +8,12 @@ mod reading;
 mod work;
 
 use super::Engine;
-use super::backlog::{Item, Purpose, Queued};
-use super::conn::Phase;
-use super::fetch::Fetched;
+use super::backlog::{Item, Purpose, Queued, ROBOTS_TXT};
 use super::ledger::Work;
 use super::outcome::Outcome;
-use super::receive::SURPLUS;
 use super::site::{ELSEWHERE_MAX, Known, Robots};
+use super::wire::Fetched;
+use super::wire::SURPLUS;
 use crate::frontier::{Retirement, ServerId};
 use crate::ground::quality::Quality;
 use crate::ground::time::Instant;
@@ -74,15 +73,15 @@ impl Engine {
         let Some(settled) = self.record(slot, &fetched, true) else {
             return self.robots_unrecorded(slot, fetched, (of, hops));
         };
-        let conn = self.conns.look(slot);
-        let server = conn.server;
+        let conn = self.wire.conn(slot);
+        let server = conn.server();
         let came = fetched.reply.payload().len() as u64;
         let missing_bytes = match fetched.head.map(|head| head.framing) {
             Some(Framing::Length(len)) => len.saturating_sub(came),
-            _ => conn.reader.missing_bytes(),
+            _ => conn.missing_bytes(),
         };
         // A redirect that led to the file of another server has brought that server's own, too.
-        let is_own = is_file(&fetched.fetch.item.target)
+        let is_own = *fetched.fetch.item.target == *ROBOTS_TXT
             && matches!(self.sites.look(server).robots, Robots::Asked);
         let has_surplus = fetched.fetch.notes.contains(&SURPLUS);
         let answer = Answer {
@@ -141,33 +140,21 @@ impl Engine {
                 let until = self.robots_fails(of, wait).filter(|_| server == of);
                 let others = other.and_then(|other| self.robots_fails(other, wait));
                 if let Some(until) = until.or(others) {
-                    self.end_visit_until(server, until);
+                    self.end_visit_of(server, until);
                 }
             }
         }
-        answer.reply.release(&mut self.pool);
-    }
-
-    /// The visit of a server, if it is still under way, asks for nothing more, and the next begins
-    /// no earlier than this.
-    fn end_visit_until(&mut self, server: ServerId, until: Instant) {
-        if let Some(slot) = self.sites.look(server).conn()
-            && self.conns.look(slot).phase == Phase::Active
-        {
-            let visit = &mut self.conns.at(slot).visit;
-            visit.not_before = visit.not_before.max(until);
-            visit.over = true;
-        }
+        self.wire.release(answer.reply);
     }
 
     /// The archive had no room for it: it is asked for again.
     fn robots_unrecorded(&mut self, slot: u32, fetched: Fetched<'_>, (of, hops): (ServerId, u8)) {
         self.counts.uncount(fetched.outcome);
-        fetched.reply.release(&mut self.pool);
+        self.wire.release(fetched.reply);
         if hops == 0 {
             self.robots_again(of);
         } else {
-            let id = self.conns.look(slot).server;
+            let id = self.wire.conn(slot).server();
             self.robots_again(id);
             self.frontier.give_back(id, &fetched.fetch.item);
         }
@@ -257,7 +244,7 @@ impl Engine {
         let url = batch.get(0);
         let until = self.turn.at() + ELSEWHERE_MAX;
         self.take_robots_cookies(answer, (of, hops));
-        if server != of && is_file(url.target()) && self.share_robots(of, server) {
+        if server != of && url.target() == ROBOTS_TXT && self.share_robots(of, server) {
             return;
         }
         let item = Item {
@@ -281,7 +268,7 @@ impl Engine {
             self.robots_unreachable(of);
             return;
         }
-        if server != of && is_file(url.target()) {
+        if server != of && url.target() == ROBOTS_TXT {
             self.rules.followers.entry(server).or_default();
         }
         if sleeps {
@@ -350,9 +337,4 @@ impl Engine {
     fn is_visited(&self, id: ServerId) -> bool {
         self.frontier.server(id).state() == crate::frontier::ServerState::Busy
     }
-}
-
-/// Whether a target is the file itself.
-pub(super) fn is_file(target: &str) -> bool {
-    target == "/robots.txt"
 }

@@ -81,6 +81,11 @@ impl Settings {
         Fixed::new(user_agent, from.as_deref(), codings, fields)
     }
 
+    /// Whether there is an archive of requests and replies, beside the crawl log.
+    pub(super) fn keeps_archive(&self) -> bool {
+        self.store.format == store::Format::Warc
+    }
+
     /// What the archive says of its maker.
     pub(super) fn archive_identity(&self) -> store::Identity {
         let identity = &self.identity;

@@ -3,11 +3,11 @@
 use super::Engine;
 use super::backlog::{Item, Purpose};
 use super::chain::Redirect;
-use super::fetch::{Fetch, Fetched, Reply};
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate, UrlFate};
 use super::page::{Leads, Page};
 use super::record::{Settled, cut_as};
+use super::wire::{Fetch, Fetched, Reply};
 use crate::frontier::ServerId;
 use crate::http::response::Head;
 use crate::http::wait::retry_after;
@@ -26,17 +26,17 @@ impl Engine {
     /// What an outcome means for the server and for the rest of its visit.
     fn judge_reply(&mut self, slot: u32, fetched: &Fetched<'_>, connection_lost: bool) {
         let outcome = fetched.outcome;
-        let id = self.conns.look(slot).server;
+        let id = self.wire.conn(slot).server();
         if fetched.reply.has_begun() && !outcome.is_timeout() {
             self.note_answer(id, fetched.fetch.sent);
         } else if outcome.verdict().server == ServerFate::Failed {
-            let address = self.conns.look(slot).address.ip();
+            let address = self.wire.conn(slot).address().ip();
             self.note_failure(id, Some(address), outcome);
         }
         if !connection_lost && outcome.verdict().server == ServerFate::Fine {
             self.sites.at(id).recovers();
         }
-        let mut visit = self.conns.look(slot).visit;
+        let mut visit = *self.wire.conn(slot).visit();
         let before = visit.not_before;
         self.judge(id, &mut visit, outcome);
         if let Some(wait) = self.retry_after(fetched) {
@@ -44,13 +44,13 @@ impl Engine {
             let own = if self.sites.look(id).failures > 1 { visit.not_before } else { before };
             visit.not_before = own.max(self.turn.at() + wait);
         }
-        self.conns.at(slot).visit = visit;
+        *self.wire.visit_mut(slot) = visit;
     }
 
     /// What a whole reply that may never be filed means for the server. If it asks for rest, it
     /// gets it; that is no failure yet, as no try of its URL is used up.
     pub(super) fn heed(&mut self, slot: u32, fetched: &Fetched<'_>) {
-        let id = self.conns.look(slot).server;
+        let id = self.wire.conn(slot).server();
         self.note_answer(id, fetched.fetch.sent);
         let site = self.sites.at(id);
         if fetched.outcome.verdict().server != ServerFate::Strained {
@@ -63,10 +63,9 @@ impl Engine {
                 Some(wait) if failures == 0 => wait,
                 asked => asked.unwrap_or_default().max(own),
             };
-        let visit = &mut self.conns.at(slot).visit;
-        visit.not_before = visit.not_before.max(until);
+        let visit = self.wire.visit_mut(slot);
+        visit.end(until);
         visit.strained = true;
-        visit.over = true;
     }
 
     /// Writes a fetch down under its URL, and does what follows from it: another try, links.
@@ -91,8 +90,8 @@ impl Engine {
                 if let Some(settled) = self.record(slot, &fetched, false) {
                     self.write_line(&fetched.fetch, &settled, &[]);
                 }
-                fetched.reply.release(&mut self.pool);
-                let id = self.conns.look(slot).server;
+                self.wire.release(fetched.reply);
+                let id = self.wire.conn(slot).server();
                 self.retry(id, fetched.fetch, fetched.outcome);
             }
             Purpose::Page | Purpose::Hop(_) => self.page_settled(slot, fetched),
@@ -125,11 +124,11 @@ impl Engine {
     fn page_settled(&mut self, slot: u32, fetched: Fetched<'_>) {
         let recorded = self.record(slot, &fetched, true);
         let Fetched { fetch, head, reply, outcome, .. } = fetched;
-        let id = self.conns.look(slot).server;
+        let id = self.wire.conn(slot).server();
         let Some(settled) = recorded else {
             self.counts.uncount(outcome);
             self.frontier.give_back(id, &fetch.item);
-            return reply.release(&mut self.pool);
+            return self.wire.release(reply);
         };
         self.leads_on(id, fetch, settled, reply, head);
     }
@@ -155,7 +154,7 @@ impl Engine {
         if let Some(redirect) = redirect {
             self.write_line(&fetch, &settled, &[]);
             self.redirected(id, &fetch, redirect);
-            return reply.release(&mut self.pool);
+            return self.wire.release(reply);
         }
         self.ends(&fetch.item, &fetch.url, outcome);
         let leads = head.map(|head| Leads::of(&reply, head, &self.settings));
@@ -185,7 +184,7 @@ impl Engine {
             }
         }
         self.write_line(&fetch, &settled, &[]);
-        reply.release(&mut self.pool);
+        self.wire.release(reply);
     }
 
     /// The attempt at one address failed: the next is tried, or the visit has failed.

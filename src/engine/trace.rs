@@ -5,7 +5,7 @@
 //! crawl that goes on begins another file, in which pages that are gone through again are again.
 
 use super::Engine;
-use super::fetch::Fetch;
+use super::wire::Fetch;
 use crate::ground::disk::{Disk, Error};
 use crate::seen::trace::{Link, Page, Writer};
 use crate::url::{Fingerprint, Fingerprinter, UrlRef};
@@ -65,7 +65,7 @@ impl Engine {
         let url = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let server = self.server_of(url);
         let narrow = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
-        let (busy, parked) = (narrow(self.conns.busy()), narrow(self.conns.parked()));
+        let (busy, parked) = (narrow(self.wire.busy()), narrow(self.wire.parked()));
         let time_us = u64::try_from(self.elapsed().as_micros()).unwrap_or(u64::MAX);
         let trace = self.trace.as_mut().expect("just looked");
         let host = trace.host(url.host());

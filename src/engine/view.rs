@@ -48,12 +48,12 @@ impl Engine {
 
     /// Connections open and on a visit, and parked.
     pub fn connections(&self) -> (usize, usize) {
-        (self.conns.busy(), self.conns.parked())
+        (self.wire.busy(), self.wire.parked())
     }
 
     /// Bytes of replies held.
     pub fn held_bytes(&self) -> usize {
-        self.pool.held()
+        self.wire.held_bytes()
     }
 
     /// Pages of this run: those that earlier runs of the job had counted are left out.
@@ -63,14 +63,14 @@ impl Engine {
 
     /// When the first request of this run went out.
     pub fn first_request(&self) -> Option<Instant> {
-        self.first_request
+        self.wire.first_request()
     }
 
     /// Until when servers rest because nobody knows what they were owed when the crawl stopped;
     /// `None` once somebody is visited again.
     pub fn rests_until(&self) -> Option<UnixTime> {
         let wait = self.frontier.quiet_until().since(self.turn.at());
-        let rests = !wait.is_zero() && self.conns.busy() == 0;
+        let rests = !wait.is_zero() && self.wire.busy() == 0;
         rests.then(|| self.turn.unix().after(wait))
     }
 

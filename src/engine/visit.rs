@@ -1,27 +1,20 @@
 //! Visits: which server's turn it is, what is asked of it, and what it is owed afterwards.
 
 use super::Engine;
-use super::backlog::{Item, Purpose};
-use super::conn::{Conn, OpenVisit, Phase};
-use super::contract::{Action, Answer, ConnFacts, NameFailure};
+use super::backlog::{Item, Purpose, ROBOTS_TXT};
+use super::contract::{Answer, NameFailure};
 use super::counts::Loss;
-use super::fetch::{Fetch, Reply};
-use super::held::Batch;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate};
-use super::robots::is_file;
 use super::site::{Known, Robots};
+use super::wire::OpenVisit;
 use crate::dns;
 use crate::frontier::{Retirement, ServerId, Visit};
 use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::ground::time::Instant;
-use crate::http::pipeline::Pipeline;
-use crate::http::response::Reader;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::net::IpAddr;
 
 /// Times in a row that a server which has never answered may have no name, or none but an address
 /// that may not be connected to, before it is given up.
@@ -55,8 +48,8 @@ impl Engine {
         !self.is_stopping()
             && self.pause.is_none()
             && !self.replays.is_active()
-            && !self.pool.is_over()
-            && self.conns.busy() < self.settings.connections.open_max
+            && !self.wire.is_over()
+            && self.wire.busy() < self.settings.connections.open_max
             && self.resolving < self.settings.names.in_flight_max
             && self.may_ask()
     }
@@ -90,7 +83,7 @@ impl Engine {
                 return self.frontier.hand_back(id, self.turn.at());
             }
             self.counts.parked_again += 1;
-            self.conns.unpark(slot, self.turn.at());
+            self.wire.unpark(slot, self.turn.at());
             self.frontier.set_parked(id, false, self.turn.at());
             return self.fill(slot);
         }
@@ -115,141 +108,12 @@ impl Engine {
         self.connect(id, first, addresses, None);
     }
 
-    /// Asks for a connection; hands the visit back if its address or the slots don't admit it.
-    /// A visit that has `failed` at another address already ends as a failed one instead.
-    pub(super) fn connect(
-        &mut self,
-        id: ServerId,
-        ip: IpAddr,
-        untried: SmallVec<[IpAddr; 4]>,
-        failed: Option<Outcome>,
-    ) {
-        let now = self.turn.at();
-        if self.is_stopping()
-            || !self.frontier.bind(id, ip, now)
-            || !self.make_room()
-            || !self.frontier.begin(id, failed.is_none(), now)
-        {
-            return match failed {
-                Some(outcome) => self.visit_failed(id, Some(ip), outcome),
-                None => self.frontier.hand_back(id, now),
-            };
-        }
-        let site = self.sites.at(id);
-        let origin = self.frontier.origin(id);
-        let address = SocketAddr::new(ip, origin.port());
-        let pipeline = Pipeline::default();
-        let mut reader = Reader::new(self.settings.reply.clone());
-        reader.begin();
-        let conn = self.conns.insert(|generation, number| Conn {
-            generation,
-            number,
-            server: id,
-            phase: Phase::Connecting,
-            address,
-            untried,
-            facts: ConnFacts::default(),
-            handshake_bytes: 0,
-            visit: OpenVisit::new(now, false),
-            pipeline,
-            round_trip: Duration::MAX,
-            requests: 0,
-            flight: VecDeque::new(),
-            batch: Batch::default(),
-            reader,
-            reply: Reply::default(),
-            buffer: None,
-            start: 0,
-            end: 0,
-            out: Vec::new(),
-            out_sent: 0,
-            unsent: 0,
-            paused: false,
-            paused_at: now,
-            since: now,
-            heard: now,
-        });
-        site.set_conn(Some(conn.slot));
-        let name = origin.host().trim_start_matches('[').trim_end_matches(']');
-        let tls = origin.is_https().then(|| name.into());
-        self.counts.connections += 1;
-        self.turn.act(Action::Connect { conn, address, tls });
-    }
-
-    /// A free slot, if need be that of the parked connection wanted last.
-    fn make_room(&mut self) -> bool {
-        if self.conns.len() < self.settings.connections.open_max {
-            return true;
-        }
-        let Some(slot) = self.conns.least_wanted() else { return false };
-        self.hang_up(slot);
-        true
-    }
-
-    /// Writes as many requests as pipeline, burst and queue allow, unless more of them can go
-    /// together a little later; ends the visit if there is nothing to send and nothing to wait for.
-    pub(super) fn fill(&mut self, slot: u32) {
-        let stage = self.turn.enter(Stage::Http, 0);
-        let before = self.conns.look(slot).out.len();
-        let later = self.is_ahead(slot);
-        let mut deferred = false;
-        while !later && self.may_send(slot) {
-            let id = self.conns.look(slot).server;
-            match self.next_item(id) {
-                Next::Item(item) => {
-                    self.send(slot, item);
-                    self.note_put_back(slot);
-                }
-                Next::Nothing => break,
-                Next::Later => {
-                    deferred = true;
-                    break;
-                }
-            }
-        }
-        let conn = self.conns.look(slot);
-        let (idle, more) = (conn.flight.is_empty(), conn.out.len() > before);
-        if more {
-            self.turn.act(Action::Send(self.conns.id(slot)));
-        }
-        self.conns.arm(slot);
-        if idle && deferred {
-            self.fill_later(slot);
-        } else if idle {
-            self.end_visit(slot);
-        }
-        self.turn.back(stage);
-    }
-
-    /// Whether the server has enough to do for as long as what is sent now would take to get there.
-    fn is_ahead(&self, slot: u32) -> bool {
-        let conn = self.conns.look(slot);
-        let pace = conn.visit.response_time / conn.visit.replies.max(1);
-        let learnt = &self.sites.look(conn.server).learnt;
-        conn.pipeline.is_ahead(learnt, &self.settings.pipeline, pace, conn.round_trip)
-    }
-
-    fn may_send(&self, slot: u32) -> bool {
-        let conn = self.conns.look(slot);
-        let site = self.sites.look(conn.server);
-        let left = self.burst_left(slot);
-        left > 0
-            && !conn.visit.over
-            && !site.is_hopeless()
-            && !self.is_stopping()
-            && self.pause.is_none()
-            && self.may_ask()
-            // Past the budget a connection drains.
-            && (conn.flight.is_empty() || !self.pool.is_over())
-            && conn.pipeline.room(&site.learnt, &self.settings.pipeline, left) > 0
-    }
-
     /// What is to be asked next: robots.txt if it isn't known, then what it allows.
-    fn next_item(&mut self, id: ServerId) -> Next {
+    pub(super) fn next_item(&mut self, id: ServerId) -> Next {
         if self.frontier.peek(id).is_none_or(Item::is_robots) {
             let item = self.frontier.take(id);
             // For another server, but it is this one's file as well.
-            if item.as_ref().is_some_and(|item| item.is_robots() && is_file(&item.target))
+            if item.as_ref().is_some_and(|item| item.is_robots() && *item.target == *ROBOTS_TXT)
                 && self.sites.look(id).known(self.turn.at()) == Known::Unknown
             {
                 self.set_robots(id, Robots::Asked);
@@ -334,69 +198,6 @@ impl Engine {
         let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
         self.turn.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
         self.settle_unsent(id, item, outcome);
-    }
-
-    pub(super) fn send(&mut self, slot: u32, item: Item) {
-        let chain = self.chain_of(&item);
-        let cookies = self.cookies_for(self.conns.look(slot).server, &item);
-        let conn = self.conns.at(slot);
-        let site = self.sites.at(conn.server);
-        let (server, origin) =
-            (self.frontier.server(conn.server), self.frontier.origin(conn.server));
-        if conn.flight.is_empty() {
-            conn.since = self.turn.at();
-            conn.heard = self.turn.at();
-        } else {
-            self.counts.pipelined += 1;
-        }
-        let before = conn.out.len();
-        let authority = origin.authority();
-        self.request.write_get(&mut conn.out, &item.target, authority, cookies.as_deref());
-        self.counts.sent_bytes += (conn.out.len() - before) as u64;
-        conn.pipeline.sent(1);
-        conn.unsent += 1;
-        conn.visit.requests += 1;
-        conn.requests += 1;
-        self.counts.requests += 1;
-        self.first_request.get_or_insert(self.turn.at());
-        self.counts.robots += u64::from(item.is_robots());
-        self.counts.retries += u64::from(item.tries > 0);
-        if conn.visit.requests == 1 {
-            site.observe_rest(self.turn.at(), &mut self.counts.rest_kept_milli);
-        }
-        conn.flight.push_back(Fetch {
-            url: origin.url_of(&item.target).into(),
-            chain: chain.map(String::into),
-            cookies: cookies.map(Vec::into),
-            item,
-            sent: self.turn.at(),
-            sent_unix: self.turn.unix(),
-            visit: server.visits,
-            notes: SmallVec::new(),
-            evidence: None,
-        });
-    }
-
-    /// Ends the visit on a connection and parks or closes it.
-    pub(super) fn end_visit(&mut self, slot: u32) {
-        let conn = self.conns.look(slot);
-        let (id, visit) = (conn.server, conn.visit);
-        let due = self.finish_visit(id, &visit);
-        let site = self.sites.look(id);
-        let idle = self.settings.connections.idle_timeout;
-        let conn = self.conns.look(slot);
-        let soon = due.since(self.turn.at()) < idle;
-        let usable = conn.pipeline.may_reuse(&site.learnt, &self.settings.pipeline)
-            && conn.start == conn.end
-            && conn.out.len() == conn.out_sent;
-        if soon && usable && !self.is_stopping() && site.retired_as().is_none() {
-            let wanted = self.frontier.has_next(id);
-            let due = if wanted { due } else { Instant::FAR };
-            self.conns.park(slot, due, self.turn.at() + idle);
-            self.frontier.set_parked(id, true, self.turn.at());
-        } else {
-            self.hang_up(slot);
-        }
     }
 
     /// Tells the frontier that a visit has ended; returns when the server is due again.
@@ -539,38 +340,10 @@ impl Engine {
             }
         }
     }
-
-    /// Closes a connection that no visit needs, and frees its slot.
-    pub(super) fn hang_up(&mut self, slot: u32) {
-        let id = self.conns.id(slot);
-        self.turn.act(Action::Close(id));
-        self.forget(slot);
-    }
-
-    /// Frees the slot of a connection that is gone.
-    pub(super) fn forget(&mut self, slot: u32) -> Conn {
-        let mut conn = self.conns.remove(slot);
-        if matches!(conn.phase, Phase::Parked { .. }) {
-            self.frontier.set_parked(conn.server, false, self.turn.at());
-        }
-        self.sites.at(conn.server).set_conn(None);
-        self.counts.requests_per_connection.add(conn.requests);
-        self.pool.discharge(conn.handshake_bytes);
-        if let Some(buffer) = conn.buffer.take() {
-            self.pool.give_buffer(buffer);
-        }
-        if conn.paused {
-            self.paused.retain(|paused| *paused != slot);
-        }
-        if self.privileged == Some(slot) {
-            self.privileged = None;
-        }
-        conn
-    }
 }
 
 /// What is to be asked next.
-enum Next {
+pub(super) enum Next {
     Item(Item),
     Nothing,
     /// It is not known yet: the turn's budget is spent.
@@ -583,7 +356,7 @@ const DROP_UNITS: usize = 512;
 /// A fetch of a server's own robots.txt.
 pub(super) fn robots_item(id: ServerId) -> Item {
     Item {
-        target: "/robots.txt".into(),
+        target: ROBOTS_TXT.into(),
         quality: Quality::ZERO,
         arrival: 0,
         depth: 0,

@@ -32,7 +32,6 @@ pub use job::{StateDone, StateJob};
 
 use super::Engine;
 use super::backlog::{Item, Purpose};
-use super::conn::Phase;
 use super::contract::{Action, Job};
 use crate::frontier::ServerId;
 use crate::ground::codec::Put;
@@ -307,19 +306,19 @@ impl Engine {
     /// place of their hops. robots.txt of a server is asked for again anyway.
     fn flights(&self) -> Vec<(ServerId, Item)> {
         let mut flights: Vec<_> = self.chains_waiting().collect();
-        for slot in self.conns.slots() {
-            let conn = self.conns.look(slot);
-            if conn.phase != Phase::Active {
+        for slot in self.wire.slots() {
+            let conn = self.wire.conn(slot);
+            if !conn.is_active() {
                 continue;
             }
             let is_left_out = |item: &Item| match item.purpose {
                 Purpose::Page => false,
-                Purpose::Robots(of, redirects) => (of, redirects) == (conn.server, 0),
+                Purpose::Robots(of, redirects) => (of, redirects) == (conn.server(), 0),
                 Purpose::Hop(_) => true,
             };
             let items = conn.unsettled().map(|fetch| &fetch.item);
             let items = items.filter(|item| !is_left_out(item));
-            flights.extend(items.map(|item| (conn.server, item.clone())));
+            flights.extend(items.map(|item| (conn.server(), item.clone())));
         }
         let taken = self.replays.taken().filter(|taken| !is_hop(&taken.item));
         flights.extend(taken.map(|taken| (taken.server, taken.item.clone())));

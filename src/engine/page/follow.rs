@@ -8,9 +8,9 @@
 
 use super::{Bench, Page};
 use crate::engine::Engine;
-use crate::engine::fetch::Fetch;
 use crate::engine::fresh::Discovery;
 use crate::engine::ledger::Work;
+use crate::engine::wire::Fetch;
 use crate::ground::stats::Stage;
 use crate::links::{self, Directives, Found};
 use crate::rating;
@@ -107,7 +107,7 @@ impl Engine {
         self.bench.follow.clear();
         self.bench.stage = super::Step::Begin;
         self.backlog_bytes -= page.bytes();
-        page.reply.release(&mut self.pool);
+        self.wire.release(page.reply);
         if self.seen.has_fresh() {
             self.turn.enter(Stage::Schedule, 0);
             self.queue_fresh();

@@ -1,8 +1,8 @@
 //! What a reply leads to, by its head: a redirect, header fields with links, a body that is HTML.
 
-use crate::engine::fetch::Reply;
 use crate::engine::redirect::is_redirect;
 use crate::engine::settings::Settings;
+use crate::engine::wire::Reply;
 use crate::http::coding::Coding;
 use crate::http::mime::{self, Html, MediaType};
 use crate::http::response::Head;

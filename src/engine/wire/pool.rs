@@ -8,7 +8,7 @@
 
 /// Spare buffers and the account of held bytes.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(in crate::engine) struct Pool {
     buffer_bytes: usize,
     buffers: Vec<Box<[u8]>>,
     bodies: Vec<Vec<u8>>,
@@ -24,54 +24,54 @@ const BODIES_SPARE: usize = 64;
 const BODY_SPARE_BYTES: usize = 64 << 10;
 
 impl Pool {
-    pub(super) fn new(buffer_bytes: usize, held_max: usize) -> Self {
+    pub(in crate::engine) fn new(buffer_bytes: usize, held_max: usize) -> Self {
         Self { buffer_bytes, buffers: Vec::new(), bodies: Vec::new(), held: 0, held_max }
     }
 
-    pub(super) fn buffer(&mut self) -> Box<[u8]> {
+    pub(in crate::engine) fn buffer(&mut self) -> Box<[u8]> {
         self.held += self.buffer_bytes;
         let fresh = || vec![0; self.buffer_bytes].into_boxed_slice();
         self.buffers.pop().unwrap_or_else(fresh)
     }
 
-    pub(super) fn give_buffer(&mut self, buffer: Box<[u8]>) {
+    pub(in crate::engine) fn give_buffer(&mut self, buffer: Box<[u8]>) {
         self.discharge(self.buffer_bytes);
         if self.buffers.len() < BUFFERS_SPARE {
             self.buffers.push(buffer);
         }
     }
 
-    pub(super) fn body(&mut self) -> Vec<u8> {
+    pub(in crate::engine) fn body(&mut self) -> Vec<u8> {
         self.bodies.pop().unwrap_or_default()
     }
 
-    pub(super) fn give_body(&mut self, mut body: Vec<u8>) {
+    pub(in crate::engine) fn give_body(&mut self, mut body: Vec<u8>) {
         if self.bodies.len() < BODIES_SPARE && (1..=BODY_SPARE_BYTES).contains(&body.capacity()) {
             body.clear();
             self.bodies.push(body);
         }
     }
 
-    pub(super) fn charge(&mut self, bytes: usize) {
+    pub(in crate::engine) fn charge(&mut self, bytes: usize) {
         self.held += bytes;
     }
 
-    pub(super) fn discharge(&mut self, bytes: usize) {
+    pub(in crate::engine) fn discharge(&mut self, bytes: usize) {
         assert!(self.held >= bytes, "no more is discharged than was charged");
         self.held -= bytes;
     }
 
     /// Whether reading must wait.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::engine) fn is_over(&self) -> bool {
         self.held >= self.held_max
     }
 
     /// Whether paused connections may go on: some way below the budget, so as not to flutter.
-    pub(super) fn is_roomy(&self) -> bool {
+    pub(in crate::engine) fn is_roomy(&self) -> bool {
         self.held < self.held_max / 4 * 3
     }
 
-    pub(super) fn held(&self) -> usize {
+    pub(in crate::engine) fn held(&self) -> usize {
         self.held
     }
 }

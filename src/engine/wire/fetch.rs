@@ -4,9 +4,9 @@
 //! head of it when all before it are answered. From then on its time-outs count and the bytes of
 //! its reply are collected.
 
-use super::backlog::Item;
-use super::outcome::Outcome;
 use super::pool::Pool;
+use crate::engine::backlog::Item;
+use crate::engine::outcome::Outcome;
 use crate::ground::time::{Instant, UnixTime};
 use crate::http::response::Head;
 use smallvec::SmallVec;
@@ -14,38 +14,38 @@ use std::ops::Range;
 
 /// One URL under way.
 #[derive(Debug)]
-pub(super) struct Fetch {
-    pub(super) item: Item,
+pub(in crate::engine) struct Fetch {
+    pub(in crate::engine) item: Item,
     /// The whole URL.
-    pub(super) url: Box<str>,
+    pub(in crate::engine) url: Box<str>,
     /// Of a hop: the URL that its chain of redirects began with.
-    pub(super) chain: Option<Box<str>>,
+    pub(in crate::engine) chain: Option<Box<str>>,
     /// What it was sent of its chain's cookies.
-    pub(super) cookies: Option<Box<[u8]>>,
-    pub(super) sent: Instant,
-    pub(super) sent_unix: UnixTime,
+    pub(in crate::engine) cookies: Option<Box<[u8]>>,
+    pub(in crate::engine) sent: Instant,
+    pub(in crate::engine) sent_unix: UnixTime,
     /// Number of the visit it belongs to, at its server.
-    pub(super) visit: u32,
+    pub(in crate::engine) visit: u32,
     /// What was out of the ordinary, for the annotations of its line in the crawl log.
-    pub(super) notes: SmallVec<[&'static str; 2]>,
+    pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
     /// What came instead of a legible reply.
-    pub(super) evidence: Option<Box<Evidence>>,
+    pub(in crate::engine) evidence: Option<Box<Evidence>>,
 }
 
 /// Of a reply that can't be read: what is wrong with it, and the bytes that show it.
 #[derive(Debug)]
-pub(super) struct Evidence {
+pub(in crate::engine) struct Evidence {
     /// In words, where the outcome doesn't say it all.
-    pub(super) detail: Option<&'static str>,
+    pub(in crate::engine) detail: Option<&'static str>,
     /// Printable ASCII; all else is escaped as in C.
-    pub(super) bytes: String,
+    pub(in crate::engine) bytes: String,
 }
 
 impl Evidence {
     /// Bytes that are shown at most, before they are escaped.
     const BYTES_MAX: usize = 64;
 
-    pub(super) fn new(detail: Option<&'static str>, came: &[u8]) -> Self {
+    pub(in crate::engine) fn new(detail: Option<&'static str>, came: &[u8]) -> Self {
         let bytes = came[..came.len().min(Self::BYTES_MAX)].escape_ascii().to_string();
         Self { detail, bytes }
     }
@@ -53,24 +53,24 @@ impl Evidence {
 
 /// A fetch that has its outcome: what was asked, and the reply as far as it came.
 #[derive(Debug)]
-pub(super) struct Fetched<'a> {
-    pub(super) fetch: Fetch,
+pub(in crate::engine) struct Fetched<'a> {
+    pub(in crate::engine) fetch: Fetch,
     /// The head of the reply, if it came whole.
-    pub(super) head: Option<&'a Head>,
-    pub(super) reply: Reply,
-    pub(super) outcome: Outcome,
+    pub(in crate::engine) head: Option<&'a Head>,
+    pub(in crate::engine) reply: Reply,
+    pub(in crate::engine) outcome: Outcome,
     /// When it had come.
-    pub(super) ended: Instant,
+    pub(in crate::engine) ended: Instant,
 }
 
 impl Fetched<'_> {
     /// Value of a field of the head.
-    pub(super) fn field(&self, name: &str) -> Option<&[u8]> {
+    pub(in crate::engine) fn field(&self, name: &str) -> Option<&[u8]> {
         self.head?.field(self.reply.head(), name)
     }
 
     /// Values of all fields of the head that have that name.
-    pub(super) fn fields(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+    pub(in crate::engine) fn fields(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         let all = self.head.into_iter().flat_map(|head| head.fields(self.reply.head()));
         all.filter(move |(other, _)| other.eq_ignore_ascii_case(name.as_bytes()))
             .map(|(_, value)| value)
@@ -79,23 +79,23 @@ impl Fetched<'_> {
 
 /// The bytes of one reply, as far as they have come.
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(in crate::engine) struct Reply {
     /// Verbatim: head and body with its framing; head only where nobody wants the framing.
-    pub(super) raw: Vec<u8>,
+    pub(in crate::engine) raw: Vec<u8>,
     /// Length of the head in `raw`; 0 until it is whole.
-    pub(super) head_bytes: usize,
+    pub(in crate::engine) head_bytes: usize,
     /// The body without its framing, where that differs from the end of `raw`.
-    pub(super) unframed: Option<Vec<u8>>,
+    pub(in crate::engine) unframed: Option<Vec<u8>>,
 }
 
 impl Reply {
     /// Whether a byte has come.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(in crate::engine) fn has_begun(&self) -> bool {
         !self.raw.is_empty()
     }
 
     /// Takes the head.
-    pub(super) fn take_head(&mut self, bytes: &[u8], chunked: bool, pool: &mut Pool) {
+    pub(in crate::engine) fn take_head(&mut self, bytes: &[u8], chunked: bool, pool: &mut Pool) {
         if self.raw.capacity() == 0 {
             self.raw = pool.body();
         }
@@ -106,7 +106,7 @@ impl Reply {
     }
 
     /// Takes a piece of the body: the bytes as they came, and which of them are payload.
-    pub(super) fn take_body(
+    pub(in crate::engine) fn take_body(
         &mut self,
         bytes: &[u8],
         payload: Range<usize>,
@@ -127,22 +127,22 @@ impl Reply {
     }
 
     /// The head, verbatim.
-    pub(super) fn head(&self) -> &[u8] {
+    pub(in crate::engine) fn head(&self) -> &[u8] {
         &self.raw[..self.head_bytes]
     }
 
     /// The body without its framing, content coding kept.
-    pub(super) fn payload(&self) -> &[u8] {
+    pub(in crate::engine) fn payload(&self) -> &[u8] {
         self.unframed.as_deref().unwrap_or(&self.raw[self.head_bytes..])
     }
 
     /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::engine) fn bytes(&self) -> usize {
         self.raw.len() + self.unframed.as_ref().map_or(0, Vec::len)
     }
 
     /// Gives its memory back.
-    pub(super) fn release(self, pool: &mut Pool) {
+    pub(in crate::engine) fn release(self, pool: &mut Pool) {
         pool.discharge(self.bytes());
         pool.give_body(self.raw);
         if let Some(unframed) = self.unframed {

@@ -12,12 +12,11 @@
 //! passes the budget by no more than reading does: one body. A batch is filed in one step, so it
 //! may be no longer than the longest body.
 
-use super::Engine;
-use super::backlog::Purpose;
-use super::contract::Action;
 use super::fetch::{Fetch, Fetched, Reply};
-use super::outcome::Outcome;
-use crate::frontier::Burst;
+use crate::engine::Engine;
+use crate::engine::backlog::Purpose;
+use crate::engine::contract::Action;
+use crate::engine::outcome::Outcome;
 use crate::ground::time::Instant;
 use crate::http::pipeline::{Close, Pipeline};
 use crate::http::response::{Head, is_surplus};
@@ -117,47 +116,37 @@ impl Batch {
 }
 
 impl Engine {
-    /// Requests that the visit on a connection may still make.
-    pub(super) fn burst_left(&self, slot: u32) -> u32 {
-        let conn = self.conns.look(slot);
-        match self.frontier.burst(conn.server) {
-            Burst::Requests(most) => most.saturating_sub(conn.visit.requests),
-            Burst::Server => u32::MAX,
-        }
-    }
-
     /// A reply at the head of the flight is whole, and its place not proven.
     pub(super) fn hold(&mut self, slot: u32, fetch: Fetch) {
         let ended = self.turn.at();
-        let conn = self.conns.at(slot);
-        let reply = std::mem::take(&mut conn.reply);
-        let head = conn.reader.lend_head();
+        let conn = self.wire.conns.at(slot);
+        let (reply, head) = conn.incoming.take();
         let outcome = Outcome::Status(head.status);
         let fetched = Fetched { fetch, head: Some(&head), reply, outcome, ended };
         // What it asks of us, it asks now.
         self.heed(slot, &fetched);
         let Fetched { fetch, reply, .. } = fetched;
-        self.conns.at(slot).batch.replies.push(Held { fetch, head, reply, ended });
+        self.wire.conns.at(slot).batch.replies.push(Held { fetch, head, reply, ended });
     }
 
     /// Whether a connection holds more than it may.
     pub(super) fn is_overdrawn(&self, slot: u32) -> bool {
-        let conn = self.conns.look(slot);
+        let conn = self.wire.conn(slot);
         let bytes = conn.batch.bytes();
         let is_long = bytes > self.settings.pipeline.ahead_bytes_max as usize;
-        let drains = !conn.flight.is_empty() && (self.pool.is_over() || is_long);
+        let drains = !conn.flight.is_empty() && (self.wire.pool.is_over() || is_long);
         bytes > 0 && (drains || bytes as u64 > self.settings.reply.body_bytes_max)
     }
 
     /// All replies of a batch have come: one of its requests is repeated, or the batch given up.
     /// So it is after a first comparison that needs a second.
     pub(super) fn compare_one(&mut self, slot: u32) {
-        if self.peer_closed {
+        if self.wire.peer_closed {
             // It ends before anything could be repeated.
             return;
         }
         let left = self.burst_left(slot);
-        let conn = self.conns.look(slot);
+        let conn = self.wire.conn(slot);
         let site = self.sites.look(conn.server);
         let may = !conn.visit.over
             && !site.is_hopeless()
@@ -167,7 +156,7 @@ impl Engine {
         if !may {
             let learnt = &mut self.sites.at(conn.server).learnt;
             let settings = &self.settings.pipeline;
-            self.conns.at(slot).pipeline.gives_batch_up(learnt, settings);
+            self.wire.conns.at(slot).pipeline.gives_batch_up(learnt, settings);
             self.put_back(slot);
             return self.fill(slot);
         }
@@ -176,22 +165,21 @@ impl Engine {
             None => Pipeline::choice(&site.learnt, &conn.batch.repeats()),
         };
         let item = conn.batch.replies[place].fetch.item.clone();
-        let conn = self.conns.at(slot);
+        let conn = self.wire.conns.at(slot);
         (conn.batch.compared, conn.batch.compared_next) = (Some(place), next);
         conn.pipeline.compares();
         self.counts.compared += 1;
         self.send(slot, item);
-        self.turn.act(Action::Send(self.conns.id(slot)));
-        self.conns.arm(slot);
+        self.turn.act(Action::Send(self.wire.id(slot)));
+        self.wire.conns.arm(slot);
     }
 
     /// The reply to a repeated request is whole: the batch is filed, or nothing of it, or another
     /// of its requests is to be repeated first.
     pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> Compared {
         let ended = self.turn.at();
-        let conn = self.conns.at(slot);
-        let reply = std::mem::take(&mut conn.reply);
-        let head = conn.reader.lend_head();
+        let conn = self.wire.conns.at(slot);
+        let (reply, head) = conn.incoming.take();
         let place = conn.batch.compared.take().expect("a repeat was sent");
         let equal = conn.batch.replies[place].is_same(&head, &reply);
         let is_last = !equal || conn.batch.compared_next.is_none();
@@ -201,17 +189,17 @@ impl Engine {
         let outcome = Outcome::Status(head.status);
         let fetched = Fetched { fetch, head: Some(&head), reply, outcome, ended };
         self.heed(slot, &fetched);
-        fetched.reply.release(&mut self.pool);
-        self.conns.at(slot).reader.return_head(head);
+        self.wire.release(fetched.reply);
+        self.wire.conns.at(slot).incoming.reader.return_head(head);
         if !equal {
             self.mismatched(slot, Sign::Differs);
             return Compared::Differs;
         }
-        self.conns.at(slot).batch.replies[place].fetch.notes.push("compared");
+        self.wire.conns.at(slot).batch.replies[place].fetch.notes.push("compared");
         if !is_last {
             return Compared::Half;
         }
-        for held in std::mem::take(&mut self.conns.at(slot).batch.replies) {
+        for held in std::mem::take(&mut self.wire.conns.at(slot).batch.replies) {
             let Held { fetch, head, reply, ended } = held;
             let outcome = Outcome::Status(head.status);
             self.file(slot, Fetched { fetch, head: Some(&head), reply, outcome, ended });
@@ -222,7 +210,7 @@ impl Engine {
     /// Requests and replies of a connection don't match: what is not filed goes back, and its
     /// server is asked one by one from now on.
     pub(super) fn mismatched(&mut self, slot: u32, sign: Sign) {
-        let conn = self.conns.look(slot);
+        let conn = self.wire.conn(slot);
         let learnt = &mut self.sites.at(conn.server).learnt;
         let was_barred = learnt.is_barred();
         match sign {
@@ -237,13 +225,13 @@ impl Engine {
 
     /// Whether bytes lie behind the last reply under way that nobody asked for.
     pub(super) fn has_surplus(&self, slot: u32) -> bool {
-        let conn = self.conns.look(slot);
-        conn.flight.len() == 1 && is_surplus(conn.unread())
+        let conn = self.wire.conn(slot);
+        conn.flight.len() == 1 && is_surplus(conn.inbox.unread())
     }
 
     /// The held replies of a connection will not be proven: their URLs go back to where they were.
     pub(super) fn put_back(&mut self, slot: u32) {
-        let conn = self.conns.at(slot);
+        let conn = self.wire.conns.at(slot);
         let id = conn.server;
         let batch = std::mem::take(&mut conn.batch);
         if batch.is_empty() {
@@ -252,19 +240,10 @@ impl Engine {
         self.counts.put_back += batch.replies.len() as u64;
         let mut pages = 0;
         for held in batch.replies.into_iter().rev() {
-            held.reply.release(&mut self.pool);
+            self.wire.release(held.reply);
             pages += u32::from(held.fetch.item.purpose == Purpose::Page);
             self.unsend(id, held.fetch);
         }
         self.sites.at(id).puts_back(pages);
-    }
-
-    /// The last request of a connection goes out: its URL is annotated if it was put back.
-    pub(super) fn note_put_back(&mut self, slot: u32) {
-        let conn = self.conns.at(slot);
-        let fetch = conn.flight.back_mut().expect("it was sent");
-        if fetch.item.purpose == Purpose::Page && self.sites.at(conn.server).takes_put_back() {
-            fetch.notes.push("putBack");
-        }
     }
 }

@@ -1,0 +1,511 @@
+//! Connections: one record a slot, their deadlines, and which are parked.
+//!
+//! Laws: a slot is used again only with a higher generation; the parked ones are exactly those
+//! without a visit; every connection has one deadline, computed from its phase.
+
+use super::fetch::{Fetch, Reply};
+use super::held::Batch;
+use super::pool::Pool;
+use crate::engine::contract::{ConnFacts, ConnId};
+use crate::engine::settings::Connections;
+use crate::frontier::ServerId;
+use crate::ground::time::{Instant, Timers};
+use crate::http::pipeline::Pipeline;
+use crate::http::response::{Head, Limits, Reader};
+use slab::Slab;
+use smallvec::SmallVec;
+use std::collections::{BTreeSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Less space than this at the end of a buffer is made more by moving what is unread to its front.
+const ROOM_MIN: usize = 16 << 10;
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// TCP is being set up.
+    Connecting,
+    /// TCP stands, TLS is being set up.
+    Securing,
+    /// On a visit.
+    Active,
+    /// Between two visits.
+    Parked {
+        /// Kept until then.
+        until: Instant,
+        /// When its server may be visited again.
+        due: Instant,
+    },
+}
+
+/// One turn of a server on this connection.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct OpenVisit {
+    pub(in crate::engine) requests: u32,
+    pub(in crate::engine) replies: u32,
+    /// Time they took, each from the end of the one before.
+    pub(in crate::engine) response_time: Duration,
+    /// From asking for the connection to its standing, if it was asked for in this turn.
+    pub(in crate::engine) connect_time: Option<Duration>,
+    pub(in crate::engine) began: Instant,
+    /// It goes on with a connection kept from the visit before.
+    pub(in crate::engine) reused: bool,
+    /// The server asked for rest, which its host is owed, too.
+    pub(in crate::engine) strained: bool,
+    /// No more requests, whatever the burst would allow.
+    pub(in crate::engine) over: bool,
+    /// The next visit is not before this.
+    pub(in crate::engine) not_before: Instant,
+}
+
+impl OpenVisit {
+    /// A visit that begins.
+    pub(in crate::engine) fn new(began: Instant, reused: bool) -> Self {
+        let not_before = Instant::ZERO;
+        Self {
+            requests: 0,
+            replies: 0,
+            response_time: Duration::ZERO,
+            connect_time: None,
+            began,
+            reused,
+            strained: false,
+            over: false,
+            not_before,
+        }
+    }
+
+    /// Nothing more is asked for in this visit, and the next begins no earlier than `until`.
+    pub(in crate::engine) fn end(&mut self, until: Instant) {
+        self.not_before = self.not_before.max(until);
+        self.over = true;
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(in crate::engine) struct Conn {
+    /// Counted over the crawl, for the log.
+    pub(super) number: u64,
+    pub(super) server: ServerId,
+    pub(super) phase: Phase,
+    pub(super) peer: Peer,
+    pub(super) visit: OpenVisit,
+    pub(super) patience: Patience,
+    pub(super) pipeline: Pipeline,
+    /// Requests without a reply, in order.
+    pub(super) flight: VecDeque<Fetch>,
+    /// Whole replies that are held until it is certain which request each answers.
+    pub(super) batch: Batch,
+    pub(super) incoming: Incoming,
+    pub(super) inbox: Inbox,
+    pub(super) outbox: Outbox,
+}
+
+/// The other end of a connection.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) address: SocketAddr,
+    /// Addresses of the name that are tried if this one fails.
+    pub(super) untried: SmallVec<[IpAddr; 4]>,
+    pub(super) facts: ConnFacts,
+    /// Bytes held by the TLS handshake while it lasts.
+    pub(super) handshake_bytes: usize,
+    /// How long it took to connect: a round trip, over TLS more.
+    pub(super) round_trip: Duration,
+}
+
+impl Peer {
+    pub(super) fn new(address: SocketAddr, untried: SmallVec<[IpAddr; 4]>) -> Self {
+        let facts = ConnFacts::default();
+        Self { address, untried, facts, handshake_bytes: 0, round_trip: Duration::MAX }
+    }
+}
+
+/// The instants from which time-outs are counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// When the phase began; on a visit, when the reply at the head of the flight became the one
+    /// waited for.
+    pub(super) since: Instant,
+    /// When a byte of that reply came last.
+    pub(super) heard: Instant,
+    /// Since when we don't read, if we don't: that silence is ours.
+    pub(super) paused: Option<Instant>,
+}
+
+impl Patience {
+    /// A phase begins, or the wait for a reply.
+    pub(super) fn begin(&mut self, now: Instant) {
+        (self.since, self.heard) = (now, now);
+    }
+
+    /// Reading goes on: the time it was paused is not counted.
+    pub(super) fn resume(&mut self, now: Instant) {
+        if let Some(paused) = self.paused.take() {
+            self.since = self.since + now.since(paused);
+            self.heard = now;
+        }
+    }
+}
+
+/// The reply at the head of the flight, as far as it has come.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) reader: Reader,
+    pub(super) reply: Reply,
+}
+
+impl Incoming {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let mut reader = Reader::new(limits.clone());
+        reader.begin();
+        Self { reader, reply: Reply::default() }
+    }
+
+    /// Takes out what has come, with its head. The head must be given back to the reader.
+    pub(super) fn take(&mut self) -> (Reply, Head) {
+        (std::mem::take(&mut self.reply), self.reader.lend_head())
+    }
+}
+
+/// Bytes received and not yet read.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    /// Unread is `buffer[start..end]`; there is no buffer if nothing is unread.
+    buffer: Option<Box<[u8]>>,
+    start: usize,
+    end: usize,
+}
+
+impl Inbox {
+    /// The bytes that are not yet read.
+    pub(super) fn unread(&self) -> &[u8] {
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.start..self.end])
+    }
+
+    /// Whether nothing is unread.
+    pub(super) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Whether it holds a buffer of the pool.
+    pub(super) fn is_held(&self) -> bool {
+        self.buffer.is_some()
+    }
+
+    /// Space for more bytes, in a buffer of the pool; at least [`ROOM_MIN`] if less than that is
+    /// unread.
+    pub(super) fn space(&mut self, pool: &mut Pool) -> &mut [u8] {
+        let buffer = self.buffer.get_or_insert_with(|| pool.buffer());
+        if buffer.len() - self.end < ROOM_MIN && self.start > 0 {
+            buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        &mut buffer[self.end..]
+    }
+
+    /// So many bytes were written into [`Inbox::space`].
+    pub(super) fn received(&mut self, bytes: usize) {
+        self.end += bytes;
+        assert!(
+            self.buffer.as_ref().is_some_and(|buffer| self.end <= buffer.len()),
+            "no more bytes are received than there was room for"
+        );
+    }
+
+    /// So many bytes have been read.
+    pub(super) fn read(&mut self, bytes: usize) {
+        self.start += bytes;
+    }
+
+    /// Drops what is unread.
+    pub(super) fn clear(&mut self) {
+        self.start = self.end;
+    }
+
+    /// Gives the buffer back to the pool if all of it is read.
+    pub(super) fn tidy(&mut self, pool: &mut Pool) {
+        if self.is_empty() {
+            (self.start, self.end) = (0, 0);
+            self.buffer.take().into_iter().for_each(|buffer| pool.give_buffer(buffer));
+        }
+    }
+}
+
+/// Requests written and not yet sent.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    /// To be sent is `bytes[sent..]`.
+    bytes: Vec<u8>,
+    sent: usize,
+    /// Requests, the last of the flight, of which no byte has been sent.
+    unsent: usize,
+    /// Requests written in the life of the connection.
+    requests: u64,
+}
+
+impl Outbox {
+    /// The bytes to be sent.
+    pub(super) fn pending(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    /// Requests of which no byte has been sent.
+    pub(super) fn unsent(&self) -> usize {
+        self.unsent
+    }
+
+    /// Requests written in the life of the connection.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Adds a request. Returns its length in bytes.
+    pub(super) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        let before = self.bytes.len();
+        write(&mut self.bytes);
+        self.unsent += 1;
+        self.requests += 1;
+        self.bytes.len() - before
+    }
+
+    /// So many bytes of [`Outbox::pending`] have been sent.
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.sent += bytes;
+        self.unsent = 0;
+        assert!(self.sent <= self.bytes.len(), "no more is sent than there was");
+        if self.sent == self.bytes.len() {
+            self.bytes.clear();
+            self.sent = 0;
+        }
+    }
+}
+
+impl Conn {
+    /// The server that this is a connection to.
+    pub(in crate::engine) fn server(&self) -> ServerId {
+        self.server
+    }
+
+    /// The number of the connection, counted over the crawl.
+    pub(in crate::engine) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The address of the server.
+    pub(in crate::engine) fn address(&self) -> SocketAddr {
+        self.peer.address
+    }
+
+    /// What is known of the connection since it was established.
+    pub(in crate::engine) fn facts(&self) -> &ConnFacts {
+        &self.peer.facts
+    }
+
+    /// The visit of the server that is under way.
+    pub(in crate::engine) fn visit(&self) -> &OpenVisit {
+        &self.visit
+    }
+
+    /// The bytes that are received and not yet read.
+    pub(in crate::engine) fn unread(&self) -> &[u8] {
+        self.inbox.unread()
+    }
+
+    /// Bytes of the body that its framing promises and that have not come.
+    pub(in crate::engine) fn missing_bytes(&self) -> u64 {
+        self.incoming.reader.missing_bytes()
+    }
+
+    /// Whether the server is under visit, and the connection is established.
+    pub(in crate::engine) fn is_active(&self) -> bool {
+        self.phase == Phase::Active
+    }
+
+    /// The instant of the next time-out.
+    fn deadline(&self, settings: &Connections) -> Instant {
+        let Patience { since, heard, paused } = self.patience;
+        match self.phase {
+            Phase::Connecting => since + settings.connect_timeout,
+            Phase::Securing => since + settings.tls_timeout,
+            Phase::Parked { until, .. } => until,
+            Phase::Active if self.flight.is_empty() || paused.is_some() => Instant::FAR,
+            Phase::Active => {
+                let whole = since + settings.fetch_timeout;
+                let silence = match self.incoming.reply.head_bytes {
+                    0 => since + settings.head_timeout,
+                    _ => heard + settings.body_timeout,
+                };
+                whole.min(silence)
+            }
+        }
+    }
+
+    /// Whether a byte of the reply at the head of the flight has come.
+    pub(super) fn has_begun(&self) -> bool {
+        self.incoming.reply.has_begun() || !self.inbox.is_empty()
+    }
+
+    /// The reply at the head of the flight has ended: its time counts in the visit.
+    pub(super) fn count_reply(&mut self, now: Instant) {
+        self.visit.replies += 1;
+        self.visit.response_time += now.since(self.patience.since);
+    }
+
+    /// What was asked for and is not settled, in order. The repeat of a request is not among it.
+    pub(in crate::engine) fn unsettled(&self) -> impl Iterator<Item = &Fetch> {
+        let repeats = usize::from(self.batch.is_comparing());
+        self.batch.fetches().chain(self.flight.iter().skip(repeats))
+    }
+
+    /// Whether it holds memory of the pool.
+    pub(super) fn holds(&self) -> bool {
+        self.inbox.is_held() || self.incoming.reply.bytes() > 0 || !self.batch.is_empty()
+    }
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Conns {
+    settings: Connections,
+    slots: Slab<Conn>,
+    generations: Vec<u32>,
+    timers: Timers,
+    /// Parked ones by when their server is due: the last goes first when a slot is needed.
+    parked: BTreeSet<(Instant, u32)>,
+    opened: u64,
+}
+
+impl Conns {
+    pub(super) fn new(settings: Connections) -> Self {
+        Self {
+            settings,
+            slots: Slab::new(),
+            generations: Vec::new(),
+            timers: Timers::new(),
+            parked: BTreeSet::new(),
+            opened: 0,
+        }
+    }
+
+    /// Adds a connection that is being set up.
+    pub(super) fn insert(&mut self, make: impl FnOnce(u64) -> Conn) -> ConnId {
+        self.opened += 1;
+        let slot = u32::try_from(self.slots.vacant_key()).expect("slots are capped");
+        if slot as usize >= self.generations.len() {
+            self.generations.push(0);
+        }
+        let generation = self.generations[slot as usize];
+        self.slots.insert(make(self.opened));
+        self.arm(slot);
+        ConnId { slot, generation }
+    }
+
+    /// Takes a connection out; its slot may be used again.
+    pub(super) fn remove(&mut self, slot: u32) -> Conn {
+        self.timers.cancel(slot);
+        self.generations[slot as usize] += 1;
+        let conn = self.slots.remove(slot as usize);
+        if let Phase::Parked { due, .. } = conn.phase {
+            self.parked.remove(&(due, slot));
+        }
+        conn
+    }
+
+    /// The connection in a slot, which must be in use.
+    pub(super) fn at(&mut self, slot: u32) -> &mut Conn {
+        &mut self.slots[slot as usize]
+    }
+
+    /// The connection in a slot, which must be in use.
+    pub(super) fn look(&self, slot: u32) -> &Conn {
+        &self.slots[slot as usize]
+    }
+
+    /// Whether `id` is still in use.
+    pub(super) fn knows(&self, id: ConnId) -> bool {
+        self.slots.contains(id.slot as usize) && self.id(id.slot) == id
+    }
+
+    /// The id of a slot in use.
+    pub(super) fn id(&self, slot: u32) -> ConnId {
+        ConnId { slot, generation: self.generations[slot as usize] }
+    }
+
+    /// Connections, parked ones included.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn parked(&self) -> usize {
+        self.parked.len()
+    }
+
+    /// Connections on a visit.
+    pub(super) fn busy(&self) -> usize {
+        self.len() - self.parked()
+    }
+
+    /// Pages that were asked for and are not settled.
+    pub(super) fn pages_out(&self) -> usize {
+        let pages = |conn: &Conn| conn.unsettled().filter(|it| !it.item.is_robots()).count();
+        self.slots.iter().map(|(_, conn)| pages(conn)).sum()
+    }
+
+    /// Slots in use, in ascending order.
+    pub(super) fn slots(&self) -> Vec<u32> {
+        self.slots.iter().map(|(slot, _)| u32::try_from(slot).expect("slots are capped")).collect()
+    }
+
+    /// Keeps a connection until `until`; its server is due at `due`.
+    pub(super) fn park(&mut self, slot: u32, due: Instant, until: Instant) {
+        self.at(slot).phase = Phase::Parked { until, due };
+        self.parked.insert((due, slot));
+        self.timers.set(slot, until);
+    }
+
+    /// Takes a parked connection back to work.
+    pub(super) fn unpark(&mut self, slot: u32, now: Instant) {
+        let Phase::Parked { due, .. } = self.look(slot).phase else {
+            panic!("only a parked connection is taken back to work");
+        };
+        self.parked.remove(&(due, slot));
+        let conn = self.at(slot);
+        conn.phase = Phase::Active;
+        conn.visit = OpenVisit::new(now, true);
+    }
+
+    /// The parked connection whose server is due last.
+    pub(super) fn least_wanted(&self) -> Option<u32> {
+        self.parked.last().map(|(_, slot)| *slot)
+    }
+
+    /// Sees to it that the timer rings no later than patience ends. It may ring early: then
+    /// [`Conns::expire`] sets it again. So bytes that put the end off cost nothing here.
+    pub(super) fn arm(&mut self, slot: u32) {
+        let deadline = self.look(slot).deadline(&self.settings);
+        if deadline == Instant::FAR {
+            self.timers.cancel(slot);
+        } else if self.timers.at(slot).is_none_or(|set| set > deadline) {
+            self.timers.set(slot, deadline);
+        }
+    }
+
+    /// A connection whose patience has ended.
+    pub(super) fn expire(&mut self, now: Instant) -> Option<u32> {
+        while let Some(slot) = self.timers.expire(now) {
+            if self.look(slot).deadline(&self.settings) <= now {
+                return Some(slot);
+            }
+            self.arm(slot);
+        }
+        None
+    }
+
+    pub(super) fn nearest(&self) -> Option<Instant> {
+        self.timers.nearest()
+    }
+}

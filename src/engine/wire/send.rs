@@ -1,0 +1,211 @@
+//! Bytes out: connections are opened for visits, requests are written, and connections are parked
+//! or closed when their visits end.
+
+use super::conn::{Conn, Inbox, Incoming, OpenVisit, Outbox, Patience, Peer, Phase};
+use super::fetch::Fetch;
+use super::held::Batch;
+use crate::engine::Engine;
+use crate::engine::backlog::{Item, Purpose};
+use crate::engine::contract::Action;
+use crate::engine::outcome::Outcome;
+use crate::engine::visit::Next;
+use crate::frontier::{Burst, ServerId};
+use crate::ground::stats::Stage;
+use crate::ground::time::Instant;
+use crate::http::pipeline::Pipeline;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+impl Engine {
+    /// Asks for a connection; hands the visit back if its address or the slots don't admit it.
+    /// A visit that has `failed` at another address already ends as a failed one instead.
+    pub(in crate::engine) fn connect(
+        &mut self,
+        id: ServerId,
+        ip: IpAddr,
+        untried: SmallVec<[IpAddr; 4]>,
+        failed: Option<Outcome>,
+    ) {
+        let now = self.turn.at();
+        if self.is_stopping()
+            || !self.frontier.bind(id, ip, now)
+            || !self.make_room()
+            || !self.frontier.begin(id, failed.is_none(), now)
+        {
+            return match failed {
+                Some(outcome) => self.visit_failed(id, Some(ip), outcome),
+                None => self.frontier.hand_back(id, now),
+            };
+        }
+        let site = self.sites.at(id);
+        let origin = self.frontier.origin(id);
+        let address = SocketAddr::new(ip, origin.port());
+        let conn = self.wire.conns.insert(|number| Conn {
+            number,
+            server: id,
+            phase: Phase::Connecting,
+            peer: Peer::new(address, untried),
+            visit: OpenVisit::new(now, false),
+            patience: Patience { since: now, heard: now, paused: None },
+            pipeline: Pipeline::default(),
+            flight: VecDeque::new(),
+            batch: Batch::default(),
+            incoming: Incoming::new(&self.settings.reply),
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+        });
+        site.set_conn(Some(conn.slot));
+        let name = origin.host().trim_start_matches('[').trim_end_matches(']');
+        let tls = origin.is_https().then(|| name.into());
+        self.counts.connections += 1;
+        self.turn.act(Action::Connect { conn, address, tls });
+    }
+
+    /// A free slot, if need be that of the parked connection wanted last.
+    fn make_room(&mut self) -> bool {
+        if self.wire.conns.len() < self.settings.connections.open_max {
+            return true;
+        }
+        let Some(slot) = self.wire.conns.least_wanted() else { return false };
+        self.hang_up(slot);
+        true
+    }
+
+    /// Writes as many requests as pipeline, burst and queue allow, unless more of them can go
+    /// together a little later; ends the visit if there is nothing to send and nothing to wait for.
+    pub(in crate::engine) fn fill(&mut self, slot: u32) {
+        let stage = self.turn.enter(Stage::Http, 0);
+        let before = self.wire.conn(slot).outbox.pending().len();
+        let later = self.is_ahead(slot);
+        let mut deferred = false;
+        while !later && self.may_send(slot) {
+            let id = self.wire.conn(slot).server;
+            match self.next_item(id) {
+                Next::Item(item) => {
+                    self.send(slot, item);
+                    self.note_put_back(slot);
+                }
+                Next::Nothing => break,
+                Next::Later => {
+                    deferred = true;
+                    break;
+                }
+            }
+        }
+        let conn = self.wire.conn(slot);
+        let (idle, more) = (conn.flight.is_empty(), conn.outbox.pending().len() > before);
+        if more {
+            self.turn.act(Action::Send(self.wire.id(slot)));
+        }
+        self.wire.conns.arm(slot);
+        if idle && deferred {
+            self.fill_later(slot);
+        } else if idle {
+            self.end_visit(slot);
+        }
+        self.turn.back(stage);
+    }
+
+    /// Whether the server has enough to do for as long as what is sent now would take to get there.
+    fn is_ahead(&self, slot: u32) -> bool {
+        let conn = self.wire.conn(slot);
+        let pace = conn.visit.response_time / conn.visit.replies.max(1);
+        let learnt = &self.sites.look(conn.server).learnt;
+        conn.pipeline.is_ahead(learnt, &self.settings.pipeline, pace, conn.peer.round_trip)
+    }
+
+    fn may_send(&self, slot: u32) -> bool {
+        let conn = self.wire.conn(slot);
+        let site = self.sites.look(conn.server);
+        let left = self.burst_left(slot);
+        left > 0
+            && !conn.visit.over
+            && !site.is_hopeless()
+            && !self.is_stopping()
+            && self.pause.is_none()
+            && self.may_ask()
+            // Past the budget a connection drains.
+            && (conn.flight.is_empty() || !self.wire.pool.is_over())
+            && conn.pipeline.room(&site.learnt, &self.settings.pipeline, left) > 0
+    }
+
+    pub(in crate::engine) fn send(&mut self, slot: u32, item: Item) {
+        let chain = self.chain_of(&item);
+        let cookies = self.cookies_for(self.wire.conn(slot).server, &item);
+        let conn = self.wire.conns.at(slot);
+        let site = self.sites.at(conn.server);
+        let (server, origin) =
+            (self.frontier.server(conn.server), self.frontier.origin(conn.server));
+        if conn.flight.is_empty() {
+            conn.patience.begin(self.turn.at());
+        } else {
+            self.counts.pipelined += 1;
+        }
+        let (authority, cookie) = (origin.authority(), cookies.as_deref());
+        let bytes = conn
+            .outbox
+            .add(|out| self.wire.request.write_get(out, &item.target, authority, cookie));
+        self.counts.sent_bytes += bytes as u64;
+        conn.pipeline.sent(1);
+        conn.visit.requests += 1;
+        self.counts.requests += 1;
+        self.wire.first_request.get_or_insert(self.turn.at());
+        self.counts.robots += u64::from(item.is_robots());
+        self.counts.retries += u64::from(item.tries > 0);
+        if conn.visit.requests == 1 {
+            site.observe_rest(self.turn.at(), &mut self.counts.rest_kept_milli);
+        }
+        conn.flight.push_back(Fetch {
+            url: origin.url_of(&item.target).into(),
+            chain: chain.map(String::into),
+            cookies: cookies.map(Vec::into),
+            item,
+            sent: self.turn.at(),
+            sent_unix: self.turn.unix(),
+            visit: server.visits,
+            notes: SmallVec::new(),
+            evidence: None,
+        });
+    }
+
+    /// Ends the visit on a connection and parks or closes it.
+    pub(in crate::engine) fn end_visit(&mut self, slot: u32) {
+        let conn = self.wire.conn(slot);
+        let (id, visit) = (conn.server, conn.visit);
+        let due = self.finish_visit(id, &visit);
+        let site = self.sites.look(id);
+        let idle = self.settings.connections.idle_timeout;
+        let conn = self.wire.conn(slot);
+        let soon = due.since(self.turn.at()) < idle;
+        let usable = conn.pipeline.may_reuse(&site.learnt, &self.settings.pipeline)
+            && conn.inbox.is_empty()
+            && conn.outbox.pending().is_empty();
+        if soon && usable && !self.is_stopping() && site.retired_as().is_none() {
+            let wanted = self.frontier.has_next(id);
+            let due = if wanted { due } else { Instant::FAR };
+            self.wire.conns.park(slot, due, self.turn.at() + idle);
+            self.frontier.set_parked(id, true, self.turn.at());
+        } else {
+            self.hang_up(slot);
+        }
+    }
+
+    /// Requests that the visit on a connection may still make.
+    pub(in crate::engine) fn burst_left(&self, slot: u32) -> u32 {
+        let conn = self.wire.conn(slot);
+        match self.frontier.burst(conn.server) {
+            Burst::Requests(most) => most.saturating_sub(conn.visit.requests),
+            Burst::Server => u32::MAX,
+        }
+    }
+
+    /// The last request of a connection goes out: its URL is annotated if it was put back.
+    pub(in crate::engine) fn note_put_back(&mut self, slot: u32) {
+        let conn = self.wire.conns.at(slot);
+        let fetch = conn.flight.back_mut().expect("it was sent");
+        if fetch.item.purpose == Purpose::Page && self.sites.at(conn.server).takes_put_back() {
+            fetch.notes.push("putBack");
+        }
+    }
+}
