@@ -6,8 +6,8 @@
 //! sets to a value of its own: the operator wanted that.
 
 use crate::conf::Conf;
+use crate::engine::admission::domains;
 use crate::engine::counts::{Counts, Loss};
-use crate::engine::domains;
 use crate::engine::outcome::Servers;
 use std::fmt::Write;
 

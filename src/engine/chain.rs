@@ -26,8 +26,8 @@
 //! 8 KiB more at most; while there are any, a map look-up for each link.
 
 use super::Engine;
+use super::admission::{DONE, Discovery};
 use super::backlog::{Item, Purpose};
-use super::fresh::{DONE, Discovery};
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::redirect::redirect_target;
@@ -164,7 +164,7 @@ impl Chain {
 impl Engine {
     /// The key of a URL, hashed.
     pub(super) fn key_of(&self, url: UrlRef<'_>) -> Fingerprint {
-        self.fingerprinter.of(self.keys.key(url, &mut Vec::new()))
+        self.admission.key_of(url, &mut Vec::new())
     }
 
     /// The URL that the chain of a hop began with.
@@ -192,7 +192,7 @@ impl Engine {
     /// A URL under its cookies, hashed.
     fn request_of(&self, url: &str, cookies: Option<&[u8]>) -> Fingerprint {
         let text = [url.as_bytes(), cookies.unwrap_or_default()].join(&b'\n');
-        self.fingerprinter.of(&text)
+        self.admission.hash(&text)
     }
 
     /// The reply to `fetch` of the server `id` is a redirect: its chain goes on, or begins.
@@ -200,8 +200,8 @@ impl Engine {
         let Redirect { target, cookies } = redirect;
         let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         self.counts.links += 1;
-        if self.rating.counts_links() {
-            self.rating.page(from, &mut std::iter::once(target.view()));
+        if self.admission.rating().counts_links() {
+            self.admission.rating_mut().page(from, &mut std::iter::once(target.view()));
         }
         let (key, hop_key) = (self.key_of(from), self.key_of(target.view()));
         let hop = Hop {
@@ -278,10 +278,10 @@ impl Engine {
             return Err(Outcome::RedirectLoop);
         }
         let is_seed = chain.first.found_as == SEED;
-        let depth = u32::from(chain.first.depth);
-        let mut wanted = self.scope.check(hop.url.view(), depth);
+        let depth = chain.first.depth;
+        let mut wanted = self.admission.check(hop.url.view(), depth);
         if wanted.is_err() && is_seed && self.joins_scope(chain) {
-            wanted = self.scope.check(hop.url.view(), depth);
+            wanted = self.admission.check(hop.url.view(), depth);
         }
         wanted.map_err(|why| {
             self.counts.out_of_scope(why.name());
@@ -292,7 +292,7 @@ impl Engine {
     /// A seed's redirect that changes `www.` or the scheme only widens the scope.
     fn joins_scope(&mut self, chain: &Chain) -> bool {
         let seed = Url::parse(&self.beginning_of(chain)).expect("it was fetched");
-        let joins = self.scope.join(seed.view(), chain.hop.url.view());
+        let joins = self.admission.join_scope(seed.view(), chain.hop.url.view());
         if joins {
             self.chains.seeding.joined(seed.as_str(), chain.hop.url.as_str());
         }
@@ -311,7 +311,7 @@ impl Engine {
         let found = Discovery { letter: REDIRECT, hops: *hops, depth: chain.first.depth };
         let write = |out: &mut Vec<u8>| found.encode(url.as_str(), via, out);
         if !self.chains.hold(*key, write) {
-            self.seen.offer_with(*key, write);
+            self.admission.seen_mut().offer_with(*key, write);
         }
     }
 
@@ -327,7 +327,7 @@ impl Engine {
             let lookup = &mut chain.hop.lookup;
             let looked = {
                 let granted = self.turn.left(Work::Lookups);
-                self.seen.look_up(lookup, granted, self.disk.as_mut())
+                self.admission.seen_mut().look_up(lookup, granted, self.disk.as_mut())
             };
             match looked {
                 Ok((answer, units)) => {
@@ -416,7 +416,7 @@ impl Engine {
         let Some(chain) = self.chains.live.remove(&number) else { return };
         self.seed_settled(&chain, outcome);
         let key = chain.hop.key;
-        self.seen.offer(key, &[DONE]);
+        self.admission.seen_mut().offer(key, &[DONE]);
         if self.chains.asked.get(&key.0).is_some_and(|asked| asked.chain == number) {
             let asked = self.chains.asked.remove(&key.0).expect("just looked");
             self.chains.undecided.extend(asked.waiting);
@@ -447,7 +447,7 @@ impl Engine {
         }
         let asked = self.chains.asked.remove(&key.0).expect("just looked");
         if let Some(entry) = asked.held {
-            self.seen.offer(key, &entry);
+            self.admission.seen_mut().offer(key, &entry);
         }
         self.chains.undecided.extend(asked.waiting);
     }

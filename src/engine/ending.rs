@@ -141,7 +141,7 @@ impl Engine {
             Stage::Crawling
                 if !busy
                     && self.frontier.urls() == 0
-                    && self.seen.is_settled()
+                    && self.admission.seen().is_settled()
                     && !self.given_up.is_reviving()
                     && self.chains.len() == 0 =>
             {

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! file   state/given-up/segment-N: the opening frame, then URLs
-//! URL    kind 1: see `engine::fresh` (letter, hops, depth, URL, the page it was found on)
+//! URL    kind 1: see `engine::admission` (letter, hops, depth, URL, the page it was found on)
 //! mark   kind 7 of a snapshot: what a revival has still to do
 //!        next server varint | last segment varint | segment varint, offset varint
 //! ```
@@ -17,9 +17,9 @@
 //! Cost: a frame a URL, written in large pieces; reading back charges the turn.
 
 use super::Engine;
+use super::admission::Discovery;
 use super::backlog::Item;
 use super::counts::{Loss, Losses};
-use super::fresh::Discovery;
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::seeds::SEED;

@@ -27,12 +27,11 @@ pub mod counts;
 pub mod outcome;
 pub mod settings;
 
+pub mod admission;
 pub mod backlog;
 mod chain;
 mod deferred;
-pub mod domains;
 mod ending;
-mod fresh;
 mod given_up;
 pub mod ledger;
 mod outage;
@@ -43,7 +42,6 @@ mod redirect;
 mod remember;
 mod replay;
 mod reread;
-mod rescope;
 mod resume;
 mod robots;
 mod rules;
@@ -51,7 +49,6 @@ mod seeding;
 pub mod seeds;
 mod settle;
 mod site;
-mod trace;
 mod turn;
 mod verify;
 mod view;
@@ -64,15 +61,12 @@ use crate::ground::disk::Disk;
 use crate::ground::frame;
 use crate::ground::stats::{Meter, Stage};
 use crate::ground::time::{Instant, Now};
-use crate::rating::Rating;
 use crate::seeds::Seed;
-use crate::seen::Seen;
 use crate::store::{self, Position, Store};
-use crate::url::key::KeyRules;
-use crate::url::scope::Scope;
-use crate::url::{Fingerprinter, UrlRef};
+use crate::url::UrlRef;
 pub use resume::Earlier;
 
+use admission::{Admission, Discovery};
 use backlog::Backlog;
 use chain::Chains;
 use checkpoint::Checkpoints;
@@ -81,9 +75,7 @@ use contract::{
 };
 use counts::Counts;
 use deferred::Deferred;
-use domains::Domains;
 use ending::Ending;
-use fresh::Discovery;
 use given_up::GivenUp;
 use ledger::{Ledger, Work};
 use outage::Outage;
@@ -92,14 +84,12 @@ pub use pause::Trouble;
 
 use pause::Pause;
 use replay::Replays;
-use rescope::Rescope;
 use robots::RobotsWork;
 use rules::Shelf;
 use settings::Settings;
 use site::Sites;
 use std::collections::VecDeque;
 use std::fmt;
-use trace::Trace;
 use turn::Turn;
 use wire::Wire;
 
@@ -117,16 +107,9 @@ pub struct Engine {
     /// Servers under visit whose name is being looked up.
     resolving: usize,
     deferred: Deferred,
-    seen: Seen,
-    rating: Rating,
-    keys: KeyRules,
-    fingerprinter: Fingerprinter,
-    scope: Scope,
-    rescope: Rescope,
+    admission: Admission,
     request_bytes: Vec<u8>,
     store: Store,
-    /// The stream of discovered URLs, if it is wanted.
-    trace: Option<Trace>,
     wire: Wire,
     pages: VecDeque<Page>,
     /// Chains of redirects under way.
@@ -143,7 +126,6 @@ pub struct Engine {
     pause: Option<Pause>,
     outage: Outage,
     given_up: GivenUp,
-    domains: Domains,
     /// None if nothing is kept to go on with.
     checkpoints: Option<Checkpoints>,
     replays: Replays,
@@ -216,20 +198,14 @@ impl Engine {
         meter: Meter,
         now: Now,
     ) -> Result<Self, Error> {
-        let scope = scope_of(&settings, seeds)?;
         let request = settings.request().map_err(Error::Request)?;
         let store = record::open_store(durable, &settings, disk.as_mut(), now)?;
-        let fingerprinter = Fingerprinter::new(settings.fingerprint_key);
-        let trace = trace_of(&settings, fingerprinter, disk.as_mut())?;
+        let admission = Admission::new(&settings, seeds, disk.as_mut())?;
         let ledger = Ledger::new(settings.turn_bytes_max, record::units_max(&settings));
         Ok(Self {
             frontier: Backlog::new(Frontier::new(backlog::settings_of(&settings.frontier))),
             names: Names::new(settings.names.clone()),
-            seen: Seen::new(settings.seen.clone()),
-            rating: Rating::new(settings.rating.clone()),
-            keys: KeyRules::new(settings.key.clone()),
-            fingerprinter,
-            trace,
+            admission,
             wire: Wire::new(&settings, request),
             bench: Bench::new(&settings),
             turn: Turn::new(now, meter, ledger),
@@ -237,15 +213,12 @@ impl Engine {
             ending: Ending::new(&settings, now),
             outage: Outage::new(&settings.retries),
             given_up: GivenUp::new(settings.state.crawl),
-            domains: Domains::new(&settings, fingerprinter),
             disk,
             sites: Sites::default(),
             rules: Shelf::new(settings.state.crawl),
             robots_work: RobotsWork::default(),
             resolving: 0,
-            rescope: Rescope::new(&scope),
             deferred: Deferred::default(),
-            scope,
             request_bytes: Vec::new(),
             store,
             pages: VecDeque::new(),
@@ -267,11 +240,10 @@ impl Engine {
     pub fn seed(&mut self, now: Now, seed: &Seed) {
         self.turn.set_time(now);
         let url = seed.url.view();
-        let mut key = Vec::new();
-        let fingerprint = self.fingerprinter.of(self.keys.key(url, &mut key));
+        let fingerprint = self.admission.key_of(url, &mut Vec::new());
         let mut entry = Vec::new();
         Discovery { letter: seeds::SEED, hops: 0, depth: 0 }.encode(url.as_str(), "", &mut entry);
-        self.seen.offer(fingerprint, &entry);
+        self.admission.seen_mut().offer(fingerprint, &entry);
         self.queue_seeds();
     }
 
@@ -417,7 +389,7 @@ impl Engine {
             || self.turn.is_spent(Work::Rules)
             || self.backlog_bytes > self.settings.turn_bytes_max
             || self.is_clearing()
-            || self.seen.is_sated()
+            || self.admission.seen().is_sated()
     }
 
     /// Whether this turn has work left for a TLS handshake.
@@ -438,11 +410,11 @@ impl Engine {
     /// When the engine wants to be called again, whatever happens; `None` if only events can
     /// bring it on.
     pub fn deadline(&self) -> Option<Instant> {
-        let has_fresh = self.seen.has_fresh() || self.frontier.has_read();
+        let has_fresh = self.admission.seen().has_fresh() || self.frontier.has_read();
         let has_old = self.has_revival_work() || self.may_report_given_up();
         let rereads = self.replays.is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || !self.deferred.is_empty();
-        let decides = self.may_decide() && !self.seen.is_working();
+        let decides = self.may_decide() && !self.admission.seen().is_working();
         if self.turn.has_actions() || self.has_replies() || has_urls || decides {
             return Some(self.turn.at());
         }
@@ -495,7 +467,7 @@ impl Engine {
         let known = self.frontier.servers();
         let id = self.frontier.server_of(url);
         if self.frontier.servers() > known {
-            self.domains.add(url.host());
+            self.admission.add_server(url.host());
             if self.turn.at() < self.frontier.quiet_until() {
                 self.presume_crawl_delay(id);
             }
@@ -509,18 +481,4 @@ impl Engine {
         self.counts.late_events += u64::from(!known);
         known
     }
-}
-
-fn scope_of(settings: &Settings, seeds: &[Seed]) -> Result<Scope, Error> {
-    let urls: Vec<_> = seeds.iter().map(|seed| seed.url.clone()).collect();
-    Scope::new(settings.scope.clone(), &urls).map_err(Error::Scope)
-}
-
-fn trace_of(
-    settings: &Settings,
-    fingerprinter: Fingerprinter,
-    disk: &mut dyn Disk,
-) -> Result<Option<Trace>, Error> {
-    let trace = settings.trace.then(|| Trace::begin(fingerprinter, disk));
-    trace.transpose().map_err(|error| Error::Store(error.into()))
 }

@@ -74,7 +74,6 @@ pub(super) struct Bench {
     own_text: bool,
     found: Found,
     follow: Follow,
-    pub(super) fresh: Vec<u8>,
 }
 
 impl Bench {
@@ -92,7 +91,6 @@ impl Bench {
             own_text: false,
             found: Found::new(),
             follow: Follow::default(),
-            fresh: Vec::new(),
         }
     }
 }

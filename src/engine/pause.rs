@@ -95,7 +95,7 @@ impl Engine {
         let Some(pause) = self.pause.filter(|pause| pause.until <= self.turn.at()) else { return };
         let disk = self.disk.as_mut();
         let written = self.store.try_again(disk).map_err(Trouble::from);
-        let written = written.and_then(|()| Ok(self.seen.write(disk)?));
+        let written = written.and_then(|()| Ok(self.admission.seen_mut().write(disk)?));
         let written = written.and_then(|()| Ok(self.frontier.write(true, disk)?));
         let written = written.and_then(|()| Ok(self.rules.write(true, disk)?));
         let written = written.and_then(|()| Ok(self.given_up.write(true, disk)?));

@@ -1,8 +1,8 @@
 //! What is written down of a fetch: its record in the archive and its line in the crawl log.
 
+use super::admission::Discovery;
 use super::backlog::Item;
 use super::chain::REDIRECT;
-use super::fresh::Discovery;
 use super::ledger::Work;
 use super::outcome::{Outcome, Servers, Shortfall};
 use super::seeds::SEED;

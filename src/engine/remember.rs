@@ -18,16 +18,16 @@ const STARVING_URLS: usize = 4;
 impl Engine {
     /// Takes the next steps.
     pub(super) fn work_memory(&mut self) {
-        if self.seen.has_fresh() {
+        if self.admission.seen().has_fresh() {
             self.admit_fresh();
         }
         if self.pause.is_some() || self.trouble.is_some() {
             return;
         }
         if self.is_starving() {
-            self.seen.hasten();
+            self.admission.seen_mut().hasten();
         }
-        match self.seen.job(self.disk.as_mut()) {
+        match self.admission.seen_mut().job(self.disk.as_mut()) {
             Ok(Some(job)) => self.turn.act(Action::Work(Job::Seen(job))),
             Ok(None) => {}
             Err(error) => self.meet(error),
@@ -42,7 +42,7 @@ impl Engine {
 
     /// A job of the seen test is done. What failed for want of room is done again after the pause.
     pub(super) fn seen_worked(&mut self, done: SeenDone) {
-        if let Err(error) = self.seen.worked(done) {
+        if let Err(error) = self.admission.seen_mut().worked(done) {
             self.meet(error);
         }
     }

@@ -169,7 +169,7 @@ impl Engine {
         if self.replays.waiting.is_empty() {
             return false;
         }
-        let (key, own) = (self.key_of(url), self.fingerprinter.of(url.as_str().as_bytes()));
+        let (key, own) = (self.key_of(url), self.admission.hash(url.as_str().as_bytes()));
         let found = self.replays.find(key, own, purpose == Purpose::Page);
         let Some(Waiting { url, kept, .. }) = found else { return false };
         let item = item();

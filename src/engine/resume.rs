@@ -158,13 +158,14 @@ impl Engine {
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.rules.restore(&found.files, disk)?;
         self.given_up.restore_files(&found.files);
-        self.rescope.restores(&found.scope);
+        self.admission.restores_scope(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();
         while let Some(frame) = reader.next(disk)? {
             let taken = match frame.kind {
                 checkpoint::SEEN => {
-                    self.seen = Seen::restore(self.settings.seen.clone(), frame.payload, disk)?;
+                    let settings = self.settings.seen.clone();
+                    *self.admission.seen_mut() = Seen::restore(settings, frame.payload, disk)?;
                     Ok(())
                 }
                 checkpoint::FRONTIER => {
@@ -201,11 +202,11 @@ impl Engine {
                 let server = server.transpose().map_err(|_| Flaw::Senseless)?;
                 self.replays.add((key, url), kept, server.map(ServerId::from_index));
             }
-            checkpoint::RATING => self.rating.decode(frame.payload)?,
+            checkpoint::RATING => self.admission.rating_mut().decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.given_up.restore_mark(frame.payload)?,
             checkpoint::HELD => {
                 let key = Fingerprint(take.u64()?);
-                self.seen.offer(key, take.rest());
+                self.admission.seen_mut().offer(key, take.rest());
             }
             checkpoint::JOINED => self.chains.seeding.decode(frame.payload)?,
             checkpoint::SITE => {
@@ -223,7 +224,7 @@ impl Engine {
         for index in 0..self.frontier.servers() {
             let id = ServerId::from_index(index);
             self.sites.reach(id);
-            self.domains.add(self.frontier.origin(id).host());
+            self.admission.add_server(self.frontier.origin(id).host());
             let server = self.frontier.server(id);
             let due = server.due;
             if server.has_answered() && !matches!(server.state(), ServerState::Retired(_)) {
@@ -293,15 +294,15 @@ impl Engine {
 
     /// What the archive holds since the checkpoint: it is read back when its turn comes.
     fn list_replays(&mut self, found: &Manifest) -> Result<(), Error> {
-        let (keys, fingerprinter, frontier) = (&self.keys, &self.fingerprinter, &self.frontier);
+        let (admission, frontier) = (&self.admission, &self.frontier);
         let (replays, mut key) = (&mut self.replays, Vec::new());
         let mut tell = |url: &str, kept| {
             if let Some(url) = UrlRef::from_canonical(url.as_bytes())
                 // Which server's rules it was fetched for is not known: it is fetched again.
                 && url.target() != ROBOTS_TXT
             {
-                let own = fingerprinter.of(url.as_str().as_bytes());
-                let key = fingerprinter.of(keys.key(url, &mut key));
+                let own = admission.hash(url.as_str().as_bytes());
+                let key = admission.key_of(url, &mut key);
                 replays.add((key, own), kept, frontier.find(url));
             }
         };

@@ -89,7 +89,7 @@ impl Engine {
             if let (Ok(seed), Ok(target)) = urls
                 && is_seed(seed.as_str())
             {
-                self.scope.join(seed.view(), target.view());
+                self.admission.join_scope(seed.view(), target.view());
             }
         }
     }

@@ -23,12 +23,12 @@ impl Engine {
 
     /// What URLs are thought to be worth.
     pub fn rating(&self) -> &Rating {
-        &self.rating
+        self.admission.rating()
     }
 
     /// What the seen test has done.
     pub fn seen_totals(&self) -> seen::Totals {
-        self.seen.totals()
+        self.admission.seen().totals()
     }
 
     /// What the archive holds.

@@ -183,7 +183,7 @@ impl Engine {
 
     /// Why the URL at the head of a queue is not to be asked for, if it is not.
     fn refuses(&mut self, id: ServerId, obeys: bool) -> Option<Outcome> {
-        if self.rescope.is_due() {
+        if self.admission.is_rescoping() {
             let item = self.frontier.peek(id)?.clone();
             if let Some(outcome) = self.left_scope(id, &item) {
                 return Some(outcome);

@@ -17,7 +17,7 @@
 //!   5  a server's side table           see engine::site
 //!   7  a revival under way             see engine::given_up
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
-//!   8  a link to a target that a redirect chain asks for   key u64, see engine::fresh
+//!   8  a link to a target that a redirect chain asks for   key u64, see engine::admission
 //!   9  what joined the scope           see engine::seeding
 //!   16 to 31  servers and their queues, see frontier
 //! ```
@@ -177,14 +177,14 @@ impl Engine {
     pub(super) fn want_checkpoint(&mut self) {
         if let Some(checkpoints) = &mut self.checkpoints {
             checkpoints.stage = Stage::Wanted;
-            self.seen.hold(true);
+            self.admission.seen_mut().hold(true);
         }
     }
 
     /// Whether bytes must wait so that the pages at hand can be worked off.
     pub(super) fn is_clearing(&self) -> bool {
         self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
-            && self.seen.is_quiet()
+            && self.admission.seen().is_quiet()
             && self.has_replies()
     }
 
@@ -199,7 +199,7 @@ impl Engine {
             return;
         }
         match self.checkpoints.as_ref().map(|own| &own.stage) {
-            Some(Stage::Wanted) if !self.has_replies() && self.seen.is_quiet() => {
+            Some(Stage::Wanted) if !self.has_replies() && self.admission.seen().is_quiet() => {
                 self.begin_checkpoint();
             }
             Some(Stage::Writing(_)) => self.write_checkpoint(),
@@ -211,7 +211,8 @@ impl Engine {
     fn begin_checkpoint(&mut self) {
         // What can fail comes first: after it the stations only say what is so.
         let disk = self.disk.as_mut();
-        let flushed = self.seen.write(disk).and_then(|()| self.frontier.write(true, disk));
+        let flushed =
+            self.admission.seen_mut().write(disk).and_then(|()| self.frontier.write(true, disk));
         let flushed = flushed.and_then(|()| self.given_up.write(true, disk));
         if let Err(error) = flushed {
             return self.meet(error);
@@ -220,7 +221,8 @@ impl Engine {
         let disk = self.disk.as_mut();
         self.frontier.begin_snapshot(flights, self.turn.now());
         let marks = self
-            .seen
+            .admission
+            .seen_mut()
             .mark(disk)
             .and_then(|seen| Ok((seen, self.frontier.mark(disk)?, self.given_up.mark(disk)?)));
         let (seen, frontier, given_up) = match marks {
@@ -247,7 +249,7 @@ impl Engine {
             archive_serial: archive.serial,
             archive_offset: archive.offset,
             snapshot: Some(name.clone()),
-            scope: self.rescope.mark(),
+            scope: self.admission.scope_mark(),
             files: [seen.files, frontier.files, given_up.files].concat(),
         };
         let mut tail = Tail::new(name, 0);
@@ -260,7 +262,7 @@ impl Engine {
         if !given_up.state.is_empty() {
             frame::push(GIVEN_UP, &given_up.state, out);
         }
-        self.rating.encode(&mut |piece| frame::push(RATING, piece, out));
+        self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
         self.chains.seeding.encode(&mut |piece| frame::push(JOINED, piece, out));
         self.replays.encode(out);
         push_held(&held, out);
@@ -274,7 +276,7 @@ impl Engine {
             captures: totals.captures,
             log_lines: totals.log_lines,
         }));
-        self.seen.hold(false);
+        self.admission.seen_mut().hold(false);
     }
 
     /// Which files of the archive may be closed once the checkpoint counts that is of a moment in
@@ -417,7 +419,7 @@ impl Engine {
         }
         let mut names = std::mem::take(&mut own.stale);
         names.extend(own.snapshot.replace(name));
-        names.extend(self.seen.settled());
+        names.extend(self.admission.seen_mut().settled());
         names.extend(self.frontier.settled());
         names.extend(self.rules.settled());
         names.extend(self.given_up.settled());

@@ -8,7 +8,7 @@
 
 use super::{Bench, Page};
 use crate::engine::Engine;
-use crate::engine::fresh::Discovery;
+use crate::engine::admission::Discovery;
 use crate::engine::ledger::Work;
 use crate::engine::wire::Fetch;
 use crate::ground::stats::Stage;
@@ -108,7 +108,7 @@ impl Engine {
         self.bench.stage = super::Step::Begin;
         self.backlog_bytes -= page.bytes();
         self.wire.release(page.reply);
-        if self.seen.has_fresh() {
+        if self.admission.seen().has_fresh() {
             self.turn.enter(Stage::Schedule, 0);
             self.queue_fresh();
         }
@@ -210,7 +210,7 @@ impl Engine {
         for place in follow.tested..follow.batch.len() {
             let (url, letter) = (follow.batch.get(place), follow.letters[place]);
             let depth = fetch.item.depth.saturating_add(1);
-            if let Err(why) = self.scope.check_after(url, u32::from(depth), &mut listed) {
+            if let Err(why) = self.admission.check_after(url, depth, &mut listed) {
                 self.counts.out_of_scope(why.name());
             } else {
                 follow.wanted.push((place, Discovery { letter, hops: 0, depth }));
@@ -221,13 +221,13 @@ impl Engine {
 
     /// The page's links count for the quality of where they lead.
     fn rate_links(&mut self, fetch: &Fetch) {
-        if !self.rating.counts_links() {
+        if !self.admission.rating().counts_links() {
             return;
         }
         let follow = &self.bench.follow;
         let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let mut links = follow.wanted.iter().map(|(place, _)| follow.batch.get(*place));
-        self.rating.page(page, &mut links);
+        self.admission.rating_mut().page(page, &mut links);
         let rated = follow.wanted.len().min(rating::LINKS_MAX);
         self.turn.charge(Work::Joined, RATED_UNITS * rated);
     }
@@ -244,19 +244,16 @@ impl Engine {
             for (place, _) in few {
                 let url = follow.batch.get(*place);
                 units += OFFER_UNITS + url.as_str().len();
-                let key = self.keys.key(url, &mut follow.key);
-                follow.fingerprints.push(self.fingerprinter.of(key));
+                follow.fingerprints.push(self.admission.key_of(url, &mut follow.key));
             }
-            self.seen.look_ahead(&follow.fingerprints);
+            self.admission.seen_mut().look_ahead(&follow.fingerprints);
             for (&(place, found), &fingerprint) in few.iter().zip(&follow.fingerprints) {
                 let url = follow.batch.get(place);
-                if let Some(trace) = &mut self.trace {
-                    trace.link(url, fingerprint);
-                }
+                self.admission.trace_link(url, fingerprint);
                 // Most links lead where others have led: nothing is written down for those.
                 let write = |out: &mut Vec<u8>| found.encode(url.as_str(), &page.fetch.url, out);
                 if !self.chains.hold(fingerprint, write) {
-                    self.seen.offer_with(fingerprint, write);
+                    self.admission.seen_mut().offer_with(fingerprint, write);
                 }
             }
             self.turn.charge(Work::Joined, units);

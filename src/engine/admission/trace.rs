@@ -4,8 +4,8 @@
 //! the end; they are never synced: a crash may cost a trace its end, and the trace says where. A
 //! crawl that goes on begins another file, in which pages that are gone through again are again.
 
-use super::Engine;
-use super::wire::Fetch;
+use crate::engine::Engine;
+use crate::engine::wire::Fetch;
 use crate::ground::disk::{Disk, Error};
 use crate::seen::trace::{Link, Page, Writer};
 use crate::url::{Fingerprint, Fingerprinter, UrlRef};
@@ -15,7 +15,7 @@ const APPEND_BYTES: usize = 256 << 10;
 
 /// A trace under way.
 #[derive(Debug)]
-pub(super) struct Trace {
+pub(in crate::engine) struct Trace {
     writer: Writer,
     /// Its file.
     name: String,
@@ -26,7 +26,10 @@ pub(super) struct Trace {
 
 impl Trace {
     /// A new file: `trace`, or the first of `trace-2`, `trace-3` and so on that is not there.
-    pub(super) fn begin(hasher: Fingerprinter, disk: &mut dyn Disk) -> Result<Self, Error> {
+    pub(in crate::engine) fn begin(
+        hasher: Fingerprinter,
+        disk: &mut dyn Disk,
+    ) -> Result<Self, Error> {
         let mut name = "trace".to_owned();
         let mut number = 1_u64;
         while disk.len(&name)?.is_some() {
@@ -45,7 +48,7 @@ impl Trace {
     }
 
     /// Adds a link of the page that was begun.
-    pub(super) fn link(&mut self, url: UrlRef<'_>, fingerprint: Fingerprint) {
+    pub(in crate::engine) fn link(&mut self, url: UrlRef<'_>, fingerprint: Fingerprint) {
         let host = self.host(url.host());
         self.writer.link(&Link { fingerprint, host });
     }
@@ -58,8 +61,8 @@ fn hash(hasher: Fingerprinter, host: &str) -> u32 {
 
 impl Engine {
     /// Begins the page under work in the trace, if there is one.
-    pub(super) fn trace_page(&mut self, fetch: &Fetch) {
-        if self.trace.is_none() {
+    pub(in crate::engine) fn trace_page(&mut self, fetch: &Fetch) {
+        if self.admission.trace.is_none() {
             return;
         }
         let url = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
@@ -67,14 +70,14 @@ impl Engine {
         let narrow = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
         let (busy, parked) = (narrow(self.wire.busy()), narrow(self.wire.parked()));
         let time_us = u64::try_from(self.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let trace = self.trace.as_mut().expect("just looked");
+        let trace = self.admission.trace.as_mut().expect("just looked");
         let host = trace.host(url.host());
         trace.writer.begin(&Page { time_us, server: server.0, host, busy, parked });
     }
 
     /// Ends it; writes when there is enough.
-    pub(super) fn end_traced_page(&mut self) {
-        if let Some(trace) = &mut self.trace {
+    pub(in crate::engine) fn end_traced_page(&mut self) {
+        if let Some(trace) = &mut self.admission.trace {
             trace.writer.end();
             if trace.writer.bytes().len() >= APPEND_BYTES && self.pause.is_none() {
                 self.write_trace();
@@ -83,8 +86,9 @@ impl Engine {
     }
 
     /// Writes what waits. Trouble ends the crawl, as any of the disk's does.
-    pub(super) fn write_trace(&mut self) {
-        let Some(trace) = self.trace.as_mut().filter(|trace| !trace.writer.bytes().is_empty())
+    pub(in crate::engine) fn write_trace(&mut self) {
+        let Some(trace) =
+            self.admission.trace.as_mut().filter(|trace| !trace.writer.bytes().is_empty())
         else {
             return;
         };
@@ -94,7 +98,7 @@ impl Engine {
                 // What is on the disk is whole; to go on behind a gap would not be. A full disk
                 // takes nothing: what waits is tried again after the pause.
                 if !error.is_full() {
-                    self.trace = None;
+                    self.admission.trace = None;
                 }
                 self.meet(error);
             }

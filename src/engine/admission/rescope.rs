@@ -6,17 +6,17 @@
 //!
 //! Cost: nothing while a crawl runs under the scope it began with, else one check a URL.
 
-use super::Engine;
-use super::backlog::Item;
-use super::outcome::Outcome;
-use super::seeds::SEED;
+use crate::engine::Engine;
+use crate::engine::backlog::Item;
+use crate::engine::outcome::Outcome;
+use crate::engine::seeds::SEED;
 use crate::frontier::ServerId;
 use crate::url::UrlRef;
 use crate::url::scope::Scope;
 
 /// Which scope the queued URLs were checked against.
 #[derive(Clone, Debug)]
-pub(super) struct Rescope {
+pub(in crate::engine) struct Rescope {
     /// Of this run.
     digest: String,
     /// Some were checked against another one.
@@ -27,35 +27,35 @@ pub(super) struct Rescope {
 const MIXED: &str = "mixed";
 
 impl Rescope {
-    pub(super) fn new(scope: &Scope) -> Self {
+    pub(in crate::engine) fn new(scope: &Scope) -> Self {
         Self { digest: format!("{:016x}", scope.digest()), is_due: false }
     }
 
     /// URLs are restored that were checked against this scope.
-    pub(super) fn restores(&mut self, digest: &str) {
+    pub(in crate::engine) fn restores(&mut self, digest: &str) {
         self.is_due = digest != self.digest;
     }
 
     /// Whether URLs that leave their queues must be checked.
-    pub(super) fn is_due(&self) -> bool {
+    pub(in crate::engine) fn is_due(&self) -> bool {
         self.is_due
     }
 
     /// What a checkpoint says of the queued URLs.
-    pub(super) fn mark(&self) -> String {
+    pub(in crate::engine) fn mark(&self) -> String {
         if self.is_due { MIXED.to_owned() } else { self.digest.clone() }
     }
 }
 
 impl Engine {
     /// What the scope has against a URL that leaves its queue, if anything.
-    pub(super) fn left_scope(&mut self, id: ServerId, item: &Item) -> Option<Outcome> {
+    pub(in crate::engine) fn left_scope(&mut self, id: ServerId, item: &Item) -> Option<Outcome> {
         if item.found_as == SEED {
             return None;
         }
         let url = self.frontier.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
-        let why = self.scope.check(url, u32::from(item.depth)).err()?;
+        let why = self.admission.scope.check(url, u32::from(item.depth)).err()?;
         self.counts.out_of_scope(why.name());
         Some(Outcome::Excluded)
     }

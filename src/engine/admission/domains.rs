@@ -7,19 +7,19 @@
 //! than a tenth of `servers_max`. Cost: eight bytes and a bit for each domain; domains are known by
 //! 32 bits of a hash, so that of a million domains some hundred share their count with another.
 
-use super::Engine;
-use super::fresh::Discovery;
-use super::ledger::Work;
-use super::outcome::Servers;
-use super::seeds::SEED;
-use super::settings::Settings;
+use super::Discovery;
+use crate::engine::Engine;
+use crate::engine::ledger::Work;
+use crate::engine::outcome::Servers;
+use crate::engine::seeds::SEED;
+use crate::engine::settings::Settings;
 use crate::frontier::ServerId;
 use crate::ground::map::Map;
 use crate::url::{Fingerprinter, UrlRef, domain};
 
 /// Servers by registrable domain.
 #[derive(Debug)]
-pub(super) struct Domains {
+pub(in crate::engine) struct Domains {
     hash: Fingerprinter,
     counts: Map<u32, Count>,
     most: u32,
@@ -45,7 +45,7 @@ pub fn share_of(servers_max: usize) -> u32 {
 }
 
 impl Domains {
-    pub(super) fn new(settings: &Settings, hash: Fingerprinter) -> Self {
+    pub(in crate::engine) fn new(settings: &Settings, hash: Fingerprinter) -> Self {
         let share = share_of(settings.frontier.scheduler.servers_max);
         let most = settings.servers_per_domain_max.map_or(share, |most| most.min(share));
         Self { hash, counts: Map::default(), most }
@@ -76,24 +76,28 @@ impl Domains {
 
 impl Engine {
     /// The server of a URL that was found with this letter; if it would be one too many: of which.
-    pub(super) fn server_for(&mut self, url: UrlRef<'_>, letter: u8) -> Result<ServerId, Servers> {
+    pub(in crate::engine) fn server_for(
+        &mut self,
+        url: UrlRef<'_>,
+        letter: u8,
+    ) -> Result<ServerId, Servers> {
         if let Some(id) = self.frontier.find(url) {
             return Ok(id);
         }
         if !self.frontier.has_room_for(url) {
             return Err(Servers::All);
         }
-        if letter != SEED && !self.domains.has_room(url.host()) {
+        if letter != SEED && !self.admission.domains.has_room(url.host()) {
             return Err(Servers::OfDomain);
         }
         Ok(self.server_of(url))
     }
 
     /// Counts a URL whose server would be one too many, and its domain if that has too many.
-    pub(super) fn count_refused(&mut self, url: UrlRef<'_>, servers: Servers) {
+    pub(in crate::engine) fn count_refused(&mut self, url: UrlRef<'_>, servers: Servers) {
         self.counts.cut(servers.cause(), 1);
         if servers == Servers::OfDomain {
-            let refused = self.domains.refuse(url.host());
+            let refused = self.admission.domains.refuse(url.host());
             let domain = domain::registrable(url.host());
             self.counts.cut_in_all(servers.cause(), refused.into(), domain);
         }
@@ -101,7 +105,7 @@ impl Engine {
 
     /// Settles a URL whose server would be one too many: it is counted, and has its line in the
     /// log.
-    pub(super) fn refuse(
+    pub(in crate::engine) fn refuse(
         &mut self,
         found: Discovery,
         url: UrlRef<'_>,

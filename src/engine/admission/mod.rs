@@ -1,0 +1,277 @@
+//! Admission: which of the URLs that are found are queued. A URL must be in scope, its key must be
+//! new to the seen test, and its server must have room; it is rated, then queued.
+//!
+//! Law: URLs are queued in the order in which the seen test finds them new, until half of the
+//! turn's budget for queues is spent; seeds, which the operator gives, whatever is spent. Cost: a
+//! copy of each new URL.
+
+pub mod domains;
+mod rescope;
+mod trace;
+
+use super::backlog::{Item, Parts, Purpose, Queued};
+use super::ledger::Work;
+use super::outcome::Outcome;
+use super::settings::Settings;
+use super::{Engine, Error};
+use crate::frontier::ServerId;
+use crate::ground::disk::Disk;
+use crate::ground::quality::Quality;
+use crate::ground::stats::Stage;
+use crate::rating::Rating;
+use crate::seeds::Seed;
+use crate::seen::Seen;
+use crate::url::key::KeyRules;
+use crate::url::scope::{Rejection, Scope};
+use crate::url::{Fingerprint, Fingerprinter, UrlRef};
+use domains::Domains;
+use rescope::Rescope;
+use trace::Trace;
+
+/// Units that a first-timer costs beside its bytes.
+const ADMIT_UNITS: usize = 256;
+/// Room for one is kept up to this size.
+const SPARE_BYTES: usize = 8 << 10;
+
+/// What decides whether a URL is queued, and with which quality.
+pub(super) struct Admission {
+    seen: Seen,
+    rating: Rating,
+    keys: KeyRules,
+    fingerprinter: Fingerprinter,
+    scope: Scope,
+    rescope: Rescope,
+    domains: Domains,
+    /// The stream of discovered URLs, if the operator wants it.
+    trace: Option<Trace>,
+    /// The entry that the seen test gave out last; kept for its memory.
+    entry: Vec<u8>,
+}
+
+impl Admission {
+    /// Nothing is known yet; the seeds are for the scope.
+    ///
+    /// # Errors
+    /// The scope contradicts itself, or the trace can't be begun.
+    pub(super) fn new(
+        settings: &Settings,
+        seeds: &[Seed],
+        disk: &mut dyn Disk,
+    ) -> Result<Self, Error> {
+        let seeds: Vec<_> = seeds.iter().map(|seed| seed.url.clone()).collect();
+        let scope = Scope::new(settings.scope.clone(), &seeds).map_err(Error::Scope)?;
+        let fingerprinter = Fingerprinter::new(settings.fingerprint_key);
+        let trace = settings.trace.then(|| Trace::begin(fingerprinter, disk)).transpose();
+        Ok(Self {
+            seen: Seen::new(settings.seen.clone()),
+            rating: Rating::new(settings.rating.clone()),
+            keys: KeyRules::new(settings.key.clone()),
+            fingerprinter,
+            rescope: Rescope::new(&scope),
+            scope,
+            domains: Domains::new(settings, fingerprinter),
+            trace: trace.map_err(|error| Error::Store(error.into()))?,
+            entry: Vec::new(),
+        })
+    }
+
+    /// The seen test.
+    pub(super) fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// The seen test, to be offered keys and given its jobs.
+    pub(super) fn seen_mut(&mut self) -> &mut Seen {
+        &mut self.seen
+    }
+
+    /// The qualities of URLs.
+    pub(super) fn rating(&self) -> &Rating {
+        &self.rating
+    }
+
+    /// The qualities of URLs, to be changed by links.
+    pub(super) fn rating_mut(&mut self) -> &mut Rating {
+        &mut self.rating
+    }
+
+    /// The keyed hash of some text.
+    pub(super) fn hash(&self, text: &[u8]) -> Fingerprint {
+        self.fingerprinter.of(text)
+    }
+
+    /// The hash of a URL's key: URLs of equal keys are one. `key` is scratch space.
+    pub(super) fn key_of(&self, url: UrlRef<'_>, key: &mut Vec<u8>) -> Fingerprint {
+        self.fingerprinter.of(self.keys.key(url, key))
+    }
+
+    /// Whether a URL is in scope that is `depth` links from a seed.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub(super) fn check(&self, url: UrlRef<'_>, depth: u16) -> Result<(), Rejection> {
+        self.scope.check(url, u32::from(depth))
+    }
+
+    /// The same for the links of a page, one after another: see [`Scope::check_after`].
+    pub(super) fn check_after<'u>(
+        &self,
+        url: UrlRef<'u>,
+        depth: u16,
+        listed: &mut &'u str,
+    ) -> Result<(), Rejection> {
+        self.scope.check_after(url, u32::from(depth), listed)
+    }
+
+    /// Widens the scope by the target of a seed's redirect: see [`Scope::join`].
+    pub(super) fn join_scope(&mut self, seed: UrlRef<'_>, target: UrlRef<'_>) -> bool {
+        self.scope.join(seed, target)
+    }
+
+    /// What a checkpoint says of the scope by which the queued URLs were checked.
+    pub(super) fn scope_mark(&self) -> String {
+        self.rescope.mark()
+    }
+
+    /// URLs are restored that were checked by the scope with this mark.
+    pub(super) fn restores_scope(&mut self, mark: &str) {
+        self.rescope.restores(mark);
+    }
+
+    /// Whether URLs that leave their queues must be checked again.
+    pub(super) fn is_rescoping(&self) -> bool {
+        self.rescope.is_due()
+    }
+
+    /// Counts a server that has come to be known.
+    pub(super) fn add_server(&mut self, host: &str) {
+        self.domains.add(host);
+    }
+
+    /// Writes a discovered URL to the trace, if there is one.
+    pub(super) fn trace_link(&mut self, url: UrlRef<'_>, fingerprint: Fingerprint) {
+        if let Some(trace) = &mut self.trace {
+            trace.link(url, fingerprint);
+        }
+    }
+}
+
+impl Engine {
+    /// Queues first-timers that the seen test lets out; more than a turn's share wait for the next.
+    pub(super) fn admit_fresh(&mut self) {
+        let stage = self.turn.enter(Stage::Schedule, 0);
+        self.queue_fresh();
+        self.turn.back(stage);
+    }
+
+    pub(super) fn queue_fresh(&mut self) {
+        while !self.turn.is_half_spent(Work::Admitted) {
+            match self.queue_one_fresh() {
+                0 => break,
+                units => self.turn.charge(Work::Admitted, units),
+            }
+        }
+    }
+
+    /// The same for seeds: all that come out.
+    pub(super) fn queue_seeds(&mut self) {
+        let stage = self.turn.enter(Stage::Schedule, 0);
+        while self.queue_one_fresh() > 0 {}
+        self.turn.back(stage);
+    }
+
+    /// Queues one; the units that it cost, 0 if there is none.
+    fn queue_one_fresh(&mut self) -> usize {
+        let mut entry = std::mem::take(&mut self.admission.entry);
+        entry.clear();
+        entry.shrink_to(SPARE_BYTES);
+        if let Some(found) = self.admission.seen.fresh() {
+            entry.extend_from_slice(found);
+        }
+        let units = if entry.is_empty() { 0 } else { ADMIT_UNITS + entry.len() };
+        if units > 0 && entry != [DONE] {
+            let (found, url, via) = Discovery::decode(&entry);
+            self.admit(found, url, (!via.is_empty()).then_some(via));
+        }
+        self.admission.entry = entry;
+        units
+    }
+
+    fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<&str>) {
+        self.counts.urls_new += 1;
+        self.queue(found, url, via);
+    }
+
+    /// A URL goes into the queue of its server.
+    pub(super) fn queue(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<&str>) {
+        let id = match self.server_for(url, found.letter) {
+            Ok(id) => id,
+            Err(servers) => return self.refuse(found, url, via, servers),
+        };
+        let quality = self.admission.rating.of(url);
+        let parts = Parts {
+            found_as: found.letter,
+            hops: found.hops,
+            tries: 0,
+            depth: found.depth,
+            purpose: Purpose::Page,
+            target: url.target(),
+            via,
+        };
+        if !self.take_kept(id, url, Purpose::Page, || parts.item(quality)) {
+            self.queue_parts(id, &parts, quality);
+        }
+    }
+
+    /// Puts a URL into the queue of its server.
+    pub(super) fn queue_item(&mut self, id: ServerId, item: &Item) {
+        self.queue_parts(id, &item.parts(), item.quality);
+    }
+
+    fn queue_parts(&mut self, id: ServerId, parts: &Parts<'_>, quality: Quality) {
+        match self.frontier.add_to(id, parts, quality, self.turn.at()) {
+            Queued::Waits => {}
+            Queued::Retired(why, item) => {
+                let outcome = self.sites.look(id).retired_as();
+                let outcome = outcome.unwrap_or(Outcome::ServerRetired(why));
+                self.counts.losses.another(self.frontier.origin(id).as_str());
+                self.note_given_up(id, &item, outcome);
+            }
+            Queued::Full(item) => self.settle_unsent(id, &item, Outcome::QueueFull),
+        }
+    }
+}
+
+/// In place of a URL: one that was settled as the end of a redirect chain, and is known from here
+/// on.
+pub(super) const DONE: u8 = b'=';
+
+/// How a URL was found: what goes with it through the seen test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Discovery {
+    pub(super) letter: u8,
+    pub(super) hops: u8,
+    pub(super) depth: u16,
+}
+
+impl Discovery {
+    /// Appends letter, hops, depth, length of the URL, the URL, the page it was found on.
+    pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
+        let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
+        out.extend_from_slice(&[self.letter, self.hops]);
+        out.extend_from_slice(&self.depth.to_le_bytes());
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(url.as_bytes());
+        out.extend_from_slice(via.as_bytes());
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> (Self, UrlRef<'_>, &str) {
+        let whole = "what the seen test lets out is what was offered";
+        let (&[letter, hops, low, high, len_low, len_high], rest) =
+            bytes.split_first_chunk().expect(whole);
+        let len = usize::from(u16::from_le_bytes([len_low, len_high]));
+        let url = UrlRef::from_canonical(&rest[..len]).expect(whole);
+        let via = std::str::from_utf8(&rest[len..]).expect(whole);
+        (Self { letter, hops, depth: u16::from_le_bytes([low, high]) }, url, via)
+    }
+}
