@@ -102,7 +102,7 @@ const OVERSIZED: Names = &["src/links/names.rs: lines"];
 /// Parts with more than a dozen fields, and how many they have. Files move: they are not named.
 const CROWDED: Names = &[
     // The engine, which is about to be split into parts.
-    "Engine 28",
+    "Engine 26",
     "Bench 13",
     // Stations that hold their settings, their files and their counts in one struct.
     "Store 21",

@@ -281,7 +281,7 @@ fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> R
 
 /// How the crawl ended, as an exit code.
 fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
-    if let Some(trouble) = engine.trouble() {
+    if let Some(trouble) = engine.fatal_error() {
         return Err(Failure::new(Exit::Disk, trouble));
     }
     Ok(match (engine.stop_reason(), engine.is_finished()) {
@@ -290,7 +290,7 @@ fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
         (Some(StopReason::Pages | StopReason::Bytes), _) => Exit::Budget,
         (Some(StopReason::Time), _) => Exit::Time,
         (Some(StopReason::Outage), _) => Exit::NotWhole,
-        (Some(StopReason::Trouble), _) => Exit::Disk,
+        (Some(StopReason::FatalError), _) => Exit::Disk,
         (Some(StopReason::Finished), _) if missing.is_any() => Exit::NotWhole,
         (Some(StopReason::Finished) | None, _) => Exit::Finished,
     })

@@ -327,7 +327,7 @@ impl Engine {
             let lookup = &mut chain.hop.lookup;
             let looked = {
                 let granted = self.turn.left(Work::Lookups);
-                self.admission.seen_mut().look_up(lookup, granted, self.disk.as_mut())
+                self.admission.seen_mut().look_up(lookup, granted, self.storage.disk())
             };
             match looked {
                 Ok((answer, units)) => {
@@ -342,7 +342,7 @@ impl Engine {
                 }
                 Err(error) => {
                     self.chains.undecided.push_back(number);
-                    return self.meet(error);
+                    return self.on_disk_error(error);
                 }
             }
         }
@@ -359,7 +359,7 @@ impl Engine {
 
     /// Whether chains are to be looked at in this turn or the next.
     pub(super) fn may_decide(&self) -> bool {
-        self.chains.has_work() && self.pause.is_none() && self.trouble.is_none()
+        self.chains.has_work() && self.storage.is_usable()
     }
 
     /// Chains that could not be decided on, as far as there is work to give.

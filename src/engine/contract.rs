@@ -244,8 +244,8 @@ pub enum StopReason {
     Interrupted,
     /// Nobody could be reached for too long.
     Outage,
-    /// Our own trouble: disk full, say.
-    Trouble,
+    /// The archive or the state can't be written or read: the disk is full, say.
+    FatalError,
 }
 
 impl StopReason {
@@ -258,7 +258,7 @@ impl StopReason {
             Self::Time => "budget of time reached",
             Self::Interrupted => "interrupted",
             Self::Outage => "nobody could be reached",
-            Self::Trouble => "stopped by trouble of our own",
+            Self::FatalError => "stopped by a fatal error",
         }
     }
 }

@@ -75,7 +75,7 @@ impl Engine {
 
     fn resume_visit(&mut self) -> bool {
         // Then nothing is looked at.
-        let is_idle = self.is_stopping() || self.pause.is_some();
+        let is_idle = self.is_stopping() || self.storage.is_paused();
         if !is_idle && self.turn.is_spent(Work::Rules) {
             return false;
         }

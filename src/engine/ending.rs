@@ -100,8 +100,8 @@ impl Engine {
             return;
         }
         let Limits { pages_max, bytes_max, .. } = self.ending.limits;
-        if self.trouble.is_some() {
-            self.begin_stop(StopReason::Trouble);
+        if self.storage.fatal().is_some() {
+            self.begin_stop(StopReason::FatalError);
         } else if pages_max.is_some_and(|most| self.counts.pages >= most) {
             self.begin_stop(StopReason::Pages);
         } else if bytes_max.is_some_and(|most| self.counts.received_bytes >= most) {
@@ -156,7 +156,7 @@ impl Engine {
             // A checkpoint that was under way ends first: the last one is of the very end.
             Stage::Closing(reason) if self.rests_or_fails() => {
                 self.ending.stage = Stage::Saving(reason);
-                if self.trouble.is_none() && self.checkpoints.is_some() {
+                if self.storage.fatal().is_none() && self.checkpoints.is_some() {
                     self.want_checkpoint();
                     self.work_checkpoint();
                 } else {
@@ -169,8 +169,8 @@ impl Engine {
                 self.end_if_done();
             }
             Stage::Settling(reason) if !self.syncing => {
-                let trouble = self.trouble.is_some();
-                let reason = if trouble { StopReason::Trouble } else { reason };
+                let trouble = self.storage.fatal().is_some();
+                let reason = if trouble { StopReason::FatalError } else { reason };
                 self.ending.stage = Stage::Finished(reason);
             }
             _ => {}
@@ -184,7 +184,7 @@ impl Engine {
     /// Whether no checkpoint is under way, or none can be made any more.
     fn rests_or_fails(&self) -> bool {
         let rests = self.checkpoints.as_ref().is_none_or(Checkpoints::is_resting);
-        rests || self.trouble.is_some()
+        rests || self.storage.fatal().is_some()
     }
 
     /// Hands out the archive's last job, after trouble as well: what can still be made durable is.
@@ -193,13 +193,13 @@ impl Engine {
         self.write_trace();
         let stage = self.turn.enter(meter::Stage::Store, 0);
         // The last checkpoint knows all that they hold.
-        if self.trouble.is_none() && !self.holds_files() {
+        if self.storage.fatal().is_none() && !self.holds_files() {
             self.store.release(u32::MAX);
         }
-        match self.store.close(self.turn.at(), self.disk.as_mut()) {
+        match self.store.close(self.turn.at(), self.storage.disk()) {
             Ok(job) => self.start_sync(job),
             Err(error) => {
-                self.trouble.get_or_insert(error.into());
+                self.storage.fails(error);
             }
         }
         self.turn.back(stage);
@@ -215,7 +215,7 @@ impl Engine {
     /// Whether the archive may have its next job.
     pub(super) fn may_sync(&self) -> bool {
         let is_open = !matches!(self.ending.stage, Stage::Settling(_) | Stage::Finished(_));
-        is_open && !self.syncing && self.trouble.is_none() && self.pause.is_none()
+        is_open && !self.syncing && self.storage.is_usable()
     }
 
     /// When the archive's next job is due; once nothing is fetched any more only the last
@@ -237,9 +237,9 @@ impl Engine {
         if !self.may_sync() {
             return;
         }
-        match self.store.sync_job(self.turn.at(), self.disk.as_mut()) {
+        match self.store.sync_job(self.turn.at(), self.storage.disk()) {
             Ok(job) => self.start_sync(job),
-            Err(error) => self.meet(error),
+            Err(error) => self.on_disk_error(error),
         }
     }
 }

@@ -261,7 +261,7 @@ impl Engine {
 
     /// Whether a revival has something to do now.
     pub(super) fn has_revival_work(&self) -> bool {
-        self.given_up.has_work() && !self.is_stopping() && self.pause.is_none()
+        self.given_up.has_work() && !self.is_stopping() && !self.storage.is_paused()
     }
 
     /// Keeps a URL whose server was given up.
@@ -290,7 +290,7 @@ impl Engine {
 
     /// Some more of a revival.
     pub(super) fn work_revival(&mut self) {
-        if !self.given_up.is_reviving() || self.is_stopping() || self.pause.is_some() {
+        if !self.given_up.is_reviving() || self.is_stopping() || self.storage.is_paused() {
             return;
         }
         while !self.turn.is_spent(Work::Reread) {
@@ -308,14 +308,14 @@ impl Engine {
                 revival.server += 1;
                 continue;
             }
-            match self.given_up.read(self.disk.as_mut()) {
+            match self.given_up.read(self.storage.disk()) {
                 Ok(Some(entry)) => {
                     self.turn.charge(Work::Reread, entry.len());
                     let (found, url, via) = Discovery::decode(&entry);
                     self.queue(found, url, (!via.is_empty()).then_some(via));
                 }
                 Ok(None) => log::info!("the URLs of servers that were given up are queued again"),
-                Err(error) => return self.meet(error),
+                Err(error) => return self.on_disk_error(error),
             }
         }
     }

@@ -36,7 +36,6 @@ mod given_up;
 pub mod ledger;
 mod outage;
 mod page;
-mod pause;
 mod record;
 mod redirect;
 mod remember;
@@ -49,6 +48,7 @@ mod seeding;
 pub mod seeds;
 mod settle;
 mod site;
+mod storage;
 mod turn;
 mod verify;
 mod view;
@@ -65,6 +65,7 @@ use crate::seeds::Seed;
 use crate::store::{self, Position, Store};
 use crate::url::UrlRef;
 pub use resume::Earlier;
+pub use storage::FatalError;
 
 use admission::{Admission, Discovery};
 use backlog::Backlog;
@@ -80,9 +81,7 @@ use given_up::GivenUp;
 use ledger::{Ledger, Work};
 use outage::Outage;
 use page::{Bench, Page};
-pub use pause::Trouble;
 
-use pause::Pause;
 use replay::Replays;
 use robots::RobotsWork;
 use rules::Shelf;
@@ -90,6 +89,7 @@ use settings::Settings;
 use site::Sites;
 use std::collections::VecDeque;
 use std::fmt;
+use storage::Storage;
 use turn::Turn;
 use wire::Wire;
 
@@ -97,7 +97,7 @@ use wire::Wire;
 pub struct Engine {
     settings: Settings,
     turn: Turn,
-    disk: Box<dyn Disk>,
+    storage: Storage,
     sites: Sites,
     frontier: Backlog,
     names: Names,
@@ -121,9 +121,6 @@ pub struct Engine {
     ending: Ending,
     /// A job of the archive is under way.
     syncing: bool,
-    trouble: Option<Trouble>,
-    /// The disk is full.
-    pause: Option<Pause>,
     outage: Outage,
     given_up: GivenUp,
     /// None if nothing is kept to go on with.
@@ -213,7 +210,7 @@ impl Engine {
             ending: Ending::new(&settings, now),
             outage: Outage::new(&settings.retries),
             given_up: GivenUp::new(settings.state.crawl),
-            disk,
+            storage: Storage::new(disk),
             sites: Sites::default(),
             rules: Shelf::new(settings.state.crawl),
             robots_work: RobotsWork::default(),
@@ -225,8 +222,6 @@ impl Engine {
             chains: Chains::default(),
             counts: Counts::default(),
             syncing: false,
-            trouble: None,
-            pause: None,
             checkpoints: None,
             replays: Replays::default(),
             pages_before: 0,
@@ -323,7 +318,7 @@ impl Engine {
             Done::Store(done) => {
                 self.syncing = false;
                 if let Err(error) = self.store.synced(done) {
-                    self.meet(error);
+                    self.on_disk_error(error);
                 }
             }
             Done::Seen(done) => self.seen_worked(done),
@@ -423,7 +418,7 @@ impl Engine {
             self.visit_deadline(),
             self.sync_deadline(),
             self.ending.deadline(),
-            self.pause.map(|pause| pause.until),
+            self.storage.deadline(),
             self.outage.deadline().filter(|_| !self.is_stopping()),
             self.checkpoint_deadline(),
         ];

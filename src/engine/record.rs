@@ -128,13 +128,13 @@ impl Engine {
             let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
             self.wire.request().write_get(&mut self.request_bytes, target, authority, cookies);
             let capture = attempt.capture(conn, &self.request_bytes);
-            let kept = self.store.keep(&capture, self.disk.as_mut());
+            let kept = self.store.keep(&capture, self.storage.disk());
             let units = weight(&self.settings) * reply.raw.len();
             self.turn.charge(Work::Archived, units);
             match kept {
                 Ok(kept) => settled.receipt = kept,
                 Err(error) => {
-                    self.meet(error);
+                    self.on_disk_error(error);
                     self.turn.back(stage);
                     return None;
                 }
@@ -191,8 +191,8 @@ impl Engine {
             evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
         };
         // A line that could not be written waits.
-        let noted = self.store.note(&line, self.disk.as_mut());
-        noted.unwrap_or_else(|error| self.meet(error));
+        let noted = self.store.note(&line, self.storage.disk());
+        noted.unwrap_or_else(|error| self.on_disk_error(error));
         self.turn.back(stage);
     }
 
@@ -214,8 +214,8 @@ impl Engine {
             hops: u32::from(item.hops),
             ..Line::default()
         };
-        let noted = self.store.note(&line, self.disk.as_mut());
-        noted.unwrap_or_else(|error| self.meet(error));
+        let noted = self.store.note(&line, self.storage.disk());
+        noted.unwrap_or_else(|error| self.on_disk_error(error));
         self.turn.back(stage);
     }
 
@@ -240,8 +240,8 @@ impl Engine {
             hops: u32::from(found.hops),
             ..Line::default()
         };
-        let noted = self.store.note(&line, self.disk.as_mut());
-        noted.unwrap_or_else(|error| self.meet(error));
+        let noted = self.store.note(&line, self.storage.disk());
+        noted.unwrap_or_else(|error| self.on_disk_error(error));
         self.turn.back(stage);
     }
 
@@ -266,8 +266,8 @@ impl Engine {
             chain: chain.as_deref(),
             ..Line::default()
         };
-        let noted = self.store.note(&line, self.disk.as_mut());
-        noted.unwrap_or_else(|error| self.meet(error));
+        let noted = self.store.note(&line, self.storage.disk());
+        noted.unwrap_or_else(|error| self.on_disk_error(error));
         self.turn.back(stage);
     }
 
@@ -296,8 +296,8 @@ impl Engine {
             chain: Some(chain),
             ..Line::default()
         };
-        let noted = self.store.note(&line, self.disk.as_mut());
-        noted.unwrap_or_else(|error| self.meet(error));
+        let noted = self.store.note(&line, self.storage.disk());
+        noted.unwrap_or_else(|error| self.on_disk_error(error));
         self.turn.back(stage);
     }
 }

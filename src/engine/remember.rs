@@ -21,16 +21,16 @@ impl Engine {
         if self.admission.seen().has_fresh() {
             self.admit_fresh();
         }
-        if self.pause.is_some() || self.trouble.is_some() {
+        if !self.storage.is_usable() {
             return;
         }
         if self.is_starving() {
             self.admission.seen_mut().hasten();
         }
-        match self.admission.seen_mut().job(self.disk.as_mut()) {
+        match self.admission.seen_mut().job(self.storage.disk()) {
             Ok(Some(job)) => self.turn.act(Action::Work(Job::Seen(job))),
             Ok(None) => {}
-            Err(error) => self.meet(error),
+            Err(error) => self.on_disk_error(error),
         }
     }
 
@@ -43,14 +43,14 @@ impl Engine {
     /// A job of the seen test is done. What failed for want of room is done again after the pause.
     pub(super) fn seen_worked(&mut self, done: SeenDone) {
         if let Err(error) = self.admission.seen_mut().worked(done) {
-            self.meet(error);
+            self.on_disk_error(error);
         }
     }
 
     /// Whether URLs of servers that were given up wait for their lines. While the disk is full they
     /// wait on, since lines would pile up in memory, and at the end the last checkpoint has them.
     pub(super) fn may_report_given_up(&self) -> bool {
-        self.frontier.has_given_up() && self.pause.is_none() && !self.ending.is_closing()
+        self.frontier.has_given_up() && !self.storage.is_paused() && !self.ending.is_closing()
     }
 
     /// URLs of servers that were given up get their lines. What others need of the budget is left
@@ -67,16 +67,16 @@ impl Engine {
     /// Ends of queues go to the disk and come back. To be called after visits have begun: a server
     /// whose next URL is on disk is asked for by what came before.
     pub(super) fn work_queues(&mut self) {
-        if self.pause.is_some() || self.trouble.is_some() {
+        if !self.storage.is_usable() {
             return;
         }
-        let disk = self.disk.as_mut();
+        let disk = self.storage.disk();
         let written = self.frontier.write(false, disk).and_then(|()| self.rules.write(false, disk));
         let written = written.and_then(|()| self.given_up.write(false, disk));
         if let Err(error) = written {
-            return self.meet(error);
+            return self.on_disk_error(error);
         }
-        if let Some(job) = self.frontier.job(self.disk.as_ref()) {
+        if let Some(job) = self.frontier.job(self.storage.reads()) {
             self.turn.act(Action::Work(Job::Frontier(job)));
         }
     }
@@ -84,7 +84,7 @@ impl Engine {
     /// Queues have been read back. What can't be read ends the crawl.
     pub(super) fn queues_worked(&mut self, done: QueuesDone) {
         if let Err(error) = self.frontier.worked(done) {
-            self.meet(error);
+            self.on_disk_error(error);
         }
     }
 
@@ -92,7 +92,7 @@ impl Engine {
     pub(super) fn take_queues_in(&mut self) {
         let has_read = self.frontier.has_read();
         if let Err(error) = self.frontier.take_in(self.turn.at()) {
-            self.meet(error);
+            self.on_disk_error(error);
         }
         if has_read {
             self.look_behind();

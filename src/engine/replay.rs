@@ -214,7 +214,7 @@ impl Engine {
             } else if self.replays.queue.len() < QUEUE_MAX && !self.replays.servers.is_empty() {
                 self.look_through_queue();
             } else if let Some(taken) = self.replays.queue.pop_front() {
-                let reading = Reading::new(taken, &self.settings.reply, self.disk.as_ref());
+                let reading = Reading::new(taken, &self.settings.reply, self.storage.reads());
                 self.replays.reading = Some(Box::new(reading));
             }
         }
@@ -225,8 +225,7 @@ impl Engine {
     pub(super) fn may_reread(&self) -> bool {
         let is_over = self.wire.is_over() && self.replays.reading.is_none();
         !self.is_stopping()
-            && self.pause.is_none()
-            && self.trouble.is_none()
+            && self.storage.is_usable()
             && !self.turn.is_spent(Work::Reread)
             && !self.turn.is_spent(Work::Redirects)
             && !is_over
@@ -288,7 +287,7 @@ impl Engine {
     /// Some more of the one that is being read.
     fn read_some(&mut self) {
         let Some(mut reading) = self.replays.reading.take() else { return };
-        let (units, done) = reading.step(self.disk.as_ref(), self.wire.pool());
+        let (units, done) = reading.step(self.storage.reads(), self.wire.pool());
         self.turn.charge(Work::Reread, units);
         match done {
             None => self.replays.reading = Some(reading),

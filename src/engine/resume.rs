@@ -116,7 +116,9 @@ impl Engine {
                 engine.join_again(|seed| known.contains(seed));
             }
             None => {
-                Manifest::first(key, now.unix).publish(engine.disk.as_mut()).map_err(disk_error)?;
+                Manifest::first(key, now.unix)
+                    .publish(engine.storage.disk())
+                    .map_err(disk_error)?;
                 engine.checkpoints = Some(checkpoints);
                 engine.store.release(0);
             }
@@ -126,7 +128,7 @@ impl Engine {
     }
 
     fn go_on(&mut self, found: &Manifest, crawl: u64, now: Now) -> Result<(), Error> {
-        remove_strays(found, self.disk.as_mut()).map_err(disk_error)?;
+        remove_strays(found, self.storage.disk()).map_err(disk_error)?;
         if found.snapshot.is_some() {
             self.restore(found, crawl, now).map_err(Error::State)?;
         }
@@ -140,7 +142,7 @@ impl Engine {
                 archive_offset: offset,
                 ..found.clone()
             };
-            unclean.publish(self.disk.as_mut()).map_err(disk_error)?;
+            unclean.publish(self.storage.disk()).map_err(disk_error)?;
         } else {
             self.keep_quiet(found.rebuilt);
             self.list_replays(found)?;
@@ -152,7 +154,7 @@ impl Engine {
     /// Everything as of the checkpoint.
     fn restore(&mut self, found: &Manifest, crawl: u64, now: Now) -> Result<(), frame::Error> {
         let name = found.snapshot.as_deref().expect("there is one");
-        let mut disk = self.disk.handle();
+        let mut disk = self.storage.reads().handle();
         let disk = disk.as_mut();
         let end = found.bytes_of(name);
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
@@ -306,7 +308,7 @@ impl Engine {
                 replays.add((key, own), kept, frontier.find(url));
             }
         };
-        let disk = self.disk.as_mut();
+        let disk = self.storage.disk();
         self.store.since(found.archive(), disk, &mut tell).map_err(Error::Store)?;
         if !self.replays.is_empty() {
             log::info!(

@@ -248,7 +248,7 @@ impl Engine {
         if until <= self.turn.at() {
             return true;
         }
-        match self.rules.read(id, location, self.disk.as_mut()) {
+        match self.rules.read(id, location, self.storage.disk()) {
             Ok(rules) => {
                 self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
                 let held = Box::new(Held { rules, location: Some(location) });
@@ -257,7 +257,7 @@ impl Engine {
                 true
             }
             Err(error) => {
-                self.meet(error);
+                self.on_disk_error(error);
                 false
             }
         }

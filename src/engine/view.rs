@@ -3,7 +3,7 @@
 use super::contract::StopReason;
 use super::counts::Counts;
 use super::ledger::Ledger;
-use super::{Engine, Trouble};
+use super::{Engine, FatalError};
 use crate::frontier::Frontier;
 use crate::ground::stats::Meter;
 use crate::ground::time::{Instant, UnixTime};
@@ -94,8 +94,8 @@ impl Engine {
         self.ending.reason()
     }
 
-    /// Our own trouble, if there was any: the crawl ends because of it.
-    pub fn trouble(&self) -> Option<&Trouble> {
-        self.trouble.as_ref()
+    /// The error that ends the crawl, if there was one.
+    pub fn fatal_error(&self) -> Option<&FatalError> {
+        self.storage.fatal()
     }
 }

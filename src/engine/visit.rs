@@ -46,7 +46,7 @@ impl Engine {
 
     fn has_slots(&self) -> bool {
         !self.is_stopping()
-            && self.pause.is_none()
+            && !self.storage.is_paused()
             && !self.replays.is_active()
             && !self.wire.is_over()
             && self.wire.busy() < self.settings.connections.open_max

@@ -301,7 +301,7 @@ impl Stand<'_> {
         Ok(match (ran, engine.stop_reason()) {
             (Ran::AsFar, _) => None,
             (Ran::Died, _) => Some(Ended::Killed),
-            (Ran::ToEnd, _) if engine.trouble().is_some() => Some(Ended::Troubled),
+            (Ran::ToEnd, _) if engine.fatal_error().is_some() => Some(Ended::Troubled),
             (Ran::ToEnd, Some(StopReason::Finished)) => Some(Ended::Finished),
             (Ran::ToEnd, Some(StopReason::Interrupted)) => Some(Ended::Stopped),
             (Ran::ToEnd, other) => {

@@ -120,7 +120,7 @@ impl Plan {
         let (hash, actions) = (world.actions_hash(), world.actions().to_owned());
         let (counts, figures) = (engine.counts().clone(), world.figures());
         let took = engine.elapsed();
-        let trouble = engine.trouble().map(ToString::to_string);
+        let trouble = engine.fatal_error().map(ToString::to_string);
         drop((engine, world));
         let log = disk.read("crawl.log").unwrap_or_default();
         let sights = Rc::into_inner(sights).expect("the world is gone").into_inner();

@@ -79,7 +79,7 @@ impl Engine {
     pub(in crate::engine) fn end_traced_page(&mut self) {
         if let Some(trace) = &mut self.admission.trace {
             trace.writer.end();
-            if trace.writer.bytes().len() >= APPEND_BYTES && self.pause.is_none() {
+            if trace.writer.bytes().len() >= APPEND_BYTES && !self.storage.is_paused() {
                 self.write_trace();
             }
         }
@@ -92,7 +92,7 @@ impl Engine {
         else {
             return;
         };
-        match self.disk.append(&trace.name, trace.writer.bytes()) {
+        match self.storage.disk().append(&trace.name, trace.writer.bytes()) {
             Ok(()) => trace.writer.clear(),
             Err(error) => {
                 // What is on the disk is whole; to go on behind a gap would not be. A full disk
@@ -100,7 +100,7 @@ impl Engine {
                 if !error.is_full() {
                     self.admission.trace = None;
                 }
-                self.meet(error);
+                self.on_disk_error(error);
             }
         }
     }

@@ -159,13 +159,13 @@ impl Engine {
     pub(super) fn checkpoint_deadline(&self) -> Option<Instant> {
         let own = self.checkpoints.as_ref()?;
         let idle = self.is_stopping() && own.is_resting();
-        own.deadline().filter(|_| self.pause.is_none() && !idle)
+        own.deadline().filter(|_| !self.storage.is_paused() && !idle)
     }
 
     /// A period may be over.
     pub(super) fn expire_checkpoint(&mut self) {
         let now = self.turn.at();
-        let is_crawling = !self.is_stopping() && self.pause.is_none();
+        let is_crawling = !self.is_stopping() && !self.storage.is_paused();
         if is_crawling
             && self.checkpoints.as_ref().is_some_and(|own| own.is_resting() && own.next <= now)
         {
@@ -195,7 +195,7 @@ impl Engine {
 
     /// The next step of a checkpoint, if one is under way.
     pub(super) fn work_checkpoint(&mut self) {
-        if self.pause.is_some() {
+        if self.storage.is_paused() {
             return;
         }
         match self.checkpoints.as_ref().map(|own| &own.stage) {
@@ -210,15 +210,15 @@ impl Engine {
     /// The instant that the checkpoint is of.
     fn begin_checkpoint(&mut self) {
         // What can fail comes first: after it the stations only say what is so.
-        let disk = self.disk.as_mut();
+        let disk = self.storage.disk();
         let flushed =
             self.admission.seen_mut().write(disk).and_then(|()| self.frontier.write(true, disk));
         let flushed = flushed.and_then(|()| self.given_up.write(true, disk));
         if let Err(error) = flushed {
-            return self.meet(error);
+            return self.on_disk_error(error);
         }
         let (flights, held) = (self.flights(), self.chains_held());
-        let disk = self.disk.as_mut();
+        let disk = self.storage.disk();
         self.frontier.begin_snapshot(flights, self.turn.now());
         let marks = self
             .admission
@@ -228,7 +228,7 @@ impl Engine {
         let (seen, frontier, given_up) = match marks {
             Ok(marks) => marks,
             Err(error) => {
-                self.trouble.get_or_insert(error.into());
+                self.storage.fails(error);
                 return;
             }
         };
@@ -334,22 +334,22 @@ impl Engine {
         let Stage::Writing(mut writing) = stage else { unreachable!("only then it is called") };
         self.push_some(&mut writing);
         let is_due = writing.tail.pending.len() >= PIECE_BYTES || writing.ended;
-        if is_due && let Err(error) = writing.tail.flush(self.disk.as_mut(), 2 * PIECE_BYTES) {
+        if is_due && let Err(error) = writing.tail.flush(self.storage.disk(), 2 * PIECE_BYTES) {
             self.put_stage(Stage::Writing(writing));
-            return self.meet(error);
+            return self.on_disk_error(error);
         }
         if !writing.ended || !self.is_archive_durable(&writing) {
             return self.put_stage(Stage::Writing(writing));
         }
         // Side tables say where rules lie that were shelved since the instant.
-        match self.rules.mark(self.turn.at(), self.disk.as_mut()) {
+        match self.rules.mark(self.turn.at(), self.storage.disk()) {
             Ok(files) => {
                 writing.manifest.files.extend(files);
                 self.publish(*writing);
             }
             Err(error) => {
                 self.put_stage(Stage::Writing(writing));
-                self.meet(error);
+                self.on_disk_error(error);
             }
         }
     }
@@ -395,7 +395,7 @@ impl Engine {
         let files = manifest.files.iter().map(|(name, _)| name.clone()).collect();
         let task = Task::Publish(files, Box::new(manifest));
         self.put_stage(Stage::Publishing);
-        let job = StateJob { disk: self.disk.handle(), task };
+        let job = StateJob { disk: self.storage.reads().handle(), task };
         self.turn.act(Action::Work(Job::State(job)));
     }
 
@@ -415,7 +415,7 @@ impl Engine {
         if let Err(error) = done.result {
             own.stale.push(name);
             own.next = self.turn.at();
-            return self.meet(error);
+            return self.on_disk_error(error);
         }
         let mut names = std::mem::take(&mut own.stale);
         names.extend(own.snapshot.replace(name));
@@ -427,7 +427,7 @@ impl Engine {
         self.store.release(own.releases);
         self.counts.checkpoints += 1;
         if !names.is_empty() {
-            let job = StateJob { disk: self.disk.handle(), task: Task::Remove(names) };
+            let job = StateJob { disk: self.storage.reads().handle(), task: Task::Remove(names) };
             self.turn.act(Action::Work(Job::State(job)));
         }
     }

@@ -151,7 +151,7 @@ impl Engine {
         let may = !conn.visit.over
             && !site.is_hopeless()
             && !self.is_stopping()
-            && self.pause.is_none()
+            && !self.storage.is_paused()
             && conn.pipeline.may_compare(&site.learnt, &self.settings.pipeline, left);
         if !may {
             let learnt = &mut self.sites.at(conn.server).learnt;

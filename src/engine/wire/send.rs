@@ -123,7 +123,7 @@ impl Engine {
             && !conn.visit.over
             && !site.is_hopeless()
             && !self.is_stopping()
-            && self.pause.is_none()
+            && !self.storage.is_paused()
             && self.may_ask()
             // Past the budget a connection drains.
             && (conn.flight.is_empty() || !self.wire.pool.is_over())

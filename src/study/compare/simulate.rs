@@ -58,7 +58,7 @@ pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run,
     conclude(judge, &engine, last, &spec.conf)?;
     inputs::warn_of_table(&spec.conf, engine.rating());
     series.end(last);
-    if let Some(trouble) = engine.trouble() {
+    if let Some(trouble) = engine.fatal_error() {
         // All else goes nowhere: it is the trace that could not be written.
         let named = spec.trace.iter().map(|path| format!("{}: ", path.display()));
         return Err(Failure::new(Exit::Disk, named.collect::<String>() + &trouble.to_string()));

@@ -84,7 +84,7 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
     });
     ended.map_err(|error| system(&error))?;
     series.end(last);
-    match (engine.trouble(), engine.stop_reason()) {
+    match (engine.fatal_error(), engine.stop_reason()) {
         (Some(trouble), _) => Err(disk(trouble)),
         (None, Some(StopReason::Interrupted)) => {
             let text = "stopped by a signal; no results were written";

@@ -208,7 +208,7 @@ pub(super) fn run(
         .map_err(|error| Failure::new(Exit::Usage, error))?;
     let mut watch = Watch::new(profile, lab_us);
     world.run(&mut engine, &mut |view| watch.looks(view)).map_err(|error| system(&error))?;
-    if let Some(trouble) = engine.trouble() {
+    if let Some(trouble) = engine.fatal_error() {
         return Err(disk(trouble));
     }
     if engine.stop_reason() == Some(StopReason::Interrupted) {
