@@ -181,7 +181,7 @@ impl Engine {
     pub(super) fn cookies_for(&self, id: ServerId, item: &Item) -> Option<Vec<u8>> {
         let jar = match item.purpose {
             Purpose::Hop(number) => &self.chains.live.get(&number)?.jar,
-            Purpose::Robots(of, 1..) => self.robots_work.jars.get(&of)?,
+            Purpose::Robots(of, 1..) => self.robots.jar(of)?,
             Purpose::Robots(..) | Purpose::Page => return None,
         };
         let url = self.frontier.origin(id).url_of(&item.target);

@@ -28,29 +28,25 @@ pub mod outcome;
 pub mod settings;
 
 pub mod admission;
+mod archive;
 pub mod backlog;
 mod chain;
+mod complete;
 mod deferred;
-mod ending;
+mod disk_jobs;
 mod given_up;
 pub mod ledger;
 mod outage;
 mod page;
-mod record;
 mod redirect;
-mod remember;
-mod replay;
-mod reread;
 mod resume;
 mod robots;
-mod rules;
 mod seeding;
 pub mod seeds;
-mod settle;
+mod shutdown;
 mod site;
 mod storage;
 mod turn;
-mod verify;
 mod view;
 mod visit;
 mod wire;
@@ -62,12 +58,13 @@ use crate::ground::frame;
 use crate::ground::stats::{Meter, Stage};
 use crate::ground::time::{Instant, Now};
 use crate::seeds::Seed;
-use crate::store::{self, Position, Store};
+use crate::store::{self, Position};
 use crate::url::UrlRef;
 pub use resume::Earlier;
 pub use storage::FatalError;
 
 use admission::{Admission, Discovery};
+use archive::Archive;
 use backlog::Backlog;
 use chain::Chains;
 use checkpoint::Checkpoints;
@@ -76,15 +73,13 @@ use contract::{
 };
 use counts::Counts;
 use deferred::Deferred;
-use ending::Ending;
 use given_up::GivenUp;
 use ledger::{Ledger, Work};
 use outage::Outage;
-use page::{Bench, Page};
+use page::{Page, PageWorker};
+use shutdown::Shutdown;
 
-use replay::Replays;
-use robots::RobotsWork;
-use rules::Shelf;
+use robots::RobotsFiles;
 use settings::Settings;
 use site::Sites;
 use std::collections::VecDeque;
@@ -101,31 +96,25 @@ pub struct Engine {
     sites: Sites,
     frontier: Backlog,
     names: Names,
-    /// Rules of robots.txt files, in memory and on disk.
-    rules: Shelf,
-    robots_work: RobotsWork,
+    robots: RobotsFiles,
     /// Servers under visit whose name is being looked up.
     resolving: usize,
     deferred: Deferred,
     admission: Admission,
-    request_bytes: Vec<u8>,
-    store: Store,
+    archive: Archive,
     wire: Wire,
     pages: VecDeque<Page>,
     /// Chains of redirects under way.
     chains: Chains,
-    bench: Bench,
+    bench: PageWorker,
     /// Bytes held by the pages that wait for work.
     backlog_bytes: usize,
     counts: Counts,
-    ending: Ending,
-    /// A job of the archive is under way.
-    syncing: bool,
+    shutdown: Shutdown,
     outage: Outage,
     given_up: GivenUp,
     /// None if nothing is kept to go on with.
     checkpoints: Option<Checkpoints>,
-    replays: Replays,
     /// Pages of the runs before this one.
     pages_before: u64,
 }
@@ -136,7 +125,7 @@ impl fmt::Debug for Engine {
             .field("now", &self.turn.now())
             .field("connections", &self.wire.slots().len())
             .field("urls", &self.frontier.urls())
-            .field("ending", &self.ending)
+            .field("ending", &self.shutdown)
             .finish_non_exhaustive()
     }
 }
@@ -196,34 +185,30 @@ impl Engine {
         now: Now,
     ) -> Result<Self, Error> {
         let request = settings.request().map_err(Error::Request)?;
-        let store = record::open_store(durable, &settings, disk.as_mut(), now)?;
+        let archive = Archive::open(durable, &settings, disk.as_mut(), now)?;
         let admission = Admission::new(&settings, seeds, disk.as_mut())?;
-        let ledger = Ledger::new(settings.turn_bytes_max, record::units_max(&settings));
+        let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {
             frontier: Backlog::new(Frontier::new(backlog::settings_of(&settings.frontier))),
             names: Names::new(settings.names.clone()),
             admission,
             wire: Wire::new(&settings, request),
-            bench: Bench::new(&settings),
+            bench: PageWorker::new(&settings),
             turn: Turn::new(now, meter, ledger),
             backlog_bytes: 0,
-            ending: Ending::new(&settings, now),
+            shutdown: Shutdown::new(&settings, now),
             outage: Outage::new(&settings.retries),
             given_up: GivenUp::new(settings.state.crawl),
             storage: Storage::new(disk),
             sites: Sites::default(),
-            rules: Shelf::new(settings.state.crawl),
-            robots_work: RobotsWork::default(),
+            robots: RobotsFiles::new(settings.state.crawl),
             resolving: 0,
             deferred: Deferred::default(),
-            request_bytes: Vec::new(),
-            store,
+            archive,
             pages: VecDeque::new(),
             chains: Chains::default(),
             counts: Counts::default(),
-            syncing: false,
             checkpoints: None,
-            replays: Replays::default(),
             pages_before: 0,
             settings,
         })
@@ -315,12 +300,7 @@ impl Engine {
         let is_archive = matches!(done, Done::Store(_));
         let stage = self.turn.enter(if is_archive { Stage::Store } else { Stage::State }, 0);
         match done {
-            Done::Store(done) => {
-                self.syncing = false;
-                if let Err(error) = self.store.synced(done) {
-                    self.on_disk_error(error);
-                }
-            }
+            Done::Store(done) => self.store_worked(done),
             Done::Seen(done) => self.seen_worked(done),
             Done::Frontier(done) => self.queues_worked(done),
             Done::State(done) => self.state_worked(done),
@@ -339,7 +319,7 @@ impl Engine {
         }
         self.expire_pause();
         self.expire_outage();
-        self.expire_ending();
+        self.expire_shutdown();
         let stage = self.turn.enter(Stage::Store, 0);
         self.sync_store();
         self.turn.enter(Stage::State, 0);
@@ -359,7 +339,7 @@ impl Engine {
     /// The crawl log begins a new file, as soon as that can be.
     pub fn rotate_log(&mut self, now: Now) {
         self.turn.set_time(now);
-        self.store.rotate_log();
+        self.archive.store_mut().rotate_log();
         self.sync_store_now();
     }
 
@@ -407,7 +387,7 @@ impl Engine {
     pub fn deadline(&self) -> Option<Instant> {
         let has_fresh = self.admission.seen().has_fresh() || self.frontier.has_read();
         let has_old = self.has_revival_work() || self.may_report_given_up();
-        let rereads = self.replays.is_active() && self.may_reread();
+        let rereads = self.archive.replays().is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || !self.deferred.is_empty();
         let decides = self.may_decide() && !self.admission.seen().is_working();
         if self.turn.has_actions() || self.has_replies() || has_urls || decides {
@@ -417,7 +397,7 @@ impl Engine {
             self.wire.deadline(self.turn.at()),
             self.visit_deadline(),
             self.sync_deadline(),
-            self.ending.deadline(),
+            self.shutdown.deadline(),
             self.storage.deadline(),
             self.outage.deadline().filter(|_| !self.is_stopping()),
             self.checkpoint_deadline(),
@@ -431,7 +411,7 @@ impl Engine {
         self.work_pages();
         self.work_chains();
         let stage = self.turn.enter(Stage::State, 0);
-        self.work_memory();
+        self.work_disk_jobs();
         self.work_given_up();
         self.work_revival();
         self.work_checkpoint();

@@ -15,8 +15,8 @@ mod read;
 pub(super) use leads::Leads;
 
 use super::Engine;
+use super::archive::Settled;
 use super::ledger::Work;
-use super::record::Settled;
 use super::settings::Settings;
 use super::wire::{Fetch, Reply};
 use crate::frontier::ServerState;
@@ -55,7 +55,7 @@ const HEAVY_UNITS: usize = 16 << 20;
 const REST_A_UNIT: Duration = Duration::from_nanos(200);
 
 /// The page under work, and memory that goes round from page to page.
-pub(super) struct Bench {
+pub(super) struct PageWorker {
     stage: Step,
     /// What the page has cost so far, in units of work.
     units: usize,
@@ -76,7 +76,7 @@ pub(super) struct Bench {
     follow: Follow,
 }
 
-impl Bench {
+impl PageWorker {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             stage: Step::Begin,

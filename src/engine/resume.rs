@@ -6,12 +6,13 @@
 //! that was not stopped in order owes every server its longest rest.
 //! Cost: the snapshot is read once, the index of the archive as far as it is newer.
 
+use super::archive::verify;
 use super::backlog::{self, Backlog, ROBOTS_TXT};
 use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
+use super::robots::state::{Known, Robots};
 use super::settings::Settings;
-use super::site::{Known, Robots, Site};
-use super::verify::verify;
+use super::site::Site;
 use super::{Engine, Error};
 use crate::frontier::{Frontier, ServerId, ServerState};
 use crate::ground::codec::Take;
@@ -110,8 +111,12 @@ impl Engine {
                 engine.checkpoints = Some(checkpoints);
                 engine.go_on(&found, crawl, now)?;
                 engine.count_lost(checked, found.rebuilt);
-                let reads_back = !engine.replays.is_empty();
-                engine.store.release(if reads_back { 0 } else { found.archive_serial });
+                let reads_back = !engine.archive.replays().is_empty();
+                engine.archive.store_mut().release(if reads_back {
+                    0
+                } else {
+                    found.archive_serial
+                });
                 let known: Set<&str> = seeds.iter().map(|seed| seed.url.as_str()).collect();
                 engine.join_again(|seed| known.contains(seed));
             }
@@ -120,7 +125,7 @@ impl Engine {
                     .publish(engine.storage.disk())
                     .map_err(disk_error)?;
                 engine.checkpoints = Some(checkpoints);
-                engine.store.release(0);
+                engine.archive.store_mut().release(0);
             }
         }
         seeds.iter().for_each(|seed| engine.seed(now, seed));
@@ -147,7 +152,7 @@ impl Engine {
             self.keep_quiet(found.rebuilt);
             self.list_replays(found)?;
         }
-        self.replays.begin();
+        self.archive.replays_mut().0.begin();
         Ok(())
     }
 
@@ -158,7 +163,7 @@ impl Engine {
         let disk = disk.as_mut();
         let end = found.bytes_of(name);
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
-        self.rules.restore(&found.files, disk)?;
+        self.robots.cache().restore(&found.files, disk)?;
         self.given_up.restore_files(&found.files);
         self.admission.restores_scope(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -202,7 +207,11 @@ impl Engine {
                 let kept = Kept::decode(&mut take)?;
                 let server = take.varint()?.checked_sub(1).map(usize::try_from);
                 let server = server.transpose().map_err(|_| Flaw::Senseless)?;
-                self.replays.add((key, url), kept, server.map(ServerId::from_index));
+                self.archive.replays_mut().0.add(
+                    (key, url),
+                    kept,
+                    server.map(ServerId::from_index),
+                );
             }
             checkpoint::RATING => self.admission.rating_mut().decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.given_up.restore_mark(frame.payload)?,
@@ -245,7 +254,7 @@ impl Engine {
             site.decode(&mut Take::new(bytes), self.settings.robots.ttl, self.turn.now())?;
             let mut robots = std::mem::take(&mut site.robots);
             if let Robots::OnDisk(location, until) = robots
-                && !self.rules.retain(location, until)?
+                && !self.robots.cache().retain(location, until)?
             {
                 robots = Robots::Unknown;
             }
@@ -274,7 +283,7 @@ impl Engine {
         self.sites.begin_again(self.turn.at(), until);
         for index in 0..self.sites.len() {
             let id = ServerId::from_index(index);
-            if obeys && self.sites.look(id).known(self.turn.at()) != Known::Rules {
+            if obeys && self.sites.look(id).robots.known(self.turn.at()) != Known::Rules {
                 self.presume_crawl_delay(id);
                 self.frontier.snooze(id, until, self.turn.at());
             }
@@ -297,7 +306,7 @@ impl Engine {
     /// What the archive holds since the checkpoint: it is read back when its turn comes.
     fn list_replays(&mut self, found: &Manifest) -> Result<(), Error> {
         let (admission, frontier) = (&self.admission, &self.frontier);
-        let (replays, mut key) = (&mut self.replays, Vec::new());
+        let ((replays, store), mut key) = (self.archive.replays_mut(), Vec::new());
         let mut tell = |url: &str, kept| {
             if let Some(url) = UrlRef::from_canonical(url.as_bytes())
                 // Which server's rules it was fetched for is not known: it is fetched again.
@@ -309,11 +318,11 @@ impl Engine {
             }
         };
         let disk = self.storage.disk();
-        self.store.since(found.archive(), disk, &mut tell).map_err(Error::Store)?;
-        if !self.replays.is_empty() {
+        store.since(found.archive(), disk, &mut tell).map_err(Error::Store)?;
+        if !self.archive.replays().is_empty() {
             log::info!(
                 "{} replies since the checkpoint are in the archive: they are read back from there",
-                self.replays.len()
+                self.archive.replays().len()
             );
         }
         Ok(())

@@ -10,16 +10,14 @@
 
 use super::ledger::Work;
 use super::outcome::Outcome;
-use super::rules::Held;
+use super::robots::state::Robots;
 use super::turn::Turn;
 use crate::frontier::{Retirement, ServerId};
 use crate::ground::codec::{Put, Short, Take};
-use crate::ground::segments::Location;
 use crate::ground::stats::Histogram;
 use crate::ground::table::Table;
-use crate::ground::time::{Instant, Now, UnixTime};
+use crate::ground::time::{Instant, Now};
 use crate::http::pipeline::Learnt;
-use crate::robots::Rules;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -158,55 +156,7 @@ struct Rare {
 /// Most times of a server that are kept: what is put off beyond them has no wait of its own.
 const RETRIES_DUE_MAX: usize = 1_000;
 
-/// What is known of a robots.txt.
-#[derive(Debug, Default)]
-pub(super) enum Robots {
-    /// Nothing.
-    #[default]
-    Unknown,
-    /// It has been asked for on this server.
-    Asked,
-    /// A redirect led to another server, which has been asked; not to be waited for longer.
-    Elsewhere(Instant),
-    /// It forbids nothing, until it is to be asked for again.
-    Open(Instant),
-    /// Its rules, until they are to be asked for again.
-    Rules(Box<Held>, Instant),
-    /// The same, on disk.
-    OnDisk(Location, Instant),
-    /// It can't be had: nothing may be fetched, until it is to be asked for again.
-    Unreachable(Instant),
-}
-
-/// Whether a page may be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
-    /// robots.txt comes first.
-    Unknown,
-    /// It has been asked for.
-    Pending,
-    /// Its rules are known.
-    Rules,
-}
-
 impl Site {
-    /// Where robots.txt stands now.
-    pub(super) fn known(&self, now: Instant) -> Known {
-        match self.robots {
-            Robots::Open(until)
-            | Robots::Rules(_, until)
-            | Robots::OnDisk(_, until)
-            | Robots::Unreachable(until)
-                if until > now =>
-            {
-                Known::Rules
-            }
-            Robots::Asked => Known::Pending,
-            Robots::Elsewhere(until) if until > now => Known::Pending,
-            _ => Known::Unknown,
-        }
-    }
-
     /// Whether nothing is lost without it: its last visit was long ago, and what is known of it is
     /// over, or would not outlive this run.
     fn is_spent(&self, now: Instant) -> bool {
@@ -417,10 +367,8 @@ impl Site {
 impl Site {
     /// Whether there is anything that a new one would not have.
     pub(super) fn is_worth_keeping(&self) -> bool {
-        let forgettable =
-            matches!(self.robots, Robots::Unknown | Robots::Asked | Robots::Elsewhere(_));
         let rare = self.rare.as_ref();
-        !forgettable
+        !self.robots.is_forgettable()
             || self.robots_tries > 0
             || rare.is_some_and(|rare| rare.robots_failing_since.is_some())
             || self.learnt != Learnt::default()
@@ -430,27 +378,7 @@ impl Site {
 
     pub(super) fn encode(&self, number: usize, now: Now, out: &mut Vec<u8>) {
         out.put_varint(number as u64);
-        let mut put = |code: u8, until: Instant| {
-            out.put_u8(code);
-            out.put_u64(now.unix_of(until).as_micros());
-        };
-        match &self.robots {
-            Robots::Open(until) => {
-                put(1, *until);
-                Rules::allow_all().encode(out);
-            }
-            Robots::Rules(held, until) => {
-                put(1, *until);
-                held.rules.encode(out);
-            }
-            Robots::OnDisk(location, until) => {
-                put(3, *until);
-                let Location { segment, offset, bytes } = *location;
-                [segment, offset, bytes].into_iter().for_each(|number| out.put_u32(number));
-            }
-            Robots::Unreachable(until) => put(2, *until),
-            Robots::Unknown | Robots::Asked | Robots::Elsewhere(_) => out.put_u8(0),
-        }
+        self.robots.encode(now, out);
         out.put_u8(self.robots_tries);
         let since = self.rare.as_ref().and_then(|rare| rare.robots_failing_since);
         out.put_u64(since.map_or(0, |since| now.unix_of(since).as_micros().max(1)));
@@ -477,21 +405,7 @@ impl Site {
         ttl: Duration,
         now: Now,
     ) -> Result<(), Short> {
-        let until = |us| now.instant_of(UnixTime::from_micros(us), ttl);
-        self.robots = match take.u8()? {
-            0 => Robots::Unknown,
-            1 => {
-                let until = until(take.u64()?);
-                Robots::of(Rules::decode(take)?, until)
-            }
-            2 => Robots::Unreachable(until(take.u64()?)),
-            3 => {
-                let until = until(take.u64()?);
-                let (segment, offset, bytes) = (take.u32()?, take.u32()?, take.u32()?);
-                Robots::OnDisk(Location { segment, offset, bytes }, until)
-            }
-            _ => return Err(Short),
-        };
+        self.robots = Robots::decode(take, ttl, now)?;
         self.robots_tries = take.u8()?;
         // Time before this run can't be told in it: the wait for a server without an answer
         // starts anew, which asks no more often.
@@ -507,20 +421,6 @@ impl Site {
         Ok(())
     }
 }
-
-impl Robots {
-    /// What these rules come to.
-    pub(super) fn of(rules: Rules, until: Instant) -> Self {
-        if rules.has_rules() {
-            Self::Rules(Box::new(Held { rules, location: None }), until)
-        } else {
-            Self::Open(until)
-        }
-    }
-}
-
-/// How long a server waits for another to tell its robots.txt.
-pub(super) const ELSEWHERE_MAX: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests {

@@ -125,7 +125,7 @@ impl Engine {
     pub(super) fn on_disk_error(&mut self, error: impl Into<FatalError>) {
         let error = error.into();
         let wait = self.settings.state.full_wait.filter(|_| error.is_full());
-        let Some(wait) = wait.filter(|_| !self.ending.is_closing()) else {
+        let Some(wait) = wait.filter(|_| !self.shutdown.is_closing()) else {
             return self.storage.fails(error);
         };
         let now = self.turn.at();
@@ -159,10 +159,10 @@ impl Engine {
 
     fn write_waiting(&mut self) -> Result<(), FatalError> {
         let disk = self.storage.disk();
-        self.store.try_again(disk)?;
+        self.archive.store_mut().try_again(disk)?;
         self.admission.seen_mut().write(disk)?;
         self.frontier.write(true, disk)?;
-        self.rules.write(true, disk)?;
+        self.robots.cache().write(true, disk)?;
         self.given_up.write(true, disk)?;
         Ok(())
     }

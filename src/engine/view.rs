@@ -8,7 +8,7 @@ use crate::frontier::Frontier;
 use crate::ground::stats::Meter;
 use crate::ground::time::{Instant, UnixTime};
 use crate::rating::Rating;
-use crate::{seen, store};
+use crate::seen;
 
 impl Engine {
     /// What has been done so far.
@@ -29,11 +29,6 @@ impl Engine {
     /// What the seen test has done.
     pub fn seen_totals(&self) -> seen::Totals {
         self.admission.seen().totals()
-    }
-
-    /// What the archive holds.
-    pub fn archive(&self) -> store::Totals {
-        self.store.totals()
     }
 
     /// The meter of stages, for reports.
@@ -86,12 +81,12 @@ impl Engine {
 
     /// Whether all is done and durable.
     pub fn is_finished(&self) -> bool {
-        self.ending.is_finished()
+        self.shutdown.is_finished()
     }
 
     /// Why the crawl ended, or is ending.
     pub fn stop_reason(&self) -> Option<StopReason> {
-        self.ending.reason()
+        self.shutdown.reason()
     }
 
     /// The error that ends the crawl, if there was one.

@@ -6,7 +6,7 @@ use super::contract::{Answer, NameFailure};
 use super::counts::Loss;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate};
-use super::site::{Known, Robots};
+use super::robots::state::{Known, Robots};
 use super::wire::OpenVisit;
 use crate::dns;
 use crate::frontier::{Retirement, ServerId, Visit};
@@ -47,7 +47,7 @@ impl Engine {
     fn has_slots(&self) -> bool {
         !self.is_stopping()
             && !self.storage.is_paused()
-            && !self.replays.is_active()
+            && !self.archive.replays().is_active()
             && !self.wire.is_over()
             && self.wire.busy() < self.settings.connections.open_max
             && self.resolving < self.settings.names.in_flight_max
@@ -67,11 +67,11 @@ impl Engine {
     }
 
     pub(super) fn begin_visit(&mut self, id: ServerId) {
-        if !self.weed(id) {
+        if !self.drop_disallowed(id) {
             return self.begin_later(id);
         }
         self.outage.visits(self.turn.at());
-        if self.replays.is_active() || !self.frontier.has_next(id) {
+        if self.archive.replays().is_active() || !self.frontier.has_next(id) {
             return self.frontier.hand_back(id, self.turn.at());
         }
         if let Some(due) = self.retry_due(id) {
@@ -114,7 +114,7 @@ impl Engine {
             let item = self.frontier.take(id);
             // For another server, but it is this one's file as well.
             if item.as_ref().is_some_and(|item| item.is_robots() && *item.target == *ROBOTS_TXT)
-                && self.sites.look(id).known(self.turn.at()) == Known::Unknown
+                && self.sites.look(id).robots.known(self.turn.at()) == Known::Unknown
             {
                 self.set_robots(id, Robots::Asked);
             }
@@ -126,7 +126,7 @@ impl Engine {
                 Next::Item(robots_item(id))
             }
             Known::Pending => Next::Nothing,
-            Known::Rules if !self.weed(id) => Next::Later,
+            Known::Rules if !self.drop_disallowed(id) => Next::Later,
             Known::Rules if self.retry_due(id).is_some() => Next::Nothing,
             Known::Rules => self.take_next(id),
         }
@@ -150,7 +150,7 @@ impl Engine {
     /// Drops what need not be asked for from the head of a queue: what robots.txt forbids, each
     /// with its line in the log, and what the archive has. `false` if the visit's share of the
     /// turn's budget is spent before the head is known to be wanted.
-    fn weed(&mut self, id: ServerId) -> bool {
+    fn drop_disallowed(&mut self, id: ServerId) -> bool {
         let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
         let floor = self.share_floor();
         while self.frontier.peek(id).is_some_and(|item| !item.is_robots()) {
@@ -197,7 +197,7 @@ impl Engine {
     fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
         self.turn.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
-        self.settle_unsent(id, item, outcome);
+        self.complete_unsent(id, item, outcome);
     }
 
     /// Tells the frontier that a visit has ended; returns when the server is due again.
@@ -328,7 +328,7 @@ impl Engine {
     /// A URL of a server that was given up.
     pub(super) fn note_given_up(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         match item.purpose {
-            // Without its chain it is nothing: see weed.
+            // Without its chain it is nothing: see drop_disallowed.
             Purpose::Hop(chain) if !self.chains.has(chain) => {}
             Purpose::Page | Purpose::Hop(_) => {
                 self.keep_given_up(id, item);

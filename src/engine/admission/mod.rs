@@ -237,7 +237,7 @@ impl Engine {
                 self.counts.losses.another(self.frontier.origin(id).as_str());
                 self.note_given_up(id, &item, outcome);
             }
-            Queued::Full(item) => self.settle_unsent(id, &item, Outcome::QueueFull),
+            Queued::Full(item) => self.complete_unsent(id, &item, Outcome::QueueFull),
         }
     }
 }

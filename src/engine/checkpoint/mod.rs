@@ -190,7 +190,7 @@ impl Engine {
 
     /// Whether replies wait for their lines in the crawl log.
     pub(super) fn has_replies(&self) -> bool {
-        !self.pages.is_empty() || !self.robots_work.is_empty()
+        !self.pages.is_empty() || !self.robots.is_idle()
     }
 
     /// The next step of a checkpoint, if one is under way.
@@ -232,8 +232,8 @@ impl Engine {
                 return;
             }
         };
-        let archive = self.store.position();
-        let totals = self.store.totals();
+        let archive = self.archive.store().position();
+        let totals = self.archive.store().totals();
         self.note_releases(archive.serial);
         let checkpoints = self.checkpoints.as_mut().expect("one is wanted");
         checkpoints.number += 1;
@@ -242,8 +242,8 @@ impl Engine {
             format: FORMAT,
             number: checkpoints.number,
             written: self.turn.unix().civil().to_seconds(),
-            clean: self.ending.is_closing(),
-            finished: self.ending.is_exhausted(),
+            clean: self.shutdown.is_closing(),
+            finished: self.shutdown.is_exhausted(),
             rebuilt: false,
             key: digits_of(checkpoints.key),
             archive_serial: archive.serial,
@@ -264,7 +264,7 @@ impl Engine {
         }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
         self.chains.seeding.encode(&mut |piece| frame::push(JOINED, piece, out));
-        self.replays.encode(out);
+        self.archive.replays().encode(out);
         push_held(&held, out);
         checkpoints.stage = Stage::Writing(Box::new(Writing {
             manifest,
@@ -300,8 +300,8 @@ impl Engine {
     /// read back.
     pub(super) fn holds_files(&self) -> bool {
         let idles = self.checkpoints.as_ref().is_none_or(|own| own.idle > IDLE_MAX);
-        let waits = !self.replays.is_empty() && !idles && !self.ending.is_exhausted();
-        waits || self.replays.is_active()
+        let waits = !self.archive.replays().is_empty() && !idles && !self.shutdown.is_exhausted();
+        waits || self.archive.replays().is_active()
     }
 
     /// URLs under way: they count as waiting, and so do those that redirect chains began with, in
@@ -322,7 +322,7 @@ impl Engine {
             let items = items.filter(|item| !is_left_out(item));
             flights.extend(items.map(|item| (conn.server(), item.clone())));
         }
-        let taken = self.replays.taken().filter(|taken| !is_hop(&taken.item));
+        let taken = self.archive.replays().taken().filter(|taken| !is_hop(&taken.item));
         flights.extend(taken.map(|taken| (taken.server, taken.item.clone())));
         flights
     }
@@ -342,7 +342,7 @@ impl Engine {
             return self.put_stage(Stage::Writing(writing));
         }
         // Side tables say where rules lie that were shelved since the instant.
-        match self.rules.mark(self.turn.at(), self.storage.disk()) {
+        match self.robots.cache().mark(self.turn.at(), self.storage.disk()) {
             Ok(files) => {
                 writing.manifest.files.extend(files);
                 self.publish(*writing);
@@ -380,10 +380,10 @@ impl Engine {
     /// What was settled before the instant must be durable before the checkpoint that counts it as
     /// settled. Sees to it that it will be.
     fn is_archive_durable(&mut self, writing: &Writing) -> bool {
-        let totals = self.store.totals();
+        let totals = self.archive.store().totals();
         let is_durable =
             totals.committed >= writing.captures && totals.log_synced >= writing.log_lines;
-        if !is_durable && !self.syncing {
+        if !is_durable && !self.archive.is_syncing() {
             self.sync_store_now();
         }
         is_durable
@@ -421,10 +421,10 @@ impl Engine {
         names.extend(own.snapshot.replace(name));
         names.extend(self.admission.seen_mut().settled());
         names.extend(self.frontier.settled());
-        names.extend(self.rules.settled());
+        names.extend(self.robots.cache().settled());
         names.extend(self.given_up.settled());
         log::debug!("checkpoint {} is on disk", own.number);
-        self.store.release(own.releases);
+        self.archive.store_mut().release(own.releases);
         self.counts.checkpoints += 1;
         if !names.is_empty() {
             let job = StateJob { disk: self.storage.reads().handle(), task: Task::Remove(names) };
@@ -454,7 +454,7 @@ pub(super) fn remove_strays(
     disk: &mut dyn Disk,
 ) -> Result<(), crate::ground::disk::Error> {
     for folder in
-        ["state", "state/seen", "state/frontier", super::rules::FOLDER, super::given_up::FOLDER]
+        ["state", "state/seen", "state/frontier", super::robots::FOLDER, super::given_up::FOLDER]
     {
         for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");

@@ -6,7 +6,7 @@
 //! Laws: what comes out does not depend on the budget; a link that doesn't parse charges what it
 //! cost. Cost: that of the joiner and of the seen test, and an addition a link.
 
-use super::{Bench, Page};
+use super::{Page, PageWorker};
 use crate::engine::Engine;
 use crate::engine::admission::Discovery;
 use crate::engine::ledger::Work;
@@ -181,7 +181,7 @@ impl Engine {
         directives: Directives,
         joiner: &mut Joiner<'_>,
     ) -> usize {
-        let Bench { found, follow, charset, .. } = &mut self.bench;
+        let PageWorker { found, follow, charset, .. } = &mut self.bench;
         let links = head.unwrap_or(found).links_from(start);
         let mut place = start;
         for link in links {

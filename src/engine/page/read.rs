@@ -3,7 +3,7 @@
 //! Each step does the work that is left of the turn's budget and goes on from there in the next
 //! turn. A page that names its charset late is begun again, once (HTML standard, 13.2.3.5).
 
-use super::{Bench, Page};
+use super::{Page, PageWorker};
 use crate::engine::Engine;
 use crate::engine::ledger::Work;
 use crate::ground::stats::Stage;
@@ -27,7 +27,7 @@ pub(super) enum Step {
 /// Decoded text kept as a spare up to this size.
 const TEXT_SPARE_BYTES: usize = 1 << 20;
 
-impl Bench {
+impl PageWorker {
     pub(super) fn begin(&mut self, page: &Page) {
         self.found.clear();
         self.charset = UTF_8;

@@ -8,9 +8,9 @@
 //! Cost: decoding as for pages, then one pass over at most [`SIZE_BYTES_MAX`] bytes.
 
 use super::super::Engine;
+use super::super::archive::Settled;
 use super::super::ledger::Work;
 use super::super::outcome::{Outcome, Shortfall};
-use super::super::record::Settled;
 use super::super::wire::{Fetch, Reply};
 use crate::frontier::ServerId;
 use crate::http::challenge;

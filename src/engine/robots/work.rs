@@ -6,27 +6,18 @@
 //!
 //! Law: while a reply waits, the servers that it is for are not asked for pages.
 
-use super::super::Engine;
-use super::super::ledger::Work;
-use super::super::site::{ELSEWHERE_MAX, Robots};
 use super::COPY_BYTES;
 use super::reading::Answer;
+use super::state::{ELSEWHERE_MAX, Robots};
+use crate::engine::Engine;
+use crate::engine::ledger::Work;
 use crate::frontier::ServerId;
 use crate::ground::time::Instant;
-use crate::http::cookies::Jar;
 use crate::robots::Rules;
-use std::collections::{BTreeMap, VecDeque};
 
-/// What waits.
-#[derive(Debug, Default)]
-pub(in super::super) struct RobotsWork {
-    tasks: VecDeque<Task>,
-    /// Cookies of robots.txt files that redirect, by the server whose file is wanted.
-    pub(in super::super) jars: BTreeMap<ServerId, Jar>,
-}
-
+/// Work that waits.
 #[derive(Debug)]
-enum Task {
+pub(super) enum Task {
     /// A reply is to be read.
     Read(Box<Answer>),
     /// These rules are those of other servers, too, which wait for them.
@@ -38,16 +29,10 @@ enum Task {
 /// Units that a server costs whose file is known, or can't be had.
 const SERVER_UNITS: usize = 500;
 
-impl RobotsWork {
-    pub(in super::super) fn is_empty(&self) -> bool {
-        self.tasks.is_empty()
-    }
-}
-
 impl Engine {
     /// A reply to the request for robots.txt is recorded: it is read at once if it can be.
     pub(super) fn take_answer(&mut self, mut answer: Box<Answer>) {
-        if self.robots_work.is_empty()
+        if self.robots.tasks.is_empty()
             && let Some(reading) = self.read_answer(&mut answer)
         {
             return self.robots_answered(*answer, reading);
@@ -56,28 +41,28 @@ impl Engine {
         for id in [Some(answer.of), answer.other].into_iter().flatten() {
             self.set_robots(id, Robots::Elsewhere(until));
         }
-        self.robots_work.tasks.push_back(Task::Read(answer));
+        self.robots.tasks.push_back(Task::Read(answer));
     }
 
     /// The rules of a file are known, for which these servers wait.
     pub(super) fn share_rules(&mut self, rules: Rules, until: Instant, servers: Vec<ServerId>) {
-        self.robots_work.tasks.push_back(Task::Share { rules, until, servers });
+        self.robots.tasks.push_back(Task::Share { rules, until, servers });
     }
 
     /// The file that followers wait for can't be had now: each of them asks again by itself.
-    pub(in super::super) fn followers_wait_no_more(&mut self, of: ServerId) {
-        if let Some(servers) = self.rules.followers.remove(&of).filter(|all| !all.is_empty()) {
-            self.robots_work.tasks.push_back(Task::GiveUp(servers));
+    pub(in crate::engine) fn followers_wait_no_more(&mut self, of: ServerId) {
+        if let Some(servers) = self.robots.followers.remove(&of).filter(|all| !all.is_empty()) {
+            self.robots.tasks.push_back(Task::GiveUp(servers));
         }
     }
 
     /// Does what waits, as far as this turn's budget goes.
-    pub(in super::super) fn work_robots(&mut self) {
+    pub(in crate::engine) fn work_robots(&mut self) {
         while !self.turn.is_spent(Work::Rules)
-            && let Some(task) = self.robots_work.tasks.pop_front()
+            && let Some(task) = self.robots.tasks.pop_front()
         {
             if let Some(task) = self.work_some_robots(task) {
-                return self.robots_work.tasks.push_front(task);
+                return self.robots.tasks.push_front(task);
             }
         }
     }

@@ -244,7 +244,7 @@ impl Engine {
                     fetch.notes.push(SURPLUS);
                     self.counts.cut(SURPLUS, 1);
                 }
-                self.settle_head(slot, fetch, Outcome::Status(status), false);
+                self.complete_head(slot, fetch, Outcome::Status(status), false);
             }
             Filing::Hold | Filing::HoldAndCompare => self.hold(slot, fetch),
             Filing::Compare => match self.compare(slot, fetch) {
@@ -266,12 +266,12 @@ impl Engine {
     }
 
     /// Settles the request that was at the head of the flight, with what has come of its reply.
-    fn settle_head(&mut self, slot: u32, fetch: Fetch, outcome: Outcome, connection_lost: bool) {
+    fn complete_head(&mut self, slot: u32, fetch: Fetch, outcome: Outcome, connection_lost: bool) {
         let conn = self.wire.conns.at(slot);
         let (reply, head) = conn.incoming.take();
         let whole = (reply.head_bytes > 0).then_some(&head);
         let fetched = Fetched { fetch, head: whole, reply, outcome, ended: self.turn.at() };
-        self.settle(slot, fetched, connection_lost);
+        self.complete(slot, fetched, connection_lost);
         self.wire.conns.at(slot).incoming.reader.return_head(head);
     }
 
@@ -347,7 +347,7 @@ impl Engine {
         conn.pipeline.kept_partial();
         conn.count_reply(now);
         let fetch = conn.flight.pop_front().expect("a reply has its request");
-        self.settle_head(slot, fetch, Outcome::BodyTooLarge, true);
+        self.complete_head(slot, fetch, Outcome::BodyTooLarge, true);
         self.lost(slot, None, Close::Ours);
     }
 
@@ -427,7 +427,7 @@ impl Engine {
             if leftover.drops_head {
                 fetch.item.tries = self.settings.retries.url_retries_max;
             }
-            self.settle_head(slot, fetch, outcome, true);
+            self.complete_head(slot, fetch, outcome, true);
         }
         self.counts.left_over += flight.len() as u64;
         for fetch in flight.into_iter().rev() {
@@ -466,7 +466,7 @@ impl Engine {
         conn.count_reply(now);
         let fetch = conn.flight.pop_front().expect("a reply has its request");
         // A server that fell silent may be out of reach by now: it has not recovered.
-        self.settle_head(slot, fetch, short, short.is_timeout());
+        self.complete_head(slot, fetch, short, short.is_timeout());
     }
 
     /// A request that got no answer goes back to where it was.

@@ -4,23 +4,35 @@
 //! Laws: a step does a bounded amount of work; the bytes held are charged to the pool like those
 //! of any reply. Cost: a copy of the reply beside its inflation.
 
-use super::Engine;
-use super::outcome::{Outcome, Shortfall};
-use super::replay::Taken;
-use super::wire::Pool;
-use super::wire::{Fetch, Reply};
+use crate::engine::Engine;
+use crate::engine::backlog::Item;
+use crate::engine::outcome::{Outcome, Shortfall};
+use crate::engine::wire::Pool;
+use crate::engine::wire::{Fetch, Reply};
+use crate::frontier::ServerId;
 use crate::ground::disk::Disk;
 use crate::http::response::{Broken, Event, Framing, Limits, Reader};
-use crate::store::{self, Reread, Step, Truncated};
+use crate::store::{self, Kept, Reread, Step, Truncated};
+use crate::url::Fingerprint;
 use smallvec::SmallVec;
 
 /// Most bytes that a step parses.
 const STEP_BYTES: usize = 128 << 10;
 
+/// A capture and the URL that it is for, which is in no queue.
+#[derive(Debug)]
+pub(in crate::engine) struct Taken {
+    pub(in crate::engine) server: ServerId,
+    pub(in crate::engine) item: Item,
+    /// Hashes of the key, and of the very URL of the capture.
+    pub(in crate::engine) prints: (Fingerprint, Fingerprint),
+    pub(in crate::engine) kept: Kept,
+}
+
 /// A capture on its way back.
 #[derive(Debug)]
-pub(super) struct Reading {
-    pub(super) taken: Taken,
+pub(in crate::engine) struct Reading {
+    pub(in crate::engine) taken: Taken,
     limits: Limits,
     stage: Stage,
     /// The capture's own reply, while that with its payload is parsed.
@@ -50,7 +62,7 @@ struct Parse {
 type Ended = Result<(Reply, Outcome), String>;
 
 impl Reading {
-    pub(super) fn new(taken: Taken, limits: &Limits, disk: &dyn Disk) -> Self {
+    pub(in crate::engine) fn new(taken: Taken, limits: &Limits, disk: &dyn Disk) -> Self {
         let mut reader = Reader::new(limits.clone());
         reader.begin();
         let records = Box::new(Reread::new(taken.kept.clone(), disk));
@@ -58,7 +70,11 @@ impl Reading {
     }
 
     /// Some more; says how many units of work it was.
-    pub(super) fn step(&mut self, disk: &dyn Disk, pool: &mut Pool) -> (usize, Option<Ended>) {
+    pub(in crate::engine) fn step(
+        &mut self,
+        disk: &dyn Disk,
+        pool: &mut Pool,
+    ) -> (usize, Option<Ended>) {
         match &mut self.stage {
             Stage::Records(records) => {
                 let (units, step) = records.step(disk);
@@ -113,7 +129,7 @@ impl Reading {
     }
 
     /// Gives its memory back: it begins anew another time.
-    pub(super) fn release(self, pool: &mut Pool) -> Taken {
+    pub(in crate::engine) fn release(self, pool: &mut Pool) -> Taken {
         self.own.into_iter().for_each(|(reply, _)| reply.release(pool));
         match self.stage {
             Stage::Records(_) => {}
@@ -179,8 +195,8 @@ impl Parse {
 }
 
 impl Engine {
-    /// As [`Engine::page_settled`], without a connection and without a record.
-    pub(super) fn replayed(&mut self, reading: Reading, reply: Reply, outcome: Outcome) {
+    /// As [`Engine::page_complete`], without a connection and without a record.
+    pub(in crate::engine) fn replayed(&mut self, reading: Reading, reply: Reply, outcome: Outcome) {
         let Taken { server: id, item, .. } = reading.taken;
         let fetch = Fetch {
             url: self.frontier.origin(id).url_of(&item.target).into(),

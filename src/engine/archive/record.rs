@@ -1,22 +1,20 @@
 //! What is written down of a fetch: its record in the archive and its line in the crawl log.
 
-use super::admission::Discovery;
-use super::backlog::Item;
-use super::chain::REDIRECT;
-use super::ledger::Work;
-use super::outcome::{Outcome, Servers, Shortfall};
-use super::seeds::SEED;
-use super::settings::Settings;
-use super::wire::Conn;
-use super::wire::{Fetch, Fetched, Reply};
-use super::{Engine, Error};
+use crate::engine::Engine;
+use crate::engine::admission::Discovery;
+use crate::engine::backlog::Item;
+use crate::engine::chain::REDIRECT;
+use crate::engine::ledger::Work;
+use crate::engine::outcome::{Outcome, Servers, Shortfall};
+use crate::engine::seeds::SEED;
+use crate::engine::settings::Settings;
+use crate::engine::wire::Conn;
+use crate::engine::wire::{Fetch, Fetched, Reply};
 use crate::frontier::ServerId;
-use crate::ground::disk::Disk;
 use crate::ground::stats::Stage;
-use crate::ground::time::Now;
 use crate::http::response::{Framing, Head};
 use crate::store::log::Line;
-use crate::store::{Capture, Position, Receipt, Store, Tls, Truncated};
+use crate::store::{self, Capture, Receipt, Tls, Truncated};
 use crate::url::UrlRef;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -27,8 +25,8 @@ const GZIP_WEIGHT: usize = 6;
 /// What the crawl log says of a fetch whose reply may be gone by then: the line of a page is
 /// written when its links are found.
 #[derive(Debug)]
-pub(super) struct Settled {
-    pub(super) outcome: Outcome,
+pub(in crate::engine) struct Settled {
+    pub(in crate::engine) outcome: Outcome,
     server: ServerId,
     /// Number of the connection; `None` if the reply was read back from the archive.
     conn: Option<u64>,
@@ -110,7 +108,7 @@ impl<'a> Attempt<'a> {
 impl Engine {
     /// Archives a fetch, if no other try follows; `None` if the disk is full: nothing was written,
     /// and the fetch must count as not done. Its line is still to be written.
-    pub(super) fn record(
+    pub(in crate::engine) fn record(
         &mut self,
         slot: u32,
         fetched: &Fetched<'_>,
@@ -124,11 +122,11 @@ impl Engine {
         let mut settled = attempt.settled(conn.server(), Some(conn.number()), took);
         if is_last && self.settings.keeps_archive() && attempt.is_kept() {
             let authority = self.frontier.origin(conn.server()).authority();
-            self.request_bytes.clear();
+            self.archive.request.clear();
             let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
-            self.wire.request().write_get(&mut self.request_bytes, target, authority, cookies);
-            let capture = attempt.capture(conn, &self.request_bytes);
-            let kept = self.store.keep(&capture, self.storage.disk());
+            self.wire.request().write_get(&mut self.archive.request, target, authority, cookies);
+            let capture = attempt.capture(conn, &self.archive.request);
+            let kept = self.archive.store.keep(&capture, self.storage.disk());
             let units = weight(&self.settings) * reply.raw.len();
             self.turn.charge(Work::Archived, units);
             match kept {
@@ -145,7 +143,7 @@ impl Engine {
     }
 
     /// A reply that was in the archive already when the crawl went on.
-    pub(super) fn settled_again(
+    pub(in crate::engine) fn settled_again(
         &self,
         server: ServerId,
         fetch: &Fetch,
@@ -158,7 +156,12 @@ impl Engine {
 
     /// Writes the line of a fetch: the last thing that is done for it. `sitemaps` are those that a
     /// robots.txt names.
-    pub(super) fn write_line(&mut self, fetch: &Fetch, settled: &Settled, sitemaps: &[&str]) {
+    pub(in crate::engine) fn write_line(
+        &mut self,
+        fetch: &Fetch,
+        settled: &Settled,
+        sitemaps: &[&str],
+    ) {
         let stage = self.turn.enter(Stage::Store, 0);
         let tries = match fetch.item.tries {
             0 => String::new(),
@@ -190,90 +193,75 @@ impl Engine {
             detail: fetch.evidence.as_ref().and_then(|evidence| evidence.detail),
             evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
         };
-        // A line that could not be written waits.
-        let noted = self.store.note(&line, self.storage.disk());
-        noted.unwrap_or_else(|error| self.on_disk_error(error));
+        let noted = self.archive.store.note(&line, self.storage.disk());
+        self.noted(noted);
         self.turn.back(stage);
     }
 
-    /// The line of a URL whose record can't be read back: it is fetched again.
-    pub(super) fn log_not_replayed(&mut self, id: ServerId, item: &Item, why: &str) {
+    /// A line that could not be written waits in memory.
+    fn noted(&mut self, noted: Result<(), store::Error>) {
+        noted.unwrap_or_else(|error| self.on_disk_error(error));
+    }
+
+    /// Writes the line of a URL for which no request was made: `how` are the letter of how it was
+    /// found and the redirects that led to it. Of `line`, the time, path and hops are set here.
+    fn log(&mut self, (found_as, hops): (u8, u8), line: Line<'_>) {
         let stage = self.turn.enter(Stage::Store, 0);
-        let origin = self.frontier.origin(id);
-        let url = origin.url_of(&item.target);
-        let path = hop_path(item.found_as, item.hops);
-        let line = Line {
-            time: self.turn.unix(),
-            url: &url,
-            path: text_of(&path),
-            via: item.via.as_deref(),
-            annotations: &["notReadBack"],
-            server: origin.as_str(),
-            visit: u64::from(self.frontier.server(id).visits) + 1,
-            reason: Some(why),
-            hops: u32::from(item.hops),
-            ..Line::default()
-        };
-        let noted = self.store.note(&line, self.storage.disk());
-        noted.unwrap_or_else(|error| self.on_disk_error(error));
+        let path = hop_path(found_as, hops);
+        let line = Line { time: self.turn.unix(), path: text_of(&path), hops: hops.into(), ..line };
+        let noted = self.archive.store.note(&line, self.storage.disk());
+        self.noted(noted);
         self.turn.back(stage);
     }
 
-    /// The line of a URL whose server may not come to be known.
-    pub(super) fn log_refused(
+    /// Writes the line of a queued URL that gets its outcome without a request.
+    pub(in crate::engine) fn log_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+        let status = outcome.verdict().code;
+        self.log_item(id, item, Line { status, reason: reason(outcome), ..Line::default() });
+    }
+
+    /// Writes the line of a URL whose record can't be read back: it is fetched again.
+    pub(in crate::engine) fn log_not_replayed(&mut self, id: ServerId, item: &Item, why: &str) {
+        let annotations = &["notReadBack"];
+        self.log_item(id, item, Line { annotations, reason: Some(why), ..Line::default() });
+    }
+
+    fn log_item(&mut self, id: ServerId, item: &Item, line: Line<'_>) {
+        let url = self.frontier.origin(id).url_of(&item.target);
+        let chain = self.chain_of(item);
+        let line = Line {
+            url: &url,
+            via: item.via.as_deref(),
+            server: UrlRef::from_canonical(url.as_bytes()).map_or("", UrlRef::origin),
+            visit: u64::from(self.frontier.server(id).visits) + 1,
+            chain: chain.as_deref(),
+            ..line
+        };
+        self.log((item.found_as, item.hops), line);
+    }
+
+    /// Writes the line of a URL whose server would be one too many.
+    pub(in crate::engine) fn log_refused(
         &mut self,
         found: Discovery,
         url: UrlRef<'_>,
         via: Option<&str>,
         servers: Servers,
     ) {
-        let stage = self.turn.enter(Stage::Store, 0);
-        let path = hop_path(found.letter, found.hops);
         let line = Line {
-            time: self.turn.unix(),
             status: Outcome::TooMany(servers).verdict().code,
             url: url.as_str(),
-            path: text_of(&path),
             via,
             server: url.origin(),
             reason: Some(servers.cause()),
-            hops: u32::from(found.hops),
             ..Line::default()
         };
-        let noted = self.store.note(&line, self.storage.disk());
-        noted.unwrap_or_else(|error| self.on_disk_error(error));
-        self.turn.back(stage);
+        self.log((found.letter, found.hops), line);
     }
 
-    /// The line of a URL that came to its outcome without a request.
-    pub(super) fn log_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
-        let stage = self.turn.enter(Stage::Store, 0);
-        let server = self.frontier.server(id);
-        let origin = self.frontier.origin(id);
-        let url = origin.url_of(&item.target);
-        let path = hop_path(item.found_as, item.hops);
-        let chain = self.chain_of(item);
-        let line = Line {
-            time: self.turn.unix(),
-            status: outcome.verdict().code,
-            url: &url,
-            path: text_of(&path),
-            via: item.via.as_deref(),
-            server: origin.as_str(),
-            visit: u64::from(server.visits) + 1,
-            reason: reason(outcome),
-            hops: u32::from(item.hops),
-            chain: chain.as_deref(),
-            ..Line::default()
-        };
-        let noted = self.store.note(&line, self.storage.disk());
-        noted.unwrap_or_else(|error| self.on_disk_error(error));
-        self.turn.back(stage);
-    }
-
-    /// The line of a hop for which no request is made: `how` is the letter of its chain's first
-    /// URL, and how many redirects led to it.
-    pub(super) fn log_hop(
+    /// Writes the line of a hop for which no request is made; `how` are the letter of its chain's
+    /// first URL and the redirects that led to it.
+    pub(in crate::engine) fn log_hop(
         &mut self,
         url: UrlRef<'_>,
         via: &str,
@@ -281,37 +269,17 @@ impl Engine {
         chain: &str,
         outcome: Outcome,
     ) {
-        let stage = self.turn.enter(Stage::Store, 0);
-        let (found_as, hops) = how;
-        let path = hop_path(found_as, hops);
         let line = Line {
-            time: self.turn.unix(),
             status: outcome.verdict().code,
             url: url.as_str(),
-            path: text_of(&path),
             via: Some(via),
             server: url.origin(),
             reason: reason(outcome),
-            hops: u32::from(hops),
             chain: Some(chain),
             ..Line::default()
         };
-        let noted = self.store.note(&line, self.storage.disk());
-        noted.unwrap_or_else(|error| self.on_disk_error(error));
-        self.turn.back(stage);
+        self.log(how, line);
     }
-}
-
-/// The archive and the crawl log; what is before `durable` is whole.
-pub(super) fn open_store(
-    durable: Position,
-    settings: &Settings,
-    disk: &mut dyn Disk,
-    now: Now,
-) -> Result<Store, Error> {
-    let (identity, seed) = (settings.archive_identity(), settings.store_seed());
-    Store::open_since(durable, settings.store.clone(), identity, seed, disk, now.unix)
-        .map_err(Error::Store)
 }
 
 /// Units of a byte of a record.
@@ -320,7 +288,7 @@ fn weight(settings: &Settings) -> usize {
 }
 
 /// Units that archiving a reply costs at most.
-pub(super) fn units_max(settings: &Settings) -> usize {
+pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     let reply = &settings.reply;
     let body_bytes = reply.body_bytes_max.saturating_add(reply.framing_bytes_max);
     let bytes = usize::try_from(body_bytes).unwrap_or(usize::MAX);
@@ -368,7 +336,7 @@ fn truncation_of(shortfall: Shortfall) -> Truncated {
 }
 
 /// The word for a short body, in annotations and counts.
-pub(super) fn cut_as(shortfall: Shortfall) -> &'static str {
+pub(in crate::engine) fn cut_as(shortfall: Shortfall) -> &'static str {
     annotation(truncation_of(shortfall))
 }
 

@@ -3,8 +3,8 @@
 //! The store finds and repairs (`store::repair`); this reads heads for it, says in the log what was
 //! found, and counts what is lost.
 
-use super::settings::Settings;
-use super::{Engine, Error};
+use crate::engine::settings::Settings;
+use crate::engine::{Engine, Error};
 use crate::ground::disk::Disk;
 use crate::http::response::{Event, Framing, Limits, Reader};
 use crate::store::job::OPEN;
@@ -21,7 +21,7 @@ const QUICK_FILES: usize = 10;
 
 /// What a check of the archive found, by WARC file.
 #[derive(Debug, Default)]
-pub(super) struct Checked {
+pub(in crate::engine) struct Checked {
     /// Damaged or missing files: captures that were lost with each since the last check.
     damaged: BTreeMap<String, u64>,
     /// Files without damage: lines that their index lacked.
@@ -31,7 +31,7 @@ pub(super) struct Checked {
 }
 
 /// Checks the archive; all of it, if its state is rebuilt from it.
-pub(super) fn verify(
+pub(in crate::engine) fn verify(
     settings: &Settings,
     durable: Position,
     disk: &mut dyn Disk,
@@ -55,7 +55,7 @@ pub(super) fn verify(
 
 impl Engine {
     /// Counts what a check of the archive found lost; a rebuild fetches that again.
-    pub(super) fn count_lost(&mut self, checked: Checked, rebuilt: bool) {
+    pub(in crate::engine) fn count_lost(&mut self, checked: Checked, rebuilt: bool) {
         let known = &mut self.counts.archive_damaged;
         let before = known.clone();
         for (file, found) in &checked.sound {

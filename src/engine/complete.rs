@@ -1,12 +1,12 @@
 //! What a fetch came to is settled here: log line, record, retry, redirect, links.
 
 use super::Engine;
+use super::archive::{Settled, cut_as};
 use super::backlog::{Item, Purpose};
 use super::chain::Redirect;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate, UrlFate};
 use super::page::{Leads, Page};
-use super::record::{Settled, cut_as};
 use super::wire::{Fetch, Fetched, Reply};
 use crate::frontier::ServerId;
 use crate::http::response::Head;
@@ -18,7 +18,7 @@ use std::time::Duration;
 impl Engine {
     /// A fetch has its outcome. `connection_lost`: the connection is being given up, and so the
     /// server has not recovered from anything.
-    pub(super) fn settle(&mut self, slot: u32, fetched: Fetched<'_>, connection_lost: bool) {
+    pub(super) fn complete(&mut self, slot: u32, fetched: Fetched<'_>, connection_lost: bool) {
         self.judge_reply(slot, &fetched, connection_lost);
         self.file(slot, fetched);
     }
@@ -85,7 +85,7 @@ impl Engine {
         self.counts.outcome(fetched.outcome);
         log::trace!("{}: {}", fetch.url, fetched.outcome.name());
         match fetch.item.purpose {
-            Purpose::Robots(of, hops) => self.robots_settled(slot, fetched, (of, hops)),
+            Purpose::Robots(of, hops) => self.robots_complete(slot, fetched, (of, hops)),
             Purpose::Page | Purpose::Hop(_) if again => {
                 if let Some(settled) = self.record(slot, &fetched, false) {
                     self.write_line(&fetched.fetch, &settled, &[]);
@@ -94,7 +94,7 @@ impl Engine {
                 let id = self.wire.conn(slot).server();
                 self.retry(id, fetched.fetch, fetched.outcome);
             }
-            Purpose::Page | Purpose::Hop(_) => self.page_settled(slot, fetched),
+            Purpose::Page | Purpose::Hop(_) => self.page_complete(slot, fetched),
         }
     }
 
@@ -121,7 +121,7 @@ impl Engine {
     }
 
     /// A page has its last outcome: it is kept, and what it leads to is followed.
-    fn page_settled(&mut self, slot: u32, fetched: Fetched<'_>) {
+    fn page_complete(&mut self, slot: u32, fetched: Fetched<'_>) {
         let recorded = self.record(slot, &fetched, true);
         let Fetched { fetch, head, reply, outcome, .. } = fetched;
         let id = self.wire.conn(slot).server();
@@ -204,7 +204,7 @@ impl Engine {
     }
 
     /// A URL is settled without a request.
-    pub(super) fn settle_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+    pub(super) fn complete_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.note_attempt(id, item, outcome);
         let url = self.frontier.origin(id).url_of(&item.target);
         self.ends(item, &url, outcome);

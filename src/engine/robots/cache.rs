@@ -16,10 +16,10 @@
 //! nothing. A damaged file is reported with its offset.
 //! Cost: five bytes for rules in memory, twelve for rules on disk.
 
-use super::Engine;
-use super::ledger::Work;
-use super::robots::COPY_BYTES;
-use super::site::Robots;
+use super::COPY_BYTES;
+use super::state::{Held, Robots};
+use crate::engine::Engine;
+use crate::engine::ledger::Work;
 use crate::frontier::{ServerId, ServerState};
 use crate::ground::codec::{Put, Take};
 use crate::ground::disk::{self, Disk};
@@ -33,27 +33,11 @@ use std::collections::{BTreeMap, VecDeque};
 const RULES: u8 = 1;
 const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 };
 /// The folder of all segments.
-pub(super) const FOLDER: &str = "state/robots";
-
-/// Rules in memory.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub(super) rules: Rules,
-    /// Where they lie on disk, if they do.
-    pub(super) location: Option<Location>,
-}
-
-impl Held {
-    fn bytes(&self) -> usize {
-        size_of::<Self>() - size_of::<Rules>() + self.rules.size_bytes()
-    }
-}
+pub(in crate::engine) const FOLDER: &str = "state/robots";
 
 /// What is known of all rules together.
 #[derive(Debug)]
-pub(super) struct Shelf {
-    /// Servers whose robots.txt redirects to that of another, which is to be asked for: by that.
-    pub(super) followers: BTreeMap<ServerId, Vec<ServerId>>,
+pub(in crate::engine) struct RobotsCache {
     /// Servers whose rules are in memory, or were; each once.
     hand: VecDeque<ServerId>,
     /// Bytes of rules in memory.
@@ -69,12 +53,11 @@ struct Log {
     until: BTreeMap<u32, Instant>,
 }
 
-impl Shelf {
-    pub(super) fn new(crawl: Option<u64>) -> Self {
+impl RobotsCache {
+    pub(in crate::engine) fn new(crawl: Option<u64>) -> Self {
         let segments = |crawl| Segments::new(FOLDER, Role::Rules, crawl, LIMITS);
         let log = |crawl| Log { segments: segments(crawl), until: BTreeMap::new() };
-        let followers = BTreeMap::new();
-        Self { followers, hand: VecDeque::new(), bytes: 0, log: crawl.map(log) }
+        Self { hand: VecDeque::new(), bytes: 0, log: crawl.map(log) }
     }
 
     /// Restores the files that a checkpoint of an earlier run names, with the bytes of each that
@@ -82,7 +65,7 @@ impl Shelf {
     ///
     /// # Errors
     /// A file that is shorter or can't be a segment, or the disk's.
-    pub(super) fn restore(
+    pub(in crate::engine) fn restore(
         &mut self,
         files: &[(String, u64)],
         disk: &mut dyn Disk,
@@ -108,7 +91,11 @@ impl Shelf {
     ///
     /// # Errors
     /// No rules can lie there.
-    pub(super) fn retain(&mut self, location: Location, until: Instant) -> Result<bool, Flaw> {
+    pub(in crate::engine) fn retain(
+        &mut self,
+        location: Location,
+        until: Instant,
+    ) -> Result<bool, Flaw> {
         let is_named = |log: &&mut Log| log.segments.is_restored(location.segment);
         let Some(log) = self.log.as_mut().filter(is_named) else { return Ok(false) };
         if !log.segments.retain(location) {
@@ -122,7 +109,11 @@ impl Shelf {
     ///
     /// # Errors
     /// The disk's: nothing is lost, and this may be called again.
-    pub(super) fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+    pub(in crate::engine) fn write(
+        &mut self,
+        all: bool,
+        disk: &mut dyn Disk,
+    ) -> Result<(), disk::Error> {
         self.log.as_mut().map_or(Ok(()), |log| log.segments.write(all, disk))
     }
 
@@ -131,7 +122,7 @@ impl Shelf {
     ///
     /// # Errors
     /// The disk's.
-    pub(super) fn mark(
+    pub(in crate::engine) fn mark(
         &mut self,
         now: Instant,
         disk: &mut dyn Disk,
@@ -152,12 +143,12 @@ impl Shelf {
     }
 
     /// The last mark is durable. Returns the names of files that nothing needs any more.
-    pub(super) fn settled(&mut self) -> Vec<String> {
+    pub(in crate::engine) fn settled(&mut self) -> Vec<String> {
         self.log.as_mut().map_or(Vec::new(), |log| log.segments.settled(None))
     }
 
     /// Rules of a server leave memory.
-    fn shelve(&mut self, id: ServerId, held: &Held, until: Instant) -> Robots {
+    fn evict(&mut self, id: ServerId, held: &Held, until: Instant) -> Robots {
         let Some(log) = &mut self.log else { return Robots::Unknown };
         let location = held.location.unwrap_or_else(|| log.append(id, &held.rules, until));
         Robots::OnDisk(location, until)
@@ -200,41 +191,41 @@ impl Log {
 
 impl Engine {
     /// What is known of a robots.txt changes; rules in memory are kept within their budget.
-    pub(super) fn set_robots(&mut self, id: ServerId, robots: Robots) {
+    pub(in crate::engine) fn set_robots(&mut self, id: ServerId, robots: Robots) {
         let site = self.sites.at(id);
-        self.rules.bytes -= held_bytes(&site.robots);
-        self.rules.bytes += held_bytes(&robots);
+        self.robots.cache.bytes -= site.robots.bytes();
+        self.robots.cache.bytes += robots.bytes();
         site.robots = robots;
         if matches!(site.robots, Robots::Rules(..)) {
             site.rules_used = true;
             if !std::mem::replace(&mut site.rules_listed, true) {
-                self.rules.hand.push_back(id);
+                self.robots.cache.hand.push_back(id);
             }
-            self.shelve_some();
+            self.evict_some();
         }
     }
 
     /// The hand of the clock goes on until rules are within their budget; it passes over servers
     /// that are being visited, and once over those whose rules were used since it came by last.
-    fn shelve_some(&mut self) {
-        let mut steps = 2 * self.rules.hand.len();
-        while self.rules.bytes > self.settings.robots_bytes_max
+    fn evict_some(&mut self) {
+        let mut steps = 2 * self.robots.cache.hand.len();
+        while self.robots.cache.bytes > self.settings.robots_bytes_max
             && steps > 0
-            && let Some(id) = self.rules.hand.pop_front()
+            && let Some(id) = self.robots.cache.hand.pop_front()
         {
             steps -= 1;
             let site = self.sites.at(id);
             let has_rules = matches!(site.robots, Robots::Rules(..));
             let is_visited = self.frontier.server(id).state() == ServerState::Busy;
             if has_rules && (is_visited || std::mem::take(&mut site.rules_used)) {
-                self.rules.hand.push_back(id);
+                self.robots.cache.hand.push_back(id);
                 continue;
             }
             site.rules_listed = false;
+            self.robots.cache.bytes -= site.robots.bytes();
             if let Robots::Rules(held, until) = std::mem::take(&mut site.robots) {
-                self.rules.bytes -= held.bytes();
                 site.robots = match until > self.turn.at() {
-                    true => self.rules.shelve(id, &held, until),
+                    true => self.robots.cache.evict(id, &held, until),
                     false => Robots::Unknown,
                 };
             }
@@ -243,12 +234,12 @@ impl Engine {
 
     /// Sees to it that the rules of a server under visit are in memory, if there are any. What
     /// can't be read ends the crawl.
-    pub(super) fn unshelve(&mut self, id: ServerId) -> bool {
+    pub(in crate::engine) fn load_rules(&mut self, id: ServerId) -> bool {
         let Robots::OnDisk(location, until) = self.sites.look(id).robots else { return true };
         if until <= self.turn.at() {
             return true;
         }
-        match self.rules.read(id, location, self.storage.disk()) {
+        match self.robots.cache.read(id, location, self.storage.disk()) {
             Ok(rules) => {
                 self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
                 let held = Box::new(Held { rules, location: Some(location) });
@@ -265,14 +256,7 @@ impl Engine {
 
     /// Bytes of rules in memory.
     pub fn rules_bytes(&self) -> usize {
-        self.rules.bytes
-    }
-}
-
-fn held_bytes(robots: &Robots) -> usize {
-    match robots {
-        Robots::Rules(held, _) => held.bytes(),
-        _ => 0,
+        self.robots.cache.bytes
     }
 }
 
@@ -302,52 +286,52 @@ mod tests {
         bytes
     }
 
-    fn shelve(shelf: &mut Shelf, number: u32, until: Instant) -> Location {
+    fn evict(cache: &mut RobotsCache, number: u32, until: Instant) -> Location {
         let held = Held { rules: rules(number), location: None };
-        match shelf.shelve(ServerId(number), &held, until) {
+        match cache.evict(ServerId(number), &held, until) {
             Robots::OnDisk(place, found) if found == until => place,
             other => panic!("{other:?}"),
         }
     }
 
-    /// Law: what was shelved is read back the same, written or not, whatever failed; after a
+    /// Law: what was evicted is read back the same, written or not, whatever failed; after a
     /// restart, too.
     #[test]
     fn shelved_rules_come_back() {
         let mut disk = Memory::default();
-        let mut shelf = Shelf::new(Some(CRAWL));
+        let mut cache = RobotsCache::new(Some(CRAWL));
         let until = Instant::from_micros(1_000);
         let mut places = Vec::new();
         let mut failures = 0;
         for number in 0..600 {
-            places.push(shelve(&mut shelf, number, until));
+            places.push(evict(&mut cache, number, until));
             let room = disk.used() + u64::from(number % 7) * 50;
             disk.limit((number % 3 == 0).then_some(room), number % 2 == 0);
-            failures += u32::from(shelf.write(number % 5 == 0, &mut disk).is_err());
+            failures += u32::from(cache.write(number % 5 == 0, &mut disk).is_err());
             disk.limit(None, false);
             for asked in [number, number / 2, number / 7] {
-                let found = shelf.read(ServerId(asked), places[asked as usize], &mut disk);
+                let found = cache.read(ServerId(asked), places[asked as usize], &mut disk);
                 assert_eq!(spelt(&found.expect("it is there")), spelt(&rules(asked)), "{asked}");
             }
         }
         assert!(failures > 9, "the disk was full {failures} times");
-        let files = shelf.mark(Instant::ZERO, &mut disk).expect("there is room");
-        let mut shelf = Shelf::new(Some(CRAWL));
-        shelf.restore(&files, &mut disk).expect("just written");
+        let files = cache.mark(Instant::ZERO, &mut disk).expect("there is room");
+        let mut cache = RobotsCache::new(Some(CRAWL));
+        cache.restore(&files, &mut disk).expect("just written");
         let first = places[0];
         for (number, place) in (0..).zip(places) {
-            assert_eq!(shelf.retain(place, until), Ok(true));
-            let found = shelf.read(ServerId(number), place, &mut disk).expect("just written");
+            assert_eq!(cache.retain(place, until), Ok(true));
+            let found = cache.read(ServerId(number), place, &mut disk).expect("just written");
             assert_eq!(spelt(&found), spelt(&rules(number)));
         }
         let beyond = Location { offset: u32::MAX, ..first };
-        assert_eq!(shelf.retain(beyond, until), Err(Flaw::Senseless));
-        assert_eq!(shelf.retain(Location { segment: 9, ..first }, until), Ok(false), "not named");
+        assert_eq!(cache.retain(beyond, until), Err(Flaw::Senseless));
+        assert_eq!(cache.retain(Location { segment: 9, ..first }, until), Ok(false), "not named");
     }
 
     /// Law: whatever a run shelves, and however its rules end, the next run takes in what the
     /// checkpoint says and reads the same rules, or knows that they are over; even if calendars
-    /// jump between the two, and if rules that memory has no room for are shelved meanwhile.
+    /// jump between the two, and if rules that memory has no room for are evicted meanwhile.
     #[test]
     fn every_checkpoint_is_understood() {
         let mut random = Random(1);
@@ -358,32 +342,32 @@ mod tests {
             // What side tables say: a place and the end of its rules.
             let mut known: Vec<Option<(Location, Instant)>> = vec![None; 30];
             for _ in 0..12 {
-                let mut shelf = Shelf::new(Some(CRAWL));
-                shelf.restore(&files, &mut disk).expect("just written");
+                let mut cache = RobotsCache::new(Some(CRAWL));
+                cache.restore(&files, &mut disk).expect("just written");
                 let jump = [0, 0, 50, 500][below(4) as usize];
                 for (number, known) in (0..).zip(&mut known) {
                     if let Some((place, until)) = *known {
                         let until = Instant::from_micros(until.as_micros().saturating_sub(jump));
-                        let is_there = shelf.retain(place, until).expect("it was written by us");
+                        let is_there = cache.retain(place, until).expect("it was written by us");
                         *known = is_there.then_some((place, until));
                         counts[usize::from(is_there)] += 1;
                     } else if below(3) == 0 {
                         // Those that the checkpoint holds whole go to the disk as it is read.
                         let until = Instant::from_micros(1 + below(100));
-                        *known = Some((shelve(&mut shelf, number, until), until));
+                        *known = Some((evict(&mut cache, number, until), until));
                     }
                 }
                 let now = Instant::from_micros(below(60));
                 for (number, known) in (0..).zip(&known) {
                     if let Some((place, _)) = known.filter(|(_, until)| *until > now) {
-                        let found = shelf.read(ServerId(number), place, &mut disk);
+                        let found = cache.read(ServerId(number), place, &mut disk);
                         assert_eq!(spelt(&found.expect("it is there")), spelt(&rules(number)));
                         counts[2] += 1;
                     }
                 }
                 known.iter_mut().for_each(|known| *known = known.filter(|_| below(5) > 0));
-                files = shelf.mark(now, &mut disk).expect("there is room");
-                shelf.settled();
+                files = cache.mark(now, &mut disk).expect("there is room");
+                cache.settled();
                 let is_named = |name: &str| files.iter().any(|(other, _)| other == name);
                 let strays = disk.list(FOLDER).expect("it can be listed").into_iter();
                 for name in strays.map(|name| format!("{FOLDER}/{name}")) {
@@ -400,42 +384,42 @@ mod tests {
     #[test]
     fn segments_go_when_their_rules_are_over() {
         let mut disk = Memory::default();
-        let mut shelf = Shelf::new(Some(CRAWL));
+        let mut cache = RobotsCache::new(Some(CRAWL));
         let [early, late, end] = [10, 20, 30].map(Instant::from_micros);
-        shelve(&mut shelf, 1, early);
-        let place = shelve(&mut shelf, 2, late);
-        let files = shelf.mark(early, &mut disk).expect("there is room");
+        evict(&mut cache, 1, early);
+        let place = evict(&mut cache, 2, late);
+        let files = cache.mark(early, &mut disk).expect("there is room");
         assert_eq!(files, [(name_of(1), disk.bytes(&name_of(1)).len() as u64)]);
-        assert!(shelf.settled().is_empty(), "it is marked");
+        assert!(cache.settled().is_empty(), "it is marked");
 
-        let mut shelf = Shelf::new(Some(CRAWL));
-        shelf.restore(&files, &mut disk).expect("just written");
-        assert_eq!(shelf.retain(place, late), Ok(true));
-        assert_eq!(shelve(&mut shelf, 3, end).segment, 2, "an earlier run's is not added to");
-        assert_eq!(shelf.mark(early, &mut disk).expect("room").len(), 2);
-        assert!(shelf.settled().is_empty());
-        assert_eq!(shelf.mark(late, &mut disk).expect("room").len(), 1, "the first is over");
-        assert_eq!(shelf.settled(), [name_of(1)]);
-        assert!(shelf.mark(end, &mut disk).expect("room").is_empty());
-        assert!(shelf.settled().is_empty(), "it grows");
-        assert!(Shelf::new(None).mark(end, &mut disk).expect("nothing to do").is_empty());
+        let mut cache = RobotsCache::new(Some(CRAWL));
+        cache.restore(&files, &mut disk).expect("just written");
+        assert_eq!(cache.retain(place, late), Ok(true));
+        assert_eq!(evict(&mut cache, 3, end).segment, 2, "an earlier run's is not added to");
+        assert_eq!(cache.mark(early, &mut disk).expect("room").len(), 2);
+        assert!(cache.settled().is_empty());
+        assert_eq!(cache.mark(late, &mut disk).expect("room").len(), 1, "the first is over");
+        assert_eq!(cache.settled(), [name_of(1)]);
+        assert!(cache.mark(end, &mut disk).expect("room").is_empty());
+        assert!(cache.settled().is_empty(), "it grows");
+        assert!(RobotsCache::new(None).mark(end, &mut disk).expect("nothing to do").is_empty());
     }
 
     /// Every changed bit and every cut is told, with the file and the offset.
     #[test]
     fn damage_is_told() {
         let mut whole = Memory::default();
-        let mut shelf = Shelf::new(Some(CRAWL));
+        let mut cache = RobotsCache::new(Some(CRAWL));
         let until = Instant::from_micros(1);
-        let places = [1, 2].map(|number| shelve(&mut shelf, number, until));
-        let files = shelf.mark(Instant::ZERO, &mut whole).expect("there is room");
+        let places = [1, 2].map(|number| evict(&mut cache, number, until));
+        let files = cache.mark(Instant::ZERO, &mut whole).expect("there is room");
         let bytes = whole.bytes(&name_of(1));
         let told = |bytes: &[u8], id: u32, place: Location| {
             let mut disk = Memory::default();
             disk.append(&name_of(1), bytes).expect("there is room");
-            let mut shelf = Shelf::new(Some(CRAWL));
-            shelf.restore(&files, &mut disk)?;
-            shelf.read(ServerId(id), place, &mut disk)
+            let mut cache = RobotsCache::new(Some(CRAWL));
+            cache.restore(&files, &mut disk)?;
+            cache.read(ServerId(id), place, &mut disk)
         };
         assert!(told(&bytes, 2, places[1]).is_ok());
         assert!(told(&bytes, 1, places[1]).is_err(), "another server's");

@@ -5,16 +5,15 @@
 
 use super::Engine;
 use super::checkpoint::Checkpoints;
-use super::contract::{Action, Job, StopReason, StoreJob};
+use super::contract::StopReason;
 use super::settings::{Limits, Settings};
-use crate::ground::stats as meter;
 use crate::ground::time::{Instant, Now};
 use crate::http::pipeline::Close;
 use std::time::Duration;
 
 /// How far the end has come.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct Shutdown {
     limits: Limits,
     grace: Duration,
     /// When the budget of time is spent.
@@ -36,7 +35,7 @@ enum Stage {
     Finished(StopReason),
 }
 
-impl Ending {
+impl Shutdown {
     pub(super) fn new(settings: &Settings, now: Now) -> Self {
         let limits = settings.limits;
         let time_up = limits.time_max.map(|time_max| now.at + time_max);
@@ -72,6 +71,11 @@ impl Ending {
         !matches!(self.stage, Stage::Crawling | Stage::Stopping(..))
     }
 
+    /// Whether the archive's last job has been handed out.
+    pub(super) fn is_settling(&self) -> bool {
+        matches!(self.stage, Stage::Settling(_) | Stage::Finished(_))
+    }
+
     /// Whether it ends because there is nothing left to fetch.
     pub(super) fn is_exhausted(&self) -> bool {
         self.reason() == Some(StopReason::Finished)
@@ -80,7 +84,7 @@ impl Ending {
 
 impl Engine {
     pub(super) fn is_stopping(&self) -> bool {
-        self.ending.stage != Stage::Crawling
+        self.shutdown.stage != Stage::Crawling
     }
 
     /// Nothing new from here on.
@@ -88,7 +92,7 @@ impl Engine {
         if self.is_stopping() {
             return;
         }
-        self.ending.stage = Stage::Stopping(reason, self.turn.at() + self.ending.grace);
+        self.shutdown.stage = Stage::Stopping(reason, self.turn.at() + self.shutdown.grace);
         log::info!("the crawl ends: {}", reason.text());
         self.stop_rereading();
         self.close_idle();
@@ -99,7 +103,7 @@ impl Engine {
         if self.is_stopping() {
             return;
         }
-        let Limits { pages_max, bytes_max, .. } = self.ending.limits;
+        let Limits { pages_max, bytes_max, .. } = self.shutdown.limits;
         if self.storage.fatal().is_some() {
             self.begin_stop(StopReason::FatalError);
         } else if pages_max.is_some_and(|most| self.counts.pages >= most) {
@@ -112,17 +116,17 @@ impl Engine {
     /// Whether the budget of pages allows another request: each that is under way may be a page.
     /// They are counted only near the end.
     pub(super) fn may_ask(&self) -> bool {
-        let Some(most) = self.ending.limits.pages_max else { return true };
+        let Some(most) = self.shutdown.limits.pages_max else { return true };
         let left = most.saturating_sub(self.counts.pages);
         let out_max = self.wire.busy() as u64 * u64::from(self.settings.pipeline.depth_max);
         left > out_max || left > self.wire.pages_out() as u64
     }
 
     /// Time may be up, for the crawl or for the replies that were still open.
-    pub(super) fn expire_ending(&mut self) {
+    pub(super) fn expire_shutdown(&mut self) {
         let now = self.turn.at();
-        match self.ending.stage {
-            Stage::Crawling if self.ending.time_up.is_some_and(|up| up <= now) => {
+        match self.shutdown.stage {
+            Stage::Crawling if self.shutdown.time_up.is_some_and(|up| up <= now) => {
                 self.begin_stop(StopReason::Time);
             }
             Stage::Stopping(_, until) if until <= now => {
@@ -136,8 +140,8 @@ impl Engine {
 
     /// Moves on towards the end when what stands before it is done.
     pub(super) fn end_if_done(&mut self) {
-        let busy = self.is_working() || self.resolving > 0 || self.replays.is_active();
-        match self.ending.stage {
+        let busy = self.is_working() || self.resolving > 0 || self.archive.replays().is_active();
+        match self.shutdown.stage {
             Stage::Crawling
                 if !busy
                     && self.frontier.urls() == 0
@@ -150,12 +154,12 @@ impl Engine {
             }
             // Look-ups are not waited for.
             Stage::Stopping(reason, _) if !self.is_working() => {
-                self.ending.stage = Stage::Closing(reason);
+                self.shutdown.stage = Stage::Closing(reason);
                 self.end_if_done();
             }
             // A checkpoint that was under way ends first: the last one is of the very end.
             Stage::Closing(reason) if self.rests_or_fails() => {
-                self.ending.stage = Stage::Saving(reason);
+                self.shutdown.stage = Stage::Saving(reason);
                 if self.storage.fatal().is_none() && self.checkpoints.is_some() {
                     self.want_checkpoint();
                     self.work_checkpoint();
@@ -163,15 +167,15 @@ impl Engine {
                     self.end_if_done();
                 }
             }
-            Stage::Saving(reason) if !self.syncing && self.rests_or_fails() => {
-                self.ending.stage = Stage::Settling(reason);
+            Stage::Saving(reason) if !self.archive.is_syncing() && self.rests_or_fails() => {
+                self.shutdown.stage = Stage::Settling(reason);
                 self.close_store();
                 self.end_if_done();
             }
-            Stage::Settling(reason) if !self.syncing => {
+            Stage::Settling(reason) if !self.archive.is_syncing() => {
                 let trouble = self.storage.fatal().is_some();
                 let reason = if trouble { StopReason::FatalError } else { reason };
-                self.ending.stage = Stage::Finished(reason);
+                self.shutdown.stage = Stage::Finished(reason);
             }
             _ => {}
         }
@@ -185,61 +189,5 @@ impl Engine {
     fn rests_or_fails(&self) -> bool {
         let rests = self.checkpoints.as_ref().is_none_or(Checkpoints::is_resting);
         rests || self.storage.fatal().is_some()
-    }
-
-    /// Hands out the archive's last job, after trouble as well: what can still be made durable is.
-    /// The first trouble is the one that is told.
-    fn close_store(&mut self) {
-        self.write_trace();
-        let stage = self.turn.enter(meter::Stage::Store, 0);
-        // The last checkpoint knows all that they hold.
-        if self.storage.fatal().is_none() && !self.holds_files() {
-            self.store.release(u32::MAX);
-        }
-        match self.store.close(self.turn.at(), self.storage.disk()) {
-            Ok(job) => self.start_sync(job),
-            Err(error) => {
-                self.storage.fails(error);
-            }
-        }
-        self.turn.back(stage);
-    }
-
-    fn start_sync(&mut self, job: Option<StoreJob>) {
-        if let Some(job) = job {
-            self.syncing = true;
-            self.turn.act(Action::Work(Job::Store(job)));
-        }
-    }
-
-    /// Whether the archive may have its next job.
-    pub(super) fn may_sync(&self) -> bool {
-        let is_open = !matches!(self.ending.stage, Stage::Settling(_) | Stage::Finished(_));
-        is_open && !self.syncing && self.storage.is_usable()
-    }
-
-    /// When the archive's next job is due; once nothing is fetched any more only the last
-    /// checkpoint asks for one.
-    pub(super) fn sync_deadline(&self) -> Option<Instant> {
-        let crawls = matches!(self.ending.stage, Stage::Crawling | Stage::Stopping(..));
-        self.store.next_sync().filter(|_| crawls && self.may_sync())
-    }
-
-    /// Hands out the archive's next job if it is due.
-    pub(super) fn sync_store(&mut self) {
-        if self.sync_deadline().is_some_and(|due| due <= self.turn.at()) {
-            self.sync_store_now();
-        }
-    }
-
-    /// Hands out the archive's next job, due or not.
-    pub(super) fn sync_store_now(&mut self) {
-        if !self.may_sync() {
-            return;
-        }
-        match self.store.sync_job(self.turn.at(), self.storage.disk()) {
-            Ok(job) => self.start_sync(job),
-            Err(error) => self.on_disk_error(error),
-        }
     }
 }

@@ -4,28 +4,67 @@
 //! asked for once, and servers that wait for it are its followers. A chain of redirects has cookies
 //! of its own, as that of a page has.
 
+mod cache;
 mod reading;
+pub(super) mod state;
 mod work;
 
 use super::Engine;
 use super::backlog::{Item, Purpose, Queued, ROBOTS_TXT};
 use super::ledger::Work;
 use super::outcome::Outcome;
-use super::site::{ELSEWHERE_MAX, Known, Robots};
-use super::wire::Fetched;
-use super::wire::SURPLUS;
+use super::wire::{Fetched, SURPLUS};
 use crate::frontier::{Retirement, ServerId};
 use crate::ground::quality::Quality;
 use crate::ground::time::Instant;
+use crate::http::cookies::Jar;
 use crate::http::response::Framing;
 use crate::robots::{Meaning, Rules};
 use crate::url::{Batch, UrlRef, canon::Joiner};
+pub(super) use cache::{FOLDER, RobotsCache};
 use reading::{Answer, Reading, Step};
+use state::{ELSEWHERE_MAX, Known, Robots};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-pub(super) use work::RobotsWork;
+use work::Task;
 
 /// Bytes of rules that are copied at the cost of a unit.
 pub(super) const COPY_BYTES: usize = 4;
+
+/// The robots.txt files of all servers: their rules, and the work that they make. What is known of
+/// the file of one server is in its [`Site`](super::site::Site).
+#[derive(Debug)]
+pub(super) struct RobotsFiles {
+    cache: RobotsCache,
+    tasks: VecDeque<Task>,
+    /// Cookies of files that redirect, by the server whose file is wanted.
+    jars: BTreeMap<ServerId, Jar>,
+    /// Servers whose robots.txt redirects to that of another, by that, which is to be asked for it.
+    followers: BTreeMap<ServerId, Vec<ServerId>>,
+}
+
+impl RobotsFiles {
+    /// None is known yet. Rules go to disk if the `crawl` keeps its state.
+    pub(super) fn new(crawl: Option<u64>) -> Self {
+        let cache = RobotsCache::new(crawl);
+        Self { cache, tasks: VecDeque::new(), jars: BTreeMap::new(), followers: BTreeMap::new() }
+    }
+
+    /// The rules, in memory and on disk.
+    pub(super) fn cache(&mut self) -> &mut RobotsCache {
+        &mut self.cache
+    }
+
+    /// Whether no work waits.
+    pub(super) fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// The cookies for the next hop of the redirects of a server's file.
+    pub(super) fn jar(&self, of: ServerId) -> Option<&Jar> {
+        self.jars.get(&of)
+    }
+}
 
 impl Engine {
     /// Whether the rules of a server are known.
@@ -37,9 +76,9 @@ impl Engine {
         if self.sites.look(id).robots_elsewhere().is_some_and(|until| until <= now) {
             self.still_elsewhere(id);
         }
-        match self.sites.look(id).known(now) {
+        match self.sites.look(id).robots.known(now) {
             // The crawl is about to end: nothing is asked for.
-            Known::Rules if !self.unshelve(id) => Known::Pending,
+            Known::Rules if !self.load_rules(id) => Known::Pending,
             known => known,
         }
     }
@@ -64,7 +103,7 @@ impl Engine {
     }
 
     /// The fetch of a robots.txt, for the server `of`, has its outcome: it is recorded, then read.
-    pub(super) fn robots_settled(
+    pub(super) fn robots_complete(
         &mut self,
         slot: u32,
         fetched: Fetched<'_>,
@@ -162,10 +201,10 @@ impl Engine {
 
     /// The rules of a server are known until then, and so are those of servers that wait for them.
     fn robots_known(&mut self, of: ServerId, rules: Rules, until: Instant) {
-        if let Some(followers) = self.rules.followers.remove(&of).filter(|all| !all.is_empty()) {
+        if let Some(followers) = self.robots.followers.remove(&of).filter(|all| !all.is_empty()) {
             self.share_rules(rules.clone(), until, followers);
         }
-        self.robots_work.jars.remove(&of);
+        self.robots.jars.remove(&of);
         let settings = self.settings.robots;
         if !settings.obey {
             // It was asked for to see whether anybody answers.
@@ -200,7 +239,7 @@ impl Engine {
     /// The same, with the wait before the next try.
     fn robots_fails(&mut self, of: ServerId, wait: Duration) -> Option<Instant> {
         self.followers_wait_no_more(of);
-        self.robots_work.jars.remove(&of);
+        self.robots.jars.remove(&of);
         let now = self.turn.at();
         let settings = self.settings.robots;
         let site = self.sites.at(of);
@@ -269,7 +308,7 @@ impl Engine {
             return;
         }
         if server != of && url.target() == ROBOTS_TXT {
-            self.rules.followers.entry(server).or_default();
+            self.robots.followers.entry(server).or_default();
         }
         if sleeps {
             // Until its own file is known from elsewhere: this errand need not wait for that.
@@ -280,13 +319,13 @@ impl Engine {
 
     /// Keeps the cookies that a redirect sets, for the hops that follow it.
     fn take_robots_cookies(&mut self, answer: &Answer, (of, hops): (ServerId, u8)) {
-        let jar = self.robots_work.jars.remove(&of);
+        let jar = self.robots.jars.remove(&of);
         let mut jar = jar.filter(|_| hops > 0).unwrap_or_default();
         let from = UrlRef::from_canonical(answer.fetch.url.as_bytes()).expect("it was fetched");
         let set = answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"set-cookie"));
         self.take_cookies(&mut jar, from, set.map(|(_, value)| value));
-        if !jar.is_empty() && self.robots_work.jars.len() < self.settings.chains_max {
-            self.robots_work.jars.insert(of, jar);
+        if !jar.is_empty() && self.robots.jars.len() < self.settings.chains_max {
+            self.robots.jars.insert(of, jar);
         }
     }
 
@@ -294,8 +333,8 @@ impl Engine {
     /// asked for or about to be, no other request is made for it.
     fn share_robots(&mut self, of: ServerId, server: ServerId) -> bool {
         let now = self.turn.at();
-        let is_asked = match self.sites.look(server).known(now) {
-            Known::Rules if self.settings.robots.obey && self.unshelve(server) => {
+        let is_asked = match self.sites.look(server).robots.known(now) {
+            Known::Rules if self.settings.robots.obey && self.load_rules(server) => {
                 match &self.sites.look(server).robots {
                     Robots::Open(until) => {
                         let until = *until;
@@ -313,11 +352,11 @@ impl Engine {
                 return true;
             }
             Known::Pending => self.sites.look(server).robots_elsewhere().is_none(),
-            _ => self.rules.followers.contains_key(&server),
+            _ => self.robots.followers.contains_key(&server),
         };
         if is_asked {
             self.set_robots(of, Robots::Elsewhere(now + ELSEWHERE_MAX));
-            self.rules.followers.entry(server).or_default().push(of);
+            self.robots.followers.entry(server).or_default().push(of);
         }
         is_asked
     }
@@ -325,10 +364,10 @@ impl Engine {
     /// The robots.txt of `other`, asked for on behalf of `of`, redirects on: what `of` finds is the
     /// answer for both.
     fn follow_along(&mut self, answer: &Answer, other: ServerId, of: ServerId) {
-        match self.sites.look(of).known(self.turn.at()) {
+        match self.sites.look(of).robots.known(self.turn.at()) {
             Known::Pending => {
                 self.set_robots(other, Robots::Elsewhere(self.turn.at() + ELSEWHERE_MAX));
-                self.rules.followers.entry(of).or_default().push(other);
+                self.robots.followers.entry(of).or_default().push(other);
             }
             _ => self.follow_robots(answer, (other, 0)),
         }

@@ -17,7 +17,7 @@ const STARVING_URLS: usize = 4;
 
 impl Engine {
     /// Takes the next steps.
-    pub(super) fn work_memory(&mut self) {
+    pub(super) fn work_disk_jobs(&mut self) {
         if self.admission.seen().has_fresh() {
             self.admit_fresh();
         }
@@ -50,7 +50,7 @@ impl Engine {
     /// Whether URLs of servers that were given up wait for their lines. While the disk is full they
     /// wait on, since lines would pile up in memory, and at the end the last checkpoint has them.
     pub(super) fn may_report_given_up(&self) -> bool {
-        self.frontier.has_given_up() && !self.storage.is_paused() && !self.ending.is_closing()
+        self.frontier.has_given_up() && !self.storage.is_paused() && !self.shutdown.is_closing()
     }
 
     /// URLs of servers that were given up get their lines. What others need of the budget is left
@@ -71,7 +71,8 @@ impl Engine {
             return;
         }
         let disk = self.storage.disk();
-        let written = self.frontier.write(false, disk).and_then(|()| self.rules.write(false, disk));
+        let written =
+            self.frontier.write(false, disk).and_then(|()| self.robots.cache().write(false, disk));
         let written = written.and_then(|()| self.given_up.write(false, disk));
         if let Err(error) = written {
             return self.on_disk_error(error);

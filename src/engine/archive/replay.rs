@@ -11,11 +11,11 @@
 //! its URL is fetched. A checkpoint counts what is under way here as waiting. Cost: while any
 //! waits, one fingerprint a URL; a read and an inflation each, within the turn's budget of work.
 
-use super::Engine;
-use super::backlog::{Item, Purpose};
-use super::checkpoint::{Checkpoints, KEPT};
-use super::ledger::Work;
-use super::reread::Reading;
+use super::reread::{Reading, Taken};
+use crate::engine::Engine;
+use crate::engine::backlog::{Item, Purpose};
+use crate::engine::checkpoint::{Checkpoints, KEPT};
+use crate::engine::ledger::Work;
 use crate::frontier::ServerId;
 use crate::ground::codec::Put;
 use crate::ground::frame;
@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 
 /// What is still to be read back.
 #[derive(Debug, Default)]
-pub(super) struct Replays {
+pub(in crate::engine) struct Replays {
     /// Captures whose URLs have not come up, by their keys; of each key in the order in which they
     /// came: one page may have several, as hops of redirect chains.
     waiting: Map<u64, VecDeque<Waiting>>,
@@ -54,16 +54,6 @@ struct Waiting {
     server: Option<ServerId>,
 }
 
-/// A capture and the URL that it is for, which is in no queue.
-#[derive(Debug)]
-pub(super) struct Taken {
-    pub(super) server: ServerId,
-    pub(super) item: Item,
-    /// Hashes of the key, and of the very URL of the capture.
-    pub(super) prints: (Fingerprint, Fingerprint),
-    pub(super) kept: Kept,
-}
-
 /// URLs set aside at most to find those of captures behind them: they were under way or put off
 /// when the crawl stopped.
 const ASIDE_MAX: usize = 64;
@@ -74,7 +64,7 @@ const LOOK_UNITS: usize = 500;
 
 impl Replays {
     /// A capture of the URL with this key and this hash, and its server, if that is known.
-    pub(super) fn add(
+    pub(in crate::engine) fn add(
         &mut self,
         (key, url): (Fingerprint, Fingerprint),
         kept: Kept,
@@ -100,7 +90,7 @@ impl Replays {
     }
 
     /// All are listed: their servers are looked through.
-    pub(super) fn begin(&mut self) {
+    pub(in crate::engine) fn begin(&mut self) {
         self.listed = self.waiting_len;
         let mut servers: Map<ServerId, usize> = Map::default();
         for server in self.waiting.values().flatten().filter_map(|it| it.server) {
@@ -112,32 +102,32 @@ impl Replays {
     }
 
     /// Whether none is left.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::engine) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// How many are left.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::engine) fn len(&self) -> usize {
         self.waiting_len + self.queue.len() + usize::from(self.reading.is_some())
     }
 
     /// How many were listed when the crawl resumed.
-    pub(super) fn listed(&self) -> usize {
+    pub(in crate::engine) fn listed(&self) -> usize {
         self.listed
     }
 
     /// Whether there is work to do for those whose URLs are known.
-    pub(super) fn is_active(&self) -> bool {
+    pub(in crate::engine) fn is_active(&self) -> bool {
         self.reading.is_some() || !self.queue.is_empty() || !self.servers.is_empty()
     }
 
     /// Those whose URLs are in no queue.
-    pub(super) fn taken(&self) -> impl Iterator<Item = &Taken> {
+    pub(in crate::engine) fn taken(&self) -> impl Iterator<Item = &Taken> {
         self.reading.iter().map(|reading| &reading.taken).chain(&self.queue)
     }
 
     /// Writes down all that are left, each as a frame.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub(in crate::engine) fn encode(&self, out: &mut Vec<u8>) {
         for ((key, url), kept, server) in self.left() {
             frame::push_with(KEPT, out, |out| {
                 out.put_u64(key.0);
@@ -159,27 +149,27 @@ impl Replays {
 
 impl Engine {
     /// A capture of this URL is to be read back: it must go into no queue then.
-    pub(super) fn take_kept(
+    pub(in crate::engine) fn take_kept(
         &mut self,
         server: ServerId,
         url: UrlRef<'_>,
         purpose: Purpose,
         item: impl FnOnce() -> Item,
     ) -> bool {
-        if self.replays.waiting.is_empty() {
+        if self.archive.replays.waiting.is_empty() {
             return false;
         }
         let (key, own) = (self.key_of(url), self.admission.hash(url.as_str().as_bytes()));
-        let found = self.replays.find(key, own, purpose == Purpose::Page);
+        let found = self.archive.replays.find(key, own, purpose == Purpose::Page);
         let Some(Waiting { url, kept, .. }) = found else { return false };
         let item = item();
-        self.replays.queue.push_back(Taken { server, item, prints: (key, url), kept });
+        self.archive.replays.queue.push_back(Taken { server, item, prints: (key, url), kept });
         true
     }
 
     /// The same for the URL at the head of the queue of a server under visit, which leaves it.
-    pub(super) fn take_kept_head(&mut self, id: ServerId) -> bool {
-        if self.replays.waiting.is_empty() {
+    pub(in crate::engine) fn take_kept_head(&mut self, id: ServerId) -> bool {
+        if self.archive.replays.waiting.is_empty() {
             return false;
         }
         let is_wanted = |item: &&Item| match item.purpose {
@@ -202,28 +192,30 @@ impl Engine {
     /// Replies of the archive that were read back since the crawl resumed, and how many there
     /// were; `None` if that is done.
     pub fn reread(&self) -> Option<(usize, usize)> {
-        let (left, listed) = (self.replays.len(), self.replays.listed());
-        self.replays.is_active().then_some((listed.saturating_sub(left), listed))
+        let (left, listed) = (self.archive.replays.len(), self.archive.replays.listed());
+        self.archive.replays.is_active().then_some((listed.saturating_sub(left), listed))
     }
 
     /// Reads some of them back, as far as this turn's budget goes.
-    pub(super) fn work_replays(&mut self) {
-        while self.replays.is_active() && self.may_reread() {
-            if self.replays.reading.is_some() {
+    pub(in crate::engine) fn work_replays(&mut self) {
+        while self.archive.replays.is_active() && self.may_reread() {
+            if self.archive.replays.reading.is_some() {
                 self.read_some();
-            } else if self.replays.queue.len() < QUEUE_MAX && !self.replays.servers.is_empty() {
+            } else if self.archive.replays.queue.len() < QUEUE_MAX
+                && !self.archive.replays.servers.is_empty()
+            {
                 self.look_through_queue();
-            } else if let Some(taken) = self.replays.queue.pop_front() {
+            } else if let Some(taken) = self.archive.replays.queue.pop_front() {
                 let reading = Reading::new(taken, &self.settings.reply, self.storage.reads());
-                self.replays.reading = Some(Box::new(reading));
+                self.archive.replays.reading = Some(Box::new(reading));
             }
         }
     }
 
     /// Whether anything may be read back now. A checkpoint that is wanted comes first: it waits
     /// until no page is at hand.
-    pub(super) fn may_reread(&self) -> bool {
-        let is_over = self.wire.is_over() && self.replays.reading.is_none();
+    pub(in crate::engine) fn may_reread(&self) -> bool {
+        let is_over = self.wire.is_over() && self.archive.replays.reading.is_none();
         !self.is_stopping()
             && self.storage.is_usable()
             && !self.turn.is_spent(Work::Reread)
@@ -234,17 +226,17 @@ impl Engine {
     }
 
     /// The crawl ends: what is being read back waits for the next run.
-    pub(super) fn stop_rereading(&mut self) {
-        if let Some(reading) = self.replays.reading.take() {
+    pub(in crate::engine) fn stop_rereading(&mut self) {
+        if let Some(reading) = self.archive.replays.reading.take() {
             let taken = reading.release(self.wire.pool());
-            self.replays.queue.push_front(taken);
+            self.archive.replays.queue.push_front(taken);
         }
     }
 
     /// Takes URLs with captures off the queue of one server. Those that stand before them are set
     /// aside and put back.
     fn look_through_queue(&mut self) {
-        let Some((id, mut left)) = self.replays.servers.pop_front() else { return };
+        let Some((id, mut left)) = self.archive.replays.servers.pop_front() else { return };
         if !self.frontier.open_queue(id, self.turn.at()) {
             return;
         }
@@ -257,7 +249,7 @@ impl Engine {
             }
             // The next turn looks at those set aside again: this one must get past them.
             let is_spent = left < wanted && self.turn.is_spent(Work::Reread);
-            if is_spent || self.replays.queue.len() >= QUEUE_MAX {
+            if is_spent || self.archive.replays.queue.len() >= QUEUE_MAX {
                 is_done = false;
                 break;
             }
@@ -271,26 +263,26 @@ impl Engine {
         aside.into_iter().rev().for_each(|item| self.frontier.give_back(id, &item));
         self.frontier.hand_back(id, self.turn.at());
         if !is_done {
-            self.replays.servers.push_front((id, left));
+            self.archive.replays.servers.push_front((id, left));
         } else if is_behind {
-            self.replays.behind.push((id, left));
+            self.archive.replays.behind.push((id, left));
         }
     }
 
     /// URLs have come from the disk: queues whose next URL was there are looked through on.
-    pub(super) fn look_behind(&mut self) {
+    pub(in crate::engine) fn look_behind(&mut self) {
         let frontier = &self.frontier;
-        let read = self.replays.behind.extract_if(.., |(id, _)| frontier.has_next(*id));
-        self.replays.servers.extend(read);
+        let read = self.archive.replays.behind.extract_if(.., |(id, _)| frontier.has_next(*id));
+        self.archive.replays.servers.extend(read);
     }
 
     /// Some more of the one that is being read.
     fn read_some(&mut self) {
-        let Some(mut reading) = self.replays.reading.take() else { return };
+        let Some(mut reading) = self.archive.replays.reading.take() else { return };
         let (units, done) = reading.step(self.storage.reads(), self.wire.pool());
         self.turn.charge(Work::Reread, units);
         match done {
-            None => self.replays.reading = Some(reading),
+            None => self.archive.replays.reading = Some(reading),
             Some(Ok((reply, outcome))) => self.replayed(*reading, reply, outcome),
             Some(Err(why)) => self.not_replayed(reading.taken, &why),
         }
