@@ -178,9 +178,7 @@ impl Engine {
                 fetch.notes.push(note);
             }
             if leads.has_any() {
-                let page = Page::new(fetch, settled, reply, leads);
-                self.backlog_bytes += page.bytes();
-                return self.pages.push_back(page);
+                return self.pages.push(Page::new(fetch, settled, reply, leads));
             }
         }
         self.write_line(&fetch, &settled, &[]);

@@ -76,13 +76,12 @@ use deferred::Deferred;
 use given_up::GivenUp;
 use ledger::{Ledger, Work};
 use outage::Outage;
-use page::{Page, PageWorker};
+use page::Pages;
 use shutdown::Shutdown;
 
 use robots::RobotsFiles;
 use settings::Settings;
 use site::Sites;
-use std::collections::VecDeque;
 use std::fmt;
 use storage::Storage;
 use turn::Turn;
@@ -103,12 +102,9 @@ pub struct Engine {
     admission: Admission,
     archive: Archive,
     wire: Wire,
-    pages: VecDeque<Page>,
+    pages: Pages,
     /// Chains of redirects under way.
     chains: Chains,
-    bench: PageWorker,
-    /// Bytes held by the pages that wait for work.
-    backlog_bytes: usize,
     counts: Counts,
     shutdown: Shutdown,
     outage: Outage,
@@ -193,9 +189,8 @@ impl Engine {
             names: Names::new(settings.names.clone()),
             admission,
             wire: Wire::new(&settings, request),
-            bench: PageWorker::new(&settings),
+            pages: Pages::new(&settings),
             turn: Turn::new(now, meter, ledger),
-            backlog_bytes: 0,
             shutdown: Shutdown::new(&settings, now),
             outage: Outage::new(&settings.retries),
             given_up: GivenUp::new(settings.state.crawl),
@@ -205,7 +200,6 @@ impl Engine {
             resolving: 0,
             deferred: Deferred::default(),
             archive,
-            pages: VecDeque::new(),
             chains: Chains::default(),
             counts: Counts::default(),
             checkpoints: None,
@@ -362,7 +356,7 @@ impl Engine {
     pub fn is_sated(&self) -> bool {
         self.turn.is_spent(Work::Received)
             || self.turn.is_spent(Work::Rules)
-            || self.backlog_bytes > self.settings.turn_bytes_max
+            || self.pages.bytes() > self.settings.turn_bytes_max
             || self.is_clearing()
             || self.admission.seen().is_sated()
     }

@@ -221,7 +221,7 @@ impl Engine {
             && !self.turn.is_spent(Work::Reread)
             && !self.turn.is_spent(Work::Redirects)
             && !is_over
-            && self.backlog_bytes <= self.settings.turn_bytes_max
+            && self.pages.bytes() <= self.settings.turn_bytes_max
             && !self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
     }
 

@@ -89,7 +89,7 @@ impl Engine {
     /// All links of the page are found: joins, tests and offers as many as the turn's budget
     /// admits.
     pub(super) fn follow_some(&mut self) {
-        let page = self.pages.pop_front().expect("there is a page under work");
+        let page = self.pages.queue.pop_front().expect("there is a page under work");
         self.turn.enter(Stage::Url, 0);
         if self.join_some(&page) {
             self.turn.enter(Stage::Seen, 0);
@@ -97,16 +97,16 @@ impl Engine {
                 return self.end_page(page);
             }
         }
-        self.pages.push_front(page);
+        self.pages.queue.push_front(page);
     }
 
     fn end_page(&mut self, mut page: Page) {
         self.end_traced_page();
         self.note_cut(&mut page);
         self.write_line(&page.fetch, &page.settled, &[]);
-        self.bench.follow.clear();
-        self.bench.stage = super::Step::Begin;
-        self.backlog_bytes -= page.bytes();
+        self.pages.worker.follow.clear();
+        self.pages.worker.stage = super::Step::Begin;
+        self.pages.bytes -= page.reply.bytes();
         self.wire.release(page.reply);
         if self.admission.seen().has_fresh() {
             self.turn.enter(Stage::Schedule, 0);
@@ -116,31 +116,31 @@ impl Engine {
 
     /// Whether all links are joined and tested.
     fn join_some(&mut self, page: &Page) -> bool {
-        if matches!(self.bench.follow.step, Step::Offer(_)) {
+        if matches!(self.pages.worker.follow.step, Step::Offer(_)) {
             return true;
         }
         let base = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
         let limits = Limits { url_bytes_max: self.settings.scope.url_bytes_max };
         let mut joiner = Joiner::within(base, limits);
-        let before = self.bench.follow.batch.text_bytes();
-        if self.bench.follow.step == Step::Targets {
+        let before = self.pages.worker.follow.batch.text_bytes();
+        if self.pages.worker.follow.step == Step::Targets {
             self.join_targets(page, &mut joiner);
-            self.bench.follow.step = Step::Head(0);
+            self.pages.worker.follow.step = Step::Head(0);
         }
         let done = self.join_links(page, &mut joiner);
-        self.turn.meter_mut().add_bytes(self.bench.follow.batch.text_bytes() - before);
+        self.turn.meter_mut().add_bytes(self.pages.worker.follow.batch.text_bytes() - before);
         self.choose(&page.fetch);
         if done {
             self.rate_links(&page.fetch);
             self.trace_page(&page.fetch);
-            self.bench.follow.step = Step::Offer(0);
+            self.pages.worker.follow.step = Step::Offer(0);
         }
         done
     }
 
     /// Where header fields of the reply lead.
     fn join_targets(&mut self, page: &Page, joiner: &mut Joiner<'_>) {
-        let follow = &mut self.bench.follow;
+        let follow = &mut self.pages.worker.follow;
         let refresh = links::Kind::Refresh.hop() as u8;
         if let Some(target) = &page.leads.refresh {
             self.counts.links += 1;
@@ -153,24 +153,24 @@ impl Engine {
 
     /// Joins links of the head, then those of the page; `true` if there are no more.
     fn join_links(&mut self, page: &Page, joiner: &mut Joiner<'_>) -> bool {
-        let own = self.bench.found.directives();
+        let own = self.pages.worker.found.directives();
         let directives = page.leads.directives | own;
-        if let Step::Head(start) = self.bench.follow.step {
+        if let Step::Head(start) = self.pages.worker.follow.step {
             let place = self.join_from(start, Some(&page.leads.head_links), directives, joiner);
-            self.bench.follow.step = Step::Head(place);
+            self.pages.worker.follow.step = Step::Head(place);
             if place < page.leads.head_links.links().len() {
                 return false;
             }
-            self.bench.follow.step = Step::Body(0);
+            self.pages.worker.follow.step = Step::Body(0);
         }
-        let Step::Body(start) = self.bench.follow.step else { return true };
+        let Step::Body(start) = self.pages.worker.follow.step else { return true };
         // Those of the header are relative to the page's URL, whatever base the page names.
-        if let Some(href) = self.bench.found.base() {
+        if let Some(href) = self.pages.worker.found.base() {
             joiner.rebase(href);
         }
         let place = self.join_from(start, None, directives, joiner);
-        self.bench.follow.step = Step::Body(place);
-        place == self.bench.found.links().len()
+        self.pages.worker.follow.step = Step::Body(place);
+        place == self.pages.worker.found.links().len()
     }
 
     /// Joins links of the head, or of the page, from this one on; where it stopped.
@@ -181,7 +181,7 @@ impl Engine {
         directives: Directives,
         joiner: &mut Joiner<'_>,
     ) -> usize {
-        let PageWorker { found, follow, charset, .. } = &mut self.bench;
+        let PageWorker { found, follow, charset, .. } = &mut self.pages.worker;
         let links = head.unwrap_or(found).links_from(start);
         let mut place = start;
         for link in links {
@@ -205,7 +205,7 @@ impl Engine {
 
     /// Picks from what was joined what is in scope, repeats and known URLs included.
     fn choose(&mut self, fetch: &Fetch) {
-        let follow = &mut self.bench.follow;
+        let follow = &mut self.pages.worker.follow;
         let mut listed = "";
         for place in follow.tested..follow.batch.len() {
             let (url, letter) = (follow.batch.get(place), follow.letters[place]);
@@ -224,7 +224,7 @@ impl Engine {
         if !self.admission.rating().counts_links() {
             return;
         }
-        let follow = &self.bench.follow;
+        let follow = &self.pages.worker.follow;
         let page = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let mut links = follow.wanted.iter().map(|(place, _)| follow.batch.get(*place));
         self.admission.rating_mut().page(page, &mut links);
@@ -234,8 +234,8 @@ impl Engine {
 
     /// Offers the wanted ones to the seen test; `true` if there are no more.
     fn offer_some(&mut self, page: &Page) -> bool {
-        let Step::Offer(mut start) = self.bench.follow.step else { return false };
-        let follow = &mut self.bench.follow;
+        let Step::Offer(mut start) = self.pages.worker.follow.step else { return false };
+        let follow = &mut self.pages.worker.follow;
         while start < follow.wanted.len() && !self.turn.is_spent(Work::Joined) {
             let end = follow.wanted.len().min(start + seen::AHEAD);
             let few = &follow.wanted[start..end];

@@ -96,12 +96,12 @@ fn text_of<'a>(own_text: bool, text: &'a [u8], page: &'a Page) -> &'a [u8] {
 impl Engine {
     /// One step of the first page's reading, or a part of it.
     pub(super) fn read_page(&mut self) {
-        match &self.bench.stage {
-            Step::Begin => self.bench.begin(&self.pages[0]),
+        match &self.pages.worker.stage {
+            Step::Begin => self.pages.worker.begin(&self.pages.queue[0]),
             Step::Decode => self.decode_some(),
             Step::Charset => {
                 self.turn.meter_mut().stay(Stage::Links, 0);
-                let units = self.bench.find_charset(&self.pages[0]);
+                let units = self.pages.worker.find_charset(&self.pages.queue[0]);
                 self.turn.charge(Work::Scanned, units);
             }
             Step::Convert(_) => self.convert_some(),
@@ -111,7 +111,7 @@ impl Engine {
     }
 
     fn decode_some(&mut self) {
-        let (page, bench) = (&self.pages[0], &mut self.bench);
+        let (page, bench) = (&self.pages.queue[0], &mut self.pages.worker);
         self.turn.meter_mut().stay(Stage::Decode, 0);
         let before = bench.text.len();
         let input = &page.reply.payload()[bench.taken..];
@@ -141,7 +141,7 @@ impl Engine {
 
     fn convert_some(&mut self) {
         let text_bytes_max = self.settings.text_bytes_max();
-        let (page, bench) = (&self.pages[0], &mut self.bench);
+        let (page, bench) = (&self.pages.queue[0], &mut self.pages.worker);
         let Step::Convert(converter) = &mut bench.stage else { return };
         self.turn.meter_mut().stay(Stage::Links, 0);
         let text = &text_of(bench.own_text, &bench.text, page)[bench.taken..];
@@ -165,7 +165,7 @@ impl Engine {
     }
 
     fn scan_some(&mut self) {
-        let (page, bench) = (&self.pages[0], &mut self.bench);
+        let (page, bench) = (&self.pages.queue[0], &mut self.pages.worker);
         let text = text_of(bench.own_text, &bench.text, page);
         let budget = self.turn.left(Work::Scanned).max(1);
         let spent = budget.min(text.len() - bench.taken).max(1);
@@ -178,7 +178,7 @@ impl Engine {
         {
             bench.is_tentative = false;
             if charset != bench.charset && bench.change_charset(page, charset) {
-                return self.pages[0].fetch.notes.push("charsetLate");
+                return self.pages.queue[0].fetch.notes.push("charsetLate");
             }
         }
         if progress == Progress::Done {
@@ -189,14 +189,14 @@ impl Engine {
     /// Annotates the page under work, and counts it.
     fn note_page(&mut self, cause: &'static str) {
         self.counts.cut(cause, 1);
-        self.pages[0].fetch.notes.push(cause);
+        self.pages.queue[0].fetch.notes.push(cause);
     }
 
     /// What was left out of the page under work for a bound: annotated, and counted with its
     /// largest victims.
     pub(super) fn note_cut(&mut self, page: &mut Page) {
-        let cut = page.leads.head_links.cut() + self.bench.found.cut();
-        for (cause, count) in cut.causes().chain(self.bench.follow.cut()) {
+        let cut = page.leads.head_links.cut() + self.pages.worker.found.cut();
+        for (cause, count) in cut.causes().chain(self.pages.worker.follow.cut()) {
             self.counts.cut_from(cause, count, &page.fetch.url);
             page.fetch.notes.push(cause);
         }

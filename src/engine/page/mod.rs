@@ -26,6 +26,7 @@ use crate::url::UrlRef;
 use encoding_rs::{Encoding, UTF_8};
 use follow::Follow;
 use read::Step;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// A reply that waits for its links to be followed, and then for its line in the crawl log.
@@ -41,10 +42,35 @@ impl Page {
     pub(super) fn new(fetch: Fetch, settled: Settled, reply: Reply, leads: Leads) -> Self {
         Self { fetch, settled, reply, leads }
     }
+}
 
-    /// Bytes it holds while it waits.
+/// Pages that wait for work, in the order in which they came, and the worker of the first.
+pub(super) struct Pages {
+    queue: VecDeque<Page>,
+    /// Bytes of their replies.
+    bytes: usize,
+    worker: PageWorker,
+}
+
+impl Pages {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self { queue: VecDeque::new(), bytes: 0, worker: PageWorker::new(settings) }
+    }
+
+    /// Adds a page behind those that wait.
+    pub(super) fn push(&mut self, page: Page) {
+        self.bytes += page.reply.bytes();
+        self.queue.push_back(page);
+    }
+
+    /// Bytes of the replies that wait.
     pub(super) fn bytes(&self) -> usize {
-        self.reply.bytes()
+        self.bytes
+    }
+
+    /// Whether no page waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
     }
 }
 
@@ -55,7 +81,7 @@ const HEAVY_UNITS: usize = 16 << 20;
 const REST_A_UNIT: Duration = Duration::from_nanos(200);
 
 /// The page under work, and memory that goes round from page to page.
-pub(super) struct PageWorker {
+struct PageWorker {
     stage: Step,
     /// What the page has cost so far, in units of work.
     units: usize,
@@ -77,7 +103,7 @@ pub(super) struct PageWorker {
 }
 
 impl PageWorker {
-    pub(super) fn new(settings: &Settings) -> Self {
+    fn new(settings: &Settings) -> Self {
         Self {
             stage: Step::Begin,
             units: 0,
@@ -100,10 +126,11 @@ impl Engine {
     /// a way back between them: half as many readings of the clock.
     pub(super) fn work_pages(&mut self) {
         let outer = self.turn.meter().stage();
-        while !self.turn.is_spent(Work::Scanned) && !self.pages.is_empty() {
+        while !self.turn.is_spent(Work::Scanned) && !self.pages.queue.is_empty() {
             self.work_page();
         }
-        if self.bench.units >= HEAVY_UNITS && !matches!(self.bench.stage, Step::Begin) {
+        if self.pages.worker.units >= HEAVY_UNITS && !matches!(self.pages.worker.stage, Step::Begin)
+        {
             self.rest_for_work();
         }
         if self.turn.meter().stage() != outer {
@@ -113,24 +140,24 @@ impl Engine {
 
     /// One stage of the first page, or a part of it.
     fn work_page(&mut self) {
-        if matches!(self.bench.stage, Step::Begin) {
-            self.bench.units = 0;
+        if matches!(self.pages.worker.stage, Step::Begin) {
+            self.pages.worker.units = 0;
         }
         let before = self.turn.left(Work::Scanned);
-        if matches!(self.bench.stage, Step::Follow) {
+        if matches!(self.pages.worker.stage, Step::Follow) {
             self.follow_some();
         } else {
             self.read_page();
         }
-        self.bench.units += before.saturating_sub(self.turn.left(Work::Scanned));
+        self.pages.worker.units += before.saturating_sub(self.turn.left(Work::Scanned));
     }
 
     /// The server of the page under work is left alone in proportion to what the page has cost.
     fn rest_for_work(&mut self) {
-        let Some(page) = self.pages.front() else { return };
+        let Some(page) = self.pages.queue.front() else { return };
         let url = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
         let Some(id) = self.frontier.find(url) else { return };
-        let units = u32::try_from(self.bench.units).unwrap_or(u32::MAX);
+        let units = u32::try_from(self.pages.worker.units).unwrap_or(u32::MAX);
         let until = self.turn.at() + REST_A_UNIT * units;
         if !self.end_visit_of(id, until) && self.frontier.server(id).state() != ServerState::Busy {
             self.frontier.snooze(id, until, self.turn.at());
