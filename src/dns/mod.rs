@@ -94,6 +94,8 @@ pub struct Names {
     /// Names with an answer, by age of the answer: which goes first when the cache is full.
     ages: VecDeque<(Box<str>, u64)>,
     waiting: Map<u32, (Box<str>, Vec<u32>)>,
+    /// How many wait for all of these and for the names in line.
+    waiters: usize,
     next_lookup: u32,
     sequence: u64,
     /// Names that wait for a free look-up, with who waits for them.
@@ -124,6 +126,7 @@ impl Names {
             entries: Map::default(),
             ages: VecDeque::new(),
             waiting: Map::default(),
+            waiters: 0,
             next_lookup: 0,
             sequence: 0,
             line: VecDeque::new(),
@@ -142,22 +145,21 @@ impl Names {
             return Known::Now(Ok(Answer { addresses, ttl: self.settings.ttl_max }));
         }
         match self.entries.get_mut(name) {
-            Some(Entry::Known { answer, until, .. }) if *until > now => Known::Now(answer.clone()),
+            Some(Entry::Known { answer, until, .. }) if *until > now => {
+                return Known::Now(answer.clone());
+            }
             Some(Entry::Asked { lookup }) => {
                 let (_, waiters) = self.waiting.get_mut(lookup).expect("asked names have waiters");
                 waiters.push(waiter);
-                Known::Later
             }
-            Some(Entry::InLine { waiters }) => {
-                waiters.push(waiter);
-                Known::Later
-            }
+            Some(Entry::InLine { waiters }) => waiters.push(waiter),
             Some(Entry::Known { .. }) | None => {
                 self.entries.insert(name.into(), Entry::InLine { waiters: vec![waiter] });
                 self.line.push_back(name.into());
-                Known::Later
             }
         }
+        self.waiters += 1;
+        Known::Later
     }
 
     /// The next name to look up, as long as fewer than the cap are under way.
@@ -186,6 +188,7 @@ impl Names {
         let Some((name, waiters)) = self.waiting.remove(&lookup) else {
             return Vec::new();
         };
+        self.waiters -= waiters.len();
         self.sequence += 1;
         let until = now + self.keep_for(answer);
         let known = Entry::Known { answer: answer.clone(), until, sequence: self.sequence };
@@ -200,6 +203,11 @@ impl Names {
         if let Some(Entry::Known { until, .. }) = self.entries.get_mut(name) {
             *until = (*until).min(at);
         }
+    }
+
+    /// Those who wait for an answer.
+    pub fn waiters(&self) -> usize {
+        self.waiters
     }
 
     /// Look-ups under way.

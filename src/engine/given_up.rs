@@ -345,7 +345,7 @@ impl Engine {
         }
         self.frontier.reinstate(id);
         self.sites.at(id).is_taken_back();
-        self.names.expire_by(self.frontier.origin(id).host(), self.turn.at());
+        self.visits.expire_name(self.frontier.origin(id).host(), self.turn.at());
         self.counts.retired = self.counts.retired.saturating_sub(1);
         true
     }

@@ -32,11 +32,9 @@ mod archive;
 pub mod backlog;
 mod chain;
 mod complete;
-mod deferred;
 mod disk_jobs;
 mod given_up;
 pub mod ledger;
-mod outage;
 mod page;
 mod redirect;
 mod resume;
@@ -51,7 +49,6 @@ mod view;
 mod visit;
 mod wire;
 
-use crate::dns::Names;
 use crate::frontier::{Frontier, ServerId, ServerState};
 use crate::ground::disk::Disk;
 use crate::ground::frame;
@@ -72,10 +69,8 @@ use contract::{
     Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Space, StopReason,
 };
 use counts::Counts;
-use deferred::Deferred;
 use given_up::GivenUp;
 use ledger::{Ledger, Work};
-use outage::Outage;
 use page::Pages;
 use shutdown::Shutdown;
 
@@ -85,6 +80,7 @@ use site::Sites;
 use std::fmt;
 use storage::Storage;
 use turn::Turn;
+use visit::Visits;
 use wire::Wire;
 
 /// A crawl, driven by a world.
@@ -94,11 +90,8 @@ pub struct Engine {
     storage: Storage,
     sites: Sites,
     frontier: Backlog,
-    names: Names,
+    visits: Visits,
     robots: RobotsFiles,
-    /// Servers under visit whose name is being looked up.
-    resolving: usize,
-    deferred: Deferred,
     admission: Admission,
     archive: Archive,
     wire: Wire,
@@ -107,7 +100,6 @@ pub struct Engine {
     chains: Chains,
     counts: Counts,
     shutdown: Shutdown,
-    outage: Outage,
     given_up: GivenUp,
     /// None if nothing is kept to go on with.
     checkpoints: Option<Checkpoints>,
@@ -186,19 +178,16 @@ impl Engine {
         let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {
             frontier: Backlog::new(Frontier::new(backlog::settings_of(&settings.frontier))),
-            names: Names::new(settings.names.clone()),
+            visits: Visits::new(&settings),
             admission,
             wire: Wire::new(&settings, request),
             pages: Pages::new(&settings),
             turn: Turn::new(now, meter, ledger),
             shutdown: Shutdown::new(&settings, now),
-            outage: Outage::new(&settings.retries),
             given_up: GivenUp::new(settings.state.crawl),
             storage: Storage::new(disk),
             sites: Sites::default(),
             robots: RobotsFiles::new(settings.state.crawl),
-            resolving: 0,
-            deferred: Deferred::default(),
             archive,
             chains: Chains::default(),
             counts: Counts::default(),
@@ -224,12 +213,7 @@ impl Engine {
     /// The answer to [`Action::Resolve`].
     pub fn resolved(&mut self, now: Now, lookup: LookupId, answer: Result<Answer, NameFailure>) {
         self.turn.set_time(now);
-        let stage = self.turn.enter(Stage::Dns, 0);
-        for waiter in self.names.answered(lookup.0, &answer, now.at) {
-            self.resolving -= 1;
-            self.named(ServerId(waiter), answer.clone());
-        }
-        self.turn.back(stage);
+        self.take_answer_of(lookup, &answer);
     }
 
     /// TCP stands on a connection that is to speak TLS.
@@ -382,7 +366,7 @@ impl Engine {
         let has_fresh = self.admission.seen().has_fresh() || self.frontier.has_read();
         let has_old = self.has_revival_work() || self.may_report_given_up();
         let rereads = self.archive.replays().is_active() && self.may_reread();
-        let has_urls = has_fresh || has_old || rereads || !self.deferred.is_empty();
+        let has_urls = has_fresh || has_old || rereads || self.visits.has_deferred();
         let decides = self.may_decide() && !self.admission.seen().is_working();
         if self.turn.has_actions() || self.has_replies() || has_urls || decides {
             return Some(self.turn.at());
@@ -393,7 +377,7 @@ impl Engine {
             self.sync_deadline(),
             self.shutdown.deadline(),
             self.storage.deadline(),
-            self.outage.deadline().filter(|_| !self.is_stopping()),
+            self.visits.deadline().filter(|_| !self.is_stopping()),
             self.checkpoint_deadline(),
         ];
         candidates.into_iter().flatten().min().map(|at| at.max(self.turn.at()))
@@ -419,16 +403,6 @@ impl Engine {
         self.turn.back(stage);
         self.ask_names();
         self.end_if_done();
-    }
-
-    fn ask_names(&mut self) {
-        let stage = self.turn.enter(Stage::Dns, 0);
-        while let Some((lookup, name)) = self.names.next_lookup() {
-            let families = self.names.families();
-            let lookup = LookupId(lookup);
-            self.turn.act(Action::Resolve { lookup, name, families });
-        }
-        self.turn.back(stage);
     }
 
     /// The server of a URL, with its side table.

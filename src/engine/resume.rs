@@ -239,7 +239,7 @@ impl Engine {
             let server = self.frontier.server(id);
             let due = server.due;
             if server.has_answered() && !matches!(server.state(), ServerState::Retired(_)) {
-                self.outage.may_witness(id);
+                self.visits.may_witness(id);
             }
             if was_clean && due > self.turn.at() {
                 self.sites.at(id).rests(self.turn.at(), due);

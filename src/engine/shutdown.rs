@@ -140,7 +140,8 @@ impl Engine {
 
     /// Moves on towards the end when what stands before it is done.
     pub(super) fn end_if_done(&mut self) {
-        let busy = self.is_working() || self.resolving > 0 || self.archive.replays().is_active();
+        let busy =
+            self.is_working() || self.visits.is_resolving() || self.archive.replays().is_active();
         match self.shutdown.stage {
             Stage::Crawling
                 if !busy
@@ -182,7 +183,7 @@ impl Engine {
     }
 
     fn is_working(&self) -> bool {
-        self.wire.busy() > 0 || self.has_replies() || !self.deferred.is_empty()
+        self.wire.busy() > 0 || self.has_replies() || self.visits.has_deferred()
     }
 
     /// Whether no checkpoint is under way, or none can be made any more.

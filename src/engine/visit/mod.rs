@@ -1,18 +1,24 @@
 //! Visits: which server's turn it is, what is asked of it, and what it is owed afterwards.
 
+mod deferred;
+mod outage;
+
 use super::Engine;
 use super::backlog::{Item, Purpose, ROBOTS_TXT};
-use super::contract::{Answer, NameFailure};
+use super::contract::{Action, Answer, LookupId, NameFailure};
 use super::counts::Loss;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate};
 use super::robots::state::{Known, Robots};
+use super::settings::Settings;
 use super::wire::OpenVisit;
-use crate::dns;
+use crate::dns::{self, Names};
 use crate::frontier::{Retirement, ServerId, Visit};
 use crate::ground::quality::Quality;
 use crate::ground::stats::Stage;
 use crate::ground::time::Instant;
+use deferred::Deferred;
+use outage::Outage;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 
@@ -22,7 +28,70 @@ const NAME_FAILURES_MAX: u8 = 3;
 /// Failures of TLS in a row, of a kind that lasts, before a server is given up.
 const BARRED_FAILURES_MAX: u8 = 2;
 
+/// What decides when visits begin, beside the frontier.
+#[derive(Debug)]
+pub(super) struct Visits {
+    names: Names,
+    deferred: Deferred,
+    outage: Outage,
+}
+
+impl Visits {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let names = Names::new(settings.names.clone());
+        Self { names, deferred: Deferred::default(), outage: Outage::new(&settings.retries) }
+    }
+
+    /// Whether a visit waits for the answer of a look-up.
+    pub(super) fn is_resolving(&self) -> bool {
+        self.names.waiters() > 0
+    }
+
+    /// Whether a visit waits for the budget of the next turn.
+    pub(super) fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// What is known of the name `host` is asked for again after `at`: it may be wrong.
+    pub(super) fn expire_name(&mut self, host: &str, at: Instant) {
+        self.names.expire_by(host, at);
+    }
+
+    /// A server has answered, in this run or an earlier one: see [`Outage::may_witness`].
+    pub(super) fn may_witness(&mut self, id: ServerId) {
+        self.outage.may_witness(id);
+    }
+
+    /// When the crawl ends because nobody answers.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.outage.deadline()
+    }
+}
+
 impl Engine {
+    /// The world's answer to a look-up: the visits that waited for it resume.
+    pub(super) fn take_answer_of(
+        &mut self,
+        lookup: LookupId,
+        answer: &Result<Answer, NameFailure>,
+    ) {
+        let stage = self.turn.enter(Stage::Dns, 0);
+        for waiter in self.visits.names.answered(lookup.0, answer, self.turn.at()) {
+            self.named(ServerId(waiter), answer.clone());
+        }
+        self.turn.back(stage);
+    }
+
+    /// Hands out look-ups of names that visits wait for.
+    pub(super) fn ask_names(&mut self) {
+        let stage = self.turn.enter(Stage::Dns, 0);
+        while let Some((lookup, name)) = self.visits.names.next_lookup() {
+            let families = self.visits.names.families();
+            self.turn.act(Action::Resolve { lookup: LookupId(lookup), name, families });
+        }
+        self.turn.back(stage);
+    }
+
     /// Begins visits as long as there are servers ready, slots free, and budget.
     pub(super) fn begin_visits(&mut self) {
         let stage = self.turn.enter(Stage::Schedule, 0);
@@ -41,7 +110,7 @@ impl Engine {
     }
 
     pub(super) fn may_begin(&self) -> bool {
-        self.has_slots() && self.outage.may_visit(self.turn.at())
+        self.has_slots() && self.visits.outage.may_visit(self.turn.at())
     }
 
     fn has_slots(&self) -> bool {
@@ -50,7 +119,7 @@ impl Engine {
             && !self.archive.replays().is_active()
             && !self.wire.is_over()
             && self.wire.busy() < self.settings.connections.open_max
-            && self.resolving < self.settings.names.in_flight_max
+            && self.visits.names.waiters() < self.settings.names.in_flight_max
             && self.may_ask()
     }
 
@@ -63,14 +132,14 @@ impl Engine {
         // Who has come to stand in line since visits began may be all there is to bring it on.
         let is_due = self.frontier.ready() > 0;
         let due = if is_due { Some(self.turn.at()) } else { self.frontier.deadline() };
-        due.map(|due| due.max(self.outage.opens_at()))
+        due.map(|due| due.max(self.visits.outage.opens_at()))
     }
 
     pub(super) fn begin_visit(&mut self, id: ServerId) {
         if !self.drop_disallowed(id) {
             return self.begin_later(id);
         }
-        self.outage.visits(self.turn.at());
+        self.visits.outage.visits(self.turn.at());
         if self.archive.replays().is_active() || !self.frontier.has_next(id) {
             return self.frontier.hand_back(id, self.turn.at());
         }
@@ -87,9 +156,9 @@ impl Engine {
             self.frontier.set_parked(id, false, self.turn.at());
             return self.fill(slot);
         }
-        match self.names.ask(self.frontier.origin(id).host(), id.0, self.turn.at()) {
+        match self.visits.names.ask(self.frontier.origin(id).host(), id.0, self.turn.at()) {
             dns::Known::Now(answer) => self.named(id, answer),
-            dns::Known::Later => self.resolving += 1,
+            dns::Known::Later => {}
         }
     }
 
@@ -256,7 +325,7 @@ impl Engine {
             self.note_attempt(id, &item, outcome);
         }
         let due = self.finish_visit(id, &visit);
-        self.names.expire_by(self.frontier.origin(id).host(), due);
+        self.visits.names.expire_by(self.frontier.origin(id).host(), due);
     }
 
     /// What an outcome means for the server: longer rest, or the end.
@@ -266,7 +335,7 @@ impl Engine {
             ServerFate::Fine => {}
             fate @ (ServerFate::Strained | ServerFate::Failed | ServerFate::Barred) => {
                 // Once a visit, however many of its requests fail.
-                let counts = !visit.over && !self.outage.is_on();
+                let counts = !visit.over && !self.visits.outage.is_on();
                 site.failures = site.failures.saturating_add(u8::from(counts));
                 let retries = &self.settings.retries;
                 let lasts = fate == ServerFate::Barred;
@@ -285,7 +354,7 @@ impl Engine {
             }
         }
         if site.failures >= self.failures_max(id, outcome) {
-            if self.frontier.server(id).has_answered() && self.outage.holds(id) {
+            if self.frontier.server(id).has_answered() && self.visits.outage.holds(id) {
                 return self.ask_witnesses();
             }
             self.sites.at(id).set_hopeless(outcome.retirement(), outcome);

@@ -19,11 +19,11 @@
 //! ends in order when [`Outage::deadline`] has passed without an answer, and all its URLs wait.
 //! Cost: a map entry a server that testifies, [`FAILED_MAX`] at most; an answer clears the map.
 
-use super::Engine;
-use super::contract::StopReason;
-use super::outcome::Outcome;
-use super::settings::Retries;
-use super::visit::robots_item;
+use super::robots_item;
+use crate::engine::Engine;
+use crate::engine::contract::StopReason;
+use crate::engine::outcome::Outcome;
+use crate::engine::settings::Retries;
 use crate::frontier::{ServerId, ServerState};
 use crate::ground::map::Map;
 use crate::ground::time::Instant;
@@ -47,7 +47,7 @@ const WITNESSES: usize = 8;
 
 /// What is known of failures since the last answer.
 #[derive(Debug)]
-pub(super) struct Outage {
+pub(in crate::engine) struct Outage {
     /// Between two rounds of probes.
     probe_wait: Duration,
     /// Without an answer for so long the crawl ends.
@@ -109,7 +109,7 @@ struct Probing {
 }
 
 impl Outage {
-    pub(super) fn new(retries: &Retries) -> Self {
+    pub(in crate::engine) fn new(retries: &Retries) -> Self {
         Self {
             probe_wait: retries.wait,
             wait_max: retries.outage_max,
@@ -125,17 +125,17 @@ impl Outage {
     }
 
     /// Whether the crawl pauses for it.
-    pub(super) fn is_on(&self) -> bool {
+    pub(in crate::engine) fn is_on(&self) -> bool {
         self.pause.is_some()
     }
 
     /// Whether another visit may begin.
-    pub(super) fn may_visit(&self, now: Instant) -> bool {
+    pub(in crate::engine) fn may_visit(&self, now: Instant) -> bool {
         self.opens_at() <= now
     }
 
     /// When another visit may begin.
-    pub(super) fn opens_at(&self) -> Instant {
+    pub(in crate::engine) fn opens_at(&self) -> Instant {
         match self.pause {
             Some(Probing { next_round, left: 0, .. }) => next_round,
             _ => Instant::ZERO,
@@ -143,7 +143,7 @@ impl Outage {
     }
 
     /// A visit begins.
-    pub(super) fn visits(&mut self, now: Instant) {
+    pub(in crate::engine) fn visits(&mut self, now: Instant) {
         let Some(pause) = &mut self.pause else { return };
         if pause.next_round <= now {
             pause.next_round = now + self.probe_wait;
@@ -153,19 +153,19 @@ impl Outage {
     }
 
     /// When the crawl ends for want of answers.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(in crate::engine) fn deadline(&self) -> Option<Instant> {
         (self.is_on() || self.is_holding).then(|| self.since + self.wait_max)
     }
 
     /// Whether a server that failed too often is kept all the same: nobody has answered since.
-    pub(super) fn holds(&mut self, id: ServerId) -> bool {
+    pub(in crate::engine) fn holds(&mut self, id: ServerId) -> bool {
         let holds = self.failed.contains_key(&id) && self.is_general();
         self.is_holding |= holds;
         holds
     }
 
     /// A server has answered, in this run or an earlier one: it may be asked in doubt.
-    pub(super) fn may_witness(&mut self, id: ServerId) {
+    pub(in crate::engine) fn may_witness(&mut self, id: ServerId) {
         self.witnesses[id.index() % WITNESSES] = Some(id);
     }
 
@@ -276,14 +276,19 @@ impl Prefix {
 
 impl Engine {
     /// A server has failed without a byte of a reply; at this address, if at any.
-    pub(super) fn note_failure(&mut self, id: ServerId, address: Option<IpAddr>, outcome: Outcome) {
+    pub(in crate::engine) fn note_failure(
+        &mut self,
+        id: ServerId,
+        address: Option<IpAddr>,
+        outcome: Outcome,
+    ) {
         let site = self.sites.look(id);
         let (before, ended) = (site.failures, site.ended());
         let prefix = Prefix::of(address, self.frontier.origin(id).host());
         let at = self.turn.at();
         let is_known = self.frontier.server(id).has_answered();
         let testimony = Testimony { at, is_known, before, ended, prefix, outcome };
-        match self.outage.fails(id, testimony) {
+        match self.visits.outage.fails(id, testimony) {
             Belief::Theirs => {}
             Belief::Doubt => self.ask_witnesses(),
             Belief::Ours => self.begin_outage(),
@@ -291,7 +296,7 @@ impl Engine {
     }
 
     fn begin_outage(&mut self) {
-        let outage = &mut self.outage;
+        let outage = &mut self.visits.outage;
         self.counts.outages += 1;
         log::error!(
             "{} servers in a row, on {} networks, could not be reached ({}), and none has \
@@ -312,11 +317,11 @@ impl Engine {
 
     /// Has servers that answered last asked again, those that have nothing else to ask for: the
     /// others are visited anyway.
-    pub(super) fn ask_witnesses(&mut self) {
-        for id in self.outage.witnesses.into_iter().flatten() {
+    pub(in crate::engine) fn ask_witnesses(&mut self) {
+        for id in self.visits.outage.witnesses.into_iter().flatten() {
             let server = self.frontier.server(id);
             let is_idle = server.state() == ServerState::Idle && self.frontier.queue_len(id) == 0;
-            if is_idle && !self.outage.failed.contains_key(&id) {
+            if is_idle && !self.visits.outage.failed.contains_key(&id) {
                 let item = robots_item(id);
                 self.frontier.add_to(id, &item.parts(), item.quality, self.turn.at());
             }
@@ -324,8 +329,8 @@ impl Engine {
     }
 
     /// A server has answered a request that was sent then.
-    pub(super) fn note_answer(&mut self, id: ServerId, sent: Instant) {
-        let Some(failed) = self.outage.answers(id, sent) else { return };
+    pub(in crate::engine) fn note_answer(&mut self, id: ServerId, sent: Instant) {
+        let Some(failed) = self.visits.outage.answers(id, sent) else { return };
         for (id, testimony) in &failed {
             // One failure stays: the next one of theirs is their own.
             self.sites.at(*id).failures = testimony.before.max(1);
@@ -333,17 +338,19 @@ impl Engine {
         log::info!(
             "{} answers; the crawl goes on after {:?}",
             self.frontier.origin(id).as_str(),
-            self.turn.at().since(self.outage.since)
+            self.turn.at().since(self.visits.outage.since)
         );
     }
 
     /// The crawl ends when nobody has answered for too long.
-    pub(super) fn expire_outage(&mut self) {
-        if self.outage.deadline().is_some_and(|at| at <= self.turn.at()) && !self.is_stopping() {
+    pub(in crate::engine) fn expire_outage(&mut self) {
+        if self.visits.outage.deadline().is_some_and(|at| at <= self.turn.at())
+            && !self.is_stopping()
+        {
             log::error!(
                 "nobody has answered for {:?} (retries.outage_max): the crawl ends here, with its \
                  URLs still queued; start it again to continue",
-                self.outage.wait_max
+                self.visits.outage.wait_max
             );
             self.begin_stop(StopReason::Outage);
         }
@@ -351,7 +358,7 @@ impl Engine {
 
     /// How long nobody could be reached, if the crawl pauses for that.
     pub fn outage(&self) -> Option<Duration> {
-        self.outage.is_on().then(|| self.turn.at().since(self.outage.since))
+        self.visits.outage.is_on().then(|| self.turn.at().since(self.visits.outage.since))
     }
 }
 

@@ -9,9 +9,9 @@
 //! crawl; while inputs are fed visits spend no more than half of the budget, so that these here and
 //! those that are about to begin have the other half.
 
-use super::Engine;
-use super::contract::ConnId;
-use super::ledger::Work;
+use crate::engine::Engine;
+use crate::engine::contract::ConnId;
+use crate::engine::ledger::Work;
 use crate::frontier::ServerId;
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ const SHARES: usize = 16;
 
 /// Visits that wait for the next turn.
 #[derive(Debug, Default)]
-pub(super) struct Deferred {
+pub(in crate::engine) struct Deferred {
     visits: VecDeque<Visit>,
     /// Visits are being begun and resumed: all of the budget is theirs.
     is_pumping: bool,
@@ -36,25 +36,25 @@ enum Visit {
 }
 
 impl Deferred {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::engine) fn is_empty(&self) -> bool {
         self.visits.is_empty()
     }
 }
 
 impl Engine {
     /// The visit of this server begins later.
-    pub(super) fn begin_later(&mut self, id: ServerId) {
-        self.deferred.visits.push_back(Visit::Begin(id));
+    pub(in crate::engine) fn begin_later(&mut self, id: ServerId) {
+        self.visits.deferred.visits.push_back(Visit::Begin(id));
     }
 
     /// The visit on this connection, which has nothing under way, is resumed later.
-    pub(super) fn fill_later(&mut self, slot: u32) {
-        self.deferred.visits.push_back(Visit::Fill(self.wire.id(slot)));
+    pub(in crate::engine) fn fill_later(&mut self, slot: u32) {
+        self.visits.deferred.visits.push_back(Visit::Fill(self.wire.id(slot)));
     }
 
     /// Begins and resumes visits in turns, as long as there are any and the budget admits them.
-    pub(super) fn pump_visits(&mut self) {
-        self.deferred.is_pumping = true;
+    pub(in crate::engine) fn pump_visits(&mut self) {
+        self.visits.deferred.is_pumping = true;
         loop {
             let resumed = self.resume_visit();
             let begun = self.begin_next_visit();
@@ -62,13 +62,13 @@ impl Engine {
                 break;
             }
         }
-        self.deferred.is_pumping = false;
+        self.visits.deferred.is_pumping = false;
     }
 
     /// Units of queue work that must be left when a visit's share is spent.
-    pub(super) fn share_floor(&self) -> usize {
+    pub(in crate::engine) fn share_floor(&self) -> usize {
         let budget = self.settings.turn_bytes_max;
-        let kept = if self.deferred.is_pumping { 0 } else { budget / 2 };
+        let kept = if self.visits.deferred.is_pumping { 0 } else { budget / 2 };
         let share = (budget / SHARES).max(1);
         self.turn.left(Work::Rules).saturating_sub(share).max(kept)
     }
@@ -79,7 +79,7 @@ impl Engine {
         if !is_idle && self.turn.is_spent(Work::Rules) {
             return false;
         }
-        match self.deferred.visits.pop_front() {
+        match self.visits.deferred.visits.pop_front() {
             None => return false,
             Some(Visit::Begin(id)) if is_idle => self.frontier.hand_back(id, self.turn.at()),
             Some(Visit::Begin(id)) => self.begin_visit(id),
