@@ -27,35 +27,30 @@ use super::seeds::SEED;
 use crate::frontier::{Retirement, ServerId, ServerState};
 use crate::ground::codec::{Put, Take};
 use crate::ground::disk::{self, Disk};
-use crate::ground::frame::{self, Damage, Flaw, Mark, Reader, Role};
-use crate::ground::tail::Tail;
+use crate::ground::frame::{self, Flaw, Mark, Reader, Role};
+use crate::ground::segments::{Limits, Segments};
 use crate::url::Url;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of the frame that holds a URL.
 const URL: u8 = 1;
-/// Bytes wait in memory until there are so many.
-const WRITE_BYTES: usize = 64 << 10;
+const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 };
 /// The folder of all segments.
 pub(super) const FOLDER: &str = "state/given-up";
 /// What looking at a server costs, in units of work.
 const SERVER_UNITS: usize = 64;
 
-/// The segments, and how far a revival has come.
+/// URLs on disk, and how far a revival has come.
 #[derive(Debug)]
 pub(super) struct GivenUp {
     /// `None`: nothing is kept.
-    crawl: Option<u64>,
-    /// Bytes of each that count.
-    segments: BTreeMap<u32, u64>,
-    tail: Option<(u32, Tail)>,
-    /// Ends of segments that a revival is about to read.
-    closing: Vec<Tail>,
-    next: u32,
-    /// Those that the last checkpoint names, and those that are of no more use.
-    marked: BTreeSet<u32>,
-    spent: BTreeSet<u32>,
+    log: Option<Log>,
     revival: Option<Revival>,
+}
+
+#[derive(Debug)]
+struct Log {
+    crawl: u64,
+    segments: Segments,
 }
 
 #[derive(Debug, Default)]
@@ -73,90 +68,75 @@ struct Revival {
 
 impl GivenUp {
     pub(super) fn new(crawl: Option<u64>) -> Self {
-        Self {
-            crawl,
-            segments: BTreeMap::new(),
-            tail: None,
-            closing: Vec::new(),
-            next: 1,
-            marked: BTreeSet::new(),
-            spent: BTreeSet::new(),
-            revival: None,
-        }
+        let segments = |crawl| Segments::new(FOLDER, Role::GivenUp, crawl, LIMITS);
+        let log = crawl.map(|crawl| Log { crawl, segments: segments(crawl) });
+        Self { log, revival: None }
     }
 
-    /// Files that a checkpoint of an earlier run names, with the bytes of each that count.
-    pub(super) fn restore_files(&mut self, files: &[(String, u64)]) {
-        for (name, bytes) in files {
-            if let Some(number) = number_of(name) {
-                self.segments.insert(number, *bytes);
-                self.marked.insert(number);
-                self.next = self.next.max(number.saturating_add(1));
-            }
-        }
-    }
-
-    /// The revival that was under way at the checkpoint.
+    /// Restores the files that a checkpoint of an earlier run names, with the bytes of each that
+    /// count.
     ///
     /// # Errors
-    /// Bytes that make no sense.
+    /// As [`Segments::restore_files`].
+    pub(super) fn restore_files(
+        &mut self,
+        files: &[(String, u64)],
+        disk: &mut dyn Disk,
+    ) -> Result<(), frame::Error> {
+        let Some(Log { segments, .. }) = &mut self.log else { return Ok(()) };
+        let numbers = segments.restore_files(files, disk)?;
+        numbers.into_iter().for_each(|number| segments.retain_all(number));
+        Ok(())
+    }
+
+    /// Restores the revival that was under way at the checkpoint.
+    ///
+    /// # Errors
+    /// These bytes are no revival's, or not one of these files.
     pub(super) fn restore_mark(&mut self, bytes: &[u8]) -> Result<(), Flaw> {
         let mut take = Take::new(bytes);
         let (server, until) = (take.number()?, take.number()?);
         let (segment, offset) = (take.number()?, take.varint()?);
-        let is_known = segment == 0 || self.segments.contains_key(&segment);
-        if !is_known || until > self.next {
+        let Log { segments, .. } = self.log.as_mut().ok_or(Flaw::Senseless)?;
+        if (segment != 0 && !segments.is_alive(segment)) || until > segments.close() {
             return Err(Flaw::Senseless);
         }
         self.revival = Some(Revival { server, until, offset, ..Revival::default() });
         Ok(())
     }
 
-    /// Brings all to the disk; the files that a checkpoint names, with their lengths, and what
-    /// a revival under way has still to do, if there is one.
+    /// Appends all that waits to the disk. Returns the files that a checkpoint names, with their
+    /// lengths, and what a revival under way has still to do, if there is one.
     ///
     /// # Errors
     /// The disk's.
     pub(super) fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
-        self.write(true, disk)?;
-        self.marked = self.segments.keys().copied().collect();
-        let files = self.segments.iter().map(|(number, bytes)| (name_of(*number), *bytes));
-        let mut out = Vec::new();
+        let mut state = Vec::new();
         if let Some(revival) = &self.revival {
             let (segment, offset) = match &revival.reader {
                 Some((number, reader)) => (*number, reader.offset()),
                 None => (0, revival.offset),
             };
-            out.put_varint(revival.server as u64);
-            out.put_varint(revival.until.into());
-            out.put_varint(segment.into());
-            out.put_varint(offset);
+            state.put_varint(revival.server as u64);
+            state.put_varint(revival.until.into());
+            state.put_varint(segment.into());
+            state.put_varint(offset);
         }
-        Ok(Mark { state: out, files: files.collect() })
+        let files = self.log.as_mut().map_or(Ok(Vec::new()), |log| log.segments.mark(disk))?;
+        Ok(Mark { state, files })
     }
 
-    /// The last mark is durable: names of files that are of no use any more.
+    /// The last mark is durable. Returns the names of files that nothing needs any more.
     pub(super) fn settled(&mut self) -> Vec<String> {
-        let dead: Vec<u32> = self.spent.difference(&self.marked).copied().collect();
-        self.spent.retain(|number| self.marked.contains(number));
-        dead.into_iter().map(name_of).collect()
+        self.log.as_mut().map_or(Vec::new(), |log| log.segments.settled(None))
     }
 
-    /// Brings what waits to the disk: all, or if it is enough for an append.
+    /// Appends what waits to the disk: all of it, or what is enough for an append.
     ///
     /// # Errors
-    /// The disk's: what waits waits on, and this may be called again.
+    /// The disk's: nothing is lost, and this may be called again.
     pub(super) fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-        while let Some(tail) = self.closing.last_mut() {
-            tail.flush(disk, 0)?;
-            self.closing.pop();
-        }
-        match &mut self.tail {
-            Some((_, tail)) if all || tail.pending.len() >= WRITE_BYTES => {
-                tail.flush(disk, 2 * WRITE_BYTES)
-            }
-            _ => Ok(()),
-        }
+        self.log.as_mut().map_or(Ok(()), |log| log.segments.write(all, disk))
     }
 
     /// Whether a revival has something to do now.
@@ -170,43 +150,38 @@ impl GivenUp {
     }
 
     fn add(&mut self, found: Discovery, url: &str, via: &str) {
-        let Some(crawl) = self.crawl else { return };
-        let (number, tail) = self.tail.get_or_insert_with(|| {
-            let mut tail = Tail::new(name_of(self.next), 0);
-            frame::push_opening(Role::GivenUp, crawl, &mut tail.pending);
-            self.next += 1;
-            (self.next - 1, tail)
-        });
-        frame::push_with(URL, &mut tail.pending, |out| found.encode(url, via, out));
-        self.segments.insert(*number, tail.len());
+        if let Some(log) = &mut self.log {
+            log.segments.append(URL, |out| found.encode(url, via, out));
+        }
     }
 
     /// All there is so far is to be read back; a revival under way is extended.
     fn begin(&mut self) {
-        let revival = self.revival.get_or_insert_default();
-        revival.server = 0;
-        revival.until = self.next;
-        self.closing.extend(self.tail.take().map(|(_, tail)| tail));
+        if let Some(log) = &mut self.log {
+            let revival = self.revival.get_or_insert_default();
+            revival.server = 0;
+            revival.until = log.segments.close();
+        }
     }
 
-    /// The next URL to be queued again; `None` at the end of the revival.
+    /// Reads the next URL to be queued again; `None` at the end of the revival.
     ///
     /// # Errors
     /// A segment that can't be read.
     fn read(&mut self, disk: &mut dyn Disk) -> Result<Option<Vec<u8>>, frame::Error> {
-        let Some(crawl) = self.crawl else { return Ok(None) };
-        self.write(false, disk)?;
+        let Some(Log { crawl, segments }) = &mut self.log else { return Ok(None) };
+        segments.write(false, disk)?;
         loop {
             let Some(revival) = &mut self.revival else { return Ok(None) };
             let Some((number, reader)) = &mut revival.reader else {
-                let first = self.segments.first_key_value();
-                let Some((&number, &bytes)) = first.filter(|(number, _)| **number < revival.until)
+                let first = segments.alive().first().copied();
+                let Some((number, bytes)) = first.filter(|(number, _)| *number < revival.until)
                 else {
                     self.revival = None;
                     return Ok(None);
                 };
-                let name = name_of(number);
-                let mut reader = Reader::open(&name, Role::GivenUp, crawl, Some(bytes), disk)?;
+                let name = segments.name_of(number);
+                let mut reader = Reader::open(&name, Role::GivenUp, *crawl, Some(bytes), disk)?;
                 let offset = std::mem::take(&mut revival.offset);
                 if offset > reader.offset() {
                     reader.seek(offset);
@@ -217,13 +192,9 @@ impl GivenUp {
             let at = reader.offset();
             match reader.next(disk)? {
                 Some(frame) if frame.kind == URL => return Ok(Some(frame.payload.to_vec())),
-                Some(_) => {
-                    let name = name_of(*number);
-                    return Err(Damage { name, offset: at, flaw: Flaw::Senseless }.into());
-                }
+                Some(_) => return Err(reader.damage(at, Flaw::Senseless).into()),
                 None => {
-                    self.segments.remove(number);
-                    self.spent.insert(*number);
+                    segments.release_all(*number);
                     revival.reader = None;
                 }
             }
@@ -235,7 +206,7 @@ impl Engine {
     /// Takes back the servers that were given up, with their URLs. The work is done in the turns
     /// that follow.
     pub fn revive(&mut self) {
-        if self.given_up.crawl.is_some() {
+        if self.given_up.log.is_some() {
             log::info!("{} servers that were given up are tried again", self.counts.retired);
             self.counts.losses = Losses::default();
             self.given_up.begin();
@@ -351,16 +322,6 @@ impl Engine {
     }
 }
 
-/// The file of a segment.
-fn name_of(segment: u32) -> String {
-    format!("{FOLDER}/segment-{segment}")
-}
-
-/// The number of the segment that has this path.
-fn number_of(path: &str) -> Option<u32> {
-    path.strip_prefix(FOLDER)?.strip_prefix("/segment-")?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -391,7 +352,7 @@ mod tests {
             let Mark { state, files } = urls.mark(&mut disk).expect("there is room");
             assert_eq!((files.len(), state.len()), (1, 0));
             let mut urls = GivenUp::new(Some(CRAWL));
-            urls.restore_files(&files);
+            urls.restore_files(&files, &mut disk).expect("just written");
             (5..10).for_each(|number| add(&mut urls, number));
             urls.begin();
             let mut back = Vec::new();
@@ -399,7 +360,7 @@ mod tests {
                 if turn == restart_after {
                     let Mark { state, files } = urls.mark(&mut disk).expect("there is room");
                     urls = GivenUp::new(Some(CRAWL));
-                    urls.restore_files(&files);
+                    urls.restore_files(&files, &mut disk).expect("just written");
                     if !state.is_empty() {
                         urls.restore_mark(&state).expect("just written");
                     }
@@ -428,6 +389,6 @@ mod tests {
         assert_eq!(next(&mut urls, &mut disk), None);
         assert!(urls.settled().is_empty(), "the last checkpoint names it");
         assert!(urls.mark(&mut disk).expect("there is room").files.is_empty());
-        assert_eq!(urls.settled(), [name_of(1)]);
+        assert_eq!(urls.settled(), ["state/given-up/segment-1"]);
     }
 }

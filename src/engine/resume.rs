@@ -164,7 +164,7 @@ impl Engine {
         let end = found.bytes_of(name);
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.robots.cache().restore(&found.files, disk)?;
-        self.given_up.restore_files(&found.files);
+        self.given_up.restore_files(&found.files, disk)?;
         self.admission.restores_scope(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();

@@ -86,6 +86,8 @@ struct Segment {
 struct Growing {
     segment: u32,
     tail: Tail,
+    /// It takes no more frames, whatever its length.
+    is_ended: bool,
 }
 
 impl Segments {
@@ -111,7 +113,7 @@ impl Segments {
         if self.growing.back().is_none_or(|growing| growing.is_closed(self.limits)) {
             self.begin();
         }
-        let Growing { segment: number, tail } = self.growing.back_mut().expect("one has begun");
+        let Growing { segment: number, tail, .. } = self.growing.back_mut().expect("one has begun");
         let offset = tail.len();
         frame::push_with(kind, &mut tail.pending, write);
         let segment = self.segments.get_mut(number).expect("all are listed");
@@ -128,7 +130,14 @@ impl Segments {
         let mut tail = Tail::new(self.name_of(number), 0);
         frame::push_opening(self.role, self.crawl, &mut tail.pending);
         self.segments.insert(number, Segment { bytes: tail.len(), ..Segment::default() });
-        self.growing.push_back(Growing { segment: number, tail });
+        self.growing.push_back(Growing { segment: number, tail, is_ended: false });
+    }
+
+    /// Closes the newest segment, whatever its length. Returns the number from which on segments
+    /// will be new.
+    pub fn close(&mut self) -> u32 {
+        self.growing.iter_mut().for_each(|growing| growing.is_ended = true);
+        self.next
     }
 
     /// A frame is needed no more.
@@ -143,6 +152,13 @@ impl Segments {
     pub fn release_all(&mut self, segment: u32) {
         if let Some(segment) = self.segments.get_mut(&segment) {
             segment.live_bytes = 0;
+        }
+    }
+
+    /// All frames of a segment of an earlier run are needed.
+    pub fn retain_all(&mut self, segment: u32) {
+        if let Some(segment) = self.segments.get_mut(&segment) {
+            segment.live_bytes = segment.bytes;
         }
     }
 
@@ -211,7 +227,7 @@ impl Segments {
     pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         while let Some(growing) = self.growing.front_mut() {
             let is_closed = growing.is_closed(self.limits);
-            let Growing { segment, tail } = growing;
+            let Growing { segment, tail, .. } = growing;
             let segment = *segment;
             if !all && !is_closed && tail.pending.len() < self.limits.write_bytes {
                 break;
@@ -276,6 +292,44 @@ impl Segments {
         self.segments.insert(segment, restored).is_none()
     }
 
+    /// Restores the segments of this log among the files that a checkpoint of an earlier run names
+    /// with their lengths. Returns their numbers.
+    ///
+    /// # Errors
+    /// A file that is shorter or can't be a segment, or the disk's.
+    pub fn restore_files(
+        &mut self,
+        files: &[(String, u64)],
+        disk: &mut dyn Disk,
+    ) -> Result<Vec<u32>, frame::Error> {
+        let mut numbers = Vec::new();
+        for (name, bytes) in files {
+            let Some(number) = number_of(self.folder, name) else { continue };
+            let damage = |offset, flaw| Damage { name: name.clone(), offset, flaw };
+            let len = disk.len(name)?.unwrap_or(0);
+            if len < *bytes {
+                return Err(damage(len, Flaw::Cut).into());
+            }
+            if !self.restore(number, *bytes) {
+                return Err(damage(0, Flaw::Senseless).into());
+            }
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+
+    /// Appends all that waits to the disk. Returns the files that a checkpoint names now, with
+    /// their lengths.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Vec<(String, u64)>, disk::Error> {
+        self.write(true, disk)?;
+        let alive = self.alive();
+        self.set_marked(alive.iter().map(|(number, _)| *number));
+        Ok(alive.into_iter().map(|(number, bytes)| (self.name_of(number), bytes)).collect())
+    }
+
     /// Numbers up to this one are not used for new segments: files have them.
     pub fn skip_to(&mut self, segment: u32) {
         self.next = self.next.max(segment.saturating_add(1));
@@ -318,7 +372,7 @@ impl Segments {
 
 impl Growing {
     fn is_closed(&self, limits: Limits) -> bool {
-        self.tail.len() >= limits.segment_bytes
+        self.is_ended || self.tail.len() >= limits.segment_bytes
     }
 }
 

@@ -24,7 +24,7 @@ use crate::frontier::{ServerId, ServerState};
 use crate::ground::codec::{Put, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Damage, Flaw, Role};
-use crate::ground::segments::{self, Limits, Location, Segments};
+use crate::ground::segments::{Limits, Location, Segments};
 use crate::ground::time::Instant;
 use crate::robots::Rules;
 use std::collections::{BTreeMap, VecDeque};
@@ -70,17 +70,8 @@ impl RobotsCache {
         files: &[(String, u64)],
         disk: &mut dyn Disk,
     ) -> Result<(), frame::Error> {
-        let Some(log) = &mut self.log else { return Ok(()) };
-        for (name, bytes) in files {
-            let Some(number) = segments::number_of(FOLDER, name) else { continue };
-            let damage = |offset, flaw| Damage { name: name.clone(), offset, flaw };
-            let len = disk.len(name)?.unwrap_or(0);
-            if len < *bytes {
-                return Err(damage(len, Flaw::Cut).into());
-            }
-            if !log.segments.restore(number, *bytes) {
-                return Err(damage(0, Flaw::Senseless).into());
-            }
+        if let Some(log) = &mut self.log {
+            log.segments.restore_files(files, disk)?;
         }
         Ok(())
     }
@@ -127,7 +118,6 @@ impl RobotsCache {
         now: Instant,
         disk: &mut dyn Disk,
     ) -> Result<Vec<(String, u64)>, disk::Error> {
-        self.write(true, disk)?;
         let Some(Log { segments, until }) = &mut self.log else { return Ok(Vec::new()) };
         until.retain(|segment, until| {
             let is_valid = *until > now;
@@ -136,10 +126,7 @@ impl RobotsCache {
             }
             is_valid
         });
-        let needed = segments.alive();
-        segments.set_marked(needed.iter().map(|(number, _)| *number));
-        let name = |number| segments::name_of(FOLDER, number);
-        Ok(needed.into_iter().map(|(number, bytes)| (name(number), bytes)).collect())
+        segments.mark(disk)
     }
 
     /// The last mark is durable. Returns the names of files that nothing needs any more.
@@ -265,6 +252,7 @@ mod tests {
     use super::*;
     use crate::ground::disk::memory::Memory;
     use crate::ground::random::Random;
+    use crate::ground::segments;
 
     const CRAWL: u64 = 7;
 
