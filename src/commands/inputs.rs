@@ -5,7 +5,7 @@ use crate::conf::{Conf, Scope};
 use crate::os::{dns, input, signal};
 use crate::rating::{Rating, Table};
 use crate::seeds::{self, Doubtful, Parsed, Seed};
-use crate::url::scope::{FromSeeds, Rejection};
+use crate::url::scope::FromSeeds;
 use crate::url::{Limits, Url, scope};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -143,7 +143,7 @@ fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
     let mut found: BTreeMap<&str, (usize, &Url)> = BTreeMap::new();
     for Seed { url, .. } in seeds {
         if let Err(why) = scope.check(url.view(), 0) {
-            found.entry(source_of(why)).or_insert((0, url)).0 += 1;
+            found.entry(why.key()).or_insert((0, url)).0 += 1;
         }
     }
     let text = |(key, (count, url)): (&str, (usize, &Url))| {
@@ -153,23 +153,6 @@ fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
         )
     };
     found.into_iter().map(text).collect()
-}
-
-/// What refuses a URL: a key, or a bound without one.
-fn source_of(why: Rejection) -> &'static str {
-    match why {
-        Rejection::Scheme => "scope.schemes",
-        Rejection::Length => "scope.url_bytes_max",
-        Rejection::Depth => "scope.depth_max",
-        Rejection::Elsewhere => "scope.span",
-        Rejection::PathDepth => "scope.path_depth_max",
-        Rejection::SegmentRepeats => "scope.segment_repeats_max",
-        Rejection::QueryParams => "scope.query_params_max",
-        Rejection::Excluded => "scope.exclude",
-        Rejection::NotIncluded => "scope.include",
-        Rejection::Port => "the list of other protocols' ports",
-        Rejection::ParamRepeats => "the bound on repeated parameters",
-    }
 }
 
 /// What is to be said of the lines of a list of seeds.

@@ -31,7 +31,6 @@ use super::backlog::{Item, Purpose};
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::redirect::redirect_target;
-use super::seeding::Seeding;
 use super::seeds::SEED;
 use super::wire::Fetch;
 use crate::frontier::ServerId;
@@ -55,8 +54,6 @@ pub(super) struct Chains {
     asked: Map<u64, Asked>,
     /// Chains whose next target must be looked up (again).
     undecided: VecDeque<u32>,
-    /// Seeds that redirect.
-    pub(super) seeding: Seeding,
 }
 
 /// One chain.
@@ -292,11 +289,7 @@ impl Engine {
     /// A seed's redirect that changes `www.` or the scheme only widens the scope.
     fn joins_scope(&mut self, chain: &Chain) -> bool {
         let seed = Url::parse(&self.beginning_of(chain)).expect("it was fetched");
-        let joins = self.admission.join_scope(seed.view(), chain.hop.url.view());
-        if joins {
-            self.chains.seeding.joined(seed.as_str(), chain.hop.url.as_str());
-        }
-        joins
+        self.admission.joins_scope(seed.view(), chain.hop.url.view())
     }
 
     /// There are as many chains as may be: the target becomes a URL like others.
@@ -457,11 +450,17 @@ impl Engine {
         self.counts.outcome(outcome);
         let Hop { url, via, hops, .. } = &chain.hop;
         let beginning = self.beginning_of(chain);
-        self.log_hop(url.view(), via, (chain.first.found_as, *hops), &beginning, outcome);
+        self.log_unasked(
+            url.view(),
+            Some(via),
+            (chain.first.found_as, *hops),
+            Some(&beginning),
+            outcome,
+        );
         if let Outcome::OutOfScope(why) = outcome
             && chain.first.found_as == SEED
         {
-            self.chains.seeding.left_scope(&beginning, url.view(), why);
+            self.admission.seeding().left_scope(&beginning, url.view(), why);
         }
         self.seed_settled(chain, outcome);
     }

@@ -26,23 +26,24 @@ impl Engine {
     /// What an outcome means for the server and for the rest of its visit.
     fn judge_reply(&mut self, slot: u32, fetched: &Fetched<'_>, connection_lost: bool) {
         let outcome = fetched.outcome;
-        let id = self.wire.conn(slot).server();
+        let id = self.wire.conn(slot).server;
         if fetched.reply.has_begun() && !outcome.is_timeout() {
             self.note_answer(id, fetched.fetch.sent);
         } else if outcome.verdict().server == ServerFate::Failed {
-            let address = self.wire.conn(slot).address().ip();
+            let address = self.wire.conn(slot).peer.address.ip();
             self.note_failure(id, Some(address), outcome);
         }
         if !connection_lost && outcome.verdict().server == ServerFate::Fine {
             self.sites.at(id).recovers();
         }
-        let mut visit = *self.wire.conn(slot).visit();
-        let before = visit.not_before;
+        let mut visit = self.wire.conn(slot).visit;
+        let before = visit.tally.not_before;
         self.judge(id, &mut visit, outcome);
         if let Some(wait) = self.retry_after(fetched) {
             // Who asks for a rest again and again is given the crawl's own as well.
-            let own = if self.sites.look(id).failures > 1 { visit.not_before } else { before };
-            visit.not_before = own.max(self.turn.at() + wait);
+            let own =
+                if self.sites.look(id).failures > 1 { visit.tally.not_before } else { before };
+            visit.tally.not_before = own.max(self.turn.at() + wait);
         }
         *self.wire.visit_mut(slot) = visit;
     }
@@ -50,7 +51,7 @@ impl Engine {
     /// What a whole reply that may never be filed means for the server. If it asks for rest, it
     /// gets it; that is no failure yet, as no try of its URL is used up.
     pub(super) fn heed(&mut self, slot: u32, fetched: &Fetched<'_>) {
-        let id = self.wire.conn(slot).server();
+        let id = self.wire.conn(slot).server;
         self.note_answer(id, fetched.fetch.sent);
         let site = self.sites.at(id);
         if fetched.outcome.verdict().server != ServerFate::Strained {
@@ -65,7 +66,7 @@ impl Engine {
             };
         let visit = self.wire.visit_mut(slot);
         visit.end(until);
-        visit.strained = true;
+        visit.tally.strained = true;
     }
 
     /// Writes a fetch down under its URL, and does what follows from it: another try, links.
@@ -91,7 +92,7 @@ impl Engine {
                     self.write_line(&fetched.fetch, &settled, &[]);
                 }
                 self.wire.release(fetched.reply);
-                let id = self.wire.conn(slot).server();
+                let id = self.wire.conn(slot).server;
                 self.retry(id, fetched.fetch, fetched.outcome);
             }
             Purpose::Page | Purpose::Hop(_) => self.page_complete(slot, fetched),
@@ -124,7 +125,7 @@ impl Engine {
     fn page_complete(&mut self, slot: u32, fetched: Fetched<'_>) {
         let recorded = self.record(slot, &fetched, true);
         let Fetched { fetch, head, reply, outcome, .. } = fetched;
-        let id = self.wire.conn(slot).server();
+        let id = self.wire.conn(slot).server;
         let Some(settled) = recorded else {
             self.counts.uncount(outcome);
             self.frontier.give_back(id, &fetch.item);

@@ -246,7 +246,7 @@ impl Engine {
     pub(super) fn lose_to_robots(&mut self, id: ServerId, item: &Item) {
         self.keep_given_up(id, item);
         let slot = self.sites.look(id).conn();
-        let replies = slot.map_or(0, |slot| self.wire.conn(slot).visit().replies);
+        let replies = slot.map_or(0, |slot| self.wire.conn(slot).visit.tally.replies);
         let answered = self.frontier.server(id).has_answered() || replies > 0;
         let cause = Outcome::RobotsUnreachable.name().into();
         let before = self.sites.look(id).robots_lost();

@@ -39,7 +39,6 @@ mod page;
 mod redirect;
 mod resume;
 mod robots;
-mod seeding;
 pub mod seeds;
 mod shutdown;
 mod site;
@@ -111,7 +110,7 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
             .field("now", &self.turn.now())
-            .field("connections", &self.wire.slots().len())
+            .field("connections", &self.wire.conns().slots().len())
             .field("urls", &self.frontier.urls())
             .field("ending", &self.shutdown)
             .finish_non_exhaustive()
@@ -352,7 +351,7 @@ impl Engine {
 
     /// Whether the engine has done with a connection.
     pub fn is_gone(&self, conn: ConnId) -> bool {
-        !self.wire.knows(conn)
+        !self.wire.conns().knows(conn)
     }
 
     /// Requests of a connection that are not yet sent.
@@ -420,7 +419,7 @@ impl Engine {
     }
 
     fn is_current(&mut self, conn: ConnId) -> bool {
-        let known = self.wire.knows(conn);
+        let known = self.wire.conns().knows(conn);
         self.counts.late_events += u64::from(!known);
         known
     }

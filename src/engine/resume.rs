@@ -118,7 +118,7 @@ impl Engine {
                     found.archive_serial
                 });
                 let known: Set<&str> = seeds.iter().map(|seed| seed.url.as_str()).collect();
-                engine.join_again(|seed| known.contains(seed));
+                engine.admission.join_again(|seed| known.contains(seed));
             }
             None => {
                 Manifest::first(key, now.unix)
@@ -219,7 +219,7 @@ impl Engine {
                 let key = Fingerprint(take.u64()?);
                 self.admission.seen_mut().offer(key, take.rest());
             }
-            checkpoint::JOINED => self.chains.seeding.decode(frame.payload)?,
+            checkpoint::JOINED => self.admission.seeding().decode(frame.payload)?,
             checkpoint::SITE => {
                 sites.push((Site::number_of(&mut take)?, take.rest().to_vec()));
             }

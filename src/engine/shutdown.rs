@@ -118,8 +118,8 @@ impl Engine {
     pub(super) fn may_ask(&self) -> bool {
         let Some(most) = self.shutdown.limits.pages_max else { return true };
         let left = most.saturating_sub(self.counts.pages);
-        let out_max = self.wire.busy() as u64 * u64::from(self.settings.pipeline.depth_max);
-        left > out_max || left > self.wire.pages_out() as u64
+        let out_max = self.wire.conns().busy() as u64 * u64::from(self.settings.pipeline.depth_max);
+        left > out_max || left > self.wire.conns().pages_out() as u64
     }
 
     /// Time may be up, for the crawl or for the replies that were still open.
@@ -130,7 +130,7 @@ impl Engine {
                 self.begin_stop(StopReason::Time);
             }
             Stage::Stopping(_, until) if until <= now => {
-                for slot in self.wire.slots() {
+                for slot in self.wire.conns().slots() {
                     self.lost(slot, None, Close::Ours);
                 }
             }
@@ -183,7 +183,7 @@ impl Engine {
     }
 
     fn is_working(&self) -> bool {
-        self.wire.busy() > 0 || self.has_replies() || self.visits.has_deferred()
+        self.wire.conns().busy() > 0 || self.has_replies() || self.visits.has_deferred()
     }
 
     /// Whether no checkpoint is under way, or none can be made any more.

@@ -43,7 +43,7 @@ impl Engine {
 
     /// Connections open and on a visit, and parked.
     pub fn connections(&self) -> (usize, usize) {
-        (self.wire.busy(), self.wire.parked())
+        (self.wire.conns().busy(), self.wire.conns().parked())
     }
 
     /// Bytes of replies held.
@@ -65,7 +65,7 @@ impl Engine {
     /// `None` once somebody is visited again.
     pub fn rests_until(&self) -> Option<UnixTime> {
         let wait = self.frontier.quiet_until().since(self.turn.at());
-        let rests = !wait.is_zero() && self.wire.busy() == 0;
+        let rests = !wait.is_zero() && self.wire.conns().busy() == 0;
         rests.then(|| self.turn.unix().after(wait))
     }
 

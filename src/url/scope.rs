@@ -148,6 +148,23 @@ impl Rejection {
             Self::NotIncluded => "not-included",
         }
     }
+
+    /// The configuration key that refuses the URL, or a bound that has none.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Scheme => "scope.schemes",
+            Self::Port => "the list of other protocols' ports",
+            Self::Length => "scope.url_bytes_max",
+            Self::Depth => "scope.depth_max",
+            Self::Elsewhere => "scope.span",
+            Self::PathDepth => "scope.path_depth_max",
+            Self::SegmentRepeats => "scope.segment_repeats_max",
+            Self::QueryParams => "scope.query_params_max",
+            Self::ParamRepeats => "the bound on repeated parameters",
+            Self::Excluded => "scope.exclude",
+            Self::NotIncluded => "scope.include",
+        }
+    }
 }
 
 /// A setting that makes no sense.

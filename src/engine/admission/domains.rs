@@ -10,7 +10,7 @@
 use super::Discovery;
 use crate::engine::Engine;
 use crate::engine::ledger::Work;
-use crate::engine::outcome::Servers;
+use crate::engine::outcome::{Outcome, Servers};
 use crate::engine::seeds::SEED;
 use crate::engine::settings::Settings;
 use crate::frontier::ServerId;
@@ -117,7 +117,7 @@ impl Engine {
             self.counts.seeds.fails(url.as_str(), servers.cause().into());
         }
         self.turn.charge(Work::Admitted, REFUSE_UNITS + url.as_str().len());
-        self.log_refused(found, url, via, servers);
+        self.log_unasked(url, via, (found.letter, found.hops), None, Outcome::TooMany(servers));
     }
 }
 

@@ -7,6 +7,7 @@
 
 pub mod domains;
 mod rescope;
+mod seeding;
 mod trace;
 
 use super::backlog::{Item, Parts, Purpose, Queued};
@@ -26,6 +27,7 @@ use crate::url::scope::{Rejection, Scope};
 use crate::url::{Fingerprint, Fingerprinter, UrlRef};
 use domains::Domains;
 use rescope::Rescope;
+use seeding::Seeding;
 use trace::Trace;
 
 /// Units that a first-timer costs beside its bytes.
@@ -41,6 +43,7 @@ pub(super) struct Admission {
     fingerprinter: Fingerprinter,
     scope: Scope,
     rescope: Rescope,
+    seeding: Seeding,
     domains: Domains,
     /// The stream of discovered URLs, if the operator wants it.
     trace: Option<Trace>,
@@ -68,6 +71,7 @@ impl Admission {
             keys: KeyRules::new(settings.key.clone()),
             fingerprinter,
             rescope: Rescope::new(&scope),
+            seeding: Seeding::default(),
             scope,
             domains: Domains::new(settings, fingerprinter),
             trace: trace.map_err(|error| Error::Store(error.into()))?,
@@ -121,11 +125,6 @@ impl Admission {
         listed: &mut &'u str,
     ) -> Result<(), Rejection> {
         self.scope.check_after(url, u32::from(depth), listed)
-    }
-
-    /// Widens the scope by the target of a seed's redirect: see [`Scope::join`].
-    pub(super) fn join_scope(&mut self, seed: UrlRef<'_>, target: UrlRef<'_>) -> bool {
-        self.scope.join(seed, target)
     }
 
     /// What a checkpoint says of the scope by which the queued URLs were checked.

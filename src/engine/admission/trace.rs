@@ -68,7 +68,7 @@ impl Engine {
         let url = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let server = self.server_of(url);
         let narrow = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
-        let (busy, parked) = (narrow(self.wire.busy()), narrow(self.wire.parked()));
+        let (busy, parked) = (narrow(self.wire.conns().busy()), narrow(self.wire.conns().parked()));
         let time_us = u64::try_from(self.elapsed().as_micros()).unwrap_or(u64::MAX);
         let trace = self.admission.trace.as_mut().expect("just looked");
         let host = trace.host(url.host());

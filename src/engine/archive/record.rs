@@ -1,11 +1,10 @@
 //! What is written down of a fetch: its record in the archive and its line in the crawl log.
 
 use crate::engine::Engine;
-use crate::engine::admission::Discovery;
 use crate::engine::backlog::Item;
 use crate::engine::chain::REDIRECT;
 use crate::engine::ledger::Work;
-use crate::engine::outcome::{Outcome, Servers, Shortfall};
+use crate::engine::outcome::{Outcome, Shortfall};
 use crate::engine::seeds::SEED;
 use crate::engine::settings::Settings;
 use crate::engine::wire::Conn;
@@ -69,7 +68,7 @@ impl<'a> Attempt<'a> {
     fn capture(&self, conn: &'a Conn, request: &'a [u8]) -> Capture<'a> {
         Capture {
             url: &self.fetch.url,
-            ip: Some(conn.address().ip()),
+            ip: Some(conn.peer.address.ip()),
             started: self.fetch.sent_unix,
             request,
             response: &self.reply.raw,
@@ -80,7 +79,7 @@ impl<'a> Attempt<'a> {
             chunked: self.head.is_some_and(|head| head.framing == Framing::Chunked),
             coded: self.has_field("content-encoding"),
             truncated: truncation(self.outcome),
-            tls: conn.facts().tls.as_ref().map(|tls| Tls {
+            tls: conn.peer.facts.tls.as_ref().map(|tls| Tls {
                 version: tls.version,
                 suite: tls.suite,
                 verified: tls.verified,
@@ -119,9 +118,9 @@ impl Engine {
         let &Fetched { ref fetch, head, ref reply, outcome, ended } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
         let took = ended.since(fetch.sent);
-        let mut settled = attempt.settled(conn.server(), Some(conn.number()), took);
+        let mut settled = attempt.settled(conn.server, Some(conn.number), took);
         if is_last && self.settings.keeps_archive() && attempt.is_kept() {
-            let authority = self.frontier.origin(conn.server()).authority();
+            let authority = self.frontier.origin(conn.server).authority();
             self.archive.request.clear();
             let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
             self.wire.request().write_get(&mut self.archive.request, target, authority, cookies);
@@ -240,42 +239,23 @@ impl Engine {
         self.log((item.found_as, item.hops), line);
     }
 
-    /// Writes the line of a URL whose server would be one too many.
-    pub(in crate::engine) fn log_refused(
+    /// Writes the line of a URL that is in no queue and for which no request is made; `how` are the
+    /// letter of how it, or the first URL of its `chain`, was found, and the redirects from there.
+    pub(in crate::engine) fn log_unasked(
         &mut self,
-        found: Discovery,
         url: UrlRef<'_>,
         via: Option<&str>,
-        servers: Servers,
-    ) {
-        let line = Line {
-            status: Outcome::TooMany(servers).verdict().code,
-            url: url.as_str(),
-            via,
-            server: url.origin(),
-            reason: Some(servers.cause()),
-            ..Line::default()
-        };
-        self.log((found.letter, found.hops), line);
-    }
-
-    /// Writes the line of a hop for which no request is made; `how` are the letter of its chain's
-    /// first URL and the redirects that led to it.
-    pub(in crate::engine) fn log_hop(
-        &mut self,
-        url: UrlRef<'_>,
-        via: &str,
         how: (u8, u8),
-        chain: &str,
+        chain: Option<&str>,
         outcome: Outcome,
     ) {
         let line = Line {
             status: outcome.verdict().code,
             url: url.as_str(),
-            via: Some(via),
+            via,
             server: url.origin(),
             reason: reason(outcome),
-            chain: Some(chain),
+            chain,
             ..Line::default()
         };
         self.log(how, line);

@@ -18,7 +18,7 @@
 //!   7  a revival under way             see engine::given_up
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
 //!   8  a link to a target that a redirect chain asks for   key u64, see engine::admission
-//!   9  what joined the scope           see engine::seeding
+//!   9  what joined the scope           see engine::admission
 //!   16 to 31  servers and their queues, see frontier
 //! ```
 //!
@@ -263,7 +263,7 @@ impl Engine {
             frame::push(GIVEN_UP, &given_up.state, out);
         }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
-        self.chains.seeding.encode(&mut |piece| frame::push(JOINED, piece, out));
+        self.admission.seeding().encode(&mut |piece| frame::push(JOINED, piece, out));
         self.archive.replays().encode(out);
         push_held(&held, out);
         checkpoints.stage = Stage::Writing(Box::new(Writing {
@@ -308,19 +308,19 @@ impl Engine {
     /// place of their hops. robots.txt of a server is asked for again anyway.
     fn flights(&self) -> Vec<(ServerId, Item)> {
         let mut flights: Vec<_> = self.chains_waiting().collect();
-        for slot in self.wire.slots() {
+        for slot in self.wire.conns().slots() {
             let conn = self.wire.conn(slot);
             if !conn.is_active() {
                 continue;
             }
             let is_left_out = |item: &Item| match item.purpose {
                 Purpose::Page => false,
-                Purpose::Robots(of, redirects) => (of, redirects) == (conn.server(), 0),
+                Purpose::Robots(of, redirects) => (of, redirects) == (conn.server, 0),
                 Purpose::Hop(_) => true,
             };
             let items = conn.unsettled().map(|fetch| &fetch.item);
             let items = items.filter(|item| !is_left_out(item));
-            flights.extend(items.map(|item| (conn.server(), item.clone())));
+            flights.extend(items.map(|item| (conn.server, item.clone())));
         }
         let taken = self.archive.replays().taken().filter(|taken| !is_hop(&taken.item));
         flights.extend(taken.map(|taken| (taken.server, taken.item.clone())));

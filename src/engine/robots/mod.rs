@@ -113,7 +113,7 @@ impl Engine {
             return self.robots_unrecorded(slot, fetched, (of, hops));
         };
         let conn = self.wire.conn(slot);
-        let server = conn.server();
+        let server = conn.server;
         let came = fetched.reply.payload().len() as u64;
         let missing_bytes = match fetched.head.map(|head| head.framing) {
             Some(Framing::Length(len)) => len.saturating_sub(came),
@@ -193,7 +193,7 @@ impl Engine {
         if hops == 0 {
             self.robots_again(of);
         } else {
-            let id = self.wire.conn(slot).server();
+            let id = self.wire.conn(slot).server;
             self.robots_again(id);
             self.frontier.give_back(id, &fetched.fetch.item);
         }

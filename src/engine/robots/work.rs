@@ -61,50 +61,33 @@ impl Engine {
         while !self.turn.is_spent(Work::Rules)
             && let Some(task) = self.robots.tasks.pop_front()
         {
-            if let Some(task) = self.work_some_robots(task) {
-                return self.robots.tasks.push_front(task);
+            match task {
+                Task::Read(mut answer) => match self.read_answer(&mut answer) {
+                    Some(reading) => self.robots_answered(*answer, reading),
+                    None => return self.robots.tasks.push_front(Task::Read(answer)),
+                },
+                Task::Share { rules, until, mut servers } => {
+                    let Some(server) = servers.pop() else { continue };
+                    if self.still_waits(server) {
+                        self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
+                        self.robots_known(server, rules.clone(), until);
+                    }
+                    self.robots.tasks.push_front(Task::Share { rules, until, servers });
+                }
+                Task::GiveUp(mut servers) => {
+                    let Some(server) = servers.pop() else { continue };
+                    if self.still_waits(server) {
+                        self.robots_unreachable(server);
+                    }
+                    self.robots.tasks.push_front(Task::GiveUp(servers));
+                }
             }
         }
     }
 
-    /// Does some of a task; what is left of it waits for the next turn.
-    fn work_some_robots(&mut self, mut task: Task) -> Option<Task> {
-        match &mut task {
-            Task::Read(answer) => {
-                let Some(reading) = self.read_answer(answer) else { return Some(task) };
-                if let Task::Read(answer) = task {
-                    self.robots_answered(*answer, reading);
-                }
-                return None;
-            }
-            Task::Share { rules, until, servers } => {
-                while !self.turn.is_spent(Work::Rules)
-                    && let Some(server) = servers.pop()
-                {
-                    self.turn.charge(Work::Rules, SERVER_UNITS);
-                    if self.sites.look(server).robots_elsewhere().is_some() {
-                        self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
-                        self.robots_known(server, rules.clone(), *until);
-                    }
-                }
-                if servers.is_empty() {
-                    return None;
-                }
-            }
-            Task::GiveUp(servers) => {
-                while !self.turn.is_spent(Work::Rules)
-                    && let Some(server) = servers.pop()
-                {
-                    self.turn.charge(Work::Rules, SERVER_UNITS);
-                    if self.sites.look(server).robots_elsewhere().is_some() {
-                        self.robots_unreachable(server);
-                    }
-                }
-                if servers.is_empty() {
-                    return None;
-                }
-            }
-        }
-        Some(task)
+    /// Whether a server still waits for the robots.txt of another.
+    fn still_waits(&mut self, server: ServerId) -> bool {
+        self.turn.charge(Work::Rules, SERVER_UNITS);
+        self.sites.look(server).robots_elsewhere().is_some()
     }
 }

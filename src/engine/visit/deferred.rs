@@ -49,7 +49,7 @@ impl Engine {
 
     /// The visit on this connection, which has nothing under way, is resumed later.
     pub(in crate::engine) fn fill_later(&mut self, slot: u32) {
-        self.visits.deferred.visits.push_back(Visit::Fill(self.wire.id(slot)));
+        self.visits.deferred.visits.push_back(Visit::Fill(self.wire.conns().id(slot)));
     }
 
     /// Begins and resumes visits in turns, as long as there are any and the budget admits them.

@@ -118,7 +118,7 @@ impl Engine {
             && !self.storage.is_paused()
             && !self.archive.replays().is_active()
             && !self.wire.is_over()
-            && self.wire.busy() < self.settings.connections.open_max
+            && self.wire.conns().busy() < self.settings.connections.open_max
             && self.visits.names.waiters() < self.settings.names.in_flight_max
             && self.may_ask()
     }
@@ -272,19 +272,10 @@ impl Engine {
     /// Tells the frontier that a visit has ended; returns when the server is due again.
     pub(super) fn finish_visit(&mut self, id: ServerId, visit: &OpenVisit) -> Instant {
         self.counts.visits += 1;
-        let reused = visit.reused;
-        let visit = Visit {
-            requests: visit.requests,
-            began: visit.began,
-            ended: self.turn.at(),
-            not_before: visit.not_before,
-            strained: visit.strained,
-            connect_time: visit.connect_time,
-            replies: visit.replies,
-            response_time: visit.response_time,
-            allowance: self.sites.look(id).learnt.allowance(&self.settings.pipeline),
-        };
         let now = self.turn.at();
+        let allowance = self.sites.look(id).learnt.allowance(&self.settings.pipeline);
+        let reused = visit.reused;
+        let visit = Visit { ended: now, allowance, ..visit.tally };
         if visit.requests == 0 && reused && !self.frontier.has_next(id) {
             // Nothing was asked: nothing is owed.
             self.frontier.hand_back(id, now);
@@ -340,14 +331,10 @@ impl Engine {
                 let retries = &self.settings.retries;
                 let lasts = fate == ServerFate::Barred;
                 let wait = if lasts { retries.wait_max } else { retries.after(site.failures) };
-                visit.not_before = visit.not_before.max(self.turn.at() + wait);
-                visit.strained |= fate == ServerFate::Strained;
-                visit.over = true;
+                visit.tally.strained |= fate == ServerFate::Strained;
+                visit.end(self.turn.at() + wait);
             }
-            ServerFate::Spared => {
-                visit.not_before =
-                    visit.not_before.max(self.turn.at() + self.settings.retries.wait);
-            }
+            ServerFate::Spared => visit.rest(self.turn.at() + self.settings.retries.wait),
             ServerFate::Retire(why) => {
                 visit.over = true;
                 site.set_hopeless(why, outcome);

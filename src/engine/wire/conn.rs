@@ -8,7 +8,7 @@ use super::held::Batch;
 use super::pool::Pool;
 use crate::engine::contract::{ConnFacts, ConnId};
 use crate::engine::settings::Connections;
-use crate::frontier::ServerId;
+use crate::frontier::{ServerId, Visit};
 use crate::ground::time::{Instant, Timers};
 use crate::http::pipeline::Pipeline;
 use crate::http::response::{Head, Limits, Reader};
@@ -39,59 +39,44 @@ pub(super) enum Phase {
     },
 }
 
-/// One turn of a server on this connection.
-#[derive(Clone, Copy, Debug)]
+/// A visit that is under way.
+#[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct OpenVisit {
-    pub(in crate::engine) requests: u32,
-    pub(in crate::engine) replies: u32,
-    /// Time they took, each from the end of the one before.
-    pub(in crate::engine) response_time: Duration,
-    /// From asking for the connection to its standing, if it was asked for in this turn.
-    pub(in crate::engine) connect_time: Option<Duration>,
-    pub(in crate::engine) began: Instant,
-    /// It goes on with a connection kept from the visit before.
+    /// What it amounts to so far.
+    pub(in crate::engine) tally: Visit,
+    /// Whether its connection was kept from the visit before.
     pub(in crate::engine) reused: bool,
-    /// The server asked for rest, which its host is owed, too.
-    pub(in crate::engine) strained: bool,
-    /// No more requests, whatever the burst would allow.
+    /// Whether nothing more is asked for, whatever the burst would allow.
     pub(in crate::engine) over: bool,
-    /// The next visit is not before this.
-    pub(in crate::engine) not_before: Instant,
 }
 
 impl OpenVisit {
-    /// A visit that begins.
+    /// A visit that begins now.
     pub(in crate::engine) fn new(began: Instant, reused: bool) -> Self {
-        let not_before = Instant::ZERO;
-        Self {
-            requests: 0,
-            replies: 0,
-            response_time: Duration::ZERO,
-            connect_time: None,
-            began,
-            reused,
-            strained: false,
-            over: false,
-            not_before,
-        }
+        Self { tally: Visit { began, ..Visit::default() }, reused, over: false }
+    }
+
+    /// The next visit begins no earlier than `until`.
+    pub(in crate::engine) fn rest(&mut self, until: Instant) {
+        self.tally.not_before = self.tally.not_before.max(until);
     }
 
     /// Nothing more is asked for in this visit, and the next begins no earlier than `until`.
     pub(in crate::engine) fn end(&mut self, until: Instant) {
-        self.not_before = self.not_before.max(until);
+        self.rest(until);
         self.over = true;
     }
 }
 
-/// One connection.
+/// One connection. Only the files of this folder can get hold of one to change it.
 #[derive(Debug)]
 pub(in crate::engine) struct Conn {
     /// Counted over the crawl, for the log.
-    pub(super) number: u64,
-    pub(super) server: ServerId,
+    pub(in crate::engine) number: u64,
+    pub(in crate::engine) server: ServerId,
     pub(super) phase: Phase,
-    pub(super) peer: Peer,
-    pub(super) visit: OpenVisit,
+    pub(in crate::engine) peer: Peer,
+    pub(in crate::engine) visit: OpenVisit,
     pub(super) patience: Patience,
     pub(super) pipeline: Pipeline,
     /// Requests without a reply, in order.
@@ -105,11 +90,11 @@ pub(in crate::engine) struct Conn {
 
 /// The other end of a connection.
 #[derive(Debug)]
-pub(super) struct Peer {
-    pub(super) address: SocketAddr,
+pub(in crate::engine) struct Peer {
+    pub(in crate::engine) address: SocketAddr,
     /// Addresses of the name that are tried if this one fails.
     pub(super) untried: SmallVec<[IpAddr; 4]>,
-    pub(super) facts: ConnFacts,
+    pub(in crate::engine) facts: ConnFacts,
     /// Bytes held by the TLS handshake while it lasts.
     pub(super) handshake_bytes: usize,
     /// How long it took to connect: a round trip, over TLS more.
@@ -285,31 +270,6 @@ impl Outbox {
 }
 
 impl Conn {
-    /// The server that this is a connection to.
-    pub(in crate::engine) fn server(&self) -> ServerId {
-        self.server
-    }
-
-    /// The number of the connection, counted over the crawl.
-    pub(in crate::engine) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// The address of the server.
-    pub(in crate::engine) fn address(&self) -> SocketAddr {
-        self.peer.address
-    }
-
-    /// What is known of the connection since it was established.
-    pub(in crate::engine) fn facts(&self) -> &ConnFacts {
-        &self.peer.facts
-    }
-
-    /// The visit of the server that is under way.
-    pub(in crate::engine) fn visit(&self) -> &OpenVisit {
-        &self.visit
-    }
-
     /// The bytes that are received and not yet read.
     pub(in crate::engine) fn unread(&self) -> &[u8] {
         self.inbox.unread()
@@ -351,8 +311,8 @@ impl Conn {
 
     /// The reply at the head of the flight has ended: its time counts in the visit.
     pub(super) fn count_reply(&mut self, now: Instant) {
-        self.visit.replies += 1;
-        self.visit.response_time += now.since(self.patience.since);
+        self.visit.tally.replies += 1;
+        self.visit.tally.response_time += now.since(self.patience.since);
     }
 
     /// What was asked for and is not settled, in order. The repeat of a request is not among it.
@@ -369,7 +329,7 @@ impl Conn {
 
 /// All connections.
 #[derive(Debug)]
-pub(super) struct Conns {
+pub(in crate::engine) struct Conns {
     settings: Connections,
     slots: Slab<Conn>,
     generations: Vec<u32>,
@@ -421,42 +381,42 @@ impl Conns {
     }
 
     /// The connection in a slot, which must be in use.
-    pub(super) fn look(&self, slot: u32) -> &Conn {
+    pub(in crate::engine) fn look(&self, slot: u32) -> &Conn {
         &self.slots[slot as usize]
     }
 
     /// Whether `id` is still in use.
-    pub(super) fn knows(&self, id: ConnId) -> bool {
+    pub(in crate::engine) fn knows(&self, id: ConnId) -> bool {
         self.slots.contains(id.slot as usize) && self.id(id.slot) == id
     }
 
     /// The id of a slot in use.
-    pub(super) fn id(&self, slot: u32) -> ConnId {
+    pub(in crate::engine) fn id(&self, slot: u32) -> ConnId {
         ConnId { slot, generation: self.generations[slot as usize] }
     }
 
     /// Connections, parked ones included.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::engine) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    pub(super) fn parked(&self) -> usize {
+    pub(in crate::engine) fn parked(&self) -> usize {
         self.parked.len()
     }
 
     /// Connections on a visit.
-    pub(super) fn busy(&self) -> usize {
+    pub(in crate::engine) fn busy(&self) -> usize {
         self.len() - self.parked()
     }
 
     /// Pages that were asked for and are not settled.
-    pub(super) fn pages_out(&self) -> usize {
+    pub(in crate::engine) fn pages_out(&self) -> usize {
         let pages = |conn: &Conn| conn.unsettled().filter(|it| !it.item.is_robots()).count();
         self.slots.iter().map(|(_, conn)| pages(conn)).sum()
     }
 
     /// Slots in use, in ascending order.
-    pub(super) fn slots(&self) -> Vec<u32> {
+    pub(in crate::engine) fn slots(&self) -> Vec<u32> {
         self.slots.iter().map(|(slot, _)| u32::try_from(slot).expect("slots are capped")).collect()
     }
 
@@ -505,7 +465,7 @@ impl Conns {
         None
     }
 
-    pub(super) fn nearest(&self) -> Option<Instant> {
+    pub(in crate::engine) fn nearest(&self) -> Option<Instant> {
         self.timers.nearest()
     }
 }

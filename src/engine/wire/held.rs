@@ -170,7 +170,7 @@ impl Engine {
         conn.pipeline.compares();
         self.counts.compared += 1;
         self.send(slot, item);
-        self.turn.act(Action::Send(self.wire.id(slot)));
+        self.turn.act(Action::Send(self.wire.conns.id(slot)));
         self.wire.conns.arm(slot);
     }
 

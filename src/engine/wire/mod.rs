@@ -60,19 +60,9 @@ impl Wire {
         }
     }
 
-    /// Connections on a visit.
-    pub(super) fn busy(&self) -> usize {
-        self.conns.busy()
-    }
-
-    /// Connections between two visits.
-    pub(super) fn parked(&self) -> usize {
-        self.conns.parked()
-    }
-
-    /// Slots in use, in ascending order.
-    pub(super) fn slots(&self) -> Vec<u32> {
-        self.conns.slots()
+    /// All connections.
+    pub(super) fn conns(&self) -> &Conns {
+        &self.conns
     }
 
     /// The connection in a slot, which must be in use.
@@ -85,29 +75,16 @@ impl Wire {
         &mut self.conns.at(slot).visit
     }
 
-    /// Whether `id` is still in use.
-    pub(super) fn knows(&self, id: ConnId) -> bool {
-        self.conns.knows(id)
-    }
-
-    /// The id of a slot in use.
-    pub(super) fn id(&self, slot: u32) -> ConnId {
-        self.conns.id(slot)
-    }
-
     /// Whether a visit on this connection has nothing under way, and may be resumed.
     pub(super) fn is_idle(&self, id: ConnId) -> bool {
-        self.knows(id) && self.conn(id.slot).is_active() && self.conn(id.slot).flight.is_empty()
-    }
-
-    /// Pages that were asked for and are not settled.
-    pub(super) fn pages_out(&self) -> usize {
-        self.conns.pages_out()
+        self.conns.knows(id)
+            && self.conn(id.slot).is_active()
+            && self.conn(id.slot).flight.is_empty()
     }
 
     /// The bytes that are to be sent on a connection; none if it is gone.
     pub(super) fn outgoing(&self, id: ConnId) -> &[u8] {
-        if self.knows(id) { self.conn(id.slot).outbox.pending() } else { &[] }
+        if self.conns.knows(id) { self.conn(id.slot).outbox.pending() } else { &[] }
     }
 
     /// The memory of replies, for those that are read back from the archive.
@@ -186,16 +163,16 @@ impl Engine {
         let is_new = matches!(conn.phase, Phase::Connecting | Phase::Securing);
         assert!(is_new, "a connection is established once");
         conn.phase = Phase::Active;
-        conn.peer.round_trip = self.turn.at().since(conn.visit.began);
+        conn.peer.round_trip = self.turn.at().since(conn.visit.tally.began);
         conn.peer.facts = facts;
-        conn.visit.connect_time = Some(conn.peer.round_trip);
+        conn.visit.tally.connect_time = Some(conn.peer.round_trip);
         self.hold_handshake(slot, 0);
         self.fill(slot);
     }
 
     /// Closes the connections that carry no request: a new one is not begun any more.
     pub(super) fn close_idle(&mut self) {
-        for slot in self.wire.slots() {
+        for slot in self.wire.conns.slots() {
             let conn = self.wire.conn(slot);
             let (id, phase) = (conn.server, conn.phase);
             if phase != Phase::Active {
@@ -216,7 +193,7 @@ impl Engine {
 
     /// Closes a connection that no visit needs, and frees its slot.
     fn hang_up(&mut self, slot: u32) {
-        self.turn.act(Action::Close(self.wire.id(slot)));
+        self.turn.act(Action::Close(self.wire.conns.id(slot)));
         self.forget(slot);
     }
 

@@ -27,7 +27,7 @@ pub(super) const SILENCE_MAX: Duration = Duration::from_secs(1);
 impl Engine {
     /// Room for bytes of a connection, or why there is none now.
     pub(in crate::engine) fn room_for(&mut self, id: ConnId) -> Space<'_> {
-        if !self.wire.knows(id) {
+        if !self.wire.conns.knows(id) {
             self.counts.late_events += 1;
             return Space::Gone;
         }
@@ -84,7 +84,7 @@ impl Engine {
             patience.paused = Some(now);
             self.wire.paused.push(slot);
             self.counts.pauses += 1;
-            self.turn.act(Action::Pause(self.wire.id(slot)));
+            self.turn.act(Action::Pause(self.wire.conns.id(slot)));
         }
     }
 
@@ -112,7 +112,7 @@ impl Engine {
 
     fn unpause(&mut self, slot: u32) {
         self.wire.conns.at(slot).patience.resume(self.turn.at());
-        self.turn.act(Action::Resume(self.wire.id(slot)));
+        self.turn.act(Action::Resume(self.wire.conns.id(slot)));
         self.wire.conns.arm(slot);
     }
 
@@ -146,7 +146,7 @@ impl Engine {
             // A 408 before an idle close, say.
             return self.hang_up(slot);
         }
-        if conn.visit.replies == 0 {
+        if conn.visit.tally.replies == 0 {
             // The same, just as the next visit began.
             return self.lost(slot, None, Close::Ours);
         }
@@ -156,8 +156,8 @@ impl Engine {
     /// Reads as many replies as the buffer holds. `ended`: nothing more will come.
     fn read_replies(&mut self, slot: u32, ended: bool) {
         let stage = self.turn.enter(Stage::Http, 0);
-        let id = self.wire.id(slot);
-        while self.wire.knows(id) && !self.wire.conn(slot).flight.is_empty() {
+        let id = self.wire.conns.id(slot);
+        while self.wire.conns.knows(id) && !self.wire.conn(slot).flight.is_empty() {
             match self.read_step(slot, ended) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -167,7 +167,7 @@ impl Engine {
                 }
             }
         }
-        if self.wire.knows(id) {
+        if self.wire.conns.knows(id) {
             self.tidy_buffer(slot);
             self.wire.conns.arm(slot);
         }
@@ -370,14 +370,14 @@ impl Engine {
     /// A connection on a visit has ended. In order: what is unread may be a whole reply, or one
     /// that ends with the connection.
     fn ended(&mut self, slot: u32, reason: &CloseReason) {
-        let id = self.wire.id(slot);
+        let id = self.wire.conns.id(slot);
         let conn = self.wire.conn(slot);
         let until_close = conn.incoming.reply.head_bytes > 0
             && conn.incoming.reader.head().framing == Framing::Close;
         let cut = *reason == CloseReason::TlsCut && until_close;
         if matches!(reason, CloseReason::End | CloseReason::TlsCut) && !cut {
             self.read_replies(slot, true);
-            if !self.wire.knows(id) {
+            if !self.wire.conns.knows(id) {
                 return;
             }
         }
@@ -492,7 +492,7 @@ impl Engine {
                 } else {
                     Outcome::TlsTimedOut
                 };
-                self.turn.act(Action::Close(self.wire.id(slot)));
+                self.turn.act(Action::Close(self.wire.conns.id(slot)));
                 let conn = self.forget(slot);
                 self.next_address(conn.server, conn.peer.address.ip(), conn.peer.untried, outcome);
             }

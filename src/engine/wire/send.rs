@@ -96,7 +96,7 @@ impl Engine {
         let conn = self.wire.conn(slot);
         let (idle, more) = (conn.flight.is_empty(), conn.outbox.pending().len() > before);
         if more {
-            self.turn.act(Action::Send(self.wire.id(slot)));
+            self.turn.act(Action::Send(self.wire.conns.id(slot)));
         }
         self.wire.conns.arm(slot);
         if idle && deferred {
@@ -110,7 +110,7 @@ impl Engine {
     /// Whether the server has enough to do for as long as what is sent now would take to get there.
     fn is_ahead(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
-        let pace = conn.visit.response_time / conn.visit.replies.max(1);
+        let pace = conn.visit.tally.response_time / conn.visit.tally.replies.max(1);
         let learnt = &self.sites.look(conn.server).learnt;
         conn.pipeline.is_ahead(learnt, &self.settings.pipeline, pace, conn.peer.round_trip)
     }
@@ -148,12 +148,12 @@ impl Engine {
             .add(|out| self.wire.request.write_get(out, &item.target, authority, cookie));
         self.counts.sent_bytes += bytes as u64;
         conn.pipeline.sent(1);
-        conn.visit.requests += 1;
+        conn.visit.tally.requests += 1;
         self.counts.requests += 1;
         self.wire.first_request.get_or_insert(self.turn.at());
         self.counts.robots += u64::from(item.is_robots());
         self.counts.retries += u64::from(item.tries > 0);
-        if conn.visit.requests == 1 {
+        if conn.visit.tally.requests == 1 {
             site.observe_rest(self.turn.at(), &mut self.counts.rest_kept_milli);
         }
         conn.flight.push_back(Fetch {
@@ -195,7 +195,7 @@ impl Engine {
     pub(in crate::engine) fn burst_left(&self, slot: u32) -> u32 {
         let conn = self.wire.conn(slot);
         match self.frontier.burst(conn.server) {
-            Burst::Requests(most) => most.saturating_sub(conn.visit.requests),
+            Burst::Requests(most) => most.saturating_sub(conn.visit.tally.requests),
             Burst::Server => u32::MAX,
         }
     }
