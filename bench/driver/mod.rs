@@ -17,8 +17,8 @@ pub(crate) mod crawl;
 use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Duration;
-use sted::engine::backlog::{self, Backlog, Parts, Purpose, Queued};
-use sted::frontier::{Frontier, ServerId, Settings, Visit};
+use sted::engine::backlog::{Backlog, Parts, Purpose, Queued};
+use sted::frontier::{ServerId, Settings, Visit};
 use sted::ground::disk::Disk;
 use sted::ground::quality::Quality;
 use sted::ground::time::{Instant, Now};
@@ -60,7 +60,7 @@ pub(crate) struct Measured {
 
 impl Driver {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { backlog: Backlog::new(Frontier::new(backlog::settings_of(&settings))) }
+        Self { backlog: Backlog::new(&settings, None) }
     }
 
     /// A server comes to be known, without a URL.

@@ -171,7 +171,7 @@ impl Engine {
     }
 
     fn beginning_of(&self, chain: &Chain) -> String {
-        self.frontier.origin(chain.server).url_of(&chain.first.target)
+        self.backlog.origin(chain.server).url_of(&chain.first.target)
     }
 
     /// What a URL is sent of its chain's cookies.
@@ -181,7 +181,7 @@ impl Engine {
             Purpose::Robots(of, 1..) => self.robots.jar(of)?,
             Purpose::Robots(..) | Purpose::Page => return None,
         };
-        let url = self.frontier.origin(id).url_of(&item.target);
+        let url = self.backlog.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
         jar.field(url, self.turn.unix())
     }

@@ -118,7 +118,7 @@ impl Engine {
         let is_own = outcome.verdict().server == ServerFate::Fine;
         let wait = if is_own { self.settings.retries.after(item.tries) } else { Duration::ZERO };
         self.sites.at(id).puts_off(self.turn.at() + wait);
-        self.frontier.put_off(id, &item);
+        self.backlog.put_off(id, &item);
     }
 
     /// A page has its last outcome: it is kept, and what it leads to is followed.
@@ -128,7 +128,7 @@ impl Engine {
         let id = self.wire.conn(slot).server;
         let Some(settled) = recorded else {
             self.counts.uncount(outcome);
-            self.frontier.give_back(id, &fetch.item);
+            self.backlog.give_back(id, &fetch.item);
             return self.wire.release(reply);
         };
         self.leads_on(id, fetch, settled, reply, head);
@@ -173,6 +173,7 @@ impl Engine {
     ) {
         if let Some(leads) = leads {
             self.counts.pages += 1;
+            self.counts.pages_of_run += 1;
             self.counts.quality_millionths += fetch.item.quality.millionths();
             for note in leads.notes() {
                 self.counts.cut(note, 1);
@@ -205,7 +206,7 @@ impl Engine {
     /// A URL is settled without a request.
     pub(super) fn complete_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.note_attempt(id, item, outcome);
-        let url = self.frontier.origin(id).url_of(&item.target);
+        let url = self.backlog.origin(id).url_of(&item.target);
         self.ends(item, &url, outcome);
     }
 

@@ -19,6 +19,9 @@ const CUT_MOST: usize = 3;
 pub struct Counts {
     /// Last replies of pages, whatever their status; redirects and robots.txt don't count.
     pub pages: u64,
+    /// The same of this run alone.
+    #[serde(skip)]
+    pub pages_of_run: u64,
     /// Qualities of these pages, as they were rated when they were found, in millionths.
     pub quality_millionths: u64,
     /// Requests sent, robots.txt, retries and redirects included.

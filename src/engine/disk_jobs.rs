@@ -37,7 +37,7 @@ impl Engine {
     /// Whether slots stay empty for want of URLs.
     fn is_starving(&self) -> bool {
         let few = STARVING_URLS * self.settings.connections.open_max;
-        !self.is_stopping() && self.frontier.ready() == 0 && self.frontier.urls() < few
+        !self.is_stopping() && self.backlog.ready() == 0 && self.backlog.urls() < few
     }
 
     /// A job of the seen test is done. What failed for want of room is done again after the pause.
@@ -50,7 +50,7 @@ impl Engine {
     /// Whether URLs of servers that were given up wait for their lines. While the disk is full they
     /// wait on, since lines would pile up in memory, and at the end the last checkpoint has them.
     pub(super) fn may_report_given_up(&self) -> bool {
-        self.frontier.has_given_up() && !self.storage.is_paused() && !self.shutdown.is_closing()
+        self.backlog.has_given_up() && !self.storage.is_paused() && !self.shutdown.is_closing()
     }
 
     /// URLs of servers that were given up get their lines. What others need of the budget is left
@@ -58,7 +58,7 @@ impl Engine {
     pub(super) fn work_given_up(&mut self) {
         while self.may_report_given_up()
             && !self.turn.is_half_spent(Work::Dropped)
-            && let Some((id, item)) = self.frontier.given_up()
+            && let Some((id, item)) = self.backlog.given_up()
         {
             self.note_given_up(id, &item, self.given_up_as(id));
         }
@@ -72,27 +72,27 @@ impl Engine {
         }
         let disk = self.storage.disk();
         let written =
-            self.frontier.write(false, disk).and_then(|()| self.robots.cache().write(false, disk));
-        let written = written.and_then(|()| self.given_up.write(false, disk));
+            self.backlog.write(false, disk).and_then(|()| self.robots.cache().write(false, disk));
+        let written = written.and_then(|()| self.backlog.given_up_mut().write(false, disk));
         if let Err(error) = written {
             return self.on_disk_error(error);
         }
-        if let Some(job) = self.frontier.job(self.storage.reads()) {
+        if let Some(job) = self.backlog.job(self.storage.reads()) {
             self.turn.act(Action::Work(Job::Frontier(job)));
         }
     }
 
     /// Queues have been read back. What can't be read ends the crawl.
     pub(super) fn queues_worked(&mut self, done: QueuesDone) {
-        if let Err(error) = self.frontier.worked(done) {
+        if let Err(error) = self.backlog.worked(done) {
             self.on_disk_error(error);
         }
     }
 
     /// Some of what was read comes into the queues. To be called once a turn.
     pub(super) fn take_queues_in(&mut self) {
-        let has_read = self.frontier.has_read();
-        if let Err(error) = self.frontier.take_in(self.turn.at()) {
+        let has_read = self.backlog.has_read();
+        if let Err(error) = self.backlog.take_in(self.turn.at()) {
             self.on_disk_error(error);
         }
         if has_read {
@@ -103,7 +103,7 @@ impl Engine {
     /// What the URLs of a server that was given up come to.
     fn given_up_as(&self, id: ServerId) -> Outcome {
         let told = self.sites.look(id).retired_as();
-        told.unwrap_or_else(|| match self.frontier.server(id).state() {
+        told.unwrap_or_else(|| match self.backlog.server(id).state() {
             ServerState::Retired(why) => Outcome::ServerRetired(why),
             state => unreachable!("a server that is {state:?} was not given up"),
         })

@@ -33,11 +33,11 @@ pub mod backlog;
 mod chain;
 mod complete;
 mod disk_jobs;
-mod given_up;
 pub mod ledger;
 mod page;
 mod redirect;
 mod resume;
+mod revive;
 mod robots;
 pub mod seeds;
 mod shutdown;
@@ -48,7 +48,7 @@ mod view;
 mod visit;
 mod wire;
 
-use crate::frontier::{Frontier, ServerId, ServerState};
+use crate::frontier::{ServerId, ServerState};
 use crate::ground::disk::Disk;
 use crate::ground::frame;
 use crate::ground::stats::{Meter, Stage};
@@ -68,7 +68,6 @@ use contract::{
     Action, Answer, CloseReason, ConnFacts, ConnId, Done, LookupId, NameFailure, Space, StopReason,
 };
 use counts::Counts;
-use given_up::GivenUp;
 use ledger::{Ledger, Work};
 use page::Pages;
 use shutdown::Shutdown;
@@ -88,7 +87,7 @@ pub struct Engine {
     turn: Turn,
     storage: Storage,
     sites: Sites,
-    frontier: Backlog,
+    backlog: Backlog,
     visits: Visits,
     robots: RobotsFiles,
     admission: Admission,
@@ -99,11 +98,8 @@ pub struct Engine {
     chains: Chains,
     counts: Counts,
     shutdown: Shutdown,
-    given_up: GivenUp,
     /// None if nothing is kept to go on with.
     checkpoints: Option<Checkpoints>,
-    /// Pages of the runs before this one.
-    pages_before: u64,
 }
 
 impl fmt::Debug for Engine {
@@ -111,7 +107,7 @@ impl fmt::Debug for Engine {
         f.debug_struct("Engine")
             .field("now", &self.turn.now())
             .field("connections", &self.wire.conns().slots().len())
-            .field("urls", &self.frontier.urls())
+            .field("urls", &self.backlog.urls())
             .field("ending", &self.shutdown)
             .finish_non_exhaustive()
     }
@@ -176,14 +172,13 @@ impl Engine {
         let admission = Admission::new(&settings, seeds, disk.as_mut())?;
         let ledger = Ledger::new(settings.turn_bytes_max, archive::units_max(&settings));
         Ok(Self {
-            frontier: Backlog::new(Frontier::new(backlog::settings_of(&settings.frontier))),
+            backlog: Backlog::new(&settings.frontier, settings.state.crawl),
             visits: Visits::new(&settings),
             admission,
             wire: Wire::new(&settings, request),
             pages: Pages::new(&settings),
             turn: Turn::new(now, meter, ledger),
             shutdown: Shutdown::new(&settings, now),
-            given_up: GivenUp::new(settings.state.crawl),
             storage: Storage::new(disk),
             sites: Sites::default(),
             robots: RobotsFiles::new(settings.state.crawl),
@@ -191,7 +186,6 @@ impl Engine {
             chains: Chains::default(),
             counts: Counts::default(),
             checkpoints: None,
-            pages_before: 0,
             settings,
         })
     }
@@ -303,7 +297,7 @@ impl Engine {
         self.take_queues_in();
         self.turn.back(stage);
         self.expire_checkpoint();
-        let frontier = &self.frontier;
+        let frontier = &self.backlog;
         self.sites.tidy(self.turn.at(), |id| frontier.server(id).state() == ServerState::Idle);
     }
 
@@ -362,7 +356,7 @@ impl Engine {
     /// When the engine wants to be called again, whatever happens; `None` if only events can
     /// bring it on.
     pub fn deadline(&self) -> Option<Instant> {
-        let has_fresh = self.admission.seen().has_fresh() || self.frontier.has_read();
+        let has_fresh = self.admission.seen().has_fresh() || self.backlog.has_read();
         let has_old = self.has_revival_work() || self.may_report_given_up();
         let rereads = self.archive.replays().is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || self.visits.has_deferred();
@@ -406,11 +400,11 @@ impl Engine {
 
     /// The server of a URL, with its side table.
     fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
-        let known = self.frontier.servers();
-        let id = self.frontier.server_of(url);
-        if self.frontier.servers() > known {
+        let known = self.backlog.servers();
+        let id = self.backlog.server_of(url);
+        if self.backlog.servers() > known {
             self.admission.add_server(url.host());
-            if self.turn.at() < self.frontier.quiet_until() {
+            if self.turn.at() < self.backlog.quiet_until() {
                 self.presume_crawl_delay(id);
             }
         }

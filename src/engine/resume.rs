@@ -7,7 +7,7 @@
 //! Cost: the snapshot is read once, the index of the archive as far as it is newer.
 
 use super::archive::verify;
-use super::backlog::{self, Backlog, ROBOTS_TXT};
+use super::backlog::{self, ROBOTS_TXT};
 use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
 use super::robots::state::{Known, Robots};
@@ -164,7 +164,7 @@ impl Engine {
         let end = found.bytes_of(name);
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.robots.cache().restore(&found.files, disk)?;
-        self.given_up.restore_files(&found.files, disk)?;
+        self.backlog.given_up_mut().restore_files(&found.files, disk)?;
         self.admission.restores_scope(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();
@@ -178,7 +178,7 @@ impl Engine {
                 checkpoint::FRONTIER => {
                     let settings = backlog::settings_of(&self.settings.frontier);
                     let restored = Frontier::restore(settings, frame.payload, disk)?;
-                    self.frontier = Backlog::new(restored);
+                    self.backlog.restore(restored);
                     Ok(())
                 }
                 _ => self.take_frame(&frame, &mut sites),
@@ -186,7 +186,7 @@ impl Engine {
             taken.map_err(|flaw| reader.damage(offset, flaw))?;
             offset = reader.offset();
         }
-        let ended = self.frontier.restored(found.clean, now);
+        let ended = self.backlog.restored(found.clean, now);
         let ended = ended.and_then(|()| self.side_tables(&sites, found.clean));
         ended.map_err(|flaw| reader.damage(offset, flaw).into())
     }
@@ -200,7 +200,6 @@ impl Engine {
         match frame.kind {
             checkpoint::COUNTS => {
                 self.counts = serde_json::from_slice(frame.payload).map_err(|_| Flaw::Senseless)?;
-                self.pages_before = self.counts.pages;
             }
             checkpoint::KEPT => {
                 let (key, url) = (Fingerprint(take.u64()?), Fingerprint(take.u64()?));
@@ -214,7 +213,7 @@ impl Engine {
                 );
             }
             checkpoint::RATING => self.admission.rating_mut().decode(frame.payload)?,
-            checkpoint::GIVEN_UP => self.given_up.restore_mark(frame.payload)?,
+            checkpoint::GIVEN_UP => self.backlog.given_up_mut().restore_mark(frame.payload)?,
             checkpoint::HELD => {
                 let key = Fingerprint(take.u64()?);
                 self.admission.seen_mut().offer(key, take.rest());
@@ -224,7 +223,7 @@ impl Engine {
                 sites.push((Site::number_of(&mut take)?, take.rest().to_vec()));
             }
             _ => {
-                self.frontier.restore_frame(frame, self.turn.now())?;
+                self.backlog.restore_frame(frame, self.turn.now())?;
             }
         }
         Ok(())
@@ -232,11 +231,11 @@ impl Engine {
 
     /// The side table of every server of which something was known.
     fn side_tables(&mut self, known: &[(usize, Vec<u8>)], was_clean: bool) -> Result<(), Flaw> {
-        for index in 0..self.frontier.servers() {
+        for index in 0..self.backlog.servers() {
             let id = ServerId::from_index(index);
             self.sites.reach(id);
-            self.admission.add_server(self.frontier.origin(id).host());
-            let server = self.frontier.server(id);
+            self.admission.add_server(self.backlog.origin(id).host());
+            let server = self.backlog.server(id);
             let due = server.due;
             if server.has_answered() && !matches!(server.state(), ServerState::Retired(_)) {
                 self.visits.may_witness(id);
@@ -279,15 +278,15 @@ impl Engine {
              may be owed (politeness.delay_max, crawl_delay_max)",
             self.turn.unix().after(rest).civil().to_clock()
         );
-        self.frontier.keep_new_quiet(until);
+        self.backlog.keep_new_quiet(until);
         self.sites.begin_again(self.turn.at(), until);
         for index in 0..self.sites.len() {
             let id = ServerId::from_index(index);
             if obeys && self.sites.look(id).robots.known(self.turn.at()) != Known::Rules {
                 self.presume_crawl_delay(id);
-                self.frontier.snooze(id, until, self.turn.at());
+                self.backlog.snooze(id, until, self.turn.at());
             }
-            let due = self.frontier.server(id).due;
+            let due = self.backlog.server(id).due;
             if self.sites.look(id).due() != due {
                 self.sites.at(id).rests(self.turn.at(), due);
             }
@@ -298,14 +297,14 @@ impl Engine {
     /// knows: until its robots.txt is known, requests for that keep the longest that is obeyed.
     pub(super) fn presume_crawl_delay(&mut self, id: ServerId) {
         let robots = self.settings.robots;
-        if robots.obey && self.frontier.server(id).crawl_delay().is_none() {
-            self.frontier.set_crawl_delay(id, Some(robots.crawl_delay_max), self.turn.at());
+        if robots.obey && self.backlog.server(id).crawl_delay().is_none() {
+            self.backlog.set_crawl_delay(id, Some(robots.crawl_delay_max), self.turn.at());
         }
     }
 
     /// What the archive holds since the checkpoint: it is read back when its turn comes.
     fn list_replays(&mut self, found: &Manifest) -> Result<(), Error> {
-        let (admission, frontier) = (&self.admission, &self.frontier);
+        let (admission, frontier) = (&self.admission, &self.backlog);
         let ((replays, store), mut key) = (self.archive.replays_mut(), Vec::new());
         let mut tell = |url: &str, kept| {
             if let Some(url) = UrlRef::from_canonical(url.as_bytes())

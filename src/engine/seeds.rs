@@ -6,9 +6,9 @@
 //! Cost: memory for `FAILED_MAX` failed seeds; beyond, they are counted.
 
 use super::backlog::Item;
-use super::counts::Name;
 use super::outcome::Outcome;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Most failed seeds that are known by URL.
@@ -23,7 +23,7 @@ pub struct Seeds {
     /// Fetched.
     pub done: u64,
     /// Failed, by URL: why.
-    pub failed: BTreeMap<String, Name>,
+    pub failed: BTreeMap<String, Cow<'static, str>>,
     /// Failed beyond those listed.
     pub failed_beyond: u64,
 }
@@ -54,7 +54,7 @@ impl Seeds {
     }
 
     /// A seed failed.
-    pub(super) fn fails(&mut self, url: &str, why: Name) {
+    pub(super) fn fails(&mut self, url: &str, why: Cow<'static, str>) {
         if self.failed.len() < FAILED_MAX || self.failed.contains_key(url) {
             self.failed.insert(url.to_owned(), why);
         } else {

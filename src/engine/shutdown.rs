@@ -145,9 +145,9 @@ impl Engine {
         match self.shutdown.stage {
             Stage::Crawling
                 if !busy
-                    && self.frontier.urls() == 0
+                    && self.backlog.urls() == 0
                     && self.admission.seen().is_settled()
-                    && !self.given_up.is_reviving()
+                    && !self.backlog.is_reviving()
                     && self.chains.len() == 0 =>
             {
                 self.begin_stop(StopReason::Finished);

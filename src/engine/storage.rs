@@ -161,9 +161,9 @@ impl Engine {
         let disk = self.storage.disk();
         self.archive.store_mut().try_again(disk)?;
         self.admission.seen_mut().write(disk)?;
-        self.frontier.write(true, disk)?;
+        self.backlog.write(true, disk)?;
         self.robots.cache().write(true, disk)?;
-        self.given_up.write(true, disk)?;
+        self.backlog.given_up_mut().write(true, disk)?;
         Ok(())
     }
 

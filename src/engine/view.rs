@@ -18,7 +18,7 @@ impl Engine {
 
     /// The queues.
     pub fn frontier(&self) -> &Frontier {
-        &self.frontier
+        &self.backlog
     }
 
     /// What URLs are thought to be worth.
@@ -53,7 +53,7 @@ impl Engine {
 
     /// Pages of this run: those that earlier runs of the job had counted are left out.
     pub fn pages_of_run(&self) -> u64 {
-        self.counts.pages - self.pages_before
+        self.counts.pages_of_run
     }
 
     /// When the first request of this run went out.
@@ -64,7 +64,7 @@ impl Engine {
     /// Until when servers rest because nobody knows what they were owed when the crawl stopped;
     /// `None` once somebody is visited again.
     pub fn rests_until(&self) -> Option<UnixTime> {
-        let wait = self.frontier.quiet_until().since(self.turn.at());
+        let wait = self.backlog.quiet_until().since(self.turn.at());
         let rests = !wait.is_zero() && self.wire.conns().busy() == 0;
         rests.then(|| self.turn.unix().after(wait))
     }

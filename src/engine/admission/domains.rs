@@ -81,10 +81,10 @@ impl Engine {
         url: UrlRef<'_>,
         letter: u8,
     ) -> Result<ServerId, Servers> {
-        if let Some(id) = self.frontier.find(url) {
+        if let Some(id) = self.backlog.find(url) {
             return Ok(id);
         }
-        if !self.frontier.has_room_for(url) {
+        if !self.backlog.has_room_for(url) {
             return Err(Servers::All);
         }
         if letter != SEED && !self.admission.domains.has_room(url.host()) {

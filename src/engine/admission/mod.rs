@@ -228,12 +228,12 @@ impl Engine {
     }
 
     fn queue_parts(&mut self, id: ServerId, parts: &Parts<'_>, quality: Quality) {
-        match self.frontier.add_to(id, parts, quality, self.turn.at()) {
+        match self.backlog.add_to(id, parts, quality, self.turn.at()) {
             Queued::Waits => {}
             Queued::Retired(why, item) => {
                 let outcome = self.sites.look(id).retired_as();
                 let outcome = outcome.unwrap_or(Outcome::ServerRetired(why));
-                self.counts.losses.another(self.frontier.origin(id).as_str());
+                self.counts.losses.another(self.backlog.origin(id).as_str());
                 self.note_given_up(id, &item, outcome);
             }
             Queued::Full(item) => self.complete_unsent(id, &item, Outcome::QueueFull),

@@ -53,7 +53,7 @@ impl Engine {
         if item.found_as == SEED {
             return None;
         }
-        let url = self.frontier.origin(id).url_of(&item.target);
+        let url = self.backlog.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
         let why = self.admission.scope.check(url, u32::from(item.depth)).err()?;
         self.counts.out_of_scope(why.name());

@@ -120,7 +120,7 @@ impl Engine {
         let took = ended.since(fetch.sent);
         let mut settled = attempt.settled(conn.server, Some(conn.number), took);
         if is_last && self.settings.keeps_archive() && attempt.is_kept() {
-            let authority = self.frontier.origin(conn.server).authority();
+            let authority = self.backlog.origin(conn.server).authority();
             self.archive.request.clear();
             let (target, cookies) = (&fetch.item.target, fetch.cookies.as_deref());
             self.wire.request().write_get(&mut self.archive.request, target, authority, cookies);
@@ -181,7 +181,7 @@ impl Engine {
             source: None,
             annotations: &annotations,
             stored: settled.receipt.as_ref().map(|receipt| (&*receipt.file, receipt.offset)),
-            server: self.frontier.origin(settled.server).as_str(),
+            server: self.backlog.origin(settled.server).as_str(),
             visit: u64::from(fetch.visit) + 1,
             conn: settled.conn,
             sent: settled.conn.map(|_| fetch.sent_unix),
@@ -226,13 +226,13 @@ impl Engine {
     }
 
     fn log_item(&mut self, id: ServerId, item: &Item, line: Line<'_>) {
-        let url = self.frontier.origin(id).url_of(&item.target);
+        let url = self.backlog.origin(id).url_of(&item.target);
         let chain = self.chain_of(item);
         let line = Line {
             url: &url,
             via: item.via.as_deref(),
             server: UrlRef::from_canonical(url.as_bytes()).map_or("", UrlRef::origin),
-            visit: u64::from(self.frontier.server(id).visits) + 1,
+            visit: u64::from(self.backlog.server(id).visits) + 1,
             chain: chain.as_deref(),
             ..line
         };

@@ -177,14 +177,14 @@ impl Engine {
             Purpose::Robots(..) => false,
             Purpose::Hop(chain) => self.chains.has(chain),
         };
-        let Some(item) = self.frontier.peek(id).filter(is_wanted).cloned() else {
+        let Some(item) = self.backlog.peek(id).filter(is_wanted).cloned() else {
             return false;
         };
-        let url = self.frontier.origin(id).url_of(&item.target);
+        let url = self.backlog.origin(id).url_of(&item.target);
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
         let is_kept = self.take_kept(id, url, item.purpose, || item.clone());
         if is_kept {
-            self.frontier.take(id).expect("it was looked at");
+            self.backlog.take(id).expect("it was looked at");
         }
         is_kept
     }
@@ -237,14 +237,14 @@ impl Engine {
     /// aside and put back.
     fn look_through_queue(&mut self) {
         let Some((id, mut left)) = self.archive.replays.servers.pop_front() else { return };
-        if !self.frontier.open_queue(id, self.turn.at()) {
+        if !self.backlog.open_queue(id, self.turn.at()) {
             return;
         }
         let mut aside = Vec::new();
         let (mut is_done, mut is_behind, wanted) = (true, false, left);
         while left > 0 && aside.len() < ASIDE_MAX {
-            if self.frontier.peek(id).is_none() {
-                is_behind = self.frontier.queue_len(id) > 0;
+            if self.backlog.peek(id).is_none() {
+                is_behind = self.backlog.queue_len(id) > 0;
                 break;
             }
             // The next turn looks at those set aside again: this one must get past them.
@@ -257,11 +257,11 @@ impl Engine {
             if self.take_kept_head(id) {
                 left -= 1;
             } else {
-                aside.extend(self.frontier.take(id));
+                aside.extend(self.backlog.take(id));
             }
         }
-        aside.into_iter().rev().for_each(|item| self.frontier.give_back(id, &item));
-        self.frontier.hand_back(id, self.turn.at());
+        aside.into_iter().rev().for_each(|item| self.backlog.give_back(id, &item));
+        self.backlog.hand_back(id, self.turn.at());
         if !is_done {
             self.archive.replays.servers.push_front((id, left));
         } else if is_behind {
@@ -271,7 +271,7 @@ impl Engine {
 
     /// URLs have come from the disk: queues whose next URL was there are looked through on.
     pub(in crate::engine) fn look_behind(&mut self) {
-        let frontier = &self.frontier;
+        let frontier = &self.backlog;
         let read = self.archive.replays.behind.extract_if(.., |(id, _)| frontier.has_next(*id));
         self.archive.replays.servers.extend(read);
     }
@@ -291,7 +291,7 @@ impl Engine {
     /// Whoever has the page is asked after all.
     fn not_replayed(&mut self, taken: Taken, why: &str) {
         let Taken { server, item, .. } = taken;
-        let url = self.frontier.origin(server).url_of(&item.target);
+        let url = self.backlog.origin(server).url_of(&item.target);
         log::warn!("{url} is fetched again: its record can't be read back: {why}");
         self.counts.cut("not-read-back", 1);
         self.log_not_replayed(server, &item, why);

@@ -199,13 +199,13 @@ impl Engine {
     pub(in crate::engine) fn replayed(&mut self, reading: Reading, reply: Reply, outcome: Outcome) {
         let Taken { server: id, item, .. } = reading.taken;
         let fetch = Fetch {
-            url: self.frontier.origin(id).url_of(&item.target).into(),
+            url: self.backlog.origin(id).url_of(&item.target).into(),
             chain: self.chain_of(&item).map(String::into),
             cookies: self.cookies_for(id, &item).map(Vec::into),
             item,
             sent: self.turn.at(),
             sent_unix: self.turn.unix(),
-            visit: self.frontier.server(id).visits,
+            visit: self.backlog.server(id).visits,
             notes: SmallVec::new(),
             evidence: None,
         };

@@ -212,19 +212,17 @@ impl Engine {
         // What can fail comes first: after it the stations only say what is so.
         let disk = self.storage.disk();
         let flushed =
-            self.admission.seen_mut().write(disk).and_then(|()| self.frontier.write(true, disk));
-        let flushed = flushed.and_then(|()| self.given_up.write(true, disk));
+            self.admission.seen_mut().write(disk).and_then(|()| self.backlog.write(true, disk));
+        let flushed = flushed.and_then(|()| self.backlog.given_up_mut().write(true, disk));
         if let Err(error) = flushed {
             return self.on_disk_error(error);
         }
         let (flights, held) = (self.flights(), self.chains_held());
         let disk = self.storage.disk();
-        self.frontier.begin_snapshot(flights, self.turn.now());
-        let marks = self
-            .admission
-            .seen_mut()
-            .mark(disk)
-            .and_then(|seen| Ok((seen, self.frontier.mark(disk)?, self.given_up.mark(disk)?)));
+        self.backlog.begin_snapshot(flights, self.turn.now());
+        let marks = self.admission.seen_mut().mark(disk).and_then(|seen| {
+            Ok((seen, self.backlog.mark(disk)?, self.backlog.given_up_mut().mark(disk)?))
+        });
         let (seen, frontier, given_up) = match marks {
             Ok(marks) => marks,
             Err(error) => {
@@ -362,7 +360,7 @@ impl Engine {
         let out = &mut writing.tail.pending;
         let most = out.len() + SLICE_BYTES;
         if !writing.servers_done {
-            writing.servers_done = self.frontier.snapshot_some(SLICE_BYTES, out);
+            writing.servers_done = self.backlog.snapshot_some(SLICE_BYTES, out);
             return;
         }
         while writing.next_site < writing.sites && out.len() < most {
@@ -420,9 +418,9 @@ impl Engine {
         let mut names = std::mem::take(&mut own.stale);
         names.extend(own.snapshot.replace(name));
         names.extend(self.admission.seen_mut().settled());
-        names.extend(self.frontier.settled());
+        names.extend(self.backlog.settled());
         names.extend(self.robots.cache().settled());
-        names.extend(self.given_up.settled());
+        names.extend(self.backlog.given_up_mut().settled());
         log::debug!("checkpoint {} is on disk", own.number);
         self.archive.store_mut().release(own.releases);
         self.counts.checkpoints += 1;
@@ -453,9 +451,13 @@ pub(super) fn remove_strays(
     found: &Manifest,
     disk: &mut dyn Disk,
 ) -> Result<(), crate::ground::disk::Error> {
-    for folder in
-        ["state", "state/seen", "state/frontier", super::robots::FOLDER, super::given_up::FOLDER]
-    {
+    for folder in [
+        "state",
+        "state/seen",
+        "state/frontier",
+        super::robots::FOLDER,
+        super::backlog::GIVEN_UP_FOLDER,
+    ] {
         for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");
             if path != manifest::NAME && found.bytes_of(&path).is_none() {

@@ -156,11 +156,11 @@ impl Engine {
     fn rest_for_work(&mut self) {
         let Some(page) = self.pages.queue.front() else { return };
         let url = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");
-        let Some(id) = self.frontier.find(url) else { return };
+        let Some(id) = self.backlog.find(url) else { return };
         let units = u32::try_from(self.pages.worker.units).unwrap_or(u32::MAX);
         let until = self.turn.at() + REST_A_UNIT * units;
-        if !self.end_visit_of(id, until) && self.frontier.server(id).state() != ServerState::Busy {
-            self.frontier.snooze(id, until, self.turn.at());
+        if !self.end_visit_of(id, until) && self.backlog.server(id).state() != ServerState::Busy {
+            self.backlog.snooze(id, until, self.turn.at());
         }
     }
 }

@@ -203,7 +203,7 @@ impl Engine {
             steps -= 1;
             let site = self.sites.at(id);
             let has_rules = matches!(site.robots, Robots::Rules(..));
-            let is_visited = self.frontier.server(id).state() == ServerState::Busy;
+            let is_visited = self.backlog.server(id).state() == ServerState::Busy;
             if has_rules && (is_visited || std::mem::take(&mut site.rules_used)) {
                 self.robots.cache.hand.push_back(id);
                 continue;

@@ -195,7 +195,7 @@ impl Engine {
         } else {
             let id = self.wire.conn(slot).server;
             self.robots_again(id);
-            self.frontier.give_back(id, &fetched.fetch.item);
+            self.backlog.give_back(id, &fetched.fetch.item);
         }
     }
 
@@ -215,7 +215,7 @@ impl Engine {
         let waits = site.robots_elsewhere().is_some();
         site.robots_told();
         self.set_robots(of, Robots::of(rules, until));
-        self.frontier.set_crawl_delay(of, delay, self.turn.at());
+        self.backlog.set_crawl_delay(of, delay, self.turn.at());
         if delay.is_some_and(|delay| delay > settings.crawl_delay_max) {
             let why = Retirement::CrawlDelay;
             self.sites.at(of).set_hopeless(why, Outcome::ServerRetired(why));
@@ -224,7 +224,7 @@ impl Engine {
             }
         } else if waits {
             let due = self.sites.look(of).due();
-            self.frontier.rouse(of, due, self.turn.at());
+            self.backlog.rouse(of, due, self.turn.at());
         }
     }
 
@@ -260,7 +260,7 @@ impl Engine {
             self.set_robots(of, Robots::Unreachable(now + settings.ttl));
         }
         if waits {
-            self.frontier.rouse(of, until, now);
+            self.backlog.rouse(of, until, now);
         }
         again.then_some(until)
     }
@@ -290,7 +290,7 @@ impl Engine {
             target: url.target().into(),
             // As much as the best of what waits for it: with none of its own it would go behind
             // every page of every other server.
-            quality: self.frontier.next_quality(of).unwrap_or(Quality::ZERO),
+            quality: self.backlog.next_quality(of).unwrap_or(Quality::ZERO),
             arrival: 0,
             depth: 0,
             hops: hops + 1,
@@ -302,7 +302,7 @@ impl Engine {
         let sleeps = self.sites.look(server).robots_elsewhere().is_some();
         let robots = if server == of { Robots::Asked } else { Robots::Elsewhere(until) };
         self.set_robots(of, robots);
-        let added = self.frontier.add_to(server, &item.parts(), item.quality, self.turn.at());
+        let added = self.backlog.add_to(server, &item.parts(), item.quality, self.turn.at());
         if !matches!(added, Queued::Waits) {
             self.robots_unreachable(of);
             return;
@@ -313,7 +313,7 @@ impl Engine {
         if sleeps {
             // Until its own file is known from elsewhere: this errand need not wait for that.
             let due = self.sites.look(server).due();
-            self.frontier.rouse(server, due, self.turn.at());
+            self.backlog.rouse(server, due, self.turn.at());
         }
     }
 
@@ -374,6 +374,6 @@ impl Engine {
     }
 
     fn is_visited(&self, id: ServerId) -> bool {
-        self.frontier.server(id).state() == crate::frontier::ServerState::Busy
+        self.backlog.server(id).state() == crate::frontier::ServerState::Busy
     }
 }

@@ -81,7 +81,7 @@ impl Engine {
         }
         match self.visits.deferred.visits.pop_front() {
             None => return false,
-            Some(Visit::Begin(id)) if is_idle => self.frontier.hand_back(id, self.turn.at()),
+            Some(Visit::Begin(id)) if is_idle => self.backlog.hand_back(id, self.turn.at()),
             Some(Visit::Begin(id)) => self.begin_visit(id),
             Some(Visit::Fill(conn)) => {
                 // It may have ended meanwhile.

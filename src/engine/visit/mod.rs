@@ -104,7 +104,7 @@ impl Engine {
         if !self.may_begin() || self.turn.is_spent(Work::Rules) {
             return false;
         }
-        let Some(id) = self.frontier.next(self.turn.at()) else { return false };
+        let Some(id) = self.backlog.next(self.turn.at()) else { return false };
         self.begin_visit(id);
         true
     }
@@ -130,8 +130,8 @@ impl Engine {
             return None;
         }
         // Who has come to stand in line since visits began may be all there is to bring it on.
-        let is_due = self.frontier.ready() > 0;
-        let due = if is_due { Some(self.turn.at()) } else { self.frontier.deadline() };
+        let is_due = self.backlog.ready() > 0;
+        let due = if is_due { Some(self.turn.at()) } else { self.backlog.deadline() };
         due.map(|due| due.max(self.visits.outage.opens_at()))
     }
 
@@ -140,23 +140,23 @@ impl Engine {
             return self.begin_later(id);
         }
         self.visits.outage.visits(self.turn.at());
-        if self.archive.replays().is_active() || !self.frontier.has_next(id) {
-            return self.frontier.hand_back(id, self.turn.at());
+        if self.archive.replays().is_active() || !self.backlog.has_next(id) {
+            return self.backlog.hand_back(id, self.turn.at());
         }
         if let Some(due) = self.retry_due(id) {
-            self.frontier.hand_back(id, self.turn.at());
-            return self.frontier.snooze(id, due, self.turn.at());
+            self.backlog.hand_back(id, self.turn.at());
+            return self.backlog.snooze(id, due, self.turn.at());
         }
         if let Some(slot) = self.sites.look(id).conn() {
-            if !self.frontier.begin(id, true, self.turn.at()) {
-                return self.frontier.hand_back(id, self.turn.at());
+            if !self.backlog.begin(id, true, self.turn.at()) {
+                return self.backlog.hand_back(id, self.turn.at());
             }
             self.counts.parked_again += 1;
             self.wire.unpark(slot, self.turn.at());
-            self.frontier.set_parked(id, false, self.turn.at());
+            self.backlog.set_parked(id, false, self.turn.at());
             return self.fill(slot);
         }
-        match self.visits.names.ask(self.frontier.origin(id).host(), id.0, self.turn.at()) {
+        match self.visits.names.ask(self.backlog.origin(id).host(), id.0, self.turn.at()) {
             dns::Known::Now(answer) => self.named(id, answer),
             dns::Known::Later => {}
         }
@@ -179,8 +179,8 @@ impl Engine {
 
     /// What is to be asked next: robots.txt if it isn't known, then what it allows.
     pub(super) fn next_item(&mut self, id: ServerId) -> Next {
-        if self.frontier.peek(id).is_none_or(Item::is_robots) {
-            let item = self.frontier.take(id);
+        if self.backlog.peek(id).is_none_or(Item::is_robots) {
+            let item = self.backlog.take(id);
             // For another server, but it is this one's file as well.
             if item.as_ref().is_some_and(|item| item.is_robots() && *item.target == *ROBOTS_TXT)
                 && self.sites.look(id).robots.known(self.turn.at()) == Known::Unknown
@@ -202,7 +202,7 @@ impl Engine {
     }
 
     fn take_next(&mut self, id: ServerId) -> Next {
-        let item = self.frontier.take(id);
+        let item = self.backlog.take(id);
         if item.as_ref().is_some_and(|item| item.tries > 0) {
             self.sites.at(id).takes_put_off();
         }
@@ -213,7 +213,7 @@ impl Engine {
     /// wait with it: what was put off is behind all that was queued then.
     fn retry_due(&mut self, id: ServerId) -> Option<Instant> {
         let due = self.sites.look(id).retry_due().filter(|due| *due > self.turn.at())?;
-        self.frontier.peek(id).is_some_and(|item| item.tries > 0).then_some(due)
+        self.backlog.peek(id).is_some_and(|item| item.tries > 0).then_some(due)
     }
 
     /// Drops what need not be asked for from the head of a queue: what robots.txt forbids, each
@@ -222,7 +222,7 @@ impl Engine {
     fn drop_disallowed(&mut self, id: ServerId) -> bool {
         let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
         let floor = self.share_floor();
-        while self.frontier.peek(id).is_some_and(|item| !item.is_robots()) {
+        while self.backlog.peek(id).is_some_and(|item| !item.is_robots()) {
             if self.turn.left(Work::Rules) <= floor {
                 return false;
             }
@@ -231,7 +231,7 @@ impl Engine {
                 continue;
             }
             let Some(outcome) = self.refuses(id, obeys) else { break };
-            let item = self.frontier.take(id).expect("it was looked at");
+            let item = self.backlog.take(id).expect("it was looked at");
             if outcome == Outcome::RobotsUnreachable {
                 self.lose_to_robots(id, &item);
             }
@@ -242,10 +242,10 @@ impl Engine {
 
     /// Drops a hop that a checkpoint brought back: its chain begins again from its first URL.
     fn drop_stray_hop(&mut self, id: ServerId) -> bool {
-        let errand = self.frontier.peek(id).map(|item| item.purpose);
+        let errand = self.backlog.peek(id).map(|item| item.purpose);
         let is_stray = matches!(errand, Some(Purpose::Hop(chain)) if !self.chains.has(chain));
         if is_stray {
-            self.frontier.take(id).expect("it was looked at");
+            self.backlog.take(id).expect("it was looked at");
         }
         is_stray
     }
@@ -253,12 +253,12 @@ impl Engine {
     /// Why the URL at the head of a queue is not to be asked for, if it is not.
     fn refuses(&mut self, id: ServerId, obeys: bool) -> Option<Outcome> {
         if self.admission.is_rescoping() {
-            let item = self.frontier.peek(id)?.clone();
+            let item = self.backlog.peek(id)?.clone();
             if let Some(outcome) = self.left_scope(id, &item) {
                 return Some(outcome);
             }
         }
-        let item = self.frontier.peek(id).filter(|_| obeys)?;
+        let item = self.backlog.peek(id).filter(|_| obeys)?;
         self.sites.at(id).forbids(&item.target, &mut self.turn)
     }
 
@@ -276,25 +276,25 @@ impl Engine {
         let allowance = self.sites.look(id).learnt.allowance(&self.settings.pipeline);
         let reused = visit.reused;
         let visit = Visit { ended: now, allowance, ..visit.tally };
-        if visit.requests == 0 && reused && !self.frontier.has_next(id) {
+        if visit.requests == 0 && reused && !self.backlog.has_next(id) {
             // Nothing was asked: nothing is owed.
-            self.frontier.hand_back(id, now);
-            return self.frontier.server(id).due;
+            self.backlog.hand_back(id, now);
+            return self.backlog.server(id).due;
         }
         let retry_due = self.retry_due(id);
-        let mut due = self.frontier.finish(id, &visit, now);
+        let mut due = self.backlog.finish(id, &visit, now);
         log::debug!(
             "{}: {} requests in a visit; the next in {:?}",
-            self.frontier.origin(id).as_str(),
+            self.backlog.origin(id).as_str(),
             visit.requests,
             due.since(now)
         );
         let site = self.sites.at(id);
         site.rests(now, due);
         if let Some(until) = site.robots_elsewhere() {
-            self.frontier.snooze(id, until, now);
+            self.backlog.snooze(id, until, now);
         } else if let Some(until) = retry_due {
-            self.frontier.snooze(id, until, now);
+            self.backlog.snooze(id, until, now);
             due = due.max(until);
         }
         self.retire_if_hopeless(id);
@@ -311,12 +311,12 @@ impl Engine {
         self.judge(id, &mut visit, outcome);
         // The URLs of a server that is given up have a line each.
         if !self.sites.look(id).is_hopeless()
-            && let Some(item) = self.frontier.peek(id).cloned()
+            && let Some(item) = self.backlog.peek(id).cloned()
         {
             self.note_attempt(id, &item, outcome);
         }
         let due = self.finish_visit(id, &visit);
-        self.visits.names.expire_by(self.frontier.origin(id).host(), due);
+        self.visits.names.expire_by(self.backlog.origin(id).host(), due);
     }
 
     /// What an outcome means for the server: longer rest, or the end.
@@ -341,7 +341,7 @@ impl Engine {
             }
         }
         if site.failures >= self.failures_max(id, outcome) {
-            if self.frontier.server(id).has_answered() && self.visits.outage.holds(id) {
+            if self.backlog.server(id).has_answered() && self.visits.outage.holds(id) {
                 return self.ask_witnesses();
             }
             self.sites.at(id).set_hopeless(outcome.retirement(), outcome);
@@ -355,7 +355,7 @@ impl Engine {
         if outcome.verdict().server == ServerFate::Barred {
             return most.min(BARRED_FAILURES_MAX);
         }
-        let is_known = self.frontier.server(id).has_answered();
+        let is_known = self.backlog.server(id).has_answered();
         if outcome.is_denial() && !is_known { most.min(NAME_FAILURES_MAX) } else { most }
     }
 
@@ -372,13 +372,13 @@ impl Engine {
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
         self.sites.at(id).set_retired(outcome);
         self.counts.retired += 1;
-        let server = self.frontier.server(id);
-        let (urls, answered) = (self.frontier.queue_len(id) as u64, server.has_answered());
-        let origin = self.frontier.origin(id).as_str();
+        let server = self.backlog.server(id);
+        let (urls, answered) = (self.backlog.queue_len(id) as u64, server.has_answered());
+        let origin = self.backlog.origin(id).as_str();
         log::info!("{origin}: given up with {urls} URLs: {}, {}", why.name(), outcome.name());
         let loss = Loss { urls, cause: outcome.cause().into(), answered };
         self.counts.losses.add(origin, loss, self.sites.look(id).robots_lost().into());
-        self.frontier.retire(id, why, self.turn.at());
+        self.backlog.retire(id, why, self.turn.at());
     }
 
     /// A URL of a server that was given up.

@@ -284,9 +284,9 @@ impl Engine {
     ) {
         let site = self.sites.look(id);
         let (before, ended) = (site.failures, site.ended());
-        let prefix = Prefix::of(address, self.frontier.origin(id).host());
+        let prefix = Prefix::of(address, self.backlog.origin(id).host());
         let at = self.turn.at();
-        let is_known = self.frontier.server(id).has_answered();
+        let is_known = self.backlog.server(id).has_answered();
         let testimony = Testimony { at, is_known, before, ended, prefix, outcome };
         match self.visits.outage.fails(id, testimony) {
             Belief::Theirs => {}
@@ -319,11 +319,11 @@ impl Engine {
     /// others are visited anyway.
     pub(in crate::engine) fn ask_witnesses(&mut self) {
         for id in self.visits.outage.witnesses.into_iter().flatten() {
-            let server = self.frontier.server(id);
-            let is_idle = server.state() == ServerState::Idle && self.frontier.queue_len(id) == 0;
+            let server = self.backlog.server(id);
+            let is_idle = server.state() == ServerState::Idle && self.backlog.queue_len(id) == 0;
             if is_idle && !self.visits.outage.failed.contains_key(&id) {
                 let item = robots_item(id);
-                self.frontier.add_to(id, &item.parts(), item.quality, self.turn.at());
+                self.backlog.add_to(id, &item.parts(), item.quality, self.turn.at());
             }
         }
     }
@@ -337,7 +337,7 @@ impl Engine {
         }
         log::info!(
             "{} answers; the crawl goes on after {:?}",
-            self.frontier.origin(id).as_str(),
+            self.backlog.origin(id).as_str(),
             self.turn.at().since(self.visits.outage.since)
         );
     }

@@ -217,7 +217,7 @@ impl Engine {
             Sign::Surplus => conn.pipeline.left_bytes(learnt),
             Sign::Swapped | Sign::Differs => conn.pipeline.swapped(learnt),
         }
-        let origin = self.frontier.origin(conn.server).as_str();
+        let origin = self.backlog.origin(conn.server).as_str();
         log::info!("{origin}: replies don't match requests: {}", sign.text());
         self.counts.unmatched += u64::from(!was_barred);
         self.lost(slot, None, Close::Ours);

@@ -179,7 +179,7 @@ impl Engine {
                 self.hang_up(slot);
             }
             if matches!(phase, Phase::Connecting | Phase::Securing) {
-                self.frontier.hand_back(id, self.turn.at());
+                self.backlog.hand_back(id, self.turn.at());
             }
         }
     }
@@ -202,7 +202,7 @@ impl Engine {
         let Wire { conns, pool, paused, privileged, .. } = &mut self.wire;
         let mut conn = conns.remove(slot);
         if matches!(conn.phase, Phase::Parked { .. }) {
-            self.frontier.set_parked(conn.server, false, self.turn.at());
+            self.backlog.set_parked(conn.server, false, self.turn.at());
         }
         self.sites.at(conn.server).set_conn(None);
         self.counts.requests_per_connection.add(conn.outbox.requests());

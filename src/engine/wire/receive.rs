@@ -393,7 +393,7 @@ impl Engine {
         let conn = self.forget(slot);
         let outcome = Outcome::of_close(reason, false);
         let id = conn.server;
-        log::debug!("{}: {reason:?}", self.frontier.origin(id).as_str());
+        log::debug!("{}: {reason:?}", self.backlog.origin(id).as_str());
         self.next_address(id, conn.peer.address.ip(), conn.peer.untried, outcome);
     }
 
@@ -475,9 +475,9 @@ impl Engine {
             Purpose::Robots(of, 0) if of == id => self.robots_again(of),
             Purpose::Robots(..) if *fetch.item.target == *ROBOTS_TXT => {
                 self.robots_again(id);
-                self.frontier.give_back(id, &fetch.item);
+                self.backlog.give_back(id, &fetch.item);
             }
-            _ => self.frontier.give_back(id, &fetch.item),
+            _ => self.backlog.give_back(id, &fetch.item),
         }
     }
 

@@ -29,17 +29,17 @@ impl Engine {
     ) {
         let now = self.turn.at();
         if self.is_stopping()
-            || !self.frontier.bind(id, ip, now)
+            || !self.backlog.bind(id, ip, now)
             || !self.make_room()
-            || !self.frontier.begin(id, failed.is_none(), now)
+            || !self.backlog.begin(id, failed.is_none(), now)
         {
             return match failed {
                 Some(outcome) => self.visit_failed(id, Some(ip), outcome),
-                None => self.frontier.hand_back(id, now),
+                None => self.backlog.hand_back(id, now),
             };
         }
         let site = self.sites.at(id);
-        let origin = self.frontier.origin(id);
+        let origin = self.backlog.origin(id);
         let address = SocketAddr::new(ip, origin.port());
         let conn = self.wire.conns.insert(|number| Conn {
             number,
@@ -135,8 +135,7 @@ impl Engine {
         let cookies = self.cookies_for(self.wire.conn(slot).server, &item);
         let conn = self.wire.conns.at(slot);
         let site = self.sites.at(conn.server);
-        let (server, origin) =
-            (self.frontier.server(conn.server), self.frontier.origin(conn.server));
+        let (server, origin) = (self.backlog.server(conn.server), self.backlog.origin(conn.server));
         if conn.flight.is_empty() {
             conn.patience.begin(self.turn.at());
         } else {
@@ -182,10 +181,10 @@ impl Engine {
             && conn.inbox.is_empty()
             && conn.outbox.pending().is_empty();
         if soon && usable && !self.is_stopping() && site.retired_as().is_none() {
-            let wanted = self.frontier.has_next(id);
+            let wanted = self.backlog.has_next(id);
             let due = if wanted { due } else { Instant::FAR };
             self.wire.conns.park(slot, due, self.turn.at() + idle);
-            self.frontier.set_parked(id, true, self.turn.at());
+            self.backlog.set_parked(id, true, self.turn.at());
         } else {
             self.hang_up(slot);
         }
@@ -194,7 +193,7 @@ impl Engine {
     /// Requests that the visit on a connection may still make.
     pub(in crate::engine) fn burst_left(&self, slot: u32) -> u32 {
         let conn = self.wire.conn(slot);
-        match self.frontier.burst(conn.server) {
+        match self.backlog.burst(conn.server) {
             Burst::Requests(most) => most.saturating_sub(conn.visit.tally.requests),
             Burst::Server => u32::MAX,
         }

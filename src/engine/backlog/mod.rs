@@ -13,6 +13,8 @@
 //!
 //! Law: what is taken is what was queued. Cost: a copy of the URL in and out.
 
+mod given_up;
+
 use crate::frontier::{self, Added, Frontier, Key, Retirement, ServerId, Visit};
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::map::Map;
@@ -20,6 +22,9 @@ use crate::ground::quality::Quality;
 use crate::ground::time::{Instant, Now};
 use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
+
+pub(super) use given_up::FOLDER as GIVEN_UP_FOLDER;
+use given_up::GivenUp;
 
 /// The target of every server's robots.txt.
 pub(super) const ROBOTS_TXT: &str = "/robots.txt";
@@ -240,6 +245,7 @@ pub enum Queued {
 #[derive(Debug)]
 pub struct Backlog {
     frontier: Frontier,
+    given_up: GivenUp,
     /// The next URL of each server under visit that has looked for one.
     candidates: Map<ServerId, Item>,
     /// Room for a payload.
@@ -247,9 +253,30 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// What waits in this frontier.
-    pub fn new(frontier: Frontier) -> Self {
-        Self { frontier, candidates: Map::default(), payload: Vec::new() }
+    /// Nothing waits. URLs that are given up are kept if the `crawl` keeps its state.
+    pub fn new(settings: &frontier::Settings, crawl: Option<u64>) -> Self {
+        let (frontier, given_up) = (Frontier::new(settings_of(settings)), GivenUp::new(crawl));
+        Self { frontier, given_up, candidates: Map::default(), payload: Vec::new() }
+    }
+
+    /// Takes the place of the frontier by that of an earlier run.
+    pub(super) fn restore(&mut self, frontier: Frontier) {
+        self.frontier = frontier;
+    }
+
+    /// The URLs on disk whose servers were given up.
+    pub(super) fn given_up_mut(&mut self) -> &mut GivenUp {
+        &mut self.given_up
+    }
+
+    /// The same, to be read.
+    pub(super) fn given_up_log(&self) -> &GivenUp {
+        &self.given_up
+    }
+
+    /// Whether URLs whose servers were given up are being queued again.
+    pub(super) fn is_reviving(&self) -> bool {
+        self.given_up.is_reviving()
     }
 
     /// Queues a URL at a server.

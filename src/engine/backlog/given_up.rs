@@ -16,32 +16,21 @@
 //! queued; a revival goes on after a restart where the checkpoint has it, and queues nothing twice.
 //! Cost: a frame a URL, written in large pieces; reading back charges the turn.
 
-use super::Engine;
-use super::admission::Discovery;
-use super::backlog::Item;
-use super::counts::{Loss, Losses};
-use super::ledger::Work;
-use super::outcome::Outcome;
-use super::robots::state::Robots;
-use super::seeds::SEED;
-use crate::frontier::{Retirement, ServerId, ServerState};
+use crate::frontier::ServerId;
 use crate::ground::codec::{Put, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark, Reader, Role};
 use crate::ground::segments::{Limits, Segments};
-use crate::url::Url;
 
 /// Kind of the frame that holds a URL.
 const URL: u8 = 1;
 const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 };
 /// The folder of all segments.
-pub(super) const FOLDER: &str = "state/given-up";
-/// What looking at a server costs, in units of work.
-const SERVER_UNITS: usize = 64;
+pub(in crate::engine) const FOLDER: &str = "state/given-up";
 
 /// URLs on disk, and how far a revival has come.
 #[derive(Debug)]
-pub(super) struct GivenUp {
+pub(in crate::engine) struct GivenUp {
     /// `None`: nothing is kept.
     log: Option<Log>,
     revival: Option<Revival>,
@@ -67,7 +56,7 @@ struct Revival {
 }
 
 impl GivenUp {
-    pub(super) fn new(crawl: Option<u64>) -> Self {
+    pub(in crate::engine) fn new(crawl: Option<u64>) -> Self {
         let segments = |crawl| Segments::new(FOLDER, Role::GivenUp, crawl, LIMITS);
         let log = crawl.map(|crawl| Log { crawl, segments: segments(crawl) });
         Self { log, revival: None }
@@ -78,7 +67,7 @@ impl GivenUp {
     ///
     /// # Errors
     /// As [`Segments::restore_files`].
-    pub(super) fn restore_files(
+    pub(in crate::engine) fn restore_files(
         &mut self,
         files: &[(String, u64)],
         disk: &mut dyn Disk,
@@ -93,7 +82,7 @@ impl GivenUp {
     ///
     /// # Errors
     /// These bytes are no revival's, or not one of these files.
-    pub(super) fn restore_mark(&mut self, bytes: &[u8]) -> Result<(), Flaw> {
+    pub(in crate::engine) fn restore_mark(&mut self, bytes: &[u8]) -> Result<(), Flaw> {
         let mut take = Take::new(bytes);
         let (server, until) = (take.number()?, take.number()?);
         let (segment, offset) = (take.number()?, take.varint()?);
@@ -110,7 +99,7 @@ impl GivenUp {
     ///
     /// # Errors
     /// The disk's.
-    pub(super) fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
+    pub(in crate::engine) fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
         let mut state = Vec::new();
         if let Some(revival) = &self.revival {
             let (segment, offset) = match &revival.reader {
@@ -127,7 +116,7 @@ impl GivenUp {
     }
 
     /// The last mark is durable. Returns the names of files that nothing needs any more.
-    pub(super) fn settled(&mut self) -> Vec<String> {
+    pub(in crate::engine) fn settled(&mut self) -> Vec<String> {
         self.log.as_mut().map_or(Vec::new(), |log| log.segments.settled(None))
     }
 
@@ -135,28 +124,51 @@ impl GivenUp {
     ///
     /// # Errors
     /// The disk's: nothing is lost, and this may be called again.
-    pub(super) fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+    pub(in crate::engine) fn write(
+        &mut self,
+        all: bool,
+        disk: &mut dyn Disk,
+    ) -> Result<(), disk::Error> {
         self.log.as_mut().map_or(Ok(()), |log| log.segments.write(all, disk))
     }
 
     /// Whether a revival has something to do now.
-    pub(super) fn has_work(&self) -> bool {
+    pub(in crate::engine) fn has_work(&self) -> bool {
         self.revival.as_ref().is_some_and(|revival| !revival.waits)
     }
 
+    /// The server that a revival looks at next, if one is under way.
+    pub(in crate::engine) fn next_server(&self) -> Option<ServerId> {
+        self.revival.as_ref().map(|revival| ServerId::from_index(revival.server))
+    }
+
+    /// The server is back, or its URLs have first to leave its queue: then the revival waits.
+    pub(in crate::engine) fn looked_at(&mut self, is_back: bool) {
+        if let Some(revival) = &mut self.revival {
+            revival.server += usize::from(is_back);
+            revival.waits = !is_back;
+        }
+    }
+
+    /// Whether URLs are kept.
+    pub(in crate::engine) fn is_kept(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// Whether a revival is under way.
-    pub(super) fn is_reviving(&self) -> bool {
+    pub(in crate::engine) fn is_reviving(&self) -> bool {
         self.revival.is_some()
     }
 
-    fn add(&mut self, found: Discovery, url: &str, via: &str) {
+    /// Appends a URL, which `write` encodes.
+    pub(in crate::engine) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(log) = &mut self.log {
-            log.segments.append(URL, |out| found.encode(url, via, out));
+            log.segments.append(URL, write);
         }
     }
 
     /// All there is so far is to be read back; a revival under way is extended.
-    fn begin(&mut self) {
+    pub(in crate::engine) fn begin(&mut self) {
         if let Some(log) = &mut self.log {
             let revival = self.revival.get_or_insert_default();
             revival.server = 0;
@@ -168,7 +180,10 @@ impl GivenUp {
     ///
     /// # Errors
     /// A segment that can't be read.
-    fn read(&mut self, disk: &mut dyn Disk) -> Result<Option<Vec<u8>>, frame::Error> {
+    pub(in crate::engine) fn read(
+        &mut self,
+        disk: &mut dyn Disk,
+    ) -> Result<Option<Vec<u8>>, frame::Error> {
         let Some(Log { crawl, segments }) = &mut self.log else { return Ok(None) };
         segments.write(false, disk)?;
         loop {
@@ -202,136 +217,17 @@ impl GivenUp {
     }
 }
 
-impl Engine {
-    /// Takes back the servers that were given up, with their URLs. The work is done in the turns
-    /// that follow.
-    pub fn revive(&mut self) {
-        if self.given_up.log.is_some() {
-            log::info!("{} servers that were given up are tried again", self.counts.retired);
-            self.counts.losses = Losses::default();
-            self.given_up.begin();
-            self.retry_seeds();
-        }
-    }
-
-    /// Failed seeds are tried again: those of servers that come back do so with their URLs.
-    fn retry_seeds(&mut self) {
-        for url in self.counts.seeds.begin_again() {
-            let Ok(url) = Url::parse(&url) else { continue };
-            let id = self.frontier.find(url.view());
-            let comes_back = id.is_some_and(|id| {
-                let is_retired =
-                    matches!(self.frontier.server(id).state(), ServerState::Retired(_));
-                is_retired || self.sites.look(id).robots_lost() > 0
-            });
-            if !comes_back {
-                self.queue(Discovery { letter: SEED, hops: 0, depth: 0 }, url.view(), None);
-            }
-        }
-    }
-
-    /// Whether a revival has something to do now.
-    pub(super) fn has_revival_work(&self) -> bool {
-        self.given_up.has_work() && !self.is_stopping() && !self.storage.is_paused()
-    }
-
-    /// Keeps a URL whose server was given up.
-    pub(super) fn keep_given_up(&mut self, id: ServerId, item: &Item) {
-        let found = Discovery { letter: item.found_as, hops: item.hops, depth: item.depth };
-        let url = self.frontier.origin(id).url_of(&item.target);
-        self.given_up.add(found, &url, item.via.as_deref().unwrap_or(""));
-    }
-
-    /// A URL may not be fetched because the robots.txt of its server can't be had.
-    pub(super) fn lose_to_robots(&mut self, id: ServerId, item: &Item) {
-        self.keep_given_up(id, item);
-        let slot = self.sites.look(id).conn();
-        let replies = slot.map_or(0, |slot| self.wire.conn(slot).visit.tally.replies);
-        let answered = self.frontier.server(id).has_answered() || replies > 0;
-        let cause = Outcome::RobotsUnreachable.name().into();
-        let before = self.sites.look(id).robots_lost();
-        if before == 0 {
-            let origin = self.frontier.origin(id).as_str();
-            log::info!("{origin}: its robots.txt can't be had: its URLs are given up");
-        }
-        let loss = Loss { urls: 1, cause, answered };
-        self.counts.losses.add(self.frontier.origin(id).as_str(), loss, before.into());
-        self.sites.at(id).set_robots_lost(before.saturating_add(1));
-    }
-
-    /// Some more of a revival.
-    pub(super) fn work_revival(&mut self) {
-        if !self.given_up.is_reviving() || self.is_stopping() || self.storage.is_paused() {
-            return;
-        }
-        while !self.turn.is_spent(Work::Reread) {
-            let servers = self.frontier.servers();
-            let Some(revival) = &mut self.given_up.revival else { return };
-            if revival.server < servers {
-                let id = ServerId::from_index(revival.server);
-                self.turn.charge(Work::Dropped, SERVER_UNITS);
-                let is_back = self.take_back(id);
-                let revival = self.given_up.revival.as_mut().expect("it is under way");
-                revival.waits = !is_back;
-                if !is_back {
-                    return;
-                }
-                revival.server += 1;
-                continue;
-            }
-            match self.given_up.read(self.storage.disk()) {
-                Ok(Some(entry)) => {
-                    self.turn.charge(Work::Reread, entry.len());
-                    let (found, url, via) = Discovery::decode(&entry);
-                    self.queue(found, url, (!via.is_empty()).then_some(via));
-                }
-                Ok(None) => log::info!("the URLs of servers that were given up are queued again"),
-                Err(error) => return self.on_disk_error(error),
-            }
-        }
-    }
-
-    /// Takes a server back, and has a robots.txt that could not be had asked for again; `false` if
-    /// its URLs have first to leave its queue.
-    fn take_back(&mut self, id: ServerId) -> bool {
-        if matches!(self.sites.look(id).robots, Robots::Unreachable(_)) {
-            self.set_robots(id, Robots::Unknown);
-            self.sites.at(id).failures = 0;
-        }
-        if self.sites.look(id).robots_lost() > 0 {
-            self.sites.at(id).set_robots_lost(0);
-        }
-        let server = self.frontier.server(id);
-        let ServerState::Retired(why) = server.state() else { return true };
-        let delay_max = self.settings.robots.crawl_delay_max;
-        let is_slow = server.crawl_delay().is_some_and(|delay| delay > delay_max);
-        if why == Retirement::CrawlDelay && is_slow {
-            let answered = server.has_answered();
-            let loss = Loss { urls: 0, cause: why.name().into(), answered };
-            self.counts.losses.still(self.frontier.origin(id).as_str(), loss);
-            return true;
-        }
-        if self.frontier.queue_len(id) > 0 {
-            return false;
-        }
-        self.frontier.reinstate(id);
-        self.sites.at(id).is_taken_back();
-        self.visits.expire_name(self.frontier.origin(id).host(), self.turn.at());
-        self.counts.retired = self.counts.retired.saturating_sub(1);
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::admission::Discovery;
     use crate::ground::disk::memory::Memory;
 
     const CRAWL: u64 = 7;
 
     fn add(urls: &mut GivenUp, number: u32) {
         let found = Discovery { letter: b'L', hops: 0, depth: 3 };
-        urls.add(found, &format!("http://a.test/{number}"), "http://b.test/");
+        urls.add(|out| found.encode(&format!("http://a.test/{number}"), "http://b.test/", out));
     }
 
     fn next(urls: &mut GivenUp, disk: &mut Memory) -> Option<u32> {
