@@ -378,7 +378,7 @@ fn turn_json(turn: &Turn, cpu_max: Duration) -> serde_json::Value {
 
 /// The turn that did most work: how much, and what the most of it was.
 fn work_text(turn: &TurnWork) -> String {
-    let mut kinds = turn.kinds();
+    let mut kinds: Vec<_> = turn.kinds().collect();
     kinds.sort_by_key(|(_, units)| std::cmp::Reverse(*units));
     let told = kinds.iter().take(3).filter(|(_, units)| 100 * units >= turn.units.max(1));
     let told: Vec<String> = told

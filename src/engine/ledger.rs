@@ -50,55 +50,37 @@ pub enum Work {
     Lookups,
 }
 
-/// Kinds of work.
-const KINDS: usize = 13;
+/// The name in the summary and the budget of each kind of work, in order.
+const KINDS: [(Work, &str, Purse); 13] = [
+    (Work::Received, "received", Purse::Intake),
+    (Work::Secured, "secured", Purse::Intake),
+    (Work::Archived, "archived", Purse::Intake),
+    (Work::Redirects, "redirects", Purse::Intake),
+    (Work::Decoded, "decoded", Purse::Pages),
+    (Work::Scanned, "scanned", Purse::Pages),
+    (Work::Converted, "converted", Purse::Pages),
+    (Work::Joined, "joined", Purse::Pages),
+    (Work::Rules, "rules", Purse::Queues),
+    (Work::Dropped, "dropped", Purse::Queues),
+    (Work::Reread, "reread", Purse::Queues),
+    (Work::Admitted, "admitted", Purse::Queues),
+    (Work::Lookups, "lookups", Purse::Queues),
+];
 
 impl Work {
     /// All kinds, in order.
-    pub const ALL: [Self; KINDS] = [
-        Self::Received,
-        Self::Secured,
-        Self::Archived,
-        Self::Redirects,
-        Self::Decoded,
-        Self::Scanned,
-        Self::Converted,
-        Self::Joined,
-        Self::Rules,
-        Self::Dropped,
-        Self::Reread,
-        Self::Admitted,
-        Self::Lookups,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        KINDS.into_iter().map(|(work, ..)| work)
+    }
 
     /// Its name in the summary.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Received => "received",
-            Self::Secured => "secured",
-            Self::Archived => "archived",
-            Self::Redirects => "redirects",
-            Self::Decoded => "decoded",
-            Self::Scanned => "scanned",
-            Self::Converted => "converted",
-            Self::Joined => "joined",
-            Self::Rules => "rules",
-            Self::Dropped => "dropped",
-            Self::Reread => "reread",
-            Self::Admitted => "admitted",
-            Self::Lookups => "lookups",
-        }
+        KINDS[self as usize].1
     }
 
     /// The budget that it is charged to.
     pub fn purse(self) -> Purse {
-        match self {
-            Self::Received | Self::Secured | Self::Archived | Self::Redirects => Purse::Intake,
-            Self::Decoded | Self::Scanned | Self::Converted | Self::Joined => Purse::Pages,
-            Self::Rules | Self::Dropped | Self::Reread | Self::Admitted | Self::Lookups => {
-                Purse::Queues
-            }
-        }
+        KINDS[self as usize].2
     }
 }
 
@@ -135,14 +117,14 @@ impl Purse {
 pub struct TurnWork {
     /// Units in all.
     pub units: usize,
-    /// Units by kind, as in [`Work::ALL`].
-    pub by_kind: [usize; KINDS],
+    /// Units by kind, as in [`Work::all`].
+    pub by_kind: [usize; KINDS.len()],
 }
 
 impl TurnWork {
     /// Units by kind.
-    pub fn kinds(&self) -> [(Work, usize); KINDS] {
-        Work::ALL.map(|work| (work, self.by_kind[work as usize]))
+    pub fn kinds(&self) -> impl Iterator<Item = (Work, usize)> {
+        Work::all().zip(self.by_kind)
     }
 }
 
@@ -208,7 +190,7 @@ impl Ledger {
             self.largest = self.turn;
         }
         for purse in Purse::ALL {
-            let of_purse = self.turn.kinds().into_iter().filter(|(work, _)| work.purse() == purse);
+            let of_purse = self.turn.kinds().filter(|(work, _)| work.purse() == purse);
             let units: usize = of_purse.map(|(_, units)| units).sum();
             let peak = &mut self.peaks[purse as usize];
             *peak = units.max(*peak);

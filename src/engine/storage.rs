@@ -172,3 +172,30 @@ impl Engine {
         self.storage.is_paused()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::disk::memory::Memory;
+    use crate::ground::frame::{Damage, Flaw};
+
+    fn damage(offset: u64) -> frame::Error {
+        Damage { name: "state/x".to_owned(), offset, flaw: Flaw::Cut }.into()
+    }
+
+    #[test]
+    fn the_first_fatal_error_is_kept_and_ends_all_use() {
+        let mut storage = Storage::new(Box::new(Memory::default()));
+        assert!(storage.is_usable() && storage.fatal().is_none());
+        let (since, until) = (Instant::ZERO, Instant::from_micros(7));
+        storage.pause = Some(Pause { since, until });
+        assert!(storage.is_paused() && !storage.is_usable());
+        assert_eq!(storage.deadline(), Some(until));
+        storage.pause = None;
+        storage.fails(damage(1));
+        storage.fails(damage(2));
+        assert!(!storage.is_usable() && !storage.is_paused());
+        let kept = storage.fatal().expect("it has failed");
+        assert!(!kept.is_full() && kept.to_string() == FatalError::from(damage(1)).to_string());
+    }
+}

@@ -364,7 +364,7 @@ impl Conns {
         ConnId { slot, generation }
     }
 
-    /// Takes a connection out; its slot may be used again.
+    /// Takes a connection out. Its slot may be used again, with the next generation.
     pub(super) fn remove(&mut self, slot: u32) -> Conn {
         self.timers.cancel(slot);
         self.generations[slot as usize] += 1;
@@ -387,7 +387,7 @@ impl Conns {
 
     /// Whether `id` is still in use.
     pub(in crate::engine) fn knows(&self, id: ConnId) -> bool {
-        self.slots.contains(id.slot as usize) && self.id(id.slot) == id
+        self.generations.get(id.slot as usize) == Some(&id.generation)
     }
 
     /// The id of a slot in use.
@@ -467,5 +467,97 @@ impl Conns {
 
     pub(in crate::engine) fn nearest(&self) -> Option<Instant> {
         self.timers.nearest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(secs)
+    }
+
+    fn conn(number: u64) -> Conn {
+        let address = SocketAddr::from(([192, 0, 2, 1], 80));
+        Conn {
+            number,
+            server: ServerId(1),
+            phase: Phase::Active,
+            peer: Peer::new(address, SmallVec::new()),
+            visit: OpenVisit::new(at(0), false),
+            patience: Patience { since: at(0), heard: at(0), paused: None },
+            pipeline: Pipeline::default(),
+            flight: VecDeque::new(),
+            batch: Batch::default(),
+            incoming: Incoming::new(&Limits::default()),
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+        }
+    }
+
+    /// Law: what is received is read in order, wherever it lies in the buffer, and a buffer of
+    /// which all is read goes back to the pool.
+    #[test]
+    fn an_inbox_gives_out_what_came_in_order() {
+        let mut pool = Pool::new(2 * ROOM_MIN, usize::MAX);
+        let mut inbox = Inbox::default();
+        let (mut sent, mut read) = (0_u64, 0_u64);
+        for round in 1..200 {
+            let space = inbox.space(&mut pool);
+            let came = space.len().min(1_000 * (round % 19));
+            for byte in &mut space[..came] {
+                *byte = sent.to_le_bytes()[0];
+                sent += 1;
+            }
+            inbox.received(came);
+            let taken = inbox.unread().len().min(800 * (round % 23));
+            for byte in &inbox.unread()[..taken] {
+                assert_eq!(*byte, read.to_le_bytes()[0]);
+                read += 1;
+            }
+            inbox.read(taken);
+            inbox.tidy(&mut pool);
+            assert_eq!(inbox.is_held(), read < sent);
+            assert_eq!(pool.held() > 0, inbox.is_held(), "an idle connection holds no buffer");
+        }
+        assert!(sent > 500_000 && sent - read <= 2 * ROOM_MIN as u64);
+    }
+
+    #[test]
+    fn an_outbox_counts_requests_of_which_nothing_is_sent() {
+        let mut outbox = Outbox::default();
+        assert_eq!(outbox.add(|out| out.extend_from_slice(b"GET /a")), 6);
+        outbox.add(|out| out.extend_from_slice(b"GET /b"));
+        assert_eq!((outbox.pending(), outbox.unsent()), (&b"GET /aGET /b"[..], 2));
+        outbox.sent(4);
+        assert_eq!((outbox.pending(), outbox.unsent()), (&b"/aGET /b"[..], 0));
+        outbox.sent(8);
+        assert!(outbox.pending().is_empty() && outbox.requests() == 2);
+    }
+
+    #[test]
+    fn the_time_of_a_pause_is_not_the_servers() {
+        let mut patience = Patience { since: at(1), heard: at(1), paused: Some(at(3)) };
+        patience.resume(at(8));
+        assert_eq!((patience.since, patience.heard, patience.paused), (at(6), at(8), None));
+    }
+
+    /// Laws: a slot is used again with another generation only; the one parked whose server is due
+    /// last is wanted least.
+    #[test]
+    fn slots_are_used_again_under_another_id() {
+        let mut conns = Conns::new(Connections::default());
+        let [first, second] = [conns.insert(conn), conns.insert(conn)];
+        conns.park(first.slot, at(50), at(90));
+        conns.park(second.slot, at(20), at(80));
+        assert_eq!((conns.busy(), conns.least_wanted()), (0, Some(first.slot)));
+        assert_eq!(conns.nearest(), Some(at(80)));
+        assert_eq!(conns.remove(first.slot).number, 1);
+        let again = conns.insert(conn);
+        assert!(again.slot == first.slot && again != first);
+        assert!(conns.knows(again) && !conns.knows(first) && conns.parked() == 1);
+        conns.unpark(second.slot, at(30));
+        assert!(conns.look(second.slot).visit.reused && conns.busy() == 2);
     }
 }
