@@ -1,7 +1,7 @@
 //! What a checkpoint keeps of the frontier: servers here, their queues in [`queues::snapshot`].
 //!
-//! Servers are written by number, some in each turn; one that is about to change is copied first.
-//! Servers that become known later are not part of it.
+//! Servers are written in the order of their numbers, some in each turn; the frame of one that is
+//! about to change is made before that. Servers that become known later are not part of it.
 //!
 //! ```text
 //! kind 16, a server   number | its record (scheduler/record.rs)
@@ -36,12 +36,10 @@ pub(super) struct Snapshot {
     servers: usize,
     /// Clocks of hosts that were visited since, as they were.
     clocks: Map<GroupId, Instant>,
-    /// A bit for each server that is written.
-    written: Vec<u64>,
     /// The server to be written next.
     next: usize,
-    /// Frames of servers that were about to change.
-    ahead: Vec<u8>,
+    /// Frames of servers behind it that were about to change.
+    ahead: Map<ServerId, Vec<u8>>,
 }
 
 impl Frontier {
@@ -56,21 +54,23 @@ impl Frontier {
             now,
             servers,
             clocks: Map::default(),
-            written: vec![0; servers.div_ceil(64)],
             next: 0,
-            ahead: Vec::new(),
+            ahead: Map::default(),
         }));
     }
 
-    /// Appends frames to `out`, about `budget_bytes` beside those of servers that have changed;
+    /// Appends frames to `out`, about `budget_bytes` beside those of queues that have changed;
     /// `true` when all are written.
     pub fn snapshot_some(&mut self, budget_bytes: usize, out: &mut Vec<u8>) -> bool {
         called!(SnapshotSome);
         let enough = out.len() + budget_bytes;
         if let Some(snapshot) = &mut self.snapshot {
-            out.append(&mut snapshot.ahead);
             while out.len() < enough && snapshot.next < snapshot.servers {
-                snapshot.write(ServerId::from_index(snapshot.next), &self.scheduler, out);
+                let id = ServerId::from_index(snapshot.next);
+                match snapshot.ahead.remove(&id) {
+                    Some(frame) => out.extend_from_slice(&frame),
+                    None => snapshot.write(id, &self.scheduler, out),
+                }
                 snapshot.next += 1;
             }
         }
@@ -112,10 +112,13 @@ impl Frontier {
 
     /// The record of a server is about to change.
     pub(super) fn copy_before_change(&mut self, id: ServerId) {
-        if let Some(snapshot) = &mut self.snapshot {
-            let mut ahead = std::mem::take(&mut snapshot.ahead);
-            snapshot.write(id, &self.scheduler, &mut ahead);
-            snapshot.ahead = ahead;
+        if let Some(snapshot) = &mut self.snapshot
+            && (snapshot.next..snapshot.servers).contains(&id.index())
+            && !snapshot.ahead.contains_key(&id)
+        {
+            let mut frame = Vec::new();
+            snapshot.write(id, &self.scheduler, &mut frame);
+            snapshot.ahead.insert(id, frame);
         }
     }
 
@@ -167,11 +170,11 @@ impl Frontier {
             return self.queues.restore_frame(frame.kind, frame.payload);
         }
         let mut take = Take::new(frame.payload);
-        let id = ServerId(take.number()?);
-        if id.index() >= self.restoring {
+        let (number, next) = (take.number::<usize>()?, self.servers());
+        if number != next || number >= self.restoring {
             return Err(Flaw::Senseless);
         }
-        self.scheduler.restore_record(id, &mut take, now)?;
+        self.scheduler.restore_record(&mut take, now)?;
         if take.is_empty() { Ok(()) } else { Err(Flaw::Senseless) }
     }
 
@@ -209,13 +212,7 @@ impl Frontier {
 }
 
 impl Snapshot {
-    /// Writes a server, unless it is written already or became known later.
-    fn write(&mut self, id: ServerId, scheduler: &Scheduler, out: &mut Vec<u8>) {
-        let (word, bit) = (id.index() / 64, id.index() % 64);
-        if id.index() >= self.servers || self.written[word] >> bit & 1 == 1 {
-            return;
-        }
-        self.written[word] |= 1 << bit;
+    fn write(&self, id: ServerId, scheduler: &Scheduler, out: &mut Vec<u8>) {
         let (host, next) = scheduler.host_clock(id);
         let kept = host.and_then(|host| self.clocks.get(&host).copied());
         frame::push_with(SERVER, out, |out| {

@@ -45,11 +45,6 @@ impl<T> Table<T> {
         self.chunks.get(number >> CHUNK_BITS)?.get(number % CHUNK)
     }
 
-    /// The same, to be changed.
-    pub(crate) fn get_mut(&mut self, number: usize) -> Option<&mut T> {
-        self.chunks.get_mut(number >> CHUNK_BITS)?.get_mut(number % CHUNK)
-    }
-
     /// All in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()
@@ -87,7 +82,7 @@ mod tests {
         }
         for (number, address) in addresses.into_iter().enumerate().skip(CHUNK) {
             assert_eq!(table[number], number + 1);
-            assert_eq!(table.get_mut(number).copied(), Some(number + 1));
+            assert_eq!(table.get(number).copied(), Some(number + 1));
             assert_eq!(std::ptr::from_ref(&table[number]), address, "it has not moved");
         }
         assert!(table.iter().copied().eq(1..=table.len()));

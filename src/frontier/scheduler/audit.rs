@@ -27,8 +27,12 @@ impl Scheduler {
     /// # Errors
     /// The first server that is out of place, and why.
     pub fn audit(&self, queue: impl Fn(ServerId) -> Audited) -> Result<(), String> {
-        let all = |standing| self.servers.iter().filter(move |(_, one)| one.standing == standing);
-        let worth = |(id, server)| (id, self.worth(server, queue(id)));
+        let servers = || self.servers.iter().enumerate();
+        let all = |standing| servers().filter(move |(_, one)| one.standing == standing);
+        let worth = |(index, server)| {
+            let id = ServerId::from_index(index);
+            (id, self.worth(server, queue(id)))
+        };
         let line: Vec<_> = all(Standing::InLine).map(worth).collect();
         let found = [line.len(), all(Standing::Asleep).count(), all(Standing::Held).count()];
         let counted = [self.ready.len(), self.asleep.len(), self.groups.held()];

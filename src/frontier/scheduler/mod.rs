@@ -32,6 +32,7 @@ mod state;
 mod tests;
 mod visit;
 
+use crate::ground::table::Table;
 use crate::ground::time::Instant;
 use crate::url::{UrlRef, domain};
 pub use audit::Audited;
@@ -43,7 +44,7 @@ pub use policy::{Rank, Waiting};
 pub use politeness::Settings;
 pub use ready::{MOVES_MAX, WAKES_MAX};
 pub use server::Server;
-use server::{Servers, Standing};
+use server::Standing;
 pub use state::{Retirement, ServerId, ServerState};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -54,7 +55,7 @@ pub use visit::{Burst, Visit};
 #[derive(Debug)]
 pub struct Scheduler {
     settings: Settings,
-    servers: Servers,
+    servers: Table<Server>,
     origins: Origins,
     groups: Groups,
     /// Ready servers, but for those that a group holds back.
@@ -71,7 +72,7 @@ impl Scheduler {
     /// A scheduler that knows no server.
     pub fn new(settings: Settings) -> Self {
         Self {
-            servers: Servers::default(),
+            servers: Table::default(),
             origins: Origins::new(settings.seed),
             groups: Groups::new(&settings),
             ready: BTreeMap::new(),
@@ -84,19 +85,18 @@ impl Scheduler {
 
     /// The server of `url`. A new one is idle, and due when [`Scheduler::quiet_until`] says.
     pub fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
-        let sibling = match self.look_up(url) {
+        let sibling = match self.origins.find(url) {
             Ok(id) => return id,
             Err(sibling) => sibling,
         };
-        let id = ServerId::from_index(self.servers.len());
-        self.add(url, id, sibling);
-        self.servers[id].due = self.quiet_until;
+        let id = self.add(url, sibling);
+        self.servers[id.index()].due = self.quiet_until;
         id
     }
 
     /// The server of `url`, if it is known.
     pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
-        self.look_up(url).ok()
+        self.origins.find(url).ok()
     }
 
     /// Whether the server of `url` is known, or may be added.
@@ -106,7 +106,7 @@ impl Scheduler {
 
     /// The origin of a server.
     pub fn origin(&self, id: ServerId) -> Origin<'_> {
-        self.origins.get(self.server(id).name)
+        self.origins.get(id)
     }
 
     /// Servers known.
@@ -116,7 +116,7 @@ impl Scheduler {
 
     /// The record of a server.
     pub fn server(&self, id: ServerId) -> &Server {
-        &self.servers[id]
+        &self.servers[id.index()]
     }
 
     /// How many requests one visit to a server may make.
@@ -136,7 +136,7 @@ impl Scheduler {
     /// ranked again, and one without URLs becomes idle. For a busy or retired server nothing
     /// changes.
     pub fn set_waiting(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         let rank = server.rank_of(waiting, &self.settings);
         match server.standing {
             Standing::Visited | Standing::Unbound | Standing::Open | Standing::Retired(_) => {}
@@ -164,7 +164,7 @@ impl Scheduler {
         self.wake(now);
         let id = self.first_admitted(now)?;
         self.ready.pop_first();
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         server.standing = Standing::Visited;
         let groups = server.groups;
         groups.into_iter().flatten().for_each(|group| self.groups.enter(group));
@@ -189,7 +189,7 @@ impl Scheduler {
             return false;
         }
         self.withdraw(id, now);
-        self.servers[id].standing = Standing::Open;
+        self.servers[id.index()].standing = Standing::Open;
         true
     }
 
@@ -200,7 +200,7 @@ impl Scheduler {
             return true;
         }
         let group = self.groups.address(address);
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         assert_eq!(server.standing, Standing::Visited, "only a server under visit is bound");
         let old = server.groups[GroupKind::Address as usize].replace(group);
         if old == Some(group) {
@@ -240,7 +240,7 @@ impl Scheduler {
         assert_eq!(self.server(id).state(), ServerState::Busy, "only a visit under way can end");
         self.wake(now);
         self.release(id, None, now);
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         if waiting.urls > 0 && server.due <= now && server.arrival > 0 {
             let rank = server.rank_of(waiting, &self.settings);
             self.line_up(id, rank);
@@ -261,7 +261,7 @@ impl Scheduler {
         waiting: impl FnOnce(usize) -> Waiting,
     ) -> Instant {
         self.wake(now);
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         assert_eq!(server.state(), ServerState::Busy, "only a visit under way can end");
         let rest = self.settings.rest(visit, server.crawl_delay());
         server.visits += 1;
@@ -278,7 +278,7 @@ impl Scheduler {
     /// Records whether a connection to a server is kept open between two visits, which makes the
     /// next visit cheaper.
     pub fn set_parked(&mut self, id: ServerId, is_parked: bool, waiting: Waiting, now: Instant) {
-        self.servers[id].estimates.is_parked = is_parked;
+        self.servers[id.index()].estimates.is_parked = is_parked;
         self.set_waiting(id, waiting, now);
     }
 
@@ -291,7 +291,7 @@ impl Scheduler {
         now: Instant,
         waiting: impl FnOnce(usize) -> Waiting,
     ) {
-        self.servers[id].set_crawl_delay(delay);
+        self.servers[id.index()].set_crawl_delay(delay);
         self.set_waiting(id, waiting(self.counted(id)), now);
     }
 
@@ -311,14 +311,14 @@ impl Scheduler {
     /// Gives a server up. It must not be busy.
     pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) {
         self.withdraw(id, now);
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         assert_ne!(server.state(), ServerState::Busy, "a visit ends before a server is retired");
         server.standing = Standing::Retired(why);
     }
 
     /// A retired server may have URLs again. Its queue must be empty.
     pub fn reinstate(&mut self, id: ServerId) {
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         if let Standing::Retired(_) = server.standing {
             server.standing = Standing::Idle;
         }
@@ -351,34 +351,31 @@ impl Scheduler {
         self.quiet_until = self.quiet_until.max(until);
     }
 
-    /// The server of `url`; `Err` with the first server of its host, if any, if it is new.
-    fn look_up(&self, url: UrlRef<'_>) -> Result<ServerId, Option<ServerId>> {
-        self.origins.find(url, |id| self.servers[id].name)
-    }
-
     /// Adds a server with its origin and its groups. `sibling` is the first server of its host.
-    fn add(&mut self, url: UrlRef<'_>, id: ServerId, sibling: Option<ServerId>) {
-        let name = self.origins.add(url, id, sibling.is_some());
-        self.servers.insert(id, Server::new(name));
+    fn add(&mut self, url: UrlRef<'_>, sibling: Option<ServerId>) -> ServerId {
+        let id = ServerId::from_index(self.servers.len());
+        self.origins.add(url, sibling.is_some());
+        self.servers.push(Server::default());
         if let Some(first) = sibling {
             let host = self.group_of(GroupKind::Host, first);
-            self.servers[id].groups[GroupKind::Host as usize] = Some(host);
+            self.servers[id.index()].groups[GroupKind::Host as usize] = Some(host);
         }
         if self.groups.can_hold(GroupKind::Domain) {
             let name = domain::registrable(url.host());
-            let (origins, servers) = (&self.origins, &self.servers);
-            let is = |other| domain::registrable(origins.get(servers[other].name).host()) == name;
+            let origins = &self.origins;
+            let is = |other| domain::registrable(origins.get(other).host()) == name;
             let first = self.groups.first_of(name, id, is);
             if first.is_some() || self.groups.can_hold_one(GroupKind::Domain) {
                 let domain = self.group_of(GroupKind::Domain, first.unwrap_or(id));
-                self.servers[id].groups[GroupKind::Domain as usize] = Some(domain);
+                self.servers[id.index()].groups[GroupKind::Domain as usize] = Some(domain);
             }
         }
+        id
     }
 
     /// The group of a server's host or domain, which is made if there is none.
     fn group_of(&mut self, kind: GroupKind, id: ServerId) -> GroupId {
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         if let Some(group) = server.groups[kind as usize] {
             return group;
         }

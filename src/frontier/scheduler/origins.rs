@@ -9,11 +9,12 @@
 
 use super::index::Index;
 use super::state::ServerId;
+use crate::ground::table::Table;
 use crate::url::UrlRef;
 
 /// The place of an origin's text: its offset in the arena, and its length in the lower 16 bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Name(u64);
+#[derive(Clone, Copy, Debug)]
+struct Name(u64);
 
 impl Name {
     fn len(self) -> usize {
@@ -29,6 +30,8 @@ impl Name {
 #[derive(Debug)]
 pub(super) struct Origins {
     chunks: Vec<String>,
+    /// Where the origin of each server is, by number.
+    names: Table<Name>,
     index: Index,
 }
 
@@ -37,27 +40,23 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 impl Origins {
     pub(super) fn new(seed: u64) -> Self {
-        Self { chunks: Vec::new(), index: Index::new(seed) }
+        Self { chunks: Vec::new(), names: Table::default(), index: Index::new(seed) }
     }
 
-    /// The origin at `name`.
-    pub(super) fn get(&self, name: Name) -> Origin<'_> {
+    /// The origin of a server.
+    pub(super) fn get(&self, id: ServerId) -> Origin<'_> {
+        let name = self.names[id.index()];
         let (chunk, from) = (name.offset() / CHUNK_BYTES, name.offset() % CHUNK_BYTES);
         Origin(&self.chunks[chunk][from..][..name.len()])
     }
 
-    /// Looks for the server of a URL; if it is new, for the first server of its host. `name_of`
-    /// gives the name of a known server.
+    /// Looks for the server of a URL; if it is new, for the first server of its host.
     ///
     /// # Errors
     /// The server is new: the first server of its host, if there is one.
-    pub(super) fn find(
-        &self,
-        url: UrlRef<'_>,
-        name_of: impl Fn(ServerId) -> Name,
-    ) -> Result<ServerId, Option<ServerId>> {
+    pub(super) fn find(&self, url: UrlRef<'_>) -> Result<ServerId, Option<ServerId>> {
         let (origin, host) = (url.origin(), url.host());
-        let of = |number| self.get(name_of(ServerId(number)));
+        let of = |number| self.get(ServerId(number));
         let first = self.index.find(self.index.hash(host.as_bytes()), |number| {
             // Most hosts have one server: whether it is the one is known without its host.
             of(number).0 == origin || of(number).host() == host
@@ -71,8 +70,9 @@ impl Origins {
         found.map(ServerId).ok_or(Some(ServerId(first)))
     }
 
-    /// Adds the origin of a new server.
-    pub(super) fn add(&mut self, url: UrlRef<'_>, id: ServerId, has_sibling: bool) -> Name {
+    /// Adds the origin of the next server.
+    pub(super) fn add(&mut self, url: UrlRef<'_>, has_sibling: bool) {
+        let id = ServerId::from_index(self.names.len());
         let key = if has_sibling { url.origin() } else { url.host() };
         self.index.insert(self.index.hash(key.as_bytes()), id.0);
         let origin = url.origin();
@@ -86,7 +86,7 @@ impl Origins {
         let offset = (chunk * CHUNK_BYTES + last.len()) as u64;
         last.push_str(origin);
         let len = u16::try_from(origin.len()).expect("no URL is longer");
-        Name(offset << 16 | u64::from(len))
+        self.names.push(Name(offset << 16 | u64::from(len)));
     }
 }
 

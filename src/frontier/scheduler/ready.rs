@@ -42,13 +42,13 @@ impl Scheduler {
     pub(super) fn first_admitted(&mut self, now: Instant) -> Option<ServerId> {
         for _ in 0..MOVES_MAX {
             let (rank, id) = self.ready.first_key_value().map(|(rank, id)| (*rank, *id))?;
-            let groups = self.servers[id].groups;
+            let groups = self.servers[id.index()].groups;
             let mut all = groups.into_iter().flatten();
             let Some(holder) = all.find(|group| !self.groups.admits(*group, now)) else {
                 return Some(id);
             };
             self.ready.pop_first();
-            self.servers[id].standing = Standing::Held;
+            self.servers[id.index()].standing = Standing::Held;
             self.groups.hold_back(holder, rank, id);
             // It may have been released in place of another, which must not wait for it.
             self.wake_groups(groups, now);
@@ -58,7 +58,7 @@ impl Scheduler {
 
     /// An idle server with URLs becomes ready, or sleeps if its rest is not over.
     pub(super) fn settle(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         server.rank = server.rank_of(waiting, &self.settings);
         if waiting.urls > 0 {
             self.place(id, now);
@@ -68,7 +68,7 @@ impl Scheduler {
     /// A server with URLs becomes ready, behind all of equal rank, or sleeps until it is due.
     pub(super) fn place(&mut self, id: ServerId, now: Instant) {
         self.arrivals += 1;
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         server.arrival = self.arrivals;
         if server.due > now {
             server.standing = Standing::Asleep;
@@ -81,7 +81,7 @@ impl Scheduler {
 
     /// A server enters the ready queue. If its next URL is still on disk, it waits for that.
     pub(super) fn line_up(&mut self, id: ServerId, rank: Option<NonZeroU64>) {
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         server.rank = rank;
         server.standing = Standing::Reading;
         if let Some(place) = server.place() {
@@ -92,7 +92,7 @@ impl Scheduler {
 
     /// The rank of a ready server may have changed.
     pub(super) fn rerank(&mut self, id: ServerId, rank: Option<NonZeroU64>, now: Instant) {
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         if server.rank == rank {
             return; // most URLs don't change the sum of the best
         }
@@ -125,7 +125,7 @@ impl Scheduler {
 
     /// A server that is ready or snoozed becomes idle.
     pub(super) fn withdraw(&mut self, id: ServerId, now: Instant) {
-        let server = &self.servers[id];
+        let server = &self.servers[id.index()];
         let (groups, place) = (server.groups, server.place());
         let place = || place.expect("a ready server has a rank");
         match server.standing {
@@ -138,20 +138,20 @@ impl Scheduler {
             }
             _ => return,
         }
-        self.servers[id].standing = Standing::Idle;
+        self.servers[id.index()].standing = Standing::Idle;
     }
 
     /// Changes when a server is due: it sleeps, or becomes ready, accordingly.
     pub(super) fn set_due(&mut self, id: ServerId, due: Instant, now: Instant) {
         self.wake(now);
-        let moves = match self.servers[id].standing {
+        let moves = match self.servers[id.index()].standing {
             Standing::InLine | Standing::Held | Standing::Reading => due > now,
             standing => standing == Standing::Asleep,
         };
         if moves {
             self.withdraw(id, now);
         }
-        self.servers[id].due = due;
+        self.servers[id.index()].due = due;
         if moves {
             self.place(id, now);
         }
@@ -165,7 +165,7 @@ impl Scheduler {
         visit: Option<(Instant, Instant)>,
         now: Instant,
     ) {
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         let mut groups = server.groups;
         match std::mem::replace(&mut server.standing, Standing::Idle) {
             Standing::Visited => {}
@@ -181,7 +181,7 @@ impl Scheduler {
 
     /// The clock of a server's host.
     pub(super) fn host_next(&self, id: ServerId) -> Instant {
-        let server = &self.servers[id];
+        let server = &self.servers[id.index()];
         let host = server.groups[GroupKind::Host as usize];
         host.map_or(server.host_next, |host| self.groups.next(host))
     }
@@ -189,7 +189,7 @@ impl Scheduler {
     /// A server that is alone at its host is not visited before the host's clock is over either. If
     /// it is due earlier, the host becomes a group.
     pub(super) fn keep_host_clock(&mut self, id: ServerId) {
-        let server = &self.servers[id];
+        let server = &self.servers[id.index()];
         if server.groups[GroupKind::Host as usize].is_none() && server.host_next > server.due {
             self.group_of(GroupKind::Host, id);
         }
@@ -202,7 +202,7 @@ impl Scheduler {
     /// The best server that a group holds back enters the queue if the group admits a visit.
     pub(super) fn wake_group(&mut self, group: GroupId, now: Instant) {
         if let Some((rank, id)) = self.groups.wake(group, now) {
-            self.servers[id].standing = Standing::InLine;
+            self.servers[id.index()].standing = Standing::InLine;
             self.ready.insert(rank, id);
         }
     }

@@ -51,28 +51,23 @@ impl Scheduler {
         put_wait(host_next, now, out);
     }
 
-    /// Adds a server from its record, in any order of numbers. [`Scheduler::restored`] must follow
-    /// when all are there; until then only [`Scheduler::server`] and [`Scheduler::origin`] may be
-    /// called. `now` must be the same for all.
+    /// Adds the next server from its record, in the order of their numbers.
+    /// [`Scheduler::restored`] must follow when all are there; until then only
+    /// [`Scheduler::server`] and [`Scheduler::origin`] may be called. `now` must be the same for
+    /// all.
     ///
     /// # Errors
-    /// The record makes no sense, or the number or the origin is known already. The scheduler is of
-    /// no use then.
-    pub fn restore_record(
-        &mut self,
-        id: ServerId,
-        take: &mut Take<'_>,
-        now: Now,
-    ) -> Result<(), Short> {
+    /// The record makes no sense, or the origin is known already. The scheduler is of no use then.
+    pub fn restore_record(&mut self, take: &mut Take<'_>, now: Now) -> Result<(), Short> {
         let origin = take.str()?;
         let text = format!("{origin}/");
         let url = UrlRef::from_canonical(text.as_bytes()).ok_or(Short)?;
-        let sibling = self.look_up(url).err().ok_or(Short)?;
-        if url.origin() != origin || self.servers.get(id).is_some() {
+        let sibling = self.origins.find(url).err().ok_or(Short)?;
+        if url.origin() != origin {
             return Err(Short);
         }
-        self.add(url, id, sibling);
-        let server = &mut self.servers[id];
+        let id = self.add(url, sibling);
+        let server = &mut self.servers[id.index()];
         if let Some(index) = take.u8()?.checked_sub(1) {
             let why = Retirement::ALL.get(usize::from(index)).ok_or(Short)?;
             server.standing = Standing::Retired(*why);
@@ -100,21 +95,22 @@ impl Scheduler {
         now: Now,
         waiting: impl Fn(ServerId) -> Waiting,
     ) -> Result<(), Short> {
-        if self.servers.len() != servers || !self.servers.is_dense() {
+        if self.servers.len() != servers {
             return Err(Short);
         }
-        let waits = |(id, server): (ServerId, &Server)| {
+        let waits = |(index, server): (usize, &Server)| {
+            let id = ServerId::from_index(index);
             let waits = server.standing == Standing::Idle && waiting(id).urls > 0;
             waits.then_some(((server.due, server.arrival), id))
         };
-        let mut order: Vec<_> = self.servers.iter().filter_map(waits).collect();
+        let mut order: Vec<_> = self.servers.iter().enumerate().filter_map(waits).collect();
         order.sort_unstable();
         self.groups.restart(now.at);
         if !was_clean {
             self.quiet_until = now.at + self.settings.full_rest(None);
         }
         for id in (0..servers).map(ServerId::from_index) {
-            let server = &mut self.servers[id];
+            let server = &mut self.servers[id.index()];
             // Arrivals are unique from here on, whatever the records said.
             server.arrival = 0;
             if !was_clean {
@@ -128,7 +124,7 @@ impl Scheduler {
 
     /// A server and its host are not visited before.
     fn wait_until(&mut self, id: ServerId, due: Instant, host_next: Instant) {
-        let server = &mut self.servers[id];
+        let server = &mut self.servers[id.index()];
         server.due = server.due.max(due);
         server.host_next = server.host_next.max(host_next);
         if let Some(host) = server.groups[GroupKind::Host as usize] {

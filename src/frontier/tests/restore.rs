@@ -194,10 +194,13 @@ fn number_in(payload: &[u8]) -> usize {
     Take::new(payload).number().expect("a number")
 }
 
-/// In another order, but for that within a server.
+/// In another order, but for that of servers, and that within a queue.
 fn shuffled(mut frames: Vec<Owned>, random: &mut Random) -> Vec<Owned> {
-    let keys: Vec<usize> = (0..SERVERS).map(|_| random.below(5)).collect();
-    frames.sort_by_key(|(_, payload)| keys[number_in(payload)]);
+    let keys: Vec<usize> = (0..SERVERS).map(|_| 1 + random.below(5)).collect();
+    frames.sort_by_key(|(kind, payload)| match *kind {
+        SERVER => 0,
+        _ => keys[number_in(payload)],
+    });
     frames
 }
 
