@@ -43,6 +43,28 @@ pub trait Disk: Send {
     fn handle(&self) -> Box<dyn Disk>;
 }
 
+/// Reads from `offset` of a file into `bytes`, of which the first `have` are read already; `bytes`
+/// is cut where the file ends.
+///
+/// # Errors
+/// The disk's.
+pub fn read_all(
+    disk: &mut dyn Disk,
+    name: &str,
+    offset: u64,
+    mut have: usize,
+    bytes: &mut Vec<u8>,
+) -> Result<(), Error> {
+    while have < bytes.len() {
+        match disk.read_at(name, offset + have as u64, &mut bytes[have..])? {
+            0 => break,
+            more => have += more,
+        }
+    }
+    bytes.truncate(have);
+    Ok(())
+}
+
 impl fmt::Debug for dyn Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a disk")

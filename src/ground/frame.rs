@@ -24,7 +24,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 /// What a frame takes beside its payload.
 pub const OVERHEAD_BYTES: usize = 9;
 /// Version of all formats below `state/`: a program refuses the files of any other.
-pub const FORMAT: u16 = 6;
+pub const FORMAT: u16 = 7;
 /// Kind of the frame that opens a file.
 const OPENING: u8 = 0;
 const MAGIC: &[u8] = b"sted";

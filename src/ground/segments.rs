@@ -206,7 +206,11 @@ impl Segments {
         let (name, offset) = (self.name_of(location.segment), u64::from(location.offset));
         let mut bytes = match self.waiting(location) {
             Some(bytes) => bytes.to_vec(),
-            None => read_from(&name, location, disk)?,
+            None => {
+                let mut bytes = vec![0; location.bytes as usize];
+                disk::read_all(disk, &name, offset, 0, &mut bytes)?;
+                bytes
+            }
         };
         let found = match frame::parse(&bytes, offset) {
             Ok((frame, used)) if frame.kind == kind => Ok(used),
@@ -384,17 +388,4 @@ pub fn name_of(folder: &str, segment: u32) -> String {
 /// The number of the segment whose file has this name.
 pub fn number_of(folder: &str, name: &str) -> Option<u32> {
     name.strip_prefix(folder)?.strip_prefix("/segment-")?.parse().ok()
-}
-
-/// The bytes at a location in a file; fewer if the file ends before.
-fn read_from(name: &str, at: Location, disk: &mut dyn Disk) -> Result<Vec<u8>, disk::Error> {
-    let (mut bytes, mut have) = (vec![0; at.bytes as usize], 0);
-    while have < bytes.len() {
-        match disk.read_at(name, u64::from(at.offset) + have as u64, &mut bytes[have..])? {
-            0 => break,
-            more => have += more,
-        }
-    }
-    bytes.truncate(have);
-    Ok(bytes)
 }

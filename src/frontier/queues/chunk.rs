@@ -81,9 +81,9 @@ impl ChunkRef {
         Self(self.0 & !changed | (steps as u64) << 40 | u64::from(band) << 26)
     }
 
-    /// The same chunk at another place.
-    pub(super) fn moved(self, to: Location) -> Self {
-        Self::new(to, 0).used_up(self.steps_used(), self.band())
+    /// The same chunk, which lies where the other says.
+    pub(super) fn moved(self, to: Self) -> Self {
+        to.used_up(self.steps_used(), self.band())
     }
 
     /// Whether it is that chunk, however much of it is used up.
@@ -204,6 +204,14 @@ impl Unpacker {
 
     pub(super) fn payload(&self, range: &Range<usize>) -> &[u8] {
         &self.bytes[range.clone()]
+    }
+
+    /// Whether no URL came later than the last, and all of them are payloads.
+    pub(super) fn are_right(&self, arrivals: u64, is_payload: fn(&[u8]) -> bool) -> bool {
+        let is_right = |(key, range): &(Key, Range<usize>)| {
+            key.arrival <= arrivals && is_payload(self.payload(range))
+        };
+        self.urls.iter().all(is_right)
     }
 
     /// Which of the URLs are taken now if so many are wanted, about, and what is left of the chunk

@@ -30,6 +30,17 @@ pub struct Key {
     pub arrival: u64,
 }
 
+impl Key {
+    /// Its band: by arrival there is one, and [`BAND_MAX`] for what goes first.
+    pub(super) fn band(self, order: Order) -> Band {
+        match order {
+            _ if self.is_first => BAND_MAX,
+            Order::Arrival => 0,
+            Order::Quality => band_of(self.quality),
+        }
+    }
+}
+
 /// A waiting URL: its key, and where its payload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
@@ -79,15 +90,8 @@ impl Entry {
         self.high >> 63 == 1
     }
 
-    /// Its band: by arrival there is one, and [`BAND_MAX`] for what goes first.
     pub(super) fn band(self, order: Order) -> Band {
-        if self.is_first() {
-            return BAND_MAX;
-        }
-        match order {
-            Order::Arrival => 0,
-            Order::Quality => band_of(self.key(order).quality),
-        }
+        self.key(order).band(order)
     }
 }
 

@@ -8,11 +8,12 @@
 //! Law: memory is below its bound, or no queue has more than it keeps. Cost: no call looks at all
 //! queues; a hand passes over some of them with each URL that comes, after what they keep changed.
 
-use super::chunk::{ChunkRef, Packer};
-use super::entry::Order;
+use super::band::Band;
+use super::chunk::ChunkRef;
 use super::queue::Queue;
-use super::{QueueId, Queues};
+use super::{OnDisk, QueueId, Queues, Store};
 use crate::ground::codec::Put;
+use crate::ground::segments::Segments;
 
 /// Kind of the frame that is a chunk.
 pub(super) const CHUNK: u8 = 20;
@@ -37,13 +38,11 @@ pub(super) struct Evictor {
     kept: usize,
     /// Queues before this one are listed by what is kept now.
     hand: usize,
-    packer: Packer,
 }
 
 impl Evictor {
     pub(super) fn new() -> Self {
-        let packer = Packer::default();
-        Self { classes: [const { Vec::new() }; CLASSES], kept: KEPT_MAX, hand: usize::MAX, packer }
+        Self { classes: [const { Vec::new() }; CLASSES], kept: KEPT_MAX, hand: usize::MAX }
     }
 
     /// How many URLs a queue keeps near, at most.
@@ -93,7 +92,7 @@ impl Evictor {
 impl Queues {
     /// Brings memory below its bound, if there is a disk and anything that could go there.
     pub(super) fn make_room(&mut self) {
-        if self.disk.is_none() {
+        if self.store.disk.is_none() {
             return;
         }
         self.move_hand(HAND_STEP);
@@ -114,7 +113,7 @@ impl Queues {
 
     /// As [`Queues::make_room`], whatever it takes: for a snapshot that was read back.
     pub(super) fn make_all_room(&mut self) {
-        while self.disk.is_some() && self.memory_bytes() > self.settings.memory_bytes {
+        while self.store.disk.is_some() && self.memory_bytes() > self.settings.memory_bytes {
             self.move_hand(self.queues.len());
             if !self.evict_one() {
                 break;
@@ -161,17 +160,16 @@ impl Queues {
 
     /// Cuts a queue that has more in memory than one call may copy.
     pub(super) fn limit_far(&mut self, id: QueueId) {
-        if self.disk.is_some() && self.at(id).far_len() > FAR_MAX {
+        if self.store.disk.is_some() && self.at(id).far_len() > FAR_MAX {
             self.evict(id);
         }
     }
 
     fn evict(&mut self, id: QueueId) {
         let kept = self.evictor.kept;
-        let mut packer = std::mem::take(&mut self.evictor.packer);
-        let mut segments = self.disk.take().expect("somebody asked for room on it");
-        self.change(id, |queue, records, order| {
-            let (entries, is_before) = queue.evict(order, kept);
+        self.change(id, |queue, Store { order, records, disk }| {
+            let on_disk = disk.as_deref_mut().expect("somebody asked for room on it");
+            let (entries, is_before) = queue.evict(*order, kept);
             #[cfg(test)]
             super::tests::seen::count(|seen| {
                 (seen.evictions, seen.before) =
@@ -180,20 +178,18 @@ impl Queues {
             let mut chunks: Vec<(ChunkRef, usize)> = Vec::new();
             let mut band = 0;
             for (number, entry) in entries.iter().enumerate() {
-                if packer.urls() == 0 && order == Order::Quality {
-                    band = entry.band(order);
+                if on_disk.packer.urls() == 0 {
+                    band = entry.band(*order);
                 }
-                packer.put(entry.key(order), |out| records.read(entry.record(), out));
+                on_disk.packer.put(entry.key(*order), |out| records.read(entry.record(), out));
                 records.free(entry.record());
-                if packer.is_full(CHUNK_BYTES) || number + 1 == entries.len() {
+                if on_disk.packer.is_full(CHUNK_BYTES) || number + 1 == entries.len() {
+                    let OnDisk { segments, packer, .. } = on_disk;
                     let urls = packer.urls();
-                    let place = segments.segments.append(CHUNK, |out| {
+                    let chunk = append(segments, band, |out| {
                         out.put_varint(u64::from(id));
                         packer.finish(out);
                     });
-                    let chunk = ChunkRef::new(place, band);
-                    segments.segments.release(place);
-                    segments.segments.retain(chunk.place());
                     chunks.push((chunk, urls));
                 }
             }
@@ -202,13 +198,19 @@ impl Queues {
             }
             chunks.into_iter().for_each(|(chunk, urls)| queue.add_chunk(chunk, urls, is_before));
         });
-        self.evictor.packer = packer;
-        self.disk = Some(segments);
-        let queue = &mut self.queues[id as usize];
-        self.evictor.note(id, queue);
-        if let Some(on_disk) = &mut self.disk {
-            on_disk.reader.note(id, queue, self.settings.order, self.evictor.kept());
-        }
         self.changed.push_back(id);
     }
+}
+
+/// Appends a chunk, which counts for as many bytes as its reference says.
+pub(super) fn append(
+    segments: &mut Segments,
+    band: Band,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> ChunkRef {
+    let place = segments.append(CHUNK, write);
+    let chunk = ChunkRef::new(place, band);
+    segments.release(place);
+    segments.retain(chunk.place());
+    chunk
 }

@@ -37,6 +37,7 @@ use crate::ground::frame::Role;
 use crate::ground::quality::Quality;
 use crate::ground::segments::{Limits, Segments};
 use crate::ground::table::Table;
+use chunk::Packer;
 use entry::Entry;
 pub use entry::{Key, Order};
 use evict::Evictor;
@@ -77,7 +78,7 @@ pub struct Settings {
 pub struct Queues {
     settings: Settings,
     queues: Table<Queue>,
-    records: Records,
+    store: Store,
     /// Bytes of memory that queues take beside records.
     list_bytes: usize,
     /// URLs in all queues.
@@ -85,8 +86,6 @@ pub struct Queues {
     /// URLs queued so far.
     arrivals: u64,
     evictor: Evictor,
-    /// `None`: nothing goes to the disk.
-    disk: Option<Box<OnDisk>>,
     snapshot: Option<Box<Snapshot>>,
     restoring: Option<Box<Restoring>>,
     /// Queues of which something changed that their server's rank depends on, but for those that a
@@ -94,10 +93,21 @@ pub struct Queues {
     changed: VecDeque<QueueId>,
 }
 
-/// What is on disk, and on its way from there.
+/// Where the URLs of all queues are.
+#[derive(Debug)]
+struct Store {
+    order: Order,
+    /// In memory.
+    records: Records,
+    /// `None`: nothing goes to the disk.
+    disk: Option<Box<OnDisk>>,
+}
+
+/// What is on disk, and on its way to it and from there.
 #[derive(Debug)]
 struct OnDisk {
     segments: Segments,
+    packer: Packer,
     reader: Reader,
 }
 
@@ -106,13 +116,13 @@ impl Queues {
     pub fn new(settings: Settings) -> Self {
         let on_disk = |crawl| {
             let segments = Segments::new(FOLDER, Role::Segment, crawl, LIMITS);
-            Box::new(OnDisk { segments, reader: Reader::default() })
+            Box::new(OnDisk { segments, packer: Packer::default(), reader: Reader::default() })
         };
+        let (order, disk) = (settings.order, settings.crawl.map(on_disk));
         Self {
-            disk: settings.crawl.map(on_disk),
+            store: Store { order, records: Records::new(), disk },
             settings,
             queues: Table::default(),
-            records: Records::new(),
             list_bytes: 0,
             urls: 0,
             arrivals: 0,
@@ -145,17 +155,17 @@ impl Queues {
 
     /// Whether a queue's next URL is in memory.
     pub fn is_at_hand(&self, id: QueueId) -> bool {
-        self.at(id).is_at_hand(self.settings.order)
+        self.at(id).is_at_hand(self.store.order)
     }
 
     /// Sum of the qualities of a queue's next URLs in memory, as many as count, in millionths.
     pub fn best_sum(&self, id: QueueId) -> u64 {
-        self.at(id).best_sum(self.settings.order)
+        self.at(id).best_sum(self.store.order)
     }
 
     /// Qualities of a queue's best URLs in memory that count, in millionths, computed from nothing.
     pub fn best_qualities(&self, id: QueueId) -> Vec<u64> {
-        let order = self.settings.order;
+        let order = self.store.order;
         let mut entries: Vec<Entry> = self.at(id).entries().collect();
         entries.sort_unstable_by(|one, other| other.cmp(one));
         let best = entries.iter().take(self.counted(id));
@@ -164,14 +174,14 @@ impl Queues {
 
     /// Whether a URL in memory goes before one with this key.
     pub fn has_better(&self, id: QueueId, than: Key) -> bool {
-        let than = Entry::new(self.settings.order, than, records::NONE);
+        let than = Entry::new(self.store.order, than, records::NONE);
         self.is_at_hand(id) && self.at(id).next().is_some_and(|next| next > than)
     }
 
     /// The key of a queue's next URL, if that is in memory.
     pub fn next_key(&self, id: QueueId) -> Option<Key> {
         let next = self.at(id).next().filter(|_| self.is_at_hand(id));
-        next.map(|entry| entry.key(self.settings.order))
+        next.map(|entry| entry.key(self.store.order))
     }
 
     /// How many of a queue's next URLs count: as [`Queues::set_counted`] set, but no more than
@@ -182,12 +192,12 @@ impl Queues {
 
     /// Bytes of memory that URLs take.
     pub fn memory_bytes(&self) -> usize {
-        self.records.bytes() + self.list_bytes + self.evictor.bytes()
+        self.store.records.bytes() + self.list_bytes + self.evictor.bytes()
     }
 
     /// Bytes of all segments on disk, and of the chunks in them that are needed.
     pub fn disk_bytes(&self) -> (u64, u64) {
-        self.disk.as_ref().map_or((0, 0), |disk| disk.segments.bytes())
+        self.store.disk.as_ref().map_or((0, 0), |disk| disk.segments.bytes())
     }
 
     /// Queues a URL behind all others, or by its quality; returns its number in the order of
@@ -222,7 +232,7 @@ impl Queues {
     pub fn set_counted(&mut self, id: QueueId, counted: usize) {
         let counted = counted.min(self.evictor.kept());
         if self.counted(id) != counted {
-            self.change(id, |queue, _, order| queue.set_counted(order, counted));
+            self.change(id, |queue, store| queue.set_counted(store.order, counted));
         }
     }
 
@@ -236,7 +246,7 @@ impl Queues {
     /// # Errors
     /// The disk's: nothing is lost, and this may be called again.
     pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-        self.disk.as_mut().map_or(Ok(()), |on_disk| on_disk.segments.write(all, disk))
+        self.store.disk.as_mut().map_or(Ok(()), |on_disk| on_disk.segments.write(all, disk))
     }
 
     fn at(&self, id: QueueId) -> &Queue {
@@ -245,10 +255,7 @@ impl Queues {
 
     fn put(&mut self, id: QueueId, key: Key, payload: &[u8], how: fn(&mut Queue, Order, Entry)) {
         self.urls += 1;
-        self.change(id, |queue, records, order| {
-            let record = records.put(payload, &mut queue.base);
-            how(queue, order, Entry::new(order, key, record));
-        });
+        self.change(id, |queue, store| store.put(queue, key, payload, how));
     }
 
     fn take(
@@ -257,14 +264,14 @@ impl Queues {
         out: &mut Vec<u8>,
         how: fn(&mut Queue, Order) -> Option<Entry>,
     ) -> Option<Key> {
-        let key = self.change(id, |queue, records, order| {
-            let entry = how(queue, order)?;
+        let key = self.change(id, |queue, Store { order, records, .. }| {
+            let entry = how(queue, *order)?;
             records.read(entry.record(), out);
             records.free(entry.record());
             if queue.in_memory() == 0 {
                 records.free(std::mem::replace(&mut queue.base, records::NONE));
             }
-            Some(entry.key(order))
+            Some(entry.key(*order))
         });
         self.urls -= usize::from(key.is_some());
         key
@@ -272,21 +279,30 @@ impl Queues {
 
     /// Changes a queue: a snapshot keeps what it was, its bytes are counted, and it is listed with
     /// those that could go to the disk, and those that need something from there.
-    fn change<T>(
-        &mut self,
-        id: QueueId,
-        what: impl FnOnce(&mut Queue, &mut Records, Order) -> T,
-    ) -> T {
+    fn change<T>(&mut self, id: QueueId, what: impl FnOnce(&mut Queue, &mut Store) -> T) -> T {
         self.copy_before_change(id);
-        let order = self.settings.order;
         let queue = &mut self.queues[id as usize];
         let before = queue.bytes();
-        let result = what(queue, &mut self.records, order);
+        let result = what(queue, &mut self.store);
         self.list_bytes = self.list_bytes + queue.bytes() - before;
-        if let Some(on_disk) = &mut self.disk {
+        if let Some(on_disk) = &mut self.store.disk {
             self.evictor.note(id, queue);
-            on_disk.reader.note(id, queue, order, self.evictor.kept());
+            on_disk.reader.note(id, queue, self.store.order, self.evictor.kept());
         }
         result
+    }
+}
+
+impl Store {
+    /// Stores a URL of a queue.
+    fn put(
+        &mut self,
+        queue: &mut Queue,
+        key: Key,
+        payload: &[u8],
+        how: impl FnOnce(&mut Queue, Order, Entry),
+    ) {
+        let record = self.records.put(payload, &mut queue.base);
+        how(queue, self.order, Entry::new(self.order, key, record));
     }
 }

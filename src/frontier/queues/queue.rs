@@ -11,7 +11,7 @@
 //! whenever near is, unless chunks come between them. Cost: a short queue is 16 bytes a URL and no
 //! more memory than near; a URL costs a move of few entries, or O(log n) in far.
 
-use super::band::{BAND_MAX, Band};
+use super::band::Band;
 use super::chunk::ChunkRef;
 use super::entry::{Entry, Order};
 use super::records::{NONE, RecordId};
@@ -208,7 +208,7 @@ impl Queue {
     }
 
     /// Brings URLs from far to near, if near is short.
-    fn refill(&mut self, order: Order) {
+    pub(super) fn refill(&mut self, order: Order) {
         let (least, wanted) = (self.near_min(), (self.counted as usize).max(NEAR_MIN / 2));
         let Some(more) = &mut self.more else { return self.tidy() };
         let between = order == Order::Arrival && !more.chunks.is_empty();
@@ -282,7 +282,8 @@ impl Queue {
             false => other.band() < band,
         });
         more.chunks.insert(place, chunk);
-        more.on_disk += u32::try_from(urls).expect("a chunk has few URLs");
+        let urls = u32::try_from(urls).expect("a chunk has few URLs");
+        more.on_disk = more.on_disk.saturating_add(urls); // a damaged snapshot may say anything
     }
 
     /// Chunk `number` lies elsewhere now, or has been used up so far (`None`: wholly); so many of
@@ -306,44 +307,5 @@ impl Queue {
                 }
             }
         }
-    }
-
-    /// Ends a change that took URLs off the disk.
-    pub(super) fn settle(&mut self, order: Order) {
-        self.refill(order);
-    }
-
-    /// Puts a URL that a snapshot brings to those that are near or far.
-    pub(super) fn restore(&mut self, entry: Entry, is_near: bool) {
-        if is_near {
-            let place = self.near.partition_point(|other| *other < entry);
-            self.near.insert(place, entry);
-        } else {
-            self.more.get_or_insert_default().far.push(entry);
-        }
-    }
-
-    /// Whether what a snapshot brought is near and far as it must be.
-    pub(super) fn is_in_order(&self, order: Order) -> bool {
-        let best = self.more.as_ref().and_then(|more| more.far.peek());
-        match (self.near.first(), best) {
-            (Some(worst), Some(best)) => worst > best,
-            (None, Some(_)) => self.has_chunks_between(order),
-            (_, None) => true,
-        }
-    }
-
-    /// A chunk that a snapshot brings: the next one last. `false` if they are not in order.
-    pub(super) fn restore_chunk(&mut self, chunk: ChunkRef) -> bool {
-        let more = self.more.get_or_insert_default();
-        let is_in_order = more.chunks.last().is_none_or(|last| last.band() <= chunk.band());
-        more.chunks.push(chunk);
-        is_in_order && chunk.band() <= BAND_MAX
-    }
-
-    /// So many URLs more are in chunks that a snapshot brings.
-    pub(super) fn restore_on_disk(&mut self, urls: u32) {
-        let on_disk = &mut self.more.get_or_insert_default().on_disk;
-        *on_disk = on_disk.saturating_add(urls);
     }
 }

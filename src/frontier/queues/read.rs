@@ -10,14 +10,15 @@
 //! mebibyte.
 
 use super::chunk::{ChunkRef, Unpacker};
-use super::entry::{Entry, Order};
-use super::evict::CHUNK;
+use super::entry::Order;
+use super::evict::{CHUNK, append};
 use super::queue::Queue;
-use super::{FOLDER, OnDisk, QueueId, Queues, band};
+use super::{FOLDER, OnDisk, QueueId, Queues};
 use crate::ground::codec::Take;
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Damage, Flaw};
 use crate::ground::segments::{self, Location};
+use crate::ground::table::Table;
 use std::collections::VecDeque;
 
 /// Bytes that a job reads at most.
@@ -89,6 +90,16 @@ impl Reader {
         }
     }
 
+    /// A job is over; what of it was not taken in is to be read again.
+    fn read_later(&mut self, work: Work) {
+        self.is_working = false;
+        if let Work::Back(reads) = work {
+            let mut ids: Vec<QueueId> = reads.iter().map(|read| read.id).collect();
+            ids.dedup();
+            self.wanted.extend(ids);
+        }
+    }
+
     /// The segment that is being swept.
     pub(super) fn swept(&self) -> Option<u32> {
         self.sweep.map(|(segment, ..)| segment)
@@ -113,7 +124,7 @@ impl Work {
                 missing.into_iter().try_for_each(|read| read.run(disk))
             }
             Self::Sweep { segment, offset, bytes } => {
-                fill(&segments::name_of(FOLDER, *segment), *offset, 0, bytes, disk)
+                disk::read_all(disk, &segments::name_of(FOLDER, *segment), *offset, 0, bytes)
             }
         }
     }
@@ -124,12 +135,12 @@ impl Read {
         let place = self.chunk.place();
         let (name, offset) = (segments::name_of(FOLDER, place.segment), place.offset.into());
         self.frame.resize(place.bytes as usize, 0);
-        fill(&name, offset, 0, &mut self.frame, disk)?;
+        disk::read_all(disk, &name, offset, 0, &mut self.frame)?;
         // A reference has no more than 16 KiB of a length.
         let have = self.frame.len();
         if let Some(len) = frame_bytes(&self.frame).filter(|len| *len > have) {
             self.frame.resize(len, 0);
-            fill(&name, offset, have, &mut self.frame, disk)?;
+            disk::read_all(disk, &name, offset, have, &mut self.frame)?;
         }
         Ok(())
     }
@@ -141,28 +152,15 @@ fn frame_bytes(bytes: &[u8]) -> Option<usize> {
     Some(frame::OVERHEAD_BYTES + len.min(frame::PAYLOAD_BYTES_MAX))
 }
 
-/// Fills `bytes`, of which there are so many, from the file; they are cut where that ends.
-fn fill(
-    name: &str,
-    offset: u64,
-    mut have: usize,
-    bytes: &mut Vec<u8>,
-    disk: &mut dyn Disk,
-) -> Result<(), disk::Error> {
-    while have < bytes.len() {
-        match disk.read_at(name, offset + have as u64, &mut bytes[have..])? {
-            0 => break,
-            more => have += more,
-        }
-    }
-    bytes.truncate(have);
-    Ok(())
-}
-
 impl Queues {
     /// The next job, if there is one: at most one at a time, handed back by [`Queues::worked`].
     pub fn job(&mut self, disk: &dyn Disk) -> Option<QueuesJob> {
-        let on_disk = self.disk.as_deref_mut()?;
+        let most = match (self.store.order, self.evictor.kept() == usize::MAX) {
+            (_, false) => 1, // memory is short: no more than there is need for
+            (Order::Arrival, true) => READ_BYTES,
+            (Order::Quality, true) => READ_BYTES_BY_QUALITY,
+        };
+        let on_disk = self.store.disk.as_deref_mut()?;
         if on_disk.reader.is_working {
             return None;
         }
@@ -170,37 +168,10 @@ impl Queues {
         // A sweep gets its turn while reads go on.
         let sweeps = on_disk.reader.jobs.is_multiple_of(4) || on_disk.reader.wanted.is_empty();
         let sweep = if sweeps { on_disk.sweep() } else { None };
-        let work = sweep.or_else(|| self.reads())?;
-        let reader = &mut self.disk.as_deref_mut()?.reader;
-        reader.is_working = true;
-        let disk = reader.disk.take().unwrap_or_else(|| disk.handle());
+        let work = sweep.or_else(|| on_disk.reads(&mut self.queues, most))?;
+        on_disk.reader.is_working = true;
+        let disk = on_disk.reader.disk.take().unwrap_or_else(|| disk.handle());
         Some(QueuesJob { disk, work })
-    }
-
-    fn reads(&mut self) -> Option<Work> {
-        let on_disk = self.disk.as_deref_mut()?;
-        let most = match (self.settings.order, self.evictor.kept() == usize::MAX) {
-            (_, false) => 1, // memory is short: no more than there is need for
-            (Order::Arrival, true) => READ_BYTES,
-            (Order::Quality, true) => READ_BYTES_BY_QUALITY,
-        };
-        let (mut reads, mut bytes) = (VecDeque::new(), 0);
-        while bytes < JOB_BYTES
-            && let Some(id) = on_disk.reader.wanted.pop_front()
-        {
-            let mut of_queue = 0;
-            for chunk in self.queues[id as usize].chunks().iter().rev() {
-                let frame = on_disk.waiting(*chunk);
-                of_queue += chunk.place().bytes as usize;
-                reads.push_back(Read { id, chunk: *chunk, frame });
-                if of_queue >= most {
-                    break;
-                }
-            }
-            self.queues[id as usize].is_wanted = of_queue > 0;
-            bytes += of_queue;
-        }
-        (!reads.is_empty()).then_some(Work::Back(reads))
     }
 
     /// A job is done: [`Queues::take_in`] follows, once in each turn until nothing is left.
@@ -208,21 +179,18 @@ impl Queues {
     /// # Errors
     /// The disk's. Nothing is lost: what was to be read is read later.
     pub fn worked(&mut self, done: QueuesDone) -> Result<(), disk::Error> {
-        let on_disk = self.disk.as_deref_mut().expect("the job came from here");
+        let on_disk = self.store.disk.as_deref_mut().expect("the job came from here");
         on_disk.reader.disk = Some(done.disk);
-        match done.result {
+        match &done.result {
             Ok(()) => on_disk.reader.intake = Some(done.work),
-            Err(error) => {
-                self.read_later(done.work);
-                return Err(error);
-            }
+            Err(_) => on_disk.reader.read_later(done.work),
         }
-        Ok(())
+        done.result
     }
 
     /// Whether something that was read is to be taken in.
     pub fn has_read(&self) -> bool {
-        self.disk.as_ref().is_some_and(|on_disk| on_disk.reader.intake.is_some())
+        self.store.disk.as_ref().is_some_and(|on_disk| on_disk.reader.intake.is_some())
     }
 
     /// Takes in what a job has read, about so many bytes of it. Queues that changed are named by
@@ -231,32 +199,21 @@ impl Queues {
     /// # Errors
     /// What is wrong with a segment. The URLs are where they were.
     pub fn take_in(&mut self, budget_bytes: usize) -> Result<(), Damage> {
-        let Some(on_disk) = self.disk.as_deref_mut() else { return Ok(()) };
+        let Some(on_disk) = self.store.disk.as_deref_mut() else { return Ok(()) };
         let Some(mut work) = on_disk.reader.intake.take() else { return Ok(()) };
         let result = match &mut work {
             Work::Back(reads) => self.take_in_reads(reads, budget_bytes),
             Work::Sweep { segment, offset, bytes } => self.sweep_piece(*segment, *offset, bytes),
         };
         let is_over = !matches!(&work, Work::Back(reads) if !reads.is_empty());
-        let reader = &mut self.disk.as_deref_mut().expect("as above").reader;
+        let reader = &mut self.store.disk.as_deref_mut().expect("as above").reader;
         if result.is_err() || is_over {
-            self.read_later(work);
+            reader.read_later(work);
         } else {
             reader.intake = Some(work);
         }
         self.make_room();
         result
-    }
-
-    /// A job is over; what of it was not taken in is to be read again.
-    fn read_later(&mut self, work: Work) {
-        let reader = &mut self.disk.as_deref_mut().expect("the job came from here").reader;
-        reader.is_working = false;
-        if let Work::Back(reads) = work {
-            let mut ids: Vec<QueueId> = reads.iter().map(|read| read.id).collect();
-            ids.dedup();
-            reader.wanted.extend(ids);
-        }
     }
 
     fn take_in_reads(
@@ -275,14 +232,14 @@ impl Queues {
                 reads.pop_front();
             }
             self.queues[id as usize].is_wanted = false;
-            self.change(id, |queue, _, order| queue.settle(order));
+            self.change(id, |queue, store| queue.refill(store.order));
             self.changed.push_back(id);
         }
         Ok(())
     }
 
     fn take_in_chunk(&mut self, read: &Read) -> Result<(), Damage> {
-        let order = self.settings.order;
+        let order = self.store.order;
         let queue = self.at(read.id);
         // It may have been swept, or other chunks may go before it now: then it is read again.
         let number = queue.chunks().iter().rposition(|chunk| chunk.is(read.chunk));
@@ -300,46 +257,39 @@ impl Queues {
             _ => wanted.saturating_sub(queue.near_len()),
         };
         let (urls, is_only) = (queue.on_disk(), queue.chunks().len() == 1);
-        let band = |key: super::Key| match order {
-            Order::Arrival => 0,
-            Order::Quality if key.is_first => band::BAND_MAX,
-            Order::Quality => band::band_of(key.quality),
-        };
-        let mut on_disk = self.disk.take().expect("chunks are on it");
-        let unpacker = &mut on_disk.reader.unpacker;
-        let opened = open(read, unpacker).and_then(|()| {
-            let is_right = |(key, payload): &(super::Key, _)| {
-                let payload = unpacker.payload(payload);
-                key.arrival <= self.arrivals && (self.settings.is_payload)(payload)
-            };
-            let (range, rest) = unpacker.take(chunk, wanted, band);
-            // A damaged snapshot may have counted others.
-            let is_over = is_only && rest.is_none();
-            let is_counted = range.len() <= urls && is_over == (range.len() == urls);
-            let is_right = is_counted && unpacker.urls.iter().all(is_right);
-            if is_right { Ok((range, rest)) } else { Err(Flaw::Senseless) }
-        });
-        if let Ok((range, rest)) = opened.clone() {
-            #[cfg(test)]
-            super::tests::seen::count(|seen| {
-                (seen.reads, seen.parts) = (seen.reads + 1, seen.parts + u32::from(rest.is_some()));
-                seen.rebanded += u32::from(rest.is_some_and(|rest| rest.band() != chunk.band()));
+        let (arrivals, is_payload) = (self.arrivals, self.settings.is_payload);
+        let result = self.change(read.id, |queue, store| {
+            let mut on_disk = store.disk.take().expect("chunks are on it");
+            let unpacker = &mut on_disk.reader.unpacker;
+            let opened = open(read, unpacker).and_then(|()| {
+                let (range, rest) = unpacker.take(chunk, wanted, |key| key.band(order));
+                // A damaged snapshot may have counted others.
+                let is_over = is_only && rest.is_none();
+                let is_counted = range.len() <= urls && is_over == (range.len() == urls);
+                let is_right = is_counted && unpacker.are_right(arrivals, is_payload);
+                if is_right { Ok((range, rest)) } else { Err(Flaw::Senseless) }
             });
-            self.change(read.id, |queue, records, order| {
+            if let Ok((range, rest)) = opened.clone() {
+                #[cfg(test)]
+                super::tests::seen::count(|seen| {
+                    (seen.reads, seen.parts) =
+                        (seen.reads + 1, seen.parts + u32::from(rest.is_some()));
+                    seen.rebanded +=
+                        u32::from(rest.is_some_and(|rest| rest.band() != chunk.band()));
+                });
                 queue.replace_chunk(number, rest, range.len());
                 for (key, payload) in &unpacker.urls[range] {
-                    let record = records.put(unpacker.payload(payload), &mut queue.base);
-                    queue.put_back(order, Entry::new(order, *key, record));
+                    store.put(queue, *key, unpacker.payload(payload), Queue::put_back);
                 }
-            });
-            if rest.is_none() {
-                on_disk.segments.release(chunk.place());
+                if rest.is_none() {
+                    on_disk.segments.release(chunk.place());
+                }
             }
-        }
-        self.disk = Some(on_disk);
-        opened
-            .map(|_| ())
-            .map_err(|flaw| damage(chunk.place().segment, chunk.place().offset.into(), flaw))
+            store.disk = Some(on_disk);
+            opened.map(|_| ())
+        });
+        let place = chunk.place();
+        result.map_err(|flaw| damage(place.segment, place.offset.into(), flaw))
     }
 
     /// Appends what is alive in a piece of a segment again.
@@ -357,7 +307,7 @@ impl Queues {
             }
             at += len;
         }
-        let reader = &mut self.disk.as_deref_mut().expect("it is being swept").reader;
+        let reader = &mut self.store.disk.as_deref_mut().expect("it is being swept").reader;
         let (_, done, end) = reader.sweep.expect("as above");
         let is_over = at == 0 || done + at as u64 >= end;
         reader.sweep = (!is_over).then_some((segment, done + at as u64, end));
@@ -375,13 +325,10 @@ impl Queues {
         #[cfg(test)]
         super::tests::seen::count(|seen| seen.moved += 1);
         let old = queue.chunks()[number];
-        let segments = &mut self.disk.as_deref_mut().expect("it is being swept").segments;
-        let place = segments.append(CHUNK, |out| out.extend_from_slice(payload));
-        let new = old.moved(place);
-        segments.release(place);
-        segments.retain(new.place());
+        let segments = &mut self.store.disk.as_deref_mut().expect("it is being swept").segments;
+        let new = old.moved(append(segments, 0, |out| out.extend_from_slice(payload)));
         segments.release(old.place());
-        self.change(id, |queue, _, _| queue.replace_chunk(number, Some(new), 0));
+        self.change(id, |queue, _| queue.replace_chunk(number, Some(new), 0));
         Ok(())
     }
 }
@@ -393,6 +340,26 @@ impl OnDisk {
         let Some(bytes) = self.segments.waiting(from) else { return Vec::new() };
         let len = frame_bytes(bytes).map_or(0, |len| len.min(bytes.len()));
         bytes[..len].to_vec()
+    }
+
+    /// The next reads, about so many bytes of each queue.
+    fn reads(&mut self, queues: &mut Table<Queue>, most: usize) -> Option<Work> {
+        let (mut reads, mut bytes) = (VecDeque::new(), 0);
+        while bytes < JOB_BYTES
+            && let Some(id) = self.reader.wanted.pop_front()
+        {
+            let (queue, mut of_queue) = (&mut queues[id as usize], 0);
+            for chunk in queue.chunks().iter().rev() {
+                reads.push_back(Read { id, chunk: *chunk, frame: self.waiting(*chunk) });
+                of_queue += chunk.place().bytes as usize;
+                if of_queue >= most {
+                    break;
+                }
+            }
+            queue.is_wanted = of_queue > 0;
+            bytes += of_queue;
+        }
+        (!reads.is_empty()).then_some(Work::Back(reads))
     }
 
     /// The next piece of the segment that is being swept, or of the next one that is to be.

@@ -4,12 +4,14 @@
 //! (decision 29). URLs under way count as waiting.
 //!
 //! ```text
-//! kind 17, a queue    number | URLs under way, near, far | chunks | URLs in chunks
-//! kind 18, URLs       number of the queue | a chunk of those near, far, under way
-//! kind 19, chunks     number of the queue | reference u64 of each, the next one last
-//! state               queues | URLs | arrivals | segments | for each: number, bytes that count
+//! kind 17, chunks   number of the queue | URLs in all of its chunks; 0 in frames that continue
+//!                   reference u64 of each, the next one last
+//! kind 18, URLs     number of the queue | a chunk of URLs: those under way, and those near
+//! kind 19, URLs     the same of those far, which by arrival come behind its chunks
+//! state             queues | URLs | arrivals | bytes of all chunks | segments
+//!                   for each: number, bytes that count
 //! ```
-//! An empty queue is not written.
+//! Frames of a queue come in this order. An empty queue is not written.
 //!
 //! Law: what is restored is what was there when the snapshot began, whatever was done since (held
 //! to a naive model). Cost: a copy of each queue, its URLs packed; one bit of memory a queue.
@@ -17,8 +19,7 @@
 use super::chunk::{ChunkRef, Packer, Unpacker};
 use super::entry::{Entry, Order};
 use super::queue::Queue;
-use super::records::Records;
-use super::{FOLDER, Key, QueueId, Queues, Settings};
+use super::{FOLDER, Key, QueueId, Queues, Settings, Store};
 use crate::ground::codec::{Put, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark};
@@ -26,9 +27,9 @@ use crate::ground::map::Map;
 use crate::ground::segments;
 
 /// Kinds of frames.
-const QUEUE: u8 = 17;
-const URLS: u8 = 18;
-const CHUNKS: u8 = 19;
+const CHUNKS: u8 = 17;
+const FRONT: u8 = 18;
+const BACK: u8 = 19;
 
 /// Unpacked bytes of URLs in a frame.
 const FRAME_BYTES: usize = if cfg!(test) { 90 } else { 32 << 10 };
@@ -42,7 +43,8 @@ pub(super) struct Snapshot {
     queues: usize,
     urls: usize,
     arrivals: u64,
-    /// Segments that were needed, and how long they were.
+    /// Bytes of all chunks; segments that were needed, and how long they were.
+    chunk_bytes: u64,
     segments: Vec<(u32, u64)>,
     /// URLs under way, with their payloads.
     flights: Map<QueueId, Vec<(Key, Vec<u8>)>>,
@@ -55,22 +57,14 @@ pub(super) struct Snapshot {
     packer: Packer,
 }
 
-/// What is missing of queues that are being restored.
-#[derive(Debug, Default)]
+/// What all frames of a snapshot that is being restored are to bring.
+#[derive(Debug)]
 pub(super) struct Restoring {
-    segments: Vec<(u32, u64)>,
     queues: usize,
     urls: usize,
-    missing: Map<QueueId, Missing>,
+    chunk_bytes: u64,
+    segments: Vec<(u32, u64)>,
     unpacker: Unpacker,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Missing {
-    under_way: usize,
-    near: usize,
-    far: usize,
-    chunks: usize,
 }
 
 impl Queues {
@@ -82,11 +76,12 @@ impl Queues {
         for (id, key, payload) in flights {
             by_queue.entry(id).or_default().push((key, payload));
         }
-        let segments = self.disk.as_ref().map_or(Vec::new(), |disk| disk.segments.alive());
+        let segments = self.store.disk.as_ref().map_or(Vec::new(), |disk| disk.segments.alive());
         self.snapshot = Some(Box::new(Snapshot {
             queues: self.queues.len(),
             urls,
             arrivals: self.arrivals,
+            chunk_bytes: self.disk_bytes().1,
             segments,
             flights: by_queue,
             written: vec![0; self.queues.len().div_ceil(64)],
@@ -105,13 +100,7 @@ impl Queues {
         let mut steps = 0;
         while out.len() < enough && snapshot.next < snapshot.queues && steps < budget_bytes {
             let id = snapshot.next as QueueId;
-            snapshot.write(
-                id,
-                &self.queues[snapshot.next],
-                &self.records,
-                self.settings.order,
-                out,
-            );
+            snapshot.write(id, &self.queues[snapshot.next], &self.store, out);
             (snapshot.next, steps) = (snapshot.next + 1, steps + 1);
         }
         let is_done = snapshot.next == snapshot.queues;
@@ -131,13 +120,14 @@ impl Queues {
         state.put_varint(snapshot.queues as u64);
         state.put_varint(snapshot.urls as u64);
         state.put_varint(snapshot.arrivals);
+        state.put_varint(snapshot.chunk_bytes);
         state.put_varint(snapshot.segments.len() as u64);
         for (number, bytes) in &snapshot.segments {
             state.put_varint(u64::from(*number));
             state.put_varint(*bytes);
         }
         let mut files = Vec::new();
-        if let Some(on_disk) = &mut self.disk {
+        if let Some(on_disk) = &mut self.store.disk {
             on_disk.segments.set_marked(snapshot.segments.iter().map(|(number, _)| *number));
             let name = |(number, bytes): &(u32, u64)| (on_disk.segments.name_of(*number), *bytes);
             files = snapshot.segments.iter().map(name).collect();
@@ -147,15 +137,14 @@ impl Queues {
 
     /// The last mark is durable: names of files that nothing needs any more, to be removed.
     pub fn settled(&mut self) -> Vec<String> {
-        let settled = self.disk.as_mut().map(|disk| disk.segments.settled(disk.reader.swept()));
-        settled.unwrap_or_default()
+        let disk = self.store.disk.as_mut();
+        disk.map_or(Vec::new(), |disk| disk.segments.settled(disk.reader.swept()))
     }
 
     pub(super) fn copy_before_change(&mut self, id: QueueId) {
         if let Some(snapshot) = &mut self.snapshot {
             let mut ahead = std::mem::take(&mut snapshot.ahead);
-            let queue = &self.queues[id as usize];
-            snapshot.write(id, queue, &self.records, self.settings.order, &mut ahead);
+            snapshot.write(id, &self.queues[id as usize], &self.store, &mut ahead);
             snapshot.ahead = ahead;
         }
     }
@@ -168,13 +157,13 @@ impl Queues {
     pub fn restore(settings: Settings, state: &[u8]) -> Result<Self, Flaw> {
         let mut take = Take::new(state);
         let mut queues = Self::new(settings);
-        let (count, urls) = (take.number::<u32>()?, take.number()?);
+        let (count, urls) = (take.number::<u32>()? as usize, take.number()?);
         queues.arrivals = take.varint()?;
-        let mut named = Vec::new();
+        let (chunk_bytes, mut named) = (take.varint()?, Vec::new());
         for _ in 0..take.varint()? {
             let (number, bytes) = (take.number()?, take.varint()?);
             named.push((number, bytes));
-            let segments = &mut queues.disk.as_mut().ok_or(Flaw::Senseless)?.segments;
+            let segments = &mut queues.store.disk.as_mut().ok_or(Flaw::Senseless)?.segments;
             if !segments.restore(number, bytes) {
                 return Err(Flaw::Senseless);
             }
@@ -182,15 +171,15 @@ impl Queues {
         if !take.is_empty() {
             return Err(Flaw::Senseless);
         }
-        let (segments, count) = (named, count as usize);
-        let restoring = Restoring { segments, queues: count, urls, ..Restoring::default() };
+        let (segments, unpacker) = (named, Unpacker::default());
+        let restoring = Restoring { queues: count, urls, chunk_bytes, segments, unpacker };
         queues.restoring = Some(Box::new(restoring));
         Ok(queues)
     }
 
     /// Numbers of segments up to this are those of files that exist.
     pub fn skip_segments_to(&mut self, segment: u32) {
-        if let Some(on_disk) = &mut self.disk {
+        if let Some(on_disk) = &mut self.store.disk {
             on_disk.segments.skip_to(segment);
         }
     }
@@ -220,89 +209,44 @@ impl Queues {
         while self.queues.len() <= id as usize {
             self.add_queue();
         }
-        let missing = restoring.missing.remove(&id);
-        let mut missing = match (kind, missing) {
-            (QUEUE, None) if self.len(id) == 0 => self.restore_counts(id, &mut take)?,
-            (URLS | CHUNKS, Some(missing)) => missing,
-            _ => return Err(Flaw::Senseless),
-        };
         match kind {
-            CHUNKS => self.restore_chunks(id, &mut missing, &mut take)?,
-            URLS => self.restore_urls(id, &mut missing, &take, &mut restoring.unpacker)?,
-            _ if take.is_empty() => {}
-            _ => return Err(Flaw::Senseless),
+            CHUNKS => self.restore_chunks(id, &mut take),
+            FRONT => self.restore_urls(id, take.rest(), Queue::put_back, &mut restoring.unpacker),
+            BACK => self.restore_urls(id, take.rest(), Queue::push, &mut restoring.unpacker),
+            _ => Err(Flaw::Senseless),
         }
-        if missing != Missing::default() {
-            restoring.missing.insert(id, missing);
-        } else if !self.at(id).is_in_order(self.settings.order) {
-            return Err(Flaw::Senseless);
-        }
-        Ok(())
-    }
-
-    fn restore_counts(&mut self, id: QueueId, take: &mut Take<'_>) -> Result<Missing, Flaw> {
-        let (under_way, near, far) = (take.number()?, take.number()?, take.number()?);
-        let (chunks, on_disk) = (take.number()?, take.number::<u32>()?);
-        if (chunks == 0) != (on_disk == 0) {
-            return Err(Flaw::Senseless);
-        }
-        if on_disk > 0 {
-            self.change(id, |queue, _, _| queue.restore_on_disk(on_disk));
-            self.urls += on_disk as usize;
-        }
-        Ok(Missing { under_way, near, far, chunks })
     }
 
     fn restore_urls(
         &mut self,
         id: QueueId,
-        missing: &mut Missing,
-        take: &Take<'_>,
+        chunk: &[u8],
+        how: fn(&mut Queue, Order, Entry),
         unpacker: &mut Unpacker,
     ) -> Result<(), Flaw> {
-        unpacker.unpack(take.rest())?;
+        unpacker.unpack(chunk)?;
+        if !unpacker.are_right(self.arrivals, self.settings.is_payload) {
+            return Err(Flaw::Senseless);
+        }
         for (key, range) in &unpacker.urls {
-            let payload = unpacker.payload(range);
-            if key.arrival > self.arrivals || !(self.settings.is_payload)(payload) {
-                return Err(Flaw::Senseless);
-            }
-            let is_near = missing.near > 0;
-            if is_near {
-                missing.near -= 1;
-            } else if missing.far > 0 {
-                missing.far -= 1;
-            } else {
-                missing.under_way = missing.under_way.checked_sub(1).ok_or(Flaw::Senseless)?;
-                self.put_back(id, *key, payload);
-                continue;
-            }
-            self.urls += 1;
-            self.change(id, |queue, records, order| {
-                let record = records.put(payload, &mut queue.base);
-                queue.restore(Entry::new(order, *key, record), is_near);
-            });
+            self.put(id, *key, unpacker.payload(range), how);
         }
         Ok(())
     }
 
-    fn restore_chunks(
-        &mut self,
-        id: QueueId,
-        missing: &mut Missing,
-        take: &mut Take<'_>,
-    ) -> Result<(), Flaw> {
+    fn restore_chunks(&mut self, id: QueueId, take: &mut Take<'_>) -> Result<(), Flaw> {
+        let mut urls = take.number::<u32>()? as usize;
+        self.urls = self.urls.saturating_add(urls);
         while !take.is_empty() {
             let chunk = ChunkRef::from_word(take.u64()?);
-            missing.chunks = missing.chunks.checked_sub(1).ok_or(Flaw::Senseless)?;
-            let segments = &mut self.disk.as_mut().ok_or(Flaw::Senseless)?.segments;
+            let segments = &mut self.store.disk.as_mut().ok_or(Flaw::Senseless)?.segments;
             if !segments.retain(chunk.place()) {
                 return Err(Flaw::Senseless);
             }
-            if !self.change(id, |queue, _, _| queue.restore_chunk(chunk)) {
-                return Err(Flaw::Senseless);
-            }
+            self.change(id, |queue, _| queue.add_chunk(chunk, std::mem::take(&mut urls), true));
         }
-        Ok(())
+        let is_right = urls == 0 && self.at(id).on_disk() > 0;
+        if is_right { Ok(()) } else { Err(Flaw::Senseless) }
     }
 
     /// Segments that the snapshot names, and how many bytes of each.
@@ -317,14 +261,14 @@ impl Queues {
     /// Something is missing.
     pub fn restored(&mut self, queues: usize) -> Result<(), Flaw> {
         let restoring = self.restoring.take().ok_or(Flaw::Senseless)?;
-        let is_whole = restoring.missing.is_empty() && restoring.urls == self.urls;
+        let is_whole = restoring.urls == self.urls && restoring.chunk_bytes == self.disk_bytes().1;
         if !is_whole || restoring.queues != queues {
             return Err(Flaw::Senseless);
         }
         while self.queues.len() < queues {
             self.add_queue();
         }
-        if let Some(on_disk) = &mut self.disk {
+        if let Some(on_disk) = &mut self.store.disk {
             on_disk.segments.find_sparse();
         }
         self.make_all_room();
@@ -335,52 +279,41 @@ impl Queues {
 
 impl Snapshot {
     /// Writes a queue, unless it is written already or came later.
-    fn write(
-        &mut self,
-        id: QueueId,
-        queue: &Queue,
-        records: &Records,
-        order: Order,
-        out: &mut Vec<u8>,
-    ) {
+    fn write(&mut self, id: QueueId, queue: &Queue, store: &Store, out: &mut Vec<u8>) {
         let (word, bit) = (id as usize / 64, id % 64);
         if id as usize >= self.queues || self.written[word] >> bit & 1 == 1 {
             return;
         }
         self.written[word] |= 1 << bit;
-        let flights = self.flights.remove(&id).unwrap_or_default();
-        if queue.len() + flights.len() == 0 {
-            return;
-        }
-        let under_way = flights.len();
-        let counts = [under_way, queue.near_len(), queue.far_len(), queue.chunks().len()];
-        frame::push_with(QUEUE, out, |out| {
-            out.put_varint(u64::from(id));
-            counts.iter().for_each(|count| out.put_varint(*count as u64));
-            out.put_varint(queue.on_disk() as u64);
-        });
-        // By arrival chunks come between: they are there before what is put back.
+        // By arrival chunks come between near and far: they are there before what is put back.
+        let mut on_disk = queue.on_disk() as u64;
         for chunks in queue.chunks().chunks(FRAME_CHUNKS) {
             frame::push_with(CHUNKS, out, |out| {
                 out.put_varint(u64::from(id));
+                out.put_varint(std::mem::take(&mut on_disk));
                 chunks.iter().for_each(|chunk| out.put_u64(chunk.word()));
             });
         }
-        for entry in queue.entries() {
-            self.packer.put(entry.key(order), |out| records.read(entry.record(), out));
-            self.push_urls(id, FRAME_BYTES, out);
-        }
-        for (key, payload) in flights {
+        for (key, payload) in self.flights.remove(&id).unwrap_or_default() {
             self.packer.put(key, |out| out.extend_from_slice(&payload));
-            self.push_urls(id, FRAME_BYTES, out);
+            self.push_urls(FRONT, id, FRAME_BYTES, out);
         }
-        self.push_urls(id, 1, out);
+        for (number, entry) in queue.entries().enumerate() {
+            if number == queue.near_len() {
+                self.push_urls(FRONT, id, 1, out);
+            }
+            let kind = if number < queue.near_len() { FRONT } else { BACK };
+            self.packer.put(entry.key(store.order), |out| store.records.read(entry.record(), out));
+            self.push_urls(kind, id, FRAME_BYTES, out);
+        }
+        let kind = if queue.far_len() > 0 { BACK } else { FRONT };
+        self.push_urls(kind, id, 1, out);
     }
 
     /// Writes the URLs that are packed, if they have so many bytes.
-    fn push_urls(&mut self, id: QueueId, bytes: usize, out: &mut Vec<u8>) {
+    fn push_urls(&mut self, kind: u8, id: QueueId, bytes: usize, out: &mut Vec<u8>) {
         if self.packer.is_full(bytes) {
-            frame::push_with(URLS, out, |out| {
+            frame::push_with(kind, out, |out| {
                 out.put_varint(u64::from(id));
                 self.packer.finish(out);
             });

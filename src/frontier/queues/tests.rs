@@ -288,7 +288,7 @@ impl Pair {
             }
             if self.queues.urls() == 0 {
                 assert!(self.model.values().all(Vec::is_empty));
-                assert_eq!(self.queues.records.bytes(), 0);
+                assert_eq!(self.queues.store.records.bytes(), 0);
                 return;
             }
         }
@@ -306,7 +306,7 @@ fn histories(order: Order, seeds: std::ops::Range<u64>) {
             pair.step();
             assert_eq!(pair.queues.urls(), pair.model.values().map(Vec::len).sum::<usize>());
         }
-        let is_bounded = pair.queues.disk.is_some();
+        let is_bounded = pair.queues.store.disk.is_some();
         if is_bounded {
             for _ in 0..200 {
                 pair.queues.make_room();

@@ -1,7 +1,7 @@
 //! The record of one server.
 //!
-//! Cost: 64 bytes a server, one line of the processor's cache. A server that is ready, snoozed or held back by a group takes one
-//! entry of an ordered map more, about 35 bytes.
+//! Cost: 64 bytes a server, one line of the processor's cache. A server that is ready, snoozed or
+//! held back by a group takes one entry of an ordered map more, about 35 bytes.
 
 use super::groups::GroupId;
 use super::policy::{Estimates, Rank, Waiting};

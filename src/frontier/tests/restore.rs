@@ -11,13 +11,11 @@ type Owned = (u8, Vec<u8>);
 
 /// Kinds of frames.
 const SERVER: u8 = 16;
-const QUEUE: u8 = 17;
-const URLS: u8 = 18;
-const CHUNKS: u8 = 19;
-/// The byte of a queue's frame that counts what is near; the next one counts what is far.
-const NEAR_AT: usize = 2;
+const CHUNKS: u8 = 17;
+/// URLs that are near or under way, and those that are far.
+const URLS: [u8; 2] = [18, 19];
 /// The byte of a frame of chunks that says how much of the first one is used up.
-const USED_AT: usize = 1 + 5;
+const USED_AT: usize = 2 + 5;
 
 /// What a history left: the snapshot of the frontier, and the model as it was then.
 struct Left {
@@ -267,7 +265,7 @@ fn what_is_missing_or_twice_is_refused() {
         let mut pair = Pair::new(seed, Policy::ALL[seed as usize % 4]);
         (0..600).for_each(|_| pair.step());
         let left = pair.write_down();
-        let urls = left.frames.iter().filter(|(kind, _)| *kind == URLS);
+        let urls = left.frames.iter().filter(|(kind, _)| URLS.contains(kind));
         let mut of_queues: Vec<usize> = urls.map(|(_, payload)| number_in(payload)).collect();
         let frames = of_queues.len();
         of_queues.dedup();
@@ -312,10 +310,8 @@ fn senseless_frames_are_refused() {
                         used.into_iter().for_each(|byte| *byte ^= pair.random.below(16));
                     }
                     // URLs are said to be far that were near.
-                    Some((QUEUE, payload))
-                        if payload.len() > NEAR_AT + 1 && pair.random.one_in(2) =>
-                    {
-                        payload.swap(NEAR_AT, NEAR_AT + 1);
+                    Some((kind, _)) if URLS.contains(kind) && pair.random.one_in(3) => {
+                        *kind = URLS[0] + URLS[1] - *kind;
                     }
                     Some((kind, payload)) => spoil(kind, payload, &mut pair.random),
                     None => spoil(&mut 0, &mut state, &mut pair.random),

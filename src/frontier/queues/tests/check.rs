@@ -16,7 +16,7 @@ impl Queues {
         let mut entries = self.at(id).entries();
         let entry = entries.find(|entry| entry.key(self.settings.order) == key);
         let mut payload = Vec::new();
-        self.records.read(entry.expect("it is in memory").record(), &mut payload);
+        self.store.records.read(entry.expect("it is in memory").record(), &mut payload);
         payload
     }
 
@@ -33,12 +33,12 @@ impl Queues {
     /// Checks that bytes are counted right, in memory and on disk; that who needs a read is
     /// listed, and each victim once; and that chunks are in the order in which they are read.
     pub(in crate::frontier) fn check(&self) {
-        let order = self.settings.order;
+        let order = self.store.order;
         assert_eq!(self.urls, self.queues.iter().map(Queue::len).sum::<usize>());
         assert_eq!(self.list_bytes, self.queues.iter().map(Queue::bytes).sum::<usize>());
         let entries = self.queues.iter().flat_map(Queue::entries).map(Entry::record);
         let records = entries.chain(self.queues.iter().map(|queue| queue.base));
-        assert_eq!(self.records.bytes(), self.records.bytes_of(records));
+        assert_eq!(self.store.records.bytes(), self.store.records.bytes_of(records));
         let listed = self.queues.iter().map(|queue| queue.listed.count_ones() as usize);
         assert_eq!(self.evictor.listed(), listed.sum::<usize>(), "a victim is in a list once");
         let chunks = self.queues.iter().flat_map(Queue::chunks);
@@ -55,7 +55,7 @@ impl Queues {
     /// Checks that no queue has anything.
     pub(in crate::frontier) fn check_empty(&self) {
         self.check();
-        assert_eq!((self.urls, self.list_bytes, self.records.bytes()), (0, 0, 0));
+        assert_eq!((self.urls, self.list_bytes, self.store.records.bytes()), (0, 0, 0));
         assert_eq!(self.disk_bytes().1, 0);
     }
 }
