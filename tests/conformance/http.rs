@@ -10,7 +10,7 @@ use sha1::{Digest, Sha1};
 use std::path::Path;
 use sted::http::response::{Event, Limits, Reader};
 
-/// Cases of tier B that most of the six clients refuse and we read, as browsers do (DECISIONS.md):
+/// Cases of tier B that most of the six clients refuse and we accept, as browsers do (DECISIONS.md 80):
 /// each with what Chromium makes of it.
 const READ_AS_BROWSERS_DO: &[(&str, &str)] = &[
     ("llhttp-0028", "a tab behind the version: 200"),
