@@ -10,8 +10,8 @@ use sha1::{Digest, Sha1};
 use std::path::Path;
 use sted::http::response::{Event, Limits, Reader};
 
-/// Cases of tier B that most of the six clients refuse and we accept, as browsers do (DECISIONS.md 80):
-/// each with what Chromium makes of it.
+/// Cases of tier B that most of the six clients refuse and we accept, as browsers do
+/// (DECISIONS.md 80), each with what Chromium does.
 const READ_AS_BROWSERS_DO: &[(&str, &str)] = &[
     ("llhttp-0028", "a tab behind the version: 200"),
     ("go-net-http-0136", "a blank before the first field: the line is skipped"),
