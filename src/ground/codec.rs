@@ -1,33 +1,34 @@
-//! Values to bytes and back: the one spelling of everything that a job keeps on disk.
+//! Binary encoding and decoding of values: the one encoding of everything that a job keeps on disk.
 //!
-//! Numbers are little-endian and of fixed length, or variable (seven bits a byte, low ones first)
-//! where most are small; bytes and texts go behind their length. What is read was written by this
-//! program, but the disk may have changed it: reading never panics and takes no length on trust.
+//! Numbers are little-endian and of fixed length, or of variable length (seven bits a byte, low
+//! bits first) where most are small. Byte strings and texts follow their length. The bytes that are
+//! decoded were written by this program, but the disk may have changed them: decoding never panics
+//! and never trusts a length.
 //!
-//! Law: what was put is taken again, value by value; from a text that was cut, [`Short`] is taken.
-//! Cost: a copy; nothing is allocated by [`Take`].
+//! Law: decoding returns the encoded values in order; from truncated bytes it returns [`Short`].
+//! Cost: one copy to encode; [`Take`] allocates nothing.
 
 use std::fmt;
 
-/// Appends values to bytes.
+/// Encodes values by appending them to a byte buffer.
 pub trait Put {
-    /// A byte.
+    /// Appends one byte.
     fn put_u8(&mut self, value: u8);
-    /// Two bytes.
+    /// Appends two bytes, little-endian.
     fn put_u16(&mut self, value: u16);
-    /// Four bytes.
+    /// Appends four bytes, little-endian.
     fn put_u32(&mut self, value: u32);
-    /// Eight bytes.
+    /// Appends eight bytes, little-endian.
     fn put_u64(&mut self, value: u64);
-    /// One to ten bytes, few for small numbers.
+    /// Appends a number of variable length: one to ten bytes, fewer for smaller numbers.
     fn put_varint(&mut self, value: u64);
-    /// Bytes behind their length.
+    /// Appends the length of a byte string as a varint, then its bytes.
     fn put_bytes(&mut self, value: &[u8]);
-    /// A text behind its length.
+    /// Appends the length of a text as a varint, then its UTF-8 bytes.
     fn put_str(&mut self, value: &str) {
         self.put_bytes(value.as_bytes());
     }
-    /// A truth value.
+    /// Appends a Boolean as one byte, 0 or 1.
     fn put_bool(&mut self, value: bool) {
         self.put_u8(u8::from(value));
     }
@@ -64,7 +65,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// The bytes ended before their end, or said something that can't be.
+/// The error of decoding: the bytes ended too early, or hold a value that is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 
@@ -76,34 +77,34 @@ impl fmt::Display for Short {
 
 impl std::error::Error for Short {}
 
-/// Takes values from the front of bytes, in the order in which they were put.
+/// Decodes values from the front of a byte slice, in the order in which they were encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Take<'a>(&'a [u8]);
 
 impl<'a> Take<'a> {
-    /// From the front of `bytes`.
+    /// Starts decoding at the front of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// Whether all is taken.
+    /// Returns whether all bytes have been decoded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is left.
+    /// Returns the bytes that are not decoded yet.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
 
-    /// So many bytes as they are.
+    /// Takes the next `bytes` bytes as they are.
     pub fn raw(&mut self, bytes: usize) -> Result<&'a [u8], Short> {
         let (taken, rest) = self.0.split_at_checked(bytes).ok_or(Short)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    /// So many bytes.
+    /// Takes the next `N` bytes as they are.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(Short)?;
@@ -111,27 +112,27 @@ impl<'a> Take<'a> {
         Ok(*taken)
     }
 
-    /// A byte.
+    /// Decodes one byte.
     pub fn u8(&mut self) -> Result<u8, Short> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// Two bytes.
+    /// Decodes a two-byte number.
     pub fn u16(&mut self) -> Result<u16, Short> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes.
+    /// Decodes a four-byte number.
     pub fn u32(&mut self) -> Result<u32, Short> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes.
+    /// Decodes an eight-byte number.
     pub fn u64(&mut self) -> Result<u64, Short> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A truth value.
+    /// Decodes a Boolean; a byte other than 0 or 1 is an error.
     pub fn bool(&mut self) -> Result<bool, Short> {
         match self.u8()? {
             0 => Ok(false),
@@ -140,7 +141,7 @@ impl<'a> Take<'a> {
         }
     }
 
-    /// A number of variable length.
+    /// Decodes a number of variable length.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Short> {
         if let [byte @ 0..0x80, rest @ ..] = self.0 {
@@ -150,7 +151,7 @@ impl<'a> Take<'a> {
         self.varint_of_some()
     }
 
-    /// The same, of two bytes or more.
+    /// Decodes a number of variable length that takes at least two bytes.
     fn varint_of_some(&mut self) -> Result<u64, Short> {
         if let Some((value, bytes)) = self.0.first_chunk().and_then(varint_in) {
             self.0 = &self.0[bytes..];
@@ -159,7 +160,7 @@ impl<'a> Take<'a> {
         self.varint_bytewise()
     }
 
-    /// The same, however long it is.
+    /// Decodes a number of variable length byte by byte, up to the longest.
     fn varint_bytewise(&mut self) -> Result<u64, Short> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -176,7 +177,7 @@ impl<'a> Take<'a> {
         Err(Short)
     }
 
-    /// A number of so many bytes, low ones first; more than eight are none.
+    /// Decodes a number of `bytes` bytes, little-endian. More than eight bytes are an error.
     #[inline]
     pub fn word(&mut self, bytes: usize) -> Result<u64, Short> {
         let unused = size_of::<u64>().checked_sub(bytes).ok_or(Short)?;
@@ -189,25 +190,26 @@ impl<'a> Take<'a> {
         Ok(word & u64::MAX.checked_shr(unused as u32 * u8::BITS).unwrap_or(0))
     }
 
-    /// A number of variable length that fits the type wanted.
+    /// Decodes a number of variable length; one that doesn't fit `T` is an error.
     #[inline]
     pub fn number<T: TryFrom<u64>>(&mut self) -> Result<T, Short> {
         T::try_from(self.varint()?).map_err(|_| Short)
     }
 
-    /// Bytes behind their length.
+    /// Decodes a byte string that follows its length.
     pub fn bytes(&mut self) -> Result<&'a [u8], Short> {
         let len = self.number()?;
         self.raw(len)
     }
 
-    /// A text behind its length.
+    /// Decodes a text that follows its length.
     pub fn str(&mut self) -> Result<&'a str, Short> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Short)
     }
 }
 
-/// The number of variable length that ends in these bytes, and how many of them it takes.
+/// Decodes the number of variable length at the front of eight bytes, if it ends there. Returns the
+/// number and its length in bytes.
 #[inline]
 fn varint_in(bytes: &[u8; 8]) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(*bytes);
@@ -215,7 +217,7 @@ fn varint_in(bytes: &[u8; 8]) -> Option<(u64, usize)> {
     if end == 0 {
         return None;
     }
-    // All bits up to the last byte's highest one; then groups of seven bits move together.
+    // Drop the bytes after the number's last byte, then join the groups of seven bits in parallel.
     let word = word & (end ^ (end - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
     let word = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
     let word = word & 0x0000_3fff_0000_3fff | (word & 0x3fff_0000_3fff_0000) >> 2;
@@ -277,7 +279,7 @@ mod tests {
         assert_eq!(Take::new(&[1, 0xff]).str(), Err(Short), "no UTF-8");
     }
 
-    /// Law: a number of some bytes is what its bytes say, whatever follows it.
+    /// Law: a number of n bytes is decoded from these bytes alone, whatever follows them.
     #[test]
     fn words_are_taken_by_their_length() {
         let bytes = [0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa];
@@ -291,15 +293,15 @@ mod tests {
         }
     }
 
-    /// Law: by words a number is what it is byte by byte, whatever follows it, and whether it is
-    /// spelt as shortly as it might be or not.
+    /// Law: the word-wise and the byte-wise decoder agree, whatever follows the number, and whether
+    /// or not it is encoded in the fewest bytes.
     #[test]
     fn numbers_of_variable_length_are_read_alike() {
         let mut draw = Random(1);
         let mut kinds = [0; 2];
         for _ in 0..200_000 {
             let random = draw.word();
-            // Many bytes that go on, few bytes that don't.
+            // Mix bytes with and without a continuation bit.
             let mut bytes = random.to_le_bytes().to_vec();
             let goes_on = (random >> 20) as usize % 12;
             bytes.extend_from_slice(&random.rotate_left(23).to_le_bytes());

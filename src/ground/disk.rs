@@ -1,13 +1,13 @@
-//! The disk as the core sees it: the program's one trait.
+//! The disk as the core sees it: the program's only trait.
 //!
-//! A world gives the engine a `Disk` rooted in the job directory; file names are relative to it,
-//! with `/` between folders (folders come into being with their first file). Small appends and
-//! bounded reads are plain calls. What could stall a turn (sync, merge, large reads) goes out as a
-//! job that owns a [`Disk::handle`] of its own.
+//! A world gives the engine a `Disk` rooted in the job directory. File names are relative to it,
+//! with `/` between folders; a folder is created with its first file. Small appends and bounded
+//! reads are plain calls. Work that could stall a turn (sync, merge, large reads) goes out as a job
+//! that owns a [`Disk::handle`] of its own.
 //!
-//! Laws: an append is at the end of the file or not at all in memory's view, but a crash may keep
-//! any prefix of what was not yet synced; `sync` makes the file's bytes and its name durable;
-//! `rename` replaces its target at once.
+//! Laws: an append is complete, or fails and is undone if possible; after a crash any prefix of the
+//! unsynced bytes may remain. `sync` makes the bytes and the name of a file durable. `rename`
+//! replaces its target atomically.
 
 #[cfg(test)]
 pub(crate) mod memory;
@@ -15,31 +15,32 @@ pub(crate) mod memory;
 use std::fmt;
 use std::io;
 
-/// The whole disk behind ten verbs.
+/// All operations on files that the core uses.
 pub trait Disk: Send {
-    /// Adds `bytes` at the end of `name`, which is created if it does not exist.
+    /// Appends `bytes` to the file `name`, which is created if it doesn't exist.
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error>;
-    /// Reads into `buffer` from `offset`; returns how many bytes there were (fewer at the end).
+    /// Reads from `offset` into `buffer`. Returns the number of bytes read, which is less than the
+    /// buffer's length only at the end of the file.
     fn read_at(&mut self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
-    /// Somebody else may have renamed or replaced the file: from here on its name means what has it
-    /// now. Only what was renamed through this disk is noticed without.
+    /// Drops a cached handle of the file `name`, because another process may have renamed or
+    /// replaced it. Renames through this disk don't need this call.
     fn refresh(&mut self, _name: &str) -> Result<(), Error> {
         Ok(())
     }
-    /// Length of `name` in bytes; `None` if there is no such file.
+    /// Returns the length of the file `name` in bytes, or `None` if it doesn't exist.
     fn len(&mut self, name: &str) -> Result<Option<u64>, Error>;
-    /// Makes the bytes and the name durable. Slow: a job's call, not the loop's.
+    /// Makes the bytes and the name of a file durable. Slow, so only jobs call it, not the loop.
     fn sync(&mut self, name: &str) -> Result<(), Error>;
-    /// Cuts `name` to `len` bytes.
+    /// Truncates the file `name` to `len` bytes.
     fn truncate(&mut self, name: &str, len: u64) -> Result<(), Error>;
-    /// Gives the file another name, replacing what had it.
+    /// Renames a file, replacing a file that has the new name.
     fn rename(&mut self, from: &str, to: &str) -> Result<(), Error>;
-    /// Removes a file; removing one that isn't there is an error.
+    /// Removes a file. Returns an error if it doesn't exist.
     fn remove(&mut self, name: &str) -> Result<(), Error>;
-    /// Names of the files directly in `folder` (`""` is the root), sorted by bytes; none if it
-    /// doesn't exist.
+    /// Returns the names of the files directly in `folder` (`""` is the root), sorted by bytes. A
+    /// folder that doesn't exist has none.
     fn list(&mut self, folder: &str) -> Result<Vec<String>, Error>;
-    /// Another handle on the same disk, for a job on a side thread.
+    /// Returns another handle on the same disk, for a job on a side thread.
     fn handle(&self) -> Box<dyn Disk>;
 }
 
@@ -71,25 +72,25 @@ impl fmt::Debug for dyn Disk {
     }
 }
 
-/// Our own trouble with a file: what was tried, on which file, and why it failed.
+/// An error of a file operation: which operation, on which file, and why it failed.
 #[derive(Debug)]
 pub struct Error {
-    /// The verb, as in [`Disk`].
+    /// The name of the [`Disk`] operation.
     pub verb: &'static str,
     /// The file's name, relative to the job directory.
     pub name: String,
-    /// What the system said.
+    /// The error that the system reported.
     pub source: io::Error,
 }
 
 impl Error {
-    /// An error of `verb` on `name`.
+    /// Creates an error of the operation `verb` on the file `name`.
     pub fn new(verb: &'static str, name: &str, source: io::Error) -> Self {
         Self { verb, name: name.to_owned(), source }
     }
 
-    /// Whether there is no room left, on the disk or within a limit of the system: the one error
-    /// that goes away by itself.
+    /// Returns whether the disk is full or a quota of the system is used up: the only error that
+    /// may pass by itself.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)

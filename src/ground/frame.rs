@@ -1,53 +1,53 @@
-//! Frames: the form of every file in which a job keeps its state.
+//! Frames: the format of every file in which a job keeps its state.
 //!
-//! A file is a sequence of frames: a kind, a payload, a checksum. The first says whose file it is
-//! and what is in it, so that no file is taken for another. Files only grow, or are written once;
-//! how long a growing one counts is written down elsewhere (in the checkpoint), so what a crash
-//! left behind that is passed over.
+//! A file is a sequence of frames, each with a kind, a payload and a checksum. The first frame
+//! identifies the crawl and the content of the file, so that no file is taken for another. Files
+//! grow by appends only, or are written once. The checkpoint records how many bytes of a growing
+//! file count, and readers ignore what a crash left behind them.
 //!
 //! ```text
 //! frame    payload length u32 | kind u8 | CRC-32 of kind and payload u32 | payload
 //! opening  kind 0: "sted" | role u8 | format u16 | number of the crawl u64
 //! ```
 //!
-//! Laws: a file with a changed bit, a missing end, or bytes of another file is told with its name
-//! and the offset, never read as if it were whole; no length in a file is believed past
-//! [`PAYLOAD_BYTES_MAX`]. Cost: nine bytes and a checksum (some GB/s) a frame; a reader holds one
-//! piece of a file, or the longest payload.
+//! Laws: a file with a changed bit, a missing end or bytes of another file is reported with its
+//! name and the offset, and never read as if it were whole. A length in a file that exceeds
+//! [`PAYLOAD_BYTES_MAX`] is damage. Cost: nine bytes and a checksum (some GB/s) for each frame; a
+//! reader holds one piece of the file, or the longest payload.
 
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::disk::{self, Disk};
 use std::fmt;
 
-/// Longest payload; a length beyond it is damage.
+/// The longest payload of a frame. A greater length in a file is damage.
 pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
-/// What a frame takes beside its payload.
+/// The bytes of a frame besides its payload.
 pub const OVERHEAD_BYTES: usize = 9;
-/// Version of all formats below `state/`: a program refuses the files of any other.
+/// The version of all file formats below `state/`. Files of any other version are refused.
 pub const FORMAT: u16 = 7;
-/// Kind of the frame that opens a file.
+/// The kind of the frame that opens a file.
 const OPENING: u8 = 0;
 const MAGIC: &[u8] = b"sted";
-/// A reader takes so much of a file at a time.
+/// The number of bytes that a reader reads from the disk at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// What a file is for.
+/// What a file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
-    /// Servers, queues in memory, counters: one checkpoint.
+    /// A checkpoint's snapshot: servers, queues in memory, counters.
     Snapshot = 1,
-    /// Fingerprints in order of arrival.
+    /// Fingerprints in order of arrival, while all of them fit into memory.
     Keys = 2,
-    /// URLs whose seen test waits for a merge.
+    /// URLs of a batch whose seen test is not decided yet.
     Pending = 3,
-    /// Sorted fingerprints.
+    /// Sorted fingerprints of one range.
     Bucket = 4,
-    /// URLs that wait, by server.
+    /// Waiting URLs, in chunks of one server each.
     Segment = 5,
-    /// The stream of discovered URLs, for studies.
+    /// The stream of discovered URLs, for cache studies.
     Trace = 6,
-    /// Rules of robots.txt files, by server.
+    /// Parsed robots.txt rules, by server.
     Rules = 7,
     /// URLs of servers that were given up.
     GivenUp = 8,
@@ -68,23 +68,23 @@ impl Role {
     }
 }
 
-/// One frame, read.
+/// A parsed frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What the payload is, by the file's own table; never 0.
+    /// What the payload contains; each role has its own kinds. Never 0.
     pub kind: u8,
-    /// What was put in.
+    /// The payload.
     pub payload: &'a [u8],
-    /// Where the frame begins in its file.
+    /// The offset of the frame in its file, in bytes.
     pub offset: u64,
 }
 
-/// Appends a frame.
+/// Appends a frame to `out`.
 pub fn push(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
     push_with(kind, out, |out| out.extend_from_slice(payload));
 }
 
-/// Appends a frame whose payload `write` appends: no copy.
+/// Appends a frame to `out` whose payload `write` appends, without an extra copy.
 pub fn push_with(kind: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; OVERHEAD_BYTES]);
@@ -108,10 +108,11 @@ pub fn push_opening(role: Role, crawl: u64, out: &mut Vec<u8>) {
     });
 }
 
-/// Length of the frame that opens a file.
+/// The length of the frame that opens a file, in bytes.
 pub const OPENING_BYTES: usize = OVERHEAD_BYTES + 15;
 
-/// The frame at the front of `bytes`, and how many it takes. `offset` is where it lies in its file.
+/// Parses the frame at the front of `bytes`. Returns it and its length. `offset` is its position in
+/// the file.
 pub fn parse(bytes: &[u8], offset: u64) -> Result<(Frame<'_>, usize), Flaw> {
     let mut take = Take::new(bytes);
     let len = take.u32().map_err(|Short| Flaw::Cut)? as usize;
@@ -134,18 +135,18 @@ fn checksum(kind: u8, payload: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// What is wrong with a frame or with a file.
+/// A defect of a frame or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// It ends before its end.
+    /// The file ends in the middle of a frame.
     Cut,
-    /// Its checksum is wrong.
+    /// A checksum is wrong.
     Changed,
-    /// Its checksum is right, but what it says can't be.
+    /// A checksum is right, but the content is not valid.
     Senseless,
-    /// It isn't the file that was looked for, or is another crawl's.
+    /// The file isn't of the expected role (given here), or belongs to another crawl.
     Foreign(Role),
-    /// A newer or an older program wrote it, in this format.
+    /// Another version of the program wrote the file, in this format.
     Version(u16),
 }
 
@@ -154,7 +155,7 @@ impl fmt::Display for Flaw {
         match self {
             Self::Cut => f.write_str("ends too early"),
             Self::Changed => f.write_str("has changed since it was written (wrong checksum)"),
-            Self::Senseless => f.write_str("says what can't be"),
+            Self::Senseless => f.write_str("contains an invalid value"),
             Self::Foreign(role) => write!(f, "is not {} of this crawl", role.name()),
             Self::Version(format) => {
                 let age = if *format > FORMAT { "a newer" } else { "an older" };
@@ -170,14 +171,14 @@ impl From<Short> for Flaw {
     }
 }
 
-/// A file of the state that can't be used: which, where, why.
+/// A damaged file of the state: its name, the offset, and the defect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Its name, relative to the job directory.
+    /// The file's name, relative to the job directory.
     pub name: String,
-    /// Where in it, in bytes.
+    /// The offset of the defect, in bytes.
     pub offset: u64,
-    /// What is wrong there.
+    /// The defect.
     pub flaw: Flaw,
 }
 
@@ -190,9 +191,9 @@ impl fmt::Display for Damage {
 /// Why a file of the state could not be read.
 #[derive(Debug)]
 pub enum Error {
-    /// The disk.
+    /// The disk reported an error.
     Disk(disk::Error),
-    /// The file.
+    /// The file is damaged.
     Damaged(Damage),
 }
 
@@ -219,15 +220,15 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a station's state at one moment consists of: bytes for the snapshot, and files of its own.
+/// The state of one station at one moment: bytes for the snapshot, and files of its own.
 ///
-/// The files are not to be changed but by appending until a later moment's state is durable.
+/// Until a later state is durable, the files may change by appends only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// To be handed to the station when the crawl goes on.
+    /// The bytes that the station is restored from.
     pub state: Vec<u8>,
-    /// What must be synced for that: names relative to the job directory, and how many bytes of
-    /// each count.
+    /// The files that must be synced as well: names relative to the job directory, and how many
+    /// bytes of each count.
     pub files: Vec<(String, u64)>,
 }
 
@@ -235,17 +236,18 @@ pub struct Mark {
 #[derive(Debug)]
 pub struct Reader {
     name: String,
-    /// Where the file ends, as far as it counts.
+    /// The offset at which reading ends: the number of bytes that count.
     end: u64,
-    /// Where `buffer` begins in the file.
+    /// The offset of `buffer` in the file.
     base: u64,
     buffer: Vec<u8>,
-    /// Where the next frame begins in `buffer`.
+    /// The position of the next frame in `buffer`.
     next: usize,
 }
 
 impl Reader {
-    /// Opens a file, of which the first `end` bytes count (`None`: all), and looks whose it is.
+    /// Opens a file and checks its role and crawl. `end` is the number of bytes that count; `None`
+    /// for all.
     pub fn open(
         name: &str,
         role: Role,
@@ -261,7 +263,7 @@ impl Reader {
         }
         let (name, buffer) = (name.to_owned(), Vec::new());
         let mut reader = Self { name, end, base: 0, buffer, next: 0 };
-        let opening = reader.next(disk)?.map(|frame| said_by(frame, role, crawl));
+        let opening = reader.next(disk)?.map(|frame| check_opening(frame, role, crawl));
         match opening {
             Some(Ok(())) => Ok(reader),
             Some(Err(flaw)) => Err(reader.damage(0, flaw).into()),
@@ -269,7 +271,7 @@ impl Reader {
         }
     }
 
-    /// The next frame; `None` at the end.
+    /// Returns the next frame, or `None` at the end.
     pub fn next(&mut self, disk: &mut dyn Disk) -> Result<Option<Frame<'_>>, Error> {
         let at = self.offset();
         if at >= self.end {
@@ -293,24 +295,24 @@ impl Reader {
         Ok(Some(frame))
     }
 
-    /// Where the next frame begins.
+    /// Returns the offset of the next frame.
     pub fn offset(&self) -> u64 {
         self.base + self.next as u64
     }
 
-    /// The next frame is that at `offset`.
+    /// Continues with the frame at `offset`.
     pub fn seek(&mut self, offset: u64) {
         self.base = offset;
         self.buffer.clear();
         self.next = 0;
     }
 
-    /// That something is wrong at `offset` of this file.
+    /// Describes a defect at `offset` of this file.
     pub fn damage(&self, offset: u64, flaw: Flaw) -> Damage {
         Damage { name: self.name.clone(), offset, flaw }
     }
 
-    /// Sees to it that `wanted` bytes from the next frame on are in the buffer, if there are any.
+    /// Reads until `wanted` bytes from the next frame on are in the buffer, or the file ends.
     fn fill(&mut self, wanted: usize, disk: &mut dyn Disk) -> Result<(), Error> {
         if self.buffer.len() - self.next >= wanted {
             return Ok(());
@@ -333,19 +335,19 @@ impl Reader {
     }
 }
 
-/// A frame that was found whole before, without its checksum.
+/// Parses a frame that was already checked, without computing its checksum again.
 fn parse_again(bytes: &[u8], offset: u64) -> (Frame<'_>, usize) {
     let payload = &bytes[OVERHEAD_BYTES..];
     (Frame { kind: bytes[4], payload, offset }, bytes.len())
 }
 
-/// Whether an opening is that of a file of this role and crawl.
-fn said_by(frame: Frame<'_>, role: Role, crawl: u64) -> Result<(), Flaw> {
+/// Checks that an opening frame belongs to a file of this role and crawl.
+fn check_opening(frame: Frame<'_>, role: Role, crawl: u64) -> Result<(), Flaw> {
     let of = crawl_of(frame, role)?;
     if of == crawl { Ok(()) } else { Err(Flaw::Foreign(role)) }
 }
 
-/// The number of the crawl in an opening, which must be that of a file of this role.
+/// Returns the number of the crawl in an opening frame, after checking the role of the file.
 pub fn crawl_of(frame: Frame<'_>, role: Role) -> Result<u64, Flaw> {
     let mut take = Take::new(frame.payload);
     let magic = take.raw(MAGIC.len());

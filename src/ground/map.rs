@@ -1,16 +1,16 @@
-//! Hash maps and sets whose order repeats: the standard ones under a hasher of fixed seed.
+//! Hash maps and sets with a fixed seed, so that their iteration order repeats.
 //!
-//! The standard hasher draws its seed per process, so that iteration order differs from run to
-//! run. Here the seed is fixed; iteration order still must not decide anything. Keys that a page
-//! author chooses go in as keyed fingerprints ([`crate::url::Fingerprint`]), or their count has a
-//! cap.
+//! The standard hasher draws a seed for each process, so iteration order differs from run to run.
+//! Here the seed is fixed; still, no decision may depend on iteration order. Keys that a page's
+//! author chooses are inserted as keyed fingerprints ([`crate::url::Fingerprint`]), or their number
+//! is bounded, so that collisions can't be planted.
 
 #![expect(clippy::disallowed_types, reason = "the one place that names the standard maps")]
 
 use foldhash::quality::FixedState;
 
-/// A map with a fixed hasher.
+/// A hash map with a fixed seed.
 pub type Map<K, V> = std::collections::HashMap<K, V, FixedState>;
 
-/// A set with a fixed hasher.
+/// A hash set with a fixed seed.
 pub type Set<K> = std::collections::HashSet<K, FixedState>;

@@ -1,7 +1,6 @@
 //! Plain values and files that every part may use: time, disk, encoding, segments, counters.
 //!
-//! Nothing here knows what a crawl is. A module of the ground names only other modules of the
-//! ground.
+//! Nothing here knows what a crawl is. A module of `ground` uses only other modules of `ground`.
 
 pub mod codec;
 pub mod disk;

@@ -1,27 +1,27 @@
-//! Quality of a page as a value: a fixed-point number, the same on every machine.
+//! The quality of a page: a fixed-point number, the same on every machine.
 //!
-//! What a page is thought to be worth, against the mean page of a crawl, which is worth one. Who
-//! estimates it is [`crate::rating`]; who ranks by it is [`crate::frontier`].
+//! It is the expected worth of a page relative to the mean page of a crawl, which has quality 1.
+//! [`crate::rating`] estimates it, [`crate::frontier`] ranks by it.
 //!
-//! Laws: never negative, never above [`Quality::MAX`], so that the sum over a million of the best
-//! still fits 64 bits; equal text gives equal quality. Cost: eight bytes.
+//! Laws: a quality is never negative and never above [`Quality::MAX`], so the sum over a million of
+//! the best pages fits 64 bits. Equal text gives equal quality. Cost: eight bytes.
 
 use std::fmt;
 
-/// Worth of a page, in millionths of the mean page's.
+/// The quality of a page, in millionths of the mean page's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quality(u64);
 
-/// Why a text is no quality.
+/// Why a text or a number is not a valid quality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// Not a decimal number.
+    /// The text is not a decimal number.
     Syntax,
-    /// Not a number, or without end.
+    /// The value is NaN or infinite.
     NotFinite,
-    /// Below zero.
+    /// The value is below zero.
     Negative,
-    /// Above [`Quality::MAX`].
+    /// The value is above [`Quality::MAX`].
     TooLarge,
 }
 
@@ -37,27 +37,27 @@ impl fmt::Display for Invalid {
 }
 
 impl Quality {
-    /// Worth nothing.
+    /// The quality of a page without worth.
     pub const ZERO: Self = Self(0);
-    /// The mean page.
+    /// The quality of the mean page.
     pub const ONE: Self = Self(1_000_000);
-    /// The best there is: a million mean pages.
+    /// The highest quality: that of a million mean pages.
     pub const MAX: Self = Self(1_000_000_000_000);
 
-    /// So many millionths, [`Quality::MAX`] at most.
+    /// Creates a quality from millionths; more than [`Quality::MAX`] become that.
     pub const fn from_millionths(millionths: u64) -> Self {
         if millionths > Self::MAX.0 { Self::MAX } else { Self(millionths) }
     }
 
-    /// Millionths.
+    /// Returns the quality in millionths.
     pub const fn millionths(self) -> u64 {
         self.0
     }
 
-    /// The nearest quality to a number of mean pages.
+    /// Rounds a multiple of the mean page to the nearest quality.
     ///
     /// # Errors
-    /// What is not finite, negative or too large.
+    /// The value is not finite, negative, or above [`Quality::MAX`].
     pub fn from_f64(value: f64) -> Result<Self, Invalid> {
         if !value.is_finite() {
             return Err(Invalid::NotFinite);
@@ -72,10 +72,10 @@ impl Quality {
         }
     }
 
-    /// Reads a decimal number.
+    /// Parses a decimal number, a multiple of the mean page.
     ///
     /// # Errors
-    /// What is no such number, or out of range.
+    /// The text is not a number, or the number is out of range.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         Self::from_f64(text.trim().parse().map_err(|_| Invalid::Syntax)?)
     }

@@ -1,29 +1,29 @@
-//! Random numbers from a seed: SplitMix64, the same on every machine.
+//! Pseudorandom numbers from a seed: SplitMix64, the same on every machine.
 //!
-//! For simulated worlds, synthetic webs, ids of records, tests and benches; nothing here is secret.
+//! They are used by simulated worlds, synthetic webs, record ids, tests and benches. Nothing here
+//! is secret.
 //!
-//! Law: equal seeds give equal numbers. Seeds of simulations that failed are kept in lists, so the
-//! sequence of each method never changes.
-//! Cost: a few nanoseconds a number, no allocation.
-//! Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
+//! Law: equal seeds give equal numbers. Seeds of failed simulations are kept in lists, so the
+//! sequence of each method never changes. Cost: a few nanoseconds a number, no allocation. Source:
+//! Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
 
 use std::fmt::Debug;
 
-/// A generator, by its seed: any number, zero too.
+/// A generator with its state. Any number is a valid seed, including zero.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
-/// What the state of a generator grows by: two to the power of 64 by the golden ratio, odd.
+/// The increment of a generator's state: 2^64 divided by the golden ratio, made odd.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         mix(self.0)
     }
 
-    /// A number from 0 to below `limit`, of any type of integers.
+    /// Returns a number from 0 to `limit` - 1, of any integer type.
     ///
     /// # Panics
     ///
@@ -36,22 +36,22 @@ impl Random {
         N::try_from(self.word() % limit).expect("less than the limit, which is of the type")
     }
 
-    /// True one time in so many.
+    /// Returns true with probability 1 / `many`.
     pub fn one_in(&mut self, many: u64) -> bool {
         self.below(many) == 0
     }
 
-    /// From 0 up to, not including, 1.
+    /// Returns a number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.word() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// One of a list that isn't empty.
+    /// Returns a random item of a list that isn't empty.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    /// Puts a list into any order.
+    /// Shuffles a list.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for at in (1..list.len()).rev() {
             list.swap(at, self.below(at + 1));
@@ -59,7 +59,7 @@ impl Random {
     }
 }
 
-/// One number to another that looks random; no two to the same.
+/// Maps a number to another one that looks random. No two numbers map to the same.
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

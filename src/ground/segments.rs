@@ -1,26 +1,26 @@
-//! An append log of frames in numbered files, which are reclaimed one by one.
+//! An append log of frames in numbered files (segments), which are reclaimed one by one.
 //!
 //! Frames are appended to the newest segment. A segment that has reached its length is closed. The
-//! user releases the frames that it needs no more. A segment without live frames goes as soon as no
-//! durable checkpoint names it. A closed segment of which less than a quarter is alive is sparse:
-//! its user sweeps it, which is to append its live frames again and to release the old ones.
+//! user releases frames that it no longer needs. A segment without live frames is removed as soon
+//! as no durable checkpoint names it. A closed segment of which less than a quarter is alive is
+//! sparse: its user *sweeps* it, which means that it appends the live frames again and releases the
+//! old ones.
 //!
-//! A checkpoint names the segments that were [`alive`](Segments::alive) at its instant, each with
-//! its length then. Before it is published the user calls [`write`](Segments::write) and
-//! [`set_marked`](Segments::set_marked), afterwards [`settled`](Segments::settled). A restart calls
-//! [`restore`](Segments::restore) for each segment that the checkpoint names, then
-//! [`retain`](Segments::retain) for each frame that the user still has, and last
+//! A checkpoint names the segments that were [`alive`](Segments::alive) at its instant, with their
+//! lengths. Before it is published the user calls [`write`](Segments::write) and
+//! [`set_marked`](Segments::set_marked), afterwards [`settled`](Segments::settled). After a restart
+//! the user calls [`restore`](Segments::restore) for each segment that the checkpoint names, then
+//! [`retain`](Segments::retain) for each frame that it still has, and last
 //! [`find_sparse`](Segments::find_sparse).
 //!
 //! ```text
 //! file   FOLDER/segment-N: the opening frame, then frames of the user's kinds
 //! ```
 //!
-//! Laws: a frame can be read from its location until it is released, from memory or from the disk;
-//! it lies in one of the two as a whole. A full disk loses nothing. A segment that a durable
-//! checkpoint names keeps its bytes, and its number is never given to another.
-//! Cost: one copy into memory for each frame, one append to the disk for each `write_bytes`; some
-//! 50 bytes of memory for each segment.
+//! Laws: until a frame is released it can be read from its location, in memory or on disk, and it
+//! is in one of the two as a whole. A full disk loses nothing. A segment that a durable checkpoint
+//! names keeps its bytes, and its number is not used again. Cost: one copy into memory for each
+//! frame, one append to the disk for each `write_bytes`; about 50 bytes of memory for each segment.
 
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Damage, Flaw, Role};
@@ -30,33 +30,33 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[cfg(test)]
 mod tests;
 
-/// A closed segment is sparse if less than one byte in so many is alive.
+/// A closed segment is sparse if less than one in this many of its bytes is alive.
 const SPARSE: u64 = 4;
-/// The longest frame.
+/// The length of the longest frame, in bytes.
 const FRAME_BYTES_MAX: u64 = (frame::OVERHEAD_BYTES + frame::PAYLOAD_BYTES_MAX) as u64;
 
-/// Where a frame lies.
+/// The location of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     /// The number of the segment.
     pub segment: u32,
-    /// Where the frame begins in the segment.
+    /// The offset of the frame in the segment, in bytes.
     pub offset: u32,
-    /// The length of the frame, header included. A user who keeps less than that may round it up,
-    /// but releases as many bytes as it has retained.
+    /// The length of the frame, header included. A user may store it rounded up, but must release
+    /// exactly as many bytes as it has retained.
     pub bytes: u32,
 }
 
-/// How long segments and appends are.
+/// The lengths of segments and of appends to the disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// A segment is closed when it is at least this long.
     pub segment_bytes: u64,
-    /// Frames wait in memory until there are so many bytes.
+    /// Frames are buffered in memory until there are this many bytes.
     pub write_bytes: usize,
 }
 
-/// The log.
+/// An append log of frames in segments. See the head of this file.
 #[derive(Debug)]
 pub struct Segments {
     folder: &'static str,
@@ -64,11 +64,12 @@ pub struct Segments {
     crawl: u64,
     limits: Limits,
     segments: BTreeMap<u32, Segment>,
-    /// Segments that are open or not yet on disk, oldest first. Frames go to the last one.
+    /// Segments that are open or not completely on disk, oldest first. Frames are appended to the
+    /// last.
     growing: VecDeque<Growing>,
     /// The number of the next segment.
     next: u32,
-    /// Closed segments that are to be swept.
+    /// Closed segments that should be swept.
     sparse: BTreeSet<u32>,
     /// Segments that the last checkpoint names.
     marked: BTreeSet<u32>,
@@ -78,7 +79,7 @@ pub struct Segments {
 struct Segment {
     bytes: u64,
     live_bytes: u64,
-    /// An earlier run wrote it.
+    /// Whether an earlier run wrote this segment.
     is_restored: bool,
 }
 
@@ -91,7 +92,7 @@ struct Growing {
 }
 
 impl Segments {
-    /// An empty log in `folder`.
+    /// Creates an empty log in `folder`.
     pub fn new(folder: &'static str, role: Role, crawl: u64, limits: Limits) -> Self {
         let longest = limits.segment_bytes + FRAME_BYTES_MAX;
         assert!(longest <= u64::from(u32::MAX), "offsets have 32 bits");
@@ -108,7 +109,7 @@ impl Segments {
         }
     }
 
-    /// Appends a frame; `write` appends its payload. It waits in memory until [`Self::write`].
+    /// Appends a frame whose payload `write` appends. It stays in memory until [`Self::write`].
     pub fn append(&mut self, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Location {
         if self.growing.back().is_none_or(|growing| growing.is_closed(self.limits)) {
             self.begin();
@@ -133,14 +134,13 @@ impl Segments {
         self.growing.push_back(Growing { segment: number, tail, is_ended: false });
     }
 
-    /// Closes the newest segment, whatever its length. Returns the number from which on segments
-    /// will be new.
+    /// Closes the newest segment, whatever its length. Returns the number of the next one.
     pub fn close(&mut self) -> u32 {
         self.growing.iter_mut().for_each(|growing| growing.is_ended = true);
         self.next
     }
 
-    /// A frame is needed no more.
+    /// Releases a frame that is no longer needed.
     pub fn release(&mut self, location: Location) {
         let segment = self.segments.get_mut(&location.segment).expect("frames lie in segments");
         let left = segment.live_bytes.checked_sub(location.bytes.into());
@@ -148,21 +148,21 @@ impl Segments {
         self.look_at(location.segment);
     }
 
-    /// No frame of a segment is needed any more; none of them may be released.
+    /// Releases all frames of a segment at once; none of them may be released singly.
     pub fn release_all(&mut self, segment: u32) {
         if let Some(segment) = self.segments.get_mut(&segment) {
             segment.live_bytes = 0;
         }
     }
 
-    /// All frames of a segment of an earlier run are needed.
+    /// Keeps all frames of a segment of an earlier run.
     pub fn retain_all(&mut self, segment: u32) {
         if let Some(segment) = self.segments.get_mut(&segment) {
             segment.live_bytes = segment.bytes;
         }
     }
 
-    /// A frame of an earlier run is needed. Returns `false` if no frame can lie there.
+    /// Keeps a frame of an earlier run. Returns `false` if no frame can be at that location.
     pub fn retain(&mut self, location: Location) -> bool {
         let Some(segment) = self.segments.get_mut(&location.segment) else { return false };
         let (offset, bytes) = (u64::from(location.offset), u64::from(location.bytes));
@@ -174,17 +174,17 @@ impl Segments {
         fits
     }
 
-    /// Whether a segment is of an earlier run.
+    /// Returns whether an earlier run wrote the segment.
     pub fn is_restored(&self, segment: u32) -> bool {
         self.segments.get(&segment).is_some_and(|segment| segment.is_restored)
     }
 
-    /// Whether any frame of a segment is needed.
+    /// Returns whether any frame of the segment is needed.
     pub fn is_alive(&self, segment: u32) -> bool {
         self.segments.get(&segment).is_some_and(|segment| segment.live_bytes > 0)
     }
 
-    /// A frame that is not yet on disk.
+    /// Returns the bytes of a frame that is not on disk yet.
     pub fn waiting(&self, location: Location) -> Option<&[u8]> {
         let mut growing = self.growing.iter();
         let tail = &growing.find(|growing| growing.segment == location.segment)?.tail;
@@ -196,7 +196,7 @@ impl Segments {
     /// Reads the payload of a frame of this kind, from memory or from the disk.
     ///
     /// # Errors
-    /// The disk's, or another frame than that lies there.
+    /// The disk reports an error, or another frame is at that location.
     pub fn read(
         &self,
         location: Location,
@@ -223,11 +223,11 @@ impl Segments {
         Ok(bytes)
     }
 
-    /// Appends what waits to the disk: all of it, or what is enough for an append and the ends of
-    /// closed segments.
+    /// Writes buffered frames to the disk: all of them, or only what is enough for a full append
+    /// and the ends of closed segments.
     ///
     /// # Errors
-    /// The disk's: nothing is lost, and this may be called again.
+    /// The disk reports an error. Nothing is lost, and the call can be repeated.
     pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         while let Some(growing) = self.growing.front_mut() {
             let is_closed = growing.is_closed(self.limits);
@@ -236,7 +236,7 @@ impl Segments {
             if !all && !is_closed && tail.pending.len() < self.limits.write_bytes {
                 break;
             }
-            // A file of this name is what a crash left behind.
+            // A crash left behind a file of this name that no checkpoint counts.
             if tail.written() == 0 && disk.len(tail.name())?.is_some_and(|bytes| bytes > 0) {
                 disk.truncate(tail.name(), 0)?;
             }
@@ -250,29 +250,29 @@ impl Segments {
         Ok(())
     }
 
-    /// The name of a segment's file.
+    /// Returns the file name of a segment.
     pub fn name_of(&self, segment: u32) -> String {
         name_of(self.folder, segment)
     }
 
-    /// The numbers of all segments.
+    /// Returns the numbers of all segments.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         self.segments.keys().copied()
     }
 
-    /// The segments that hold live frames, and the length of each: what a checkpoint names.
+    /// Returns the segments that have live frames, with their lengths: what a checkpoint names.
     pub fn alive(&self) -> Vec<(u32, u64)> {
         let alive = self.segments.iter().filter(|(_, segment)| segment.live_bytes > 0);
         alive.map(|(number, segment)| (*number, segment.bytes)).collect()
     }
 
-    /// A checkpoint that is about to be published names these segments.
+    /// Sets the segments that the checkpoint about to be published names.
     pub fn set_marked(&mut self, segments: impl IntoIterator<Item = u32>) {
         self.marked = segments.into_iter().collect();
     }
 
-    /// The checkpoint of the last [`Self::set_marked`] is durable. Returns the names of files that
-    /// nothing needs any more, but not that of `keep`, which is being read.
+    /// Reports that the checkpoint of the last [`Self::set_marked`] is durable. Returns the names
+    /// of the files that can be removed, except that of `keep`, which is being read.
     pub fn settled(&mut self, keep: Option<u32>) -> Vec<String> {
         let is_needed = |number: &u32, segment: &Segment| {
             let is_named = self.marked.contains(number) || keep == Some(*number);
@@ -287,7 +287,8 @@ impl Segments {
         dead.into_iter().map(|number| self.name_of(number)).collect()
     }
 
-    /// A checkpoint names this segment of an earlier run. Returns `false` if it can't be one.
+    /// Restores a segment of an earlier run that a checkpoint names. Returns `false` if its length
+    /// is not valid.
     pub fn restore(&mut self, segment: u32, bytes: u64) -> bool {
         let is_long = bytes >= self.limits.segment_bytes + FRAME_BYTES_MAX;
         let Some(next) = segment.checked_add(1).filter(|_| !is_long) else { return false };
@@ -300,7 +301,7 @@ impl Segments {
     /// with their lengths. Returns their numbers.
     ///
     /// # Errors
-    /// A file that is shorter or can't be a segment, or the disk's.
+    /// A file is too short or can't be a segment, or the disk reports an error.
     pub fn restore_files(
         &mut self,
         files: &[(String, u64)],
@@ -322,11 +323,11 @@ impl Segments {
         Ok(numbers)
     }
 
-    /// Appends all that waits to the disk. Returns the files that a checkpoint names now, with
+    /// Writes all buffered frames to the disk. Returns the files that a checkpoint must name, with
     /// their lengths.
     ///
     /// # Errors
-    /// The disk's.
+    /// The disk reports an error.
     pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Vec<(String, u64)>, disk::Error> {
         self.write(true, disk)?;
         let alive = self.alive();
@@ -334,18 +335,18 @@ impl Segments {
         Ok(alive.into_iter().map(|(number, bytes)| (self.name_of(number), bytes)).collect())
     }
 
-    /// Numbers up to this one are not used for new segments: files have them.
+    /// Excludes numbers up to this one from new segments, because files have them.
     pub fn skip_to(&mut self, segment: u32) {
         self.next = self.next.max(segment.saturating_add(1));
     }
 
-    /// All frames of an earlier run have been retained: notes which segments are to be swept.
+    /// Lists the sparse segments, after all frames of an earlier run have been retained.
     pub fn find_sparse(&mut self) {
         let numbers: Vec<u32> = self.numbers().collect();
         numbers.into_iter().for_each(|number| self.look_at(number));
     }
 
-    /// The next segment to be swept, and its length. Its live frames are on disk.
+    /// Returns the next segment to sweep, with its length. All of its live frames are on disk.
     pub fn next_sparse(&mut self) -> Option<(u32, u64)> {
         while let Some(number) = self.sparse.pop_first() {
             if let Some(segment) = self.segments.get(&number).filter(|of| of.live_bytes > 0) {
@@ -355,7 +356,7 @@ impl Segments {
         None
     }
 
-    /// The bytes of all segments, and those of their live frames.
+    /// Returns the total length of all segments and that of their live frames, in bytes.
     pub fn bytes(&self) -> (u64, u64) {
         let sum = |(all, live), segment: &Segment| (all + segment.bytes, live + segment.live_bytes);
         self.segments.values().fold((0, 0), sum)
@@ -380,12 +381,12 @@ impl Growing {
     }
 }
 
-/// The name of a segment's file.
+/// Returns the file name of a segment.
 pub fn name_of(folder: &str, segment: u32) -> String {
     format!("{folder}/segment-{segment}")
 }
 
-/// The number of the segment whose file has this name.
+/// Returns the number of the segment that has this file name.
 pub fn number_of(folder: &str, name: &str) -> Option<u32> {
     name.strip_prefix(folder)?.strip_prefix("/segment-")?.parse().ok()
 }

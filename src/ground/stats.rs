@@ -1,5 +1,5 @@
-//! Numbers of the loop: histograms, and the meter of its stages. Written by all, read by none in
-//! the core.
+//! Histograms, and the meter of the loop's stages. All parts write to them; the core never reads
+//! them.
 
 mod histogram;
 mod meter;

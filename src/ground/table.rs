@@ -1,20 +1,19 @@
-//! Records by number in a table that grows without moving: no moment holds it twice, and no insert
-//! waits for a copy of what is there.
+//! A table of records by number that grows without moving them: no copy doubles its memory, and no
+//! insert waits for one.
 //!
-//! Law: a record stays under the number it was pushed as and, past the first [`CHUNK`], where it is
-//! in memory.
-//! Cost: an allocation for each [`CHUNK`] records; a look-up reads one word more than a slice's.
+//! Law: a record keeps its number and, past the first [`CHUNK`] records, its address. Cost: one
+//! allocation for each [`CHUNK`] records; a look-up reads one word more than in a slice.
 
 use std::ops::{Index, IndexMut};
 
-/// Records of one allocation.
+/// The number of records in one allocation.
 const CHUNK: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 10;
 
 /// Records by number, dense from 0.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
-    /// All but the last are full.
+    /// Chunks of records; all but the last are full.
     chunks: Vec<Vec<T>>,
 }
 
@@ -25,27 +24,27 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Records in it.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
 
-    /// Puts one at the end; its number is the length before.
+    /// Appends a record; its number is the previous length.
     pub(crate) fn push(&mut self, record: T) {
         if self.chunks.last().is_none_or(|last| last.len() == CHUNK) {
-            // The first one grows as it must: many tables stay small.
+            // The first chunk grows as needed, because many tables stay small.
             let room = if self.chunks.is_empty() { 0 } else { CHUNK };
             self.chunks.push(Vec::with_capacity(room));
         }
         self.chunks.last_mut().expect("it has just been pushed").push(record);
     }
 
-    /// The record of that number, if there is one.
+    /// Returns the record with this number.
     pub(crate) fn get(&self, number: usize) -> Option<&T> {
         self.chunks.get(number >> CHUNK_BITS)?.get(number % CHUNK)
     }
 
-    /// All in order.
+    /// Returns all records in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()
     }
@@ -69,8 +68,7 @@ impl<T> IndexMut<usize> for Table<T> {
 mod tests {
     use super::*;
 
-    /// Law: a table is a list whose records don't move; but for those of the first chunk, which
-    /// grows.
+    /// Law: a table agrees with a list, and records past the first chunk don't move.
     #[test]
     fn a_table_agrees_with_a_list() {
         let (mut table, mut addresses) = (Table::default(), Vec::new());

@@ -1,67 +1,68 @@
-//! A file that only grows: bytes wait in memory and reach the disk in large pieces.
+//! A file that only grows: appends are buffered in memory and written to disk in large pieces.
 //!
-//! Laws: [`Tail::len`] counts what is on disk and what waits, so an offset taken from it stays
-//! true; after a failed append nothing is lost and nothing doubled: what waits still waits, and
-//! before the next try the file is cut back to what is known to be whole. What was put through an
-//! [`Outlet`] can be taken back, wherever it has got to.
-//! Cost: an append to memory is a copy; the buffer is kept between flushes.
+//! Laws: [`Tail::len`] counts both written and buffered bytes, so an offset taken from it stays
+//! valid. A failed append neither loses nor doubles bytes: they stay buffered, and before the next
+//! try the file is truncated to the bytes known to be written. What was put through an [`Outlet`]
+//! can be taken back, whether written or not. Cost: one copy for each append; the buffer is kept
+//! between flushes.
 
 use crate::ground::disk::{Disk, Error};
 use std::io;
 
-/// The end of one file.
+/// The growing end of one file.
 #[derive(Debug)]
 pub struct Tail {
     name: String,
-    /// Bytes known to be on disk.
+    /// The number of bytes known to be on disk.
     written: u64,
-    /// Bytes not there yet.
+    /// The bytes that are not on disk yet.
     pub pending: Vec<u8>,
-    /// The disk may hold more than is known: part of an append that failed, or what was taken back.
+    /// Whether the file may be longer than `written`: by part of a failed append, or by bytes that
+    /// were taken back.
     doubtful: bool,
 }
 
-/// A tail that brings bytes to the disk whenever enough of them wait.
+/// A writer into a tail that flushes it whenever the buffer is full.
 pub struct Outlet<'a> {
-    /// Where the bytes go.
+    /// The tail that receives the bytes.
     pub tail: &'a mut Tail,
-    /// What they go to when enough of them wait.
+    /// The disk that the tail is flushed to.
     pub disk: &'a mut dyn Disk,
-    /// So many may wait, and one piece more.
+    /// The number of buffered bytes at which the tail is flushed. One piece more may be buffered.
     pub buffer_bytes: usize,
 }
 
-/// Longer ones are put in pieces of this size.
+/// Longer inputs are appended in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
 
 impl Tail {
-    /// The end of `name`, which holds `written` bytes now.
+    /// Creates the tail of the file `name`, which has `written` bytes now.
     pub fn new(name: String, written: u64) -> Self {
         Self { name, written, pending: Vec::new(), doubtful: false }
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes on disk and waiting.
+    /// Returns the number of written and buffered bytes.
     pub fn len(&self) -> u64 {
         self.written + self.pending.len() as u64
     }
 
-    /// Bytes on disk.
+    /// Returns the number of bytes on disk.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Whether nothing is in it or waits to be.
+    /// Returns whether there are neither written nor buffered bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Goes on at the end of what has the file's name now: somebody may have renamed the file or
-    /// emptied it.
+    /// Continues at the end of the file that has this name now: another process may have renamed or
+    /// emptied the old one.
     pub fn follow(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         disk.refresh(&self.name)?;
         let len = disk.len(&self.name)?.unwrap_or(0);
@@ -71,12 +72,12 @@ impl Tail {
         Ok(())
     }
 
-    /// Brings what waits to the disk. On an error all of it waits on.
+    /// Writes the buffered bytes to disk. On an error all of them stay buffered.
     pub fn flush(&mut self, disk: &mut dyn Disk, kept_bytes: usize) -> Result<(), Error> {
         self.flush_to(self.len(), disk, kept_bytes)
     }
 
-    /// The same, of what is before `len`.
+    /// Writes the buffered bytes before the offset `len` to disk.
     pub fn flush_to(
         &mut self,
         len: u64,
@@ -102,7 +103,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Takes back all that is past `len`.
+    /// Takes back all bytes from the offset `len` on.
     pub fn take_back(&mut self, len: u64) {
         assert!(len <= self.len(), "what is taken back was put");
         let kept = len.saturating_sub(self.written);
@@ -126,17 +127,17 @@ impl Tail {
 }
 
 impl Outlet<'_> {
-    /// As [`Tail::is_empty`].
+    /// Returns whether the tail is empty, as [`Tail::is_empty`] does.
     pub fn is_empty(&self) -> bool {
         self.tail.is_empty()
     }
 
-    /// As [`Tail::len`].
+    /// Returns the number of written and buffered bytes, as [`Tail::len`] does.
     pub fn len(&self) -> u64 {
         self.tail.len()
     }
 
-    /// Adds bytes. On an error it isn't known how many of them.
+    /// Appends bytes. On an error an unknown number of them was appended.
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for piece in bytes.chunks(PIECE_BYTES) {
             if self.tail.pending.len() >= self.buffer_bytes {
@@ -154,8 +155,8 @@ mod tests {
     use crate::ground::disk::memory::Memory;
     use crate::ground::random::Random;
 
-    /// Law: whatever fails, the file and what waits are what was put and not taken back; and no
-    /// more waits than is said.
+    /// Law: whatever fails, file and buffer hold what was put and not taken back; and the buffer
+    /// keeps to its limit.
     #[test]
     fn a_tail_agrees_with_a_list_of_bytes() {
         let (mut failed, mut taken_back) = (0, 0);

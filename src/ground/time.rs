@@ -1,12 +1,12 @@
-//! Time as values: monotonic instants, calendar time, and the one store of deadlines.
+//! Time as values: monotonic instants, calendar time, and timers.
 //!
-//! Nothing here reads a clock. The world reads it once a turn and hands the result in as [`Now`];
-//! the simulator starts at zero and jumps. Durations are `std::time::Duration`.
+//! Nothing here reads a clock. The world reads it once a turn and passes the result as [`Now`]; the
+//! simulator starts at zero and jumps. Durations are `std::time::Duration`.
 //!
-//! Laws: an [`Instant`] never goes back within a run; [`Timers`] gives deadlines in order of time,
-//! ties by order of setting, so that two runs with the same inputs expire in the same order.
-//! Cost: setting, moving and cancelling a deadline is O(log n) without allocation once the tables
-//! have grown; the nearest one is O(1).
+//! Laws: an [`Instant`] never goes back within a run. [`Timers`] expire in order of time, and equal
+//! times in the order in which they were set, so two runs with the same inputs expire in the same
+//! order. Cost: setting, moving and cancelling a deadline is O(log n) without allocation once the
+//! tables have grown; the nearest one is O(1).
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -20,20 +20,20 @@ pub struct Instant(u64);
 impl Instant {
     /// The start of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that will happen.
+    /// An instant later than any other.
     pub const FAR: Self = Self(u64::MAX);
 
-    /// The instant `us` microseconds after the start.
+    /// Returns the instant `us` microseconds after the start of the run.
     pub const fn from_micros(us: u64) -> Self {
         Self(us)
     }
 
-    /// Microseconds since the start.
+    /// Returns the microseconds since the start of the run.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// Time passed since `earlier`; zero if `earlier` is later.
+    /// Returns the time passed since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -62,40 +62,41 @@ impl fmt::Display for Instant {
     }
 }
 
-/// Calendar time: microseconds since 1970-01-01T00:00:00Z. It may jump; only what leaves the
-/// program or outlives it (dates of records, ages across a restart) is told in it.
+/// Calendar time: microseconds since 1970-01-01T00:00:00Z. It may jump. It is used only for what
+/// leaves the program or outlives it, such as dates of records and waits across a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime(u64);
 
 impl UnixTime {
-    /// `us` microseconds after the epoch.
+    /// Returns the time `us` microseconds after the epoch.
     pub const fn from_micros(us: u64) -> Self {
         Self(us)
     }
 
-    /// Microseconds after the epoch.
+    /// Returns the microseconds since the epoch.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// This time less `by`, not before the epoch.
+    /// Returns this time minus `by`, but not before the epoch.
     pub fn before(self, by: Duration) -> Self {
         let us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
         Self(self.0.saturating_sub(us))
     }
 
-    /// This time and `by`.
+    /// Returns this time plus `by`.
     pub fn after(self, by: Duration) -> Self {
         let us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(us))
     }
 
-    /// The second that [`Civil::to_digits`] writes so; `None` if there is none.
+    /// Parses the fourteen digits that [`Civil::to_digits`] writes; `None` if there is no such
+    /// second.
     pub fn from_digits(text: &str) -> Option<Self> {
         Civil::from_digits(text)?.time()
     }
 
-    /// The civil date and time of day in UTC.
+    /// Returns the date and time of day in UTC.
     pub fn civil(self) -> Civil {
         Civil::of(self)
     }
@@ -104,23 +105,23 @@ impl UnixTime {
 /// A date and time of day in UTC, as logs and archives print them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
-    /// Year of the proleptic Gregorian calendar.
+    /// The year of the proleptic Gregorian calendar.
     pub year: u32,
-    /// 1 to 12.
+    /// The month, 1 to 12.
     pub month: u32,
-    /// 1 to 31.
+    /// The day of the month, 1 to 31.
     pub day: u32,
-    /// 0 to 23.
+    /// The hour, 0 to 23.
     pub hour: u32,
-    /// 0 to 59.
+    /// The minute, 0 to 59.
     pub minute: u32,
-    /// 0 to 59; leap seconds don't exist in Unix time.
+    /// The second, 0 to 59. Unix time has no leap seconds.
     pub second: u32,
 }
 
 impl Civil {
-    /// Years are counted from March, so that the leap day ends a year and month lengths follow
-    /// one linear rule; eras of 400 years have 146,097 days.
+    /// Converts a time. Years are counted from March, so that the leap day ends a year and month
+    /// lengths follow one linear rule; eras of 400 years have 146,097 days.
     fn of(time: UnixTime) -> Self {
         let seconds = time.0 / 1_000_000;
         let days = seconds / 86_400 + 719_468;
@@ -143,7 +144,7 @@ impl Civil {
         }
     }
 
-    /// The fields, in fourteen digits, whatever they say.
+    /// Parses fourteen digits into fields, without checking their ranges.
     fn from_digits(text: &str) -> Option<Self> {
         if text.len() != 14 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
@@ -159,13 +160,13 @@ impl Civil {
         })
     }
 
-    /// When that was; `None` if there is no such second, or it was before the epoch.
+    /// Converts the fields to a time; `None` if there is no such second, or it is before the epoch.
     pub fn time(self) -> Option<UnixTime> {
         let us = self.seconds()?.checked_mul(1_000_000)?;
         Some(UnixTime(us)).filter(|time| time.civil() == self)
     }
 
-    /// [`Civil::of`] the other way round, whatever the fields say.
+    /// Inverts [`Civil::of`] without checking the ranges of the fields.
     fn seconds(self) -> Option<u64> {
         let [year, month, day] = [self.year, self.month, self.day].map(u64::from);
         let years = year.checked_sub(u64::from(month <= 2))?;
@@ -178,33 +179,33 @@ impl Civil {
         Some(86_400 * days + 3_600 * hour + 60 * minute + second)
     }
 
-    /// `09:38:49`, for people.
+    /// Formats the time of day as `09:38:49`, for people.
     pub fn to_clock(self) -> String {
         format!("{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
     }
 
-    /// `2026-11-20T09:38:49Z`, the form of WARC-Date.
+    /// Formats as `2026-11-20T09:38:49Z`, the form of WARC-Date.
     pub fn to_seconds(self) -> String {
         let mut text = String::new();
         self.put_seconds(&mut text);
         text
     }
 
-    /// Appends the same.
+    /// Appends the form `2026-11-20T09:38:49Z`.
     pub fn put_seconds(self, out: &mut String) {
         let Self { year, month, day, hour, minute, second, .. } = self;
         write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
             .expect("a string takes all");
     }
 
-    /// `20261120093849`, the form of the index and of file names.
+    /// Formats as `20261120093849`, the form of the index and of file names.
     pub fn to_digits(self) -> String {
         let mut text = String::new();
         self.put_digits(&mut text);
         text
     }
 
-    /// Appends the same.
+    /// Appends the form `20261120093849`.
     pub fn put_digits(self, out: &mut String) {
         let Self { year, month, day, hour, minute, second, .. } = self;
         write!(out, "{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
@@ -212,17 +213,17 @@ impl Civil {
     }
 }
 
-/// What the world says about time, once a turn.
+/// The current time, as the world reads it once a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Monotonic: all waiting is counted in it.
+    /// Monotonic time, for all waits.
     pub at: Instant,
-    /// Calendar: only for what is written down.
+    /// Calendar time, only for what is written to files.
     pub unix: UnixTime,
 }
 
 impl Now {
-    /// The calendar time of an instant near now: how it is written down for a later run.
+    /// Converts an instant near now to calendar time, so that a later run can read it.
     pub fn unix_of(self, at: Instant) -> UnixTime {
         let ahead = at.as_micros().saturating_sub(self.at.as_micros());
         let behind = self.at.as_micros().saturating_sub(at.as_micros());
@@ -230,22 +231,22 @@ impl Now {
         UnixTime::from_micros(unix)
     }
 
-    /// The instant at which it will be `unix`, as an earlier run wrote it down; now, if that is
-    /// over. Never further ahead than `most`: calendars jump, and a wait that was never owed is
-    /// not waited for.
+    /// Converts a calendar time that an earlier run wrote to an instant; `now` if it has passed.
+    /// The result is at most `most` ahead: a jump of the calendar must not cause a wait longer than
+    /// what was owed.
     pub fn instant_of(self, unix: UnixTime, most: Duration) -> Instant {
         let ahead_us = unix.as_micros().saturating_sub(self.unix.as_micros());
         self.at + Duration::from_micros(ahead_us).min(most)
     }
 }
 
-/// Deadlines by small dense keys (slots, server numbers): an indexed four-ary heap.
+/// Timers with small dense keys (slots, server numbers), in an indexed four-ary heap.
 #[derive(Debug, Default)]
 pub struct Timers {
     heap: Vec<Timer>,
-    /// Place of each key in the heap, `ABSENT` if it has no deadline.
+    /// The position of each key in the heap; `ABSENT` if it has no deadline.
     places: Vec<u32>,
-    /// Breaks ties in time by order of setting.
+    /// Orders equal deadlines by when they were set.
     sequence: u64,
 }
 
@@ -266,7 +267,7 @@ impl Timer {
 }
 
 impl Timers {
-    /// No deadlines.
+    /// Creates an empty set of timers.
     pub fn new() -> Self {
         Self::default()
     }
@@ -289,7 +290,7 @@ impl Timers {
         self.settle(place);
     }
 
-    /// Forgets the deadline of `key`, if it has one.
+    /// Cancels the deadline of `key`, if it has one.
     pub fn cancel(&mut self, key: u32) {
         let place = self.places.get(key as usize).copied().unwrap_or(ABSENT);
         if place != ABSENT {
@@ -297,18 +298,18 @@ impl Timers {
         }
     }
 
-    /// The deadline of `key`.
+    /// Returns the deadline of `key`.
     pub fn at(&self, key: u32) -> Option<Instant> {
         let place = self.places.get(key as usize).copied().unwrap_or(ABSENT);
         (place != ABSENT).then(|| self.heap[place as usize].at)
     }
 
-    /// The nearest deadline of all.
+    /// Returns the nearest deadline of all.
     pub fn nearest(&self) -> Option<Instant> {
         self.heap.first().map(|timer| timer.at)
     }
 
-    /// Takes one key whose deadline is at or before `now`.
+    /// Removes and returns one key whose deadline is at or before `now`.
     pub fn expire(&mut self, now: Instant) -> Option<u32> {
         let first = *self.heap.first()?;
         if first.at > now {
@@ -318,12 +319,12 @@ impl Timers {
         Some(first.key)
     }
 
-    /// Deadlines set.
+    /// Returns the number of deadlines.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether none is set.
+    /// Returns whether no deadline is set.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
@@ -336,7 +337,7 @@ impl Timers {
         }
     }
 
-    /// Moves the timer at `place` to where its order belongs; only one of the two moves acts.
+    /// Moves the timer at `place` up or down to its position in the heap.
     fn settle(&mut self, place: usize) {
         let place = self.rise(place);
         self.sink(place);
@@ -435,7 +436,7 @@ mod tests {
         assert_eq!(Instant::ZERO.since(Instant::from_micros(5)), Duration::ZERO);
     }
 
-    /// Law: under any history the timers agree with a sorted map that is rebuilt naively.
+    /// Law: after any history the timers agree with a sorted map.
     #[test]
     fn timers_agree_with_a_sorted_map() {
         let mut random = Random(1);
@@ -470,7 +471,7 @@ mod tests {
         }
     }
 
-    /// An instant that is written down and read again, before and after the calendar jumped.
+    /// Instants that are written and read again across a jump of the calendar.
     #[test]
     fn instants_survive_a_run_by_the_calendar() {
         let second = Duration::from_secs(1);

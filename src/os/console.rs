@@ -1,11 +1,11 @@
-//! Standard error as a place for lines that may be lost: none of them ends or stalls a crawl.
+//! Writes lines to standard error without ever blocking or ending a crawl.
 //!
-//! A line is written only as far as that can't block (a pipe that nobody reads, a terminal that is
-//! held), and an error is no reason to stop (a full disk, a closed pipe). Lines that could not be
-//! written are counted, and the count is written before the next line that can be.
+//! A line is written only as far as that doesn't block (nobody may read the pipe, or the terminal
+//! may be stopped). Errors such as a full disk or a closed pipe are ignored. Lines that could not
+//! be written are counted, and the count is written before the next line.
 //!
-//! Text from the network and from files may hold control characters, which a terminal would obey:
-//! [`printable`] escapes them.
+//! Text from the network and from files may contain control characters, which a terminal would
+//! obey: [`printable`] escapes them.
 
 use super::signal;
 use std::borrow::Cow;
@@ -15,36 +15,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The descriptor of standard error.
 const STDERR: i32 = 2;
-/// Bytes that a pipe which is writable takes without blocking: POSIX's least `PIPE_BUF` is less,
-/// Linux's is this.
+/// The number of bytes that a writable pipe takes without blocking: Linux's `PIPE_BUF`.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// Lines that were lost since the last one that was written.
+/// The number of lines lost since the last line that was written.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Writes one line, if that can be done without waiting.
+/// Writes one line, or counts it as lost if writing would block.
 pub fn line(text: &str) {
     put(format!("{text}\n").as_bytes());
 }
 
-/// Writes a line of progress, unless only errors are wanted on standard error.
+/// Writes a progress line, unless the log level shows only errors.
 pub fn progress(text: &str) {
     if !is_quiet() {
         line(text);
     }
 }
 
-/// Whether only errors are wanted on standard error: no progress is shown then.
+/// Returns whether only errors should be shown on standard error, and no progress.
 pub fn is_quiet() -> bool {
     log::max_level() < log::LevelFilter::Warn
 }
 
-/// Writes the last words of a command: waits for a reader, if there is one, but never fails.
+/// Writes the final output of a command. Waits for the reader, if there is one, but never fails.
 pub fn last_words(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 
-/// The sink of the log: each write is a whole line, or more.
+/// The log's writer. Each write is one or more whole lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Console;
 
@@ -84,7 +83,7 @@ fn pieces(bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The text with its control characters escaped, line ends and tabs excepted.
+/// Escapes the control characters of a text, except line ends and tabs.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || is_override(c);
     if !text.contains(is_odd) {
@@ -101,7 +100,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Characters that change the direction of what follows, so that a line reads as another.
+/// Returns whether the character changes the direction of text, which could disguise a line.
 fn is_override(c: char) -> bool {
     matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,17 +1,17 @@
-//! Files under the job directory: [`Disk`] over what the system calls a directory.
+//! Files below the job directory: implements [`Disk`] by system calls.
 //!
 //! Promises: names stay inside the root (no `..`, no absolute path), and no symbolic link below it
-//! is followed; folders come into being with their first file; an append is whole or, if there was
-//! no room for all of it, taken back; after `sync` both the bytes and the name survive a power cut,
-//! folders included. Instances made by [`Disk::handle`] see each other's renames and removals,
-//! whichever thread they are on.
+//! is followed. Folders are created with their first file. An append is complete, or is undone if
+//! the disk is full. After `sync` both the bytes and the name of a file survive a power cut, and so
+//! do its folders. Instances made by [`Disk::handle`] see each other's renames and removals on any
+//! thread.
 //!
-//! It does not order appends of two instances to one file against each other: a file has one
-//! writer at a time. It never leaves a name of its own behind, but [`lock()`] leaves `lock`.
+//! Appends of two instances to one file are not ordered: a file must have one writer at a time. The
+//! disk leaves no files of its own, except that [`lock()`] leaves `lock`.
 //!
-//! Up to 128 files are kept open an instance, the one used longest ago is closed first. Cost: a
-//! call on an open file is one system call and a look-up of the name; one on a file that isn't open
-//! costs an `open` and now and then a `close` more.
+//! Each instance keeps up to 128 files open and closes the least recently used one first. Cost: a
+//! call on an open file is one system call and a look-up of the name; on another file it is an
+//! `open` more, and sometimes a `close`.
 
 #![expect(clippy::disallowed_methods, reason = "the one place of the program that opens files")]
 
@@ -32,16 +32,16 @@ pub use lock::{Lock, LockError, exposure, lock};
 use root::Root;
 pub use root::{read, replace};
 
-/// Files kept open by one instance.
+/// The number of files that one instance keeps open.
 const OPEN_MAX: usize = 128;
 
-/// A directory as a [`Disk`].
+/// A [`Disk`] over a directory.
 pub struct OsDisk {
     shared: Arc<Shared>,
     open: Map<Box<str>, Open>,
-    /// Uses counted, to find the file used longest ago.
+    /// A count of uses, by which the least recently used file is found.
     uses: u64,
-    /// Value of [`Shared::renames`] as of which `open` is right.
+    /// The value of [`Shared::renames`] for which `open` is valid.
     renames: u64,
 }
 
@@ -50,26 +50,27 @@ struct Open {
     used: u64,
 }
 
-/// What all instances on one root must agree on.
+/// What all instances on one root share.
 struct Shared {
     root: Root,
-    /// Names that moved or went: an instance that lags behind closes its files, for the name of
-    /// any of them may mean another file by now.
+    /// Counts renames and removals. An instance that has an older count closes its files, because
+    /// any of their names may belong to another file now.
     renames: AtomicU64,
     folders: Mutex<Map<Box<str>, Folder>>,
-    /// Files that somebody else has renamed: by the name they had, to be synced with what has it.
+    /// Files that another process has renamed, under their old names. They are synced with the file
+    /// that has the name now.
     renamed: Mutex<Vec<(Box<str>, File)>>,
 }
 
-/// Whether the names in a folder are durable. At first nobody knows, for a run before this one may
-/// have made them: hence a folder counts as changed once.
+/// Whether the names in a folder are durable. A folder counts as changed at first, because an
+/// earlier run may have created names in it without syncing them.
 struct Folder {
     changed: u64,
     synced: u64,
 }
 
 impl OsDisk {
-    /// The disk rooted at `root`, which is made if it isn't there.
+    /// Opens the disk rooted at `root`, which is created if it doesn't exist.
     pub fn open(root: &Path) -> Result<Self, Error> {
         let failed = |source| Error::new("open", &root.display().to_string(), source);
         make_root(root).map_err(failed)?;
@@ -86,7 +87,7 @@ impl OsDisk {
         Self { shared, open: Map::default(), uses: 0, renames }
     }
 
-    /// The file of that name, opened if it isn't yet.
+    /// Returns the file of this name and opens it if necessary.
     fn file(&mut self, name: &str, missing: Missing) -> io::Result<&mut File> {
         self.catch_up();
         self.uses += 1;
@@ -123,7 +124,7 @@ impl OsDisk {
             file.sync_data()?;
         }
         self.file(name, Missing::Fail)?.sync_data()?;
-        // From the root downwards, or a folder that is durable could be in one that is not.
+        // Sync from the root downwards, so that no durable folder is inside one that is not.
         let mut end = Some(0);
         while let Some(at) = end {
             self.shared.sync_folder(&name[..at])?;
@@ -150,7 +151,7 @@ impl OsDisk {
         Ok(())
     }
 
-    /// A file that has lost its name is let go of, and synced by the next sync of that name.
+    /// Closes a file that has lost its name, and keeps it for the next sync of that name.
     fn refresh_checked(&mut self, name: &str) -> io::Result<()> {
         self.catch_up();
         let Some(open) = self.open.get(name) else { return Ok(()) };
@@ -191,7 +192,7 @@ impl OsDisk {
             check(folder)?;
         }
         let mut names = match self.shared.root.files(folder) {
-            // A folder comes into being with its first file.
+            // A folder is created with its first file, so a missing one is empty.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             names => names?,
         };
@@ -262,7 +263,7 @@ impl Shared {
         let made = self.root.open_file(name, flags | OFlags::CREATE | OFlags::EXCL);
         self.changed(parent(name));
         match made {
-            // Another instance was first.
+            // Another instance created it first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.root.open_file(name, flags)
             }
@@ -270,7 +271,7 @@ impl Shared {
         }
     }
 
-    /// Makes the folders above `name`, from the root downwards.
+    /// Creates the folders above `name`, from the root downwards.
     fn make_folders(&self, name: &str) -> io::Result<()> {
         for (at, _) in name.match_indices('/') {
             let folder = &name[..at];
@@ -283,7 +284,7 @@ impl Shared {
         Ok(())
     }
 
-    /// `name` isn't what it was.
+    /// Notes that `name` may belong to another file now.
     fn moved(&self, name: &str) {
         self.changed(parent(name));
         self.renames.fetch_add(1, Ordering::Release);
@@ -293,10 +294,11 @@ impl Shared {
         self.folders().entry(folder.into()).or_default().changed += 1;
     }
 
-    /// Makes the names in `folder` durable, unless they are.
+    /// Makes the names in `folder` durable, if they are not yet.
     ///
-    /// The lock is not held meanwhile, or an append on the loop would wait for the drive. Two that
-    /// sync one folder at once both do it: neither may say so before it is true.
+    /// The lock is not held during the sync, because an append on the loop would wait for the
+    /// drive. Two threads that sync one folder at once both do it, because neither may report
+    /// success too early.
     fn sync_folder(&self, folder: &str) -> io::Result<()> {
         let changed = {
             let mut folders = self.folders();
@@ -319,7 +321,8 @@ impl Shared {
         theirs.map(|(_, file)| file).collect()
     }
 
-    /// Numbers are right between any two statements, so a poisoned lock is as good as another.
+    /// Locks the table of folders. Its values are valid between any two statements, so a poisoned
+    /// lock can be used.
     fn folders(&self) -> MutexGuard<'_, Map<Box<str>, Folder>> {
         self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -331,19 +334,19 @@ impl Default for Folder {
     }
 }
 
-/// What to do about a file that doesn't exist.
+/// What to do if a file doesn't exist.
 #[derive(Clone, Copy)]
 enum Missing {
     Create,
     Fail,
 }
 
-/// Folder of a name, `""` for the root.
+/// Returns the folder of a name, `""` for the root.
 fn parent(name: &str) -> &str {
     name.rfind('/').map_or("", |at| &name[..at])
 }
 
-/// Whether a name stays inside the root and has one spelling only.
+/// Checks that a name stays inside the root and has only one spelling.
 fn check(name: &str) -> io::Result<()> {
     let good = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     if name.split('/').all(good) {
@@ -352,7 +355,7 @@ fn check(name: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name inside the job directory"))
 }
 
-/// Makes the directory, and its name durable if it is new.
+/// Creates the root directory, and makes its name durable if it is new.
 fn make_root(root: &Path) -> io::Result<()> {
     if root.is_dir() {
         return Ok(());
@@ -362,7 +365,8 @@ fn make_root(root: &Path) -> io::Result<()> {
     File::open(above.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Writes all of `bytes`, or takes back what it wrote. Right as long as a file has one writer.
+/// Writes all of `bytes`, or truncates what it wrote. This is correct only for a file with one
+/// writer.
 fn append_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     let mut written = 0;
     while written < bytes.len() {
@@ -384,7 +388,7 @@ fn append_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Fills `buffer` as far as the file goes.
+/// Reads into `buffer` until it is full or the file ends.
 fn read_whole(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,34 +1,33 @@
-//! Names to addresses: c-ares on its own thread, a mailbox, a waker.
+//! Resolves names to addresses: c-ares on a thread of its own, with a mailbox and a waker.
 //!
-//! Promises: every look-up is answered once, whatever name servers do; a name is asked for exactly
-//! as given, without search domains or aliases; addresses come in the order of [`Families`], with
-//! the least time to live of the records. The hosts file goes first, then `localhost` (RFC 6761
-//! 6.3); `.onion` does not exist (RFC 7686). Nothing is cached: that is the station's work, and
-//! c-ares' own cache, which knows no bound, is switched off.
+//! Promises: every look-up is answered once, whatever name servers do. A name is queried exactly as
+//! given, without search domains or aliases. Addresses come in the order of [`Families`], with the
+//! least time to live of the records. The hosts file is consulted first, then `localhost` (RFC 6761
+//! 6.3); `.onion` does not exist (RFC 7686). Nothing is cached here: the station `dns` does that,
+//! and c-ares' own cache, which has no bound, is switched off.
 //!
-//! Both families are asked at once and waited for. What either found is the answer; if neither
-//! found any, the failure that leaves more open is told, for there are servers that deny a name
-//! when asked for an AAAA record only (RFC 4074, section 4.2): `worse`.
+//! Both families are queried at once. The answer contains what either query found. If neither found
+//! an address, the failure that leaves more hope is returned, because some servers deny a name when
+//! they are asked for an AAAA record only (RFC 4074, section 4.2): see `worse`.
 //!
-//! c-ares shortens its tries to a name server by the server's usual speed, down to a quarter of a
-//! second. A name whose own servers are slow would be given up too early by that, so a question
-//! that timed out is asked again until [`Settings::timeout`] has passed in all.
+//! c-ares shortens its tries by the usual speed of a name server, down to a quarter of a second. A
+//! name whose own servers are slow would be given up too early, so a query that timed out is
+//! repeated until [`Settings::timeout`] has passed in all.
 //!
-//! To c-ares an answer that can't be read ends its socket, and with it a try of each question that
-//! left from there. So a question that failed by such an answer is asked again from a port of its
-//! own, by a second channel that comes to be with the first of them: there it can fail for itself
-//! only.
+//! In c-ares, an answer that can't be parsed ends its socket, and with it one try of every query
+//! that was sent from there. So a query that failed by such an answer is repeated from a port of
+//! its own, by a second channel that is created when it is first needed.
 //!
-//! The side thread shares nothing with the loop but the mailbox (`work::Mailbox`): its
-//! callbacks post and wake, once a batch. They don't panic, which c-ares could not bear. Dropping
-//! the resolver ends what is under way unanswered and joins the thread.
+//! The side thread shares only the mailbox with the loop (`work::Mailbox`): its callbacks post a
+//! letter and wake the loop, once a batch. They don't panic, which c-ares could not handle.
+//! Dropping the resolver ends pending look-ups without an answer and joins the thread.
 //!
-//! Cost: a look-up is one table entry and one boxed callback a family; a drain without answers is
-//! an uncontended lock. Some 30,000 look-ups a second at 1,000 under way. Datagrams of at most
-//! four questions leave from one port, then the system draws another one, and the case of letters
-//! is drawn for each question (draft-vixie-dnsext-dns0x20): an answer that doesn't repeat it is
-//! dropped. Together with the number of the question a forger has to guess some 16 + 16 bits and
-//! one for each letter.
+//! Cost: a look-up takes one table entry and one boxed callback for each family; a drain without
+//! answers is an uncontended lock. About 30,000 look-ups a second with 1,000 in flight. At most
+//! four queries leave from one port, then the system draws another one, and the case of letters is
+//! random for each query (draft-vixie-dnsext-dns0x20): an answer that doesn't repeat it is dropped.
+//! To forge an answer, an attacker has to guess 16 + 16 bits for port and query number, and one bit
+//! for each letter.
 
 #![expect(clippy::disallowed_methods, reason = "reads the clock")]
 
@@ -51,15 +50,15 @@ use crate::ground::map::Map;
 /// Settings of the resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Name servers to ask, in order; none: those of the system.
+    /// The name servers to query, in order; empty for those of the system.
     pub servers: Vec<SocketAddr>,
-    /// How long one try waits for an answer at most, and all tries together at least.
+    /// The longest wait for an answer in one try, and the shortest time of all tries together.
     pub timeout: Duration,
-    /// How often each name server is asked before a name is given up.
+    /// How often each name server is queried before a name is given up.
     pub tries: u32,
-    /// Names that are not asked for.
+    /// The hosts file, whose names are not queried.
     pub hosts_file: HostsFile,
-    /// Draw the case of each letter of a question, and take only answers that repeat it.
+    /// Whether the case of letters in a query is random, and answers must repeat it.
     pub mixed_case: bool,
 }
 
@@ -70,48 +69,48 @@ impl Default for Settings {
     }
 }
 
-/// Why there is no resolver.
+/// Why the resolver could not start.
 #[derive(Debug)]
 pub enum Error {
-    /// The hosts file that was named can't be read.
+    /// The configured hosts file can't be read.
     Hosts {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error that the system reported.
         source: io::Error,
     },
-    /// c-ares doesn't start: no name servers are known, or the system has no thread left.
+    /// c-ares doesn't start: no name servers are known, or the system can't create a thread.
     Start(c_ares::Error),
 }
 
-/// Look-ups under way, and the side thread that does them.
+/// The resolver: look-ups in flight, and the side thread that does them.
 pub struct Resolver {
     channel: Channel,
-    /// The channel that asks each question from a port of its own.
+    /// The channel that sends each query from a port of its own.
     alone: Option<Channel>,
     settings: Settings,
     hosts: Hosts,
     pending: Map<LookupId, Pending>,
     mailbox: Arc<Mailbox<Letter>>,
-    /// Swapped with the mailbox's list, so that neither is allocated again.
+    /// The answers being handed out; swapped with the mailbox's list to avoid allocations.
     letters: Vec<Letter>,
 }
 
-/// One look-up under way.
+/// One look-up in flight.
 struct Pending {
     name: Box<str>,
     families: Families,
     since: Instant,
-    /// Families still to be heard of.
+    /// The number of families that have no result yet.
     missing: u8,
     ipv4: Found,
     ipv6: Found,
 }
 
-/// What is known of one family; at first that it was not asked for.
+/// The result for one family; at first, that it was not queried.
 type Found = Result<Addresses, NameFailure>;
 
-/// Addresses of one family, never none.
+/// The addresses of one family; at least one.
 struct Addresses {
     list: SmallVec<[IpAddr; 4]>,
     ttl_seconds: u32,
@@ -123,22 +122,23 @@ enum Family {
     Ipv6,
 }
 
-/// What the side thread says.
+/// A result that the side thread posts.
 struct Letter {
     lookup: LookupId,
     family: Family,
-    /// The question had a port of its own.
+    /// Whether the query had a port of its own.
     alone: bool,
     found: Found,
 }
 
-/// Questions sent from one port: who wants to forge answers has to find each port anew.
+/// The number of queries sent from one port: an attacker who forges answers has to find each port
+/// anew.
 const QUESTIONS_PER_PORT: u32 = 4;
-/// Longest hosts file that is read, in bytes.
+/// The length of the longest hosts file that is read, in bytes.
 const HOSTS_BYTES_MAX: u64 = 256 << 20;
 
 impl Resolver {
-    /// Reads the hosts file and starts the side thread; `waker` is what it wakes the loop with.
+    /// Reads the hosts file and starts the side thread, which wakes the loop by `waker`.
     pub fn new(settings: &Settings, waker: Arc<mio::Waker>) -> Result<Self, Error> {
         Ok(Self {
             channel: channel(settings, QUESTIONS_PER_PORT).map_err(Error::Start)?,
@@ -151,8 +151,11 @@ impl Resolver {
         })
     }
 
-    /// Looks `name` up; [`Self::drain`] will answer. The name is as in a URL, not an address; it
-    /// may end in a dot. `lookup` must not be under way: that is asserted.
+    /// Starts a look-up of `name`; [`Self::drain`] returns the answer. The name is spelled as in a
+    /// URL, is not an address, and may end in a dot.
+    ///
+    /// # Panics
+    /// If `lookup` is already in flight.
     pub fn resolve(&mut self, lookup: LookupId, name: &str, families: Families) {
         let (ipv4, ipv6) = match families {
             Families::Ipv4ThenIpv6 | Families::Ipv6ThenIpv4 => (true, true),
@@ -177,7 +180,7 @@ impl Resolver {
         }
     }
 
-    /// Hands out what became of look-ups since the last call. To be called after the waker fired.
+    /// Hands out the results since the last call. Call it after the waker has fired.
     pub fn drain(&mut self, mut take: impl FnMut(LookupId, Result<Answer, NameFailure>)) {
         let mut letters = std::mem::take(&mut self.letters);
         self.mailbox.collect(&mut letters);
@@ -189,12 +192,12 @@ impl Resolver {
         self.letters = letters;
     }
 
-    /// Look-ups not yet answered.
+    /// Returns the number of look-ups in flight.
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// Asks the hosts file, or else the name servers.
+    /// Looks the name up in the hosts file, or else queries the name servers.
     fn ask(&mut self, lookup: LookupId, name: &str, family: Family, alone: bool) {
         let mailbox = Arc::clone(&self.mailbox);
         let post = move |found| mailbox.post(Letter { lookup, family, alone, found });
@@ -222,7 +225,7 @@ impl Resolver {
         }
     }
 
-    /// Files one family's result; returns the whole once both are there.
+    /// Stores the result of one family. Returns the whole answer once both have arrived.
     fn settle(&mut self, letter: Letter) -> Option<(LookupId, Result<Answer, NameFailure>)> {
         let Letter { lookup, family, alone, found } = letter;
         let pending = self.pending.get_mut(&lookup).expect("a look-up waits for its letters");
@@ -235,7 +238,7 @@ impl Resolver {
         if let Some(alone) = again {
             let name = pending.name.clone();
             if alone && self.alone.is_none() {
-                // Without a second channel the first goes on doing what it can.
+                // If no second channel can be created, the first one has to do.
                 self.alone = channel(&self.settings, 1).ok();
             }
             self.ask(lookup, &name, family, alone);
@@ -255,7 +258,7 @@ impl Resolver {
 }
 
 impl Pending {
-    /// Both families in their order, or why there is neither.
+    /// Combines both families in the configured order, or returns the failure.
     fn answer(self) -> Result<Answer, NameFailure> {
         let (first, second) = match self.families {
             Families::Ipv4ThenIpv6 | Families::Ipv4 => (self.ipv4, self.ipv6),
@@ -275,7 +278,7 @@ impl Pending {
     }
 }
 
-/// Of two failures the one that leaves more open: a name is dead only if nothing speaks for it.
+/// Returns the failure that leaves more hope. A name is dead only if both families say so.
 fn worse(one: NameFailure, other: NameFailure) -> NameFailure {
     let openness = |failure: &NameFailure| match failure {
         NameFailure::TimedOut => 4,
@@ -287,7 +290,8 @@ fn worse(one: NameFailure, other: NameFailure) -> NameFailure {
     std::cmp::max_by_key(one, other, openness)
 }
 
-/// What a failure of c-ares means for the name. Its own lack of memory passes, as a server's does.
+/// Maps a failure of c-ares to a failure of the name. Lack of memory is temporary, as a failing
+/// server is.
 fn failure(error: c_ares::Error) -> NameFailure {
     use c_ares::Error as Ares;
     match error {
@@ -304,19 +308,19 @@ fn failure(error: c_ares::Error) -> NameFailure {
     }
 }
 
-/// Whether c-ares takes the name for what it says: a backslash begins an escape there, and an empty
-/// name is the root. Lengths and empty labels it checks itself.
+/// Returns whether c-ares reads the name literally: there a backslash begins an escape, and an
+/// empty name is the root. It checks lengths and empty labels itself.
 fn is_askable(name: &str) -> bool {
     !matches!(name, "" | ".") && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-/// Records of one family, of which there are at most 32 (c-ares drops the rest).
+/// Collects the records of one family, at most 32 (c-ares drops the rest).
 fn addresses(records: impl Iterator<Item = (IpAddr, i32)>) -> Found {
     let mut found = Addresses { list: SmallVec::new(), ttl_seconds: u32::MAX };
     for (address, ttl) in records {
         found.list.push(address);
-        // RFC 2181, section 8: a time to live with the top bit set counts as nought. c-ares makes
-        // the largest number of it.
+        // RFC 2181, section 8: a time to live with the top bit set counts as zero. c-ares turns it
+        // into the largest number.
         let ttl = if ttl == i32::MAX { 0 } else { u32::try_from(ttl).unwrap_or(0) };
         found.ttl_seconds = found.ttl_seconds.min(ttl);
     }
@@ -336,10 +340,10 @@ fn channel(settings: &Settings, questions_per_port: u32) -> c_ares::Result<Chann
         .set_no_rotate()
         .set_lookups("b")?;
     if settings.servers.is_empty() {
-        // Rather an error now than questions to a server on this machine that isn't there.
+        // Fail now rather than query a server on this machine that doesn't exist.
         flags |= Flags::NO_DFLT_SVR;
     } else {
-        // Servers were named: nothing is to depend on the machine's own configuration.
+        // Name servers are configured, so the machine's own configuration must not matter.
         options.set_resolvconf_path("/dev/null")?;
     }
     if settings.mixed_case {
@@ -353,22 +357,21 @@ fn channel(settings: &Settings, questions_per_port: u32) -> c_ares::Result<Chann
     Ok(channel)
 }
 
-/// Names that are not asked for: a hosts file, read once.
+/// The entries of a hosts file, which is read once.
 #[derive(Default)]
 struct Hosts {
     names: Map<Box<str>, SmallVec<[IpAddr; 1]>>,
-    /// Lines that are no entry: how many, the first one's number and what it says.
+    /// Lines that are not valid: how many, and the number and text of the first.
     unread: Option<(usize, usize, String)>,
 }
 
-/// How long an entry of the hosts file is good for; the file is not read again in this run.
+/// The time to live of a hosts entry; the file is not read again in this run.
 const HOSTS_TTL_SECONDS: u32 = 24 * 3_600;
 
-/// Characters of a line that is no entry, for a report.
+/// The length to which an invalid line is cut in reports, in characters.
 const UNREAD_CHARS_MAX: usize = 200;
 
-/// What is wrong with lines of the hosts file that are no entry. The system's own is not the
-/// operator's work, and not looked at.
+/// Describes the invalid lines of a configured hosts file. The system's own file is not checked.
 pub fn unread_hosts(file: &HostsFile) -> Option<String> {
     let HostsFile::File(path) = file else { return None };
     let (lines, first, text) = Hosts::read(file).ok()?.unread?;
@@ -389,12 +392,12 @@ impl Hosts {
             }
             HostsFile::None => Vec::new(),
         };
-        // UTF-8, or what the byte order mark says.
+        // Decode as UTF-8, or as the byte order mark says.
         Ok(Self::parse(&encoding_rs::UTF_8.decode(&text).0))
     }
 
-    /// One address and its names a line; `#` begins a comment; lines end in LF, CR LF or CR. A line
-    /// that isn't so is counted and skipped, as resolvers do.
+    /// Parses a hosts file: an address and its names on each line; `#` begins a comment; lines end
+    /// in LF, CR LF or CR. Invalid lines are counted and skipped, as in resolvers.
     fn parse(text: &str) -> Self {
         let mut hosts = Self::default();
         for (number, line) in (1..).zip(text.replace("\r\n", "\n").split(['\n', '\r'])) {
@@ -418,8 +421,8 @@ impl Hosts {
         hosts
     }
 
-    /// `None` if the name servers are to be asked: the name is not here at all, as a name that is
-    /// here stands for what is written and nothing else.
+    /// Looks a name up. `None` means that the name servers must be queried. A name in the file has
+    /// only the addresses in the file.
     fn find(&self, name: &str, family: Family) -> Option<Found> {
         let name = name.strip_suffix('.').unwrap_or(name);
         let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];

@@ -1,7 +1,6 @@
-//! Files that the operator names: regular ones only, and only up to a cap.
+//! Reads files that the operator names: regular files only, up to a limit.
 //!
-//! A device, a pipe or a folder in place of a file would be read without end, or never. Cost: the
-//! file, once, in memory.
+//! A device, a pipe or a folder could be read forever or block. Cost: the whole file in memory.
 
 #![expect(clippy::disallowed_methods, reason = "reads files that the configuration names")]
 
@@ -13,10 +12,10 @@ use std::path::Path;
 /// Reads the file at `path`.
 ///
 /// # Errors
-/// It can't be read, is no regular file, or is longer than `bytes_max`.
+/// It can't be read, is not a regular file, or is longer than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     check(path)?;
-    // What has become a pipe in the meantime must not be waited for.
+    // Don't wait if the file has become a pipe in the meantime.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -27,10 +26,10 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether there is a regular file at `path`.
+/// Checks that there is a regular file at `path`.
 ///
 /// # Errors
-/// There isn't.
+/// There is none.
 pub fn check(path: &Path) -> io::Result<()> {
     let kind = fs::metadata(path)?.file_type();
     if kind.is_file() {

@@ -1,12 +1,12 @@
-//! The real world: one mio loop, and side threads for names and jobs.
+//! The real world: one mio event loop, and side threads for name resolution and jobs.
 //!
-//! One turn: take the nearest deadline, sleep at most so long, take the time once; then names,
-//! jobs and signals, sockets, [`Engine::expired`], and the engine's actions. The world never
-//! decides; it reports and obeys.
+//! One turn: take the nearest deadline, sleep at most until then, take the time once; then handle
+//! names, jobs and signals, sockets, [`Engine::expired`], and the engine's actions. The world makes
+//! no decisions: it reports events and carries out actions.
 //!
 //! Two things forbid sleep: a socket that was not read until it blocked, and a TLS stream that
-//! holds plaintext. Loop lag is what a readiness may have to wait: the length of a turn. Each is
-//! measured (`turns`).
+//! holds plaintext. The loop's lag is the time that a ready socket may have to wait: the length of
+//! a turn. Every turn is measured (`turns`).
 
 #![expect(clippy::disallowed_methods, reason = "the world that reads the clocks")]
 
@@ -39,13 +39,14 @@ pub use usage::{StageUsage, Usage};
 /// Settings of the loop.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Names.
+    /// Settings of the resolver.
     pub names: dns::Settings,
-    /// TLS.
+    /// Settings of TLS.
     pub tls: tls::Settings,
-    /// Bytes read from one socket in one turn, so that a fast server can't starve the rest.
+    /// The number of bytes read from one socket in one turn, so that a fast server can't starve
+    /// others.
     pub read_bytes_per_turn: usize,
-    /// How often the observer is called at least.
+    /// The longest time between two calls of the observer.
     pub period: Duration,
 }
 
@@ -60,14 +61,14 @@ impl Default for Settings {
     }
 }
 
-/// Why the loop could not begin or go on.
+/// Why the loop could not start or continue.
 #[derive(Debug)]
 pub enum Error {
-    /// The poller, or something else of the system's.
+    /// The system refused something, such as the poller.
     System(&'static str, io::Error),
-    /// The resolver.
+    /// The resolver failed to start.
     Names(dns::Error),
-    /// The roots of trust.
+    /// The TLS configuration is not valid.
     Tls(tls::Error),
 }
 
@@ -83,7 +84,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The loop and all it watches.
+/// The event loop and everything that it watches.
 pub struct World {
     poll: Poll,
     clock: Clock,
@@ -96,32 +97,32 @@ pub struct World {
     turns: Turns,
 }
 
-/// What the observer is shown, once a period and at the end.
+/// What the observer sees, once a period and at the end.
 #[derive(Debug)]
 pub struct View<'a> {
     /// The crawl.
     pub engine: &'a mut Engine,
-    /// When.
+    /// The current time.
     pub now: Now,
-    /// Loop lag so far, in microseconds.
+    /// The loop's lag so far, in microseconds.
     pub lag_us: &'a Histogram,
-    /// Turns so far.
+    /// The number of turns so far.
     pub turns: u64,
-    /// The longest of them.
+    /// The longest turn so far.
     pub longest_turn: &'a Turn,
-    /// The most CPU time that the thread spent in one of them.
+    /// The most CPU time that the thread spent in one turn.
     pub turn_cpu_max: Duration,
-    /// CPU time so far, by stage and thread.
+    /// The CPU time so far, by stage and thread.
     pub usage: Usage,
 }
 
-/// Tokens that are no connection's: the highest slot is never in use.
+/// Tokens that belong to no connection: the highest slot is never used.
 const WAKER: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
 const EVENTS: usize = 1_024;
 
 impl World {
-    /// Sets the loop up; nothing moves yet.
+    /// Sets up the loop without starting anything.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
         let system = |what| move |error| Error::System(what, error);
         let poll = Poll::new().map_err(system("the poller"))?;
@@ -143,7 +144,7 @@ impl World {
         })
     }
 
-    /// The time, for what is done before the loop runs.
+    /// Returns the current time, for work before the loop runs.
     pub fn now(&self) -> Now {
         self.clock.now()
     }
@@ -159,7 +160,7 @@ impl World {
         let mut report = now.at + self.period;
         let mut gauge = Gauge::begin(engine.meter(), self.worker.cpu_ns());
         self.turns.begin(engine.meter(), signal::thread_cpu_ns());
-        // A signal may have come before there was a loop to wake.
+        // A signal may have arrived before there was a loop to wake.
         let mut is_over = self.heed_signals(engine, now);
         self.obey(engine, now);
         while !is_over && !engine.is_finished() {
@@ -199,7 +200,7 @@ impl World {
         View { engine, now, lag_us, turns: turns.count, longest_turn, turn_cpu_max, usage }
     }
 
-    /// How long the loop may sleep.
+    /// Returns how long the loop may sleep.
     fn wait(&self, engine: &Engine, now: Now, report: Instant) -> Duration {
         if self.net.forbids_sleep() {
             return Duration::ZERO;
@@ -208,11 +209,11 @@ impl World {
         if deadline <= now.at {
             return Duration::ZERO;
         }
-        // From the clock, not from the turn's time: the turn itself took a while.
+        // Read the clock again, because the turn itself took time.
         deadline.since(self.clock.now().at)
     }
 
-    /// Whether the loop is to end at once.
+    /// Handles signals. Returns whether the loop should end at once.
     fn heed_signals(&self, engine: &mut Engine, now: Now) -> bool {
         if self.signals.asked_to_rotate() {
             engine.rotate_log(now);
@@ -230,7 +231,7 @@ impl World {
         }
     }
 
-    /// All events of the turn, with one time.
+    /// Feeds all events of the turn to the engine, with one time.
     fn feed(&mut self, engine: &mut Engine, now: Now, events: &Events) {
         self.resolver.drain(|lookup, answer| engine.resolved(now, lookup, answer));
         self.worker.drain(|done| engine.worked(now, done));
@@ -246,7 +247,7 @@ impl World {
         engine.meter_mut().back(stage);
     }
 
-    /// Of the present stage's time, what was TLS's.
+    /// Moves the time that TLS took from the current stage to the stage of TLS.
     fn charge_tls(&self, engine: &mut Engine) {
         let (ticks, verbs) = self.client.take_spent();
         if verbs > 0 {
@@ -254,7 +255,7 @@ impl World {
         }
     }
 
-    /// Carries the engine's actions out.
+    /// Carries out the engine's actions.
     fn obey(&mut self, engine: &mut Engine, now: Now) {
         while let Some(action) = engine.next_action() {
             let meter = engine.meter_mut();
@@ -287,7 +288,7 @@ impl World {
     }
 }
 
-/// The clocks, read here and nowhere below.
+/// The clocks, which are read nowhere below this file.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     start: std::time::Instant,
@@ -305,7 +306,7 @@ impl Clock {
         Now { at, unix: UnixTime::from_micros(us(unix)) }
     }
 
-    /// The time now, later in the turn that began at `turn`: one clock read instead of two.
+    /// Returns the time later in the turn that began at `turn`, with one clock read instead of two.
     fn after(&self, turn: Now) -> Now {
         let us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         let at = Instant::from_micros(us).max(turn.at);

@@ -1,9 +1,9 @@
-//! Sockets by slot: what the poller says of them, and what the engine makes of it.
+//! Sockets by slot: passes the poller's events to the engine and carries out its actions.
 //!
-//! mio is edge-triggered: a change is told once. So a socket is read until it blocks, or goes on
-//! the *ready* list, which forbids sleep, if its byte budget ran out first; so does a TLS stream
-//! that holds plaintext. Nothing is decided here: bytes go into the engine's buffers, closes come
-//! with the reason that the system or TLS gave.
+//! mio is edge-triggered: it reports each change once. So a socket is read until it blocks. If its
+//! byte budget is used up first, or if a TLS stream still holds plaintext, it goes on the *ready*
+//! list, which forbids sleep. Nothing is decided here: bytes are read into the engine's buffers,
+//! and a close is reported with the reason that the system or TLS gave.
 
 use super::Clock;
 use super::tls::{Client, Progress, Read, Stream, Write, reason_of};
@@ -19,13 +19,13 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct Net {
     sockets: Vec<Option<Socket>>,
-    /// To be read again without being told, the longest waiting first.
+    /// Sockets to read again without a new event, the longest waiting first.
     ready: VecDeque<ConnId>,
-    /// TLS handshakes for which the turn's budget had nothing left, the longest waiting first.
+    /// TLS handshakes that the turn's budget did not reach, the longest waiting first.
     securing: VecDeque<ConnId>,
-    /// Ends that came while actions were carried out: told in the next turn.
+    /// Ends that occurred while actions were carried out; they are reported in the next turn.
     ends: Vec<(ConnId, CloseReason)>,
-    /// Bytes read from one socket in one turn.
+    /// The most bytes read from one socket in one turn.
     read_bytes_max: usize,
     clock: Clock,
 }
@@ -37,7 +37,7 @@ struct Socket {
     state: State,
     tls: bool,
     paused: bool,
-    /// It is on the ready list.
+    /// Whether it is on the ready list.
     listed: bool,
 }
 
@@ -60,12 +60,12 @@ impl Net {
         Self { sockets: Vec::new(), ready, securing, ends, read_bytes_max, clock }
     }
 
-    /// Whether sleep would lose something.
+    /// Returns whether sleeping could miss something.
     pub(super) fn forbids_sleep(&self) -> bool {
         !self.ready.is_empty() || !self.securing.is_empty() || !self.ends.is_empty()
     }
 
-    /// The token that events of a connection carry.
+    /// Returns the token that a connection's events carry.
     fn token_of(conn: ConnId) -> Token {
         Token((conn.generation as usize) << 32 | conn.slot as usize)
     }
@@ -75,7 +75,7 @@ impl Net {
         ConnId { slot: low(token.0), generation: low(token.0 >> 32) }
     }
 
-    /// Asks the system for a connection.
+    /// Starts a TCP connection.
     pub(super) fn connect(
         &mut self,
         registry: &Registry,
@@ -101,8 +101,8 @@ impl Net {
         }
     }
 
-    /// Tells the ends that came while actions were carried out. What was received before may still
-    /// be worth reading.
+    /// Reports the ends that occurred while actions were carried out, after reading what was
+    /// received before them.
     pub(super) fn tell_ends(&mut self, engine: &mut Engine, now: Now) {
         for (conn, reason) in std::mem::take(&mut self.ends) {
             if self.socket(conn).is_some_and(|socket| socket.state == State::Open) {
@@ -114,7 +114,8 @@ impl Net {
         }
     }
 
-    /// Reads on where a budget ended the turn before; who is served goes to the end of the line.
+    /// Continues reading where a budget ended the previous turn. A socket that was served goes to
+    /// the end of the list.
     pub(super) fn read_ready(&mut self, engine: &mut Engine, now: Now) {
         for _ in 0..self.securing.len() {
             let Some(conn) = self.securing.pop_front() else { break };
@@ -137,7 +138,7 @@ impl Net {
         }
     }
 
-    /// The poller has something to say about a socket.
+    /// Handles an event of the poller for a socket.
     pub(super) fn event(&mut self, engine: &mut Engine, now: Now, event: &Event) {
         let conn = Self::conn_of(event.token());
         let ended = event.is_error() || event.is_read_closed() || event.is_write_closed();
@@ -156,7 +157,7 @@ impl Net {
         }
     }
 
-    /// TCP stands, or failed; or this was a spurious event.
+    /// TCP is connected or has failed, or the event was spurious.
     fn connecting(&mut self, engine: &mut Engine, now: Now, conn: ConnId) {
         let socket = self.socket(conn).expect("it was looked up");
         let tcp = socket.stream.socket();
@@ -165,7 +166,7 @@ impl Net {
             (_, Err(error)) if error.kind() == std::io::ErrorKind::NotConnected => {}
             (_, Err(error)) => self.end(engine, now, conn, &reason_of(&error)),
             (Ok(None), Ok(_)) => {
-                // Requests are written whole: waiting for more would only delay them.
+                // Requests are written whole, so delaying small packets would only slow them down.
                 let _ = tcp.set_nodelay(true);
                 socket.state = State::Handshaking;
                 if socket.tls {
@@ -199,14 +200,14 @@ impl Net {
 
     fn stands(&mut self, engine: &mut Engine, now: Now, conn: ConnId, facts: ConnFacts) {
         engine.connected(now, conn, facts);
-        // Bytes may have come with the handshake's last.
+        // Data may have arrived with the last message of the handshake.
         self.list(conn);
     }
 
-    /// Moves bytes into the engine until the socket blocks or a budget is spent. What was read is
-    /// told with the time after the read: a rest that begins with it must not begin before the
-    /// bytes were sent, however long the loop was kept from the processor. `to_the_end`:
-    /// there may be more to learn than bytes, so a short read doesn't show that it is empty.
+    /// Reads into the engine's buffers until the socket blocks or a budget is used up. Bytes are
+    /// reported with the time after the read (decision 15): a rest that begins with them must not
+    /// begin before they were sent. With `to_the_end`, a short read doesn't mean that the socket is
+    /// empty, because an end may follow.
     fn read(&mut self, engine: &mut Engine, now: Now, conn: ConnId, to_the_end: bool) {
         let (mut left, clock) = (self.read_bytes_max, self.clock);
         while let Some(socket) = self.socket(conn)
@@ -217,7 +218,7 @@ impl Net {
             }
             let room = match engine.space(now, conn) {
                 Space::Room(room) => room,
-                // The engine's Pause and Close follow as actions.
+                // The engine returns Pause and Close as actions.
                 Space::Paused | Space::Gone => return,
             };
             let room_bytes = room.len();
@@ -232,7 +233,7 @@ impl Net {
                     }
                 }
                 Read::Blocked => {
-                    // Nothing came after all: the room is given back.
+                    // Nothing was read, so the buffer is given back.
                     let again = socket.stream.has_plaintext();
                     engine.received(now, conn, 0);
                     return if again {
@@ -246,7 +247,7 @@ impl Net {
         }
     }
 
-    /// Sends what the engine has for a connection, as far as the socket takes it.
+    /// Sends the engine's outgoing bytes of a connection, as far as the socket takes them.
     pub(super) fn write(&mut self, engine: &mut Engine, now: Now, conn: ConnId) {
         loop {
             let bytes = engine.outgoing(conn);
@@ -281,7 +282,7 @@ impl Net {
         }
     }
 
-    /// Closes a socket because the engine says so.
+    /// Closes a socket at the engine's request.
     pub(super) fn close(&mut self, conn: ConnId) {
         if let Some(socket) = self.drop_socket(conn) {
             socket.stream.close();
@@ -293,7 +294,7 @@ impl Net {
         engine.closed(now, conn, reason);
     }
 
-    /// Dropping a socket takes it out of the poller, too.
+    /// Dropping a socket also removes it from the poller.
     fn drop_socket(&mut self, conn: ConnId) -> Option<Socket> {
         self.socket(conn)?;
         self.sockets[conn.slot as usize].take()

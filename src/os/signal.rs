@@ -1,69 +1,68 @@
-//! What is asked of the process and what it may use: signals, limits, memory, entropy, clocks.
+//! The process and its environment: signals, limits, memory, entropy, clocks.
 //!
-//! [`Signals`]: the first SIGINT, SIGTERM, SIGQUIT or SIGHUP asks to stop in order, the second to
-//! stop at once, but for SIGHUP: a service manager, or a shell that ends, sends it right behind
-//! SIGTERM. Each wakes the loop through a pair of sockets, so that nothing but counting and
-//! one write happens in the handler. SIGHUP stays ignored if it was when the program started, as
-//! under `nohup`. SIGPIPE and SIGXFSZ are ignored: a closed connection and a file at its limit are
-//! errors of the write. A parent may have blocked what is caught, and the mask is inherited: it is
-//! unblocked. When `Signals` is dropped, the signals do again what they did before.
+//! [`Signals`]: the first SIGINT, SIGTERM, SIGQUIT or SIGHUP asks for an orderly stop, the second
+//! for an immediate one. SIGHUP never counts as the second, because a service manager or a
+//! terminating shell sends it right after SIGTERM. Each signal wakes the loop through a socket
+//! pair, so the handler only counts and writes one byte. SIGHUP stays ignored if it was ignored at
+//! the start, as under `nohup`. SIGPIPE and SIGXFSZ are ignored: a closed connection and a file at
+//! its size limit are errors of the write. A parent may have blocked these signals, and the mask is
+//! inherited, so they are unblocked. Dropping `Signals` restores the previous handlers.
 //!
-//! SIGUSR1 asks for a new crawl log, as often as it comes.
+//! SIGUSR1 asks for a new crawl log; it may arrive any number of times.
 //!
-//! [`catch_early`] catches the signals before there is a loop: the first is remembered for it, the
+//! [`catch_early`] catches the signals before there is a loop: the first is kept for the loop, the
 //! second ends the process from the handler.
 //!
-//! The rest are the system's numbers that the standard library doesn't hand out. All unsafe code is
-//! in `system`, one function a call, each with its proof. Cost: [`tick`] is a read without a
-//! system call (vDSO), some 20 ns; most others are a system call each.
+//! The rest are values of the system that the standard library doesn't provide. All unsafe code is
+//! in `system`, one function for each call, each with its proof. Cost: [`tick`] is a read without a
+//! system call (vDSO), about 20 ns; most others are one system call.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-/// Signals that ask to stop, counted.
+/// Listens to the signals, and restores the previous handlers when dropped.
 pub struct Signals {
-    /// Readable once a signal came. Held, not read, see [`Signals::new`]; closing it takes it out
-    /// of the poll.
+    /// Becomes readable when a signal arrives. It is never read, see [`Signals::new`]; closing it
+    /// removes it from the poll.
     _wakes: mio::net::UnixStream,
-    /// What the signals did before.
+    /// The handlers before this one was installed.
     before: [(libc::c_int, libc::sigaction); CAUGHT.len()],
 }
 
-/// Signals that ask to stop, and the one that asks for a new crawl log.
+/// The signals that ask for a stop, and the one that asks for a new crawl log.
 const CAUGHT: [libc::c_int; 5] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT, libc::SIGHUP, libc::SIGUSR1];
 
 /// What the signals so far ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Nothing: go on.
+    /// Nothing.
     Nothing,
     /// Finish open replies, write a checkpoint, exit.
     Stop,
-    /// Exit now; what is on disk must do.
+    /// Exit now, without writing anything more.
     StopAtOnce,
 }
 
-/// A new crawl log is asked for.
+/// Whether a new crawl log was asked for.
 static ROTATE: AtomicBool = AtomicBool::new(false);
-/// Signals that ask to stop since [`Signals::new`].
+/// The number of stop signals since [`Signals::new`].
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// Where the handler writes; negative if nobody listens.
+/// The descriptor that the handler writes to; negative if nobody listens.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
-/// Signals since [`catch_early`] count for the loop that comes.
+/// Whether signals count since [`catch_early`], before there is a loop.
 static EARLY: AtomicBool = AtomicBool::new(false);
 
-/// Catches the signals that ask to stop before there is a loop to ask: what comes from now on
-/// counts for the first [`Signals`]. Without it a signal would end the process while it reads its
-/// inputs, or be lost where the process is the first of a container, to which the system delivers
-/// only what is caught.
+/// Catches the stop signals before there is a loop; they count for the first [`Signals`]. Otherwise
+/// a signal would end the process while it reads its inputs. In a container's first process it
+/// would be lost, because the system delivers only caught signals there.
 pub fn catch_early() {
     EARLY.store(true, Ordering::SeqCst);
     catch_all();
 }
 
-/// Catches and unblocks each signal, and returns what it did before.
+/// Catches and unblocks each signal, and returns the previous handlers.
 fn catch_all() -> [(libc::c_int, libc::sigaction); CAUGHT.len()] {
     system::ignore(libc::SIGPIPE);
     system::ignore(libc::SIGXFSZ);
@@ -74,18 +73,23 @@ fn catch_all() -> [(libc::c_int, libc::sigaction); CAUGHT.len()] {
         }
         (signal, before)
     });
-    // One that is pending is delivered now, to its handler.
+    // A pending signal is delivered to its handler now.
     system::mask(libc::SIG_UNBLOCK, &CAUGHT);
     before
 }
 
 impl Signals {
-    /// Listens to the signals from now on: an event with `token` tells of each. One loop of the
-    /// process listens at a time; that is asserted. Fails for want of descriptors.
+    /// Listens to the signals from now on: each causes an event with `token`.
     ///
     /// The sending end is never closed: a handler on another thread may be about to write to it,
-    /// and the number could be another file's by then. A byte a signal is never read either: the
-    /// poller tells of every byte anew, and a process gets few of them.
+    /// and its number could belong to another file by then. The bytes are never read either: the
+    /// poller reports each new byte, and a process gets few signals.
+    ///
+    /// # Errors
+    /// No descriptors are left.
+    ///
+    /// # Panics
+    /// If another loop of the process listens already.
     pub fn new(registry: &mio::Registry, token: mio::Token) -> io::Result<Self> {
         let (mut wakes, sender) = mio::net::UnixStream::pair()?;
         registry.register(&mut wakes, token, mio::Interest::READABLE)?;
@@ -99,12 +103,13 @@ impl Signals {
         Ok(Self { _wakes: wakes, before: catch_all() })
     }
 
-    /// Whether a new crawl log was asked for since the last call.
+    /// Returns whether a new crawl log was asked for since the last call.
     pub fn asked_to_rotate(&self) -> bool {
         ROTATE.load(Ordering::SeqCst) && ROTATE.swap(false, Ordering::SeqCst)
     }
 
-    /// What the signals so far ask for. Reads one number: may be called every turn.
+    /// Returns what the signals so far ask for. It only reads one number, so it may be called every
+    /// turn.
     pub fn asked(&self) -> Asked {
         match COUNT.load(Ordering::SeqCst) {
             0 => Asked::Nothing,
@@ -123,62 +128,62 @@ impl Drop for Signals {
     }
 }
 
-/// Raises the limit of open descriptors as far as the process may, and tells what it is then.
+/// Raises the limit of open descriptors as far as allowed, and returns it.
 pub fn descriptor_limit() -> u64 {
     system::raise_descriptor_limit()
 }
 
-/// From now on memory that is freed is joined with what is free beside it at once.
+/// Makes the allocator merge freed memory at once.
 ///
-/// glibc lays small pieces aside, and joins all of them when somebody asks for much: after a
-/// million queues have become empty that stalls the loop for a tenth of a second
-/// (`bench/frontier.rs`). Other allocators are left as they are.
+/// By default glibc keeps small freed pieces apart and merges all of them at the next large
+/// request: after a million queues have become empty, that stalls the loop for a tenth of a second
+/// (`bench/frontier.rs`). Other allocators are not changed.
 pub fn join_freed_memory() {
     system::keep_no_fast_bins();
 }
 
-/// Sixteen bytes nobody can foresee, for keys. Waits for the system's pool at boot, if need be.
+/// Returns sixteen unpredictable bytes, for keys. May wait for the system's entropy pool at boot.
 pub fn entropy() -> [u8; 16] {
     system::entropy()
 }
 
-/// Monotonic time in nanoseconds since some fixed point: the meter's tick function.
+/// Returns monotonic time in nanoseconds since a fixed point: the meter's tick function.
 pub fn tick() -> u64 {
     system::clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time of the calling thread, in nanoseconds.
+/// Returns the CPU time of the calling thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     system::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of another thread, in nanoseconds; 0 once it has ended.
+/// Returns the CPU time of another thread, in nanoseconds; 0 once it has ended.
 pub fn cpu_of_ns<T>(thread: &std::thread::JoinHandle<T>) -> u64 {
     system::thread_clock(thread).map_or(0, system::clock_ns)
 }
 
-/// CPU time of another process with all its threads, in nanoseconds; `None` if there is none of
-/// this number, or it isn't ours to ask about. 0 once it has ended and waits to be noticed.
+/// Returns the CPU time of another process with all its threads, in nanoseconds. `None` if there is
+/// no such process or access is denied; 0 once it has ended and was not waited for.
 pub fn cpu_of_process_ns(id: u32) -> Option<u64> {
     system::process_clock(id.try_into().ok()?).map(system::clock_ns)
 }
 
-/// CPU time: of the process with all its threads, or of one of them.
+/// CPU time of the process with all its threads, or of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// In user mode, in microseconds.
+    /// Time in user mode, in microseconds.
     pub user_us: u64,
-    /// In the kernel on behalf of the process, in microseconds.
+    /// Time in the kernel on behalf of the process, in microseconds.
     pub system_us: u64,
 }
 
 impl Cpu {
-    /// Both, in microseconds.
+    /// Returns user and kernel time, in microseconds.
     pub fn sum_us(self) -> u64 {
         self.user_us + self.system_us
     }
 
-    /// What was used since an earlier reading.
+    /// Returns the time used since an earlier reading.
     pub fn since(self, earlier: Self) -> Self {
         let user_us = self.user_us.saturating_sub(earlier.user_us);
         Self { user_us, system_us: self.system_us.saturating_sub(earlier.system_us) }
@@ -193,22 +198,23 @@ impl Cpu {
     }
 }
 
-/// CPU time of the process so far.
+/// Returns the CPU time of the process so far.
 pub fn process_cpu() -> Cpu {
     Cpu::of(&system::usage(libc::RUSAGE_SELF))
 }
 
-/// CPU time of the calling thread so far.
+/// Returns the CPU time of the calling thread so far.
 pub fn thread_cpu() -> Cpu {
     Cpu::of(&system::usage(libc::RUSAGE_THREAD))
 }
 
-/// Whether a write of up to 4 KiB to `descriptor` would return at once, with success or an error.
+/// Returns whether a write of up to 4 KiB to `descriptor` would return at once, with success or an
+/// error.
 pub(super) fn is_writable(descriptor: i32) -> bool {
     system::is_writable(descriptor)
 }
 
-/// Whether somebody watches stderr, where progress is shown.
+/// Returns whether standard error is a terminal, where progress can be shown.
 pub fn is_terminal() -> bool {
     io::stderr().is_terminal()
 }
@@ -223,11 +229,11 @@ mod system {
     use std::sync::atomic::Ordering;
     use std::thread::JoinHandle;
 
-    /// The exit code of a process that a second signal has ended: `commands::Exit::Forced`.
+    /// The exit code of a process that a second signal ended: `commands::Exit::Forced`.
     const FORCED: libc::c_int = 13;
 
-    /// Counts, writes a byte, and leaves `errno` as it was. Ends the process at the second signal
-    /// if no loop listens.
+    /// The handler: counts the signal, writes a byte, and preserves `errno`. It ends the process at
+    /// the second signal if no loop listens.
     extern "C" fn on_signal(signal: libc::c_int) {
         let earlier = match signal {
             libc::SIGUSR1 => {
@@ -249,8 +255,8 @@ mod system {
             return;
         }
         // SAFETY: write(2) may be called in a handler (signal-safety(7)); the byte outlives the
-        // call; `pipe` is a descriptor that is never closed (`Signals::new`). A full pipe is no
-        // trouble: the byte in it has not yet been told of. `errno` is this thread's own.
+        // call; `pipe` is a descriptor that is never closed (`Signals::new`). A full pipe is fine:
+        // it has a byte that was not reported yet. `errno` is this thread's own.
         unsafe {
             let errno = libc::__errno_location();
             let kept = *errno;
@@ -259,13 +265,13 @@ mod system {
         }
     }
 
-    /// Has `signal` handled by `on_signal` and returns what it did before.
+    /// Installs `on_signal` for `signal` and returns the previous handler.
     pub(super) fn catch(signal: libc::c_int) -> libc::sigaction {
         let handler: extern "C" fn(libc::c_int) = on_signal;
         set(signal, handler as libc::sighandler_t)
     }
 
-    /// Has `signal` ignored.
+    /// Ignores `signal`.
     pub(super) fn ignore(signal: libc::c_int) {
         set(signal, libc::SIG_IGN);
     }
@@ -274,7 +280,7 @@ mod system {
         // SAFETY: all zeroes are a valid `sigaction` (numbers, a bit set, an optional pointer).
         let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         action.sa_sigaction = disposition;
-        // Calls that a signal cuts short on other threads are begun again by the kernel.
+        // The kernel restarts calls of other threads that a signal interrupts.
         action.sa_flags = libc::SA_RESTART;
         let mut before = MaybeUninit::zeroed();
         // SAFETY: both point to a `sigaction` of ours; the handler calls only what a handler may.
@@ -300,7 +306,7 @@ mod system {
         assert_eq!(code, 0, "the set can be masked");
     }
 
-    /// Puts back what `catch` returned.
+    /// Restores a handler that `catch` returned.
     pub(super) fn restore(signal: libc::c_int, action: &libc::sigaction) {
         // SAFETY: `action` came from the kernel; nothing is written through the null pointer.
         let code = unsafe { libc::sigaction(signal, ptr::from_ref(action), ptr::null_mut()) };
@@ -309,8 +315,8 @@ mod system {
 
     #[cfg(target_env = "gnu")]
     pub(super) fn keep_no_fast_bins() {
-        // SAFETY: sets a number of the allocator, under its own lock. One that stands in for
-        // glibc's may not know it, and says so: then it stays as it is.
+        // SAFETY: sets a parameter of the allocator, under its own lock. An allocator in place of
+        // glibc's may not know it and returns an error, which changes nothing.
         unsafe { libc::mallopt(libc::M_MXFAST, 0) };
     }
 
@@ -336,14 +342,15 @@ mod system {
             if usize::try_from(got) == Ok(bytes.len()) {
                 return bytes;
             }
-            // Up to 256 bytes come whole or, interrupted while the pool fills, not at all.
+            // Up to 256 bytes are returned whole or, if interrupted while the pool fills, not at
+            // all.
             let error = io::Error::last_os_error();
             let again = error.kind() == io::ErrorKind::Interrupted;
             assert!(again, "{error}: the system gives random bytes");
         }
     }
 
-    /// Nothing of a thread that has ended in the meantime.
+    /// Returns the time of a clock in nanoseconds; 0 for a thread that has ended in the meantime.
     pub(super) fn clock_ns(clock: libc::clockid_t) -> u64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: writes one `timespec`, which is ours.
@@ -352,8 +359,8 @@ mod system {
         time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
     }
 
-    /// The clock of a process's CPU time; `None` if there is no such process, or it isn't ours to
-    /// ask about.
+    /// Returns the CPU-time clock of a process. `None` if there is no such process or access is
+    /// denied.
     pub(super) fn process_clock(id: libc::pid_t) -> Option<libc::clockid_t> {
         let mut clock = 0;
         // SAFETY: writes one `clockid_t`, which is ours; any id may be asked about.
@@ -361,7 +368,7 @@ mod system {
         (code == 0).then_some(clock)
     }
 
-    /// The clock of a thread's CPU time; `None` once it has ended.
+    /// Returns the CPU-time clock of a thread; `None` once it has ended.
     pub(super) fn thread_clock<T>(thread: &JoinHandle<T>) -> Option<libc::clockid_t> {
         if thread.is_finished() {
             return None;
@@ -373,8 +380,8 @@ mod system {
         (code == 0).then_some(clock)
     }
 
-    /// Linux reports a pipe as writable if it has room for a page at least, and anything that would
-    /// fail at once, too.
+    /// Returns whether a write would return at once. Linux reports a pipe as writable if it has
+    /// room for at least a page, and any descriptor whose write would fail at once.
     pub(super) fn is_writable(descriptor: libc::c_int) -> bool {
         let mut asked = libc::pollfd { fd: descriptor, events: libc::POLLOUT, revents: 0 };
         // SAFETY: the pointer and the count are those of `asked`; a time-out of 0 doesn't wait.
@@ -391,7 +398,7 @@ mod system {
         unsafe { usage.assume_init() }
     }
 
-    /// Bytes of freed memory that are laid aside.
+    /// Returns how many bytes of freed memory the allocator keeps unmerged.
     #[cfg(all(test, target_env = "gnu"))]
     pub(super) fn laid_aside_bytes() -> usize {
         // SAFETY: adds up the allocator's numbers, under its own locks.
@@ -420,7 +427,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// One test, because the signals are the whole process's.
+    /// A single test, because signal handlers belong to the whole process.
     #[test]
     fn signals_wake_and_count_and_are_put_back() {
         const TOKEN: mio::Token = mio::Token(3);
@@ -439,7 +446,7 @@ mod tests {
         for (signal, asked) in told {
             system::raise(signal);
             assert_eq!(signals.asked(), asked);
-            // The poll itself may be what the signal interrupts.
+            // The signal may interrupt the poll itself.
             while let Err(error) = poll.poll(&mut events, Some(Duration::from_secs(5))) {
                 assert_eq!(error.kind(), io::ErrorKind::Interrupted);
             }

@@ -1,22 +1,23 @@
-//! One byte stream over TCP, plain or TLS, behind the same few verbs.
+//! A byte stream over TCP, plain or with TLS, behind the same methods.
 //!
-//! Promises: plaintext goes straight into the caller's buffer; verbs never block; an end that TLS
-//! did not announce is told apart from one it did ([`CloseReason::TlsCut`]); what was decrypted
-//! before an end or an error is handed out before it. TLS 1.2 and 1.3 by rustls, ALPN `http/1.1`,
-//! certificates checked against the roots compiled in or those of one PEM file. Revocation is not
-//! checked. Sessions are resumed; early data is never sent.
+//! Promises: plaintext is decrypted directly into the caller's buffer. Methods never block. An end
+//! of TCP without a TLS close is reported as [`CloseReason::TlsCut`]. Data decrypted before an end
+//! or an error is returned before it. TLS 1.2 and 1.3 by rustls, ALPN `http/1.1`, certificates
+//! checked against the compiled-in roots or those of one PEM file. Revocation is not checked.
+//! Sessions are resumed; early data is never sent.
 //!
-//! Duties of the caller, for the poller tells of each change once: read until [`Read::Blocked`] or
-//! [`Read::Closed`], or come back unasked; don't sleep while [`Stream::has_plaintext`] (unless the
-//! stream is paused); on writable, if [`Stream::wants_write`], call `write`, if only with nothing.
+//! The caller must, because the poller reports each change once: read until [`Read::Blocked`] or
+//! [`Read::Closed`], or come back without an event; not sleep while [`Stream::has_plaintext`]
+//! (unless the stream is paused); on a writable event, if [`Stream::wants_write`], call `write`,
+//! even with no bytes.
 //!
-//! Bounds: of received bytes a stream keeps at most the records that reach over the end of the
-//! caller's buffer, some 40 KiB; of bytes to send at most 16 KiB; of a handshake at most 64 KiB. An
-//! idle stream keeps none. One call of `read` takes at most `READS_MAX` reads from the socket, so
-//! that a peer sending records without content doesn't hold the loop.
+//! Bounds: a stream keeps received bytes only of records that don't fit the caller's buffer, about
+//! 40 KiB, of bytes to send at most 16 KiB, and of a handshake at most 64 KiB. An idle stream keeps
+//! none. One call of `read` reads from the socket at most `READS_MAX` times, so a peer that sends
+//! records without content can't hold up the loop.
 //!
-//! Cost: a system call a read for up to 64 KiB (rustls by itself would read 4 KiB at a time), a
-//! copy out of a shared buffer, and the decryption.
+//! Cost: one system call to read up to 64 KiB (rustls alone would read 4 KiB at a time), a copy out
+//! of a shared buffer, and the decryption.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -40,15 +41,16 @@ mod trust;
 /// Settings of TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether certificates are checked. If not, anybody in between can forge pages.
+    /// Whether certificates are checked. If not, an attacker on the path can forge pages.
     pub verify: bool,
-    /// Certificates to trust, in PEM, instead of the roots compiled in.
+    /// A PEM file of certificates to trust instead of the compiled-in roots.
     pub roots_file: Option<PathBuf>,
-    /// Sessions kept to resume, up to 8 of a server, some 4 KiB each; 0: none are resumed.
+    /// The number of sessions kept for resumption, up to 8 for each server, about 4 KiB each; 0 for
+    /// none.
     pub sessions_max: usize,
-    /// Bytes of a handshake that are received at most.
+    /// The most bytes received in a handshake.
     pub handshake_bytes_max: usize,
-    /// Which key exchange is offered with the first message.
+    /// The key exchange offered in the first message.
     pub key_exchange: KeyExchange,
 }
 
@@ -64,42 +66,42 @@ impl Default for Settings {
     }
 }
 
-/// The key exchange tried first. Either way the server may ask for the other.
+/// The key exchange tried first. The server may ask for the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyExchange {
-    /// X25519: a third less work a handshake.
+    /// X25519: a third less work for a handshake.
     #[default]
     Classic,
-    /// X25519 with ML-KEM-768: what is recorded today can't be read with a machine of tomorrow.
+    /// X25519 with ML-KEM-768: recorded traffic can't be decrypted by a future quantum computer.
     PostQuantum,
 }
 
-/// Why there is no TLS.
+/// Why TLS could not be set up.
 #[derive(Debug)]
 pub enum Error {
-    /// The file of roots can't be read, or isn't PEM.
+    /// The file of roots can't be read or isn't PEM.
     Roots {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in it.
         source: pem::Error,
     },
-    /// The file holds no certificate that can be trusted.
+    /// The file has no certificate that can be trusted.
     NoRoots(PathBuf),
-    /// rustls refuses the configuration.
+    /// rustls rejects the configuration.
     Config(rustls::Error),
 }
 
-/// Handshakes done.
+/// The number of completed handshakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handshakes {
-    /// With certificates and all.
+    /// Full handshakes, with certificates.
     pub full: u64,
-    /// On the strength of an earlier session.
+    /// Handshakes that resumed an earlier session.
     pub resumed: u64,
 }
 
-/// What all TLS streams share: configuration, sessions, counts, and a buffer.
+/// What all TLS streams share: configuration, sessions, counters, and a buffer.
 pub struct Client {
     config: Arc<ClientConfig>,
     verify: bool,
@@ -109,12 +111,12 @@ pub struct Client {
 struct Shared {
     handshake_bytes_max: usize,
     handshakes: Cell<Handshakes>,
-    /// What was read from a socket, until rustls has it; empty between calls.
+    /// Bytes read from a socket and not yet passed to rustls; empty between calls.
     received: RefCell<Box<[u8]>>,
     spent: Spent,
 }
 
-/// One connection's bytes.
+/// A connection's byte stream.
 pub struct Stream(Transport);
 
 enum Transport {
@@ -122,51 +124,51 @@ enum Transport {
     Tls(Box<Tls>),
 }
 
-/// What came of [`Stream::handshake`].
+/// The result of [`Stream::handshake`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The stream stands. Told once; more bytes may have come with it, so read.
+    /// The handshake is complete. Reported once; data may have arrived with it, so read.
     Done(ConnFacts),
     /// Call again when the socket is readable or writable.
     Pending,
-    /// It will never stand.
+    /// The handshake has failed.
     Failed(CloseReason),
 }
 
-/// What came of [`Stream::read`].
+/// The result of [`Stream::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes, at least one.
+    /// This many bytes were read, at least one.
     Some(usize),
-    /// None now.
+    /// No bytes are available now.
     Blocked,
-    /// None any more.
+    /// The stream has ended.
     Closed(CloseReason),
 }
 
-/// What came of [`Stream::write`].
+/// The result of [`Stream::write`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// So many bytes were taken, none only if none were given. They are sent, or kept encrypted
+    /// This many bytes were taken; 0 only if none were given. They are sent, or kept encrypted
     /// ([`Stream::wants_write`]).
     Some(usize),
-    /// None now.
+    /// No bytes can be taken now.
     Blocked,
-    /// None any more.
+    /// The stream has ended.
     Closed(CloseReason),
 }
 
-/// Bytes read from a socket at once at most.
+/// The most bytes read from a socket at once.
 const RECEIVE_BYTES_MAX: usize = 64 << 10;
-/// Bytes read from a socket at once at least, however small the caller's buffer.
+/// The least size of a read from a socket, however small the caller's buffer is.
 const RECEIVE_BYTES_MIN: usize = 4 << 10;
-/// Reads from the socket in one call of [`Stream::read`].
+/// The most reads from the socket in one call of [`Stream::read`].
 const READS_MAX: usize = 16;
-/// Bytes to send that rustls keeps.
+/// The most bytes to send that rustls buffers.
 const SEND_BYTES_MAX: usize = 16 << 10;
 
 impl Client {
-    /// Reads the roots and makes the configuration. rustls' process-wide default plays no part.
+    /// Reads the roots and creates the configuration. rustls' process-wide default is not used.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
         let provider = Arc::new(provider(settings.key_exchange));
         let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -195,26 +197,28 @@ impl Client {
         Ok(Self { config: Arc::new(config), verify: settings.verify, shared: Rc::new(shared) })
     }
 
-    /// Handshakes done by all streams so far.
+    /// Returns the number of handshakes of all streams so far.
     pub fn handshakes(&self) -> Handshakes {
         self.shared.handshakes.get()
     }
 
-    /// What TLS itself, without its sockets, has taken in all streams since this was asked last,
-    /// in nanoseconds, and in how many verbs.
+    /// Returns the time that TLS, without its sockets, has taken in all streams since the last
+    /// call, in nanoseconds, and the number of calls.
     pub fn take_spent(&self) -> (u64, u64) {
         self.shared.spent.take()
     }
 }
 
 impl Stream {
-    /// A stream without TLS.
+    /// Creates a stream without TLS.
     pub fn plain(socket: mio::net::TcpStream) -> Self {
         Self(Transport::Plain(socket))
     }
 
-    /// A stream with TLS to the server `name`, a host name or an address as in a URL. Fails only
-    /// if no certificate could be for such a name.
+    /// Creates a stream with TLS to the server `name`, a host name or an address as in a URL.
+    ///
+    /// # Errors
+    /// No certificate can be issued for such a name.
     pub fn tls(
         socket: mio::net::TcpStream,
         client: &Client,
@@ -228,7 +232,7 @@ impl Stream {
         Ok(Self(Transport::Tls(Box::new(Tls::new(socket, session, client)))))
     }
 
-    /// The socket, to register it and to ask it for errors.
+    /// Returns the socket, for registration and its pending error.
     pub fn socket(&mut self) -> &mut mio::net::TcpStream {
         match &mut self.0 {
             Transport::Plain(socket) => socket,
@@ -236,8 +240,8 @@ impl Stream {
         }
     }
 
-    /// Goes on with the handshake as far as it gets, in both directions. To be called when TCP
-    /// stands and then on every event until done.
+    /// Continues the handshake as far as possible in both directions. Call it when TCP is
+    /// connected, and then on every event until it is done.
     pub fn handshake(&mut self) -> Progress {
         match &mut self.0 {
             Transport::Plain(_) => Progress::Done(ConnFacts::default()),
@@ -259,8 +263,8 @@ impl Stream {
         }
     }
 
-    /// Whether `read` has something to tell though the socket may stay silent: plaintext, or an
-    /// end, or bytes not yet looked at.
+    /// Returns whether `read` has a result even if the socket stays silent: plaintext, an end, or
+    /// bytes not processed yet.
     pub fn has_plaintext(&self) -> bool {
         match &self.0 {
             Transport::Plain(_) => false,
@@ -270,7 +274,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that a handshake under way has received: what TLS may hold of it.
+    /// Returns the number of bytes received in a handshake that is not complete.
     pub fn handshake_bytes(&self) -> usize {
         match &self.0 {
             Transport::Plain(_) => 0,
@@ -278,7 +282,7 @@ impl Stream {
         }
     }
 
-    /// Takes as many of `bytes` as there is room for and sends what it can.
+    /// Takes as many of `bytes` as fit and sends what it can.
     pub fn write(&mut self, bytes: &[u8]) -> Write {
         match &mut self.0 {
             Transport::Plain(socket) => write_plain(socket, bytes),
@@ -286,7 +290,7 @@ impl Stream {
         }
     }
 
-    /// Whether bytes taken are still to be sent.
+    /// Returns whether bytes that were taken are still to be sent.
     pub fn wants_write(&self) -> bool {
         match &self.0 {
             Transport::Plain(_) => false,
@@ -294,17 +298,17 @@ impl Stream {
         }
     }
 
-    /// Says goodbye as TLS wants it (RFC 8446, section 6.1), if there is room for it, and closes.
+    /// Sends a TLS close (RFC 8446, section 6.1) if there is room for it, and closes the stream.
     pub fn close(self) {
         if let Transport::Tls(mut tls) = self.0 {
             tls.session.send_close_notify();
-            // The peer may be gone: nobody is owed an answer.
+            // Ignore errors: the peer may be gone.
             let _ = tls.flush();
         }
     }
 }
 
-/// What an error of a socket means for its connection.
+/// Maps an error of a socket to the reason why its connection ended.
 pub fn reason_of(error: &io::Error) -> CloseReason {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
@@ -326,15 +330,15 @@ struct Tls {
     session: ClientConnection,
     shared: Rc<Shared>,
     verified: bool,
-    /// Received in the handshake.
+    /// Bytes received in the handshake.
     handshake_bytes: usize,
-    /// The session holds decrypted bytes for which there was no room.
+    /// Whether the session holds decrypted bytes that did not fit the buffer.
     plaintext: bool,
-    /// Bytes from the socket that the session has not had, for the same want of room.
+    /// Bytes from the socket that the session has not processed, for the same reason.
     leftover: Vec<u8>,
-    /// The last call stopped before the socket had no more.
+    /// Whether the last call stopped before the socket was empty.
     unread: bool,
-    /// How the stream ended, once it has. Plaintext goes first.
+    /// How the stream ended. Plaintext is returned first.
     end: Option<CloseReason>,
 }
 
@@ -362,7 +366,7 @@ impl Tls {
     fn handshake(&mut self) -> Progress {
         loop {
             let sent = self.flush();
-            // Even if the end came with the last message: data may stand before it.
+            // Even if the end arrived with the last message: data may precede it.
             if !self.session.is_handshaking() {
                 return match sent {
                     Ok(()) => Progress::Done(self.facts()),
@@ -372,8 +376,8 @@ impl Tls {
             if let Some(reason) = self.end.take() {
                 return Progress::Failed(reason);
             }
-            // Not through the shared buffer: data may follow the last message, and there is no
-            // room for it here. rustls by itself reads little more than a message at a time.
+            // Don't use the shared buffer: data may follow the last message, and there is no room
+            // for it here. rustls alone reads little more than one message at a time.
             match self.session.read_tls(&mut timed(&mut self.socket, &self.shared)) {
                 Ok(0) => self.end = Some(cut_handshake()),
                 Ok(bytes) => {
@@ -384,7 +388,7 @@ impl Tls {
                         self.end.get_or_insert_with(long_handshake);
                     }
                 }
-                // A failed send waits until here: the peer may have said why before it closed.
+                // A failed send is reported here: the peer may have said why before it closed.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return sent.map_or_else(Progress::Failed, |()| Progress::Pending);
                 }
@@ -395,7 +399,7 @@ impl Tls {
     }
 
     fn facts(&mut self) -> ConnFacts {
-        // The socket may have more, of which the poller has told already.
+        // The socket may have more bytes, which the poller has already reported.
         self.unread = true;
         let resumed = self.session.handshake_kind() == Some(HandshakeKind::Resumed);
         let mut handshakes = self.shared.handshakes.get();
@@ -424,7 +428,7 @@ impl Tls {
         }
         let shared = Rc::clone(&self.shared);
         let mut received = shared.received.borrow_mut();
-        // About what the buffer has room for: all the rest would have to be kept.
+        // Read about as much as the buffer has room for, because the rest would have to be kept.
         let room = buffer.len().clamp(RECEIVE_BYTES_MIN, RECEIVE_BYTES_MAX);
         for _ in 0..READS_MAX {
             if let Some(reason) = &self.end {
@@ -444,8 +448,8 @@ impl Tls {
         Read::Blocked
     }
 
-    /// Gives the session `bytes` as long as `buffer` has room for what becomes of them; keeps the
-    /// rest. Returns how much of `buffer` was filled.
+    /// Passes `bytes` to the session while `buffer` has room for the plaintext, and keeps the rest.
+    /// Returns how much of `buffer` was filled.
     fn decrypt(&mut self, bytes: &[u8], buffer: &mut [u8]) -> usize {
         let (mut rest, mut filled) = (bytes, 0);
         while !rest.is_empty() && self.end.is_none() {
@@ -460,15 +464,15 @@ impl Tls {
             self.process();
             filled += self.take_plaintext(&mut buffer[filled..]);
         }
-        // An answer to what came, or an alert; if it can't be sent, reading will tell why.
+        // Send the session's answer or alert. If that fails, reading reports the reason.
         let _ = self.flush();
         filled
     }
 
-    /// Has the session look at what it was given.
+    /// Lets the session process the bytes that it was given.
     fn process(&mut self) {
         match self.session.process_new_packets() {
-            // What follows the peer's goodbye is not looked at.
+            // Data after the peer's close is ignored.
             Ok(state) if state.peer_has_closed() => {
                 let early = self.session.is_handshaking();
                 self.end = Some(if early { cut_handshake() } else { CloseReason::End });
@@ -503,7 +507,7 @@ impl Tls {
         if taken == 0 && !bytes.is_empty() { Write::Blocked } else { Write::Some(taken) }
     }
 
-    /// Sends what the session has to send, as far as the socket takes it.
+    /// Sends the session's outgoing bytes, as far as the socket takes them.
     fn flush(&mut self) -> Result<(), CloseReason> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut timed(&mut self.socket, &self.shared)) {
@@ -522,7 +526,8 @@ fn timed<'a>(socket: &'a mut mio::net::TcpStream, shared: &'a Shared) -> Timed<'
     Timed { socket, spent: &shared.spent }
 }
 
-/// Reads from the socket: how much, 0 at its end; `None` if there is nothing now.
+/// Reads from the socket. Returns the number of bytes, 0 at the end, or `None` if none are
+/// available.
 fn receive(socket: &mut impl io::Read, buffer: &mut [u8]) -> Result<Option<usize>, CloseReason> {
     loop {
         match socket.read(buffer) {
@@ -558,7 +563,7 @@ fn cut_handshake() -> CloseReason {
     CloseReason::Tls(TlsFault::Closed, "closed during the handshake".to_owned())
 }
 
-/// The suite's name in the IANA registry; rustls tells those of TLS 1.3 apart by a prefix.
+/// Returns the suite's name in the IANA registry; rustls adds a prefix for TLS 1.3.
 fn registered(suite: &'static str) -> &'static str {
     match suite {
         "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",

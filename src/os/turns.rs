@@ -1,12 +1,11 @@
-//! Turns of the loop: how many there were, how long each took, and where the longest one's time
-//! went.
+//! Turns of the loop: how many there were, how long each took, and what the longest was spent on.
 //!
-//! A turn is what a readiness may have to wait for: the time from one return of the poller to the
-//! next call of it. Its length is the loop's lag. A loop that is quick nearly always and stands
-//! still once is told from a full one by its longest turn alone, so that one is kept by stage.
+//! A turn is the time from one return of the poller to its next call: how long a ready socket may
+//! have to wait (the loop's lag). A loop that is usually quick but stalled once differs from a
+//! saturated one only by its longest turn, so that turn is recorded stage by stage.
 //!
-//! Law: the stages of the longest turn add up to it, but for the reading of two clocks.
-//! Cost: a copy of the meter's accounts a turn, some 20 ns, and a system call for the CPU time.
+//! Law: the stages of the longest turn add up to its length, except for two clock reads. Cost: a
+//! copy of the meter's accounts each turn, about 20 ns, and a system call for the CPU time.
 
 use crate::ground::stats::{Account, Histogram, Meter, STAGES, Stage};
 use crate::ground::time::Instant;
@@ -20,25 +19,25 @@ pub(super) struct Turns {
     pub(super) longest: Turn,
     /// The most CPU time that the thread spent in one turn.
     pub(super) cpu_max: Duration,
-    /// CPU time of the thread when the present turn began.
+    /// The thread's CPU time when the current turn began.
     cpu_began_ns: u64,
-    /// What the meter had charged when the present turn began.
+    /// The meter's accounts when the current turn began.
     before: [Account; STAGES],
 }
 
 /// One turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// When it began.
+    /// The time at which it began.
     pub began: Instant,
     /// How long it took.
     pub took: Duration,
-    /// Of that each stage, in the order of [`Stage::ALL`], in nanoseconds.
+    /// The time of each stage, in the order of [`Stage::ALL`], in nanoseconds.
     pub stages_ns: [u64; STAGES],
 }
 
 impl Turn {
-    /// Its stages with their shares, the largest first.
+    /// Returns its stages with their shares, the largest first.
     pub fn shares(&self) -> Vec<(Stage, f64)> {
         let all_ns = self.stages_ns.iter().sum::<u64>().max(1) as f64;
         let share = |stage: Stage| (stage, self.stages_ns[stage as usize] as f64 / all_ns);
@@ -60,15 +59,15 @@ impl Turns {
         }
     }
 
-    /// A turn begins: the poller has returned, and its time is charged. The thread has spent so
-    /// much CPU time by now.
+    /// Begins a turn: the poller has returned, and its time is charged. `cpu_ns` is the thread's
+    /// CPU time.
     pub(super) fn begin(&mut self, meter: &Meter, cpu_ns: u64) {
         self.count += 1;
         self.cpu_began_ns = cpu_ns;
         self.before = meter.read();
     }
 
-    /// The turn ends: all its time is charged.
+    /// Ends the turn: all its time is charged.
     pub(super) fn end(&mut self, meter: &Meter, began: Instant, took: Duration, cpu_ns: u64) {
         self.lag_us.add_duration(took);
         let cpu = Duration::from_nanos(cpu_ns.saturating_sub(self.cpu_began_ns));
@@ -103,7 +102,7 @@ mod tests {
                 meter.back(outer);
             }
             let took = Duration::from_micros(links_us + store_us);
-            // Of all its time the thread had the processor for the links.
+            // The thread had the processor only for the links.
             let cpu_ns = 1_000 * (at_us + links_us);
             turns.end(&meter, Instant::from_micros(at_us), took, cpu_ns);
         };

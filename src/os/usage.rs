@@ -1,15 +1,16 @@
-//! What the process has used since the loop began: by stage, by thread, by mode.
+//! The resources that the process has used since the loop began: by stage, by thread, by CPU mode.
 //!
-//! Stages are metered in wall time (decision 38), the loop's thread by the system's CPU clock, what
-//! the poller costs in one turn of sixteen. CPU time of the poller is measured, that of the other
-//! stages shared in proportion to their wall time. So the sum is right by construction; whether
-//! the *shares* are is told by [`Usage::accounted`]: metered time against CPU time. More than one
-//! means that the core was taken away, less that something is not metered.
+//! Stages are metered in wall time (decision 38), and the loop's thread by the system's CPU clock.
+//! The poller's CPU time is measured in one turn of sixteen; the rest is shared among the other
+//! stages in proportion to their wall time. So the sum is right by construction.
+//! [`Usage::accounted`] shows whether the *shares* are: it is metered time divided by CPU time.
+//! More than one means that the core was taken away, less that something is not metered.
 //!
-//! What the metering itself takes is counted, too: readings of the meter, at what one of them takes
-//! in a row of them. Each is one of the vDSO, whose code and data a loop keeps in its caches.
+//! The cost of metering is reported, too: the number of the meter's readings times the cost of one
+//! in a series. A reading is a vDSO call, whose code and data stay in the caches of a busy loop.
 //!
-//! Cost: three system calls a reading, two in one turn of sixteen; 0.1 ms the first time.
+//! Cost: three system calls for each reading of this, two more in one turn of sixteen; 0.1 ms the
+//! first time.
 
 use super::signal::{self, Cpu};
 use crate::ground::stats::{Account, Meter, STAGES, Stage};
@@ -18,7 +19,7 @@ use std::time::Duration;
 /// What was used since the loop began.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
-    /// Time.
+    /// Wall time.
     pub wall: Duration,
     /// CPU time of the loop's thread.
     pub looping: Cpu,
@@ -26,48 +27,48 @@ pub struct Usage {
     pub jobs_us: u64,
     /// CPU time of all other threads, in microseconds: those that resolve names.
     pub names_us: u64,
-    /// What metering stages has taken of the loop's CPU time, in nanoseconds.
+    /// CPU time that metering took on the loop's thread, in nanoseconds.
     pub metering_ns: u64,
-    /// By stage, in the order of [`Stage::ALL`].
+    /// The usage of each stage, in the order of [`Stage::ALL`].
     pub stages: [StageUsage; STAGES],
 }
 
-/// What one stage of the loop has used.
+/// The usage of one stage of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageUsage {
-    /// Time.
+    /// Wall time, in nanoseconds.
     pub wall_ns: u64,
-    /// CPU time: measured for the poller, a share for the others.
+    /// CPU time, in nanoseconds: measured for the poller, a share for the others.
     pub cpu_ns: u64,
-    /// Times it began.
+    /// How often the stage began.
     pub calls: u64,
-    /// Bytes that went through it; 0 if it has none.
+    /// The bytes that it worked on; 0 if it reports none.
     pub bytes: u64,
 }
 
 impl Usage {
-    /// One stage.
+    /// Returns the usage of one stage.
     pub fn of(&self, stage: Stage) -> StageUsage {
         self.stages[stage as usize]
     }
 
-    /// Metered time of the loop, its sleep excepted, against its CPU time.
+    /// Returns the metered time of the loop, without sleep, divided by its CPU time.
     pub fn accounted(&self) -> f64 {
         let metered_ns = self.busy_ns() + self.of(Stage::Wait).cpu_ns;
         metered_ns as f64 / (self.looping.sum_us() as f64 * 1e3).max(1.0)
     }
 
-    /// What metering takes of the loop's CPU time.
+    /// Returns the share of the loop's CPU time that metering takes.
     pub fn metering(&self) -> f64 {
         self.metering_ns as f64 / (self.looping.sum_us() as f64 * 1e3).max(1.0)
     }
 
-    /// CPU time of all threads, in microseconds.
+    /// Returns the CPU time of all threads, in microseconds.
     pub fn cpu_us(&self) -> u64 {
         self.looping.sum_us() + self.jobs_us + self.names_us
     }
 
-    /// What was used since an earlier reading.
+    /// Returns what was used since an earlier reading.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut stages = self.stages;
         for (stage, before) in stages.iter_mut().zip(&earlier.stages) {
@@ -91,7 +92,7 @@ impl Usage {
         busy.map(|stage| self.of(*stage).wall_ns).sum()
     }
 
-    /// CPU time to stages: the poller's was measured, the others share the rest.
+    /// Distributes CPU time over stages: the poller's was measured, the others share the rest.
     fn share(&mut self, polling_ns: u64) {
         let busy_ns = self.busy_ns().max(1);
         let cpu_ns = self.looping.sum_us() * 1_000;
@@ -106,7 +107,7 @@ impl Usage {
     }
 }
 
-/// Reads clocks for a loop.
+/// Reads the clocks for a loop.
 #[derive(Debug)]
 pub(super) struct Gauge {
     began_ns: u64,
@@ -115,18 +116,18 @@ pub(super) struct Gauge {
     jobs_ns: u64,
     accounts: [Account; STAGES],
     readings: u64,
-    /// What a reading of the meter takes, in picoseconds.
+    /// The cost of one reading of the meter, in picoseconds.
     reading_ps: u64,
     polls: u64,
-    /// CPU time of the calls of the poller that were measured, in nanoseconds.
+    /// The CPU time of the measured poller calls, in nanoseconds.
     measured_ns: u64,
 }
 
-/// One call of the poller of so many is measured.
+/// One in this many calls of the poller is measured.
 const SAMPLE: u64 = 16;
 
 impl Gauge {
-    /// The loop begins now.
+    /// Starts measuring, when the loop begins.
     pub(super) fn begin(meter: &Meter, jobs_ns: u64) -> Self {
         Self {
             began_ns: signal::tick(),
@@ -141,7 +142,7 @@ impl Gauge {
         }
     }
 
-    /// Calls the poller.
+    /// Calls the poller, and measures some of the calls.
     pub(super) fn poll<T>(&mut self, poll: impl FnOnce() -> T) -> T {
         self.polls += 1;
         if !self.polls.is_multiple_of(SAMPLE) {
@@ -153,7 +154,7 @@ impl Gauge {
         polled
     }
 
-    /// What was used so far. `jobs_ns`: CPU time of the thread that does jobs.
+    /// Returns what was used so far. `jobs_ns` is the CPU time of the thread that does jobs.
     pub(super) fn read(&self, meter: &Meter, jobs_ns: u64) -> Usage {
         let looping = signal::thread_cpu().since(self.looping);
         let process = signal::process_cpu().since(self.process);
@@ -180,7 +181,7 @@ impl Gauge {
     }
 }
 
-/// What an announcement of a stage takes: the median of some rows of them.
+/// Measures the cost of one reading of the meter: the median of some series of them.
 fn reading_ps() -> u64 {
     const ROW: u64 = 500;
     let mut meter = Meter::new(signal::tick);
@@ -206,8 +207,8 @@ mod tests {
         while signal::thread_cpu_ns() < until {}
     }
 
-    /// A loop that works and sleeps: CPU by stage adds up to that of the thread, sleep costs next
-    /// to nothing, and stages are told apart.
+    /// A loop that works and sleeps: the stages' CPU time adds up to the thread's, sleep costs
+    /// almost nothing, and stages are distinguished.
     #[test]
     fn cpu_time_is_shared_among_stages() {
         let mut meter = Meter::new(signal::tick);

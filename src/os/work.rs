@@ -1,14 +1,13 @@
-//! Jobs on a side thread: what would stall a turn is done there, in order.
+//! Runs jobs on a side thread, one after the other, so that they don't stall a turn.
 //!
-//! Promises: jobs are run one after another in the order in which they were started, and every one
-//! of them is answered by one [`Done`]; dropping the worker finishes the queue first. The two
-//! threads share two queues and a waker. The loop is woken once for a batch of answers, not once
-//! for each.
+//! Promises: jobs run in the order in which they were started, and each is answered by one
+//! [`Done`]. Dropping the worker finishes the queue first. The two threads share two queues and a
+//! waker. The loop is woken once for a batch of answers, not once for each.
 //!
-//! A job that panics is a bug of the job: the panic goes on in the loop, at the next call of
-//! [`Worker::start`] or [`Worker::drain`].
+//! A job that panics is a bug of the job: the panic is raised again in the loop, at the next call
+//! of [`Worker::start`] or [`Worker::drain`].
 //!
-//! Cost: a send to start a job; a lock and a swap of two lists to collect all answers there are.
+//! Cost: a send to start a job; a lock and a swap of two lists to collect all answers.
 
 use std::io;
 use std::mem;
@@ -26,14 +25,16 @@ pub struct Worker {
     /// `None` once it was joined.
     thread: Option<thread::JoinHandle<()>>,
     done: Arc<Mailbox<Done>>,
-    /// Swapped with the mailbox's list, so that neither is allocated again.
+    /// The answers being handed out; swapped with the mailbox's list to avoid allocations.
     collected: Vec<Done>,
     in_flight: usize,
 }
 
 impl Worker {
-    /// Starts the thread; `waker` is what it wakes the loop with. Fails if the system has no
-    /// thread left.
+    /// Starts the thread, which wakes the loop by `waker`.
+    ///
+    /// # Errors
+    /// The system can't create a thread.
     pub fn new(waker: Arc<mio::Waker>) -> io::Result<Self> {
         let done = Arc::new(Mailbox::new(waker));
         let (jobs, queue) = mpsc::channel();
@@ -49,7 +50,7 @@ impl Worker {
         })
     }
 
-    /// Puts `job` at the end of the queue.
+    /// Appends `job` to the queue.
     pub fn start(&mut self, job: Job) {
         let jobs = self.jobs.as_ref().expect("jobs are there until the worker is dropped");
         let sent = jobs.send(job).is_ok();
@@ -59,7 +60,7 @@ impl Worker {
         self.in_flight += 1;
     }
 
-    /// Hands out what has come of jobs since the last call. To be called after the waker fired.
+    /// Hands out the results of jobs since the last call. Call it after the waker has fired.
     pub fn drain(&mut self, mut take: impl FnMut(Done)) {
         self.done.collect(&mut self.collected);
         self.in_flight -= self.collected.len();
@@ -69,17 +70,17 @@ impl Worker {
         }
     }
 
-    /// Jobs started and not yet drained.
+    /// Returns the number of jobs started and not yet drained.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// CPU time of the side thread so far, in nanoseconds.
+    /// Returns the CPU time of the side thread so far, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         self.thread.as_ref().map_or(0, super::signal::cpu_of_ns)
     }
 
-    /// The thread ends early only by a panic: goes on with it here.
+    /// Raises the side thread's panic here; the thread ends early only by a panic.
     fn pass_panic_on(&mut self) {
         let thread = self.thread.take().expect("the thread is joined once");
         let fate = thread.join();
@@ -91,7 +92,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // Its panic, if any, has been printed; a second one while unwinding would abort.
+            // Its panic has been printed, and a second one during unwinding would abort.
             let _ = thread.join();
         }
     }
@@ -114,10 +115,10 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// Letters from a side thread to the loop.
+/// A queue of messages from a side thread to the loop.
 ///
-/// Law: the loop is woken when the first letter of a batch arrives and not again until it has
-/// collected; a letter is never left behind without a wake after it.
+/// Law: the loop is woken when the first message of a batch arrives, and not again until it has
+/// collected. No message stays without a wake after it.
 pub(super) struct Mailbox<T> {
     letters: Mutex<Vec<T>>,
     waker: Arc<mio::Waker>,
@@ -128,20 +129,20 @@ impl<T> Mailbox<T> {
         Self { letters: Mutex::new(Vec::new()), waker }
     }
 
-    /// Adds a letter, and wakes the loop if it is the first of its batch. Never panics.
+    /// Adds a message, and wakes the loop if it is the first of its batch. Never panics.
     pub(super) fn post(&self, letter: T) {
         if self.add(letter) {
             self.wake();
         }
     }
 
-    /// Moves all letters into `into`, which must be empty: the lists are swapped.
+    /// Moves all messages into `into`, which must be empty: the lists are swapped.
     pub(super) fn collect(&self, into: &mut Vec<T>) {
         assert!(into.is_empty(), "letters collected before were read");
         mem::swap(&mut *self.lock(), into);
     }
 
-    /// Whether the letter is the first since the last [`Self::collect`].
+    /// Adds a message. Returns whether it is the first since the last [`Self::collect`].
     fn add(&self, letter: T) -> bool {
         let mut letters = self.lock();
         letters.push(letter);
@@ -154,7 +155,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// A list is whole between any two statements, so a poisoned lock is as good as another.
+    /// Locks the list. It is valid between any two statements, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
         self.letters.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,7 +176,7 @@ mod tests {
         (poll, waker)
     }
 
-    /// A disk on which syncing is all one can do; it takes its time, and panics on `bomb`.
+    /// A disk that can only sync; it takes its time, and panics on `bomb`.
     struct Slow(Arc<Mutex<Vec<String>>>);
 
     impl Disk for Slow {
@@ -266,7 +267,7 @@ mod tests {
         assert!(fate.is_err());
     }
 
-    /// Law: one wake for a batch, and a fresh one after it was collected.
+    /// Law: one wake for a batch, and another one after it was collected.
     #[test]
     fn the_first_letter_of_a_batch_wakes() {
         let (_poll, waker) = poll_and_waker();

@@ -1,21 +1,21 @@
-//! A disk in memory for the tests of stations, with the faults they have to bear: it is full,
-//! an append is torn, a sync fails, the machine loses power.
+//! A disk in memory for unit tests, with injected faults: a full disk, torn appends, failed syncs,
+//! and loss of power.
 
 use super::{Disk, Error};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A handle on the files; clones share them.
+/// A handle on the files. Clones share the same files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     files: BTreeMap<String, File>,
-    /// Bytes of all files there is room for; `None`: no bound.
+    /// The number of bytes that all files together may take; `None` for no limit.
     room: Option<u64>,
-    /// An append that fails leaves what fitted.
+    /// Whether a failed append leaves the bytes that fitted.
     torn: bool,
     sync_fails: bool,
 }
@@ -23,9 +23,9 @@ struct State {
 #[derive(Clone, Debug, Default)]
 struct File {
     bytes: Vec<u8>,
-    /// Bytes that a loss of power spares.
+    /// The number of bytes that survive a loss of power.
     synced: usize,
-    /// The name is durable.
+    /// Whether the file's name survives a loss of power.
     named: bool,
 }
 
@@ -34,19 +34,20 @@ impl Memory {
         self.0.lock().expect("no test panics with the disk in hand")
     }
 
-    /// From now on only so many bytes fit; a torn append leaves its beginning.
+    /// Limits the total length of all files. If `torn`, an append that exceeds it leaves the bytes
+    /// that fit.
     pub(crate) fn limit(&self, room: Option<u64>, torn: bool) {
         let mut state = self.state();
         (state.room, state.torn) = (room, torn);
     }
 
-    /// From now on syncs fail, or work again.
+    /// Sets whether syncs fail.
     pub(crate) fn fail_syncs(&self, fails: bool) {
         self.state().sync_fails = fails;
     }
 
-    /// What a loss of power leaves: of each file what was synced and a share of the rest, drawn by
-    /// `draw(bytes)`, which answers with 0 to `bytes`. Files whose name wasn't synced may go.
+    /// Simulates a loss of power. Each file keeps its synced bytes and a number of the others that
+    /// `draw(bytes)` returns, from 0 to `bytes`. A file whose name was not synced may disappear.
     pub(crate) fn lose_power(&self, mut draw: impl FnMut(u64) -> u64) {
         let mut state = self.state();
         state.files.retain(|_, file| {
@@ -57,17 +58,17 @@ impl Memory {
         });
     }
 
-    /// All of a file.
+    /// Returns the content of a file.
     pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
         self.state().files.get(name).unwrap_or_else(|| panic!("no file {name}")).bytes.clone()
     }
 
-    /// Names of all files.
+    /// Returns the names of all files.
     pub(crate) fn names(&self) -> Vec<String> {
         self.state().files.keys().cloned().collect()
     }
 
-    /// Bytes of all files.
+    /// Returns the total length of all files in bytes.
     pub(crate) fn used(&self) -> u64 {
         self.state().used()
     }

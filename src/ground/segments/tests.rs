@@ -15,17 +15,17 @@ fn new() -> Segments {
     Segments::new(FOLDER, Role::Segment, CRAWL, LIMITS)
 }
 
-/// What is needed: where it lies, and its payload.
+/// The frames that are needed: their locations and payloads.
 type Live = BTreeMap<Location, Vec<u8>>;
 
-/// A checkpoint: the segments it names, and what was needed at its instant.
+/// A checkpoint: the segments that it names, and the frames needed at its instant.
 #[derive(Clone, Default)]
 struct Checkpoint {
     files: Vec<(u32, u64)>,
     live: Live,
 }
 
-/// The log beside the model of it.
+/// The log and its model, changed together.
 struct Pair {
     random: Random,
     log: Segments,
@@ -33,7 +33,7 @@ struct Pair {
     live: Live,
     durable: Checkpoint,
     begun: Option<Checkpoint>,
-    /// How often what happened.
+    /// How often each kind of step happened.
     counts: BTreeMap<&'static str, u32>,
 }
 
@@ -102,7 +102,7 @@ impl Pair {
         self.disk.limit(None, false);
     }
 
-    /// What can be read is what was appended.
+    /// Reads some frames and compares them with what was appended.
     fn read_some(&mut self) {
         for _ in 0..3 {
             if let Some(at) = self.any() {
@@ -123,7 +123,7 @@ impl Pair {
         self.log.write(true, &mut self.disk).expect("there is room");
         self.log.set_marked(begun.files.iter().map(|(number, _)| *number));
         if self.random.below(5) == 0 {
-            // Publishing has failed: the checkpoint before this one holds.
+            // Publishing failed, so the previous checkpoint still counts.
             return self.count("failed");
         }
         for (number, bytes) in &begun.files {
@@ -138,7 +138,7 @@ impl Pair {
         }
     }
 
-    /// The live frames of a sparse segment are appended again.
+    /// Sweeps a sparse segment: appends its live frames again.
     fn sweep(&mut self) {
         let Some((number, bytes)) = self.log.next_sparse() else { return };
         let name = self.log.name_of(number);
@@ -159,7 +159,7 @@ impl Pair {
         self.count("swept");
     }
 
-    /// The machine loses power; the next run goes on from the last checkpoint.
+    /// Loses power, then restores the log from the last checkpoint.
     fn restart(&mut self) {
         self.disk.lose_power(|bytes| self.random.below(bytes + 1));
         let Checkpoint { files, live } = self.durable.clone();
@@ -180,15 +180,15 @@ impl Pair {
     }
 }
 
-/// Law: whatever is appended, released, swept and restarted, and whatever fails, each frame that is
-/// needed can be read, and files that nothing needs go.
+/// Law: whatever is appended, released, swept or restarted, and whatever fails, each needed frame
+/// can be read, and files that nothing needs are removed.
 #[test]
 fn the_log_agrees_with_a_naive_model() {
     let mut counts = BTreeMap::new();
     for seed in 0..60 {
         let mut pair = Pair::new(seed);
         (0..800).for_each(|_| pair.step());
-        // What an earlier run left behind without a name in a checkpoint is its user's to remove.
+        // Files of an earlier run that no checkpoint names are removed by the log's user.
         for number in pair.log.numbers() {
             let name = pair.log.name_of(number);
             assert!(pair.log.is_growing(number) || pair.disk.names().contains(&name), "{name}");
@@ -210,7 +210,7 @@ fn the_log_agrees_with_a_naive_model() {
     }
 }
 
-/// Law: appends to the disk are as long as is said, but for ends of segments.
+/// Law: appends to the disk have at least the configured length, except at ends of segments.
 #[test]
 fn short_appends_wait() {
     let (mut log, mut disk) = (new(), Memory::default());
@@ -233,7 +233,7 @@ fn short_appends_wait() {
     assert_eq!(log.waiting(at), None);
 }
 
-/// Law: what can't be a frame of an earlier run is neither retained nor read beyond its file.
+/// Law: a location where no frame of an earlier run can be is neither retained nor read.
 #[test]
 fn impossible_locations_are_refused() {
     let (mut log, mut disk) = (new(), Memory::default());
@@ -262,8 +262,8 @@ fn impossible_locations_are_refused() {
     assert!(log.is_restored(segment) && !log.is_restored(next.segment));
 }
 
-/// Law: a segment is swept once it is closed and on disk, if less than a quarter of it is alive; so
-/// it is after a restart.
+/// Law: a closed segment that is on disk is swept if less than a quarter of it is alive, also after
+/// a restart.
 #[test]
 fn sparse_segments_are_found() {
     for (kept, expected) in [(0, false), (1, true), (2, true), (3, false), (9, false)] {
@@ -288,7 +288,7 @@ fn sparse_segments_are_found() {
     }
 }
 
-/// Every changed bit and every cut is found, with the file and the offset.
+/// Every changed bit and every truncation is reported with the file and the offset.
 #[test]
 fn damage_is_reported() {
     let (mut log, mut whole) = (new(), Memory::default());
@@ -320,7 +320,7 @@ fn damage_is_reported() {
     }
 }
 
-/// A segment is removed when nothing in it is needed, no checkpoint names it and it is closed; one
+/// A segment is removed when it is closed, nothing in it is needed and no checkpoint names it; one
 /// that is being read may be kept.
 #[test]
 fn segments_go_when_nothing_needs_them() {

@@ -1,13 +1,13 @@
 //! Histograms: counts of values by magnitude.
 //!
-//! Law: every value lies in its bucket, and no bucket is wider than a quarter of its values.
-//! Cost: a sample is a shift and an add; 2 KiB each.
+//! Law: every value is in its bucket, and no bucket is wider than a quarter of its values. Cost: a
+//! shift and an addition for each sample; 2 KiB of memory.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::time::Duration;
 
-/// Counts of values by magnitude: four buckets to each power of two, so a quantile read from it is
-/// at most a quarter too high.
+/// Counts of values by magnitude. There are four buckets for each power of two, so a quantile is at
+/// most a quarter too high.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -39,8 +39,8 @@ impl Histogram {
         self.add(u64::try_from(value.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// The values counted since an earlier state of this one. The largest of them is told as the
-    /// end of its bucket.
+    /// Returns the values counted since an earlier state of this histogram. Their maximum is
+    /// rounded up to the end of its bucket.
     pub fn since(&self, earlier: &Self) -> Self {
         let pairs = self.counts.iter().zip(&earlier.counts);
         let counts: Vec<u64> = pairs.map(|(now, before)| now - before).collect();
@@ -50,22 +50,23 @@ impl Histogram {
         Self { counts, count, sum, max }
     }
 
-    /// Values counted.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean, zero of nothing.
+    /// Returns the mean, zero if there are no values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The value that `share` (0 to 1) of all are at or below, rounded up to its bucket's end.
+    /// Returns a quantile: the value that `share` (0 to 1) of all values don't exceed, rounded up
+    /// to the end of its bucket.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);
         let mut passed = 0;
@@ -79,7 +80,7 @@ impl Histogram {
     }
 }
 
-/// As its count, mean, quantiles and maximum.
+/// Serializes the count, mean, quantiles and maximum.
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(6))?;

@@ -1,51 +1,51 @@
-//! The meter of stages: how a core without a clock accounts for its time.
+//! The meter of stages: accounts for the time of a core that has no clock.
 //!
-//! The world hands in a tick function, each stage announces itself, and the ticks since the last
-//! announcement are charged to the stage before. The core only ever writes; a world reads
-//! (`tests/layers.rs` holds it to that), so that no decision can hang on a clock.
+//! The world supplies a tick function. Each stage announces itself, and the ticks since the last
+//! announcement are charged to the stage before. The core only writes to the meter; only worlds
+//! read it (`tests/layers.rs` checks that), so no decision can depend on a clock.
 //!
-//! Laws: every tick is charged to one stage; the sum of all stages is the time since the meter was
-//! made. Cost: a call of the tick function where a stage begins, and where it ends.
+//! Laws: every tick is charged to one stage; the sum over all stages is the time since the meter
+//! was created. Cost: a call of the tick function where a stage begins and where it ends.
 
 /// A stage of the loop that time is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Stage {
-    /// Asleep in the poller, and asking it.
+    /// Sleeping in the poller, and calling it.
     Wait,
-    /// Reading from sockets, and what else the poller tells of them.
+    /// Reading from sockets and handling other events of the poller.
     Receive,
-    /// Writing requests to sockets; opening and closing them.
+    /// Writing to sockets; opening and closing them.
     Send,
     /// TLS: handshakes, decryption, encryption.
     Tls,
-    /// Heads and framing of responses; requests to bytes.
+    /// Parsing response heads and framing; formatting requests.
     Http,
-    /// Content codings.
+    /// Decoding content codings.
     Decode,
-    /// Finding references in pages.
+    /// Finding links in pages.
     Links,
-    /// Joining, canonical form.
+    /// Resolving links and making URLs canonical.
     Url,
-    /// Scope, keys and fingerprints, the duplicate URL eliminator.
+    /// Scope, deduplication keys, fingerprints, and the URL-seen test.
     Seen,
-    /// Frontier: adding, ranking, choosing.
+    /// The frontier: queueing URLs, ranking servers, choosing the next.
     Schedule,
-    /// Records, digests, index, crawl log.
+    /// The archive: records, digests, index, crawl log.
     Store,
-    /// What is remembered: queues and fingerprints to the disk and back, checkpoints.
+    /// Reading and writing state: queues and fingerprints on disk, checkpoints.
     State,
-    /// Names: cache and hand-over to the side thread.
+    /// Name resolution: the cache, and messages to the resolver's thread.
     Dns,
-    /// All else: wiring, timers, accounting.
+    /// Everything else: calls between stations, timers, accounting.
     Rest,
 }
 
-/// Stages there are.
+/// The number of stages.
 pub const STAGES: usize = Stage::Rest as usize + 1;
 
 impl Stage {
-    /// All of them, in the order of the journey.
+    /// All stages, in the order in which a URL passes them.
     pub const ALL: [Self; STAGES] = [
         Self::Wait,
         Self::Receive,
@@ -63,7 +63,7 @@ impl Stage {
         Self::Rest,
     ];
 
-    /// Its name in reports.
+    /// Returns the stage's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Wait => "wait",
@@ -84,14 +84,14 @@ impl Stage {
     }
 }
 
-/// What was charged to one stage.
+/// The account of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Time, in the unit of the tick function.
+    /// The time charged, in the unit of the tick function.
     pub ticks: u64,
-    /// Times it began.
+    /// How often the stage began.
     pub calls: u64,
-    /// Bytes that went through it, where it has any.
+    /// The bytes that the stage worked on, for stages that report them.
     pub bytes: u64,
 }
 
@@ -106,14 +106,14 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter over the world's tick function; [`still`] where time has no meaning.
+    /// Creates a meter that uses the world's tick function, or [`still`] where time has no meaning.
     pub fn new(tick: fn() -> u64) -> Self {
         let accounts = [Account::default(); STAGES];
         Self { tick, accounts, stage: Stage::Rest, since: tick(), readings: 0 }
     }
 
-    /// From here on time is `stage`'s, which has `bytes` to work on, if that can be told. Returns
-    /// the stage it was, for [`Meter::back`].
+    /// Charges the time from here on to `stage`, which works on `bytes` bytes (0 if unknown).
+    /// Returns the previous stage, for [`Meter::back`].
     pub fn enter(&mut self, stage: Stage, bytes: usize) -> Stage {
         let account = &mut self.accounts[stage as usize];
         account.calls += 1;
@@ -121,7 +121,7 @@ impl Meter {
         self.back(stage)
     }
 
-    /// The same, but if it is that stage already nothing begins: only the bytes are counted.
+    /// As [`Self::enter`], but if `stage` is already the current one only the bytes are added.
     pub fn stay(&mut self, stage: Stage, bytes: usize) {
         if self.stage == stage {
             self.add_bytes(bytes);
@@ -130,12 +130,12 @@ impl Meter {
         }
     }
 
-    /// The present stage, to go back to.
+    /// Returns the current stage, so that the caller can return to it.
     pub fn stage(&self) -> Stage {
         self.stage
     }
 
-    /// From here on time is `stage`'s again. Returns the stage it was.
+    /// Charges the time from here on to `stage` again. Returns the previous stage.
     pub fn back(&mut self, stage: Stage) -> Stage {
         let now = (self.tick)();
         self.readings += 1;
@@ -144,12 +144,12 @@ impl Meter {
         std::mem::replace(&mut self.stage, stage)
     }
 
-    /// So many bytes more went through the present stage.
+    /// Adds bytes to the current stage.
     pub fn add_bytes(&mut self, bytes: usize) {
         self.accounts[self.stage as usize].bytes += bytes as u64;
     }
 
-    /// Of the time of the present stage so much was another's, which had so many calls.
+    /// Moves ticks of the current stage to another one, together with a number of calls.
     pub fn move_over(&mut self, ticks: u64, calls: u64, to: Stage) {
         self.back(self.stage);
         let own = &mut self.accounts[self.stage as usize];
@@ -160,18 +160,18 @@ impl Meter {
         account.calls += calls;
     }
 
-    /// What was charged to each stage, in the order of [`Stage::ALL`]. For worlds only.
+    /// Returns the account of each stage, in the order of [`Stage::ALL`]. For worlds only.
     pub fn read(&self) -> [Account; STAGES] {
         self.accounts
     }
 
-    /// Times that it asked the tick function: what metering costs. For worlds only.
+    /// Returns how often the tick function was called: the cost of metering. For worlds only.
     pub fn readings(&self) -> u64 {
         self.readings
     }
 }
 
-/// A clock that stands still, for worlds in which stages cost nothing.
+/// A tick function that always returns 0, for worlds in which stages cost nothing.
 pub fn still() -> u64 {
     0
 }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(of(Stage::Dns).ticks, 20);
     }
 
-    /// Law: whatever stages do, no tick is lost or charged twice.
+    /// Law: whatever the stages do, no tick is lost or charged twice.
     #[test]
     fn the_sum_is_the_time() {
         let mut meter = Meter::new(tick);

@@ -1,8 +1,8 @@
-//! The lock on a job: one process works on a directory at a time.
+//! The lock on a job directory: one process works on it at a time.
 //!
-//! What is locked (`flock`) is the directory itself, which nobody can take away from under the
-//! process as a file in it can, and the file `lock` there, for file systems that lock files only.
-//! Nothing is written before both are held. The system lets go however the process ends, so a lock
+//! Two things are locked by `flock`: the directory itself, which can't be replaced while the
+//! process holds it, and the file `lock` in it, for file systems that lock only files. Nothing is
+//! written before both are held. The system releases the locks however the process ends, so a lock
 //! is never stale.
 
 use super::make_root;
@@ -15,39 +15,39 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The job is this process's as long as this lives.
+/// The lock on a job, held until this is dropped.
 #[derive(Debug)]
 pub struct Lock {
     _directory: File,
     _file: File,
 }
 
-/// Why a job is not ours.
+/// Why a job could not be locked.
 #[derive(Debug)]
 pub enum LockError {
-    /// Another process has it.
+    /// Another process holds the lock.
     Held {
-        /// The lock file.
+        /// The path of the lock file.
         path: PathBuf,
-        /// The number it wrote into the file, if it has got so far.
+        /// The number of the process that holds it, if the file contains it already.
         process: Option<u32>,
     },
     /// The lock file can't be opened, locked or written.
     Failed {
-        /// The lock file.
+        /// The path of the lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The error that the system reported.
         source: io::Error,
     },
 }
 
-/// Name of the lock file.
+/// The name of the lock file.
 const NAME: &str = "lock";
-/// A lock file that is replaced again and again is somebody's game.
+/// The number of tries if another process keeps replacing the lock file.
 const TRIES: usize = 10;
 
-/// Takes the job in `root` for this process. Doesn't wait. On file systems without locks it fails
-/// rather than pretends.
+/// Locks the job in `root` for this process, without waiting. On file systems without locks it
+/// returns an error.
 pub fn lock(root: &Path) -> Result<Lock, LockError> {
     let path = root.join(NAME);
     match try_lock(root) {
@@ -57,7 +57,7 @@ pub fn lock(root: &Path) -> Result<Lock, LockError> {
     }
 }
 
-/// The lock, or who has it.
+/// Returns the lock, or the number of the process that holds it.
 fn try_lock(path: &Path) -> io::Result<Result<Lock, Option<u32>>> {
     make_root(path)?;
     let root = Root::open(path)?;
@@ -65,7 +65,7 @@ fn try_lock(path: &Path) -> io::Result<Result<Lock, Option<u32>>> {
     match directory.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(Err(holder(&root))),
-        // Over a network directories often can't be locked; then the file has to do.
+        // Network file systems often can't lock directories; locking the file must be enough there.
         Err(TryLockError::Error(error)) if locks_files_only(&error) => {}
         Err(TryLockError::Error(error)) => return Err(error),
     }
@@ -81,11 +81,12 @@ fn try_lock(path: &Path) -> io::Result<Result<Lock, Option<u32>>> {
             return Err(io::Error::other("it is no file"));
         }
         if facts.nlink() > 1 {
-            // It has another name, and may be another's file: it is not written to.
+            // A file with a second name may belong to somebody else, so it is replaced and not
+            // written to.
             root.remove(NAME)?;
             continue;
         }
-        // Between opening and locking somebody may have removed it.
+        // Check that nobody removed the file between opening and locking it.
         if root.stat(NAME).is_ok_and(|stat| stat.st_ino == facts.ino()) {
             file.set_len(0)?;
             writeln!(file, "{}", std::process::id())?;
@@ -100,7 +101,7 @@ fn locks_files_only(error: &io::Error) -> bool {
     codes.iter().any(|code| error.raw_os_error() == Some(code.raw_os_error()))
 }
 
-/// The number of the process that has the lock, as far as it is known.
+/// Returns the number of the process that holds the lock, if it is known.
 fn holder(root: &Root) -> Option<u32> {
     let file = root.open_file(NAME, OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
     let mut text = String::new();
@@ -108,7 +109,7 @@ fn holder(root: &Root) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Why others than we could change what is in a directory, in words; `None` if they can't.
+/// Describes why other users could change the content of a directory; `None` if they can't.
 pub fn exposure(directory: &Path) -> Option<String> {
     let facts = Root::open(directory).ok()?.dir().metadata().ok()?;
     let mode = Mode::from_raw_mode(facts.mode());

@@ -1,8 +1,8 @@
-//! Names below one directory, looked up without following symbolic links.
+//! Resolves names below one directory without following symbolic links.
 //!
-//! Every part of a name is opened below the one before it (`openat`), and none may be a link: who
-//! can put one into the directory could else have other files read or written over.
-//! Cost: two system calls for each folder in the name.
+//! Every part of a name is opened relative to the one before (`openat`), and none may be a link.
+//! Otherwise anyone who can create a link in the directory could make the crawler read or overwrite
+//! other files. Cost: two system calls for each folder in the name.
 
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// A directory, by descriptor.
+/// A directory, held by its descriptor.
 #[derive(Debug)]
 pub(super) struct Root {
     dir: File,
@@ -19,24 +19,24 @@ pub(super) struct Root {
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Root {
-    /// The directory at `path`, itself perhaps reached by links.
+    /// Opens the directory at `path`. The path itself may contain links.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { dir: fs::open(path, FOLDER, Mode::empty())?.into() })
     }
 
-    /// Its descriptor.
+    /// Returns the descriptor of the directory.
     pub(super) fn dir(&self) -> &File {
         &self.dir
     }
 
-    /// A file, opened or made by these flags.
+    /// Opens or creates a file with these flags.
     pub(super) fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o666);
         self.at(name, |dir, last| Ok(fs::openat(dir, last, flags, mode)?.into()))
     }
 
-    /// A folder; the directory itself for `""`.
+    /// Opens a folder; `""` is the directory itself.
     pub(super) fn open_folder(&self, name: &str) -> io::Result<File> {
         if name.is_empty() {
             return self.dir.try_clone();
@@ -45,7 +45,7 @@ impl Root {
         self.at(name, |dir, last| Ok(fs::openat(dir, last, flags, Mode::empty())?.into()))
     }
 
-    /// What has that name; a link, if it is one.
+    /// Returns the metadata of a name. A link is not followed.
     pub(super) fn stat(&self, name: &str) -> io::Result<Stat> {
         self.at(name, |dir, last| Ok(fs::statat(dir, last, AtFlags::SYMLINK_NOFOLLOW)?))
     }
@@ -65,8 +65,8 @@ impl Root {
         self.at(name, |dir, last| Ok(fs::mkdirat(dir, last, mode)?))
     }
 
-    /// Names of the files directly in a folder, links excluded, in no order. A name that isn't
-    /// UTF-8 is none of ours: we could not have made it.
+    /// Returns the names of the files directly in a folder, in no order, without links. Names that
+    /// aren't UTF-8 are skipped, because the crawler creates none.
     pub(super) fn files(&self, folder: &str) -> io::Result<Vec<String>> {
         let folder = self.open_folder(folder)?;
         let mut names = Vec::new();
@@ -87,7 +87,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Does something with the last part of a name in the folder of the others.
+    /// Calls `act` with the opened folder and the last part of a name.
     fn at<T>(&self, name: &str, act: impl FnOnce(&File, &str) -> io::Result<T>) -> io::Result<T> {
         let mut folder = None;
         let mut rest = name;
@@ -103,7 +103,7 @@ impl Root {
     }
 }
 
-/// Says so if it was a link that was not followed.
+/// Returns a clearer error if the name is a symbolic link.
 fn explain(dir: &File, name: &str, error: io::Error) -> io::Error {
     let code = error.raw_os_error();
     let may_be = [Errno::LOOP, Errno::NOTDIR].iter().any(|it| code == Some(it.raw_os_error()));
@@ -118,10 +118,10 @@ fn explain(dir: &File, name: &str, error: io::Error) -> io::Error {
     error
 }
 
-/// The bytes of a file in a directory.
+/// Reads a file in a directory.
 ///
 /// # Errors
-/// The system's; a link is not followed.
+/// The system reports an error, or the file is a symbolic link.
 pub fn read(directory: &Path, name: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut file = Root::open(directory)?.open_file(name, OFlags::RDONLY)?;
@@ -129,11 +129,11 @@ pub fn read(directory: &Path, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file so that whoever reads it finds all of it or what was there before. What had the
-/// name is replaced, not written to, be it a link or a file with other names.
+/// Replaces a file atomically: a reader finds the new content or the old. A link, or a file with a
+/// second name, is replaced and not written through.
 ///
 /// # Errors
-/// The system's.
+/// The system reports an error.
 pub fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let root = Root::open(directory)?;
     let new = format!("{name}.new");

@@ -1,4 +1,4 @@
-//! Tests of the disk: names, the cache of open files, instances side by side, the lock.
+//! Tests of the disk: names, the cache of open files, several instances, the lock.
 
 use super::*;
 use crate::ground::random::Random;
@@ -80,8 +80,8 @@ fn lists_hold_files_only_in_order() {
     assert_eq!(disk.list("a").unwrap(), ["y", "z"]);
 }
 
-/// Law: whatever is done through any of several instances, each of them sees what a table of byte
-/// strings holds. Names are more than the open files kept, so that the cache turns over.
+/// Law: whatever is done through any of several instances, each of them sees the files of a table
+/// of byte strings. There are more names than open files, so the cache evicts.
 #[test]
 fn instances_agree_with_a_table_of_bytes() {
     let (_root, first) = disk();
@@ -144,8 +144,8 @@ fn open_files_are_bounded() {
     assert_eq!(disk.len("often").unwrap(), Some(3 * OPEN_MAX as u64));
 }
 
-/// Law: after a sync no folder above the file is left unsynced, nor is one synced twice for
-/// nothing. (That the drive keeps its word is not for a test to see.)
+/// Law: after a sync every folder above the file is synced, and none needlessly twice. (The test
+/// can't check the drive itself.)
 #[test]
 fn a_sync_makes_the_folders_above_durable() {
     let (_root, mut disk) = disk();
@@ -176,7 +176,7 @@ fn a_sync_makes_the_folders_above_durable() {
     assert_eq!(pending(&disk), ["a", "a/b"]);
 }
 
-/// A disk opened anew doesn't know what the run before it has synced.
+/// A disk that is opened again doesn't know what the earlier run has synced.
 #[test]
 fn folders_of_an_earlier_run_count_as_unsynced() {
     let (root, mut disk) = disk();
@@ -188,7 +188,7 @@ fn folders_of_an_earlier_run_count_as_unsynced() {
     assert!(folders.values().all(|folder| folder.synced == 1));
 }
 
-/// `/dev/full` takes the place of a full drive.
+/// `/dev/full` stands in for a full drive.
 #[test]
 fn a_full_drive_is_told() {
     let mut full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -197,8 +197,8 @@ fn a_full_drive_is_told() {
     assert_eq!(error.to_string().split(':').next(), Some("cannot append full"));
 }
 
-/// No verb follows a link, be it the file's name or a folder's in it, and none says that there is
-/// nothing: what it leads to stays as it is.
+/// No operation follows a link, neither as the file's name nor as a folder in it, and none reports
+/// a missing file: the link's target stays as it is.
 #[test]
 fn links_are_not_followed() {
     let (root, mut disk) = disk();
@@ -225,7 +225,7 @@ fn links_are_not_followed() {
     }
     assert!(disk.list("warc").unwrap_err().to_string().contains("symbolic link"));
     assert!(disk.rename("own", "warc/x").is_err() && disk.remove("warc/x").is_err());
-    // What replaces a name replaces a link, not what it leads to.
+    // A rename replaces a link, not its target.
     disk.rename("own", "link").unwrap();
     assert_eq!(whole(&mut disk, "link"), b"own");
     replace(root.path(), "dangling", b"new").unwrap();
@@ -236,7 +236,7 @@ fn links_are_not_followed() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
-/// A file is replaced though somebody has put a link, or a second name of another file, in the way.
+/// A file is replaced even if its name is a link or a second name of another file.
 #[test]
 fn what_is_replaced_is_not_written_through() {
     let root = tempfile::tempdir().unwrap();
@@ -250,8 +250,8 @@ fn what_is_replaced_is_not_written_through() {
     assert_eq!(fs::read(at("other")).unwrap(), b"precious");
 }
 
-/// A log that is renamed, replaced or emptied by somebody else goes on under its name; what it was
-/// renamed to has all that was written to it.
+/// A log that another process renames, replaces or truncates continues under its own name; the
+/// renamed file has everything that was written before.
 #[test]
 fn a_file_that_others_rename_is_noticed() {
     let (root, mut disk) = disk();
@@ -278,7 +278,8 @@ fn a_file_that_others_rename_is_noticed() {
     assert_eq!(fs::read(at("log.2")).unwrap(), b"three");
 }
 
-/// Nobody gets in by removing, replacing or linking the lock file; nothing it is linked to changes.
+/// Nobody can take the lock by removing, replacing or linking the lock file, and the link's target
+/// doesn't change.
 #[test]
 fn a_lock_outlives_its_file() {
     let root = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the resolver against a name server of their own on loopback.
+//! Tests of the resolver against their own name server on loopback.
 
 #![expect(clippy::disallowed_types, reason = "the name server's socket")]
 
@@ -9,10 +9,10 @@ use std::net::UdpSocket;
 use std::sync::Mutex;
 use std::thread;
 
-/// A name server that does what the first label of the name says.
+/// A name server whose behaviour depends on the first label of the name.
 struct Server {
     address: SocketAddr,
-    /// Port and spelling of each question.
+    /// The port and the spelling of each query.
     seen: Arc<Mutex<Vec<(u16, String)>>>,
     thread: Option<thread::JoinHandle<BTreeMap<String, u32>>>,
 }
@@ -41,11 +41,11 @@ impl Server {
         }
     }
 
-    /// Ends it and tells how often each name was asked for.
+    /// Stops the server and returns how often each name was queried.
     fn stop(mut self) -> BTreeMap<String, u32> {
         let thread = self.thread.take().unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        // Again and again: the kernel drops it if the server is behind with its questions.
+        // Send repeatedly: the kernel drops datagrams if the server is behind.
         while !thread.is_finished() {
             socket.send_to(STOP, self.address).unwrap();
             thread::park_timeout(Duration::from_millis(5));
@@ -69,7 +69,7 @@ fn serve(socket: &UdpSocket, seen: &Mutex<Vec<(u16, String)>>) -> BTreeMap<Strin
         *asked.entry(name.clone()).or_default() += 1;
         let label = name.split('.').next().unwrap().to_owned();
         if label == "slow" {
-            // As a recursive server: silent until it knows, then it answers at once.
+            // Like a recursive server: silent until it knows the answer, then quick.
             let since = *slow_since.entry(format!("{name}{kind}")).or_insert_with(Instant::now);
             if since.elapsed() < Duration::from_millis(1_500) {
                 continue;
@@ -81,7 +81,7 @@ fn serve(socket: &UdpSocket, seen: &Mutex<Vec<(u16, String)>>) -> BTreeMap<Strin
     }
 }
 
-/// Name, type, and where the question ends.
+/// Parses a query: its name, its type, and where it ends.
 fn question(packet: &[u8]) -> (String, u16, usize) {
     let (mut at, mut labels) = (12, Vec::new());
     while packet[at] != 0 {
@@ -92,7 +92,7 @@ fn question(packet: &[u8]) -> (String, u16, usize) {
     (labels.join("."), u16::from_be_bytes([packet[at + 1], packet[at + 2]]), at + 5)
 }
 
-/// Records of a reply: time to live and address bytes.
+/// The records of a reply: time to live and address bytes.
 type Records = Vec<(u32, Vec<u8>)>;
 
 fn reply(label: &str, kind: u16, question: &[u8]) -> Option<Vec<u8>> {
@@ -135,7 +135,7 @@ fn reply(label: &str, kind: u16, question: &[u8]) -> Option<Vec<u8>> {
     Some(packet)
 }
 
-/// A resolver and the poll it wakes.
+/// A resolver and the poll that it wakes.
 struct Bench {
     poll: mio::Poll,
     resolver: Resolver,
@@ -148,7 +148,7 @@ impl Bench {
         Self { poll, resolver: Resolver::new(settings, waker).unwrap() }
     }
 
-    /// Sleeps until woken, then hands out what there is.
+    /// Sleeps until woken, then hands out the results.
     fn wait(&mut self, take: impl FnMut(LookupId, Result<Answer, NameFailure>)) {
         let mut events = mio::Events::with_capacity(8);
         self.poll.poll(&mut events, Some(Duration::from_secs(10))).unwrap();
@@ -169,7 +169,7 @@ impl Bench {
     }
 }
 
-/// Addresses and time to live as one line, `Err` as its name.
+/// Formats addresses and time to live as one line, a failure as its name.
 fn line(result: &Result<Answer, NameFailure>) -> String {
     match result {
         Ok(answer) => {
@@ -224,7 +224,7 @@ fn each_outcome_of_a_name_server() {
     assert!(!asked.keys().any(|name| name.ends_with("onion") || name.ends_with("localhost")));
 }
 
-/// A reply that makes no sense is as good as none, or an attacker could end look-ups with it.
+/// A malformed reply counts as no reply; otherwise an attacker could end look-ups with it.
 #[test]
 fn garbage_is_not_an_answer() {
     let server = Server::start();
@@ -234,8 +234,7 @@ fn garbage_is_not_an_answer() {
     server.stop();
 }
 
-/// A name whose answer can't be read takes no other name with it, not even those that were asked
-/// for from the same port and wait.
+/// A malformed answer to one name doesn't fail others, not even those queried from the same port.
 #[test]
 fn garbage_harms_no_other_name() {
     use Families::{Ipv4, Ipv4ThenIpv6};
@@ -273,7 +272,7 @@ fn a_dead_port_is_told_at_once() {
     assert!(started.elapsed() < settings.timeout, "did not wait for a time-out");
 }
 
-/// A single label is asked for as it is: no domain of the machine's is put behind it.
+/// A single label is queried as it is, without the machine's search domain.
 #[test]
 fn names_are_absolute() {
     let server = Server::start();
@@ -284,7 +283,7 @@ fn names_are_absolute() {
     assert_eq!(server.stop().into_keys().collect::<Vec<_>>(), ["denied"]);
 }
 
-/// c-ares learns that the server is fast and would give a slow name up after less than a second.
+/// c-ares learns that the server is fast, and would give up a slow name after less than a second.
 #[test]
 fn a_slow_name_behind_a_fast_server_is_waited_for() {
     let server = Server::start();
@@ -298,12 +297,12 @@ fn a_slow_name_behind_a_fast_server_is_waited_for() {
     server.stop();
 }
 
-/// Law: at a thousand under way every one of five thousand look-ups gets its own answer, once.
+/// Law: with a thousand look-ups in flight, each of five thousand gets its own answer, once.
 #[test]
 fn a_burst_is_answered_one_by_one() {
     const NAMES: u32 = 5_000;
     let server = Server::start();
-    // The kernel drops what the name server's socket has no room for: then it is asked again.
+    // The kernel drops queries that don't fit the name server's socket buffer; they are repeated.
     let settings = Settings { timeout: Duration::from_secs(1), tries: 5, ..server.settings() };
     let mut bench = Bench::new(&settings);
     let mut answers = BTreeMap::new();
@@ -367,7 +366,7 @@ fn the_hosts_file_goes_first() {
     assert!(error.to_string().starts_with("cannot read hosts file /nowhere/hosts: "), "{error}");
 }
 
-/// Lines that are no entry are counted, whatever the encoding; those of the system's are not.
+/// Invalid lines are counted in any encoding; those of the system's hosts file are not.
 #[test]
 fn hosts_files_in_other_encodings_and_lines_that_are_no_entry() {
     let text = "192.0.2.7 a.test\r\n300.1.1.1 b.test\r\n127.1 c.test\r\n# d\r\n\r\n192.0.2.9\r\n";
@@ -395,7 +394,7 @@ fn hosts_files_in_other_encodings_and_lines_that_are_no_entry() {
     assert_eq!(unread_hosts(&HostsFile::System), None);
 }
 
-/// Law: the failure told doesn't depend on which family failed how, only on the two failures.
+/// Law: the failure that is returned depends only on the two failures, not on their families.
 #[test]
 fn the_more_open_failure_wins() {
     use NameFailure::{Malformed, NoAddress, NoSuchName, ServerFailed, TimedOut};
@@ -407,7 +406,8 @@ fn the_more_open_failure_wins() {
     }
 }
 
-/// Who forges answers has to guess port and spelling: neither stays the same for long.
+/// Neither the port nor the spelling stays the same for long, so forging an answer requires
+/// guessing both.
 #[test]
 fn ports_and_spellings_are_drawn() {
     let server = Server::start();

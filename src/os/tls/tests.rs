@@ -1,4 +1,4 @@
-//! Tests of the stream against servers of their own on loopback, a thread each.
+//! Tests of the stream against their own servers on loopback, one thread each.
 
 #![expect(clippy::disallowed_types, reason = "the servers' sockets")]
 
@@ -16,10 +16,10 @@ use std::time::Duration;
 
 mod certificates;
 
-/// Makes a certificate worse.
+/// Changes a certificate so that it is not valid.
 type Spoil = fn(&mut CertificateParams);
 
-/// An authority, and the file that makes a client trust it.
+/// A certificate authority, and the file that makes a client trust it.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     roots: tempfile::NamedTempFile,
@@ -36,7 +36,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), roots }
     }
 
-    /// Configuration of a server for `name`, whose certificate is good but for what `spoil` does.
+    /// Configures a server for `name`, whose certificate is valid except for what `spoil` changes.
     fn server(&self, name: &str, spoil: Spoil) -> ServerConfig {
         self.server_of(name, spoil, rustls::ALL_VERSIONS)
     }
@@ -79,7 +79,7 @@ fn server_config(
 
 type Tunnel = StreamOwned<ServerConnection, TcpStream>;
 
-/// Serves connections one after another with what `script` does.
+/// Serves connections one after another, each by `script`.
 fn serve(config: ServerConfig, script: impl Fn(Tunnel) + Send + 'static) -> SocketAddr {
     let config = Arc::new(config);
     serve_plain(move |socket| {
@@ -100,7 +100,7 @@ fn serve_plain(script: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     address
 }
 
-/// Answers one line with `pong` and closes in order.
+/// Answers one line with `pong` and closes properly.
 fn pong(mut tunnel: Tunnel) {
     let mut line = [0; 5];
     if tunnel.read_exact(&mut line).is_ok() && &line == b"ping\n" {
@@ -111,7 +111,7 @@ fn pong(mut tunnel: Tunnel) {
     }
 }
 
-/// A stream in a loop of its own, which heeds the duties of the caller and nothing else.
+/// A stream in its own loop that fulfils the caller's duties and nothing else.
 struct Peer {
     poll: mio::Poll,
     stream: Stream,
@@ -177,7 +177,7 @@ impl Peer {
         }
     }
 
-    /// Says `ping` and tells what came back.
+    /// Sends `ping` and returns the reply.
     fn ping(&mut self) -> (String, CloseReason) {
         self.write_all(b"ping\n");
         let (bytes, reason) = self.read_all(100);
@@ -268,8 +268,8 @@ fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| u8::try_from((at * 31 + at / 251) % 251).unwrap()).collect()
 }
 
-/// Law: however the server cuts its bytes into records and segments, and whatever room the client
-/// has for them, the bytes are the same and so is the end.
+/// Law: however the server cuts its bytes into records and segments, and however large the client's
+/// buffer is, the bytes and the end are the same.
 #[test]
 fn cuts_change_nothing() {
     const LEN: usize = 300_000;
@@ -312,8 +312,8 @@ fn cuts_change_nothing() {
     }
 }
 
-/// Law: what `has_plaintext` denies is not there, and what it tells of can be read without the
-/// poller; and little is kept meanwhile.
+/// Law: what `has_plaintext` reports can be read without an event, and nothing else; and little is
+/// buffered.
 #[test]
 fn waiting_plaintext_is_told_of() {
     let authority = Authority::new("one");
@@ -340,7 +340,7 @@ fn waiting_plaintext_is_told_of() {
     assert!(all == pattern(200_000));
 }
 
-/// TLS 1.3 lets a server send data, and its goodbye, along with the handshake.
+/// TLS 1.3 lets a server send data and its close together with the handshake.
 #[test]
 fn an_end_that_comes_with_the_handshake_is_told_after_the_data() {
     let authority = Authority::new("one");
@@ -369,7 +369,7 @@ fn bytes_before_an_error_are_handed_out() {
     let authority = Authority::new("one");
     let address = serve(authority.server("good.test", |_| ()), |mut tunnel| {
         tunnel.write_all(b"whole").unwrap();
-        // A record whose seal is wrong, sent along.
+        // Also send a record with a wrong authentication tag.
         tunnel.sock.write_all(&[&[23, 3, 3, 0, 20][..], &[7; 20]].concat()).unwrap();
         let _ = tunnel.sock.read(&mut [0; 1]);
     });
@@ -379,7 +379,7 @@ fn bytes_before_an_error_are_handed_out() {
     assert_eq!(peer.read_all(3), (b"whole".to_vec(), forged));
 }
 
-/// A server that reads only once the client is blocked: nothing is lost on the way.
+/// A server that reads only once the client is blocked: no bytes are lost.
 #[test]
 fn writing_waits_for_room() {
     const LEN: usize = 12_000_000;
@@ -423,7 +423,8 @@ fn writing_waits_for_room() {
     }
 }
 
-/// TLS 1.3 lets the peer change keys at any time and ask for ours to change (RFC 8446, 4.6.3).
+/// TLS 1.3 lets the peer update its keys at any time and request an update of ours (RFC 8446,
+/// 4.6.3).
 #[test]
 fn changed_keys_are_followed() {
     let authority = Authority::new("one");
@@ -442,7 +443,7 @@ fn closing_says_goodbye() {
     let (tell, told) = mpsc::channel();
     let authority = Authority::new("one");
     let address = serve(authority.server("good.test", |_| ()), move |mut tunnel| {
-        // An end that was not announced is an error of rustls.
+        // rustls reports an end without a TLS close as an error.
         tell.send(tunnel.read(&mut [0; 1]).is_ok_and(|count| count == 0)).unwrap();
     });
     let client = authority.client();
@@ -461,7 +462,7 @@ fn closing_says_goodbye() {
 #[test]
 fn a_reset_is_told_on_both_transports() {
     let address = serve_plain(|mut socket| {
-        // Closing with bytes unread resets (RFC 1122, section 4.2.2.13).
+        // Closing with unread bytes resets the connection (RFC 1122, section 4.2.2.13).
         socket.peek(&mut [0; 1]).unwrap();
         socket.write_all(b"x").unwrap();
     });
@@ -485,7 +486,7 @@ fn errors_of_sockets_have_reasons() {
         (libc::EHOSTUNREACH, CloseReason::Unreachable),
         (libc::ENETUNREACH, CloseReason::Unreachable),
         (libc::ETIMEDOUT, CloseReason::Unreachable),
-        // What ICMP of type 3 with codes 2, 7, 8 and 13, and a `prohibit` route come to.
+        // The errors of ICMP type 3 with codes 2, 7, 8 and 13, and of a `prohibit` route.
         (libc::ENOPROTOOPT, CloseReason::Unreachable),
         (libc::EHOSTDOWN, CloseReason::Unreachable),
         (libc::ENONET, CloseReason::Unreachable),
@@ -502,7 +503,7 @@ fn errors_of_sockets_have_reasons() {
     }
 }
 
-/// Law: no flip and no cut of what a server says makes the client panic or hang.
+/// Law: no flipped bit and no truncation of a server's bytes makes the client panic or hang.
 #[test]
 fn mutated_replies_fail_and_no_worse() {
     let authority = Authority::new("one");
@@ -539,11 +540,11 @@ fn mutated_replies_fail_and_no_worse() {
             Peer::over(Stream(Transport::Tls(Box::new(Tls::new(socket, near, &client)))));
         failed += u32::from(peer.handshake().is_err());
     }
-    // A record's version means nothing (RFC 8446, section 5.1): a few may hit just that.
+    // A record's version is ignored (RFC 8446, section 5.1): a few changes may hit just that.
     assert!(failed >= 110, "{failed} of 120 were noticed");
 }
 
-/// A server that begins a message of 64 KiB and never ends it is left at the cap.
+/// A server that begins a message of 64 KiB and never ends it is disconnected at the limit.
 #[test]
 fn a_handshake_has_a_cap() {
     let address = serve_plain(|mut socket| {
@@ -556,7 +557,7 @@ fn a_handshake_has_a_cap() {
             }
             record[5..9].fill(0);
         }
-        // It says nothing more until the client has left.
+        // The server sends nothing more until the client has left.
         let _ = socket.read_to_end(&mut Vec::new());
     });
     let authority = Authority::new("one");

@@ -1,24 +1,24 @@
-//! How long TLS itself takes: the verbs of a stream without the socket's part in them.
+//! Measures the time of TLS itself: the methods of a stream without their system calls.
 //!
-//! Cost: two clock reads a verb, and two a system call.
+//! Cost: two clock reads for each method, and two for each system call.
 
 use super::super::signal::tick;
 use std::cell::Cell;
 use std::io::{self, Read, Write};
 
-/// Time that all streams of a client have spent.
+/// The time that all streams of a client have spent.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
-    /// In verbs of streams, in nanoseconds.
+    /// In methods of streams, in nanoseconds.
     verbs_ns: Cell<u64>,
-    /// Of that, in system calls.
+    /// Of that, in system calls, in nanoseconds.
     calls_ns: Cell<u64>,
-    /// Verbs.
+    /// The number of method calls.
     verbs: Cell<u64>,
 }
 
 impl Spent {
-    /// Does a verb of a stream.
+    /// Calls a method of a stream and measures it.
     pub(super) fn in_verb<T>(&self, verb: impl FnOnce() -> T) -> T {
         let began = tick();
         let done = verb();
@@ -27,14 +27,15 @@ impl Spent {
         done
     }
 
-    /// What TLS has taken since this was asked last, in nanoseconds, and in how many verbs.
+    /// Returns the time that TLS has taken since the last call, in nanoseconds, and the number of
+    /// method calls.
     pub(super) fn take(&self) -> (u64, u64) {
         let (verbs_ns, calls_ns) = (self.verbs_ns.take(), self.calls_ns.take());
         (verbs_ns.saturating_sub(calls_ns), self.verbs.take())
     }
 }
 
-/// A socket under a session.
+/// A socket below a session, whose system calls are measured.
 pub(super) struct Timed<'a> {
     pub(super) socket: &'a mut mio::net::TcpStream,
     pub(super) spent: &'a Spent,

@@ -1,7 +1,7 @@
-//! Whom a TLS stream trusts, and what is told of those it does not.
+//! Which certificates a TLS stream trusts, and how failures are reported.
 //!
 //! The roots are those of Mozilla's programme, compiled in, or those of one PEM file; never both,
-//! so that the file says all there is to say. Words that reach the log are bounded.
+//! so that the file is the complete list. Text that reaches the log has a bounded length.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::{Error, KeyExchange};
 use crate::engine::contract::{CertificateFault, CloseReason, TlsFault};
 use crate::os::input;
 
-/// The cryptography, with the key exchange to offer first.
+/// Creates the cryptography provider, with the key exchange to offer first.
 pub(super) fn provider(first: KeyExchange) -> CryptoProvider {
     use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
     let kx_groups = match first {
@@ -28,10 +28,10 @@ pub(super) fn provider(first: KeyExchange) -> CryptoProvider {
     CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() }
 }
 
-/// Longest file of roots that is read, in bytes.
+/// The length of the longest file of roots that is read, in bytes.
 const ROOTS_BYTES_MAX: u64 = 64 << 20;
 
-/// The certificates to start from.
+/// Loads the trusted root certificates.
 pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, Error> {
     let Some(path) = file else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
@@ -43,12 +43,12 @@ pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     let (added, ignored) = roots.add_parsable_certificates(certificates);
     if ignored > 0 {
-        log::warn!("{ignored} certificates of {} make no sense as roots", path.display());
+        log::warn!("{ignored} certificates of {} are not valid roots", path.display());
     }
     if added == 0 { Err(Error::NoRoots(path.to_owned())) } else { Ok(roots) }
 }
 
-/// Accepts every certificate: for those who would rather have a forged page than none.
+/// Accepts every certificate, for operators who prefer a forged page to none.
 #[derive(Debug)]
 pub(super) struct Unverified(pub(super) Arc<CryptoProvider>);
 
@@ -87,8 +87,8 @@ impl ServerCertVerifier for Unverified {
     }
 }
 
-/// Errors by which the system says that a router on the way, or a firewall of this machine, refused
-/// (RFC 792, RFC 1812 5.2.7.1, RFC 4443 3.1).
+/// Errors of a connect that mean that a router, or a firewall of this machine, refused it (RFC 792,
+/// RFC 1812 5.2.7.1, RFC 4443 3.1).
 pub(super) const ON_THE_WAY: [i32; 7] = [
     libc::EACCES,
     libc::EPERM,
@@ -99,7 +99,7 @@ pub(super) const ON_THE_WAY: [i32; 7] = [
     libc::ENONET,
 ];
 
-/// What an error of rustls means for the connection.
+/// Maps an error of rustls to the reason why the connection ended.
 pub(super) fn reason_of_tls(error: &rustls::Error) -> CloseReason {
     match error {
         rustls::Error::InvalidCertificate(bad) => {
@@ -120,8 +120,8 @@ fn certificate_fault(bad: &CertificateError) -> CertificateFault {
         Bad::Revoked => CertificateFault::Revoked,
         Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. } => CertificateFault::WrongPurpose,
         Bad::BadSignature => CertificateFault::BadSignature,
-        // webpki's error has no type of its own here. Tools make self-signed certificates as an
-        // authority's, which it refuses before it looks for an issuer.
+        // webpki's error has no type of its own here. Tools create self-signed certificates as
+        // those of an authority, which webpki rejects before it looks for an issuer.
         Bad::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
             CertificateFault::SelfSigned
         }
@@ -132,7 +132,7 @@ fn certificate_fault(bad: &CertificateError) -> CertificateFault {
 fn tls_fault(error: &rustls::Error) -> TlsFault {
     use rustls::{AlertDescription as Alert, PeerIncompatible as Peer};
     match error {
-        // A record of TLS begins with its type: text or another protocol's greeting has none.
+        // A TLS record begins with its type; plain text and other protocols don't.
         rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsFault::NotTls,
         rustls::Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) => TlsFault::NotTls,
         // RFC 8446, section 6.2.
@@ -149,7 +149,7 @@ fn tls_fault(error: &rustls::Error) -> TlsFault {
     }
 }
 
-/// At most 200 bytes of what the peer may have had a hand in.
+/// Cuts text that the peer may have influenced to 200 bytes.
 fn shortened(mut words: String) -> String {
     let end = (0..=words.len().min(200)).rev().find(|&at| words.is_char_boundary(at));
     words.truncate(end.expect("the beginning is a boundary"));

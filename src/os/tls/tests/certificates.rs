@@ -1,4 +1,4 @@
-//! Tests of whom the stream trusts.
+//! Tests of which certificates the stream accepts.
 
 use super::*;
 use rcgen::ExtendedKeyUsagePurpose;
@@ -35,7 +35,7 @@ fn certificates_are_judged() {
         let result = peer.handshake().map(|facts| facts.tls.unwrap().verified);
         let expected = expected.map(|()| true).map_err(CloseReason::Certificate);
         assert_eq!(result, expected, "{name}");
-        // The server sees one connection after the other.
+        // The server handles one connection after the other.
         drop(peer);
         let full = u64::from(expected.is_ok());
         assert_eq!(client.handshakes(), Handshakes { full, resumed: 0 });
@@ -63,7 +63,7 @@ fn strangers_are_not_trusted() {
     let address = serve(config, pong);
     let mut peer = Peer::connect(address, Some(&authority.client()), "good.test");
     assert_eq!(peer.handshake(), Err(unknown), "signed by itself");
-    // As `openssl req -x509` makes it.
+    // A certificate as `openssl req -x509` creates it.
     let mut params = CertificateParams::new(vec!["good.test".to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
