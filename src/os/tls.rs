@@ -6,18 +6,16 @@
 //! checked against the compiled-in roots or those of one PEM file. Revocation is not checked.
 //! Sessions are resumed; early data is never sent.
 //!
-//! The caller must, because the poller reports each change once: read until [`Read::Blocked`] or
-//! [`Read::Closed`], or come back without an event; not sleep while [`Stream::has_plaintext`]
-//! (unless the stream is paused); on a writable event, if [`Stream::wants_write`], call `write`,
-//! even with no bytes.
+//! The poller reports each change once, so the caller must: read until [`Read::Blocked`] or
+//! [`Read::Closed`], or come back without an event; not sleep while [`Stream::has_plaintext`],
+//! unless paused; on a writable event, if [`Stream::wants_write`], call `write`, even with no data.
 //!
 //! Bounds: a stream keeps received bytes only of records that don't fit the caller's buffer, about
 //! 40 KiB, of bytes to send at most 16 KiB, and of a handshake at most 64 KiB. An idle stream keeps
-//! none. One call of `read` reads from the socket at most `READS_MAX` times, so a peer that sends
-//! records without content can't hold up the loop.
+//! none. One `read` reads from the socket at most `READS_MAX` times, so a peer that sends empty
+//! records can't hold up the loop.
 //!
-//! Cost: one system call to read up to 64 KiB (rustls alone would read 4 KiB at a time), a copy out
-//! of a shared buffer, and the decryption.
+//! Cost: one system call for up to 64 KiB (rustls alone: 4 KiB), one copy, and the decryption.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
