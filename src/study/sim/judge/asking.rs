@@ -96,10 +96,8 @@ mod tests {
     /// compares the first as well, finds that it differs, and asks for all of them again.
     #[test]
     fn a_batch_is_compared_by_what_it_asked_for() {
-        let web =
-            Web::new(Settings { hosts: 1, pages: 40, ..Settings::default() }, Ports::default());
         let (first, last) = (page_of(0, 0), page_of(0, 1));
-        let mut judge = Judge::new(&web, laws());
+        let mut judge = Judge::new(&muddled(), laws());
         show(&mut judge, 1, &[first, last], &[last, last]);
         more(&mut judge, 1, &[last], &[last]);
         more(&mut judge, 1, &[first], &[first]);
@@ -111,6 +109,34 @@ mod tests {
         more(&mut judge, 2, &[first], &[]);
         let broken = judge.broken.iter().map(|broken| broken.law);
         assert_eq!(broken.collect::<Vec<_>>(), ["once", "tries"]);
+    }
+
+    /// A crawl whose visit is over gives the batch up before a comparison, or after the first of
+    /// two, and asks for all again. That looks like a comparison, but what comes is kept.
+    #[test]
+    fn a_reply_that_may_be_a_comparison_may_be_kept() {
+        let (first, last) = (page_of(0, 0), page_of(0, 1));
+        for (sent, other) in [(last, first), (first, last)] {
+            for compares in [true, false] {
+                let mut judge = Judge::new(&muddled(), laws());
+                show(&mut judge, 1, &[first, last], &[sent, sent]);
+                if compares {
+                    more(&mut judge, 1, &[sent], &[sent]);
+                }
+                for page in [other, sent] {
+                    more(&mut judge, 1, &[page], &[page]);
+                    let has = judge.answered.contains(&page) || judge.doubtful.contains(&page);
+                    assert!(has, "{page:?} after two of {sent:?}, compared: {compares}");
+                }
+                assert_eq!(judge.broken, []);
+            }
+        }
+    }
+
+    /// A server that mixes its replies up.
+    fn muddled() -> Web {
+        let settings = Settings { hosts: 1, pages: 40, muddled: 1.0, ..Settings::default() };
+        Web::new(settings, Ports::default())
     }
 
     fn page_of(host: u32, page: u32) -> Place {

@@ -148,14 +148,16 @@ impl Judge {
             return (false, false);
         };
         let compares = line.batch.is_comparing;
+        // What had no reply of its own in the batch, or another one's, may be tried again so.
+        let is_first = compares && place.is_some_and(|place| !line.batch.answered.contains(&place));
         let over = line.batch.is_answered(place, status, content);
-        let is_deep = line.batch.is_deep();
+        let is_deep = is_first || line.batch.is_deep();
         if let Some(over) = over {
             self.hosts.entry(line.host).or_default().compared.add(&over);
             let is_doubtful = self.is_full || over.met_full || over.has_equal;
             self.may_repeat(over.answered, is_doubtful);
         }
-        (compares, is_deep)
+        (compares && !is_first, is_deep)
     }
 
     /// What was answered in a batch may be asked for again, if `so`: it ended without a comparison
