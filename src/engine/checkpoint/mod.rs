@@ -15,7 +15,7 @@
 //!   4  a capture not yet read back     key u64, hash of its URL u64, its places in the archive,
 //!      and the number of its server and 1, 0 if that wasn't known
 //!   5  a server's side table           see engine::site
-//!   7  a revival under way             see engine::given_up
+//!   7  a revival under way             see engine::backlog::given_up
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
 //!   8  a link to a target that a redirect chain asks for   key u64, see engine::admission
 //!   9  what joined the scope           see engine::admission
