@@ -70,7 +70,10 @@ impl Driver {
 
     /// URLs are queued, one after the other.
     pub(crate) fn found(&mut self, urls: &[Found<'_>], now: Instant) {
-        urls.iter().for_each(|found| self.queue(found, now));
+        for urls in urls.chunks(16) {
+            self.backlog.prefetch(urls.iter().map(|found| found.url));
+            urls.iter().for_each(|found| self.queue(found, now));
+        }
     }
 
     fn queue(&mut self, found: &Found<'_>, now: Instant) {

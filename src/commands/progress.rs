@@ -1,5 +1,4 @@
-//! Shows the progress of a crawl: one line that is updated on a terminal, otherwise a line per
-//! period.
+//! What is said while a crawl runs: a line that moves on a terminal, a line a period otherwise.
 
 use super::summary::shares;
 use crate::conf::Conf;
@@ -11,35 +10,35 @@ use std::time::Duration;
 /// Shows progress on stderr.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// The line that is updated, if stderr is a terminal.
+    /// The moving line, if there is a terminal.
     line: Option<ProgressBar>,
     period: Duration,
-    /// Pages and seconds at the last call, for the rate.
+    /// Pages and seconds at the last look, for the rate.
     last: Cell<(u64, f64)>,
-    /// CPU time at the last call.
+    /// CPU time at the last look.
     usage: RefCell<Usage>,
 }
 
-/// The time between two updates of the line on a terminal.
+/// Between two looks at a moving line.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Progress {
-    /// Creates the progress display that suits the configuration and the terminal.
+    /// Progress as the configuration and the terminal want it.
     pub(super) fn new(conf: &Conf) -> Self {
         let line = (signal::is_terminal() && !console::is_quiet()).then(|| {
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
-            ProgressBar::new_spinner().with_style(style.expect("the template is valid"))
+            ProgressBar::new_spinner().with_style(style.expect("the template is right"))
         });
         let period = if line.is_some() { LOOK } else { conf.report.progress_period };
         Self { line, period, last: Cell::default(), usage: RefCell::default() }
     }
 
-    /// Returns how often [`Self::show`] should be called.
+    /// How often it is to be called.
     pub(super) fn period(&self) -> Duration {
         self.period
     }
 
-    /// Shows the progress of the crawl.
+    /// Shows how far the crawl is.
     pub(super) fn show(&self, view: &View<'_>) {
         let text = self.text(view);
         match &self.line {
@@ -51,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// Removes the line from the terminal.
+    /// Takes the moving line away.
     pub(super) fn clear(&self) {
         if let Some(line) = &self.line {
             line.finish_and_clear();
@@ -71,7 +70,7 @@ impl Progress {
         let text = format!(
             "{}{} pages, {rate:.0}/s, {}; {} URLs wait on {} servers; {busy} connections, {parked} \
              parked; core {}; {}",
-            waiting(view),
+            reason_to_wait(view),
             HumanCount(counts.pages),
             HumanBytes(counts.received_bytes),
             HumanCount(engine.frontier().urls() as u64),
@@ -82,15 +81,15 @@ impl Progress {
         match engine.outage() {
             Some(silence) => {
                 let silence = HumanDuration(Duration::from_secs(silence.as_secs()));
-                format!("paused: no server could be reached for {silence}; {text}")
+                format!("paused: nobody could be reached for {silence}; {text}")
             }
             None => text,
         }
     }
 }
 
-/// Describes what a resumed crawl does before it fetches anything; empty if it fetches.
-fn waiting(view: &View<'_>) -> String {
+/// What a crawl that goes on does before it fetches anything, if it does.
+fn reason_to_wait(view: &View<'_>) -> String {
     if let Some((done, of)) = view.engine.reread() {
         return format!("reading back {done} of {of} replies from the archive; ");
     }
@@ -103,7 +102,7 @@ fn waiting(view: &View<'_>) -> String {
     })
 }
 
-/// Describes how busy the loop's thread was, and which stages took most of its time.
+/// How busy the loop's thread was, and what took most of its time.
 fn core(used: &Usage) -> String {
     let busy = used.looping.sum_us() as f64 / (used.wall.as_micros() as f64).max(1.0) * 100.0;
     let most = shares(used).into_iter().take(2).filter(|(_, share)| *share > 0.0);

@@ -1,8 +1,7 @@
-//! The only module outside `src/study` that uses the study.
+//! The front door of the study: nothing else outside `src/study` names it.
 //!
-//! It has the study's commands, the lab that a crawl runs against, and the files that the study's
-//! sections name. A binary built without the feature `study` refuses each of these and says how to
-//! build one with it.
+//! Its commands, the lab that a crawl runs against, and the files that its sections name. A binary
+//! built without the feature `study` refuses each of them and says how to build one that has it.
 
 #[cfg(feature = "study")]
 pub use crate::study::command::Command;
@@ -18,13 +17,13 @@ use super::{Exit, Failure};
 use crate::conf::Conf;
 use std::path::Path;
 
-/// Whether this binary includes the study.
+/// Whether this binary has the study.
 pub(super) const IS_BUILT_IN: bool = cfg!(feature = "study");
 
-/// Refuses to crawl a lab with a binary that doesn't include it.
+/// Refuses to crawl a lab with a binary that has none.
 ///
 /// # Errors
-/// The configuration at `path` has a `[lab]`, and the lab is not built in.
+/// The configuration at `path` has a `[lab]`.
 pub(super) fn refuse_lab(conf: &Conf, path: &Path) -> Result<(), Failure> {
     if IS_BUILT_IN || conf.lab.is_none() {
         return Ok(());
@@ -40,7 +39,7 @@ fn missing(what: &str) -> Failure {
     Failure::new(Exit::Usage, text)
 }
 
-/// Replacements for the study where it is not built in.
+/// What stands in for the study where it is not built in.
 #[cfg(not(feature = "study"))]
 mod without {
     use super::{Conf, Exit, Failure, Path, missing};
@@ -48,7 +47,7 @@ mod without {
     use std::ffi::OsString;
     use std::path::PathBuf;
 
-    /// The commands of the study, which are recognized only to report that they are missing.
+    /// Commands of the study: recognized, to say where they are.
     #[derive(Debug, Subcommand)]
     pub enum Command {
         /// `sted cache`
@@ -65,7 +64,7 @@ mod without {
         Web(Ignored),
     }
 
-    /// Arguments of a command that is not built in.
+    /// Arguments of a command that is not there.
     #[derive(Args, Debug)]
     #[command(disable_help_flag = true)]
     pub struct Ignored {
@@ -99,13 +98,13 @@ mod without {
         }
     }
 
-    /// Returns the lab that a crawl runs against: none, because [`super::refuse_lab`] has refused
-    /// configurations that need one.
+    /// The lab that the crawl of `conf` runs against: none, for [`super::refuse_lab`] has refused
+    /// those that need one.
     pub(crate) fn lab_of(_: &mut Conf, _: &Path, _: &Path) -> Result<Option<Lab>, Failure> {
         Ok(None)
     }
 
-    /// Returns the files that sections of the study name: none, because no command here reads them.
+    /// The files that sections of the study name, each with its key: no command here reads them.
     pub(crate) fn files_named(_: &Conf) -> Vec<(&'static str, PathBuf)> {
         Vec::new()
     }

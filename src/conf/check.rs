@@ -1,4 +1,4 @@
-//! Finds contradictions between the values of a configuration, each with a reason and a fix.
+//! Contradictions between the values of a configuration, each with its reason and a fix.
 
 mod experiment;
 
@@ -7,16 +7,15 @@ use super::sections::{Burst, Source};
 use super::units::show_time;
 use std::time::Duration;
 
-/// A contradiction between values that are valid by themselves.
+/// A contradiction between values that are valid alone.
 pub(super) struct Clash {
-    /// The keys concerned. The mistake is reported for the first.
+    /// The keys concerned; the first is reported.
     pub(super) keys: &'static [&'static str],
-    /// The reason and the fix.
+    /// Why, and what to write.
     pub(super) text: String,
 }
 
-/// Returns all contradictions of a configuration. `named` is whether the file has `[web]`, and
-/// `[sim]`.
+/// All contradictions of a configuration. `named`: whether the file has `[web]`, and `[sim]`.
 pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     let mut clashes = Vec::new();
     let mut clash = |is: bool, keys: &'static [&'static str], text: &str| {
@@ -40,7 +39,7 @@ pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     clashes
 }
 
-/// A function that reports a contradiction if the condition holds: condition, keys, text.
+/// How rules report a contradiction: if the condition holds, these keys, this text.
 type Tell<'a> = dyn FnMut(bool, &'static [&'static str], &str) + 'a;
 
 /// The rules of the open web: a contact, a rest and robots.txt are mandatory.

@@ -3,16 +3,16 @@
 /// Declares each kind once, with its name.
 macro_rules! kinds {
     ($($kind:ident $name:literal)*) => {
-        /// A kind of misbehaviour of a host.
+        /// One way to be hostile.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[expect(missing_docs, reason = "each is its host's name; the study's table says more")]
         pub enum Hostile { $($kind,)* }
 
         impl Hostile {
-            /// All kinds.
+            /// All of them.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
 
-            /// Returns the name of the kind: in a configuration, and of its host without `.test`.
+            /// Its host's name without `.test`; the word for it in a configuration.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
@@ -75,7 +75,7 @@ kinds! {
 }
 
 impl Hostile {
-    /// Returns the kind of this name.
+    /// The kind of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }

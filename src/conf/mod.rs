@@ -1,11 +1,11 @@
-//! Parses, checks and prints the configuration.
+//! The configuration is parsed from the text of a file, checked, and printed.
 //!
 //! Promises: in a [`Conf`] from [`Conf::parse`] every value is within its range and no two values
 //! contradict each other. Unknown keys are mistakes, reported with the nearest known key. All
 //! mistakes of a file are reported at once, each with its line, its key, its value and a fix.
 //!
-//! Laws: `parse(render(conf)) == conf`. A key is declared once, in `sections`; its field, default,
-//! parsing, printing and entry in `conf/reference.toml` follow from that.
+//! Laws: `parse(render(conf)) == conf`. A key is declared once, in `sections`; its field, its
+//! default, reading, printing and its entry in `conf/reference.toml` follow from that.
 //!
 //! No file is opened here. Paths in a configuration are relative to the working directory. The
 //! format is TOML 1.0.
@@ -43,58 +43,58 @@ use walk::{Walk, line_of};
 /// A configuration, section by section in the order of the URL's journey.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conf {
-    /// The section `[job]`.
+    /// `[job]`
     pub job: Job,
-    /// The section `[limits]`.
+    /// `[limits]`
     pub limits: Limits,
-    /// The section `[identity]`.
+    /// `[identity]`
     pub identity: Identity,
-    /// The section `[scope]`.
+    /// `[scope]`
     pub scope: Scope,
-    /// The section `[url]`.
+    /// `[url]`
     pub url: UrlKey,
-    /// The section `[schedule]`.
+    /// `[schedule]`
     pub schedule: Schedule,
-    /// The section `[quality]`.
+    /// `[quality]`
     pub quality: Qualities,
-    /// The section `[politeness]`.
+    /// `[politeness]`
     pub politeness: Politeness,
-    /// The section `[retries]`.
+    /// `[retries]`
     pub retries: Retries,
-    /// The section `[names]`.
+    /// `[names]`
     pub names: Names,
-    /// The section `[connections]`.
+    /// `[connections]`
     pub connections: Connections,
-    /// The section `[tls]`.
+    /// `[tls]`
     pub tls: Tls,
-    /// The section `[pipeline]`.
+    /// `[pipeline]`
     pub pipeline: Pipeline,
-    /// The section `[fetch]`.
+    /// `[fetch]`
     pub fetch: Fetch,
-    /// The section `[links]`.
+    /// `[links]`
     pub links: Links,
-    /// The section `[store]`.
+    /// `[store]`
     pub store: Store,
-    /// The section `[memory]`.
+    /// `[memory]`
     pub memory: Memory,
-    /// The section `[state]`.
+    /// `[state]`
     pub state: State,
-    /// The section `[report]`.
+    /// `[report]`
     pub report: Report,
-    /// The section `[lab]`; `None` if the real web is crawled.
+    /// `[lab]`; `None`: the open web is crawled.
     pub lab: Option<Lab>,
-    /// The section `[web]`.
+    /// `[web]`
     pub web: Web,
-    /// The section `[sim]`.
+    /// `[sim]`
     pub sim: Sim,
-    /// The section `[compare]`, if the file has it.
+    /// `[compare]`
     pub compare: Option<Compare>,
-    /// The section `[profile]`, if the file has it.
+    /// `[profile]`
     pub profile: Option<Profile>,
 }
 
 impl Conf {
-    /// Parses the text of a file. `file` is its name in messages.
+    /// Parses the text of a file; `file` is its name in the mistakes.
     ///
     /// # Errors
     /// All mistakes of the file; only those of syntax if it is not TOML.
@@ -102,7 +102,7 @@ impl Conf {
         Self::read(text, file, change::mistakes)
     }
 
-    /// Parses a text. `more` looks for further mistakes in a configuration that has none so far.
+    /// Parses a text; `more` finds mistakes in a configuration that has no others.
     fn read(text: &str, file: &str, more: fn(&Self) -> Vec<Clash>) -> Result<Self, Mistakes> {
         let (root, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
@@ -124,26 +124,24 @@ impl Conf {
         if mistakes.is_empty() { Ok(conf) } else { Err(Mistakes::new(file, mistakes)) }
     }
 
-    /// Returns whether a synthetic web is crawled: the lab's, or a simulated one.
+    /// Whether a synthetic web is crawled: that of the lab, or a simulated one.
     pub fn is_experiment(&self) -> bool {
         self.lab.is_some() || self.compare.is_some()
     }
 
-    /// Returns every key, in the order of the file; keys of experiments only if the configuration
-    /// has one.
+    /// Every key, in the order of the file; those of experiments only if the configuration has one.
     pub fn keys(&self) -> Vec<Key> {
         let mut walk = Walk::listing();
         sections::walk(&mut self.clone(), &mut walk);
         walk.into_keys()
     }
 
-    /// Returns the body of `conf/reference.toml`: the output of [`Self::render`] with an
-    /// explanation of each key.
+    /// The body of `conf/reference.toml`: what [`Self::render`] prints, each key explained.
     pub fn manual(&self) -> String {
         walk::manual(&self.keys())
     }
 
-    /// Prints every key with its value, as text that parses as this configuration.
+    /// The text that reads back as this configuration: every key, every default.
     pub fn render(&self) -> String {
         walk::render(&self.keys())
     }
@@ -189,7 +187,7 @@ fn unknown(text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Describes a top-level name that is not a section.
+/// The fault of a top-level name that is not a section.
 fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     let homes = homes(name, known);
     if !value.is_table() && !homes.is_empty() {
@@ -201,13 +199,13 @@ fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     }
 }
 
-/// Describes a key that its section doesn't have.
+/// The fault of a key that its section doesn't have.
 fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     let own = known.iter().filter(|key| key.section == section).map(|key| key.name);
     let homes = homes(name, known);
     let near = mistake::nearest(name, own);
     let anywhere = mistake::nearest(name, known.iter().map(|key| key.name));
-    // Suggest the key's nearest name in this section, unless another section has a nearer one.
+    // A typo in the key is likelier than the wrong section, unless another has a nearer key.
     let is_nearest = |near: &&str| {
         let far = |other| mistake::remoteness(name, other);
         anywhere.is_none_or(|other| far(near) <= far(other))
@@ -225,14 +223,14 @@ fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     }
 }
 
-/// Lists the sections that have a key of this name: `[a] or [b]`.
+/// The sections with a key of this name: `[a] or [b]`.
 fn homes(name: &str, known: &[Key]) -> String {
     let sections = known.iter().filter(|key| key.name == name);
     let sections: Vec<String> = sections.map(|key| format!("[{}]", key.section)).collect();
     sections.join(" or ")
 }
 
-/// Reports contradictions, unless one of the keys concerned already has a mistake.
+/// Reports contradictions, unless one of the keys concerned is a mistake already.
 fn report(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     for clash in clashes {
         let is_wrong = |key: &str| mistakes.iter().any(|mistake| mistake.key == key);
@@ -243,7 +241,7 @@ fn report(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Ve
     }
 }
 
-/// Returns the line of a key, or of its section if the key is absent, if there is one.
+/// Line of a key, or of its section if the key is absent, or none.
 fn find_line(text: &str, root: &DeTable<'_>, key: &str) -> Option<usize> {
     let (section, name) = key.split_once('.').unwrap_or((key, ""));
     let (heading, value) = root.get_key_value(section)?;

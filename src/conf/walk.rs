@@ -1,8 +1,8 @@
-//! Walks over all keys, either to read a file into a [`super::Conf`] or to list every key with its
-//! value and description.
+//! One walk over all keys, for two purposes: to read a file into a [`super::Conf`], and to list
+//! every key with its value and its description.
 //!
-//! Laws: a key that is absent keeps its default; so does one whose value is refused, which leaves a
-//! [`Mistake`]; the text that is listed for a value parses as that value.
+//! Laws: a key that is absent keeps its default; a value that is refused keeps it too, and leaves
+//! a [`Mistake`]; the text that a walk lists for a value reads back as that value.
 
 use super::kind::{Kind, Refused};
 use super::mistake::{Mistake, suffice};
@@ -12,37 +12,37 @@ use toml::de::{DeTable, DeValue};
 /// Lines of prose, each as it follows a comment mark.
 pub type Prose = &'static [&'static str];
 
-/// A key of the configuration: its place in the file, its value, and its description.
+/// One key of the configuration: where it is in the file, its value, and its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The name of its section.
+    /// Its table in the file.
     pub section: &'static str,
-    /// What the section is for.
+    /// What that table is for.
     pub about: Prose,
-    /// The name of the key in its section.
+    /// Its name in the table.
     pub name: &'static str,
-    /// The value as TOML.
+    /// Its value as TOML.
     pub value: String,
-    /// The allowed values in words.
+    /// The values allowed, in words.
     pub allowed: String,
-    /// What the key does and, after an empty line, what goes wrong at both ends of its range.
+    /// What it does; after an empty line what goes wrong at both ends of its range.
     pub help: Prose,
-    /// When and where the key may change.
+    /// When and where it may change.
     pub flags: &'static [Flag],
 }
 
-/// When and where a key may change. A key without a flag is read when a crawl starts or resumes.
+/// When and where a key may change. One without a flag is read when a crawl starts or resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// Fixed for the life of a job: a crawl that resumes with another value is refused.
+    /// A job keeps it: a resumed crawl that has another value is refused.
     Kept,
-    /// May change while a crawl runs, because nothing was built or stored with the old value.
+    /// It may change while a crawl runs: nothing is built or stored by it.
     Live,
-    /// A site may have its own value.
+    /// A site may have a value of its own.
     Site,
 }
 
-/// A walk: the current section, and what is done at each key.
+/// The walk: where it is, and what it does at a key.
 pub(super) struct Walk<'a> {
     section: &'static str,
     about: Prose,
@@ -54,7 +54,7 @@ enum Task<'a> {
     List(Vec<Key>),
 }
 
-/// A file that is being read.
+/// A file being read.
 struct Reader<'a> {
     text: &'a str,
     root: &'a DeTable<'a>,
@@ -62,18 +62,18 @@ struct Reader<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Creates a walk that reads `root`, parsed from `text`.
+    /// A walk that reads `root`, parsed from `text`.
     pub(super) fn reading(text: &'a str, root: &'a DeTable<'a>) -> Self {
         let reader = Reader { text, root, mistakes: Vec::new() };
         Self { section: "", about: &[], task: Task::Read(reader) }
     }
 
-    /// Creates a walk that lists keys.
+    /// A walk that lists.
     pub(super) fn listing() -> Self {
         Self { section: "", about: &[], task: Task::List(Vec::new()) }
     }
 
-    /// Returns the mistakes found in the values read.
+    /// The mistakes found in the values read.
     pub(super) fn into_mistakes(self) -> Vec<Mistake> {
         match self.task {
             Task::Read(reader) => reader.mistakes,
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the keys listed.
+    /// The keys listed.
     pub(super) fn into_keys(self) -> Vec<Key> {
         match self.task {
             Task::Read(_) => Vec::new(),
@@ -89,12 +89,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Begins a section: the following keys belong to it.
+    /// Begins a table: the keys that follow belong to it.
     pub(super) fn section(&mut self, name: &'static str, about: Prose) {
         (self.section, self.about) = (name, about);
     }
 
-    /// Begins a section that may be absent. If the file has it, it starts with its defaults.
+    /// Begins a table that may be absent. One that the file has gets its defaults.
     pub(super) fn optional<'p, T: Default>(
         &self,
         name: &str,
@@ -108,8 +108,7 @@ impl<'a> Walk<'a> {
         place.as_mut()
     }
 
-    /// Returns the value of a key in the file before the walk reaches it; `None` if it is absent or
-    /// not valid.
+    /// The value of a key in the file, read ahead of the walk; `None` if it is absent or wrong.
     pub(super) fn peek<T: 'static>(&self, section: &str, name: &str, kind: &Kind<T>) -> Option<T> {
         let Task::Read(reader) = &self.task else { return None };
         kind.read(reader.find(section, name)?.get_ref()).ok()
@@ -158,7 +157,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Prints the keys as a file.
+/// The keys as a file.
 pub(super) fn render(keys: &[Key]) -> String {
     let mut text = String::new();
     let mut section = "";
@@ -173,7 +172,7 @@ pub(super) fn render(keys: &[Key]) -> String {
     text
 }
 
-/// Prints the keys as a file that explains each of them: the manual, without its opening.
+/// The keys as a file that explains each of them: the manual, without its opening.
 pub(super) fn manual(keys: &[Key]) -> String {
     let comment =
         |lines: &[&str]| lines.iter().map(|line| format!("#{line}\n")).collect::<String>();
@@ -195,10 +194,10 @@ pub(super) fn manual(keys: &[Key]) -> String {
     text
 }
 
-/// The manual's remark on a key that is fixed for the life of a job.
-const KEPT: &str = " Fixed for the life of a job.";
+/// What the manual says of a key that is kept for the life of a job.
+const KEPT: &str = " A job keeps it.";
 
-/// Returns the line of the byte at `offset`, counted from 1.
+/// Line of the byte at `offset`, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }

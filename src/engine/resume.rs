@@ -177,7 +177,7 @@ impl Engine {
                 }
                 checkpoint::FRONTIER => {
                     let settings = backlog::settings_of(&self.settings.frontier);
-                    let restored = Frontier::restore(settings, frame.payload, disk)?;
+                    let restored = Frontier::restore(settings, frame.payload, &found.files, disk)?;
                     self.backlog.restore(restored);
                     Ok(())
                 }

@@ -32,6 +32,7 @@ pub use scheduler::{
 use snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::time::Duration;
 #[cfg(test)]
 use tests::sabotage::{self, Sabotage};
@@ -77,6 +78,8 @@ pub struct Frontier {
     snapshot: Option<Box<Snapshot>>,
     /// Servers that a snapshot has which is being restored.
     restoring: usize,
+    /// How many of the next visits are to servers that were prefetched.
+    prefetched: usize,
 }
 
 /// What became of a URL that was added.
@@ -104,6 +107,7 @@ impl Frontier {
             given_up: VecDeque::new(),
             snapshot: None,
             restoring: 0,
+            prefetched: 0,
         }
     }
 
@@ -111,6 +115,20 @@ impl Frontier {
     pub fn has_room_for(&self, url: UrlRef<'_>) -> bool {
         called!(HasRoomFor(url.as_str().to_owned()));
         self.scheduler.has_room_for(url)
+    }
+
+    /// Prefetches what queuing these URLs will read. The records of servers and queues lie anywhere
+    /// in memory. Read one after another each of them is waited for; read in a batch they are
+    /// waited for side by side. Nothing but time depends on it.
+    pub fn prefetch<'a>(&self, urls: impl Iterator<Item = UrlRef<'a>>) {
+        self.prefetch_servers(&self.scheduler.guess(urls));
+    }
+
+    fn prefetch_servers(&self, ids: &scheduler::Batch) {
+        self.scheduler.prefetch(ids);
+        ids.iter().for_each(|id| self.queues.prefetch(id.0));
+        self.scheduler.prefetch_more(ids);
+        ids.iter().for_each(|id| self.queues.prefetch_more(id.0));
     }
 
     /// The server of `url`, if it is known.
@@ -160,11 +178,6 @@ impl Frontier {
         Added::Queued
     }
 
-    /// New servers are not visited before this, since nothing is known of what they are owed.
-    pub fn quiet_until(&self) -> Instant {
-        self.scheduler.quiet_until()
-    }
-
     /// Extends that time.
     pub fn keep_new_quiet(&mut self, until: Instant) {
         self.scheduler.keep_new_quiet(until);
@@ -182,6 +195,12 @@ impl Frontier {
     /// visited now.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         called!(Next(now));
+        if self.prefetched == 0 {
+            let upcoming = self.scheduler.upcoming();
+            self.prefetch_servers(&upcoming);
+            self.prefetched = upcoming.len();
+        }
+        self.prefetched = self.prefetched.saturating_sub(1);
         self.scheduler.next(now)
     }
 
@@ -343,31 +362,6 @@ impl Frontier {
         });
     }
 
-    /// How many requests one visit to this server may make.
-    pub fn burst(&self, id: ServerId) -> Burst {
-        self.scheduler.burst(id)
-    }
-
-    /// The record of a server.
-    pub fn server(&self, id: ServerId) -> &Server {
-        self.scheduler.server(id)
-    }
-
-    /// The origin of a server.
-    pub fn origin(&self, id: ServerId) -> Origin<'_> {
-        self.scheduler.origin(id)
-    }
-
-    /// The nearest instant at which a server or a group wakes.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.scheduler.deadline()
-    }
-
-    /// Servers in the ready queue; a group may still hold one back.
-    pub fn ready(&self) -> usize {
-        self.scheduler.ready()
-    }
-
     /// URLs that wait in all queues.
     pub fn urls(&self) -> usize {
         self.queues.urls()
@@ -381,16 +375,6 @@ impl Frontier {
     /// Bytes of all segments on disk, and of the chunks in them that are needed.
     pub fn disk_bytes(&self) -> (u64, u64) {
         self.queues.disk_bytes()
-    }
-
-    /// Servers known.
-    pub fn servers(&self) -> usize {
-        self.scheduler.servers()
-    }
-
-    /// Servers that are snoozed or held back by a group.
-    pub fn snoozed(&self) -> usize {
-        self.scheduler.snoozed()
     }
 
     /// Brings what waits to be written to the disk: all, or if it is enough for an append.
@@ -462,12 +446,18 @@ impl Frontier {
     }
 }
 
-fn waiting_in(queues: &Queues, id: ServerId) -> Waiting {
-    Waiting {
-        urls: u32::try_from(queues.len(id.0)).unwrap_or(u32::MAX),
-        at_hand: queues.is_at_hand(id.0),
-        best_sum: queues.best_sum(id.0),
+/// What the scheduler knows can be read from it.
+impl Deref for Frontier {
+    type Target = Scheduler;
+
+    fn deref(&self) -> &Scheduler {
+        &self.scheduler
     }
+}
+
+fn waiting_in(queues: &Queues, id: ServerId) -> Waiting {
+    let (urls, at_hand, best_sum) = queues.waiting(id.0);
+    Waiting { urls: u32::try_from(urls).unwrap_or(u32::MAX), at_hand, best_sum }
 }
 
 fn scheduler_of(settings: &Settings) -> scheduler::Settings {

@@ -13,14 +13,13 @@
 //!
 //! [`queues::snapshot`]: super::queues
 
-use super::queues::{self, Queues};
+use super::queues::Queues;
 use super::scheduler::{GroupId, Scheduler};
 use super::{Frontier, Key, ServerId, ServerState, Settings, queues_of, waiting_in};
 use crate::ground::codec::{Put, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Damage, Flaw, Frame, Mark};
 use crate::ground::map::Map;
-use crate::ground::segments;
 use crate::ground::time::{Instant, Now};
 
 /// The kind of a server's frame.
@@ -131,33 +130,23 @@ impl Frontier {
         }
     }
 
-    /// A frontier to be filled by [`Frontier::restore_frame`], from the state of its mark.
+    /// A frontier to be filled by [`Frontier::restore_frame`], from the state of its mark, and the
+    /// files that its checkpoint names, with their lengths.
     ///
     /// # Errors
     /// A state that can't be one, a segment that is too short, or the disk's.
     pub fn restore(
         settings: Settings,
         state: &[u8],
+        files: &[(String, u64)],
         disk: &mut dyn Disk,
     ) -> Result<Self, frame::Error> {
         let damage = |flaw| Damage { name: STATE_NAME.to_owned(), offset: 0, flaw };
         let mut take = Take::new(state);
         let servers: u32 = take.number().map_err(|short| damage(Flaw::from(short)))?;
-        let queues = Queues::restore(queues_of(&settings), take.rest()).map_err(damage)?;
-        let mut frontier = Self { queues, restoring: servers as usize, ..Self::new(settings) };
-        for (name, bytes) in frontier.queues.files() {
-            let len = disk.len(&name)?.unwrap_or(0);
-            if len < bytes {
-                return Err(Damage { name, offset: len, flaw: Flaw::Cut }.into());
-            }
-        }
-        for name in disk.list(queues::FOLDER)? {
-            let name = format!("{}/{name}", queues::FOLDER);
-            if let Some(number) = segments::number_of(queues::FOLDER, &name) {
-                frontier.queues.skip_segments_to(number);
-            }
-        }
-        Ok(frontier)
+        let mut queues = Queues::restore(queues_of(&settings), take.rest()).map_err(damage)?;
+        queues.restore_files(files, disk)?;
+        Ok(Self { queues, restoring: servers as usize, ..Self::new(settings) })
     }
 
     /// Takes in one frame. Between the first and [`Frontier::restored`] nothing but

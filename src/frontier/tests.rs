@@ -561,5 +561,5 @@ fn faults_are_noticed() {
 
 #[test]
 fn an_empty_queue_is_small() {
-    assert_eq!(Queues::QUEUE_BYTES, 56);
+    assert_eq!(Queues::QUEUE_BYTES, 48);
 }

@@ -210,29 +210,29 @@ section! {
     }
 }
 
-/// The range of sigma of a lognormal distribution, in thousandths.
+/// Largest sigma of a lognormal distribution, in thousandths: beyond it draws are all or nothing.
 const SIGMA: RangeInclusive<u32> = 0..=5_000;
-/// The range of shares, from 0 to 1, in thousandths.
+/// Shares are from 0 to 1, in thousandths.
 pub(super) const SHARE: RangeInclusive<u32> = 0..=1_000;
-/// The range of seeds, which leaves room for the numbers that repeats add.
+/// Seeds leave room for what repeats add.
 pub(super) const SEED: RangeInclusive<u64> = 0..=1_000_000_000_000_000;
-/// The range of transfer rates, in bytes per second.
+/// Bytes per second.
 pub(super) const RATE: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
 
-/// A web whose values are the defaults of the other keys.
+/// A web that others start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// Fast, well-behaved hosts.
+    /// Every host is quick and behaves.
     Plain,
-    /// Small and varied, with some faults: for a first try.
+    /// Small and varied, with some trouble: for a first try.
     Quickstart,
-    /// Fast, uniform hosts of 300 pages: for measurements.
+    /// Quick, uniform hosts of 300 pages: for measurements.
     Bench,
-    /// All kinds of hostile hosts, and ten well-behaved ones.
+    /// Every hostile host there is, and ten that behave.
     Hostile,
-    /// The university web of 2003 in the paper on crawl capability.
+    /// A university's web of 2003, as the paper on crawl capability describes it.
     Of2003,
-    /// Today's web, with values measured by web archives.
+    /// Today's web, as archives of it measure it.
     Of2025,
 }
 
@@ -247,17 +247,17 @@ fn presets() -> Kind<Preset> {
     ])
 }
 
-/// A share of the hosts, and the number of requests that they allow on one connection.
+/// A share of the hosts and the requests they allow on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// The number of requests.
+    /// Requests on one connection.
     pub requests: u32,
-    /// The share of hosts.
+    /// Share of hosts.
     pub share: Decimal,
 }
 
 impl Allowance {
-    /// Parses `100 for 0.46`.
+    /// Reads `100 for 0.46`.
     fn read(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!("{text:?}: write the requests and the share of hosts, like \"100 for 0.46\"")
@@ -285,7 +285,7 @@ fn hostile() -> Kind<String> {
 }
 
 impl Web {
-    /// Sets the defaults to the values of the preset that the file names.
+    /// A key that is left out has its preset's value.
     pub(super) fn start_from_preset(&mut self, walk: &Walk<'_>) {
         match walk.peek("web", "preset", &presets()) {
             Some(preset) if preset != self.preset => *self = Self::of(preset),
@@ -293,7 +293,7 @@ impl Web {
         }
     }
 
-    /// Returns whether the kind is listed by its name or by `all`.
+    /// Whether it has hosts of this kind, other than those that `quick` stands for.
     pub(in crate::conf) fn names(&self, kind: Hostile) -> bool {
         self.hostile.iter().any(|name| name == "all" || name == kind.name())
     }

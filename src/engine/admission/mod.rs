@@ -28,11 +28,14 @@ use crate::url::{Fingerprint, Fingerprinter, UrlRef};
 use domains::Domains;
 use rescope::Rescope;
 use seeding::Seeding;
+use smallvec::SmallVec;
 use trace::Trace;
 
 /// Units that a first-timer costs beside its bytes.
 const ADMIT_UNITS: usize = 256;
-/// Room for one is kept up to this size.
+/// First-timers that are queued at once.
+const BATCH: usize = 16;
+/// Room for them is kept up to this size.
 const SPARE_BYTES: usize = 8 << 10;
 
 /// What decides whether a URL is queued, and with which quality.
@@ -47,8 +50,8 @@ pub(super) struct Admission {
     domains: Domains,
     /// The stream of discovered URLs, if the operator wants it.
     trace: Option<Trace>,
-    /// The entry that the seen test gave out last; kept for its memory.
-    entry: Vec<u8>,
+    /// The entries that the seen test gave out last; kept for their memory.
+    entries: Vec<u8>,
 }
 
 impl Admission {
@@ -75,7 +78,7 @@ impl Admission {
             scope,
             domains: Domains::new(settings, fingerprinter),
             trace: trace.map_err(|error| Error::Store(error.into()))?,
-            entry: Vec::new(),
+            entries: Vec::new(),
         })
     }
 
@@ -164,36 +167,43 @@ impl Engine {
     }
 
     pub(super) fn queue_fresh(&mut self) {
-        while !self.turn.is_half_spent(Work::Admitted) {
-            match self.queue_one_fresh() {
-                0 => break,
-                units => self.turn.charge(Work::Admitted, units),
-            }
-        }
+        while self.queue_batch(true) {}
     }
 
     /// The same for seeds: all that come out.
     pub(super) fn queue_seeds(&mut self) {
         let stage = self.turn.enter(Stage::Schedule, 0);
-        while self.queue_one_fresh() > 0 {}
+        while self.queue_batch(false) {}
         self.turn.back(stage);
     }
 
-    /// Queues one; the units that it cost, 0 if there is none.
-    fn queue_one_fresh(&mut self) -> usize {
-        let mut entry = std::mem::take(&mut self.admission.entry);
-        entry.clear();
-        entry.shrink_to(SPARE_BYTES);
-        if let Some(found) = self.admission.seen.fresh() {
-            entry.extend_from_slice(found);
+    /// Queues some at once, so that what they need of the frontier is prefetched for all of them:
+    /// within the budget if it `is_bounded`. Returns whether there was any.
+    fn queue_batch(&mut self, is_bounded: bool) -> bool {
+        let mut entries = std::mem::take(&mut self.admission.entries);
+        entries.clear();
+        entries.shrink_to(SPARE_BYTES);
+        let mut ends: SmallVec<[usize; BATCH]> = SmallVec::new();
+        while ends.len() < BATCH
+            && !(is_bounded && self.turn.is_half_spent(Work::Admitted))
+            && let Some(entry) = self.admission.seen.fresh()
+        {
+            entries.extend_from_slice(entry);
+            ends.push(entries.len());
+            if is_bounded {
+                self.turn.charge(Work::Admitted, ADMIT_UNITS + entry.len());
+            }
         }
-        let units = if entry.is_empty() { 0 } else { ADMIT_UNITS + entry.len() };
-        if units > 0 && entry != [DONE] {
-            let (found, url, via) = Discovery::decode(&entry);
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let all = starts.zip(&ends).map(|(start, end)| &entries[start..*end]);
+        let found: SmallVec<[_; BATCH]> =
+            all.filter(|entry| **entry != [DONE]).map(Discovery::decode).collect();
+        self.backlog.prefetch(found.iter().map(|(_, url, _)| *url));
+        for (found, url, via) in found {
             self.admit(found, url, (!via.is_empty()).then_some(via));
         }
-        self.admission.entry = entry;
-        units
+        self.admission.entries = entries;
+        !ends.is_empty()
     }
 
     fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<&str>) {

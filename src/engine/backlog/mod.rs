@@ -20,6 +20,7 @@ use crate::ground::codec::{Put, Short, Take};
 use crate::ground::map::Map;
 use crate::ground::quality::Quality;
 use crate::ground::time::{Instant, Now};
+use std::collections::hash_map::Entry;
 use std::ops::{Deref, DerefMut, Range};
 use std::rc::Rc;
 
@@ -76,7 +77,7 @@ const VIA: u8 = b'\n';
 impl Item {
     /// Whether it goes before the pages of its server.
     pub fn is_first(&self) -> bool {
-        self.parts().is_first()
+        self.purpose != Purpose::Page
     }
 
     /// Whether it is a robots.txt, which no robots.txt forbids.
@@ -108,12 +109,10 @@ impl Item {
     /// # Errors
     /// These are not a payload's bytes.
     pub fn decode(payload: &[u8], key: Key) -> Result<Self, Short> {
-        let Parts { found_as, hops, tries, depth, purpose, target, via } = Parts::of(payload)?;
+        let (parts, text) = Parts::of(payload)?;
+        let Parts { found_as, hops, tries, depth, purpose, target, via } = parts;
         let (quality, arrival) = (key.quality, key.arrival);
-        // Both ends of the text of the payload, which is all that follows the numbers.
-        let via_bytes = via.map_or(0, |via| via.len() + 1);
-        let start = payload.len() - via_bytes - target.len();
-        let whole: Rc<str> = std::str::from_utf8(&payload[start..]).map_err(|_| Short)?.into();
+        let whole: Rc<str> = text.into();
         let part = |range| Text { whole: Rc::clone(&whole), range };
         let via = via.map(|_| part(target.len() + 1..whole.len()));
         let target = part(0..target.len());
@@ -165,7 +164,8 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(payload: &'a [u8]) -> Result<Self, Short> {
+    /// The parts of a payload, and the text of it that target and page are the ends of.
+    fn of(payload: &'a [u8]) -> Result<(Self, &'a str), Short> {
         let mut take = Take::new(payload);
         let [found_as, bits, hops, tries] = take.array()?;
         let depth = take.u16()?;
@@ -178,15 +178,15 @@ impl<'a> Parts<'a> {
         let text = std::str::from_utf8(take.rest()).map_err(|_| Short)?;
         let (target, via) = match bits & HAS_VIA {
             0 => (text, None),
-            _ => text
-                .split_once(VIA as char)
-                .map(|(target, via)| (target, Some(via)))
-                .ok_or(Short)?,
+            _ => {
+                let end = memchr::memchr(VIA, text.as_bytes()).ok_or(Short)?;
+                (&text[..end], Some(&text[end + 1..]))
+            }
         };
         if !target.starts_with('/') {
             return Err(Short);
         }
-        Ok(Self { found_as, hops, tries, depth, purpose, target, via })
+        Ok((Self { found_as, hops, tries, depth, purpose, target, via }, text))
     }
 
     /// The item that is queued by this quality.
@@ -297,16 +297,18 @@ impl Backlog {
 
     /// The next URL of a server under visit; `None` if there is none, or if it is still on disk.
     pub fn peek(&mut self, id: ServerId) -> Option<&Item> {
-        if let Some(candidate) = self.candidates.get(&id)
-            && self.frontier.has_better(id, candidate.key())
-        {
-            self.drop_candidate(id);
+        let Self { frontier, candidates, payload, .. } = self;
+        match candidates.entry(id) {
+            Entry::Occupied(candidate) if !frontier.has_better(id, candidate.get().key()) => {
+                Some(candidate.into_mut())
+            }
+            Entry::Occupied(mut candidate) => {
+                give_back(frontier, payload, id, candidate.get());
+                candidate.insert(take(frontier, payload, id).expect("a better one waits"));
+                Some(candidate.into_mut())
+            }
+            Entry::Vacant(none) => Some(none.insert(take(frontier, payload, id)?)),
         }
-        if !self.candidates.contains_key(&id) {
-            let item = self.take_queued(id)?;
-            self.candidates.insert(id, item);
-        }
-        self.candidates.get(&id)
     }
 
     /// Takes the next URL of a server under visit.
@@ -328,8 +330,7 @@ impl Backlog {
 
     /// Puts an item back to where it was taken from, before the visit ends.
     pub fn give_back(&mut self, id: ServerId, item: &Item) {
-        self.encode(&item.parts());
-        self.frontier.give_back(id, item.key(), &self.payload);
+        give_back(&mut self.frontier, &mut self.payload, id, item);
     }
 
     /// Queues an item again, before the visit ends: behind all others, or by quality behind all
@@ -355,7 +356,7 @@ impl Backlog {
     pub fn given_up(&mut self) -> Option<(ServerId, Item)> {
         self.payload.clear();
         let (id, key) = self.frontier.given_up(&mut self.payload)?;
-        Some((id, self.decode(key)))
+        Some((id, decode(&self.payload, key)))
     }
 
     /// URLs that wait, candidates included.
@@ -389,20 +390,27 @@ impl Backlog {
         }
     }
 
-    fn take_queued(&mut self, id: ServerId) -> Option<Item> {
-        self.payload.clear();
-        let key = self.frontier.take(id, &mut self.payload)?;
-        Some(self.decode(key))
-    }
-
     fn encode(&mut self, parts: &Parts<'_>) {
         self.payload.clear();
         parts.encode(&mut self.payload);
     }
+}
 
-    fn decode(&self, key: Key) -> Item {
-        Item::decode(&self.payload, key).expect("it was encoded here, or checked when it was read")
-    }
+/// Takes the next URL of a server under visit out of its queue.
+fn take(frontier: &mut Frontier, payload: &mut Vec<u8>, id: ServerId) -> Option<Item> {
+    payload.clear();
+    let key = frontier.take(id, payload)?;
+    Some(decode(payload, key))
+}
+
+fn give_back(frontier: &mut Frontier, payload: &mut Vec<u8>, id: ServerId, item: &Item) {
+    payload.clear();
+    item.parts().encode(payload);
+    frontier.give_back(id, item.key(), payload);
+}
+
+fn decode(payload: &[u8], key: Key) -> Item {
+    Item::decode(payload, key).expect("it was encoded here, or checked when it was read")
 }
 
 impl Deref for Backlog {

@@ -34,10 +34,10 @@ const CLASSES: usize = 16;
 pub(super) struct Evictor {
     /// Queues by the logarithm of the URLs that could go to the disk. A queue may have changed
     /// since; it is in each list once at most.
-    classes: [Vec<QueueId>; CLASSES],
+    pub(super) classes: [Vec<QueueId>; CLASSES],
     kept: usize,
     /// Queues before this one are listed by what is kept now.
-    hand: usize,
+    pub(super) hand: usize,
 }
 
 impl Evictor {
@@ -63,18 +63,6 @@ impl Evictor {
             queue.listed |= 1 << class;
             self.classes[class].push(id);
         }
-    }
-
-    /// Whether all of so many queues are listed by what is kept now.
-    #[cfg(test)]
-    pub(super) fn is_settled(&self, queues: usize) -> bool {
-        self.hand >= queues
-    }
-
-    /// Queues in all lists.
-    #[cfg(test)]
-    pub(super) fn listed(&self) -> usize {
-        self.classes.iter().map(Vec::len).sum()
     }
 
     /// The least class that is worth a chunk.
@@ -167,7 +155,7 @@ impl Queues {
 
     fn evict(&mut self, id: QueueId) {
         let kept = self.evictor.kept;
-        self.change(id, |queue, Store { order, records, disk }| {
+        self.change(id, |queue, Store { order, records, disk, .. }| {
             let on_disk = disk.as_deref_mut().expect("somebody asked for room on it");
             let (entries, is_before) = queue.evict(*order, kept);
             #[cfg(test)]

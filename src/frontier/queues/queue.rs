@@ -136,8 +136,11 @@ impl Queue {
         !self.chunks().is_empty() && self.ahead(order) < kept.min(self.counted as usize)
     }
 
-    /// Sum of the qualities of the best in memory that count, in millionths.
+    /// Sum of the qualities of the best in memory that count, in millionths; 0 by arrival.
     pub(super) fn best_sum(&self, order: Order) -> u64 {
+        if order == Order::Arrival {
+            return 0;
+        }
         let best = self.near.iter().rev().take(self.counted as usize);
         best.map(|entry| entry.key(order).quality.millionths()).sum()
     }
@@ -207,28 +210,22 @@ impl Queue {
         NEAR_MIN.max(self.counted as usize)
     }
 
-    /// Brings URLs from far to near, if near is short.
+    /// Brings URLs from far to near if near is short, and gives memory back that is of no use.
     pub(super) fn refill(&mut self, order: Order) {
         let (least, wanted) = (self.near_min(), (self.counted as usize).max(NEAR_MIN / 2));
-        let Some(more) = &mut self.more else { return self.tidy() };
-        let between = order == Order::Arrival && !more.chunks.is_empty();
-        if self.near.len() < wanted && !between && !more.far.is_empty() {
-            let count = least.min(more.far.len());
-            let mut best: Vec<Entry> = (0..count).filter_map(|_| more.far.pop()).collect();
-            best.reverse();
-            self.near.insert_from_slice(0, &best);
-        }
-        self.tidy();
-    }
-
-    /// Gives memory back that is of no use.
-    fn tidy(&mut self) {
+        let between = self.has_chunks_between(order);
         if let Some(more) = &mut self.more {
-            if more.far.is_empty() && more.chunks.is_empty() {
-                self.more = None;
-            } else if more.far.is_empty() && more.far.capacity() > 0 {
+            if self.near.len() < wanted && !between {
+                let count = least.min(more.far.len());
+                let mut best: SmallVec<[Entry; NEAR_MIN]> =
+                    (0..count).filter_map(|_| more.far.pop()).collect();
+                best.reverse();
+                self.near.insert_from_slice(0, &best);
+            }
+            if more.far.is_empty() {
                 more.far = BinaryHeap::new();
             }
+            self.more.take_if(|more| more.far.is_empty() && more.chunks.is_empty());
         }
         if self.near.is_empty() && self.near.spilled() {
             self.near = SmallVec::new();

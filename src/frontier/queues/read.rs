@@ -78,7 +78,6 @@ pub(super) struct Reader {
     jobs: u64,
     /// The last job's handle: its files are open.
     disk: Option<Box<dyn Disk>>,
-    unpacker: Unpacker,
 }
 
 impl Reader {
@@ -259,9 +258,8 @@ impl Queues {
         let (urls, is_only) = (queue.on_disk(), queue.chunks().len() == 1);
         let (arrivals, is_payload) = (self.arrivals, self.settings.is_payload);
         let result = self.change(read.id, |queue, store| {
-            let mut on_disk = store.disk.take().expect("chunks are on it");
-            let unpacker = &mut on_disk.reader.unpacker;
-            let opened = open(read, unpacker).and_then(|()| {
+            let mut unpacker = std::mem::take(&mut store.unpacker);
+            let opened = open(read, &mut unpacker).and_then(|()| {
                 let (range, rest) = unpacker.take(chunk, wanted, |key| key.band(order));
                 // A damaged snapshot may have counted others.
                 let is_over = is_only && rest.is_none();
@@ -282,10 +280,11 @@ impl Queues {
                     store.put(queue, *key, unpacker.payload(payload), Queue::put_back);
                 }
                 if rest.is_none() {
+                    let on_disk = store.disk.as_mut().expect("chunks are on it");
                     on_disk.segments.release(chunk.place());
                 }
             }
-            store.disk = Some(on_disk);
+            store.unpacker = unpacker;
             opened.map(|_| ())
         });
         let place = chunk.place();

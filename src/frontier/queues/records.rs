@@ -21,9 +21,9 @@ pub(super) const NONE: RecordId = RecordId(u32::MAX);
 /// Payloads are shorter than this.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 18;
 
-const BLOCK_BYTES: usize = 64;
-const ROOM_BYTES: usize = BLOCK_BYTES - size_of::<u32>();
-const HEAD_BYTES: usize = 14;
+pub(super) const BLOCK_BYTES: usize = 64;
+pub(super) const ROOM_BYTES: usize = BLOCK_BYTES - size_of::<u32>();
+pub(super) const HEAD_BYTES: usize = 14;
 
 /// Part of a record, or free.
 #[derive(Debug)]
@@ -35,11 +35,11 @@ struct Block {
 
 /// What a record begins with.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+pub(super) struct Head {
     /// The record that it shares bytes with.
-    base: RecordId,
+    pub(super) base: RecordId,
     /// Bytes between front and back, which follow.
-    middle: u32,
+    pub(super) middle: u32,
     /// Bytes at the front and at the back that are the base's.
     front: u16,
     back: u16,
@@ -116,6 +116,11 @@ impl Records {
         out.drain(start + front..end + back);
     }
 
+    /// Prefetches the beginning of a record; [`NONE`] is nothing.
+    pub(super) fn prefetch(&self, id: RecordId) {
+        std::hint::black_box(self.blocks.get(id.0 as usize).map(|block| block.next));
+    }
+
     /// One user less: the record goes when it has none. [`NONE`] is nothing.
     pub(super) fn free(&mut self, id: RecordId) {
         if id == NONE {
@@ -184,20 +189,7 @@ impl Records {
         }
     }
 
-    /// Bytes of these records and of all that they lean on, counted one by one.
-    #[cfg(test)]
-    pub(super) fn bytes_of(&self, ids: impl Iterator<Item = RecordId>) -> usize {
-        let mut found = std::collections::BTreeSet::new();
-        for mut id in ids {
-            while id != NONE && found.insert(id.0) {
-                id = self.head(id).base;
-            }
-        }
-        let middles = found.iter().map(|id| self.head(RecordId(*id)).middle as usize);
-        middles.map(|middle| (HEAD_BYTES + middle).div_ceil(ROOM_BYTES) * BLOCK_BYTES).sum()
-    }
-
-    fn head(&self, id: RecordId) -> Head {
+    pub(super) fn head(&self, id: RecordId) -> Head {
         let bytes =
             self.blocks[id.0 as usize].bytes.first_chunk().expect("a block has room for it");
         Head::from_bytes(bytes)

@@ -8,23 +8,21 @@
 //!                   reference u64 of each, the next one last
 //! kind 18, URLs     number of the queue | a chunk of URLs: those under way, and those near
 //! kind 19, URLs     the same of those far, which by arrival come behind its chunks
-//! state             queues | URLs | arrivals | bytes of all chunks | segments
-//!                   for each: number, bytes that count
+//! state             queues | URLs | arrivals | bytes of all chunks
 //! ```
 //! Frames of a queue come in this order. An empty queue is not written.
 //!
 //! Law: what is restored is what was there when the snapshot began, whatever was done since (held
 //! to a naive model). Cost: a copy of each queue, its URLs packed; one bit of memory a queue.
 
-use super::chunk::{ChunkRef, Packer, Unpacker};
+use super::chunk::{ChunkRef, Packer};
 use super::entry::{Entry, Order};
 use super::queue::Queue;
-use super::{FOLDER, Key, QueueId, Queues, Settings, Store};
+use super::{Key, QueueId, Queues, Settings, Store};
 use crate::ground::codec::{Put, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark};
 use crate::ground::map::Map;
-use crate::ground::segments;
 
 /// Kinds of frames.
 const CHUNKS: u8 = 17;
@@ -63,8 +61,6 @@ pub(super) struct Restoring {
     queues: usize,
     urls: usize,
     chunk_bytes: u64,
-    segments: Vec<(u32, u64)>,
-    unpacker: Unpacker,
 }
 
 impl Queues {
@@ -121,11 +117,6 @@ impl Queues {
         state.put_varint(snapshot.urls as u64);
         state.put_varint(snapshot.arrivals);
         state.put_varint(snapshot.chunk_bytes);
-        state.put_varint(snapshot.segments.len() as u64);
-        for (number, bytes) in &snapshot.segments {
-            state.put_varint(u64::from(*number));
-            state.put_varint(*bytes);
-        }
         let mut files = Vec::new();
         if let Some(on_disk) = &mut self.store.disk {
             on_disk.segments.set_marked(snapshot.segments.iter().map(|(number, _)| *number));
@@ -159,29 +150,26 @@ impl Queues {
         let mut queues = Self::new(settings);
         let (count, urls) = (take.number::<u32>()? as usize, take.number()?);
         queues.arrivals = take.varint()?;
-        let (chunk_bytes, mut named) = (take.varint()?, Vec::new());
-        for _ in 0..take.varint()? {
-            let (number, bytes) = (take.number()?, take.varint()?);
-            named.push((number, bytes));
-            let segments = &mut queues.store.disk.as_mut().ok_or(Flaw::Senseless)?.segments;
-            if !segments.restore(number, bytes) {
-                return Err(Flaw::Senseless);
-            }
-        }
+        let chunk_bytes = take.varint()?;
         if !take.is_empty() {
             return Err(Flaw::Senseless);
         }
-        let (segments, unpacker) = (named, Unpacker::default());
-        let restoring = Restoring { queues: count, urls, chunk_bytes, segments, unpacker };
+        let restoring = Restoring { queues: count, urls, chunk_bytes };
         queues.restoring = Some(Box::new(restoring));
         Ok(queues)
     }
 
-    /// Numbers of segments up to this are those of files that exist.
-    pub fn skip_segments_to(&mut self, segment: u32) {
-        if let Some(on_disk) = &mut self.store.disk {
-            on_disk.segments.skip_to(segment);
-        }
+    /// Restores the segments among the files that the checkpoint names, with their lengths.
+    ///
+    /// # Errors
+    /// As [`Segments::restore_files`](crate::ground::segments::Segments::restore_files).
+    pub fn restore_files(
+        &mut self,
+        files: &[(String, u64)],
+        disk: &mut dyn Disk,
+    ) -> Result<(), frame::Error> {
+        let Some(on_disk) = &mut self.store.disk else { return Ok(()) };
+        on_disk.segments.restore_files(files, disk).map(|_| ())
     }
 
     /// Takes in one frame of a snapshot.
@@ -189,21 +177,9 @@ impl Queues {
     /// # Errors
     /// The frame can't belong to this snapshot.
     pub fn restore_frame(&mut self, kind: u8, payload: &[u8]) -> Result<(), Flaw> {
-        let mut restoring = self.restoring.take().ok_or(Flaw::Senseless)?;
-        let result = self.restore_part(kind, payload, &mut restoring);
-        self.restoring = Some(restoring);
-        result
-    }
-
-    fn restore_part(
-        &mut self,
-        kind: u8,
-        payload: &[u8],
-        restoring: &mut Restoring,
-    ) -> Result<(), Flaw> {
         let mut take = Take::new(payload);
         let id: QueueId = take.number()?;
-        if id as usize >= restoring.queues {
+        if self.restoring.as_ref().is_none_or(|restoring| id as usize >= restoring.queues) {
             return Err(Flaw::Senseless);
         }
         while self.queues.len() <= id as usize {
@@ -211,8 +187,8 @@ impl Queues {
         }
         match kind {
             CHUNKS => self.restore_chunks(id, &mut take),
-            FRONT => self.restore_urls(id, take.rest(), Queue::put_back, &mut restoring.unpacker),
-            BACK => self.restore_urls(id, take.rest(), Queue::push, &mut restoring.unpacker),
+            FRONT => self.restore_urls(id, take.rest(), Queue::put_back),
+            BACK => self.restore_urls(id, take.rest(), Queue::push),
             _ => Err(Flaw::Senseless),
         }
     }
@@ -222,8 +198,8 @@ impl Queues {
         id: QueueId,
         chunk: &[u8],
         how: fn(&mut Queue, Order, Entry),
-        unpacker: &mut Unpacker,
     ) -> Result<(), Flaw> {
+        let mut unpacker = std::mem::take(&mut self.store.unpacker);
         unpacker.unpack(chunk)?;
         if !unpacker.are_right(self.arrivals, self.settings.is_payload) {
             return Err(Flaw::Senseless);
@@ -231,6 +207,7 @@ impl Queues {
         for (key, range) in &unpacker.urls {
             self.put(id, *key, unpacker.payload(range), how);
         }
+        self.store.unpacker = unpacker;
         Ok(())
     }
 
@@ -247,12 +224,6 @@ impl Queues {
         }
         let is_right = urls == 0 && self.at(id).on_disk() > 0;
         if is_right { Ok(()) } else { Err(Flaw::Senseless) }
-    }
-
-    /// Segments that the snapshot names, and how many bytes of each.
-    pub fn files(&self) -> Vec<(String, u64)> {
-        let segments = self.restoring.iter().flat_map(|restoring| &restoring.segments);
-        segments.map(|(number, bytes)| (segments::name_of(FOLDER, *number), *bytes)).collect()
     }
 
     /// All frames of a snapshot of so many queues were taken in.

@@ -251,7 +251,7 @@ impl Pair {
             ..self.queues.settings.clone()
         };
         let mut restored = Queues::restore(settings, &mark.state).expect("it is whole");
-        restored.skip_segments_to(10_000);
+        restored.restore_files(&mark.files, &mut copy.clone()).expect("they are there");
         let mut at = 0;
         while at < frames.len() {
             let (frame, len) = frame::parse(&frames[at..], 0).expect("they are whole");

@@ -45,11 +45,18 @@ pub use politeness::Settings;
 pub use ready::{MOVES_MAX, WAKES_MAX};
 pub use server::Server;
 use server::Standing;
+use smallvec::SmallVec;
 pub use state::{Retirement, ServerId, ServerState};
 use std::collections::BTreeMap;
+use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Duration;
 pub use visit::{Burst, Visit};
+
+/// Servers whose records are read side by side: about as many reads as a processor has under way.
+const BATCH: usize = 16;
+/// Some servers.
+pub type Batch = SmallVec<[ServerId; BATCH]>;
 
 /// All servers, and the order in which they are visited.
 #[derive(Debug)]
@@ -97,6 +104,31 @@ impl Scheduler {
     /// The server of `url`, if it is known.
     pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
         self.origins.find(url).ok()
+    }
+
+    /// Guesses the servers of URLs by the hashes of their hosts, without a look at their names.
+    pub fn guess<'a>(&self, urls: impl Iterator<Item = UrlRef<'a>>) -> Batch {
+        let hashes: SmallVec<[u64; BATCH]> = urls.map(|url| self.origins.hash(url)).collect();
+        hashes.iter().filter_map(|hash| self.origins.guess(*hash)).collect()
+    }
+
+    /// The first servers of the ready queue, the best first. A group may hold some of them back.
+    pub fn upcoming(&self) -> Batch {
+        self.ready.values().copied().take(BATCH).collect()
+    }
+
+    /// Prefetches the records of servers, as [`prefetch`](super::Frontier::prefetch) says.
+    pub fn prefetch(&self, ids: &Batch) {
+        ids.iter().for_each(|id| _ = black_box(self.server(*id).arrival));
+    }
+
+    /// Prefetches the origins and groups of servers, whose records are in the cache.
+    pub fn prefetch_more(&self, ids: &Batch) {
+        for id in ids {
+            black_box(self.origin(*id).as_str().as_bytes()[0]);
+            let groups = self.server(*id).groups.into_iter().flatten();
+            groups.for_each(|group| _ = black_box(self.groups.next(group)));
+        }
     }
 
     /// Whether the server of `url` is known, or may be added.

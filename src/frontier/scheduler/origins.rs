@@ -70,6 +70,16 @@ impl Origins {
         found.map(ServerId).ok_or(Some(ServerId(first)))
     }
 
+    /// The hash of the host of a URL.
+    pub(super) fn hash(&self, url: UrlRef<'_>) -> u64 {
+        self.index.hash(url.host().as_bytes())
+    }
+
+    /// The first server of a host with this hash; hosts of equal hashes are mistaken for another.
+    pub(super) fn guess(&self, hash: u64) -> Option<ServerId> {
+        self.index.find(hash, |_| true).map(ServerId)
+    }
+
     /// Adds the origin of the next server.
     pub(super) fn add(&mut self, url: UrlRef<'_>, has_sibling: bool) {
         let id = ServerId::from_index(self.names.len());

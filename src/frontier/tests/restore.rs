@@ -21,6 +21,7 @@ const USED_AT: usize = 2 + 5;
 struct Left {
     settings: Settings,
     state: Vec<u8>,
+    files: Vec<(String, u64)>,
     frames: Vec<Owned>,
     model: Model,
     fates: Vec<Fate>,
@@ -67,8 +68,8 @@ impl Pair {
             self.disk.remove(&name).expect("it is there");
         }
         let (settings, disk) = (self.model.settings.clone(), self.disk.clone());
-        let (state, frames) = (mark.state, frames_of(&bytes));
-        Left { settings, state, frames, model, fates, ids, began, disk }
+        let (state, files, frames) = (mark.state, mark.files, frames_of(&bytes));
+        Left { settings, state, files, frames, model, fates, ids, began, disk }
     }
 
     /// Law: each call writes as much as it may, or passes as many queues that are empty or written
@@ -104,7 +105,8 @@ impl Pair {
         let arrivals = left.arrivals();
         self.disk.lose_power(|bytes| self.random.below(bytes + 1));
         let mut frontier =
-            Frontier::restore(left.settings, &left.state, &mut self.disk).expect("just written");
+            Frontier::restore(left.settings, &left.state, &left.files, &mut self.disk)
+                .expect("just written");
         for (kind, payload) in shuffled(left.frames, &mut self.random) {
             let frame = Frame { kind, payload: &payload, offset: 0 };
             frontier.restore_frame(&frame, now).expect("just written");
@@ -248,8 +250,9 @@ fn by_capability_it_comes_back_as_it_was() {
 }
 
 fn restore(left: &Left, state: &[u8], frames: &[Owned]) -> Result<Frontier, Flaw> {
-    let mut frontier = Frontier::restore(left.settings.clone(), state, &mut left.disk.clone())
-        .map_err(|_| Flaw::Senseless)?;
+    let (settings, mut disk) = (left.settings.clone(), left.disk.clone());
+    let mut frontier =
+        Frontier::restore(settings, state, &left.files, &mut disk).map_err(|_| Flaw::Senseless)?;
     for (kind, payload) in frames {
         let frame = Frame { kind: *kind, payload, offset: 0 };
         frontier.restore_frame(&frame, left.began)?;

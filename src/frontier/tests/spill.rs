@@ -1,7 +1,7 @@
 //! Ends of queues on disk, where the histories don't lead: long URLs, damaged segments, bounds.
 
 use super::*;
-use crate::ground::frame::{Error, Flaw, Frame};
+use crate::ground::frame::{Error, Flaw, Frame, Mark};
 use items::long_payload;
 use restore::{calendar, frames_of};
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ fn the_longest_urls_go_to_the_disk_and_come_back() {
             let mark = frontier.mark(&mut disk).expect("there is room");
             let mut frames = Vec::new();
             while !frontier.snapshot_some(1 << 20, &mut frames) {}
-            let restored = restored(settings, &mark.state, &frames, Default::default(), &mut disk);
+            let restored = restored(settings, &mark, &frames, Default::default(), &mut disk);
             for mut frontier in [frontier, restored] {
                 let found = take_all(&mut frontier, &mut disk).expect("the disk is whole");
                 let mut found: Vec<Vec<u8>> =
@@ -121,12 +121,13 @@ fn the_longest_urls_go_to_the_disk_and_come_back() {
 /// A frontier restored from this snapshot, after a clean stop.
 fn restored(
     settings: Settings,
-    state: &[u8],
+    mark: &Mark,
     frames: &[u8],
     now: crate::ground::time::Now,
     disk: &mut Memory,
 ) -> Frontier {
-    let mut frontier = Frontier::restore(settings, state, disk).expect("it is whole");
+    let restored = Frontier::restore(settings, &mark.state, &mark.files, disk);
+    let mut frontier = restored.expect("it is whole");
     for (kind, payload) in frames_of(frames) {
         let frame = Frame { kind, payload: &payload, offset: 0 };
         frontier.restore_frame(&frame, now).expect("just written");
@@ -415,7 +416,7 @@ fn a_checkpoint_outlives_what_comes_after() {
         let Churn { mut random, mut disk, .. } = churn;
         disk.lose_power(|bytes| random.below(bytes + 1));
         let settings = settings(policy, 2_000);
-        let mut again = restored(settings, &mark.state, &frames, moment, &mut disk);
+        let mut again = restored(settings, &mark, &frames, moment, &mut disk);
         assert_eq!(again.urls(), expected.len());
         let found = take_all(&mut again, &mut disk).expect("all that is named is there");
         let numbers = numbers(&found);

@@ -1,14 +1,12 @@
-//! The webs that `[web]` starts from, as values of its keys.
-//!
-//! The settings of the study's web have the source of each value; a test of the study compares the
-//! two.
+//! The webs that `[web]` starts from, as values of its keys. The study has the source of each value
+//! at the settings of its web; a test of the study holds the two equal.
 
 use super::{Allowance, Preset, Web};
 use crate::conf::units::thousandths;
 use std::time::Duration;
 
 impl Web {
-    /// Returns the web of a preset.
+    /// The web of a preset.
     pub fn of(preset: Preset) -> Self {
         match preset {
             Preset::Plain => Self::plain(),
@@ -158,7 +156,7 @@ impl Web {
     }
 }
 
-/// Creates allowances of requests, each with its share of hosts in thousandths.
+/// Allowances of requests, each with its share of hosts in thousandths.
 pub(super) fn allow(shares: &[(u32, u32)]) -> Vec<Allowance> {
     let allowance = |&(requests, share)| Allowance { requests, share: thousandths(share) };
     shares.iter().map(allowance).collect()
