@@ -39,6 +39,10 @@ const REGRESSIONS: &[(u64, &str)] = &[
     (5_820, "the same, one connection for all"),
     (41, "a name server that fails was taken for one that denies the name"),
     (43, "the same, of a server that never answered"),
+    (
+        135_493_197_644,
+        "a server whose name was denied once was given up for failures of other kinds",
+    ),
     (917, "a batch with a 503 is never compared: the judge took the next try for the comparison"),
 ];
 /// Seeds of every run of the tests.

@@ -160,6 +160,26 @@ pub struct Verdict {
     pub code: i32,
 }
 
+/// Ways to fail that give a server up sooner than others, if they come in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lasting {
+    /// A server that has never answered has no name, or none but an address that may not be
+    /// connected to.
+    Denied,
+    /// TLS fails in a way that is the server's.
+    Barred,
+}
+
+impl Lasting {
+    /// After so many in a row the server is given up.
+    pub(super) fn failures_max(self) -> u8 {
+        match self {
+            Self::Denied => 3,
+            Self::Barred => 2,
+        }
+    }
+}
+
 impl Outcome {
     /// The row of this outcome.
     pub fn verdict(self) -> Verdict {
@@ -247,6 +267,13 @@ impl Outcome {
             Self::Name(_) | Self::ForbiddenAddress => true,
             _ => false,
         }
+    }
+
+    /// The way in which it lasts, if it does. `is_known`: its server has answered before.
+    pub(super) fn lasting(self, is_known: bool) -> Option<Lasting> {
+        let is_barred = self.verdict().server == ServerFate::Barred;
+        let is_denied = !is_known && self.is_denial();
+        is_barred.then_some(Lasting::Barred).or(is_denied.then_some(Lasting::Denied))
     }
 
     /// Its name in logs and counts.

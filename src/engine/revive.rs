@@ -109,7 +109,7 @@ impl Engine {
     fn take_back(&mut self, id: ServerId) -> bool {
         if matches!(self.sites.look(id).robots, Robots::Unreachable(_)) {
             self.set_robots(id, Robots::Unknown);
-            self.sites.at(id).failures = 0;
+            self.sites.at(id).set_failures(0);
         }
         if self.sites.look(id).robots_lost() > 0 {
             self.sites.at(id).set_robots_lost(0);

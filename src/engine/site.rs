@@ -9,7 +9,7 @@
 //! of one, and its rules, apart.
 
 use super::ledger::Work;
-use super::outcome::Outcome;
+use super::outcome::{Lasting, Outcome};
 use super::robots::state::Robots;
 use super::turn::Turn;
 use crate::frontier::{Retirement, ServerId};
@@ -123,7 +123,7 @@ pub(super) struct Site {
     pub(super) learnt: Learnt,
     /// Slot of its one connection, open or being set up, and 1.
     conn: Option<NonZeroU32>,
-    /// Failed visits in a row.
+    /// Failed visits in a row: see [`Site::fails`].
     pub(super) failures: u8,
     /// Failed tries to get robots.txt.
     pub(super) robots_tries: u8,
@@ -144,6 +144,9 @@ struct Rare {
     hopeless: Option<(Retirement, Outcome)>,
     /// Given up: what its URLs come to.
     retired_as: Option<Outcome>,
+    /// The last of its failures in a row are of this kind, and so many. A restart forgets it,
+    /// which costs some tries.
+    lasting: Option<(Lasting, u8)>,
     /// URLs that were lost because robots.txt could not be had, since it could be last.
     robots_lost: u32,
     /// So many URLs at the front of its queue were answered, but the replies were not filed.
@@ -215,7 +218,7 @@ impl Site {
 
     /// It is not given up any more.
     pub(super) fn is_taken_back(&mut self) {
-        self.failures = 0;
+        self.set_failures(0);
         self.change_rare(|rare| rare.retired_as = None);
     }
 
@@ -294,9 +297,36 @@ impl Site {
         result
     }
 
+    /// One more visit has failed, perhaps in a way that lasts.
+    pub(super) fn fails(&mut self, how: Option<Lasting>) {
+        let before = self.rare.as_ref().and_then(|rare| rare.lasting);
+        let row = how.map(|how| match before {
+            Some((same, row)) if same == how => (how, row.saturating_add(1)),
+            _ => (how, 1),
+        });
+        self.set_failures(self.failures.saturating_add(1));
+        if row.is_some() {
+            self.change_rare(|rare| rare.lasting = row);
+        }
+    }
+
+    /// So many visits in a row have failed, none in a way that is known to last.
+    pub(super) fn set_failures(&mut self, failures: u8) {
+        self.failures = failures;
+        if self.rare.is_some() {
+            self.change_rare(|rare| rare.lasting = None);
+        }
+    }
+
+    /// Whether it has failed in that way as often in a row as gives a server up.
+    pub(super) fn is_lasting(&self, how: Lasting) -> bool {
+        let row = self.rare.as_ref().and_then(|rare| rare.lasting);
+        row.is_some_and(|(same, row)| same == how && row >= how.failures_max())
+    }
+
     /// It has answered: what went wrong before is over.
     pub(super) fn recovers(&mut self) {
-        self.failures = 0;
+        self.set_failures(0);
         if self.is_hopeless() {
             self.change_rare(|rare| {
                 rare.hopeless = rare.hopeless.filter(|(why, _)| *why != Retirement::Failures);
@@ -472,6 +502,33 @@ mod tests {
         sites.at(ServerId(9)).failures = 4;
         assert_eq!((sites.sites.len(), sites.free.len()), (tables, 0), "they are used again");
         assert_eq!(sites.look(ServerId(0)).failures, 3);
+    }
+
+    /// Law: only failures of one kind in a row count as lasting, whatever happened before.
+    #[test]
+    fn failures_of_another_kind_begin_a_new_row() {
+        use Lasting::{Barred, Denied};
+        let (other, lasts) = (None, Some);
+        let cases = [
+            (vec![lasts(Denied); 3], lasts(Denied)),
+            (vec![lasts(Barred); 2], lasts(Barred)),
+            (vec![other, other, lasts(Denied)], None),
+            (vec![other, lasts(Barred)], None),
+            (vec![lasts(Denied), lasts(Denied), lasts(Barred)], None),
+            (vec![lasts(Denied), lasts(Denied), other, lasts(Denied), lasts(Denied)], None),
+            (vec![lasts(Barred), lasts(Denied), lasts(Barred), lasts(Barred)], lasts(Barred)),
+            (vec![other, lasts(Denied), lasts(Denied), lasts(Denied)], lasts(Denied)),
+        ];
+        for (failures, lasting) in cases {
+            let mut site = Site::default();
+            failures.iter().for_each(|how| site.fails(*how));
+            assert_eq!(usize::from(site.failures), failures.len());
+            for how in [Barred, Denied] {
+                assert_eq!(site.is_lasting(how), lasting == lasts(how), "{failures:?}");
+            }
+            site.recovers();
+            assert!(site.rare.is_none() && !site.is_lasting(Barred) && !site.is_lasting(Denied));
+        }
     }
 
     /// Law: what few servers have is given up when it is over.

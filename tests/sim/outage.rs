@@ -97,6 +97,26 @@ fn an_outage_of_some_is_theirs_and_loses_nothing() {
     }
 }
 
+/// Three denials in a row give up a server that never answered, and nothing else counts as one: a
+/// resolver that lies for a moment about servers that had failed otherwise loses nothing.
+#[test]
+fn other_failures_are_no_denials() {
+    let quick = ["retries.retry_wait = \"1s\"", "retries.retry_factor = 1"];
+    let undisturbed = pages(&plan(Vec::new()).run());
+    for (how, lie) in [(Away::Unreachable, Away::Empty), (Away::Refuses, Away::Private)] {
+        for tenths in 30..40 {
+            let length = Duration::from_millis(100 * tenths);
+            let away = Outage { from: Duration::ZERO, length, of: Affected::Half, how };
+            let lies =
+                Outage { from: length, length: Duration::from_millis(1_500), how: lie, ..away };
+            let crawl = plan(vec![away, lies]).with(&quick).run();
+            let what = format!("{how:?} for {length:?}, then {lie:?}");
+            same(&crawl, &undisturbed, &what);
+            assert_eq!(crawl.counts.retired, 0, "{what}");
+        }
+    }
+}
+
 /// A crawl too small to tell whose outage it is keeps a server that had answered, and ends when
 /// nobody has answered for `outage_max`.
 #[test]

@@ -22,12 +22,6 @@ use outage::Outage;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 
-/// Times in a row that a server which has never answered may have no name, or none but an address
-/// that may not be connected to, before it is given up.
-const NAME_FAILURES_MAX: u8 = 3;
-/// Failures of TLS in a row, of a kind that lasts, before a server is given up.
-const BARRED_FAILURES_MAX: u8 = 2;
-
 /// What decides when visits begin, beside the frontier.
 #[derive(Debug)]
 pub(super) struct Visits {
@@ -321,13 +315,16 @@ impl Engine {
 
     /// What an outcome means for the server: longer rest, or the end.
     pub(super) fn judge(&mut self, id: ServerId, visit: &mut OpenVisit, outcome: Outcome) {
+        let lasting = outcome.lasting(self.backlog.server(id).has_answered());
         let site = self.sites.at(id);
         match outcome.verdict().server {
             ServerFate::Fine => {}
             fate @ (ServerFate::Strained | ServerFate::Failed | ServerFate::Barred) => {
                 // Once a visit, however many of its requests fail.
                 let counts = !visit.over && !self.visits.outage.is_on();
-                site.failures = site.failures.saturating_add(u8::from(counts));
+                if counts {
+                    site.fails(lasting);
+                }
                 let retries = &self.settings.retries;
                 let lasts = fate == ServerFate::Barred;
                 let wait = if lasts { retries.wait_max } else { retries.after(site.failures) };
@@ -340,23 +337,14 @@ impl Engine {
                 site.set_hopeless(why, outcome);
             }
         }
-        if site.failures >= self.failures_max(id, outcome) {
+        let is_final = site.failures >= self.settings.retries.server_failures_max
+            || lasting.is_some_and(|how| site.is_lasting(how));
+        if is_final {
             if self.backlog.server(id).has_answered() && self.visits.outage.holds(id) {
                 return self.ask_witnesses();
             }
             self.sites.at(id).set_hopeless(outcome.retirement(), outcome);
         }
-    }
-
-    /// Failures in a row after which a server is given up: sooner if it has never answered and a
-    /// resolver says that there is nothing to connect to, or if the failure is one that lasts.
-    fn failures_max(&self, id: ServerId, outcome: Outcome) -> u8 {
-        let most = self.settings.retries.server_failures_max;
-        if outcome.verdict().server == ServerFate::Barred {
-            return most.min(BARRED_FAILURES_MAX);
-        }
-        let is_known = self.backlog.server(id).has_answered();
-        if outcome.is_denial() && !is_known { most.min(NAME_FAILURES_MAX) } else { most }
     }
 
     /// Gives a server up if it has turned out to be hopeless; its URLs share the outcome.

@@ -333,7 +333,7 @@ impl Engine {
         let Some(failed) = self.visits.outage.answers(id, sent) else { return };
         for (id, testimony) in &failed {
             // One failure stays: the next one of theirs is their own.
-            self.sites.at(*id).failures = testimony.before.max(1);
+            self.sites.at(*id).set_failures(testimony.before.max(1));
         }
         log::info!(
             "{} answers; the crawl goes on after {:?}",
