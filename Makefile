@@ -1,4 +1,4 @@
-# sted: the commands of daily work. `make` lists them.
+# Commands for development. `make` lists them.
 
 CARGO ?= cargo
 crawl: CONF ?= conf/quickstart.toml
@@ -14,95 +14,95 @@ STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-deps: ## get what the tests need and this machine lacks
+deps: ## install what the tests need
 	@tests/deps
 
 build: ## build the program: target/release/sted
 	@tests/deps build
 	$(CARGO) build --release --locked
 
-crawl: build ## crawl as CONF=conf/quickstart.toml says
+crawl: build ## run the crawl that CONF=conf/quickstart.toml describes
 	$(STED) crawl $(CONF)
 
-compare: build ## compare policies as CONF=conf/compare-2003.toml says: report in its directory
+compare: build ## compare policies as CONF=conf/compare-2003.toml describes; write a report to its directory
 	$(STED) compare $(CONF)
 
-profile: build ## say where this machine's core is full, as CONF=conf/profile-lab.toml says
+profile: build ## find the number of connections at which a core saturates, as CONF=conf/profile-lab.toml describes
 	$(STED) profile $(CONF)
 
 test: deps ## run every test
 	$(CARGO) test --locked
 
-sim: ## judge simulated crawls of N=1000 seeds, or of SEED=
+sim: ## check simulated crawls with N=1000 seeds, or with SEED=
 	@tests/deps build
 	STED_SIM_N="$(N)" STED_SIM_SEED="$(SEED)" $(CARGO) test --locked --test tests sweep::sweep -- --ignored --nocapture
 
-crash: ## judge simulated crawls that crash and go on, of N=1000 seeds, or of SEED=
+crash: ## check simulated crawls that crash and resume, with N=1000 seeds, or with SEED=
 	@tests/deps build
 	STED_CRASH_N="$(N)" STED_CRASH_SEED="$(SEED)" $(if $(FOLDER),STED_CRASH_FOLDER="$(abspath $(FOLDER))") $(CARGO) test --locked --test tests crash::sweep_of_crashes -- --ignored --nocapture
 
-kill: deps ## kill crawls by real processes N=100 times, and let them go on
+kill: deps ## kill and resume crawls in real processes, N=100 times
 	STED_KILL_N="$(N)" $(CARGO) test --locked --test tests lab::kill::killed_more_often -- --ignored --nocapture
 
-props: ## hold every parser to its laws on mutated inputs of N=100 seeds, or of SEED=
+props: ## check the laws of every parser on mutated inputs, with N=100 seeds, or with SEED=
 	@tests/deps build
 	STED_PROPS_N="$(N)" STED_PROPS_SEED="$(SEED)" $(CARGO) test --locked --test tests props::more -- --ignored --nocapture
 
-fresh: ## simulations, crashes and properties of seeds that nobody ran before, S=20 seconds of each
+fresh: ## check simulations, crashes and properties with new random seeds, S=20 seconds each
 	@tests/deps build
 	STED_FRESH_S="$(S)" $(CARGO) test --locked --test tests -- --ignored --nocapture --test-threads 1 --exact sweep::fresh crash::fresh props::fresh
 
-check: ## format, lints, documentation: all without a warning
+check: ## check format, lints and documentation
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
-check-crawler: ## check that the crawler and its tests build alone, without the study
+check-crawler: ## check that the crawler and its tests build without the study
 	$(CARGO) check --locked --no-default-features --all-targets
 
-msrv: ## check that the oldest Rust of Cargo.toml is enough (FETCH=1 installs it)
+msrv: ## check that the code builds with the oldest Rust that Cargo.toml allows (FETCH=1 installs it)
 	@tests/msrv $(FETCH:%=fetch)
 
-deny: ## check licences and sources of dependencies, and advisories where their database is here (FETCH=1 gets all)
+deny: ## check licences and sources of dependencies, and advisories if their database is installed (FETCH=1 downloads it)
 	@[ -z "$(FETCH)" ] || command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	@command -v cargo-deny >/dev/null || { echo "deny: cargo-deny is missing: cargo install --locked cargo-deny, or make deny FETCH=1" >&2; exit 1; }
 	cargo-deny --locked check bans licenses sources
 	@if [ -n "$(FETCH)" ]; then cargo-deny --locked check advisories; \
 	elif [ -n "$$(ls -d "$${CARGO_HOME:-$$HOME/.cargo}"/advisory-dbs/advisory-db-*/ 2>/dev/null)" ]; then cargo-deny --locked --offline check advisories; \
-	else echo "deny: no database of advisories is here: make deny FETCH=1"; fi
+	else echo "deny: the database of advisories is not installed: make deny FETCH=1"; fi
 
 conformance: ## run the conformance cases of DIR=folder
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=folder-of-cases" >&2; exit 2; }
 	STED_CONFORMANCE="$(abspath $(DIR))" $(CARGO) test --locked --test tests conformance:: -- --ignored --nocapture
 
-study: build ## run the shipped experiments on scheduling: reports to bench/runs (GRAPH=folder of cnr-2000)
+study: build ## run the experiments on scheduling; write reports to bench/runs (GRAPH=folder of cnr-2000)
 	bench/study $(GRAPH)
 
-cache-study: build ## what a cache of known URLs is worth: report to bench/runs (GRAPH=folder of cnr-2000)
+cache-study: build ## measure hit rates of caches of known URLs; write a report to bench/runs (GRAPH=folder of cnr-2000)
 	bench/cache-study $(GRAPH)
 
-frontier-study: build ## what a waiting URL costs, from 1 to 100 million of them: report to bench/runs (URLS="1000000 100000000" BURST=server)
+frontier-study: build ## measure the cost of a waiting URL, from 1 to 100 million; write a report to bench/runs (URLS="1000000 100000000" BURST=server)
 	$(CARGO) bench --locked --bench frontier -- study bench/runs/$$(date -u +%F)-frontier-study$(BURST:%=-burst-%) $(or $(BURST),1) $(URLS)
 
-bench: build ## measure what a page costs, beside wrk, in a minute
+bench: build ## measure the CPU cost of a page, and that of wrk, in a minute
 	bench/run
 
-bench-peers: ## measure beside other crawlers, on all webs: report to bench/runs (REPEATS=3 WEBS="pages-64 large")
+bench-peers: ## compare with other crawlers on all webs; write a report to bench/runs (REPEATS=3 WEBS="pages-64 large")
 	bench/peers/run $(REPEATS) $(WEBS)
 
-stations: deps ## count each station's instructions and hold them to bench/limits.toml
+stations: deps ## count each station's instructions and compare them with bench/limits.toml
 	bench/stations
 
 map: ## list every file of src with the first line of its documentation
 	@find src -name '*.rs' | LC_ALL=C sort | while read -r file; do \
 	    printf '%-46s %s\n' "$$file" "$$(sed -n '1s|^//! ||p' "$$file")"; done
 
-count: ## count lines of code by folder of src, of this tree or of DIR=
+count: ## count lines of code by folder of src, in this tree or in DIR=
 	@mkdir -p $(or $(CARGO_TARGET_DIR),target)
 	@rustc --edition 2024 -o $(or $(CARGO_TARGET_DIR),target)/count tests/layers/count.rs
 	@$(or $(CARGO_TARGET_DIR),target)/count $(or $(DIR),.)
 
-golden: ## rewrite tests/golden and conf/reference.toml from what the program says now: review it as a change
+golden: ## rewrite tests/golden and conf/reference.toml from the program's output; review the changes
 	@tests/deps build
 	STED_GOLDEN=1 $(CARGO) test --locked --test tests
 	git --no-pager diff --stat -- tests/golden conf/reference.toml
@@ -114,9 +114,9 @@ install: build ## install the program under PREFIX=/usr/local (and DESTDIR=)
 	install -D -m 755 $(STED) "$(DESTDIR)$(PREFIX)/bin/sted"
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/sted" README.md conf/*.toml
 
-clean: ## remove what was built and fetched; crawls under jobs/ stay
+clean: ## remove build results and downloads, but not the crawls in jobs/
 	$(CARGO) clean
 	rm -rf .venv
 
-ci: ## what must pass before a change is called done
+ci: ## run everything that must pass before a change is done
 	@.ci/run

@@ -99,7 +99,7 @@ fn files_that_can_not_be_read_are_refused() {
     for (name, says) in [
         ("missing.toml", "missing.toml: No such file"),
         (".", ".: is a directory, not a regular file"),
-        ("latin.toml", "latin.toml: is not UTF-8"),
+        ("latin.toml", "latin.toml: is not valid UTF-8"),
         ("huge.toml", "huge.toml: is longer than 4194304 bytes"),
         ("seeds.toml", "seeds.toml: job.seeds_file: cannot open none-such: No such file"),
         ("folder.toml", "folder.toml: tls.roots_file: cannot open .: is a directory"),
@@ -173,7 +173,7 @@ fn what_needs_the_study_says_so() {
     let output = sted(&["check", "lab.toml"]).current_dir(folder.path()).output();
     let checked = Run::of(output.expect("the program starts"));
     assert_eq!(checked.code, Some(0));
-    assert!(checked.out.contains("# Crawls: nothing: its lab is part of the study"));
+    assert!(checked.out.contains("# Crawls: nothing: this binary was built without the lab"));
 }
 
 #[test]

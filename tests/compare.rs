@@ -220,12 +220,8 @@ fn a_table_that_fits_badly_is_warned_of() {
     fs::write(folder.path().join("q"), "nobody.test 2\nhttp://nobody.test/x 3\n").expect("written");
     let run = compare(folder.path());
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(
-        run.err.contains("q: 2 entries stand for no URL that the crawl has met"),
-        "{}",
-        run.err
-    );
-    assert!(run.err.contains("q: 400 URLs are not in it"), "{}", run.err);
+    assert!(run.err.contains("q: 2 entries match no URL of this crawl"), "{}", run.err);
+    assert!(run.err.contains("q: 400 URLs are not listed"), "{}", run.err);
 }
 
 #[test]

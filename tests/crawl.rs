@@ -111,11 +111,11 @@ fn a_job_is_one_process_and_is_not_begun_by_who_cannot_go_on() {
     };
     refused(&write_conf(folder.path(), "[state]\nkeep = false"), "state.keep");
     let other_key = write_conf(folder.path(), "[url]\ndrop_www = true");
-    refused(&other_key, "url.drop_www was false, and is true now");
+    refused(&other_key, "url.drop_www was false and is now true");
     let other_name = write_conf(folder.path(), "[store]\nprefix = \"other\"");
-    refused(&other_name, "store.prefix was \"sted\", and is \"other\" now");
+    refused(&other_name, "store.prefix was \"sted\" and is now \"other\"");
     fs::remove_dir_all(folder.path().join("job/state")).expect("it was kept");
-    refused(&write_conf(folder.path(), ""), "without a checkpoint; `sted crawl --rebuild` resumes");
+    refused(&write_conf(folder.path(), ""), "without a checkpoint; resume it");
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn a_damaged_archive_is_missing_until_it_is_fetched_again() {
         damage(change);
         for start in 0..2 {
             let (code, text) = ends(folder, &[]);
-            let is_told = text.contains("captures lost: put the files back from a copy, or");
+            let is_told = text.contains("captures lost: restore the files from a copy, or");
             assert!(code == Some(12) && is_told, "kind {number}, start {start}: {code:?}\n{text}");
         }
         fs::write(&warc, &whole).expect("writable");
@@ -303,7 +303,11 @@ fn a_damaged_archive_is_missing_until_it_is_fetched_again() {
         let gone = folder.join("job").join(gone);
         fs::remove_file(&gone).or_else(|_| fs::remove_dir_all(&gone)).expect("it was kept");
         let (code, text) = ends(folder, &[]);
-        assert!(code == Some(5) && text.contains("`sted crawl --rebuild` resumes it"), "{text}");
+        assert!(
+            code == Some(5)
+                && text.contains("resume it from its archive with `sted crawl --rebuild`"),
+            "{text}"
+        );
         let (code, text) = ends(folder, &["--rebuild"]);
         assert!(code == Some(0) && !text.contains("not stopped in order"), "{code:?}\n{text}");
     }

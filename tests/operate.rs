@@ -121,7 +121,7 @@ fn junk_among_the_seeds_is_counted() {
     for (command, code) in [("check", 0), ("crawl", 15)] {
         let run = Run::of(sted(&[command, &conf]).output().expect("starts"));
         assert_eq!(run.code, Some(code), "{command}: {}", run.err);
-        assert!(run.err.contains("99990 more lines gave no seed"), "{command}: {}", run.err);
+        assert!(run.err.contains("99990 more lines have no seed"), "{command}: {}", run.err);
         assert!(run.err.len() < 10_000, "{command}: {} bytes", run.err.len());
     }
 }

@@ -1,8 +1,8 @@
-//! `sted check`: is the configuration right, and what does it come to.
+//! `sted check`: validates a configuration and prints it with all defaults.
 //!
-//! Prints the effective configuration as TOML that reads back as the same; remarks are comments.
-//! Seeds and the hosts file are read as a crawl would read them. The other files it names are
-//! opened, not read: that they are there is checked, not what is in them.
+//! The output is TOML that parses as the same configuration; remarks are comments. Seeds and the
+//! hosts file are read as a crawl would read them. Other files that the configuration names are
+//! only opened, not read.
 
 use super::{Exit, Failure, inputs, load, study};
 use crate::conf::{Conf, HostsFile, Scope};
@@ -12,16 +12,16 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The exit codes of this command, for its help.
+/// The exit codes of this command, for its help text.
 pub(super) const EXITS: &str = "Exit codes:
-   0  the configuration is right
-   2  it is not, or a file is missing; the mistakes are on stderr
-   3  its effective form could not be written";
+   0  the configuration is valid
+   2  it is not valid, or a file is missing; stderr has the mistakes
+   3  the effective configuration could not be written";
 
-/// Checks the configuration at `path` and prints what it comes to.
+/// Checks the configuration at `path` and prints the effective one.
 ///
 /// # Errors
-/// The mistakes of the file; a file it names that can't be opened; stdout that can't be written.
+/// The file has mistakes, a file it names can't be opened, or stdout can't be written.
 pub fn run(path: &Path) -> Result<Exit, Failure> {
     let conf = load(path)?;
     refuse_missing_files(&conf, path)?;
@@ -31,21 +31,21 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
     inputs::warn_of_hosts(&conf);
     let text = format!("{}\n{}", remarks(&conf, path), conf.render());
     match io::stdout().lock().write_all(text.as_bytes()) {
-        // Who has read enough has what was wanted: `sted check x.toml | head`.
+        // A reader that has closed stdout has read enough: `sted check x.toml | head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Finished),
         Err(error) => Err(Failure::new(Exit::Disk, format!("cannot write to stdout: {error}"))),
         Ok(()) => Ok(Exit::Finished),
     }
 }
 
-/// What the keys alone don't say.
+/// Returns the comments at the head of the output: what the keys alone don't show.
 fn remarks(conf: &Conf, path: &Path) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let agent = conf.identity.user_agent();
     let target = match &conf.lab {
         Some(_) if study::IS_BUILT_IN => "its own lab on this machine",
-        Some(_) => "nothing: its lab is part of the study, which this binary was built without",
-        None if conf.compare.is_some() => "nothing: it compares policies on a web of its own",
+        Some(_) => "nothing: this binary was built without the lab",
+        None if conf.compare.is_some() => "nothing: it compares policies on a synthetic web",
         None => &scope(&conf.scope),
     };
     format!(
@@ -56,7 +56,7 @@ fn remarks(conf: &Conf, path: &Path) -> String {
     )
 }
 
-/// What the scope comes to.
+/// Describes the scope in words.
 fn scope(scope: &Scope) -> String {
     let seeds = match scope.span {
         FromSeeds::Any => None,
@@ -74,10 +74,10 @@ fn scope(scope: &Scope) -> String {
     if parts.is_empty() { "the open web".to_owned() } else { parts.join(", ") }
 }
 
-/// The files that the configuration at `path` names can be opened.
+/// Checks that the files named by the configuration at `path` can be opened.
 ///
 /// # Errors
-/// Those that can't, a line each.
+/// Some can't be opened; the message has one line for each.
 pub(super) fn refuse_missing_files(conf: &Conf, path: &Path) -> Result<(), Failure> {
     let hosts_file = match &conf.names.hosts_file {
         HostsFile::File(path) => Some(path.clone()),
@@ -99,7 +99,7 @@ pub(super) fn refuse_missing_files(conf: &Conf, path: &Path) -> Result<(), Failu
     if missing.is_empty() { Ok(()) } else { Err(Failure::new(Exit::Usage, missing.join("\n"))) }
 }
 
-/// Why a file can't be read, if it can't.
+/// Returns the error of opening a file; `None` if it can be read.
 fn fault(file: &Path) -> Option<io::Error> {
     input::check(file).and_then(|()| File::open(file).map(drop)).err()
 }

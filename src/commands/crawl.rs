@@ -1,9 +1,8 @@
-//! `sted crawl`: runs the job that a configuration describes, or goes on with it.
+//! `sted crawl`: runs or resumes the crawl that a configuration describes.
 //!
-//! Sets the job directory up (one process at a time), starts the lab if the configuration has one,
-//! runs the engine in the real world, and says at the end what was done and where it is. A job
-//! that was stopped, however it was, goes on: its checkpoint has what it knew, and its archive what
-//! it did since.
+//! It prepares the job directory (for one process at a time), starts the lab if the configuration
+//! has one, runs the engine in the real world, and prints a summary at the end. A job that was
+//! stopped, in any way, is resumed from its checkpoint and its archive.
 
 use super::check::refuse_missing_files;
 use super::missing::Missing;
@@ -25,11 +24,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Crawls as the configuration at `path` says; with `rebuild` from the archive alone, whatever else
-/// the job knew. With `retry_given_up` servers that were given up are tried again.
+/// Runs the crawl that the configuration at `path` describes. With `rebuild` the state is rebuilt
+/// from the archive alone. With `retry_given_up` the URLs of given-up servers are queued again.
 ///
 /// # Errors
-/// Whatever kept the crawl from its end, with the exit code it means.
+/// Whatever ended the crawl early, with the exit code for it.
 pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Failure> {
     signal::catch_early();
     let began = std::time::Instant::now();
@@ -39,7 +38,7 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     let _lock = take_job(&directory)?;
     let mut disk = OsDisk::open(&directory).map_err(|error| cannot(&error))?;
     if rebuild {
-        // Before anything is made anew.
+        // Check before anything is rebuilt.
         refuse_what_may_not_change(&conf, &directory, rebuild)?;
     }
     let earlier = match rebuild {
@@ -86,22 +85,22 @@ pub fn run(path: &Path, rebuild: bool, retry_given_up: bool) -> Result<Exit, Fai
     if let Some(lab) = lab {
         lab.end();
     }
-    // From here on a second signal ends the process, whatever it waits for.
+    // From here on a second signal ends the process at once.
     drop(world);
     write_whole(&directory, "summary.json", &summary.json())?;
-    // Who has closed stdout does not want to read it.
+    // Ignore errors: a reader that has closed stdout doesn't want the summary.
     let missing = Missing::of(engine.counts(), &conf);
     let _ = io::stdout().write_all((summary.text(&directory) + &missing.text()).as_bytes());
     finish(&engine, &missing)
 }
 
-/// The configuration at `path`, if it is one of a crawl and the files that it names are there.
+/// Loads the configuration at `path`. Checks that it is one for a crawl and that the files it names
+/// exist.
 fn configuration(path: &Path) -> Result<Conf, Failure> {
     let conf = load(path)?;
     if conf.lab.is_none() && conf.compare.is_some() {
         let text = format!(
-            "{}: has [compare] and no [lab]: compare with `sted compare`, or add [lab] to crawl \
-             this web",
+            "{}: has [compare] but no [lab]: use `sted compare`, or add [lab] to crawl this web",
             path.display()
         );
         return Err(Failure::new(Exit::Usage, text));
@@ -111,24 +110,26 @@ fn configuration(path: &Path) -> Result<Conf, Failure> {
     Ok(conf)
 }
 
-/// Writes a file so that whoever reads it finds all of it or what was there before: half a
-/// configuration would read as one with other rules.
+/// Replaces a file atomically: half a configuration would parse as one with other values.
 fn write_whole(directory: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let written = os::disk::replace(directory, name, text.as_bytes());
     written.map_err(|error| cannot(&directory.join(name), &error))
 }
 
-/// The directory, for this process alone.
+/// Creates the job directory if necessary, and locks it for this process.
 fn take_job(directory: &Path) -> Result<Lock, Failure> {
     fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
     let lock = os::disk::lock(directory).map_err(not_locked)?;
     if let Some(how) = os::disk::exposure(directory) {
-        log::warn!("{}: others can change what the crawl keeps there: {how}", directory.display());
+        log::warn!(
+            "{}: other users can change the files of this crawl: {how}",
+            directory.display()
+        );
     }
     Ok(lock)
 }
 
-/// Why the job is not this process's.
+/// Maps the failure to lock a job to an exit code.
 fn not_locked(error: LockError) -> Failure {
     let exit = match error {
         LockError::Held { .. } => Exit::Job,
@@ -141,46 +142,46 @@ fn cannot(directory: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Disk, format!("{}: {error}", directory.display()))
 }
 
-/// A state that can't be read, and what can be done about it.
+/// Describes a state that can't be read, with a fix.
 fn damaged(directory: &Path, error: &frame::Error) -> Failure {
     let job = directory.display();
     match error {
         frame::Error::Disk(error) => cannot(directory, error),
         frame::Error::Damaged(damage) => {
-            let mend = match damage.flaw {
+            let fix = match damage.flaw {
                 frame::Flaw::Version(format) if format > frame::FORMAT => {
-                    "go on with it by that version".to_owned()
+                    "resume it with that version".to_owned()
                 }
-                frame::Flaw::Version(_) => "go on with it by that version, or let `sted crawl \
-                                            --rebuild` make the state anew from the archive"
+                frame::Flaw::Version(_) => "resume it with that version, or rebuild the state \
+                                            from the archive with `sted crawl --rebuild`"
                     .to_owned(),
-                _ => "put the file back from a copy, or let `sted crawl --rebuild` make the state \
-                      anew from the archive"
+                _ => "restore the file from a copy, or rebuild the state from the archive with \
+                      `sted crawl --rebuild`"
                     .to_owned(),
             };
-            Failure::new(Exit::Job, format!("{job}/{damage}; {mend}"))
+            Failure::new(Exit::Job, format!("{job}/{damage}; {fix}"))
         }
     }
 }
 
-/// A state made anew from the archive.
+/// Rebuilds the state from the archive.
 fn rebuilt(directory: &Path, disk: &mut OsDisk) -> Result<Earlier, Failure> {
     if !holds_crawl(disk).map_err(|error| cannot(directory, &error))? {
         let job = directory.display();
-        return Err(Failure::new(Exit::Job, format!("{job}: there is no crawl to rebuild")));
+        return Err(Failure::new(Exit::Job, format!("{job}: has no crawl to rebuild")));
     }
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = UnixTime::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX));
     Earlier::rebuild(signal::entropy(), now, disk).map_err(|error| cannot(directory, &error))
 }
 
-/// Whether a crawl has written anything here: its log may have been taken away.
+/// Returns whether a crawl has written anything here. Its log may have been moved away.
 fn holds_crawl(disk: &mut OsDisk) -> Result<bool, crate::ground::disk::Error> {
     let has_log = disk.len("crawl.log")?.is_some() || !store::log_parts(disk)?.is_empty();
     Ok(has_log || !disk.list("warc")?.is_empty() || !disk.list("index")?.is_empty())
 }
 
-/// Why the engine would not begin.
+/// Maps an error of the engine's start to a failure.
 fn refused(directory: &Path, error: engine::Error) -> Failure {
     match error {
         engine::Error::State(error) => damaged(directory, &error),
@@ -192,31 +193,30 @@ fn refused(directory: &Path, error: engine::Error) -> Failure {
 fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engine, seeds: usize) {
     let job = directory.display();
     let Some(earlier) = earlier else {
-        return log::info!("the crawl begins with {seeds} seeds, in {job}");
+        return log::info!("the crawl starts with {seeds} seeds, in {job}");
     };
     let (urls, servers) = (engine.frontier().urls(), engine.frontier().servers());
     if earlier.is_rebuilt() {
         return log::info!(
-            "the crawl in {job} resumes with what its archive holds; {urls} URLs wait on {servers} \
-             servers"
+            "the crawl in {job} resumes from its archive; {urls} URLs wait on {servers} servers"
         );
     }
-    let how = if earlier.is_clean() { "was stopped in order" } else { "was not stopped in order" };
+    let how = if earlier.is_clean() { "was stopped properly" } else { "was not stopped properly" };
     log::info!(
-        "the crawl in {job} goes on from its checkpoint of {}; it {how}; {urls} URLs wait on \
+        "the crawl in {job} resumes from its checkpoint of {}; it {how}; {urls} URLs wait on \
          {servers} servers",
         earlier.written()
     );
     if earlier.is_finished() {
         log::warn!(
-            "{job}: this crawl was finished; only new seeds lead on, or --retry-given-up if \
-             servers were given up"
+            "{job}: this crawl was finished: add seeds, or use --retry-given-up if servers were \
+             given up"
         );
     }
 }
 
-/// An archive is never added to by a crawl that doesn't know what is in it, nor is a crawl that
-/// could go on forgotten.
+/// Refuses to start a crawl that would add to an archive it knows nothing of, or that would discard
+/// a state it could resume.
 fn refuse_what_cannot_go_on(
     conf: &Conf,
     directory: &Path,
@@ -227,25 +227,25 @@ fn refuse_what_cannot_go_on(
     let holds = holds_crawl(disk).map_err(|error| cannot(directory, &error))?;
     let text = match earlier {
         Some(_) if !conf.state.keep => format!(
-            "{job}: holds a crawl that can go on, but state.keep = false; set it to true, or name \
-             another job.directory"
+            "{job}: has a crawl that can be resumed, but state.keep is false; set it to true, or \
+             choose another job.directory"
         ),
         None if holds => format!(
-            "{job}: holds an earlier crawl without a checkpoint; `sted crawl --rebuild` resumes it \
-             from its archive; or move it away, or name another job.directory"
+            "{job}: has an earlier crawl without a checkpoint; resume it from its archive with \
+             `sted crawl --rebuild`, move it away, or choose another job.directory"
         ),
         _ => return Ok(()),
     };
     Err(Failure::new(Exit::Job, text))
 }
 
-/// What a crawl knows of its URLs it knows by the rules that it began with (a state that is made
-/// anew, by new ones), and its archive by the names of its files: a crawl that went on with others
-/// would fetch again what it has.
+/// Refuses to resume a crawl whose fixed keys have changed: its state and its archive were made
+/// with the old values, so it would fetch again what it has. A rebuilt state may have new rules for
+/// URLs.
 fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> Result<(), Failure> {
     let file = directory.join("conf.toml");
     let text = match os::disk::read(directory, "conf.toml") {
-        // It died before it had written that: then nothing had begun.
+        // The earlier crawl ended before it wrote its configuration, so it has fetched nothing.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         text => text.map_err(|error| cannot(directory, &error))?,
     };
@@ -254,32 +254,32 @@ fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> R
     let began = match Conf::parse(&text, &name.to_string()) {
         Ok(began) => began,
         Err(mistakes) => {
-            log::warn!("whether its rules are still the same can't be told: {mistakes}");
+            log::warn!("can't check whether fixed keys have changed: {mistakes}");
             return Ok(());
         }
     };
-    // A rebuilt job has no state that was made by the old rules of [url].
+    // A rebuilt state is made with the current rules of [url].
     let kept = |key: &Key| key.flags.contains(&Flag::Kept) && !(rebuild && key.section == "url");
     let changed = began.keys().into_iter().filter(kept).zip(conf.keys().into_iter().filter(kept));
     let told: Vec<String> = changed
         .filter(|(before, now)| before.value != now.value)
         .map(|(Key { section, name, value, .. }, now)| {
-            format!("{section}.{name} was {value}, and is {} now", now.value)
+            format!("{section}.{name} was {value} and is now {}", now.value)
         })
         .collect();
     if told.is_empty() {
         return Ok(());
     }
     let text = format!(
-        "{}: this crawl began by other rules: {}; put them back (they are in {name}), or name \
-         another job.directory",
+        "{}: keys that are fixed for a crawl have changed: {}; restore them (see {name}), or \
+         choose another job.directory",
         directory.display(),
         told.join("; ")
     );
     Err(Failure::new(Exit::Job, text))
 }
 
-/// How the crawl ended, as an exit code.
+/// Returns the exit code for the way in which the crawl ended.
 fn finish(engine: &Engine, missing: &Missing) -> Result<Exit, Failure> {
     if let Some(trouble) = engine.fatal_error() {
         return Err(Failure::new(Exit::Disk, trouble));

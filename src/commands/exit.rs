@@ -1,9 +1,8 @@
-//! Exit codes: what a script or a supervisor can tell from the end of the program.
+//! Exit codes: how the program ended, for scripts and supervisors.
 //!
-//! "Finished", "budget reached" and "interrupted" differ: only after the first is there nothing
-//! left to do. What is missing counts only for a crawl that has nothing left to do: one that a
-//! signal or a budget ended is incomplete anyway. The numbers are part of the interface and never
-//! change their meaning.
+//! "Finished", "limit reached" and "interrupted" differ: only after the first is nothing left to
+//! do. Exit code 12 (something is missing) applies only to a crawl that ended by itself, because
+//! one that a signal or a limit ended is incomplete anyway. The numbers never change their meaning.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -11,33 +10,33 @@ use std::process::ExitCode;
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All there was to do is done.
+    /// Nothing is left to do.
     Finished,
     /// The command line or the configuration is wrong.
     Usage,
     /// A file could not be read or written, or the disk is full.
     Disk,
-    /// The system refused what the crawl needs: descriptors, sockets, a resolver.
+    /// The system refused descriptors, sockets or a resolver.
     System,
-    /// The job directory is in use, or what it holds can't be gone on with.
+    /// The job directory is in use, or its crawl can't be resumed.
     Job,
-    /// Stopped by a signal; what was under way was finished, everything is on disk, and the crawl
-    /// can go on.
+    /// Stopped by a signal; open requests were finished, everything is on disk, and the crawl can
+    /// be resumed.
     Interrupted,
-    /// It ended, and something is missing that it should have fetched.
+    /// The crawl ended, but something that it should have fetched is missing.
     NotWhole,
-    /// Stopped at once by a second signal; what was not yet synced is fetched again.
+    /// Stopped at once by a second signal; what was not on disk is fetched again.
     Forced,
-    /// The budget of pages or bytes is reached; there is more to fetch.
+    /// The limit of pages or bytes was reached; there is more to fetch.
     Budget,
-    /// The budget of time is reached; there is more to fetch.
+    /// The limit of time was reached; there is more to fetch.
     Time,
-    /// A fault of the program: please report it.
+    /// An internal error: please report it.
     Internal,
 }
 
 impl Exit {
-    /// Every exit there is, by number.
+    /// All exits, by number.
     pub const ALL: [Self; 11] = [
         Self::Finished,
         Self::Usage,
@@ -52,7 +51,7 @@ impl Exit {
         Self::Internal,
     ];
 
-    /// The number the program exits with.
+    /// Returns the exit code.
     pub const fn code(self) -> u8 {
         match self {
             Self::Finished => 0,
@@ -69,28 +68,28 @@ impl Exit {
         }
     }
 
-    /// What it means, in a line.
+    /// Describes the exit in one line.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Finished => "finished: all there was to do is done",
+            Self::Finished => "finished: nothing is left to do",
             Self::Usage => "the command line or the configuration is wrong",
             Self::Disk => "a file could not be read or written, or the disk is full",
             Self::System => "the system refused descriptors, sockets or a resolver",
-            Self::Job => "the job directory is in use, or what it holds can't be gone on with",
-            Self::Interrupted => "stopped by a signal; all is on disk, the crawl can go on",
-            Self::NotWhole => {
-                "ended, with something missing that was asked for; the summary says what"
+            Self::Job => "the job directory is in use, or its crawl can't be resumed",
+            Self::Interrupted => {
+                "stopped by a signal; everything is on disk, the crawl can be resumed"
             }
+            Self::NotWhole => "ended, but something is missing; the summary says what",
             Self::Forced => {
-                "stopped at once by a second signal; what was not synced is fetched again"
+                "stopped at once by a second signal; what was not on disk is fetched again"
             }
-            Self::Budget => "pages_max or bytes_max is reached; there is more to fetch",
-            Self::Time => "time_max is reached; there is more to fetch",
-            Self::Internal => "a fault of the program; please report it",
+            Self::Budget => "pages_max or bytes_max was reached; there is more to fetch",
+            Self::Time => "time_max was reached; there is more to fetch",
+            Self::Internal => "an internal error; please report it",
         }
     }
 
-    /// The table of all exits, as the help shows it.
+    /// Formats the table of all exits for the help text.
     pub fn table() -> String {
         let mut table = String::from("Exit codes:\n");
         for exit in Self::ALL {
@@ -107,17 +106,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command did not come to its end.
+/// Why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The code to exit with.
+    /// The exit code.
     pub exit: Exit,
-    /// What went wrong, for people: one line per fault.
+    /// The message for people: one line for each fault.
     pub text: String,
 }
 
 impl Failure {
-    /// A failure in one's own words.
+    /// Creates a failure with this message.
     pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
         Self { exit, text: text.to_string() }
     }

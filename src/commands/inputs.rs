@@ -1,4 +1,5 @@
-//! Reads the files that a configuration names, reports their mistakes, and checks descriptors.
+//! Reads the files that a configuration names, reports their mistakes, and checks the descriptor
+//! limit.
 
 use super::{Exit, Failure, settings};
 use crate::conf::{Conf, Scope};
@@ -11,27 +12,28 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Longest configuration that is read, bytes: a larger file is something else.
+/// The length of the longest configuration that is read, in bytes.
 const CONF_BYTES_MAX: u64 = 4 << 20;
 
-/// Longest table of qualities, bytes.
+/// The length of the longest table of qualities, in bytes.
 const TABLE_BYTES_MAX: u64 = 16 << 30;
-/// Longest file of seeds, bytes: some ten million URLs.
+/// The length of the longest file of seeds, in bytes: about ten million URLs.
 const SEEDS_BYTES_MAX: u64 = 1 << 30;
 
 /// Reads the configuration at `path`.
 ///
 /// # Errors
-/// The file can't be read, or has mistakes: all of them.
+/// The file can't be read, or it has mistakes; all of them are reported.
 pub fn load(path: &Path) -> Result<Conf, Failure> {
     let name = path.display().to_string();
     let cannot = |why: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("{name}: {why}"));
     let bytes = input::read(path, CONF_BYTES_MAX).map_err(|error| cannot(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| cannot(&"is not UTF-8 text"))?;
+    let text = String::from_utf8(bytes).map_err(|_| cannot(&"is not valid UTF-8"))?;
     Conf::parse(&text, &name).map_err(|mistakes| Failure::new(Exit::Usage, mistakes))
 }
 
-/// The table of qualities that the configuration names, if it names one. `key` is the crawl's.
+/// Reads the table of qualities, if the configuration names one. `key` is the crawl's key for
+/// fingerprints.
 pub(crate) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>, Failure> {
     let Some(file) = &conf.quality.file else { return Ok(None) };
     let name = file.display();
@@ -46,7 +48,7 @@ pub(crate) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>
             })
             .collect();
         if mistakes.untold > 0 {
-            lines.push(format!("{name}: and {} mistakes more", mistakes.untold));
+            lines.push(format!("{name}: and {} more mistakes", mistakes.untold));
         }
         Failure::new(Exit::Usage, lines.join("\n"))
     })?;
@@ -54,24 +56,24 @@ pub(crate) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>
         return Err(Failure::new(Exit::Usage, format!("quality.file: {name}: has no entry")));
     }
     warn_if(table.repeats(), |count| {
-        format!("{name}: {count} lines say again what another said of the same; the last counts")
+        format!("{name}: {count} lines repeat a URL or host; the last line counts")
     });
     warn_if(table.zeroed(), |count| {
-        format!("{name}: {count} qualities are so small that they are taken for 0; scale them up")
+        format!("{name}: {count} qualities are too small and count as 0; scale all of them up")
     });
     Ok(Some(Arc::new(table)))
 }
 
-/// Says what of the table a crawl did not meet, and what it met that the table has not.
+/// Warns of entries of the table that the crawl did not use, and of URLs that are not in the table.
 pub(crate) fn warn_of_table(conf: &Conf, rating: &Rating) {
     let Some(file) = &conf.quality.file else { return };
     let name = file.display();
     warn_if(rating.unused() as u64, |count| {
-        format!("{name}: {count} entries stand for no URL that the crawl has met")
+        format!("{name}: {count} entries match no URL of this crawl")
     });
     warn_if(rating.unlisted(), |count| {
         let unlisted = conf.quality.unlisted;
-        format!("{name}: {count} URLs are not in it, and were taken to be worth {unlisted}")
+        format!("{name}: {count} URLs are not listed and got the quality {unlisted}")
     });
 }
 
@@ -81,11 +83,11 @@ fn warn_if(count: u64, text: impl Fn(u64) -> String) {
     }
 }
 
-/// Mistakes of a seed file that are reported one by one.
+/// The most mistakes of a seed file that are reported one by one.
 const MISTAKES_TOLD: usize = 10;
 
-/// The seeds of the configuration and of the file it names. Lines that give none are warned of: the
-/// first ten and their number.
+/// Reads the seeds of the configuration and of its seed file. Warns of lines without a seed: the
+/// first ten, and their number.
 ///
 /// # Errors
 /// The file can't be read, or there is no seed.
@@ -103,9 +105,9 @@ pub(crate) fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
         report(&name, &filed, &mut wrong);
         all.extend(filed.seeds);
     }
-    // A seed file of millions may have its blemishes; a crawl without a seed makes no sense.
+    // A large seed file may have some mistakes, but a crawl needs a seed.
     if all.is_empty() {
-        wrong.push("job.seeds: no URL to start from".to_owned());
+        wrong.push("job.seeds: no seeds".to_owned());
         return Err(Failure::new(Exit::Usage, wrong.join("\n")));
     }
     for text in &wrong {
@@ -114,23 +116,23 @@ pub(crate) fn seeds(conf: &Conf) -> Result<Vec<Seed>, Failure> {
     Ok(all)
 }
 
-/// Warns of lines of the hosts file that are no entry.
+/// Warns of invalid lines of the hosts file.
 pub(crate) fn warn_of_hosts(conf: &Conf) {
     if let Some(text) = dns::unread_hosts(&conf.names.hosts_file) {
         log::warn!("names.hosts_file: {text}");
     }
 }
 
-/// Warns of seeds that the scope would refuse if they were links: once for each key.
+/// Warns of seeds that the scope would reject if they were links: once for each key.
 pub(crate) fn warn_of_scope(conf: &Conf, seeds: &[Seed]) {
     for text in refused(&conf.scope, seeds) {
         log::warn!("{text}");
     }
 }
 
-/// What to say of these seeds, for each key that refuses some.
+/// Returns the warnings for seeds that some keys reject.
 fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
-    // Where they are, they are wanted: the scope follows from them.
+    // The span and the lists follow from the seeds, so they are not checked.
     let open = Scope {
         span: FromSeeds::Any,
         hosts: Vec::new(),
@@ -147,21 +149,18 @@ fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
         }
     }
     let text = |(key, (count, url)): (&str, (usize, &Url))| {
-        format!(
-            "seeds that {key} refuses: {count}, as {}; they are fetched all the same",
-            url.as_str()
-        )
+        format!("seeds that {key} rejects: {count}, like {}; they are fetched anyway", url.as_str())
     };
     found.into_iter().map(text).collect()
 }
 
-/// What is to be said of the lines of a list of seeds.
+/// Appends reports on the lines of a list of seeds.
 fn report(name: &str, parsed: &Parsed, wrong: &mut Vec<String>) {
     let mistakes = &parsed.mistakes;
     wrong.extend(mistakes.iter().take(MISTAKES_TOLD).map(|mistake| format!("{name}: {mistake}")));
     if let Some(more) = mistakes.len().checked_sub(MISTAKES_TOLD).filter(|more| *more > 0) {
         let seeds = parsed.seeds.len();
-        wrong.push(format!("{name}: {more} more lines gave no seed; {seeds} lines did"));
+        wrong.push(format!("{name}: {more} more lines have no seed; {seeds} lines have one"));
     }
     wrong.extend(parsed.doubts.iter().map(|Doubtful { doubt, lines, first }| {
         let fix = doubt.fix();
@@ -169,10 +168,11 @@ fn report(name: &str, parsed: &Parsed, wrong: &mut Vec<String>) {
     }));
 }
 
-/// Descriptors that the loop needs beside its connections: files, poller, resolver, and spares.
+/// The number of descriptors that the loop needs besides its connections: files, poller, resolver,
+/// spares.
 const DESCRIPTORS_BESIDE: u64 = 96;
 
-/// Whether the system allows as many descriptors as the crawl needs.
+/// Checks that the system allows as many descriptors as the crawl needs.
 pub(crate) fn check_descriptors(conf: &Conf) -> Result<(), Failure> {
     let limit = signal::descriptor_limit();
     let wanted = conf.connections.open_max as u64 + DESCRIPTORS_BESIDE;
@@ -202,14 +202,14 @@ mod tests {
         conf.exclude = vec!["/x/".to_owned()];
         conf.path_depth_max = 3;
         let expected = [
-            "scope.exclude refuses: 2, as http://a.test/x/1",
-            "scope.path_depth_max refuses: 1, as http://a.test/y/1/2/3",
-            "scope.schemes refuses: 1, as https://a.test/",
+            "scope.exclude rejects: 2, like http://a.test/x/1",
+            "scope.path_depth_max rejects: 1, like http://a.test/y/1/2/3",
+            "scope.schemes rejects: 1, like https://a.test/",
         ];
-        let whole = |text| format!("seeds that {text}; they are fetched all the same");
+        let whole = |text| format!("seeds that {text}; they are fetched anyway");
         assert_eq!(refused(&conf, &seeds), expected.map(whole));
         conf = Scope { include: vec!["/x/".to_owned()], ..Scope::default() };
-        let expected = ["scope.include refuses: 2, as https://a.test/"];
+        let expected = ["scope.include rejects: 2, like https://a.test/"];
         assert_eq!(refused(&conf, &seeds), expected.map(whole));
     }
 }

@@ -1,9 +1,9 @@
-//! What is missing at the end of a crawl: failed seeds, servers given up, what default bounds cut,
-//! what the archive has lost.
+//! Finds what is missing at the end of a crawl: failed seeds, URLs of given-up servers, what
+//! default limits cut, what the archive lost.
 //!
-//! A crawl from which nothing is missing ends with exit code 0, any other with 12. Servers that
-//! never answered are listed and don't count, nor does what a bound cut that the configuration
-//! sets to a value of its own: the operator wanted that.
+//! A crawl with nothing missing ends with exit code 0, otherwise with 12. Servers that never
+//! answered are listed but don't count. Neither does what was cut by a limit that the configuration
+//! sets to a value of its own, because the operator asked for that.
 
 use crate::conf::Conf;
 use crate::engine::admission::domains;
@@ -11,14 +11,14 @@ use crate::engine::counts::{Counts, Loss};
 use crate::engine::outcome::Servers;
 use std::fmt::Write;
 
-/// Most seeds, and most servers, that the summary lists.
+/// The most seeds, and the most servers, that the summary lists.
 const LISTED: usize = 10;
 
-/// Fewer certificates that are refused prove nothing.
+/// The number of rejected certificates from which the fault may be on this machine.
 const CERTIFICATES_MIN: usize = 8;
 
-/// Causes by which something is cut, and the keys that bound it; none: the bound is fixed. A link
-/// that is too long by itself is out of scope, not cut.
+/// The causes by which something is cut, and the keys that set the limit; no keys if the limit is
+/// fixed. A link that is too long is out of scope, not cut.
 const BOUNDS: &[(&str, &[&str])] = &[
     ("servers-max", &["memory.servers_max"]),
     ("servers-per-domain-max", &["memory.servers_per_domain_max"]),
@@ -36,24 +36,26 @@ const BOUNDS: &[(&str, &[&str])] = &[
     ("head-too-large", &[]),
 ];
 
-/// What is missing.
+/// What is missing at the end of a crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Missing {
-    /// Failed seeds, some of them with their causes, and all.
+    /// Some failed seeds with their causes, and the number of all.
     seeds: Vec<(String, String)>,
     seeds_count: u64,
-    /// Servers that most URLs were lost with.
+    /// The servers that most URLs were lost with.
     servers: Vec<(String, Loss)>,
     urls: u64,
-    /// Servers that had answered.
+    /// The number of given-up servers that had answered before.
     answered: u64,
-    /// Servers whose certificates were refused, if they are many and none was accepted.
+    /// The number of servers whose certificates were rejected, if it is large and none was
+    /// accepted; else 0.
     certificates: usize,
-    /// Captures that the archive has lost and that count as fetched.
+    /// The number of captures that the archive lost but that count as fetched.
     lost: u64,
-    /// Files of the archive that they were in, some of them.
+    /// Some archive files with lost captures, and how many each lost.
     lost_files: Vec<(String, u64)>,
-    /// What was cut, how often, and the bounds; whether these are the defaults.
+    /// What was cut, how often, the keys of the limit, and whether all of these have their
+    /// defaults.
     cuts: Vec<(String, u64, &'static [&'static str], bool)>,
 }
 
@@ -84,14 +86,14 @@ impl Missing {
         }
     }
 
-    /// Whether anything is missing that the operator asked for.
+    /// Returns whether anything is missing that the operator asked for.
     pub(super) fn is_any(&self) -> bool {
         let cut = self.cuts.iter().any(|(.., default)| *default);
         let servers = self.answered > 0 || self.certificates > 0;
         self.seeds_count > 0 || servers || self.lost > 0 || cut
     }
 
-    /// For people, a line each: what, how often, why, what to do.
+    /// Formats the list for people, one line each: what, how often, why, and a fix.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         if self.seeds_count > 0 {
@@ -104,7 +106,7 @@ impl Missing {
         if self.urls > 0 {
             let _ = writeln!(
                 text,
-                "{:<22}{} URLs; {} servers had answered before; --retry-given-up tries them again",
+                "{:<22}{} URLs; {} of the servers had answered; retry with --retry-given-up",
                 "lost with servers", self.urls, self.answered
             );
             for (origin, Loss { urls, cause, answered }) in &self.servers {
@@ -115,20 +117,20 @@ impl Missing {
         if self.certificates > 0 {
             let _ = writeln!(
                 text,
-                "{:<22}of at least {} servers refused, and none accepted: check this machine's \
-                 clock, the roots that it trusts, and whether a proxy answers for all of \
-                 them; then --retry-given-up",
+                "{:<22}all rejected, of at least {} servers: check this machine's clock, \
+                 tls.roots_file, and whether a proxy intercepts TLS; then retry with \
+                 --retry-given-up",
                 "certificates", self.certificates
             );
         }
         self.push_lost(&mut text);
         for (cause, count, keys, is_default) in &self.cuts {
             let fix = match (keys.is_empty(), is_default) {
-                (true, _) => "no key changes that; the crawl log names the pages".to_owned(),
+                (true, _) => "this limit is fixed; the crawl log names the pages".to_owned(),
                 (false, true) => format!("raise {} (at its default)", keys.join(" or ")),
                 (false, false) => format!("raise {}", keys.join(" or ")),
             };
-            let _ = writeln!(text, "{:<22}{cause} {count} times; {fix}", "cut by a bound");
+            let _ = writeln!(text, "{:<22}{cause}: {count} times; {fix}", "cut by a limit");
         }
         text
     }
@@ -137,8 +139,8 @@ impl Missing {
         if self.lost > 0 {
             let _ = writeln!(
                 text,
-                "{:<22}{} captures lost: put the files back from a copy, or `sted crawl \
-                 --rebuild` fetches them again",
+                "{:<22}{} captures lost: restore the files from a copy, or run `sted crawl \
+                 --rebuild` to fetch them again",
                 "archive damaged", self.lost
             );
         }
@@ -148,8 +150,8 @@ impl Missing {
     }
 }
 
-/// The keys of a bound. A domain is bounded by its own key or by its share of all servers,
-/// whichever is less: raising the other changes nothing.
+/// Returns the keys that set a limit. A domain is limited by its own key or by its share of all
+/// servers, whichever is less; raising the other has no effect.
 fn keys_of(cause: &str, keys: &'static [&'static str], conf: &Conf) -> &'static [&'static str] {
     let share = domains::share_of(conf.memory.servers_max);
     if cause == Servers::OfDomain.cause() && share < conf.memory.servers_per_domain_max {
@@ -159,8 +161,8 @@ fn keys_of(cause: &str, keys: &'static [&'static str], conf: &Conf) -> &'static 
     }
 }
 
-/// Servers whose certificates were refused, if they are at least [`CERTIFICATES_MIN`] and no TLS
-/// handshake succeeded: then the fault seems to be on this side.
+/// Returns the number of servers whose certificates were rejected, if there are at least
+/// [`CERTIFICATES_MIN`] and no TLS handshake succeeded: then the fault is probably on this machine.
 fn certificates(counts: &Counts) -> usize {
     let refused = counts.losses.largest.values();
     let refused = refused.filter(|loss| loss.cause.starts_with("certificate-")).count();
@@ -175,7 +177,7 @@ fn rest(text: &mut String, count: u64, listed: usize) {
     }
 }
 
-/// Whether the configuration sets none of these keys to another value than its default.
+/// Returns whether all of these keys have their default values.
 fn are_defaults(conf: &Conf, keys: &[&str]) -> bool {
     let value = |conf: &Conf, key: &str| {
         let keys = conf.keys().into_iter();
@@ -186,7 +188,7 @@ fn are_defaults(conf: &Conf, keys: &[&str]) -> bool {
     keys.iter().all(|key| value(conf, key) == value(&default, key))
 }
 
-/// What to do about a cause.
+/// Returns a fix for a cause.
 fn fix(cause: &str) -> &'static str {
     match cause {
         "dns-no-such-name" | "dns-no-address" => "check the name",
@@ -194,48 +196,52 @@ fn fix(cause: &str) -> &'static str {
         "forbidden-address" => "a host of your own needs connections.addresses_allowed",
         "connect-refused" | "connect-timed-out" | "unreachable" => "check scheme, host and port",
         cause if cause.starts_with("certificate-") => certificate_fix(cause),
-        "tls-not-tls" => "it doesn't speak TLS there: check the port, or use http://",
-        "tls-no-cipher" | "tls-version" => "it has no version or cipher of TLS that is safe",
-        "tls-alert" => "it refuses TLS under this name: check the host",
-        "tls-too-long" => "its TLS handshake is long: raise tls.handshake_bytes_max",
-        "tls-closed" | "tls-broken" => "it breaks TLS off, or something between does: try later",
-        "tls-timed-out" => "TLS is slow there: raise connections.tls_timeout, or try later",
-        "reset" | "closed-early" | "cut-short" => "it breaks connections off: try later, or slower",
-        "head-timed-out" => "it is slow: raise connections.head_timeout, or try later",
-        "body-timed-out" => "it is slow: raise connections.body_timeout, or try later",
-        "fetch-timed-out" => "it is slow: raise connections.fetch_timeout, or try later",
+        "tls-not-tls" => "the server doesn't speak TLS on this port: check it, or use http://",
+        "tls-no-cipher" | "tls-version" => "the server has no secure TLS version or cipher suite",
+        "tls-alert" => "the server refuses TLS for this name: check the host",
+        "tls-too-long" => "the TLS handshake is too long: raise tls.handshake_bytes_max",
+        "tls-closed" | "tls-broken" => "the server or the network breaks off TLS: try later",
+        "tls-timed-out" => "TLS is slow: raise connections.tls_timeout, or try later",
+        "reset" | "closed-early" | "cut-short" => {
+            "the server breaks off connections: try later, or slower"
+        }
+        "head-timed-out" => "the server is slow: raise connections.head_timeout, or try later",
+        "body-timed-out" => "the server is slow: raise connections.body_timeout, or try later",
+        "fetch-timed-out" => "the server is slow: raise connections.fetch_timeout, or try later",
         "malformed-head" | "malformed-framing" | "head-too-large" => {
-            "it doesn't answer in HTTP/1.1: its first bytes are in crawl.log"
+            "the response is not valid HTTP/1.1: crawl.log has its first bytes"
         }
         "body-too-large" => "raise fetch.body_bytes_max",
         "local" => "no descriptors or ports were left: raise `ulimit -n`",
-        "robots-denied" => "its robots.txt forbids it",
-        "crawl-delay" => "it asks for more than politeness.crawl_delay_max: raise that",
+        "robots-denied" => "robots.txt disallows it",
+        "crawl-delay" => "its Crawl-delay is too long: raise politeness.crawl_delay_max",
         "robots-unreachable" => {
-            "its robots.txt can't be fetched, which forbids all: see its line in crawl.log"
+            "robots.txt can't be fetched, which disallows everything: see its line in crawl.log"
         }
-        "queue-full" | "servers-max" | "servers-per-domain-max" => "raise the bound in [memory]",
-        "elsewhere" => "it redirects out of scope; add that host to scope.hosts",
+        "queue-full" | "servers-max" | "servers-per-domain-max" => "raise the limit in [memory]",
+        "elsewhere" => "it redirects out of scope: add that host to scope.hosts",
         "redirect-limit" => "raise fetch.redirects_max",
-        "redirect-loop" => "it redirects in a circle, whatever cookies it gets",
-        "excluded" | "not-included" => "scope.exclude or scope.include leaves it out",
-        "scheme" => "it redirects to a scheme that scope.schemes leaves out",
-        cause if cause.starts_with(['4', '5']) => "the server answers so; check the URL",
+        "redirect-loop" => "it redirects in a loop, even with its cookies",
+        "excluded" | "not-included" => "scope.exclude or scope.include rejects it",
+        "scheme" => "it redirects to a scheme that is not in scope.schemes",
+        cause if cause.starts_with(['4', '5']) => {
+            "the server responds with this status; check the URL"
+        }
         _ => "see its lines in crawl.log",
     }
 }
 
-/// What to do about a certificate that was not accepted.
+/// Returns a fix for a certificate that was rejected.
 fn certificate_fix(cause: &str) -> &'static str {
     match cause {
         "certificate-expired" | "certificate-not-yet-valid" => {
-            "its certificate is out of date, or this machine's clock is wrong"
+            "the certificate has expired or is not valid yet, or this machine's clock is wrong"
         }
-        "certificate-wrong-host" => "its certificate is another host's: check the name",
+        "certificate-wrong-host" => "the certificate is for another host: check the name",
         "certificate-unknown-issuer" | "certificate-self-signed" => {
-            "nobody trusted vouches for it: if you do, set tls.roots_file"
+            "no trusted authority signed the certificate: if you trust it, set tls.roots_file"
         }
-        _ => "its certificate is at fault: only its operator can replace it",
+        _ => "the certificate is not valid: only the site's operator can replace it",
     }
 }
 
@@ -267,7 +273,7 @@ mod tests {
         assert!(!missing.is_any() && missing.text().contains("raise memory.servers_max"));
     }
 
-    /// What bounds the servers of a domain is the lesser of two keys: that one is named.
+    /// A domain is limited by the lesser of two keys, and that one is named.
     #[test]
     fn the_key_that_binds_is_named() {
         let mut counts = Counts::default();
@@ -289,7 +295,7 @@ mod tests {
         }
     }
 
-    /// Captures that the archive has lost were asked for.
+    /// Captures that the archive has lost make a crawl incomplete.
     #[test]
     fn a_damaged_archive_is_not_whole() {
         let mut counts = Counts::default();
@@ -313,10 +319,10 @@ mod tests {
         let missing = Missing::of(&counts, &Conf::default());
         let text = missing.text();
         assert!(missing.is_any() && text.contains("and 15 more"), "{text}");
-        assert_eq!(text.matches(".test/: 404; the server answers so").count(), 10);
+        assert_eq!(text.matches(".test/: 404; the server responds with").count(), 10);
     }
 
-    /// What a fetch may come to has a fix of its own, but for what is no fault.
+    /// Every outcome that is a fault has a fix of its own.
     #[test]
     fn every_fault_has_a_fix() {
         use Outcome as O;
@@ -371,7 +377,7 @@ mod tests {
         }
     }
 
-    /// A wrong clock, missing roots or a captive portal: nobody's certificate is accepted.
+    /// With a wrong clock, missing roots or a captive portal, no certificate is accepted.
     #[test]
     fn certificates_that_all_are_refused_are_our_fault() {
         let mut counts = Counts::default();

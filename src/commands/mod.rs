@@ -1,7 +1,7 @@
-//! The command line: what is asked for, and which command does it. One file per command.
+//! The command line: parses the arguments and runs the command. One file per command.
 //!
-//! A command returns how it ended ([`Exit`]) or a [`Failure`], which `main` prints as one line per
-//! fault on stderr. Results go to stdout, everything else to stderr.
+//! A command returns how it ended ([`Exit`]) or a [`Failure`], which `main` prints on stderr, one
+//! line for each fault. Results go to stdout, everything else to stderr.
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
@@ -24,51 +24,50 @@ use std::path::PathBuf;
 
 /// A single-threaded, event-driven web crawler: polite, bounded, reproducible.
 ///
-/// Everything a crawl does is decided by one configuration file; conf/reference.toml is its manual.
+/// One configuration file describes all that a crawl does; conf/reference.toml is its manual.
 #[derive(Debug, Parser)]
 #[command(name = "sted", version, arg_required_else_help = true, after_long_help = Exit::table())]
 #[command(max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
-    /// Say more on stderr: -v what happens, -vv to each server, -vvv to each URL
+    /// Log more to stderr: -v events of the crawl, -vv of each server, -vvv of each URL
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub verbose: u8,
-    /// Say less on stderr: -q errors only, -qq nothing
+    /// Log less to stderr: -q only errors, -qq nothing
     #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "verbose")]
     pub quiet: u8,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Crawl as a configuration says
+    /// Run or resume the crawl that a configuration describes
     ///
-    /// Runs the crawl until there is nothing left, a budget is reached, or SIGINT or SIGTERM comes:
-    /// then what is under way is finished and written. A second signal stops at once. Started
-    /// again, it goes on where it was, however it was stopped. Progress goes to stderr; everything
-    /// that was fetched, and all that is needed to go on, goes to the job directory.
+    /// The crawl runs until no URLs are left, a limit is reached, or SIGINT or SIGTERM arrives;
+    /// then it finishes open requests and writes everything to disk. A second signal stops it at
+    /// once. The same command resumes the crawl, however it was stopped. Progress goes to stderr;
+    /// pages, logs and state go to the job directory.
     ///
     /// Example: sted crawl conf/quickstart.toml
     #[command(after_long_help = Exit::table())]
     Crawl {
         /// The configuration: a TOML file
         conf: PathBuf,
-        /// Make the job's state anew from its archive, as after damage: what the archive holds is
-        /// read back and not fetched again
+        /// Rebuild the job's state from its archive, for example after damage: archived pages are
+        /// read back, not fetched again
         #[arg(long)]
         rebuild: bool,
-        /// Take back the servers that were given up, with their URLs, and try them and the failed
-        /// seeds again
+        /// Queue the URLs of given-up servers again, and retry failed seeds
         #[arg(long)]
         retry_given_up: bool,
     },
-    /// Say whether a configuration is right, and what it comes to
+    /// Check a configuration and print it with all defaults
     ///
-    /// Names all mistakes at once, each with its line, or prints the effective configuration: every
-    /// key with its value, defaults included, as a file that can be used itself. Files that the
-    /// configuration names must be there.
+    /// Reports all mistakes at once, each with its line and a fix. Otherwise prints the effective
+    /// configuration: every key with its value, as a file that can be used itself. The files that
+    /// the configuration names must exist.
     ///
     /// Example: sted check conf/polite.toml
     #[command(after_long_help = check::EXITS)]
@@ -82,7 +81,8 @@ pub enum Command {
 }
 
 impl Cli {
-    /// How much goes to stderr; `None`: as the environment (`RUST_LOG`) says, warnings at least.
+    /// Returns the log level for stderr. `None` leaves it to the environment (`RUST_LOG`), with
+    /// warnings as the default.
     pub fn log_level(&self) -> Option<LevelFilter> {
         match (self.verbose, self.quiet) {
             (0, 0) => None,
@@ -94,10 +94,10 @@ impl Cli {
         }
     }
 
-    /// Does what is asked for.
+    /// Runs the command.
     ///
     /// # Errors
-    /// Whatever kept the command from its end, with the exit code it means.
+    /// Whatever made the command fail, with the exit code for it.
     pub fn run(&self) -> Result<Exit, Failure> {
         match &self.command {
             Command::Check { conf } => check::run(conf),

@@ -1,4 +1,5 @@
-//! What is said while a crawl runs: a line that moves on a terminal, a line a period otherwise.
+//! Shows the progress of a crawl: one line that is updated on a terminal, otherwise a line per
+//! period.
 
 use super::summary::shares;
 use crate::conf::Conf;
@@ -10,35 +11,35 @@ use std::time::Duration;
 /// Shows progress on stderr.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// The moving line, if there is a terminal.
+    /// The line that is updated, if stderr is a terminal.
     line: Option<ProgressBar>,
     period: Duration,
-    /// Pages and seconds at the last look, for the rate.
+    /// Pages and seconds at the last call, for the rate.
     last: Cell<(u64, f64)>,
-    /// CPU time at the last look.
+    /// CPU time at the last call.
     usage: RefCell<Usage>,
 }
 
-/// Between two looks at a moving line.
+/// The time between two updates of the line on a terminal.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Progress {
-    /// Progress as the configuration and the terminal want it.
+    /// Creates the progress display that suits the configuration and the terminal.
     pub(super) fn new(conf: &Conf) -> Self {
         let line = (signal::is_terminal() && !console::is_quiet()).then(|| {
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
-            ProgressBar::new_spinner().with_style(style.expect("the template is right"))
+            ProgressBar::new_spinner().with_style(style.expect("the template is valid"))
         });
         let period = if line.is_some() { LOOK } else { conf.report.progress_period };
         Self { line, period, last: Cell::default(), usage: RefCell::default() }
     }
 
-    /// How often it is to be called.
+    /// Returns how often [`Self::show`] should be called.
     pub(super) fn period(&self) -> Duration {
         self.period
     }
 
-    /// Shows how far the crawl is.
+    /// Shows the progress of the crawl.
     pub(super) fn show(&self, view: &View<'_>) {
         let text = self.text(view);
         match &self.line {
@@ -50,7 +51,7 @@ impl Progress {
         }
     }
 
-    /// Takes the moving line away.
+    /// Removes the line from the terminal.
     pub(super) fn clear(&self) {
         if let Some(line) = &self.line {
             line.finish_and_clear();
@@ -70,7 +71,7 @@ impl Progress {
         let text = format!(
             "{}{} pages, {rate:.0}/s, {}; {} URLs wait on {} servers; {busy} connections, {parked} \
              parked; core {}; {}",
-            reason_to_wait(view),
+            waiting(view),
             HumanCount(counts.pages),
             HumanBytes(counts.received_bytes),
             HumanCount(engine.frontier().urls() as u64),
@@ -81,15 +82,15 @@ impl Progress {
         match engine.outage() {
             Some(silence) => {
                 let silence = HumanDuration(Duration::from_secs(silence.as_secs()));
-                format!("paused: nobody could be reached for {silence}; {text}")
+                format!("paused: no server could be reached for {silence}; {text}")
             }
             None => text,
         }
     }
 }
 
-/// What a crawl that goes on does before it fetches anything, if it does.
-fn reason_to_wait(view: &View<'_>) -> String {
+/// Describes what a resumed crawl does before it fetches anything; empty if it fetches.
+fn waiting(view: &View<'_>) -> String {
     if let Some((done, of)) = view.engine.reread() {
         return format!("reading back {done} of {of} replies from the archive; ");
     }
@@ -102,7 +103,7 @@ fn reason_to_wait(view: &View<'_>) -> String {
     })
 }
 
-/// How busy the loop's thread was, and what took most of its time.
+/// Describes how busy the loop's thread was, and which stages took most of its time.
 fn core(used: &Usage) -> String {
     let busy = used.looping.sum_us() as f64 / (used.wall.as_micros() as f64).max(1.0) * 100.0;
     let most = shares(used).into_iter().take(2).filter(|(_, share)| *share > 0.0);

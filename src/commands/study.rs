@@ -1,7 +1,8 @@
-//! The front door of the study: nothing else outside `src/study` names it.
+//! The only module outside `src/study` that uses the study.
 //!
-//! Its commands, the lab that a crawl runs against, and the files that its sections name. A binary
-//! built without the feature `study` refuses each of them and says how to build one that has it.
+//! It has the study's commands, the lab that a crawl runs against, and the files that the study's
+//! sections name. A binary built without the feature `study` refuses each of these and says how to
+//! build one with it.
 
 #[cfg(feature = "study")]
 pub use crate::study::command::Command;
@@ -17,13 +18,13 @@ use super::{Exit, Failure};
 use crate::conf::Conf;
 use std::path::Path;
 
-/// Whether this binary has the study.
+/// Whether this binary includes the study.
 pub(super) const IS_BUILT_IN: bool = cfg!(feature = "study");
 
-/// Refuses to crawl a lab with a binary that has none.
+/// Refuses to crawl a lab with a binary that doesn't include it.
 ///
 /// # Errors
-/// The configuration at `path` has a `[lab]`.
+/// The configuration at `path` has a `[lab]`, and the lab is not built in.
 pub(super) fn refuse_lab(conf: &Conf, path: &Path) -> Result<(), Failure> {
     if IS_BUILT_IN || conf.lab.is_none() {
         return Ok(());
@@ -39,7 +40,7 @@ fn missing(what: &str) -> Failure {
     Failure::new(Exit::Usage, text)
 }
 
-/// What stands in for the study where it is not built in.
+/// Replacements for the study where it is not built in.
 #[cfg(not(feature = "study"))]
 mod without {
     use super::{Conf, Exit, Failure, Path, missing};
@@ -47,7 +48,7 @@ mod without {
     use std::ffi::OsString;
     use std::path::PathBuf;
 
-    /// Commands of the study: recognized, to say where they are.
+    /// The commands of the study, which are recognized only to report that they are missing.
     #[derive(Debug, Subcommand)]
     pub enum Command {
         /// `sted cache`
@@ -64,7 +65,7 @@ mod without {
         Web(Ignored),
     }
 
-    /// Arguments of a command that is not there.
+    /// Arguments of a command that is not built in.
     #[derive(Args, Debug)]
     #[command(disable_help_flag = true)]
     pub struct Ignored {
@@ -98,13 +99,13 @@ mod without {
         }
     }
 
-    /// The lab that the crawl of `conf` runs against: none, for [`super::refuse_lab`] has refused
-    /// those that need one.
+    /// Returns the lab that a crawl runs against: none, because [`super::refuse_lab`] has refused
+    /// configurations that need one.
     pub(crate) fn lab_of(_: &mut Conf, _: &Path, _: &Path) -> Result<Option<Lab>, Failure> {
         Ok(None)
     }
 
-    /// The files that sections of the study name, each with its key: no command here reads them.
+    /// Returns the files that sections of the study name: none, because no command here reads them.
     pub(crate) fn files_named(_: &Conf) -> Vec<(&'static str, PathBuf)> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! What a crawl came to: for people at its end, and as JSON in the job directory.
+//! The summary of a crawl: as text for people, and as JSON in the job directory.
 
 use crate::engine::contract::StopReason;
 use crate::engine::counts::Counts;
@@ -15,36 +15,34 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the causes of [`Counts::cut`] mean, and what to do about them.
+/// What each cause of [`Counts::cut`] means, with a fix.
 const CAUSES: [(&str, &str); 22] = [
-    ("badLocation", "redirects whose Location is no URL of the web: read as pages"),
-    ("baseTooLong", "pages whose base is longer than 4 KiB: links were joined to the page's URL"),
-    (
-        "chains-loosened",
-        "redirects followed as links: 8,192 chains of redirects are under way at once at most",
-    ),
-    ("charsetTooLarge", "pages cut in UTF-8; raise fetch.decoded_bytes_max"),
-    ("codingBroken", "pages whose content coding is broken or cut: read as far as it was decoded"),
-    ("codingLabel", "pages that are not in the content coding of their label: read as they are"),
-    ("codingSum", "pages whose checksum or length behind gzip or zlib is wrong: read all the same"),
-    ("codingTooLarge", "pages cut when decoded; raise fetch.decoded_bytes_max"),
-    ("codingUnknown", "replies in a content coding that is not known: read as they are"),
-    ("codingsTooMany", "pages in more than three content codings: not read"),
-    ("cookies-max", "cookies not kept: 8 KiB and 50 of them for one chain of redirects"),
-    ("disconnectTrunc", "replies whose end never came: kept as they came, marked as truncated"),
-    ("linkTooLong", "links longer than twice scope.url_bytes_max left out"),
-    ("linksBytesCut", "links left out: those of a page take more than 4 MiB"),
-    ("linksCut", "links left out of pages with more targets; raise links.links_max"),
-    ("surplus", "replies with bytes behind their announced end: check the server's Content-Length"),
+    ("badLocation", "redirects with an invalid Location: treated as pages"),
+    ("baseTooLong", "pages with a base URL of more than 4 KiB: the page's own URL was used"),
+    ("chains-loosened", "redirects followed as links, because 8,192 chains were in progress"),
+    ("charsetTooLarge", "pages truncated as UTF-8; raise fetch.decoded_bytes_max"),
+    ("codingBroken", "pages with broken or truncated content coding: decoded up to the fault"),
+    ("codingLabel", "pages that are not in their declared content coding: used as received"),
+    ("codingSum", "pages with a wrong gzip or zlib checksum or length: used anyway"),
+    ("codingTooLarge", "pages truncated when decoded; raise fetch.decoded_bytes_max"),
+    ("codingUnknown", "responses in an unknown content coding: used as received"),
+    ("codingsTooMany", "pages with more than three content codings: not decoded"),
+    ("cookies-max", "cookies dropped: a redirect chain keeps at most 50, and 8 KiB"),
+    ("disconnectTrunc", "responses that ended early: stored as truncated"),
+    ("linkTooLong", "links skipped: longer than twice scope.url_bytes_max"),
+    ("linksBytesCut", "links dropped: more than 4 MiB of links on a page"),
+    ("linksCut", "links dropped from pages with more targets; raise links.links_max"),
+    ("surplus", "responses with bytes after their end: check the server's Content-Length"),
     ("retries-max", "URLs that failed at every try; raise retries.retries_max"),
     (
         "timeTrunc",
-        "replies that took too long, kept as they came; see body_timeout and fetch_timeout",
+        "responses that took too long: stored as truncated; see connections.body_timeout and \
+         fetch_timeout",
     ),
-    ("trunc", "replies with broken chunks: kept up to the first of them, marked as truncated"),
-    ("urlTooLong", "links to URLs longer than scope.url_bytes_max left out"),
-    ("urlsBytesCut", "links left out: the URLs of a page take more than 16 MiB"),
-    ("valueTooLong", "attributes longer than 64 KiB left out"),
+    ("trunc", "responses with broken chunk framing: stored up to the fault, as truncated"),
+    ("urlTooLong", "links skipped: URL longer than scope.url_bytes_max"),
+    ("urlsBytesCut", "links dropped: more than 16 MiB of URLs on a page"),
+    ("valueTooLong", "attributes skipped: longer than 64 KiB"),
 ];
 
 /// The figures of a crawl.
@@ -54,7 +52,7 @@ pub(super) struct Summary {
     elapsed: Duration,
     counts: Counts,
     pages_of_run: u64,
-    /// From the start of the loop to the first request.
+    /// Time from the start of the loop to the first request.
     first_request: Option<Duration>,
     seen: seen::Totals,
     archive: Totals,
@@ -72,7 +70,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// The figures as they stand.
+    /// Takes the current figures.
     pub(super) fn of(view: &View<'_>) -> Self {
         let engine = &view.engine;
         Self {
@@ -96,16 +94,16 @@ impl Summary {
         }
     }
 
-    /// So much time passed before the loop's clock began.
+    /// Adds the time that passed before the loop's clock began.
     pub(super) fn add_start(&mut self, before: Duration) {
         self.first_request = self.first_request.map(|first| first + before);
     }
 
-    /// For people.
+    /// Formats the summary for people.
     pub(super) fn text(&self, directory: &Path) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: String| {
-            writeln!(text, "{name:<22}{value}").expect("a string takes all");
+            writeln!(text, "{name:<22}{value}").expect("writing to a string does not fail");
         };
         let counts = &self.counts;
         let seconds = self.elapsed.as_secs_f64().max(1e-3);
@@ -121,9 +119,6 @@ impl Summary {
         if self.pages_of_run < counts.pages {
             let earlier = HumanCount(counts.pages - self.pages_of_run);
             line("pages of earlier runs", earlier.to_string());
-        }
-        if counts.replayed > 0 {
-            line("read back", format!("{} replies that were in the archive", counts.replayed));
         }
         line("pages per CPU-second", format!("{per_cpu:.0}"));
         line("outcomes", pairs(counts.outcomes.iter()));
@@ -162,18 +157,18 @@ impl Summary {
         );
         line("longest turn", turn_text(&self.longest_turn, self.turn_cpu_max));
         line("largest turn", work_text(self.ledger.largest()));
-        self.tell_of_cpu(&mut line);
+        self.add_cpu(&mut line);
         if self.urls_waiting > 0 {
             line("URLs left", HumanCount(self.urls_waiting as u64).to_string());
         }
-        self.tell_of_cuts(&mut line);
-        self.tell_of_memory(&mut line);
-        self.tell_of_files(directory, &mut line);
+        self.add_cuts(&mut line);
+        self.add_memory(&mut line);
+        self.add_files(directory, &mut line);
         text
     }
 
-    /// Where the core's time went.
-    fn tell_of_cpu(&self, line: &mut dyn FnMut(&str, String)) {
+    /// Adds the lines about CPU time.
+    fn add_cpu(&self, line: &mut dyn FnMut(&str, String)) {
         let (usage, stages) = (&self.usage, shares(&self.usage));
         let told = stages.iter().filter(|(_, share)| *share >= 0.005);
         let told: Vec<String> =
@@ -184,8 +179,8 @@ impl Summary {
         line(
             "core",
             format!(
-                "{:.0}% busy: {:.0}% user, {:.0}% system; beside it jobs {:.1}%, names {:.1}%; \
-                 metering is {:.1}% of it",
+                "{:.0}% busy: {:.0}% user, {:.0}% system; side threads: jobs {:.1}%, names \
+                 {:.1}%; metering takes {:.1}% of it",
                 share(looping.sum_us()),
                 share(looping.user_us),
                 share(looping.system_us),
@@ -196,8 +191,8 @@ impl Summary {
         );
     }
 
-    /// What was cut or could not be read as it should, with its largest victims and a fix.
-    fn tell_of_cuts(&self, line: &mut dyn FnMut(&str, String)) {
+    /// Adds what was cut or could not be read, with the servers that lost most and a fix.
+    fn add_cuts(&self, line: &mut dyn FnMut(&str, String)) {
         for (cause, count) in &self.counts.cut {
             let mut text = HumanCount(*count).to_string();
             if let Some((_, meaning)) = CAUSES.iter().find(|(known, _)| known == cause) {
@@ -212,8 +207,8 @@ impl Summary {
         }
     }
 
-    /// What was remembered on disk.
-    fn tell_of_memory(&self, line: &mut dyn FnMut(&str, String)) {
+    /// Adds the lines about the seen test, robots.txt, a full disk and outages.
+    fn add_memory(&self, line: &mut dyn FnMut(&str, String)) {
         let seen = &self.seen;
         if seen.on_disk > 0 {
             let hits = seen.hits as f64 / seen.checks.max(1) as f64;
@@ -237,11 +232,11 @@ impl Summary {
             line("disk full", format!("{} times", self.counts.disk_full));
         }
         if self.counts.outages > 0 {
-            line("outages", format!("{} times nobody could be reached", self.counts.outages));
+            line("outages", format!("{} times no server could be reached", self.counts.outages));
         }
     }
 
-    fn tell_of_files(&self, directory: &Path, line: &mut dyn FnMut(&str, String)) {
+    fn add_files(&self, directory: &Path, line: &mut dyn FnMut(&str, String)) {
         let place = |name: &str| directory.join(name).display().to_string();
         if self.archive.records > 0 {
             let size = HumanBytes(self.archive.warc_bytes);
@@ -255,15 +250,16 @@ impl Summary {
         if self.counts.replayed > 0 {
             let unread = match cut("not-read-back") {
                 0 => String::new(),
-                unread => format!("; {unread} could not be, and were fetched again"),
+                unread => format!("; {unread} could not be read and were fetched again"),
             };
-            line("read back", format!("{} replies{unread}", HumanCount(self.counts.replayed)));
+            let replies = HumanCount(self.counts.replayed);
+            line("read back", format!("{replies} replies from the archive{unread}"));
         }
         line("crawl log", place("crawl.log"));
         line("figures", place("summary.json"));
     }
 
-    /// For programs.
+    /// Formats the summary as JSON.
     pub(super) fn json(&self) -> String {
         let value = json!({
             "ended": self.reason_text(),
@@ -298,26 +294,27 @@ impl Summary {
     }
 }
 
-/// What came of pipelining, and what replies that didn't match their requests cost.
+/// Describes pipelining, and the cost of replies that didn't match their requests.
 fn pipelined(counts: &Counts) -> String {
     let mut text = format!("{}, {} sent again", counts.pipelined, counts.left_over);
     if counts.compared > 0 {
-        let _ = write!(text, "; {} repeated alone, to compare replies", counts.compared);
+        let _ = write!(text, "; {} repeated alone to compare replies", counts.compared);
     }
     if counts.put_back > 0 {
-        let _ = write!(text, "; {} replies not proven, asked for again", counts.put_back);
+        let _ =
+            write!(text, "; {} unverified replies discarded and requested again", counts.put_back);
     }
     if counts.unmatched > 0 {
         let _ = write!(
             text,
-            "; {} servers asked one by one, as their replies don't match requests",
+            "; {} servers no longer pipelined, because replies did not match requests",
             counts.unmatched
         );
     }
     text
 }
 
-/// Stages by their share of the loop's CPU time, the largest first.
+/// Returns the stages with their shares of the loop's CPU time, the largest first.
 pub(super) fn shares(usage: &Usage) -> Vec<(&'static str, f64)> {
     let all_ns = (usage.looping.sum_us() as f64 * 1e3).max(1.0);
     let share = |stage: Stage| (stage.name(), usage.of(stage).cpu_ns as f64 / all_ns);
@@ -326,7 +323,7 @@ pub(super) fn shares(usage: &Usage) -> Vec<(&'static str, f64)> {
     shares
 }
 
-/// CPU time, for programs.
+/// Returns CPU times as JSON.
 fn cpu_json(usage: &Usage) -> serde_json::Value {
     let stage = |stage: Stage| {
         let usage = usage.of(stage);
@@ -350,7 +347,8 @@ fn cpu_json(usage: &Usage) -> serde_json::Value {
     })
 }
 
-/// The longest turn: how long, when, and its three largest stages; the most CPU time of any.
+/// Describes the longest turn: its length, when it began, and its three largest stages; and the
+/// most CPU time of any turn.
 fn turn_text(turn: &Turn, cpu_max: Duration) -> String {
     let shares = turn.shares();
     let told = shares.iter().filter(|(_, share)| *share >= 0.01).take(3);
@@ -365,7 +363,7 @@ fn turn_text(turn: &Turn, cpu_max: Duration) -> String {
     )
 }
 
-/// The longest turn, for programs.
+/// Returns the longest turn as JSON.
 fn turn_json(turn: &Turn, cpu_max: Duration) -> serde_json::Value {
     let us = |stage: Stage| (stage.name(), turn.stages_ns[stage as usize] / 1_000);
     json!({
@@ -376,7 +374,7 @@ fn turn_json(turn: &Turn, cpu_max: Duration) -> serde_json::Value {
     })
 }
 
-/// The turn that did most work: how much, and what the most of it was.
+/// Describes the turn that did most work: the amount, and its three largest kinds.
 fn work_text(turn: &TurnWork) -> String {
     let mut kinds: Vec<_> = turn.kinds().collect();
     kinds.sort_by_key(|(_, units)| std::cmp::Reverse(*units));
@@ -391,7 +389,7 @@ fn work_text(turn: &TurnWork) -> String {
     )
 }
 
-/// The same for programs, with what turns took from each budget at most, and may take.
+/// Returns the turn that did most work as JSON, with the largest use of each budget and its limit.
 fn work_json(ledger: &Ledger) -> serde_json::Value {
     let turn = ledger.largest();
     let purse = |purse: Purse| {

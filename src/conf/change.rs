@@ -1,17 +1,18 @@
-//! Variants of a configuration: the same with other values for some keys.
+//! Variants of a configuration: the same configuration with other values for some keys.
 //!
-//! The configuration is printed with the values replaced, and the text is parsed again: so a
-//! variant keeps the rules of any file.
+//! The configuration is printed with the new values, and the text is parsed again, so a variant
+//! obeys the rules of any file.
 
 use super::check::Clash;
 use super::compare::Change;
 use super::{Conf, Mistake, Mistakes, walk};
 
-/// Largest number of mistakes reported of one variant: others have the same.
+/// The most mistakes reported of one variant: the other variants probably have the same.
 const REPORTED_MAX: usize = 5;
 
 impl Conf {
-    /// This configuration with other values for some keys; `name` is the file in the mistakes.
+    /// Returns this configuration with other values for some keys. `name` is the file name in
+    /// messages.
     ///
     /// # Errors
     /// Unknown keys, keys of the comparison itself, and all mistakes of the changed configuration.
@@ -29,14 +30,14 @@ impl Conf {
         if !mistakes.is_empty() {
             return Err(Mistakes::new(name, mistakes));
         }
-        // The operator has not seen this text: its lines mean nothing.
+        // The operator has not seen this text, so line numbers would not help.
         Self::read(&walk::render(&keys), name, |_| Vec::new()).map_err(|mut mistakes| {
             mistakes.list.iter_mut().for_each(|mistake| mistake.line = None);
             mistakes
         })
     }
 
-    /// The fault of an unknown key.
+    /// Describes an unknown key.
     fn stray(&self, key: &str) -> String {
         let known = self.keys();
         let names: Vec<String> =
@@ -48,7 +49,7 @@ impl Conf {
     }
 }
 
-/// The mistakes in the variants and the values of a comparison, each tried alone.
+/// Finds the mistakes in the variants and the values of a comparison, each tried alone.
 pub(super) fn mistakes(conf: &Conf) -> Vec<Clash> {
     let Some(compare) = &conf.compare else { return Vec::new() };
     let mut faults = Vec::new();
@@ -85,7 +86,7 @@ fn fault(
     Some(Clash { keys, text: format!("{name}: {}", texts.join("; ")) })
 }
 
-/// Why a key can't differ within a comparison, if it can't.
+/// Returns why a key can't differ within a comparison, or `None` if it can.
 fn fixed(key: &str) -> Option<String> {
     let (section, name) = key.split_once('.').unwrap_or((key, ""));
     let why = match (section, name) {

@@ -1,4 +1,4 @@
-//! Contradictions between the values of a configuration, each with its reason and a fix.
+//! Finds contradictions between the values of a configuration, each with a reason and a fix.
 
 mod experiment;
 
@@ -7,15 +7,16 @@ use super::sections::{Burst, Source};
 use super::units::show_time;
 use std::time::Duration;
 
-/// A contradiction between values that are valid alone.
+/// A contradiction between values that are valid by themselves.
 pub(super) struct Clash {
-    /// The keys concerned; the first is reported.
+    /// The keys concerned. The mistake is reported for the first.
     pub(super) keys: &'static [&'static str],
-    /// Why, and what to write.
+    /// The reason and the fix.
     pub(super) text: String,
 }
 
-/// All contradictions of a configuration. `named`: whether the file has `[web]`, and `[sim]`.
+/// Returns all contradictions of a configuration. `named` is whether the file has `[web]`, and
+/// `[sim]`.
 pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     let mut clashes = Vec::new();
     let mut clash = |is: bool, keys: &'static [&'static str], text: &str| {
@@ -39,7 +40,7 @@ pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
     clashes
 }
 
-/// How rules report a contradiction: if the condition holds, these keys, this text.
+/// A function that reports a contradiction if the condition holds: condition, keys, text.
 type Tell<'a> = dyn FnMut(bool, &'static [&'static str], &str) + 'a;
 
 /// The rules of the open web: a contact, a rest and robots.txt are mandatory.

@@ -1,6 +1,7 @@
 //! The variants of a comparison and the values of a sweep: changes of other keys, as text.
 //!
-//! [`super::Conf::with`] applies them: a crawl of a comparison keeps the rules of any other.
+//! [`super::Conf::with`] applies them, so that each crawl of a comparison obeys the rules of any
+//! file.
 
 use super::units::quote;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::fmt;
 pub struct Variant {
     /// Its name in tables and charts.
     pub name: String,
-    /// The keys it changes; none is the file without a change.
+    /// The keys it changes. Without any, it is the configuration as in the file.
     pub changes: Vec<Change>,
 }
 
@@ -27,11 +28,11 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value(String);
 
-/// Longest name of a variant, bytes.
+/// The length of the longest name of a variant, in bytes.
 const NAME_BYTES_MAX: usize = 40;
 
 impl Variant {
-    /// Reads `NAME: section.key=value, section.key=value`; a name alone changes nothing.
+    /// Parses `NAME: section.key=value, section.key=value`. A name alone changes nothing.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
@@ -47,7 +48,7 @@ impl Variant {
     }
 }
 
-/// As in the file.
+/// Formats the variant as in the file.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -73,17 +74,17 @@ impl Change {
 }
 
 impl Value {
-    /// TOML on one line.
+    /// Takes a value that is TOML on one line.
     pub(super) fn of_toml(text: String) -> Self {
         Self(text)
     }
 
-    /// A text.
+    /// Takes a text, which it quotes.
     pub(super) fn of_text(text: &str) -> Self {
         Self(quote(text))
     }
 
-    /// TOML, or a text without its quotes: `burst=server`, `delay=1s`.
+    /// Parses TOML, or a text without its quotes: `burst=server`, `delay=1s`.
     fn of_word(text: &str) -> Result<Self, String> {
         let is_toml = |value: &str| {
             let line = format!("x = {value}");
@@ -97,19 +98,19 @@ impl Value {
         if is_word { Ok(Self::of_text(text)) } else { Err(format!("{text:?} is not a value")) }
     }
 
-    /// As TOML.
+    /// Returns the value as TOML.
     pub fn as_toml(&self) -> &str {
         &self.0
     }
 
-    /// For people: a text without its quotes.
+    /// Returns the value for people: a text without its quotes.
     pub fn name(&self) -> &str {
         let inner = self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         inner.unwrap_or(&self.0)
     }
 
-    /// Its position on an axis: the number, seconds of a duration, bytes of a size; `None` for a
-    /// word.
+    /// Returns the position on an axis: a number, the seconds of a duration, the bytes of a size;
+    /// `None` for other texts.
     pub fn number(&self) -> Option<f64> {
         let text = self.name();
         let time = || super::units::read_time(text).ok().map(|time| time.as_secs_f64());

@@ -3,16 +3,16 @@
 /// Declares each kind once, with its name.
 macro_rules! kinds {
     ($($kind:ident $name:literal)*) => {
-        /// One way to be hostile.
+        /// A kind of misbehaviour of a host.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[expect(missing_docs, reason = "each is its host's name; the study's table says more")]
         pub enum Hostile { $($kind,)* }
 
         impl Hostile {
-            /// All of them.
+            /// All kinds.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
 
-            /// Its host's name without `.test`; the word for it in a configuration.
+            /// Returns the name of the kind: in a configuration, and of its host without `.test`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
@@ -75,7 +75,7 @@ kinds! {
 }
 
 impl Hostile {
-    /// The kind of that name.
+    /// Returns the kind of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }

@@ -21,8 +21,8 @@ pub(super) struct Kind<T> {
 type Read<T> = dyn Fn(&DeValue<'_>) -> Result<T, Refused>;
 type Show<T> = dyn Fn(&T) -> String;
 
-/// Why a value is refused, and where in the file if not at the value's start. A list may have
-/// several faults.
+/// Why a value is refused, and where in the file if not at the start of the value. A list may have
+/// several mistakes.
 pub(super) struct Refused(pub(super) Vec<(String, Option<Range<usize>>)>);
 
 impl From<String> for Refused {
@@ -40,7 +40,7 @@ impl<T: 'static> Kind<T> {
         Self { allowed: allowed.into(), read: Rc::new(read), show: Rc::new(show) }
     }
 
-    /// The values allowed, in words.
+    /// Returns the allowed values in words.
     pub(super) fn allowed(&self) -> &str {
         &self.allowed
     }
@@ -55,7 +55,7 @@ impl<T: 'static> Kind<T> {
         (self.show)(value)
     }
 
-    /// This kind, or a word for the absence of a value, like "none".
+    /// Returns a kind that also allows a word for the absence of a value, like "none".
     pub(super) fn or(self, word: &'static str) -> Kind<Option<T>> {
         let Self { allowed, read, show } = self;
         let read = move |value: &DeValue<'_>| {
@@ -71,7 +71,7 @@ impl<T: 'static> Kind<T> {
         Kind::new(format!("{allowed}, or \"{word}\""), read, show)
     }
 
-    /// The same values in another type.
+    /// Converts the kind to another type with the same values.
     pub(super) fn convert<U: 'static>(self, to: fn(T) -> U, from: fn(&U) -> T) -> Kind<U> {
         let Self { allowed, read, show } = self;
         Kind::new(allowed, move |value| read(value).map(to), move |value| show(&from(value)))
@@ -119,7 +119,7 @@ where
     with_unit(range, "a size", "2MiB", read_size, show_size).convert(narrow, |size| wide(*size))
 }
 
-/// CPU time of something small, in whole steps of `finest`.
+/// The CPU time of a small operation, in whole multiples of `finest`.
 pub(super) fn cost(most: Cost, finest: Cost) -> Kind<Cost> {
     let read = move |text: &str| match Cost::read(text)? {
         cost if cost.picoseconds().is_multiple_of(finest.picoseconds()) => Ok(cost),
@@ -128,7 +128,8 @@ pub(super) fn cost(most: Cost, finest: Cost) -> Kind<Cost> {
     with_unit(Cost::default()..=most, "a duration", "350ns", read, |cost| cost.to_string())
 }
 
-/// A number with a unit. One without is let through to `read`, which knows the units to name.
+/// A number with a unit. A number without one is passed to `read`, which knows the units to
+/// suggest.
 fn with_unit<T: Copy + PartialOrd + 'static>(
     range: RangeInclusive<T>,
     wanted: &'static str,
@@ -168,7 +169,7 @@ pub(super) fn decimal(range: RangeInclusive<u32>) -> Kind<Decimal> {
     Kind::new(allowed, read, Decimal::to_string)
 }
 
-/// A text with a meaning of its own.
+/// A text that `read` parses.
 pub(super) fn parsed<T: 'static>(
     allowed: &str,
     read: impl Fn(&str) -> Result<T, String> + 'static,
@@ -181,7 +182,7 @@ pub(super) fn parsed<T: 'static>(
     Kind::new(allowed, read, move |value| quote(&show(value)))
 }
 
-/// A text that passes `check`, which says otherwise what is wrong.
+/// A text that `check` accepts; otherwise it returns what is wrong.
 pub(super) fn text(allowed: &str, check: fn(&str) -> Result<(), String>) -> Kind<String> {
     parsed(allowed, move |text| check(text).map(|()| text.to_owned()), String::clone)
 }
@@ -191,7 +192,7 @@ pub(super) fn path() -> Kind<PathBuf> {
     parsed("a path", read_path, |path| path.to_string_lossy().into_owned())
 }
 
-/// One of a closed set of names.
+/// One of a fixed set of names.
 pub(super) fn choice<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)]) -> Kind<T> {
     let quoted: Vec<String> = names.iter().map(|(name, _)| quote(name)).collect();
     let allowed = match quoted.split_last() {
@@ -235,7 +236,7 @@ pub(super) fn list<T: 'static>(item: Kind<T>) -> Kind<Vec<T>> {
     Kind::new(format!("a list of {allowed}"), read_all, show_all)
 }
 
-/// A list of names of a closed set, each at most once.
+/// A list of names of a fixed set, each at most once.
 pub(super) fn choices<T: Copy + PartialEq + 'static>(names: &[(&'static str, T)]) -> Kind<Vec<T>> {
     let item = choice(names);
     let Kind { allowed, read, show } = list(choice(names));
@@ -270,7 +271,7 @@ pub(super) fn read_path(text: &str) -> Result<PathBuf, String> {
     Ok(PathBuf::from(text))
 }
 
-/// The items as a TOML list: on one line if it is short, else on several.
+/// Formats the items as a TOML list: on one line if it is short, otherwise on several.
 fn show_list(items: Vec<String>) -> String {
     const COLUMNS: usize = 76;
     let line = items.join(", ");
@@ -307,7 +308,7 @@ fn in_range<T: PartialOrd>(
     }
 }
 
-/// The number as TOML, its digits in groups of three.
+/// Formats the number as TOML, with its digits in groups of three.
 fn show_count(count: u64) -> String {
     let digits = count.to_string();
     let mut shown = String::with_capacity(digits.len() * 4 / 3);
@@ -320,7 +321,8 @@ fn show_count(count: u64) -> String {
     shown
 }
 
-/// `example` is TOML, or says how to write what is wanted: `in quotes`.
+/// Describes a value of the wrong type. `example` is TOML, or says how to write the value: `in
+/// quotes`.
 fn wrong_type(value: &DeValue<'_>, wanted: &str, example: &str) -> Refused {
     let found = match value {
         DeValue::String(text) => format!("the text {text:?}"),

@@ -4,17 +4,17 @@
 
 use std::fmt;
 
-/// Largest number of mistakes reported: a file with more is probably not a configuration.
+/// The most mistakes reported. A file with more is probably not a configuration.
 pub(super) const MISTAKES_MAX: usize = 100;
 
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Line of the file, counted from 1; `None` if something is missing.
+    /// The line of the file, counted from 1; `None` if something is missing.
     pub line: Option<usize>,
-    /// Section and key, as `politeness.delay`; empty if the text is not TOML.
+    /// The section and key, like `politeness.delay`; empty if the text is not TOML.
     pub key: String,
-    /// The value, why it is refused, and what to write.
+    /// The value, why it is refused, and a fix.
     pub text: String,
 }
 
@@ -23,11 +23,12 @@ pub struct Mistake {
 pub struct Mistakes {
     /// The file's name, as given.
     pub file: String,
-    /// In order of line, those without a line last. If there are more than a hundred, the first.
+    /// The mistakes in order of line, those without a line last; only the first hundred if there
+    /// are more.
     pub list: Vec<Mistake>,
 }
 
-/// Whether there are too many mistakes to look for more: each takes a search in the file.
+/// Returns whether there are enough mistakes to stop looking: each takes a search in the file.
 pub(super) fn suffice(mistakes: &[Mistake]) -> bool {
     mistakes.len() > MISTAKES_MAX
 }
@@ -46,7 +47,7 @@ impl Mistakes {
     }
 }
 
-/// One line per mistake: `conf/x.toml:12: politeness.delay: "1" has no unit; ...`.
+/// Formats one line per mistake: `conf/x.toml:12: politeness.delay: "1" has no unit; ...`.
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, mistake) in self.list.iter().enumerate() {
@@ -68,8 +69,8 @@ impl fmt::Display for Mistakes {
 
 impl std::error::Error for Mistakes {}
 
-/// The known name nearest to `typed`, if it is near enough: at most two letters, or a third of the
-/// letters, are wrong; or `typed` has its words in any order, or is a prefix of it.
+/// Returns the known name nearest to `typed`, if it is near enough: at most two letters, or a third
+/// of the letters, differ; or `typed` has the same words in any order, or is a prefix.
 pub(super) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -82,8 +83,9 @@ pub(super) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// The distance of `typed` from `name` in letters; less if `typed` consists of words of `name` and
-/// has the first (`max_depth`, `pages` for `pages_max`), or is a prefix (`dir` for `directory`).
+/// Returns how far `typed` is from `name` in letters. The distance is reduced if `typed` consists
+/// of words of `name` and has its first one (`max_depth`, `pages` for `pages_max`), or is a prefix
+/// (`dir` for `directory`).
 pub(super) fn remoteness(typed: &str, name: &str) -> usize {
     const BEGINNING_MIN: usize = 3;
     let words = |text| str::split(text, ['_', '.']);
@@ -99,7 +101,7 @@ pub(super) fn remoteness(typed: &str, name: &str) -> usize {
     far
 }
 
-/// The number of letters to insert, delete, replace or swap with their neighbour.
+/// Returns the number of letters to insert, delete, replace, or swap with their neighbour.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) =
         (from.chars().take(100).collect(), to.chars().collect());

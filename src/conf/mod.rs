@@ -1,11 +1,11 @@
-//! The configuration is parsed from the text of a file, checked, and printed.
+//! Parses, checks and prints the configuration.
 //!
 //! Promises: in a [`Conf`] from [`Conf::parse`] every value is within its range and no two values
 //! contradict each other. Unknown keys are mistakes, reported with the nearest known key. All
 //! mistakes of a file are reported at once, each with its line, its key, its value and a fix.
 //!
-//! Laws: `parse(render(conf)) == conf`. A key is declared once, in `sections`; its field, its
-//! default, reading, printing and its entry in `conf/reference.toml` follow from that.
+//! Laws: `parse(render(conf)) == conf`. A key is declared once, in `sections`; its field, default,
+//! parsing, printing and entry in `conf/reference.toml` follow from that.
 //!
 //! No file is opened here. Paths in a configuration are relative to the working directory. The
 //! format is TOML 1.0.
@@ -43,58 +43,58 @@ use walk::{Walk, line_of};
 /// A configuration, section by section in the order of the URL's journey.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conf {
-    /// `[job]`
+    /// The section `[job]`.
     pub job: Job,
-    /// `[limits]`
+    /// The section `[limits]`.
     pub limits: Limits,
-    /// `[identity]`
+    /// The section `[identity]`.
     pub identity: Identity,
-    /// `[scope]`
+    /// The section `[scope]`.
     pub scope: Scope,
-    /// `[url]`
+    /// The section `[url]`.
     pub url: UrlKey,
-    /// `[schedule]`
+    /// The section `[schedule]`.
     pub schedule: Schedule,
-    /// `[quality]`
+    /// The section `[quality]`.
     pub quality: Qualities,
-    /// `[politeness]`
+    /// The section `[politeness]`.
     pub politeness: Politeness,
-    /// `[retries]`
+    /// The section `[retries]`.
     pub retries: Retries,
-    /// `[names]`
+    /// The section `[names]`.
     pub names: Names,
-    /// `[connections]`
+    /// The section `[connections]`.
     pub connections: Connections,
-    /// `[tls]`
+    /// The section `[tls]`.
     pub tls: Tls,
-    /// `[pipeline]`
+    /// The section `[pipeline]`.
     pub pipeline: Pipeline,
-    /// `[fetch]`
+    /// The section `[fetch]`.
     pub fetch: Fetch,
-    /// `[links]`
+    /// The section `[links]`.
     pub links: Links,
-    /// `[store]`
+    /// The section `[store]`.
     pub store: Store,
-    /// `[memory]`
+    /// The section `[memory]`.
     pub memory: Memory,
-    /// `[state]`
+    /// The section `[state]`.
     pub state: State,
-    /// `[report]`
+    /// The section `[report]`.
     pub report: Report,
-    /// `[lab]`; `None`: the open web is crawled.
+    /// The section `[lab]`; `None` if the real web is crawled.
     pub lab: Option<Lab>,
-    /// `[web]`
+    /// The section `[web]`.
     pub web: Web,
-    /// `[sim]`
+    /// The section `[sim]`.
     pub sim: Sim,
-    /// `[compare]`
+    /// The section `[compare]`, if the file has it.
     pub compare: Option<Compare>,
-    /// `[profile]`
+    /// The section `[profile]`, if the file has it.
     pub profile: Option<Profile>,
 }
 
 impl Conf {
-    /// Parses the text of a file; `file` is its name in the mistakes.
+    /// Parses the text of a file. `file` is its name in messages.
     ///
     /// # Errors
     /// All mistakes of the file; only those of syntax if it is not TOML.
@@ -102,7 +102,7 @@ impl Conf {
         Self::read(text, file, change::mistakes)
     }
 
-    /// Parses a text; `more` finds mistakes in a configuration that has no others.
+    /// Parses a text. `more` looks for further mistakes in a configuration that has none so far.
     fn read(text: &str, file: &str, more: fn(&Self) -> Vec<Clash>) -> Result<Self, Mistakes> {
         let (root, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
@@ -124,24 +124,26 @@ impl Conf {
         if mistakes.is_empty() { Ok(conf) } else { Err(Mistakes::new(file, mistakes)) }
     }
 
-    /// Whether a synthetic web is crawled: that of the lab, or a simulated one.
+    /// Returns whether a synthetic web is crawled: the lab's, or a simulated one.
     pub fn is_experiment(&self) -> bool {
         self.lab.is_some() || self.compare.is_some()
     }
 
-    /// Every key, in the order of the file; those of experiments only if the configuration has one.
+    /// Returns every key, in the order of the file; keys of experiments only if the configuration
+    /// has one.
     pub fn keys(&self) -> Vec<Key> {
         let mut walk = Walk::listing();
         sections::walk(&mut self.clone(), &mut walk);
         walk.into_keys()
     }
 
-    /// The body of `conf/reference.toml`: what [`Self::render`] prints, each key explained.
+    /// Returns the body of `conf/reference.toml`: the output of [`Self::render`] with an
+    /// explanation of each key.
     pub fn manual(&self) -> String {
         walk::manual(&self.keys())
     }
 
-    /// The text that reads back as this configuration: every key, every default.
+    /// Prints every key with its value, as text that parses as this configuration.
     pub fn render(&self) -> String {
         walk::render(&self.keys())
     }
@@ -187,7 +189,7 @@ fn unknown(text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// The fault of a top-level name that is not a section.
+/// Describes a top-level name that is not a section.
 fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     let homes = homes(name, known);
     if !value.is_table() && !homes.is_empty() {
@@ -199,13 +201,13 @@ fn stray_section(name: &str, value: &DeValue<'_>, known: &[Key]) -> String {
     }
 }
 
-/// The fault of a key that its section doesn't have.
+/// Describes a key that its section doesn't have.
 fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     let own = known.iter().filter(|key| key.section == section).map(|key| key.name);
     let homes = homes(name, known);
     let near = mistake::nearest(name, own);
     let anywhere = mistake::nearest(name, known.iter().map(|key| key.name));
-    // A typo in the key is likelier than the wrong section, unless another has a nearer key.
+    // Suggest the key's nearest name in this section, unless another section has a nearer one.
     let is_nearest = |near: &&str| {
         let far = |other| mistake::remoteness(name, other);
         anywhere.is_none_or(|other| far(near) <= far(other))
@@ -223,14 +225,14 @@ fn stray_key(section: &str, name: &str, known: &[Key]) -> String {
     }
 }
 
-/// The sections with a key of this name: `[a] or [b]`.
+/// Lists the sections that have a key of this name: `[a] or [b]`.
 fn homes(name: &str, known: &[Key]) -> String {
     let sections = known.iter().filter(|key| key.name == name);
     let sections: Vec<String> = sections.map(|key| format!("[{}]", key.section)).collect();
     sections.join(" or ")
 }
 
-/// Reports contradictions, unless one of the keys concerned is a mistake already.
+/// Reports contradictions, unless one of the keys concerned already has a mistake.
 fn report(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Vec<Mistake>) {
     for clash in clashes {
         let is_wrong = |key: &str| mistakes.iter().any(|mistake| mistake.key == key);
@@ -241,7 +243,7 @@ fn report(clashes: Vec<Clash>, text: &str, root: &DeTable<'_>, mistakes: &mut Ve
     }
 }
 
-/// Line of a key, or of its section if the key is absent, or none.
+/// Returns the line of a key, or of its section if the key is absent, if there is one.
 fn find_line(text: &str, root: &DeTable<'_>, key: &str) -> Option<usize> {
     let (section, name) = key.split_once('.').unwrap_or((key, ""));
     let (heading, value) = root.get_key_value(section)?;

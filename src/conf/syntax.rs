@@ -1,13 +1,13 @@
-//! The syntax of texts: names, addresses, URLs, patterns. An error says what to write instead.
+//! Validates texts: names, addresses, URLs, patterns. Every error says what to write instead.
 
 use super::{Hostile, mistake};
 use std::net::{IpAddr, SocketAddr};
 
-/// Names reserved for documentation and tests: no one is reached there.
+/// Host names reserved for documentation and tests, at which nobody can be reached.
 const PLACEHOLDERS: [&str; 7] =
     ["example.com", "example.net", "example.org", "example", "invalid", "localhost", "test"];
 
-/// A name that is part of file names.
+/// Checks a name that becomes part of file names.
 pub(super) fn name(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if text.is_empty() || text.len() > 64 || !text.bytes().all(fits) || text.starts_with('.') {
@@ -19,7 +19,7 @@ pub(super) fn name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A product token of RFC 9309.
+/// Checks a product token (RFC 9309).
 pub(super) fn product(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_alphabetic() || b"_-".contains(&byte);
     if text.is_empty() || text.len() > 64 || !text.bytes().all(fits) {
@@ -31,7 +31,7 @@ pub(super) fn product(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The address of the operator may be empty: a crawl of the lab needs none.
+/// Checks the operator's contact. It may be empty, because a crawl of the lab needs none.
 pub(super) fn contact(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
@@ -64,7 +64,8 @@ fn reached(text: &str, host: &str) -> Result<(), String> {
     }
 }
 
-/// A mail address: a user, an at sign, a host; no character that could end a header field.
+/// Checks a mail address: a user, an at sign, a host, and no character that could end a header
+/// field.
 pub(super) fn mail(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_graphic() && !b"()<>,;:\\\"[]".contains(&byte);
     let parts = text.split_once('@');
@@ -77,7 +78,7 @@ pub(super) fn mail(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The value of a header field: printable ASCII, no blanks at its ends.
+/// Checks the value of a header field: printable ASCII, no blanks at its ends.
 pub(super) fn header_text(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
     if text.is_empty() || text.trim() != text || !text.bytes().all(fits) || text.len() > 1_024 {
@@ -89,7 +90,7 @@ pub(super) fn header_text(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// An additional header field of the operator.
+/// Checks an additional header field.
 pub(super) fn header(text: &str) -> Result<(), String> {
     let (name, value) = text
         .split_once(':')
@@ -122,13 +123,13 @@ pub(super) fn header(text: &str) -> Result<(), String> {
     header_text(value.trim())
 }
 
-/// A seed: an absolute http(s) URL, or a bare host with or without a path.
+/// Checks a seed: an absolute http(s) URL, or a bare host with or without a path.
 pub(super) fn seed(text: &str) -> Result<(), String> {
     if text.contains("://") { absolute(text) } else { absolute(&format!("http://{text}")) }
         .map_err(|_| format!("{text:?} is not a URL; write it like \"https://host.name/\""))
 }
 
-/// An absolute http(s) URL.
+/// Checks an absolute http(s) URL.
 pub(super) fn absolute(text: &str) -> Result<(), String> {
     let blank = text.chars().any(|c| c.is_whitespace() || c.is_control());
     let known = text.starts_with("http://") || text.starts_with("https://");
@@ -140,7 +141,7 @@ pub(super) fn absolute(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A host or domain name, or an address, without a port.
+/// Checks a host name, domain name or address, without a port.
 pub(super) fn host(text: &str) -> Result<(), String> {
     let wrong = || {
         format!(
@@ -153,7 +154,7 @@ pub(super) fn host(text: &str) -> Result<(), String> {
         return Err(wrong());
     }
     let parsed = url::Url::parse(&format!("http://{text}/")).map_err(|_| wrong())?;
-    // A name that the parser changes would never equal the host of a URL.
+    // A name that the URL parser changes would never equal the host of a URL.
     if parsed.host_str() == Some(text) && parsed.port().is_none() && parsed.path() == "/" {
         Ok(())
     } else {
@@ -161,7 +162,7 @@ pub(super) fn host(text: &str) -> Result<(), String> {
     }
 }
 
-/// A regular expression that is matched in linear time.
+/// Checks a regular expression, which is matched in linear time.
 pub(super) fn pattern(text: &str) -> Result<(), String> {
     regex::Regex::new(text).map(drop).map_err(|error| {
         let error = error.to_string();
@@ -170,7 +171,7 @@ pub(super) fn pattern(text: &str) -> Result<(), String> {
     })
 }
 
-/// The name of a query parameter, `*` at its end allowed.
+/// Checks the name of a query parameter, which may end in `*`.
 pub(super) fn param(text: &str) -> Result<(), String> {
     let stem = text.strip_suffix('*').unwrap_or(text);
     let fits = |byte: u8| byte.is_ascii_graphic() && !b"*&=#".contains(&byte);
@@ -182,7 +183,7 @@ pub(super) fn param(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A name server: an address, with a port or without.
+/// Parses the address of a name server, with or without a port.
 pub(super) fn server(text: &str) -> Result<SocketAddr, String> {
     let with_port = text.parse::<SocketAddr>().ok().filter(|address| address.port() > 0);
     let bare = || text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 53));
@@ -194,7 +195,7 @@ pub(super) fn server(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// A segment of a path, as in a URL.
+/// Checks a segment of a path, as in a URL.
 pub(super) fn segment(text: &str) -> Result<(), String> {
     let fits = |byte: u8| byte.is_ascii_graphic() && !b"/?#\"".contains(&byte);
     if text.is_empty() || !text.bytes().all(fits) {
@@ -203,7 +204,7 @@ pub(super) fn segment(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The name of a key with its section.
+/// Checks the name of a key with its section.
 pub(super) fn key(text: &str) -> Result<(), String> {
     let whole = |(section, name): (&str, &str)| !section.is_empty() && !name.is_empty();
     if text.split_once('.').is_some_and(whole) {
@@ -212,7 +213,7 @@ pub(super) fn key(text: &str) -> Result<(), String> {
     Err(format!("{text:?} is not the name of a key; write it like \"connections.open_max\""))
 }
 
-/// A kind of hostile host, or a word for several.
+/// Checks the name of a kind of hostile host, or of a group of kinds.
 pub(super) fn hostile(text: &str) -> Result<(), String> {
     if text == "quick" || text == "all" || Hostile::named(text).is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Tables of mistakes and contradictions; laws of reading and printing.
+//! Tests of mistakes and contradictions, and laws of parsing and printing.
 
 mod experiment;
 
@@ -6,12 +6,12 @@ use super::*;
 use crate::ground::random::Random;
 use std::collections::BTreeMap;
 
-/// A configuration of the open web that is right, with `more` added to it.
+/// A valid configuration of a crawl of the real web, with `more` added.
 fn open(more: &str) -> String {
     format!("job.seeds = [\"https://a.org/\"]\nidentity.contact = \"me@a.org\"\n{more}")
 }
 
-/// A configuration of the lab that is right, with `more` added to it.
+/// A valid configuration of a crawl of the lab, with `more` added.
 fn lab(more: &str) -> String {
     format!("lab = {{}}\n{more}")
 }
@@ -27,7 +27,7 @@ fn every_key() -> Vec<Key> {
     experiments().keys()
 }
 
-/// Every section there is.
+/// A configuration with every section.
 fn experiments() -> Conf {
     let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
     let profile = Some(Profile::default());
@@ -41,7 +41,7 @@ fn what_is_needed_is_little() {
     assert_eq!(conf, Conf { lab: Some(Lab::default()), ..Conf::default() });
 }
 
-/// What is added to a right configuration of the open web; what is told; why.
+/// What is added to a valid configuration of the real web, the expected message, and why.
 const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "\n[politeness]\ndelay = \"1\"",
@@ -225,7 +225,7 @@ fn values_that_are_wrong_in_themselves() {
         ("identity.user_agent", &["auto", "sted (me@a.org)"], &["sted me@a.org\\r\\nHost: x", ""]),
     ];
     for (key, right, wrong) in cases {
-        // With a lab no contradiction hides what the value itself is.
+        // With a lab no contradiction precedes the mistake of the value itself.
         let parse = |value: &str| mistakes(&lab(&format!("{key} = \"{value}\"")));
         for value in *right {
             assert_eq!(parse(value), Vec::<String>::new(), "{key} = {value}");
@@ -296,12 +296,13 @@ fn name_servers_have_a_port() {
     }
 }
 
-/// A text as it is.
+/// Returns a text unchanged.
 fn bare(text: &str) -> String {
     text.to_owned()
 }
 
-/// How a configuration is made of a text; the text; which key is told, or that it is right; why.
+/// How a configuration is made of a text, the text, the expected key (`None` if it is valid), and
+/// why.
 type Case = (fn(&str) -> String, &'static str, Option<&'static str>, &'static str);
 
 const CLASHES: &[Case] = &[
@@ -402,7 +403,7 @@ fn hold(cases: &[Case]) {
     }
 }
 
-/// Each line of a file as large as is read is a mistake: to tell them all would take hours.
+/// If each line of a large file is a mistake, reporting all of them would take hours.
 #[test]
 fn many_mistakes_end_at_a_hundred() {
     let keys: String = (0..100_000).map(|at| format!("k{at} = 1\n")).collect();
@@ -458,7 +459,7 @@ fn user_agent_is_made_of_its_parts() {
     assert_eq!(identity.user_agent(), "sted by hand");
 }
 
-/// The ends of a range as they stand in what a key allows.
+/// The ends of a range in the text of a key's allowed values.
 fn ends(allowed: &str) -> Option<(&str, &str)> {
     let range = allowed.split(", or ").next().expect("the first part");
     let (least, most) = range.split_once(" to ")?;
@@ -474,7 +475,7 @@ fn ranges_hold_at_both_ends() {
         ranges += 1;
         let refused = |value: &str| {
             let line = format!("{}.{} = {value}", key.section, key.name);
-            // Without a comparison nothing reads the simulated world.
+            // Without a comparison nothing reads the section of the simulated world.
             let study = if key.section == "compare" { "" } else { "compare = {}\n" };
             let told = mistakes(&lab(&format!("{study}{line}")));
             told.iter().any(|line| line.contains("too little") || line.contains("too much"))
@@ -523,7 +524,7 @@ fn law_what_is_printed_reads_back() {
     assert!(valid > 500, "only {valid} of 1,200 configurations were right");
 }
 
-/// A value that the key may have, other than its default where its kind has others.
+/// Returns a valid value of the key, other than its default if possible.
 fn another_value(key: &Key, random: &mut Random) -> String {
     if let Some((least, most)) = ends(&key.allowed) {
         return if random.below(2) == 0 { least } else { most }.to_owned();

@@ -1,10 +1,10 @@
-//! Values with units are parsed from text and printed as text.
+//! Parses and prints values with units.
 //!
 //! Laws: [`show_time`], [`show_size`] and the `Display` of [`Cost`] and [`Decimal`] print text that
-//! is parsed as the same value; nothing overflows silently. Errors say what to write instead.
-//! Durations count in `us`, `ms`, `s`, `m`, `h`, `d`, down to the microsecond; sizes in `B`, in
-//! `KiB` to `TiB` (powers of 1,024) and in `KB` to `TB` (powers of 1,000), down to the byte; costs
-//! of a core in `ps`, `ns`, `us`, `ms`, `s`.
+//! parses as the same value; nothing overflows silently. Errors say what to write instead.
+//! Durations have the units `us`, `ms`, `s`, `m`, `h`, `d` and a resolution of a microsecond; sizes
+//! have `B`, `KiB` to `TiB` (powers of 1,024) and `KB` to `TB` (powers of 1,000); CPU costs have
+//! `ps`, `ns`, `us`, `ms`, `s`.
 
 use std::fmt;
 use std::time::Duration;
@@ -36,11 +36,11 @@ const SIZE_UNITS: [(&str, u64); 9] = [
 const COST_UNITS: [(&str, u64); 5] =
     [("s", 1_000_000_000_000), ("ms", 1_000_000_000), ("us", 1_000_000), ("ns", 1_000), ("ps", 1)];
 
-/// Reads `10s`, `500ms`, `1.5h`.
+/// Parses `10s`, `500ms`, `1.5h`.
 pub(super) fn read_time(text: &str) -> Result<Duration, String> {
     match read_with_unit(text, &TIME_UNITS) {
         Ok(us) => Ok(Duration::from_micros(us)),
-        // The unit that was meant is unknown: most likely seconds.
+        // The intended unit is unknown; seconds are most likely.
         Err(Bad::NoUnit(number)) => {
             let us = read_with_unit(&format!("{number}s"), &TIME_UNITS).unwrap_or(0);
             let ms = if us.is_multiple_of(1_000) { us / 1_000 } else { 0 };
@@ -56,7 +56,7 @@ pub(super) fn read_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads `64KiB`, `1GB`, `1.5MiB`, `512B`.
+/// Parses `64KiB`, `1GB`, `1.5MiB`, `512B`.
 pub(super) fn read_size(text: &str) -> Result<u64, String> {
     read_with_unit(text, &SIZE_UNITS).map_err(|bad| match bad {
         Bad::NoUnit(number) => format!(
@@ -72,18 +72,18 @@ pub(super) fn read_size(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Prints the duration in the largest unit that holds it exactly, cut to whole microseconds.
+/// Prints a duration in the largest unit that represents it exactly, truncated to microseconds.
 pub(super) fn show_time(time: Duration) -> String {
     let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     if us == 0 { "0s".to_owned() } else { show_with_unit(us, &TIME_UNITS) }
 }
 
-/// Prints the size in the largest unit that holds it exactly.
+/// Prints a size in the largest unit that represents it exactly.
 pub(super) fn show_size(bytes: u64) -> String {
     if bytes == 0 { "0B".to_owned() } else { show_with_unit(bytes, &SIZE_UNITS) }
 }
 
-/// Why a number with a unit can't be parsed.
+/// Why a number with a unit is not valid.
 enum Bad<'a> {
     NoUnit(&'a str),
     Unit(&'a str),
@@ -111,12 +111,12 @@ fn read_with_unit<'a>(text: &'a str, units: &[(&str, u64)]) -> Result<u64, Bad<'
     whole.checked_mul(scale).and_then(|sum| sum.checked_add(part)).ok_or(Bad::TooLarge)
 }
 
-/// The decimal fraction `0.digits` of `scale`, if it is a whole number.
+/// Returns the fraction `0.digits` of `scale`, if it is a whole number.
 fn read_fraction<'a>(digits: &str, scale: u64) -> Result<u64, Bad<'a>> {
     if digits.is_empty() {
         return Ok(0);
     }
-    // Twelve digits suffice for any whole number of the finest unit and keep the product small.
+    // Twelve digits are enough for any whole number of the finest unit, and keep the product small.
     let power = u32::try_from(digits.len()).ok().filter(|&n| n <= 12).ok_or(Bad::TooFine)?;
     let value: u128 = digits.parse().map_err(|_| Bad::Number)?;
     let (product, base) = (value * u128::from(scale), 10_u128.pow(power));
@@ -134,7 +134,7 @@ fn show_with_unit(value: u64, units: &[(&str, u64)]) -> String {
     format!("{}{name}", value / scale)
 }
 
-/// The text as a TOML string on one line.
+/// Quotes a text as a TOML string on one line.
 pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -155,29 +155,29 @@ pub(super) fn quote(text: &str) -> String {
     quoted
 }
 
-/// CPU time of a small operation.
+/// The CPU time of a small operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
     picoseconds: u64,
 }
 
 impl Cost {
-    /// So many picoseconds.
+    /// Creates a cost from picoseconds.
     pub const fn from_picoseconds(picoseconds: u64) -> Self {
         Self { picoseconds }
     }
 
-    /// In picoseconds.
+    /// Returns the cost in picoseconds.
     pub const fn picoseconds(self) -> u64 {
         self.picoseconds
     }
 
-    /// In nanoseconds; a part of one counts as a whole.
+    /// Returns the cost in nanoseconds, rounded up.
     pub const fn nanoseconds(self) -> u64 {
         self.picoseconds.div_ceil(1_000)
     }
 
-    /// Reads `3ms`, `350ns`.
+    /// Parses `3ms`, `350ns`.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let units = "ps, ns, us, ms and s";
         let read = read_with_unit(text, &COST_UNITS).map_err(|bad| match bad {
@@ -193,7 +193,7 @@ impl Cost {
     }
 }
 
-/// In the largest unit that holds it exactly.
+/// Prints the cost in the largest unit that represents it exactly.
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.picoseconds {
@@ -203,29 +203,30 @@ impl fmt::Display for Cost {
     }
 }
 
-/// A number with up to three decimals, exact: factors and shares.
+/// An exact number with up to three decimals: a factor or a share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Decimal {
     thousandths: u32,
 }
 
 impl Decimal {
-    /// The number `thousandths / 1000`.
+    /// Creates the number `thousandths / 1000`.
     pub const fn from_thousandths(thousandths: u32) -> Self {
         Self { thousandths }
     }
 
-    /// The number times 1,000, exact.
+    /// Returns the number times 1,000, exactly.
     pub const fn thousandths(self) -> u32 {
         self.thousandths
     }
 
-    /// The number, rounded: for synthetic webs and for printing, never for decisions of a crawl.
+    /// Returns the number, rounded: for synthetic webs and for printing, never for decisions of a
+    /// crawl.
     pub fn as_f64(self) -> f64 {
         f64::from(self.thousandths) / 1_000.0
     }
 
-    /// Reads `10`, `0.25`.
+    /// Parses `10`, `0.25`.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -246,7 +247,7 @@ impl Decimal {
     }
 }
 
-/// The number `count / 1000`.
+/// Creates the number `count / 1000`.
 pub(super) const fn thousandths(count: u32) -> Decimal {
     Decimal::from_thousandths(count)
 }

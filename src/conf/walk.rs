@@ -1,8 +1,8 @@
-//! One walk over all keys, for two purposes: to read a file into a [`super::Conf`], and to list
-//! every key with its value and its description.
+//! Walks over all keys, either to read a file into a [`super::Conf`] or to list every key with its
+//! value and description.
 //!
-//! Laws: a key that is absent keeps its default; a value that is refused keeps it too, and leaves
-//! a [`Mistake`]; the text that a walk lists for a value reads back as that value.
+//! Laws: a key that is absent keeps its default; so does one whose value is refused, which leaves a
+//! [`Mistake`]; the text that is listed for a value parses as that value.
 
 use super::kind::{Kind, Refused};
 use super::mistake::{Mistake, suffice};
@@ -12,37 +12,37 @@ use toml::de::{DeTable, DeValue};
 /// Lines of prose, each as it follows a comment mark.
 pub type Prose = &'static [&'static str];
 
-/// One key of the configuration: where it is in the file, its value, and its description.
+/// A key of the configuration: its place in the file, its value, and its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Its table in the file.
+    /// The name of its section.
     pub section: &'static str,
-    /// What that table is for.
+    /// What the section is for.
     pub about: Prose,
-    /// Its name in the table.
+    /// The name of the key in its section.
     pub name: &'static str,
-    /// Its value as TOML.
+    /// The value as TOML.
     pub value: String,
-    /// The values allowed, in words.
+    /// The allowed values in words.
     pub allowed: String,
-    /// What it does; after an empty line what goes wrong at both ends of its range.
+    /// What the key does and, after an empty line, what goes wrong at both ends of its range.
     pub help: Prose,
-    /// When and where it may change.
+    /// When and where the key may change.
     pub flags: &'static [Flag],
 }
 
-/// When and where a key may change. One without a flag is read when a crawl starts or resumes.
+/// When and where a key may change. A key without a flag is read when a crawl starts or resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// A job keeps it: a resumed crawl that has another value is refused.
+    /// Fixed for the life of a job: a crawl that resumes with another value is refused.
     Kept,
-    /// It may change while a crawl runs: nothing is built or stored by it.
+    /// May change while a crawl runs, because nothing was built or stored with the old value.
     Live,
-    /// A site may have a value of its own.
+    /// A site may have its own value.
     Site,
 }
 
-/// The walk: where it is, and what it does at a key.
+/// A walk: the current section, and what is done at each key.
 pub(super) struct Walk<'a> {
     section: &'static str,
     about: Prose,
@@ -54,7 +54,7 @@ enum Task<'a> {
     List(Vec<Key>),
 }
 
-/// A file being read.
+/// A file that is being read.
 struct Reader<'a> {
     text: &'a str,
     root: &'a DeTable<'a>,
@@ -62,18 +62,18 @@ struct Reader<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that reads `root`, parsed from `text`.
+    /// Creates a walk that reads `root`, parsed from `text`.
     pub(super) fn reading(text: &'a str, root: &'a DeTable<'a>) -> Self {
         let reader = Reader { text, root, mistakes: Vec::new() };
         Self { section: "", about: &[], task: Task::Read(reader) }
     }
 
-    /// A walk that lists.
+    /// Creates a walk that lists keys.
     pub(super) fn listing() -> Self {
         Self { section: "", about: &[], task: Task::List(Vec::new()) }
     }
 
-    /// The mistakes found in the values read.
+    /// Returns the mistakes found in the values read.
     pub(super) fn into_mistakes(self) -> Vec<Mistake> {
         match self.task {
             Task::Read(reader) => reader.mistakes,
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The keys listed.
+    /// Returns the keys listed.
     pub(super) fn into_keys(self) -> Vec<Key> {
         match self.task {
             Task::Read(_) => Vec::new(),
@@ -89,12 +89,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Begins a table: the keys that follow belong to it.
+    /// Begins a section: the following keys belong to it.
     pub(super) fn section(&mut self, name: &'static str, about: Prose) {
         (self.section, self.about) = (name, about);
     }
 
-    /// Begins a table that may be absent. One that the file has gets its defaults.
+    /// Begins a section that may be absent. If the file has it, it starts with its defaults.
     pub(super) fn optional<'p, T: Default>(
         &self,
         name: &str,
@@ -108,7 +108,8 @@ impl<'a> Walk<'a> {
         place.as_mut()
     }
 
-    /// The value of a key in the file, read ahead of the walk; `None` if it is absent or wrong.
+    /// Returns the value of a key in the file before the walk reaches it; `None` if it is absent or
+    /// not valid.
     pub(super) fn peek<T: 'static>(&self, section: &str, name: &str, kind: &Kind<T>) -> Option<T> {
         let Task::Read(reader) = &self.task else { return None };
         kind.read(reader.find(section, name)?.get_ref()).ok()
@@ -157,7 +158,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The keys as a file.
+/// Prints the keys as a file.
 pub(super) fn render(keys: &[Key]) -> String {
     let mut text = String::new();
     let mut section = "";
@@ -172,7 +173,7 @@ pub(super) fn render(keys: &[Key]) -> String {
     text
 }
 
-/// The keys as a file that explains each of them: the manual, without its opening.
+/// Prints the keys as a file that explains each of them: the manual, without its opening.
 pub(super) fn manual(keys: &[Key]) -> String {
     let comment =
         |lines: &[&str]| lines.iter().map(|line| format!("#{line}\n")).collect::<String>();
@@ -194,10 +195,10 @@ pub(super) fn manual(keys: &[Key]) -> String {
     text
 }
 
-/// What the manual says of a key that is kept for the life of a job.
-const KEPT: &str = " A job keeps it.";
+/// The manual's remark on a key that is fixed for the life of a job.
+const KEPT: &str = " Fixed for the life of a job.";
 
-/// Line of the byte at `offset`, counted from 1.
+/// Returns the line of the byte at `offset`, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }

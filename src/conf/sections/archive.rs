@@ -13,7 +13,7 @@ section! {
         /// Format of the archive: "warc" writes WARC 1.1 files with a CDXJ index; "none" writes the
         /// crawl log only.
         ///
-        /// "none" discards the pages: nothing of them is left but their links.
+        /// "none" discards the pages and keeps only their links.
         format: Format = Format::Warc, formats(), [];
 
         /// Prefix of the names of archive files.
@@ -89,8 +89,8 @@ section! {
 
         /// Bytes of queued URLs in memory. Beyond it the tails of queues are moved to disk.
         ///
-        /// Small reads from disk more often. One URL of each queue and 128 bytes with it always
-        /// stay in memory; the process takes a tenth more than this, and 140 bytes a server.
+        /// Small reads from disk more often. One URL of each queue always stays in memory, about
+        /// 120 bytes; the process takes a tenth more than this, and 140 bytes a server.
         queues: usize = 512 << 20, size(MIB..=TIB), [];
 
         /// Number of queued URLs, in memory and on disk. Beyond it new URLs are counted and

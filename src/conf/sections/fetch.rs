@@ -92,7 +92,7 @@ section! {
     connections: Connections {
         /// Largest number of open connections, those parked between visits included.
         ///
-        /// Small leaves the CPU idle while servers think; large needs descriptors (the soft limit
+        /// Small leaves the CPU idle while servers respond; large needs descriptors (the soft limit
         /// of the system is raised and checked) and about 10 KB of memory each under TLS.
         open_max: usize = 1_000, count(1..=60_000), [];
 
@@ -119,7 +119,7 @@ section! {
 
         /// Timeout between two pieces of a body.
         ///
-        /// Short loses pages on bad lines; long lets a stalled server hold a slot.
+        /// Short loses pages on unreliable networks; long lets a stalled server hold a slot.
         body_timeout: Duration = 20 * SECOND, time(SECOND..=HOUR), [Live];
 
         /// Timeout of a whole fetch.
@@ -149,7 +149,7 @@ section! {
 
         /// Bytes read from one connection before the other connections have their turn.
         ///
-        /// Small makes more system calls; large lets one fast server delay all others.
+        /// Small makes more system calls; large lets one fast server delay the others.
         read_bytes_per_turn: usize = 256 << 10, size(4 * KIB..=16 * MIB), [];
     }
 }
@@ -244,7 +244,7 @@ section! {
 
         /// Longest chain of redirects to follow.
         ///
-        /// Small loses pages behind logins and consent forms; large follows circles.
+        /// Small loses pages behind logins and consent forms; large follows loops.
         redirects_max: u8 = 10, count(0..=100), [];
 
         /// Send the cookies that a redirect sets to the URLs it leads to, until the page is
@@ -290,7 +290,7 @@ section! {
 
         /// Links marked rel=nofollow: "obey" doesn't follow them.
         ///
-        /// "ignore" meets more advertisements and traps.
+        /// "ignore" finds more advertisements and traps.
         nofollow: bool = true, obey(), [Live];
 
         /// Directive nofollow in a page's robots meta tag or X-Robots-Tag: "obey" follows none of
@@ -340,7 +340,7 @@ fn headers() -> Kind<Vec<String>> {
     list(text("header fields, \"Name: value\"", syntax::header))
 }
 
-/// Whether marks that a page's author has set are obeyed.
+/// Whether the directives of a page's author are obeyed.
 fn obey() -> Kind<bool> {
     choice(&[("obey", true), ("ignore", false)])
 }
@@ -351,9 +351,9 @@ pub enum HostsFile {
     /// `/etc/hosts`, if it exists.
     #[default]
     System,
-    /// None.
+    /// No file.
     None,
-    /// This file, in the form of `/etc/hosts`.
+    /// This file, in the format of `/etc/hosts`.
     File(PathBuf),
 }
 

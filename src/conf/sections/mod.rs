@@ -20,7 +20,7 @@ pub use study::{Compare, Events, Lab, Over, Profile, Sim, Worth};
 pub use target::{Identity, Job, Limits, Scheme, Scope, UrlKey};
 pub use web::{Allowance, Preset, Web};
 
-// Values of keys that are the parts' own.
+// Types of values that belong to the parts.
 pub use crate::frontier::Burst;
 pub use crate::frontier::policy::Policy;
 pub use crate::rating::{Site, Source};
@@ -40,7 +40,7 @@ macro_rules! section {
             )*
         }
     ) => {
-        // Its prose is the manual's, too: a [name] is a section of the file, not a link.
+        // The text is also the manual's: there a [name] is a section of the file, not a link.
         #[allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags, rustdoc::bare_urls)]
         $(#[doc = $about])*
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Leads the walk past every key; past those of webs of its own only if the file has one.
+/// Walks over every key; over those of synthetic webs only if the file has one.
 pub(super) fn walk(conf: &mut Conf, walk: &mut Walk<'_>) {
     conf.job.walk(walk);
     conf.limits.walk(walk);

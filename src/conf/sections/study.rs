@@ -228,17 +228,17 @@ section! {
     }
 }
 
-/// The CPU time of an operation: up to ten seconds.
+/// The CPU time of an operation, up to ten seconds.
 fn core_cost() -> Kind<Cost> {
     cost(Cost::from_picoseconds(10_000_000_000_000), Cost::from_picoseconds(1_000))
 }
 
-/// The CPU time of a byte: up to a millisecond.
+/// The CPU time of a byte, up to a millisecond.
 fn byte_cost() -> Kind<Cost> {
     cost(Cost::from_picoseconds(1_000_000_000), Cost::from_picoseconds(1))
 }
 
-/// From 1 to 256.
+/// The powers of two from 1 to 256.
 fn doublings() -> Vec<usize> {
     (0..=8).map(|power| 1 << power).collect()
 }
@@ -267,7 +267,7 @@ fn worths() -> Kind<Worth> {
 /// Events that the lab logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Events {
-    /// None: for measurements.
+    /// No events: for measurements.
     None,
     /// Each connection opened and closed.
     Connections,
@@ -278,7 +278,7 @@ pub enum Events {
 /// The world in which crawls are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// The simulated one, in virtual time.
+    /// The simulated world, in virtual time.
     Simulation,
     /// The lab web over loopback, in real time.
     Sockets,
@@ -291,6 +291,6 @@ pub enum Worth {
     PageRank,
     /// Zipf's law, drawn at random.
     Zipf,
-    /// The one of `[quality]`.
+    /// The quality that `[quality]` describes.
     Crawl,
 }

@@ -72,13 +72,13 @@ section! {
         /// Product token: the first word of User-Agent, and the name whose rules in robots.txt this
         /// crawl obeys.
         ///
-        /// With the name of another crawler, you would take the permissions given to that crawler.
+        /// With the name of another crawler, you would use permissions given to that crawler.
         product: String = "sted".into(), text("letters, '_', '-'", syntax::product), [];
 
         /// URL or mail address at which the operators of crawled sites can reach you. Every crawl
         /// needs one, except a crawl of the [lab].
         ///
-        /// Sites block crawlers whose operator can't be reached, and they are right.
+        /// Sites block crawlers whose operator can't be reached.
         contact: String = String::new(), text("a URL or a mail address", syntax::contact), [];
 
         /// The User-Agent field. "auto" composes it of product, version and contact.
@@ -182,7 +182,7 @@ section! {
 
         /// Parameters of path segments (;name=value) to ignore.
         ///
-        /// An empty list fetches a site again for every session it opens.
+        /// An empty list fetches a site again for every session that it opens.
         drop_path_params: Vec<String> = Settings::default().drop_path_params, params(), [Kept];
 
         /// Last path segments to ignore, like "index.html".
@@ -210,7 +210,7 @@ section! {
     }
 }
 
-/// A name that is part of file names.
+/// A name that becomes part of file names.
 pub(super) fn file_name() -> Kind<String> {
     text("1 to 64 letters, digits, '.', '_', '-'", syntax::name)
 }
@@ -236,17 +236,17 @@ fn params() -> Kind<Vec<String>> {
     list(text("parameter names, '*' at the end for any ending", syntax::param))
 }
 
-/// A scheme the crawler speaks.
+/// A scheme that the crawler supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// Plain.
+    /// Plain HTTP.
     Http,
-    /// Over TLS.
+    /// HTTP over TLS.
     Https,
 }
 
 impl Identity {
-    /// The User-Agent field as sent: `sted/0.1.0 (+https://crawler.example/)`.
+    /// Returns the User-Agent field as sent: `sted/0.1.0 (+https://crawler.example/)`.
     pub fn user_agent(&self) -> String {
         if let Some(text) = &self.user_agent {
             return text.clone();
@@ -260,14 +260,14 @@ impl Identity {
 }
 
 impl Scope {
-    /// Whether the crawl reaches only places that the operator has named.
+    /// Returns whether the scope is limited to what the operator has named.
     pub fn is_bounded(&self) -> bool {
         self.span != FromSeeds::Any
     }
 }
 
 impl UrlKey {
-    /// The settings of the station.
+    /// Converts the section to settings of `url::key`.
     pub fn settings(&self) -> Settings {
         Settings {
             sort_query: self.sort_query,

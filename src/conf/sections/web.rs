@@ -210,29 +210,29 @@ section! {
     }
 }
 
-/// Largest sigma of a lognormal distribution, in thousandths: beyond it draws are all or nothing.
+/// The range of sigma of a lognormal distribution, in thousandths.
 const SIGMA: RangeInclusive<u32> = 0..=5_000;
-/// Shares are from 0 to 1, in thousandths.
+/// The range of shares, from 0 to 1, in thousandths.
 pub(super) const SHARE: RangeInclusive<u32> = 0..=1_000;
-/// Seeds leave room for what repeats add.
+/// The range of seeds, which leaves room for the numbers that repeats add.
 pub(super) const SEED: RangeInclusive<u64> = 0..=1_000_000_000_000_000;
-/// Bytes per second.
+/// The range of transfer rates, in bytes per second.
 pub(super) const RATE: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
 
-/// A web that others start from.
+/// A web whose values are the defaults of the other keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// Every host is quick and behaves.
+    /// Fast, well-behaved hosts.
     Plain,
-    /// Small and varied, with some trouble: for a first try.
+    /// Small and varied, with some faults: for a first try.
     Quickstart,
-    /// Quick, uniform hosts of 300 pages: for measurements.
+    /// Fast, uniform hosts of 300 pages: for measurements.
     Bench,
-    /// Every hostile host there is, and ten that behave.
+    /// All kinds of hostile hosts, and ten well-behaved ones.
     Hostile,
-    /// A university's web of 2003, as the paper on crawl capability describes it.
+    /// The university web of 2003 in the paper on crawl capability.
     Of2003,
-    /// Today's web, as archives of it measure it.
+    /// Today's web, with values measured by web archives.
     Of2025,
 }
 
@@ -247,17 +247,17 @@ fn presets() -> Kind<Preset> {
     ])
 }
 
-/// A share of the hosts and the requests they allow on one connection.
+/// A share of the hosts, and the number of requests that they allow on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// Requests on one connection.
+    /// The number of requests.
     pub requests: u32,
-    /// Share of hosts.
+    /// The share of hosts.
     pub share: Decimal,
 }
 
 impl Allowance {
-    /// Reads `100 for 0.46`.
+    /// Parses `100 for 0.46`.
     fn read(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!("{text:?}: write the requests and the share of hosts, like \"100 for 0.46\"")
@@ -285,7 +285,7 @@ fn hostile() -> Kind<String> {
 }
 
 impl Web {
-    /// A key that is left out has its preset's value.
+    /// Sets the defaults to the values of the preset that the file names.
     pub(super) fn start_from_preset(&mut self, walk: &Walk<'_>) {
         match walk.peek("web", "preset", &presets()) {
             Some(preset) if preset != self.preset => *self = Self::of(preset),
@@ -293,7 +293,7 @@ impl Web {
         }
     }
 
-    /// Whether it has hosts of this kind, other than those that `quick` stands for.
+    /// Returns whether the kind is listed by its name or by `all`.
     pub(in crate::conf) fn names(&self, kind: Hostile) -> bool {
         self.hostile.iter().any(|name| name == "all" || name == kind.name())
     }

@@ -1,9 +1,9 @@
-//! Webs of one's own, simulated worlds, comparisons: contradictions, presets, variants.
+//! Tests of synthetic webs, simulations and comparisons: contradictions, presets, variants.
 
 use super::{Case, hold, lab, mistakes, open};
 use crate::conf::{Change, Compare, Conf, Cost, Preset, Value, Web};
 
-/// A comparison that is right, with `more` added to it.
+/// A valid comparison, with `more` added.
 fn compare(more: &str) -> String {
     format!("compare.repeats = 2\n{more}")
 }
@@ -84,7 +84,7 @@ fn contradictions() {
     hold(CLASHES);
 }
 
-/// `across` and `values`, or `variants`; what is told, if anything; why.
+/// The keys `across` and `values`, or `variants`; the expected message, if any; and why.
 const STUDIES: &[(&str, Option<&str>, &str)] = &[
     ("across = \"connections.open_max\"\nvalues = [1, 2, 4]", None, "numbers"),
     ("across = \"politeness.burst\"\nvalues = [1, \"server\"]", None, "a number and a word"),
@@ -167,7 +167,7 @@ fn a_changed_configuration_differs_in_what_was_changed_only() {
     assert!(told.starts_with("variant x: connections.open_max: 0 is too little"), "{told}");
 }
 
-/// A key is known by its section, too; a lab's is not, where there is none.
+/// A key is identified by its section, too; a section of the lab is unknown without a lab.
 #[test]
 fn keys_of_sections_that_are_not_there_are_none() {
     let conf = Conf { compare: Some(Compare::default()), ..Conf::default() };
@@ -185,7 +185,7 @@ fn a_preset_is_where_others_start() {
     }
 }
 
-/// What the manual shows of the web is the preset it names.
+/// The manual shows the web of the preset that it names.
 #[test]
 fn the_default_web_is_a_preset() {
     assert_eq!(Web::of(Web::default().preset), Web::default());

@@ -1,12 +1,14 @@
-//! The webs that `[web]` starts from, as values of its keys. The study has the source of each value
-//! at the settings of its web; a test of the study holds the two equal.
+//! The webs that `[web]` starts from, as values of its keys.
+//!
+//! The settings of the study's web have the source of each value; a test of the study compares the
+//! two.
 
 use super::{Allowance, Preset, Web};
 use crate::conf::units::thousandths;
 use std::time::Duration;
 
 impl Web {
-    /// The web of a preset.
+    /// Returns the web of a preset.
     pub fn of(preset: Preset) -> Self {
         match preset {
             Preset::Plain => Self::plain(),
@@ -156,7 +158,7 @@ impl Web {
     }
 }
 
-/// Allowances of requests, each with its share of hosts in thousandths.
+/// Creates allowances of requests, each with its share of hosts in thousandths.
 pub(super) fn allow(shares: &[(u32, u32)]) -> Vec<Allowance> {
     let allowance = |&(requests, share)| Allowance { requests, share: thousandths(share) };
     shares.iter().map(allowance).collect()
