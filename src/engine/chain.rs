@@ -35,7 +35,7 @@ use super::seeds::SEED;
 use super::wire::Fetch;
 use crate::frontier::ServerId;
 use crate::ground::map::Map;
-use crate::http::cookies::{Jar, Taken};
+use crate::http::cookies::{Jar, SetOutcome};
 use crate::http::response::Head;
 use crate::seen::lookup::{Answer, Lookup};
 use crate::url::{Fingerprint, Url, UrlRef};
@@ -258,7 +258,7 @@ impl Engine {
         }
         for field in fields {
             self.turn.charge(Work::Redirects, COOKIE_UNITS + field.len());
-            if jar.take(field, from, self.turn.unix()) == Taken::Full {
+            if jar.take(field, from, self.turn.unix()) == SetOutcome::Full {
                 self.counts.cut("cookies-max", 1);
             }
         }

@@ -176,7 +176,7 @@ impl Site {
             && (self.conn, self.failures, self.robots_tries) == (None, 0, 0)
             && self.rare.is_none()
             && !self.rules_listed
-            && self.learnt.worth_keeping() == Learnt::default().worth_keeping()
+            && self.learnt.saved() == Learnt::default().saved()
     }
 
     /// Slot of its one connection, open or being set up.
@@ -412,7 +412,7 @@ impl Site {
         out.put_u8(self.robots_tries);
         let since = self.rare.as_ref().and_then(|rare| rare.robots_failing_since);
         out.put_u64(since.map_or(0, |since| now.unix_of(since).as_micros().max(1)));
-        let (allowance, trust) = self.learnt.worth_keeping();
+        let (allowance, trust) = self.learnt.saved();
         out.put_u32(allowance);
         out.put_u8(trust);
         out.put_u8(self.failures);

@@ -1,20 +1,21 @@
-//! Marks by which a reply shows that it is a challenge: neither a page nor a permission.
+//! Detects replies that are a bot challenge instead of the page or robots.txt that was requested.
 //!
-//! Products that keep crawlers out answer in place of the site, often with status 200. What they
-//! answer is known by header fields of their own, or, where the body is an HTML page, by their
-//! cookies and the paths of their scripts. Cookies, fields and paths that the same products also
-//! put on ordinary pages are no marks: `x-datadome: protected` comes with every page, and sites
-//! call `KPSDK.configure` themselves.
+//! Products that keep crawlers out answer in place of the site, often with status 200. They are
+//! recognized by header fields of their own or, if the body is an HTML page, by the cookies they
+//! set and the paths of their scripts. Cookies, fields and paths that the same products also put on
+//! ordinary pages are not used: `x-datadome: protected` comes with every page, and sites call
+//! `KPSDK.configure` themselves.
 //!
-//! Law: a pure function of head and body; a body is looked at to [`BODY_BYTES`].
-//! Cost: one pass over the names of the fields; over the body only if it is asked for.
+//! Law: the result is a pure function of head and body; only the first [`BODY_BYTES`] of a body are
+//! read.
+//! Cost: one pass over the names of the fields, and over the body only if the caller passes one.
 
 use memchr::memmem;
 
-/// How much of a body is looked at, in bytes.
+/// The number of bytes at the start of a body that are searched.
 pub const BODY_BYTES: usize = 64 << 10;
 
-/// Fields with which a product says that it challenges: name, value, product.
+/// Fields by which a product declares a challenge: name, value, product.
 const FIELDS: [(&[u8], &[u8], &str); 5] = [
     (b"cf-mitigated", b"challenge", "cloudflare"),
     (b"x-amzn-waf-action", b"challenge", "aws-waf"),
@@ -23,18 +24,18 @@ const FIELDS: [(&[u8], &[u8], &str); 5] = [
     (b"sg-captcha", b"challenge", "siteground"),
 ];
 
-/// Fields whose name says so, where the reply has no rules: of all that were seen with them none
-/// was a page, but nobody promises that.
+/// Fields whose name alone indicates a challenge, if the reply contains no robots.txt rules: no
+/// page seen with one of them was an ordinary page, but no product documents that.
 const NAMES: [(&[u8], &str); 2] = [(b"x-kpsdk-ct", "kasada"), (b"x-dd-b", "datadome")];
 
-/// Beginnings of the names of cookies that only challenges set.
+/// Prefixes of the names of cookies that only challenges set.
 const COOKIES: [(&[u8], &str); 3] = [
     (b"techaro.lol-anubis", "anubis"),
     (b"__cf_chl", "cloudflare"),
     (b"within.website-x-cmd-anubis", "anubis"),
 ];
 
-/// What stands in the pages of challenges: paths of scripts, and names that their scripts use.
+/// Texts that only challenge pages contain: paths of scripts, and names that the scripts use.
 const SCRIPTS: [(&[u8], &str); 27] = [
     (b"/.within.website/x/cmd/anubis/", "anubis"),
     (b"/.within.website/x/xess/", "anubis"),
@@ -62,16 +63,16 @@ const SCRIPTS: [(&[u8], &str); 27] = [
     (b"captcha.px-cdn.net/", "human"),
     (b"captcha.px-cloud.net/", "human"),
     (b"/_fs-ch-", "fastly"),
-    // What else is under /.bunny-shield/ is a script of ordinary pages.
+    // Other paths under /.bunny-shield/ are scripts of ordinary pages.
     (b"/.bunny-shield/assets/", "bunny"),
 ];
 
-/// Scripts of Cloudflare's Turnstile, which guards single forms on many pages, too.
+/// The path of Cloudflare's Turnstile, which also protects single forms on ordinary pages.
 const TURNSTILE: &[u8] = b"challenges.cloudflare.com/turnstile/";
-/// What a page has on which Turnstile is shown at once.
+/// Texts of pages that show Turnstile at once.
 const WIDGETS: [&[u8]; 3] = [b"cf-turnstile", b"turnstile.render", b"Just a moment"];
 
-/// The product whose head says that this is a challenge.
+/// Returns the product whose challenge the reply is, if its header fields declare one.
 pub fn in_head<'a>(mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Option<&'static str> {
     fields.find_map(|(name, value)| {
         let says = |known: &&(&[u8], &[u8], &str)| {
@@ -81,8 +82,8 @@ pub fn in_head<'a>(mut fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Op
     })
 }
 
-/// The product whose challenge a reply without rules is: by the names of its fields, and if it is
-/// an HTML page by the cookies it sets and by what stands in it.
+/// Returns the product whose challenge a reply without robots.txt rules is. It checks the names of
+/// the fields and, if the reply is an HTML page (`html` is its body), its cookies and its text.
 pub fn in_reply<'a>(
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     html: Option<&[u8]>,
@@ -107,15 +108,16 @@ pub fn in_reply<'a>(
     })
 }
 
-/// Whether a page links to others, as those of a site do.
+/// Returns whether a page contains a link, as ordinary pages do.
 fn has_link(body: &[u8]) -> bool {
     memchr::memchr_iter(b'<', body).any(
         |place| matches!(body[place + 1..], [b'a' | b'A', next, ..] if next.is_ascii_whitespace()),
     )
 }
 
-/// Whether all that an HTML page has is a script and a line for browsers without scripts: it tests
-/// browsers. Pages that a script is to fill have an element for that.
+/// Returns whether an HTML page has no content but a script and a `noscript` element, which means
+/// that it tests the browser. A page that a script fills in later has an element to hold the
+/// content.
 pub fn is_script_only(body: &[u8]) -> bool {
     let body = &body[..body.len().min(BODY_BYTES)];
     let mut rest = body;
@@ -140,7 +142,7 @@ pub fn is_script_only(body: &[u8]) -> bool {
             b"html" | b"head" | b"body" | b"meta" | b"link" => b">",
             b"" if tag.starts_with(b"!--") => b"-->",
             b"" if tag.starts_with(b"!") || tag.starts_with(b"/") => b">",
-            // Something for a script to fill, say.
+            // Any other element may be content, or a container that a script fills.
             _ => return false,
         };
         let find = |end: &[u8]| {

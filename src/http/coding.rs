@@ -1,29 +1,30 @@
-//! Content codings, undone piece by piece under a budget and a cap.
+//! Decodes content codings step by step, within a work budget and a size cap.
 //!
-//! [`Decoder`] takes the payload as it comes and appends the decoded text to a buffer. A call does
-//! work within its budget, so that a bomb can't stall a turn, and a body is at most its cap long,
-//! so that it can't fill memory: 52 bytes of brotli may stand for 64 MiB, no ratio separates the
-//! good from the bad.
+//! [`Decoder`] takes the payload in pieces and appends the decoded text to a buffer. A call stays
+//! within its budget, so that a decompression bomb can't stall a turn of the loop, and a body is at
+//! most as long as its cap, so that it can't fill memory: 52 bytes of brotli can expand to 64 MiB,
+//! and no compression ratio separates bombs from honest bodies.
 //!
 //! Work is counted at every layer: the bytes written, or the bytes read times a weight, whichever
-//! is more. Input without output costs, too: a block of deflate, a metablock of brotli or a frame
-//! of zstd has tables of its own, however empty it is. The weights are measured.
+//! is more. Input without output also costs time: a block of deflate, a metablock of brotli or a
+//! frame of zstd builds tables even if it is empty. The weights are measured.
 //!
 //! Laws:
-//! * How the payload is cut and how large the budgets are changes no byte of the result, unless
+//! - How the payload is split and how large the budgets are changes no byte of the result, unless
 //!   the body is broken and coded in brotli.
-//! * A broken or cut body yields all that could be decoded before the fault, at every layer. brotli
-//!   may lose the text of 4 KiB of input, zstd that of the broken block.
-//! * The windows of all decoders are bounded: 32 KiB (gzip, deflate), 16 MiB (br), 8 MiB (zstd).
+//! - A broken or truncated body yields everything that could be decoded before the fault, at every
+//!   layer. brotli may lose the text of 4 KiB of input, zstd that of the broken block.
+//! - The windows of all decoders are bounded: 32 KiB (gzip, deflate), 16 MiB (br), 8 MiB (zstd).
 //!
-//! As lenient as browsers: names of codings that nobody knows stand for none; a body that isn't in
-//! the coding that its label names is taken as it is (`label`); `deflate` may come with or
-//! without its zlib wrapper, or be gzip; gzip may have several members; what follows the end is
-//! ignored. A checksum or length of gzip or zlib that is wrong is no fault, for it doesn't say
-//! which bytes are wrong ([`Decoder::is_sum_wrong`]); a checksum of zstd is a fault behind the
-//! whole text.
+//! The decoder is as lenient as browsers. Unknown names of codings are ignored. A body that is not
+//! in the coding that its label names is kept as it is (module `label`). `deflate` may come with or
+//! without its zlib wrapper, or be gzip. gzip may have several members. Bytes after the end are
+//! ignored. A wrong checksum or length of gzip or zlib is no fault, because it doesn't say which
+//! bytes are wrong ([`Decoder::is_sum_wrong`]); a wrong checksum of zstd is a fault after the whole
+//! text.
 //!
-//! Cost: per output step of 16 KiB, nothing allocated; an inflate window is kept from body to body.
+//! Cost: nothing is allocated for an output step of 16 KiB; an inflate window is reused from body
+//! to body.
 //! Source: RFC 9110 section 8.4; RFC 1950, 1951, 1952, 7932, 8878 and 9659.
 
 mod codec;
@@ -36,12 +37,12 @@ use codec::{Codec, Flow, Inflate};
 use smallvec::SmallVec;
 use std::fmt;
 
-/// One content coding.
+/// A content coding that can be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// `gzip`, also written `x-gzip`.
     Gzip,
-    /// `deflate`: zlib, or bare deflate as some servers send it.
+    /// `deflate`: zlib, or raw deflate as some servers send it.
     Deflate,
     /// `br`.
     Brotli,
@@ -50,10 +51,10 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// All of them.
+    /// All codings.
     pub const ALL: [Self; 4] = [Self::Gzip, Self::Deflate, Self::Brotli, Self::Zstd];
 
-    /// Its name in header fields.
+    /// Returns the name of the coding in header fields.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -63,7 +64,7 @@ impl Coding {
         }
     }
 
-    /// The coding of that name, in any case.
+    /// Returns the coding of that name, in any case.
     pub fn of(name: &[u8]) -> Option<Self> {
         if name.eq_ignore_ascii_case(b"x-gzip") {
             return Some(Self::Gzip);
@@ -71,7 +72,7 @@ impl Coding {
         Self::ALL.into_iter().find(|coding| name.eq_ignore_ascii_case(coding.name().as_bytes()))
     }
 
-    /// What a byte of input costs at least, in units of work. Measured on bodies of nothing but
+    /// The minimum cost of a byte of input, in units of work. Measured on bodies of nothing but
     /// empty blocks, metablocks and frames, in ns a byte: deflate 35, zstd 19, brotli 260 to 415.
     fn in_weight(self) -> usize {
         match self {
@@ -82,25 +83,25 @@ impl Coding {
     }
 }
 
-/// Most codings one body may be wrapped in.
+/// The maximum number of codings of one body.
 pub const CODINGS_MAX: usize = 3;
 
-/// What Content-Encoding says.
+/// The codings that a Content-Encoding field lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Codings {
-    /// Those known, in the order in which they were applied; none at all is the usual case.
+    /// The known codings, in the order in which they were applied; usually none or one.
     pub known: SmallVec<[Coding; CODINGS_MAX]>,
-    /// Names that nobody knows are among them: taken for none at all.
+    /// Whether the field lists unknown names, which are ignored.
     pub has_unknown: bool,
-    /// There are more than [`CODINGS_MAX`]: the body is not decoded.
+    /// Whether there are more than [`CODINGS_MAX`]: such a body is not decoded.
     pub too_many: bool,
 }
 
-/// Codings by their names, in the order in which they were applied.
+/// Parses names of codings, listed in the order in which they were applied.
 pub(super) fn parse<'a>(names: impl Iterator<Item = &'a [u8]>) -> Codings {
     let mut codings = Codings::default();
     for name in names {
-        // `none` is no coding of the standard; servers and clients agree on what it means.
+        // `none` is not in the standard, but servers and clients use it like `identity`.
         if name.eq_ignore_ascii_case(b"identity") || name.eq_ignore_ascii_case(b"none") {
             continue;
         }
@@ -116,7 +117,7 @@ pub(super) fn parse<'a>(names: impl Iterator<Item = &'a [u8]>) -> Codings {
 /// Caps on decoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Longest decoded body, in bytes; also of each layer where codings are stacked.
+    /// The maximum length of a decoded body, in bytes; it also caps each layer of stacked codings.
     pub decoded_bytes_max: u64,
 }
 
@@ -126,86 +127,88 @@ impl Default for DecodeLimits {
     }
 }
 
-/// What one call of [`Decoder::decode`] came to.
+/// The result of one call of [`Decoder::decode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// Bytes of the input used, from the front. Behind the end of the body all of it counts as
+    /// The number of input bytes used, from the front. Bytes after the end of the body count as
     /// used.
     pub used: usize,
-    /// Units of work done, at all layers; more than the budget by one step at most.
+    /// The units of work done, at all layers. Exceeds the budget by one step at most.
     pub work: usize,
-    /// What next.
+    /// What the caller does next.
     pub state: State,
 }
 
-/// Where decoding stands.
+/// The state of a decoder after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The budget is spent: call again with what was not used.
+    /// The budget is spent: call again with the unused input.
     More,
-    /// All input is used: call again when there is more.
+    /// All input is used: call again when more arrives.
     Hungry,
     /// The body is complete.
     Done,
-    /// The bytes are not in that coding, or damaged: what is wrong.
+    /// The bytes are damaged, or not in that coding; the text is the reason.
     Broken(&'static str),
-    /// The body passes [`DecodeLimits::decoded_bytes_max`]; that much of it was written.
+    /// The body exceeds [`DecodeLimits::decoded_bytes_max`]; that many bytes were written.
     TooLarge,
     /// The input ended before the body did.
     CutShort,
 }
 
-/// Bytes written at a time, and size of the buffers between stacked codings.
+/// The number of bytes written at a time, and the size of the buffers between stacked codings.
 const STEP_BYTES: usize = 16 << 10;
-/// Bytes looked at in one step: input that yields nothing must not stall a turn either.
+/// The number of input bytes read in one step, so that input without output can't stall a turn
+/// either.
 const INPUT_BYTES: usize = 4 << 10;
 
-/// Undoes the codings of one body, then of the next.
+/// Decodes the content codings of one body after the other.
 pub struct Decoder {
     limits: DecodeLimits,
-    /// In the order of decoding. Never empty once begun.
+    /// One stage for each coding, in the order of decoding. Never empty after `begin`.
     stages: SmallVec<[Stage; 1]>,
-    /// An inflater between two bodies: its tables and window are not made anew.
+    /// An inflater kept from an earlier body, so that its tables and window are not allocated
+    /// again.
     spare: Option<Box<Inflate>>,
-    /// The state once it is final.
+    /// The final state, once it is reached.
     last: Option<State>,
 }
 
-/// One coding under way.
+/// The decoder of one coding.
 struct Stage {
-    /// `None` for a body without any.
+    /// `None` for a body without a coding.
     coding: Option<Coding>,
     codec: Codec,
-    /// The first bytes of the input, by which its label is judged; then they are decoded first.
+    /// The first bytes of the input, which are checked against the label and then decoded.
     start: SmallVec<[u8; 4]>,
-    /// Bytes of `start` decoded; `None` while the label is not judged.
+    /// How many bytes of `start` are decoded; `None` until the label is checked.
     start_taken: Option<usize>,
     is_mislabelled: bool,
-    /// Output for the next stage, behind what that has `taken`. Empty in the last stage.
+    /// Output for the next stage, which has used `taken` bytes of it. Empty in the last stage.
     buffer: Vec<u8>,
     taken: usize,
     in_bytes: u64,
     out_bytes: u64,
-    /// The last step filled all the room it had: there may be more without input.
+    /// The last step filled its output space: there may be more output without input.
     is_full: bool,
     is_ended: bool,
-    /// Why it ended, if not in order: its own fault, or that of the stage before it. What was
-    /// decoded until then still goes through the stages behind it.
+    /// Why the stage ended, if not regularly: its own fault, or that of the stage before it. What
+    /// was decoded until then still passes through the stages after it.
     fault: Option<State>,
 }
 
-/// What a stage decodes.
+/// The input of a stage.
 #[derive(Clone, Copy)]
 struct Source<'a> {
     bytes: &'a [u8],
-    /// Whether nothing follows, and why, if not in order.
+    /// Whether no more input follows; `fault` is the reason, if the input did not end regularly.
     is_all: bool,
     fault: Option<State>,
 }
 
-/// What one step did.
+/// The result of one step.
 struct Step {
-    /// Bytes of its source used.
+    /// The number of bytes of the source that were used.
     used: usize,
     work: usize,
 }
@@ -219,12 +222,12 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// A decoder to begin bodies with.
+    /// Creates a decoder without a body.
     pub fn new(limits: DecodeLimits) -> Self {
         Self { limits, stages: SmallVec::new(), spare: None, last: None }
     }
 
-    /// From here on a body is decoded to which `codings` were applied in this order.
+    /// Begins a body to which `codings` were applied in this order.
     pub fn begin(&mut self, codings: &[Coding]) {
         for stage in self.stages.drain(..) {
             if let Codec::Inflate(inflate) = stage.codec {
@@ -241,26 +244,27 @@ impl Decoder {
         }
     }
 
-    /// Whether the body was not in a coding that its label names, so that it was taken as it is.
+    /// Returns whether the body is not in a coding that its label names, and was kept as it is.
     pub fn is_mislabelled(&self) -> bool {
         self.stages.iter().any(|stage| stage.is_mislabelled)
     }
 
-    /// Whether a checksum or length behind the data is wrong, at any layer.
+    /// Returns whether a checksum or length after the data is wrong, at any layer.
     pub fn is_sum_wrong(&self) -> bool {
         self.stages.iter().any(|stage| stage.codec.is_sum_wrong())
     }
 
-    /// Bytes written of this body.
+    /// Returns the number of bytes written of this body.
     pub fn decoded_bytes(&self) -> u64 {
         self.stages.last().map_or(0, |stage| stage.out_bytes)
     }
 
-    /// Decodes `input` to the end of `out`, within `budget` units of work (not zero). `ended` says
-    /// that no input will follow. A final state is answered again by every further call.
+    /// Decodes `input` and appends the text to `out`, within `budget` units of work (not zero).
+    /// `ended` says that no input will follow. Once a final state is reached, every further call
+    /// returns it.
     ///
     /// # Panics
-    /// If no body was begun.
+    /// Panics if no body was begun.
     pub fn decode(
         &mut self,
         input: &[u8],
@@ -277,7 +281,7 @@ impl Decoder {
             if work >= budget {
                 return Decoded { used, work, state: State::More };
             }
-            match self.turn(&input[used..], ended, out, budget - work) {
+            match self.step_any(&input[used..], ended, out, budget - work) {
                 Some(step) => {
                     used += step.used;
                     work += step.work;
@@ -287,9 +291,15 @@ impl Decoder {
         }
     }
 
-    /// Lets the last stage that can do something do one step; later stages first, so that buffers
-    /// between them empty before they fill. `None` if all wait for input.
-    fn turn(&mut self, input: &[u8], ended: bool, out: &mut Vec<u8>, room: usize) -> Option<Step> {
+    /// Runs one step of the last stage that can do work; later stages first, so that buffers
+    /// between them are drained before they fill. Returns `None` if all stages wait for input.
+    fn step_any(
+        &mut self,
+        input: &[u8],
+        ended: bool,
+        out: &mut Vec<u8>,
+        room: usize,
+    ) -> Option<Step> {
         let last = self.stages.len() - 1;
         for index in (0..=last).rev() {
             let (before, from) = self.stages.split_at_mut(index);
@@ -338,8 +348,8 @@ impl Stage {
         }
     }
 
-    /// One step from `source` into `target`, or into the stage's own buffer; `None` if it waits for
-    /// input.
+    /// Runs one step from `source` into `target`, or into the stage's own buffer. Returns `None` if
+    /// it waits for input.
     fn step(
         &mut self,
         source: Source<'_>,
@@ -348,7 +358,7 @@ impl Stage {
         bytes_max: u64,
     ) -> Option<Step> {
         let Some(start_taken) = self.start_taken else {
-            return self.judge_label(source);
+            return self.check_label(source);
         };
         let start = std::mem::take(&mut self.start);
         let own = &start[start_taken..];
@@ -360,7 +370,7 @@ impl Stage {
             let few = &source.bytes[..source.bytes.len().min(INPUT_BYTES)];
             Some(self.run(few, target, room, bytes_max))
         } else if source.is_all {
-            // No body at all is fine in any coding: replies without content keep the field.
+            // An empty body is valid in any coding: replies without content keep the field.
             let is_cut = self.in_bytes > 0 && !self.codec.may_end();
             self.is_ended = true;
             self.fault = source.fault.or(is_cut.then_some(State::CutShort));
@@ -372,13 +382,13 @@ impl Stage {
         step
     }
 
-    /// Collects the bytes that say whether the input is in the coding at all.
-    fn judge_label(&mut self, source: Source<'_>) -> Option<Step> {
+    /// Collects the bytes that show whether the input is in the coding that its label names.
+    fn check_label(&mut self, source: Source<'_>) -> Option<Step> {
         let coding = self.coding.expect("without a coding there is no label");
-        let used = source.bytes.len().min(label::look_bytes(coding) - self.start.len());
+        let used = source.bytes.len().min(label::sniff_bytes(coding) - self.start.len());
         self.start.extend_from_slice(&source.bytes[..used]);
         let is_whole = source.is_all && used == source.bytes.len();
-        if self.start.len() == label::look_bytes(coding) || is_whole {
+        if self.start.len() == label::sniff_bytes(coding) || is_whole {
             self.start_taken = Some(0);
             if !label::fits(coding, &self.start, is_whole) {
                 (self.codec, self.is_mislabelled) = (Codec::Copy, true);
@@ -389,7 +399,7 @@ impl Stage {
         Some(Step { used, work: used })
     }
 
-    /// One step of the codec.
+    /// Runs one step of the codec.
     fn run(
         &mut self,
         source: &[u8],
@@ -402,7 +412,7 @@ impl Stage {
             self.buffer.clear();
             &mut self.buffer
         });
-        // Room for one byte past the cap: a body that fills the cap exactly is not too large.
+        // Offer one byte past the cap: a body that fills the cap exactly is not too large.
         let left = bytes_max - self.out_bytes;
         let room = room.min(STEP_BYTES).min(usize::try_from(left).unwrap_or(usize::MAX - 1) + 1);
         let start = target.len();
@@ -416,8 +426,8 @@ impl Stage {
         let is_stuck = moved.read + moved.written == 0 && !was_full;
         self.fault = match moved.flow {
             _ if moved.written as u64 > left => Some(State::TooLarge),
-            Flow::Going if is_stuck => Some(State::Broken("decoder makes no progress")),
-            Flow::Going | Flow::End => None,
+            Flow::Continue if is_stuck => Some(State::Broken("decoder makes no progress")),
+            Flow::Continue | Flow::End => None,
             Flow::Broken(reason) => Some(State::Broken(reason)),
         };
         self.is_ended = self.fault.is_some() || matches!(moved.flow, Flow::End);

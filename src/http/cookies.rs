@@ -1,32 +1,36 @@
-//! Cookies of one chain of redirects: which are kept, and which are sent where.
+//! A cookie jar for one chain of redirects.
 //!
-//! They open the doors that show a page only to whom they gave a cookie. A jar lives as long as its
-//! chain and goes with it: no fetch sends what another was given, and nothing is written down
-//! but the request as it was sent.
+//! Some servers show a page only to a client that returns the cookie set by a redirect. A jar lives
+//! as long as its chain: no other fetch sends its cookies, and they are stored nowhere but in the
+//! archived requests.
 //!
-//! Laws: a cookie goes to the host that set it, or to hosts of its `Domain` if that is no public
-//! suffix; never beyond its path, its time, or, if it is `Secure`, to plain HTTP; a jar holds
-//! [`COOKIES_MAX`] cookies and [`JAR_BYTES_MAX`] bytes. `SameSite` says nothing here: a chain is a
-//! navigation from its first URL on. Names and values are octets, sent back as they came; a name
-//! may be empty. Source: RFC 6265bis, sections 5.1 to 5.8; the `cookie` crate reads the attributes.
+//! Laws:
+//! - A cookie is sent to the host that set it, or to the hosts of its `Domain` attribute unless
+//!   that is a public suffix. It is not sent outside its path, after it expires, or, if it is
+//!   `Secure`, over plain HTTP.
+//! - A jar holds at most [`COOKIES_MAX`] cookies and [`JAR_BYTES_MAX`] bytes.
+//!
+//! `SameSite` is ignored, because a chain is a navigation from its first URL. Names and values are
+//! octets, and are sent back unchanged; a name may be empty.
+//! Source: RFC 6265bis, sections 5.1 to 5.8; the `cookie` crate parses the attributes.
 
 use crate::ground::time::UnixTime;
 use crate::url::{UrlRef, domain};
 use cookie::Cookie;
 
-/// Cookies of one chain.
+/// The maximum number of cookies of one chain.
 pub const COOKIES_MAX: usize = 50;
-/// Bytes of a cookie's name and value (RFC 6265bis 5.6).
+/// The maximum length of a cookie's name and value together, in bytes (RFC 6265bis 5.6).
 const COOKIE_BYTES_MAX: usize = 4_096;
-/// Bytes of the names, values, domains and paths of one chain.
+/// The maximum length of all names, values, domains and paths of one chain, in bytes.
 pub const JAR_BYTES_MAX: usize = 8_192;
-/// Bytes of an attribute's value (RFC 6265bis 5.6): a longer one is passed over.
+/// The maximum length of an attribute's value, in bytes (RFC 6265bis 5.6); a longer one is ignored.
 const ATTRIBUTE_BYTES_MAX: usize = 1_024;
 
-/// The cookies of a chain.
+/// The cookies of one chain.
 #[derive(Clone, Debug, Default)]
 pub struct Jar {
-    /// In the order in which they were first set.
+    /// The cookies, in the order in which they were first set.
     cookies: Vec<Stored>,
 }
 
@@ -34,7 +38,7 @@ pub struct Jar {
 struct Stored {
     name: Box<[u8]>,
     value: Box<[u8]>,
-    /// The host that it goes to, and whether to hosts below it, too.
+    /// The host that the cookie is sent to; unless `host_only`, also to the hosts below it.
     domain: Box<str>,
     host_only: bool,
     path: Box<str>,
@@ -42,64 +46,65 @@ struct Stored {
     expires: Option<UnixTime>,
 }
 
-/// What became of a `Set-Cookie` field.
+/// The result of processing a `Set-Cookie` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It is kept, or a cookie was deleted as it says.
+pub enum SetOutcome {
+    /// The cookie was stored, or an existing cookie was deleted as the field asks.
     Kept,
-    /// It is no cookie that this host may set.
+    /// The field is malformed, or its host may not set such a cookie.
     Refused,
-    /// The jar is full, or the cookie too large.
+    /// The jar is full, or the cookie is too large.
     Full,
 }
 
 impl Jar {
-    /// Takes in the value of a `Set-Cookie` field of the reply to `url`.
-    pub fn take(&mut self, field: &[u8], url: UrlRef<'_>, now: UnixTime) -> Taken {
-        // Control characters would make two fields of one, or end a line.
+    /// Processes the value of a `Set-Cookie` field in the reply to `url`.
+    pub fn take(&mut self, field: &[u8], url: UrlRef<'_>, now: UnixTime) -> SetOutcome {
+        // Control characters could split the field in two, or end a line.
         if field.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
-            return Taken::Refused;
+            return SetOutcome::Refused;
         }
-        let Some(cookie) = Stored::of(field, url, now) else {
-            return Taken::Refused;
+        let Some(cookie) = Stored::parse(field, url, now) else {
+            return SetOutcome::Refused;
         };
         if cookie.name.len() + cookie.value.len() > COOKIE_BYTES_MAX {
-            return Taken::Full;
+            return SetOutcome::Full;
         }
-        if !url.is_https() && self.cookies.iter().any(|other| other.outranks(&cookie)) {
-            return Taken::Refused;
+        if !url.is_https() && self.cookies.iter().any(|other| other.is_shadowed_by(&cookie)) {
+            return SetOutcome::Refused;
         }
         let place = self.cookies.iter().position(|other| other.is_replaced_by(&cookie));
-        if cookie.is_over(now) {
+        if cookie.is_expired(now) {
             place.into_iter().for_each(|place| drop(self.cookies.remove(place)));
-            return Taken::Kept;
+            return SetOutcome::Kept;
         }
         let freed = place.map_or(0, |place| self.cookies[place].bytes());
         if self.bytes() - freed + cookie.bytes() > JAR_BYTES_MAX {
-            return Taken::Full;
+            return SetOutcome::Full;
         }
         match place {
             Some(place) => self.cookies[place] = cookie,
             None if self.cookies.len() < COOKIES_MAX => self.cookies.push(cookie),
-            None => return Taken::Full,
+            None => return SetOutcome::Full,
         }
-        Taken::Kept
+        SetOutcome::Kept
     }
 
-    /// What a request for `url` has to say in its `Cookie` field, if anything.
+    /// Returns the value of the `Cookie` field for a request to `url`, or `None` if no cookie
+    /// matches.
     pub fn field(&self, url: UrlRef<'_>, now: UnixTime) -> Option<Vec<u8>> {
         let mut sent: Vec<&Stored> = self
             .cookies
             .iter()
-            .filter(|cookie| cookie.goes_to(url) && !cookie.is_over(now))
+            .filter(|cookie| cookie.matches(url) && !cookie.is_expired(now))
             .collect();
-        // The longer path first; of equal ones the one that was set first (RFC 6265bis 5.8.3).
+        // The longest path first; of equal ones the cookie that was set first (RFC 6265bis 5.8.3).
         sent.sort_by_key(|cookie| usize::MAX - cookie.path.len());
         let pairs: Vec<Vec<u8>> = sent.iter().map(|cookie| cookie.pair()).collect();
         (!pairs.is_empty()).then(|| pairs.join(&b"; "[..]))
     }
 
-    /// Whether it has no cookies.
+    /// Returns whether the jar has no cookies.
     pub fn is_empty(&self) -> bool {
         self.cookies.is_empty()
     }
@@ -110,22 +115,22 @@ impl Jar {
 }
 
 impl Stored {
-    /// What a field says (RFC 6265bis 5.6), if the host of `url` may say it (5.7).
-    fn of(field: &[u8], url: UrlRef<'_>, now: UnixTime) -> Option<Self> {
+    /// Parses a field (RFC 6265bis 5.6); `None` if the host of `url` may not set this cookie (5.7).
+    fn parse(field: &[u8], url: UrlRef<'_>, now: UnixTime) -> Option<Self> {
         let (pair, attributes) = split(field, b';').unwrap_or((field, b""));
         let (name, value) = split(pair, b'=').unwrap_or((b"", pair));
         let (name, value) = (name.trim_ascii(), value.trim_ascii());
         if name.is_empty() && value.is_empty() {
             return None;
         }
-        // The crate takes neither an empty name nor octets that aren't UTF-8.
-        let said = format!("k=;{}", String::from_utf8_lossy(attributes));
-        let said = &Cookie::parse(said).ok()?;
+        // The crate accepts neither an empty name nor octets that aren't UTF-8.
+        let attributes = format!("k=;{}", String::from_utf8_lossy(attributes));
+        let attributes = &Cookie::parse(attributes).ok()?;
         let within = |text: &&str| text.len() <= ATTRIBUTE_BYTES_MAX;
         let host = url.host();
-        let named = said.domain().filter(within).map(str::to_ascii_lowercase);
+        let named = attributes.domain().filter(within).map(str::to_ascii_lowercase);
         let named = named.filter(|named| !named.is_empty());
-        // A public suffix may set one for itself alone.
+        // A host that is itself a public suffix may set a cookie for itself alone.
         let named = match named {
             Some(named) if domain::is_suffix(&named) && named == host => None,
             Some(named) if domain::is_suffix(&named) => return None,
@@ -134,10 +139,10 @@ impl Stored {
         if named.as_ref().is_some_and(|named| !is_within(host, named)) {
             return None;
         }
-        let secure = said.secure().unwrap_or(false);
-        let path = said.path().filter(within).filter(|path| path.starts_with('/'));
+        let secure = attributes.secure().unwrap_or(false);
+        let path = attributes.path().filter(within).filter(|path| path.starts_with('/'));
         let path = path.unwrap_or_else(|| default_path(url));
-        // What is sent of a cookie without a name must not look like one with these prefixes.
+        // A cookie without a name is sent as its bare value, which must not imitate these prefixes.
         let shown = if name.is_empty() { value } else { name };
         let begins = |prefix: &str| {
             let start = shown.get(..prefix.len());
@@ -147,7 +152,7 @@ impl Stored {
         if must_be_secure && (name.is_empty() || !secure) || secure && !url.is_https() {
             return None;
         }
-        if begins("__Host-") && (named.is_some() || path != "/" || said.path() != Some("/")) {
+        if begins("__Host-") && (named.is_some() || path != "/" || attributes.path() != Some("/")) {
             return None;
         }
         Some(Self {
@@ -157,21 +162,21 @@ impl Stored {
             domain: named.as_deref().unwrap_or(host).into(),
             path: path.into(),
             secure,
-            expires: expiry(said, now),
+            expires: expiry(attributes, now),
         })
     }
 
-    /// As it is sent (RFC 6265bis 5.8.3).
+    /// Returns the cookie as it is sent (RFC 6265bis 5.8.3).
     fn pair(&self) -> Vec<u8> {
-        let sign: &[u8] = if self.name.is_empty() { b"" } else { b"=" };
-        [&self.name, sign, &self.value].concat()
+        let separator: &[u8] = if self.name.is_empty() { b"" } else { b"=" };
+        [&self.name, separator, &self.value].concat()
     }
 
-    fn is_over(&self, now: UnixTime) -> bool {
+    fn is_expired(&self, now: UnixTime) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
-    fn goes_to(&self, url: UrlRef<'_>) -> bool {
+    fn matches(&self, url: UrlRef<'_>) -> bool {
         let host = url.host();
         let is_host =
             if self.host_only { host == &*self.domain } else { is_within(host, &self.domain) };
@@ -183,8 +188,9 @@ impl Stored {
             == (&other.name, &other.domain, other.host_only, &other.path)
     }
 
-    /// Plain HTTP can't lay a cookie over one that is for HTTPS (RFC 6265bis 5.7, 16).
-    fn outranks(&self, other: &Self) -> bool {
+    /// Returns whether `other`, set over plain HTTP, must not shadow this secure cookie (RFC
+    /// 6265bis 5.7, step 16).
+    fn is_shadowed_by(&self, other: &Self) -> bool {
         let near = is_within(&self.domain, &other.domain) || is_within(&other.domain, &self.domain);
         self.secure && self.name == other.name && near && is_below(&other.path, &self.path)
     }
@@ -194,36 +200,37 @@ impl Stored {
     }
 }
 
-/// What is before the first `sign`, and what is behind it.
-fn split(text: &[u8], sign: u8) -> Option<(&[u8], &[u8])> {
-    let at = text.iter().position(|byte| *byte == sign)?;
+/// Splits `text` at the first `separator`, which is left out.
+fn split(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let at = text.iter().position(|byte| *byte == separator)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// When it is over: `Max-Age` counts before `Expires` (RFC 6265bis 5.7, 3).
-fn expiry(said: &Cookie<'_>, now: UnixTime) -> Option<UnixTime> {
-    if let Some(age) = said.max_age() {
+/// Returns the expiry time; `Max-Age` takes precedence over `Expires` (RFC 6265bis 5.7, step 3).
+fn expiry(attributes: &Cookie<'_>, now: UnixTime) -> Option<UnixTime> {
+    if let Some(age) = attributes.max_age() {
         let us = u64::try_from(age.whole_seconds()).unwrap_or(0).saturating_mul(1_000_000);
         return Some(UnixTime::from_micros(now.as_micros().saturating_add(us)));
     }
-    let at = said.expires_datetime()?.unix_timestamp();
+    let at = attributes.expires_datetime()?.unix_timestamp();
     let us = u64::try_from(at).unwrap_or(0).saturating_mul(1_000_000);
     Some(UnixTime::from_micros(us))
 }
 
-/// Whether a host is `domain`, or below it (RFC 6265bis 5.1.3); an address is below nothing.
+/// Returns whether `host` equals `domain` or is a subdomain of it (RFC 6265bis 5.1.3). An IP
+/// address is a subdomain of nothing.
 fn is_within(host: &str, domain: &str) -> bool {
     let is_below = || host.strip_suffix(domain).is_some_and(|front| front.ends_with('.'));
     host == domain || is_below() && !domain::is_address(host)
 }
 
-/// RFC 6265bis 5.1.4.
+/// Returns whether `path` matches the cookie path `folder` (RFC 6265bis 5.1.4).
 fn is_below(path: &str, folder: &str) -> bool {
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| rest.is_empty() || folder.ends_with('/') || rest.starts_with('/'))
 }
 
-/// RFC 6265bis 5.1.4: the path of the URL up to its last slash, which is left out.
+/// Returns the path of the URL up to its last slash, without that slash (RFC 6265bis 5.1.4).
 fn default_path(url: UrlRef<'_>) -> &str {
     let path = url.path();
     match path.rfind('/') {
@@ -248,7 +255,8 @@ mod tests {
         Some(String::from_utf8(field).expect("UTF-8 was set"))
     }
 
-    /// Set by this URL, with this field; does it go there, and why (sections of RFC 6265bis).
+    /// The URL that sets the cookie, the field, the URL requested next, whether the cookie is sent
+    /// to it, and why (sections of RFC 6265bis).
     type Case = (&'static str, &'static str, &'static str, bool, &'static str);
     const CASES: &[Case] = &[
         ("http://a.test/", "k=1", "http://a.test/x", true, "5.8.3: the host that set it"),
@@ -321,7 +329,7 @@ mod tests {
         ("http://a.test/", "k=1\u{1}", "http://a.test/", false, "5.6, 1: control characters"),
     ];
 
-    /// RFC 6265bis, case by case: set by one URL, sent to another or not.
+    /// A cookie set by one URL is sent to another or not, case by case (RFC 6265bis).
     #[test]
     fn cookies_go_where_they_belong() {
         for &(set_by, field, to, goes, why) in CASES {
@@ -350,7 +358,7 @@ mod tests {
         let at = url("http://a.test/");
         for (field, expected) in cases {
             let mut jar = Jar::default();
-            assert_eq!(jar.take(field, at.view(), NOW), Taken::Kept);
+            assert_eq!(jar.take(field, at.view(), NOW), SetOutcome::Kept);
             let sent = jar.field(at.view(), NOW).expect("it goes there");
             assert_eq!(sent, expected, "{}: {}", field.escape_ascii(), sent.escape_ascii());
         }
@@ -366,7 +374,7 @@ mod tests {
         let (plain, deep) = (url("http://a.test/"), url("https://a.test/d/x"));
         let mut jar = Jar::default();
         for field in ["a=1", "b=2", "a=3"] {
-            assert_eq!(jar.take(field.as_bytes(), plain.view(), NOW), Taken::Kept);
+            assert_eq!(jar.take(field.as_bytes(), plain.view(), NOW), SetOutcome::Kept);
         }
         jar.take(b"c=4; Secure", deep.view(), NOW);
         assert_eq!(sent(&jar, "http://a.test/d/y").as_deref(), Some("a=3; b=2"));
@@ -374,7 +382,7 @@ mod tests {
         jar.take(b"b=; Max-Age=0", plain.view(), NOW);
         assert_eq!(sent(&jar, "http://a.test/").as_deref(), Some("a=3"));
         let over = url("http://a.test/d/x");
-        assert_eq!(jar.take(b"c=5", over.view(), NOW), Taken::Refused, "it is for HTTPS");
+        assert_eq!(jar.take(b"c=5", over.view(), NOW), SetOutcome::Refused, "it is for HTTPS");
         let later = UnixTime::from_micros(NOW.as_micros() + 61_000_000);
         jar.take(b"t=1; Max-Age=60", plain.view(), NOW);
         assert_eq!(
@@ -384,13 +392,13 @@ mod tests {
         );
     }
 
-    /// Law: a jar keeps to its caps, whatever is set.
+    /// Law: a jar stays within its caps, whatever is set.
     #[test]
     fn a_jar_is_bounded() {
         let at = url("http://a.test/");
         let mut jar = Jar::default();
         let large = format!("k={}", "x".repeat(COOKIE_BYTES_MAX));
-        assert_eq!(jar.take(large.as_bytes(), at.view(), NOW), Taken::Full);
+        assert_eq!(jar.take(large.as_bytes(), at.view(), NOW), SetOutcome::Full);
         for number in 0..200 {
             let field = format!("k{number}={}", "x".repeat(number * 7));
             jar.take(field.as_bytes(), at.view(), NOW);

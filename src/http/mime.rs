@@ -1,8 +1,8 @@
-//! Media types: what the Content-Type fields of a reply say, and whether its body is HTML.
+//! Media types: parses Content-Type fields, and decides whether a body is HTML.
 //!
-//! All fields count as one list; the last member that is a media type wins ([`MediaType::of`]).
-//! What is no media type, or one that says "unknown", is judged by the first bytes of the body as
-//! browsers do, unless the server forbids that by `X-Content-Type-Options: nosniff`.
+//! All Content-Type fields together are one list; its last member that is a media type wins
+//! ([`MediaType::of`]). If there is none, or it says "unknown", the first bytes of the body decide,
+//! as they do in browsers, unless the server forbids that with `X-Content-Type-Options: nosniff`.
 //!
 //! Cost: one pass over the fields, and over at most 1,445 bytes of the body.
 //! Source: the Fetch standard, "extract a MIME type" and "determine nosniff"; the MIME Sniffing
@@ -12,10 +12,10 @@ use super::request::is_token;
 use super::response::Head;
 use smallvec::SmallVec;
 
-/// Bytes of a body that say of which type it is: the standard's "resource header".
-const LOOK_BYTES: usize = 1_445;
+/// The number of bytes at the start of a body that are sniffed: the standard's "resource header".
+const SNIFF_BYTES: usize = 1_445;
 
-/// Types and charsets longer than this are nobody's.
+/// A type or charset; real ones fit into the inline buffer.
 type Word = SmallVec<[u8; 32]>;
 
 /// A media type, as far as a crawler needs it.
@@ -28,14 +28,14 @@ pub struct MediaType {
 }
 
 impl MediaType {
-    /// What the Content-Type fields of `head` say, whose bytes are `bytes`.
+    /// Parses the Content-Type fields of `head`; `bytes` are the bytes of that head.
     pub fn of(head: &Head, bytes: &[u8]) -> Option<Self> {
         let mut found: Option<Self> = None;
         for value in members(head, bytes, "content-type") {
             let Some(mut next) = Self::parse(value).filter(|next| *next.essence != *b"*/*") else {
                 continue;
             };
-            // A charset holds on for later members of the same type.
+            // The charset also applies to later members of the list that have the same type.
             if let Some(found) = found.filter(|found| found.essence == next.essence) {
                 next.charset = next.charset.or(found.charset);
             }
@@ -44,7 +44,7 @@ impl MediaType {
         found
     }
 
-    /// One media type; `None` if it is none.
+    /// Parses one media type; `None` if `text` is malformed.
     fn parse(text: &[u8]) -> Option<Self> {
         let end = memchr::memchr(b';', text).unwrap_or(text.len());
         let essence = trim_end(&text[..end]);
@@ -60,28 +60,29 @@ impl MediaType {
         Some(Self { essence, charset })
     }
 
-    /// Whether it says nothing: the standard's "unknown" types.
+    /// Returns whether this is one of the standard's "unknown" types.
     fn is_unknown(&self) -> bool {
         matches!(&*self.essence, b"unknown/unknown" | b"application/unknown")
     }
 }
 
-/// Whether a reply is HTML.
+/// Whether a reply is HTML, as far as its head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Html {
-    /// Its type says so.
+    /// The media type is HTML.
     Yes,
-    /// Its type says otherwise, or nothing, and it is not to be sniffed.
+    /// The media type is another one, or is missing and may not be sniffed.
     No,
-    /// Its type says nothing: [`looks_like_html`] decides.
-    Look,
+    /// The media type is missing: [`looks_like_html`] decides by the body.
+    Sniff,
 }
 
-/// Whether the reply with `head`, whose bytes are `bytes`, is HTML; `media` is its [`MediaType`].
+/// Returns whether the reply with `head` is HTML; `bytes` are the bytes of the head, `media` is its
+/// [`MediaType`].
 pub fn html(media: Option<&MediaType>, head: &Head, bytes: &[u8]) -> Html {
     match media.filter(|media| !media.is_unknown()) {
         Some(media) if is_scanned(&media.essence) => Html::Yes,
-        None if !is_nosniff(head, bytes) => Html::Look,
+        None if !is_nosniff(head, bytes) => Html::Sniff,
         _ => Html::No,
     }
 }
@@ -95,7 +96,7 @@ fn is_nosniff(head: &Head, bytes: &[u8]) -> bool {
     options.next().is_some_and(|first| first.eq_ignore_ascii_case(b"nosniff"))
 }
 
-/// Members of the list that all fields of that name are.
+/// Returns the members of the list that all fields called `name` form together.
 fn members<'a>(
     head: &'a Head,
     bytes: &'a [u8],
@@ -105,7 +106,7 @@ fn members<'a>(
     head.fields(bytes).filter(is_it).flat_map(|(_, value)| Members { rest: Some(value) })
 }
 
-/// Members of a list, commas within quotes left alone.
+/// Iterates over the members of a list, and ignores commas inside quotes.
 struct Members<'a> {
     rest: Option<&'a [u8]>,
 }
@@ -131,8 +132,8 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// The first `charset` among parameters that begin with their semicolon. White space around the
-/// equals sign is forgiven, which the standard doesn't, but Chromium does.
+/// Returns the first `charset` of `parameters`, which begin with their semicolon. White space
+/// around the equals sign is accepted: not by the standard, but by Chromium.
 fn charset_of(parameters: &[u8]) -> Option<&[u8]> {
     let mut rest = parameters;
     while let Some((b';', after)) = rest.split_first() {
@@ -162,8 +163,8 @@ fn charset_of(parameters: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Whether a decoded body is HTML by MIME Sniffing 7.1: it begins, behind white space, with one of
-/// some tags or a comment.
+/// Returns whether a decoded body is HTML by MIME Sniffing 7.1: after white space it begins with
+/// one of certain tags, or with a comment.
 pub fn looks_like_html(body: &[u8]) -> bool {
     const TAGS: [&[u8]; 16] = [
         b"!DOCTYPE HTML",
@@ -183,9 +184,9 @@ pub fn looks_like_html(body: &[u8]) -> bool {
         b"BR",
         b"P",
     ];
-    let look = &body[..body.len().min(LOOK_BYTES)];
+    let head = &body[..body.len().min(SNIFF_BYTES)];
     let is_space = |byte: &&u8| matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ');
-    let Some(rest) = look[look.iter().take_while(is_space).count()..].strip_prefix(b"<") else {
+    let Some(rest) = head[head.iter().take_while(is_space).count()..].strip_prefix(b"<") else {
         return false;
     };
     let begins = |tag: &&[u8]| {
@@ -195,7 +196,7 @@ pub fn looks_like_html(body: &[u8]) -> bool {
     rest.starts_with(b"!--") || TAGS.iter().any(begins)
 }
 
-/// HTTP white space, unlike that of ASCII: no form feed.
+/// Returns whether a byte is HTTP white space, which unlike that of ASCII has no form feed.
 fn is_http_space(byte: &&u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | b' ')
 }
@@ -217,7 +218,7 @@ mod tests {
     use super::*;
     use crate::http::response::{Limits, Reader};
 
-    /// A head with these fields, and its bytes.
+    /// Parses a head with these fields; returns its reader and its bytes.
     fn head_of(fields: &str) -> (Reader, Vec<u8>) {
         let bytes = format!("HTTP/1.1 200 OK\r\n{fields}\r\n").into_bytes();
         let mut reader = Reader::new(Limits::default());
@@ -302,7 +303,7 @@ mod tests {
             let head = reader.head();
             let media = MediaType::of(head, &bytes);
             let is = match html(media.as_ref(), head, &bytes) {
-                Html::Look => looks_like_html(body.as_bytes()),
+                Html::Sniff => looks_like_html(body.as_bytes()),
                 said => said == Html::Yes,
             };
             assert_eq!(is, expected, "{fields:?} {body}: {why}");

@@ -1,18 +1,24 @@
-//! One HTTP/1.1 connection as seen by its client: requests out, replies in, what to repeat.
+//! HTTP/1.1 as a client speaks it: writes requests, parses replies, and decides what to repeat.
 //!
-//! Five parts that don't know each other's insides, joined by the road:
-//! [`request`] writes the bytes of a request; [`response`] cuts the bytes of a connection into
-//! heads and payload, one reply after the other; [`pipeline`] counts what is under way and learns
-//! what a server allows; [`coding`] undoes content codings under a budget; [`mime`] says of which
-//! type a body is.
+//! The modules of this folder don't depend on each other's internals; `engine` joins them:
+//! - [`request`] writes the bytes of a request.
+//! - [`response`] splits the bytes of a connection into heads and payload, one reply after the
+//!   other.
+//! - [`pipeline`] counts the requests in flight on a connection, and learns how many a server
+//!   allows.
+//! - [`coding`] decodes content codings within a budget.
+//! - [`mime`] parses media types and detects HTML.
+//! - [`challenge`] detects bot challenges, [`cookies`] holds the cookies of a redirect chain, and
+//!   [`wait`] parses `Retry-After` and similar fields.
 //!
-//! Laws: how the bytes of a connection are cut into reads changes no result. Nothing here panics on
-//! bytes of a peer, and nothing grows past the caps in [`Settings`]. What the peer sent stays with
-//! the caller as it came: payload is told as ranges into it.
+//! Laws:
+//! - The result does not depend on how the bytes of a connection are split into reads.
+//! - No input from a peer causes a panic, and nothing grows past the caps in [`Settings`].
+//! - Received bytes stay unchanged in the caller's buffer: payload is reported as ranges of it.
 //!
-//! It does not know waits, sockets or TLS; only [`cookies`], which are kept for a chain of
-//! redirects, look at URLs.
-//! Source: RFC 9110 (meaning), RFC 9112 (framing and connections).
+//! This folder does no I/O, and knows nothing of politeness, sockets or TLS. Only [`cookies`] looks
+//! at URLs.
+//! Source: RFC 9110 (semantics), RFC 9112 (framing and connections).
 
 pub mod challenge;
 pub mod coding;
@@ -23,13 +29,13 @@ pub mod request;
 pub mod response;
 pub mod wait;
 
-/// Settings of the station.
+/// The settings of this folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Caps on one reply.
     pub response: response::Limits,
-    /// Caps on what content codings may expand to.
+    /// Caps on the decoded size of a body.
     pub decode: coding::DecodeLimits,
-    /// How many requests may be under way on a connection.
+    /// Limits on the number of requests in flight on a connection.
     pub pipeline: pipeline::Settings,
 }

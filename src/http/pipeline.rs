@@ -1,41 +1,47 @@
-//! One connection's requests under way: how many more may be sent, and what to repeat if it ends.
+//! Pipelining on one connection: how many requests may be sent, and which to repeat if it ends.
 //!
-//! Counts, no bytes. [`Learnt`] is what outlives a connection: it belongs to the server and is
-//! small enough for the frontier's record of it. [`Pipeline`] belongs to the connection. The road
-//! sends at most [`Pipeline::room`] requests, says [`Pipeline::sent`] and [`Pipeline::replied`],
-//! and at the end [`Pipeline::closed`] says what becomes of the requests that were not answered.
+//! This module counts requests; it handles no bytes. [`Learnt`] belongs to the server and outlives
+//! a connection; it is small enough to keep for every server. [`Pipeline`] belongs to the
+//! connection. The engine sends at most [`Pipeline::room`] requests, reports [`Pipeline::sent`] and
+//! [`Pipeline::replied`], and at the end [`Pipeline::closed`] returns what to do with the requests
+//! that were not answered.
 //!
-//! Pipelining is earned, server by server:
-//! 1. The first request goes alone. More than one is under way only behind an HTTP/1.1 reply of
+//! A server earns pipelining step by step. The rules:
+//! 1. The first request is sent alone. More than one is in flight only after an HTTP/1.1 reply of
 //!    known length that keeps the connection open.
-//! 2. Depth starts at two. It grows by one with each depth's worth of replies, and halves on
-//!    trouble; it never passes what the server still takes on this connection, nor what replies of
-//!    the usual size would pile up.
-//! 3. A close that was not announced: complete replies count, all else goes back to the front, and
-//!    the next connection starts with one request alone, so that a request that kills connections
-//!    is found out. The fault counts against it if it stood at the head of a connection, or its
-//!    reply had begun; after the second in a row it is to be dropped.
-//! 4. An announced close teaches how many requests the server takes, and what stood behind goes
-//!    back at no penalty. `Keep-Alive: max` teaches the same beforehand; a connection that outlives
-//!    the allowance doubles it.
-//! 5. A reply out of order bars pipelining for good ([`suspicious`], [`Pipeline::swapped`]), and so
-//!    does one that can't be read behind another of its batch: all that is not filed is discarded
-//!    and asked for again. Keeping the connection open stays allowed, but for a server that leaves
-//!    bytes behind a reply ([`Pipeline::left_bytes`]): it gets one request a connection.
-//! 6. A reply that does not come in time while others wait behind it, or behind another of its
-//!    batch, bars pipelining too: a server that lost count looks like a slow one.
-//! 7. A batch is for one write, and only GETs are in it: nothing here is unsafe to repeat.
-//! 8. A server that has enough to do until more gets there is sent the next ones together, when
-//!    half of the depth is free ([`Pipeline::is_ahead`]): a write and a packet for some, not for
-//!    each.
-//! 9. A server's first batches are on probation: their replies are held until the connection is
-//!    idle with nothing outstanding, its *proven place*, and one of them has been compared with
-//!    the reply to the same request sent alone ([`proof`], with its law and its limit).
+//! 2. Depth starts at two. It grows by one after as many replies as it is deep, and halves on a
+//!    failure. It never exceeds the number of requests that the server still accepts on this
+//!    connection, nor the number of replies of the usual size that may be buffered.
+//! 3. After an unannounced close, complete replies count, all other requests go back to the front
+//!    of the queue, and the next connection starts with one request alone, so that a request that
+//!    breaks connections is identified. The fault counts against a request if it was the first
+//!    outstanding one of its connection, or its reply had begun. After the second fault in a row it
+//!    is to be dropped.
+//! 4. An announced close shows how many requests the server accepts; the requests after it go back
+//!    without a penalty. `Keep-Alive: max` announces the same number in advance. A connection that
+//!    outlives the allowance doubles it.
+//! 5. A reply out of order disables pipelining permanently ([`suspicious`], [`Pipeline::swapped`]),
+//!    and so does an unreadable one that follows another reply of its batch: all replies that are
+//!    not yet filed are discarded and requested again. Persistent connections stay allowed, except
+//!    for a server that sends bytes after a reply ([`Pipeline::left_bytes`]): it gets one request a
+//!    connection.
+//! 6. A reply that times out while other requests wait for theirs, or after another reply of its
+//!    batch, disables pipelining too: a server that lost count looks like a slow one.
+//! 7. A batch is sent in one write and consists of GETs only, so every request is safe to repeat.
+//! 8. If a server is busy until further requests can reach it, they are held until half of the
+//!    depth is free and then sent together ([`Pipeline::is_ahead`]): one write and one packet for
+//!    several requests.
+//! 9. The first batches of a server are on probation: their replies are held until the connection
+//!    is idle with nothing outstanding, its *proven point*, and the reply to one of them has been
+//!    compared with the reply to the same request sent alone (module [`proof`], with its law and
+//!    its limit).
 //!
-//! Laws: each request sent is replied to or handed back, once; `in_flight` never passes `depth_max`
-//! and is at most one until the first rule is met. A swap that begins after probation and bears no
-//! sign (rules 5 and 6) is a limit: its replies are filed under each other's URLs.
-//! Cost: a few integers; every call is constant time. Source: RFC 9112 sections 9.3 to 9.6.
+//! Laws: each request sent is either answered or handed back, exactly once. `in_flight` never
+//! exceeds `depth_max`, and is at most one until rule 1 is met. Limit: if a server swaps replies
+//! after probation and shows no sign of it (rules 5 and 6), the replies are stored under each
+//! other's URLs.
+//! Cost: a few integers; every call takes constant time.
+//! Source: RFC 9112 sections 9.3 to 9.6.
 
 pub mod proof;
 mod swap;
@@ -48,23 +54,26 @@ pub use swap::{Signs, Swap, suspicious};
 use proof::{Batch, Trust};
 use std::time::Duration;
 
-/// Settings of pipelining.
+/// The settings of pipelining.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether to pipeline at all. Connections are kept open either way.
+    /// Whether to pipeline at all. Connections are persistent either way.
     pub enabled: bool,
-    /// Most requests under way on one connection.
+    /// The maximum number of requests in flight on one connection.
     pub depth_max: u8,
-    /// Requests a server is thought to take on one connection before it has shown it.
+    /// The number of requests that a new server is assumed to accept on one connection.
     pub requests_new: u32,
-    /// Payload, in bytes, that may pile up on one connection: depth times the usual reply.
+    /// The maximum payload that may be buffered on one connection, in bytes: depth times the usual
+    /// reply.
     pub ahead_bytes_max: u32,
-    /// Pipelined connections that broke, or batches that came to no comparison, in a row before a
-    /// server is asked one by one for good.
+    /// The number of pipelined connections that broke, or batches that could not be compared, in a
+    /// row after which pipelining is disabled for a server.
     pub breaks_max: u8,
-    /// Connections in a row broken by the request at their head before it is to be dropped.
+    /// The number of connections in a row that the request at their head may break before it is
+    /// dropped.
     pub head_faults_max: u8,
-    /// Batches of a server that are held and compared before replies are filed as they come.
+    /// The number of batches that are held and compared before replies of a server are filed on
+    /// arrival.
     pub probation: u8,
 }
 
@@ -82,48 +91,52 @@ impl Default for Settings {
     }
 }
 
-/// Depth once pipelining begins.
+/// The depth when pipelining begins.
 const DEPTH_START: u8 = 2;
-/// Replies one by one after which a depth that fell to one is tried at two again.
+/// The number of replies, one at a time, after which a depth that fell to one is raised to two
+/// again.
 const RECOVERY: u8 = 8;
 
 /// What is known of a server across its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Learnt {
-    /// Requests it takes on one connection; 0 until it has shown it.
+    /// The number of requests that it accepts on one connection; 0 until that is known.
     allowance: u32,
-    /// Replies behind which it last closed without a word; 0 if the allowance isn't from that.
+    /// The number of replies after which it last closed without notice; 0 if `allowance` has
+    /// another source.
     hint: u32,
-    /// Payload of a reply in bytes, smoothed: 7 parts old, 1 part new.
+    /// The payload of a reply in bytes, smoothed: 7 parts old, 1 part new.
     reply_bytes: u32,
-    /// Requests that may be under way; 0 until earned.
+    /// The maximum number of requests in flight; 0 until pipelining is earned.
     depth: u8,
-    /// Replies since the depth last changed.
+    /// The number of replies since the depth last changed.
     streak: u8,
-    /// Pipelined connections, and batches on probation, in a row that broke.
+    /// The number of pipelined connections, and of batches on probation, in a row that failed.
     breaks: u8,
-    /// Connections in a row broken by the request at their head.
+    /// The number of connections in a row that were broken by the request at their head.
     head_faults: u8,
-    /// It speaks HTTP/1.1, has kept a connection open, and its last reply had a known length.
+    /// Whether it uses HTTP/1.1, has kept a connection open, and its last reply had a known length.
     is_fit: bool,
-    /// So many replies must pass before more than one request is under way again.
+    /// The number of replies that must complete before more than one request may be in flight
+    /// again.
     alone: u8,
     trust: Trust,
 }
 
 impl Learnt {
-    /// What is worth keeping across a restart: the allowance, 0 if it isn't known, and how far its
-    /// order is trusted, as a code. The rest is soon learnt again.
-    pub fn worth_keeping(&self) -> (u32, u8) {
+    /// Returns what a checkpoint stores: the allowance (0 if unknown), and the code of how far the
+    /// order of its replies is trusted. The rest is soon learnt again.
+    pub fn saved(&self) -> (u32, u8) {
         (self.allowance, self.trust.code())
     }
 
-    /// What an earlier run found [`Self::worth_keeping`].
+    /// Restores what [`Self::saved`] returned in an earlier run.
     pub fn restored(allowance: u32, trust: u8) -> Self {
         Self { allowance, trust: Trust::of_code(trust), ..Self::default() }
     }
 
-    /// Requests the server is thought to take on one connection: at least 1.
+    /// Returns the number of requests that the server accepts on one connection, as far as known;
+    /// at least 1.
     pub fn allowance(&self, settings: &Settings) -> u32 {
         match self.allowance {
             _ if self.trust == Trust::OnePerConnection => 1,
@@ -132,26 +145,28 @@ impl Learnt {
         }
     }
 
-    /// Whether the server has shown how many requests it takes, or that it takes more than thought.
+    /// Returns whether a connection has shown how many requests the server accepts, or that it
+    /// accepts more than assumed.
     pub fn knows_allowance(&self) -> bool {
         self.allowance > 0
     }
 
-    /// Whether pipelining is barred for good.
-    pub fn is_barred(&self) -> bool {
+    /// Returns whether pipelining is disabled permanently.
+    pub fn is_disabled(&self) -> bool {
         !matches!(self.trust, Trust::Passed(_))
     }
 
-    /// Pipelining is barred; what was known to be worse stays.
-    fn bar(&mut self) {
-        if !self.is_barred() {
+    /// Disables pipelining; a stricter limit stays.
+    fn disable(&mut self) {
+        if !self.is_disabled() {
             self.trust = Trust::OneByOne;
         }
     }
 
-    /// Requests that may be under way at once on a connection in full swing: at least 1.
+    /// Returns how many requests may be in flight at once on a connection that needs no caution; at
+    /// least 1.
     pub fn depth(&self, settings: &Settings) -> u32 {
-        if !settings.enabled || self.is_barred() || !self.is_fit {
+        if !settings.enabled || self.is_disabled() || !self.is_fit {
             return 1;
         }
         let by_size = settings.ahead_bytes_max / self.reply_bytes.max(1);
@@ -159,8 +174,8 @@ impl Learnt {
         u32::from(depth).min(by_size).max(1)
     }
 
-    /// So many requests, at least, go one by one.
-    fn goes_alone(&mut self, requests: u32) {
+    /// Requires at least this many requests to be sent one at a time.
+    fn require_alone(&mut self, requests: u32) {
         self.alone = self.alone.max(u8::try_from(requests).unwrap_or(u8::MAX));
     }
 
@@ -182,75 +197,77 @@ impl Learnt {
         self.streak = 0;
         self.breaks = self.breaks.saturating_add(1);
         if self.breaks >= settings.breaks_max {
-            self.bar();
+            self.disable();
         }
     }
 }
 
-/// What the head of a complete reply said, and how long it was.
+/// The properties of a complete reply that matter to pipelining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Minor version of HTTP/1.
+    /// The minor version of HTTP/1.
     pub minor: u8,
-    /// Its length was known or it was chunked: it did not end with the connection.
+    /// Whether the length was known or the body chunked, so that the reply did not end with the
+    /// connection.
     pub known_length: bool,
-    /// The connection may be used on.
+    /// Whether the connection may be reused.
     pub persists: bool,
-    /// `Keep-Alive: max`.
+    /// The `max` parameter of the `Keep-Alive` field.
     pub keep_max: Option<u32>,
-    /// Payload as sent, in bytes.
+    /// The length of the payload as sent, in bytes.
     pub body_bytes: u64,
 }
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// By the peer, in order.
+    /// Closed by the peer, regularly.
     Ended,
-    /// By a reset or another failure of the transport.
+    /// Ended by a reset or another failure of the transport.
     Reset,
-    /// By us: what came was no reply, or not one to go on behind.
+    /// Closed by us: the bytes were no reply, or a reply that doesn't allow another one after it.
     Broken,
-    /// By us: the reply at the head did not come or go on in time.
+    /// Closed by us: the reply at the head timed out.
     Overdue,
-    /// By us, for reasons of our own.
+    /// Closed by us, for reasons that have nothing to do with the server.
     Ours,
 }
 
-/// What becomes of the requests that got no complete reply.
+/// What to do with the requests that got no complete reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leftover {
-    /// So many of them, oldest first, go back to the front of the queue in the same order. The
-    /// repeat of a comparison is not among them.
+    /// The number of unanswered requests, oldest first, that go back to the front of the queue in
+    /// the same order. The repeat of a comparison is not among them.
     pub unanswered: u32,
-    /// So many whole replies are held and will never be proven: their requests go back, too, in
-    /// front of the others.
+    /// The number of complete replies that are held and can no longer be proven: their requests go
+    /// back too, before the others.
     pub unproven: u32,
-    /// The fault counts against the oldest of them.
+    /// Whether the fault counts against the oldest unanswered request.
     pub blames_head: bool,
-    /// It has done so as often as is allowed: the oldest does not go back.
+    /// Whether that request has reached its limit of faults: it does not go back.
     pub drops_head: bool,
-    /// The server failed us: neither an announced close nor our own doing.
+    /// Whether the server failed: the close was neither announced nor our own.
     pub is_trouble: bool,
 }
 
-/// One connection.
+/// The state of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipeline {
     sent: u32,
     replied: u32,
-    /// Requests this connection takes in all, as `Keep-Alive: max` said.
+    /// The number of requests that this connection accepts in all, as announced by `Keep-Alive:
+    /// max`.
     limit: u32,
-    /// More than one was under way.
+    /// Whether more than one request was ever in flight.
     was_deep: bool,
-    /// What is not proven yet.
+    /// The requests whose replies are not yet proven.
     batch: Batch,
-    /// The last reply announced the close.
+    /// Whether the last reply announced the close.
     is_closing: bool,
 }
 
 impl Default for Pipeline {
-    /// A fresh connection.
+    /// Returns the state of a new connection.
     fn default() -> Self {
         Self {
             sent: 0,
@@ -264,40 +281,41 @@ impl Default for Pipeline {
 }
 
 impl Pipeline {
-    /// How many more requests may be sent now, if the visit may have `left` more.
+    /// Returns how many more requests may be sent now, if the visit may send `left` more.
     pub fn room(&self, learnt: &Learnt, settings: &Settings, left: u32) -> u32 {
         let taken = self.taken(learnt, settings).min(left);
         if self.is_closing || self.batch.held() > 0 || self.batch.is_comparing() {
             return 0;
         }
         let depth = if learnt.alone > 0 { 1 } else { learnt.depth(settings) };
-        let (under_way, all) = (self.in_flight(), self.in_flight().saturating_add(taken));
+        let (in_flight, all) = (self.in_flight(), self.in_flight().saturating_add(taken));
         let compared = match depth > 1 && learnt.is_on_probation(settings) {
-            // Kept for comparisons: there may be two, and a batch has two requests at least.
+            // Reserves requests for comparisons: there may be two, and a batch needs at least two
+            // itself.
             true => 1 + u32::from(all > 3),
             false => 0,
         };
         let most = depth.min(all - compared.min(all)).max(1).min(all);
-        most.saturating_sub(under_way)
+        most.saturating_sub(in_flight)
     }
 
-    /// Requests that the server still takes on this connection, as far as is known.
+    /// Returns how many requests the server still accepts on this connection, as far as known.
     fn taken(&self, learnt: &Learnt, settings: &Settings) -> u32 {
         self.limit.min(learnt.allowance(settings)).saturating_sub(self.sent)
     }
 
-    /// Whether one of the held batch may be asked for again, if the visit may have `left` more
-    /// requests.
+    /// Returns whether a request of the held batch may be repeated, if the visit may send `left`
+    /// more.
     pub fn may_compare(&self, learnt: &Learnt, settings: &Settings, left: u32) -> bool {
         !self.is_closing && left > 0 && self.taken(learnt, settings) > 0
     }
 
-    /// The request that is sent next repeats one of the held batch.
-    pub fn compares(&mut self) {
-        self.batch.compares();
+    /// Marks the next request sent as the repeat of one in the held batch.
+    pub fn begin_comparison(&mut self) {
+        self.batch.begin_comparison();
     }
 
-    /// Which of the held replies is to be compared, and which one after it: see [`proof::choose`].
+    /// Returns the index of the held reply to compare, and of a second one: see [`proof::choose`].
     pub fn choice(learnt: &Learnt, repeats: &[bool]) -> (usize, Option<usize>) {
         let passed = match learnt.trust {
             Trust::Passed(batches) => batches,
@@ -306,8 +324,8 @@ impl Pipeline {
         proof::choose(passed, repeats)
     }
 
-    /// The last comparison is made: with equal replies the held ones are to be filed; else
-    /// pipelining is barred, and the connection is to be closed.
+    /// Reports the last comparison of a batch. If the replies are equal, the caller files the held
+    /// ones; else pipelining is disabled, and the caller closes the connection.
     pub fn compared(&mut self, learnt: &mut Learnt, equal: bool) {
         learnt.is_compared(equal);
         if equal {
@@ -316,18 +334,19 @@ impl Pipeline {
         }
     }
 
-    /// The held batch can't be compared: its requests go back, to be asked for one by one. A server
-    /// that answers each batch so (with 503 to all but the first) is found out by their number.
-    pub fn gives_batch_up(&mut self, learnt: &mut Learnt, settings: &Settings) {
-        learnt.goes_alone(self.batch.held());
+    /// Gives up comparing the held batch: its requests go back, to be sent one at a time. Such
+    /// batches count as failures, so a server that answers each batch this way (with 503 to all but
+    /// the first) loses pipelining.
+    pub fn abandon_batch(&mut self, learnt: &mut Learnt, settings: &Settings) {
+        learnt.require_alone(self.batch.held());
         learnt.shrink(settings);
         self.batch = Batch::default();
     }
 
-    /// Whether what is under way keeps the server at work until requests that are sent later get
-    /// there: then these go together, in one write and one packet. `pace` is the mean time from one
-    /// reply to the next. Twice the round trip is kept, since neither is steady, and half the
-    /// depth.
+    /// Returns whether the requests in flight keep the server busy until later requests can reach
+    /// it; then those are better sent together, in one write and one packet. `pace` is the mean
+    /// time from one reply to the next. Neither time is steady, so twice the round trip and half
+    /// the depth are kept in reserve.
     pub fn is_ahead(
         &self,
         learnt: &Learnt,
@@ -340,17 +359,17 @@ impl Pipeline {
             && pace.saturating_mul(in_flight - 1) >= round_trip.saturating_mul(2)
     }
 
-    /// So many requests were sent (written, or handed over to be written).
+    /// Reports that `count` requests were written, or handed over to be written.
     pub fn sent(&mut self, count: u32) {
         self.sent += count;
         self.batch.sent(count);
         self.was_deep |= self.in_flight() > 1;
     }
 
-    /// The reply to the oldest request under way is complete. Returns what is to be done with it.
+    /// Reports a complete reply to the oldest request in flight. Returns what to do with it.
     ///
     /// # Panics
-    /// If no request is under way.
+    /// Panics if no request is in flight.
     pub fn replied(&mut self, learnt: &mut Learnt, settings: &Settings, reply: &Reply) -> Filing {
         assert!(self.in_flight() > 0, "a reply needs a request");
         self.replied += 1;
@@ -362,7 +381,8 @@ impl Pipeline {
             before => before - before / 8 + bytes / 8,
         };
         if let Some(more) = reply.keep_max {
-            // Some servers count down, others say the same number each time: the least holds.
+            // Some servers count down, others send the same number each time: the smallest limit
+            // holds.
             self.limit = self.limit.min(self.replied.saturating_add(more));
         }
         self.learn_allowance(learnt, settings, reply);
@@ -374,80 +394,84 @@ impl Pipeline {
         self.batch.replied(learnt.is_on_probation(settings), self.in_flight())
     }
 
-    /// The reply to the oldest request is kept as far as it came, because we don't want the rest
-    /// (it passes a cap): the request counts as answered, the connection is not used on, and
+    /// Reports that we stopped reading the reply to the oldest request, because it exceeds a cap,
+    /// and keep its beginning. The request counts as answered, the connection is not reused, and
     /// nothing is learnt of the server.
     ///
     /// # Panics
-    /// If no request is under way.
+    /// Panics if no request is in flight.
     pub fn kept_partial(&mut self) {
         assert!(self.in_flight() > 0, "a reply needs a request");
         self.replied += 1;
         self.is_closing = true;
     }
 
-    /// The reply to the oldest request under way ended early, and is kept as far as it came: the
-    /// request counts as answered and is blamed for nothing. What the end says of pipelining is
-    /// learnt as at any other, for it may be what cut the reply.
+    /// Reports that the reply to the oldest request ended early, and that its beginning is kept.
+    /// The request counts as answered and is not blamed. Pipelining may be what cut the reply, so
+    /// the failure is recorded as after any other close.
     ///
     /// # Panics
-    /// If no request is under way.
+    /// Panics if no request is in flight.
     pub fn cut(&mut self, learnt: &mut Learnt, settings: &Settings, how: Close) {
         if !self.is_closing {
             let left = Leftover { unanswered: self.in_flight(), ..Leftover::default() };
-            self.learn_trouble(learnt, settings, how, true, left);
+            self.learn_failure(learnt, settings, how, true, left);
         }
         learnt.head_faults = 0;
         self.kept_partial();
     }
 
-    /// Requests under way.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> u32 {
         self.sent - self.replied
     }
 
-    /// Complete replies so far.
+    /// Returns the number of complete replies so far.
     pub fn replies(&self) -> u32 {
         self.replied
     }
 
-    /// Whether the connection is at rest and takes another request: it may be parked.
+    /// Returns whether the connection is idle and accepts another request, so that it may be
+    /// parked.
     pub fn may_reuse(&self, learnt: &Learnt, settings: &Settings) -> bool {
         self.in_flight() == 0 && self.room(learnt, settings, u32::MAX) > 0
     }
 
-    /// Whether more than one request was sent since the last proven place: then a reply may be
-    /// another request's.
+    /// Returns whether more than one request was sent since the last proven point; then a reply may
+    /// belong to another request.
     pub fn is_deep(&self) -> bool {
         self.batch.is_deep()
     }
 
-    /// Whether such an end would be no fault of the request at the head: its reply may be
-    /// another's, or what came before it is what went wrong. It is asked for again alone first.
+    /// Returns whether a close of kind `how` would be no fault of the request at the head: the
+    /// reply may belong to another request, or an earlier one may have failed. That request is then
+    /// repeated alone first.
     pub fn blames_nobody(&self, learnt: &Learnt, settings: &Settings, how: Close) -> bool {
         let is_sign = matches!(how, Close::Overdue | Close::Broken);
         let behind = self.batch.is_deep() && self.batch.is_behind();
         self.is_unproven(learnt, settings) || is_sign && behind
     }
 
-    /// Whether a reply of this batch may only be filed after a comparison.
+    /// Returns whether a reply of this batch may only be filed after a comparison.
     pub fn is_unproven(&self, learnt: &Learnt, settings: &Settings) -> bool {
         self.batch.is_deep() && learnt.is_on_probation(settings)
     }
 
-    /// A sign of replies out of order was seen: the server is asked one by one from now on. What is
-    /// not filed is to be discarded, and the connection closed as [`Close::Ours`].
+    /// Reports a sign of replies out of order: from now on the server gets one request at a time.
+    /// The caller discards what is not filed, and closes the connection as [`Close::Ours`].
     pub fn swapped(&self, learnt: &mut Learnt) {
-        learnt.bar();
+        learnt.disable();
     }
 
-    /// Bytes came behind a reply that belong to none: as [`Self::swapped`], and no connection of
-    /// this server is used twice, since such bytes could pass for the next reply.
+    /// Reports bytes after a reply that belong to none. Has the effect of [`Self::swapped`]; in
+    /// addition no connection of this server is reused, since such bytes could pass for the next
+    /// reply.
     pub fn left_bytes(&self, learnt: &mut Learnt) {
         learnt.trust = Trust::OnePerConnection;
     }
 
-    /// The connection ended. `has_begun` says whether any byte of the reply at the head had come.
+    /// Reports the end of the connection. `has_begun` says whether any byte of the reply at the
+    /// head had arrived.
     pub fn closed(
         &mut self,
         learnt: &mut Learnt,
@@ -463,7 +487,7 @@ impl Pipeline {
         let was_closing = std::mem::replace(&mut self.is_closing, true);
         let left = Leftover { unanswered, unproven: batch.held(), ..Leftover::default() };
         if unproven || left.unproven > 0 {
-            learnt.goes_alone(unanswered + left.unproven);
+            learnt.require_alone(unanswered + left.unproven);
         }
         if left.unproven > 0 {
             learnt.shrink(settings);
@@ -478,12 +502,12 @@ impl Pipeline {
             return left;
         }
         let behind = batch.is_behind() || batch.is_comparing();
-        self.learn_trouble(learnt, settings, how, has_begun, left);
+        self.learn_failure(learnt, settings, how, has_begun, left);
         if batch.is_deep() && behind && matches!(how, Close::Overdue | Close::Broken) {
-            learnt.bar();
+            learnt.disable();
         }
-        // On a connection that has served, an end before the first byte of the next reply is most
-        // likely its idle time-out or its limit crossing our request: that blames no one.
+        // If a connection that has served ends before the first byte of the next reply, its idle
+        // timeout or its request limit most likely crossed our request: no request is blamed.
         let at_rest = self.replied > 0 && !has_begun;
         let blames_head =
             !blames_nobody && (!at_rest || matches!(how, Close::Overdue | Close::Broken));
@@ -498,7 +522,7 @@ impl Pipeline {
     fn learn_allowance(&self, learnt: &mut Learnt, settings: &Settings, reply: &Reply) {
         let allowance = learnt.allowance(settings);
         if learnt.trust == Trust::OnePerConnection {
-            // It takes more, and isn't given it.
+            // The server accepts more, but is not given more.
         } else if !reply.persists {
             learnt.allowance = self.replied;
             learnt.hint = 0;
@@ -506,13 +530,13 @@ impl Pipeline {
             learnt.allowance = self.limit.max(1);
             learnt.hint = 0;
         } else if self.replied >= allowance {
-            // A limit that was only guessed at is felt for in small steps.
+            // A limit that was only observed is probed in small steps.
             let more = if learnt.hint > 0 { (allowance / 8).max(1) } else { allowance };
             learnt.allowance = allowance.saturating_add(more);
         }
     }
 
-    fn learn_trouble(
+    fn learn_failure(
         &self,
         learnt: &mut Learnt,
         settings: &Settings,
@@ -520,9 +544,9 @@ impl Pipeline {
         has_begun: bool,
         left: Leftover,
     ) {
-        learnt.goes_alone(1);
+        learnt.require_alone(1);
         let is_between = how == Close::Ended && self.replied > 0 && !has_begun;
-        // The same number of replies twice is a limit kept in silence, no fault of pipelining.
+        // The same number of replies twice is an unannounced limit, not a fault of pipelining.
         let is_limit = is_between && learnt.hint == self.replied;
         if is_between {
             learnt.allowance = self.replied;
@@ -532,7 +556,7 @@ impl Pipeline {
             learnt.shrink(settings);
         }
         if left.unanswered > 1 && how == Close::Overdue {
-            learnt.bar();
+            learnt.disable();
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Requests to bytes: one line that differs, and a block of fields that never does.
+//! Writes requests: one line that differs, and a block of fields that is always the same.
 //!
-//! [`Fixed`] is checked and rendered once a crawl; a request is then three short copies. `Host`
-//! comes first (RFC 9110 section 7.2). There is no `Connection` field: persistence is what
-//! HTTP/1.1 does by itself (RFC 9112 section 9.3).
+//! [`Fixed`] is validated and rendered once a crawl, so a request is three short copies. `Host`
+//! comes first (RFC 9110 section 7.2). There is no `Connection` field, because persistence is the
+//! default of HTTP/1.1 (RFC 9112 section 9.3).
 //!
-//! Law: whatever was accepted by [`Fixed::new`], a request is exactly one request. Line ends,
+//! Law: with everything that [`Fixed::new`] accepts, the bytes are exactly one request. Line ends,
 //! control characters and the fields that frame a message can't get in.
 //! Cost: no allocation besides the growth of `out`.
 //! Source: RFC 9110 sections 5.5, 5.6.2 and 12.5; RFC 9112 section 3.
@@ -12,11 +12,11 @@
 use super::coding::Coding;
 use std::fmt;
 
-/// What a page is asked for as, unless an extra field says otherwise.
+/// The `Accept` field, unless an extra field replaces it.
 const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-/// Fields that are not for the operator to add: they frame messages, manage connections, or have
-/// a setting of their own.
+/// Fields that the operator can't add: they frame messages, manage connections, or have a setting
+/// of their own.
 const RESERVED: [&str; 12] = [
     "host",
     "user-agent",
@@ -32,21 +32,21 @@ const RESERVED: [&str; 12] = [
     "expect",
 ];
 
-/// The fields that are the same in every request, rendered.
+/// The rendered fields that are the same in every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
-    /// From the end of the Host line to the blank line, both included.
+    /// The bytes from the end of the Host line to the blank line, both included.
     block: Vec<u8>,
-    /// The operator's own cookies: with those of a chain they are one field.
+    /// The operator's own cookies, which are sent in one field with those of a redirect chain.
     cookies: Option<String>,
 }
 
-/// A field that may not be sent: which one, and why.
+/// The error for a field that may not be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadField {
-    /// The field's name.
+    /// The name of the field.
     pub name: String,
-    /// What is wrong with it.
+    /// What is wrong with the field.
     pub reason: &'static str,
 }
 
@@ -59,8 +59,11 @@ impl fmt::Display for BadField {
 impl std::error::Error for BadField {}
 
 impl Fixed {
-    /// Renders the fields: who asks (`agent`, and `from`, a mail address), the `codings` that can
-    /// be undone, best first, and `extra` fields. An extra `Accept` replaces the usual one.
+    /// Renders the fields: `agent` for User-Agent, `from` (a mail address), the accepted `codings`
+    /// (the preferred one first), and `extra` fields. An extra `Accept` replaces the default.
+    ///
+    /// # Errors
+    /// Returns the first field whose name or value is invalid, or which the crawler sets itself.
     pub fn new(
         agent: &str,
         from: Option<&str>,
@@ -80,7 +83,7 @@ impl Fixed {
             if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
                 return Err(bad(name, "is set by the crawler itself"));
             }
-            // It goes before the others: see write_get.
+            // It is written before the others: see write_get.
             let mut own = Vec::new();
             let is_cookie = name.eq_ignore_ascii_case("cookie");
             push_field(if is_cookie { &mut own } else { &mut block }, name, value)?;
@@ -93,12 +96,13 @@ impl Fixed {
         Ok(Self { block, cookies })
     }
 
-    /// Appends a GET for `target` (path and query, `/` first) of the host `authority` (name, and
-    /// port unless it is the scheme's), with these `cookies` beside the operator's own.
+    /// Appends a GET for `target` (path and query, beginning with `/`) to `out`. `authority` is the
+    /// host, and the port unless it is the scheme's default. `cookies` are sent with the operator's
+    /// own.
     ///
     /// # Panics
-    /// If target or host hold white space or control characters: canonical URLs don't; or cookies
-    /// control characters.
+    /// Panics if target or host contain white space or control characters, which canonical URLs
+    /// don't, or if the cookies contain control characters.
     pub fn write_get(
         &self,
         out: &mut Vec<u8>,
@@ -156,7 +160,7 @@ fn is_visible(text: &str) -> bool {
     text.bytes().all(|byte| byte > b' ' && byte != 0x7f)
 }
 
-/// `tchar` of RFC 9110 section 5.6.2.
+/// Returns whether the byte is a `tchar` (RFC 9110 section 5.6.2).
 pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -187,7 +191,7 @@ mod tests {
              Accept-Encoding: gzip, br\r\nAccept-Language: en, *;q=0.5\r\n\r\n";
         assert_eq!(String::from_utf8(out.clone()).expect("ASCII"), expected);
 
-        // A batch is written into one buffer, to be sent at once.
+        // Requests are appended to one buffer, to be sent at once.
         let one = out.len();
         fixed.write_get(&mut out, "/a?b=c", "example.com:8080", None);
         assert_eq!(out.len(), 2 * one);
@@ -213,7 +217,7 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    /// RFC 6265bis 5.8.1: one Cookie field, whoever has something to say in it.
+    /// RFC 6265bis 5.8.1: all cookies are sent in one Cookie field, whatever their source.
     #[test]
     fn cookies_are_one_field() {
         let own = |name| Fixed::new("a", None, &[], &extra(name, "own=1")).expect("plain");

@@ -1,18 +1,19 @@
-//! Bytes to replies: heads, payload and ends, one reply after the other on one connection.
+//! Parses replies: heads, payload and ends, one reply after the other on one connection.
 //!
-//! [`Reader`] is a pure function of the bytes. It holds none of them: the caller keeps what came,
-//! calls [`Reader::read`] with everything not yet used, and drops what the [`Step`] says was used.
-//! Payload is told as a range into the caller's slice, so the raw bytes stay verbatim.
+//! [`Reader`] is a pure function of the bytes and stores none of them. The caller buffers what
+//! arrives, calls [`Reader::read`] with all bytes that are not used yet, and drops as many as the
+//! [`Step`] says. Payload is reported as a range of the caller's slice, so the raw bytes stay
+//! unchanged.
 //!
 //! Laws:
-//! * How a stream is cut into reads changes neither the heads, nor the payload put together, nor
-//!   the end.
-//! * A reply is read as RFC 9112 section 6.3 frames it. A head with an odd line is read as browsers
-//!   read it, and the connection not used again; two lengths that differ are refused.
-//! * No cap of [`Limits`] is passed: neither by heads, payload, framing bytes nor 1xx replies.
+//! - How a stream is split into reads changes neither the heads, nor the joined payload, nor the
+//!   end.
+//! - A reply is framed as RFC 9112 section 6.3 says. A head with an invalid line is read as
+//!   browsers read it, and the connection is not reused; two lengths that differ are refused.
+//! - No cap of [`Limits`] is exceeded: neither by heads, payload, framing bytes nor 1xx replies.
 //!
-//! Cost: one pass over heads and framing bytes; payload is not looked at. No allocation per reply
-//! once the list of fields has grown; only a head that has to be mended costs a copy.
+//! Cost: one pass over heads and framing bytes; payload is not read. No allocation for a reply once
+//! the list of fields has grown, except that a head which breaks the grammar is copied.
 //! Source: RFC 9112 sections 2.2 and 4 to 9; RFC 9110 sections 5, 6 and 15.2.
 
 mod chunked;
@@ -23,31 +24,32 @@ mod tests;
 
 pub use head::{Fields, Framing, Head};
 
-use chunked::{Chunks, Cut};
+use chunked::{Chunks, Piece};
 use odd::Start;
 use std::ops::Range;
 
 /// Caps on one reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest head, status line and blank line included, in bytes.
+    /// The maximum length of a head with status line and blank line, in bytes.
     pub head_bytes_max: usize,
-    /// Most fields of a head; at most [`Limits::FIELDS_MAX`].
+    /// The maximum number of fields of a head; at most [`Limits::FIELDS_MAX`].
     pub fields_max: usize,
-    /// Longest payload, without its chunk framing, in bytes.
+    /// The maximum length of a payload without its chunk framing, in bytes.
     pub body_bytes_max: u64,
-    /// Longest line that opens a chunk, extensions included, in bytes.
+    /// The maximum length of the line that begins a chunk, with its extensions, in bytes.
     pub chunk_line_bytes_max: usize,
-    /// Most bytes that chunk framing may add to one payload: chunks of one byte are legal.
+    /// The maximum length of the chunk framing of one payload, in bytes: chunks of one byte are
+    /// legal.
     pub framing_bytes_max: u64,
-    /// Longest trailer section, in bytes.
+    /// The maximum length of a trailer section, in bytes.
     pub trailer_bytes_max: usize,
-    /// Most 1xx replies before the one asked for.
+    /// The maximum number of 1xx replies before the final one.
     pub interim_max: u32,
 }
 
 impl Limits {
-    /// No head may have more fields than this, whatever the settings.
+    /// The upper bound of [`Limits::fields_max`].
     pub const FIELDS_MAX: usize = 512;
 }
 
@@ -65,52 +67,52 @@ impl Default for Limits {
     }
 }
 
-/// What one call of [`Reader::read`] made of the bytes.
+/// The result of one call of [`Reader::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Bytes used up, from the front.
+    /// The number of bytes used, from the front.
     pub used: usize,
-    /// What they were.
+    /// What they are.
     pub event: Event,
 }
 
 /// What was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing more without more bytes. What was used was chunk framing.
+    /// More bytes are needed. The used ones are chunk framing.
     More,
     /// Blank lines or a few bytes of junk before a status line, which belong to no reply. Call
     /// again.
     Blank,
-    /// A 1xx reply; its head is in [`Reader::head`] and what was used. Call again.
+    /// A 1xx reply: the used bytes are its head, also in [`Reader::head`]. Call again.
     Interim,
-    /// The head of the reply; it is in [`Reader::head`] and what was used. Call again.
+    /// The head of the reply: the used bytes, also in [`Reader::head`]. Call again.
     Head,
-    /// Payload: this range of the bytes given. What was used before it was framing. Call again.
+    /// Payload: this range of the input. Used bytes before it are framing. Call again.
     Payload(Range<usize>),
-    /// The reply is complete. Bytes behind what was used belong to the next one.
+    /// The reply is complete. The bytes after the used ones belong to the next one.
     End(End),
 }
 
-/// What ended a reply.
+/// How a reply ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It has no body by its status, or because it answers HEAD.
+    /// It has no body because of its status, or because it answers HEAD.
     None,
-    /// As many bytes as announced.
+    /// After as many bytes as announced.
     Length,
-    /// The last chunk and its trailer.
+    /// With the last chunk and its trailer.
     Chunked,
-    /// The connection was closed, as a body without a length ends: a cut can't be told from it.
+    /// With the connection, as a body without a length does; a truncated one looks the same.
     Close,
 }
 
-/// Why a reply can't be read further. The connection is of no more use.
+/// Why a reply can't be read any further. The connection can't be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// The connection was closed before the first byte of the reply.
     NoReply,
-    /// The connection was closed within the head.
+    /// The connection was closed inside the head.
     HeadCut,
     /// The first bytes are not HTTP/1.
     NotHttp,
@@ -118,24 +120,25 @@ pub enum Broken {
     HeadTooLarge,
     /// The head has more fields than [`Limits::fields_max`].
     TooManyFields,
-    /// The head breaks the grammar: how.
+    /// The head is malformed; the text is the reason.
     Head(&'static str),
-    /// The fields that say where the body ends are wrong or contradict each other: how.
+    /// The fields that define where the body ends are malformed or contradict each other; the text
+    /// is the reason.
     Framing(&'static str),
-    /// More 1xx replies than [`Limits::interim_max`].
+    /// There are more 1xx replies than [`Limits::interim_max`].
     TooManyInterim,
-    /// 101: the server left HTTP, which nobody asked for.
+    /// Status 101: the server switched protocols without being asked.
     Switched,
-    /// The chunk framing is wrong or passes a cap: how.
+    /// The chunk framing is malformed or exceeds a cap; the text is the reason.
     Chunk(&'static str),
-    /// The connection was closed within the body.
+    /// The connection was closed inside the body.
     BodyCut,
-    /// The body is longer than [`Limits::body_bytes_max`]; that much of it was told.
+    /// The body is longer than [`Limits::body_bytes_max`]; that many bytes were reported.
     BodyTooLarge,
 }
 
 impl Broken {
-    /// Short name, for logs and counters.
+    /// Returns the short name for logs and counters.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoReply => "no-reply",
@@ -153,7 +156,7 @@ impl Broken {
         }
     }
 
-    /// What is wrong, where one name stands for several mistakes.
+    /// Returns the reason, if the name covers several errors.
     pub fn detail(self) -> Option<&'static str> {
         match self {
             Self::Head(detail) | Self::Framing(detail) | Self::Chunk(detail) => Some(detail),
@@ -161,34 +164,34 @@ impl Broken {
         }
     }
 
-    /// Whether what came doesn't begin as a reply does.
+    /// Returns whether the bytes don't begin like a reply.
     pub fn is_no_reply(self) -> bool {
         matches!(self, Self::NotHttp | Self::Head(BLANK_LINES))
     }
 
-    /// Whether the payload told so far is the true beginning of the body.
+    /// Returns whether the payload reported so far is the correct beginning of the body.
     pub fn keeps_partial(self) -> bool {
         matches!(self, Self::Chunk(_) | Self::BodyCut | Self::BodyTooLarge)
     }
 }
 
-/// Reads the replies of one connection.
+/// Parses the replies of one connection.
 #[derive(Debug)]
 pub struct Reader {
     limits: Limits,
     state: State,
     head: Head,
-    /// The reply answers HEAD: its framing fields describe a body that is not there.
+    /// Whether the reply answers HEAD: its framing fields describe a body that is not sent.
     bodiless: bool,
-    /// Bytes at the front of the head that hold no end of it.
+    /// The number of bytes at the start of the head that were searched for its end without success.
     scanned: usize,
-    /// 1xx replies so far.
+    /// The number of 1xx replies so far.
     interim: u32,
-    /// Junk before the head, or a 1xx reply with an odd one.
+    /// Whether there was junk before the head, or a malformed 1xx reply.
     is_odd: bool,
-    /// Payload bytes told so far.
+    /// The number of payload bytes reported so far.
     payload_bytes: u64,
-    /// Payload bytes announced that did not come before the end of a reply that was cut.
+    /// The number of announced payload bytes that a truncated reply lacks.
     missing_bytes: u64,
 }
 
@@ -196,22 +199,23 @@ pub struct Reader {
 enum State {
     /// No reply is expected, or this one is broken.
     Idle,
-    /// Status line, fields, blank line.
+    /// Reads status line, fields and blank line.
     Head,
-    /// So many bytes are left.
+    /// Reads a body that has so many bytes left.
     Length(u64),
     Chunked(Chunks),
     Close,
-    /// All is told but the end.
+    /// Only [`Event::End`] remains to be reported.
     Over(End),
 }
 
 const BLANK_LINES: &str = "blank lines instead of a status line";
-/// Most bytes of line ends accepted before a status line: some servers add one behind a body.
+/// The maximum number of CR and LF bytes before a status line: some servers add a line end after a
+/// body.
 const BLANK_BYTES_MAX: usize = 16;
 
 impl Reader {
-    /// A reader of a fresh connection.
+    /// Creates a reader for a new connection.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -226,7 +230,7 @@ impl Reader {
         }
     }
 
-    /// From here on the reply to the next GET is read.
+    /// Begins the reply to a GET.
     pub fn begin(&mut self) {
         self.state = State::Head;
         self.bodiless = false;
@@ -238,34 +242,36 @@ impl Reader {
         self.head.shrink();
     }
 
-    /// From here on the reply to a HEAD is read: it never has a body.
+    /// Begins the reply to a HEAD, which never has a body.
     pub fn begin_bodiless(&mut self) {
         self.begin();
         self.bodiless = true;
     }
 
-    /// The head told last, by [`Event::Head`] or [`Event::Interim`].
+    /// Returns the head reported last, by [`Event::Head`] or [`Event::Interim`].
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// Takes the head told last out of the reader; [`Reader::return_head`] returns its memory.
+    /// Takes the head reported last out of the reader; [`Reader::return_head`] gives its memory
+    /// back.
     pub fn lend_head(&mut self) -> Head {
         std::mem::take(&mut self.head)
     }
 
-    /// Gives a head back to be read into again.
+    /// Gives a head back, so that its memory is reused.
     pub fn return_head(&mut self, head: Head) {
         self.head = head;
     }
 
-    /// Payload bytes of this reply told so far.
+    /// Returns the number of payload bytes of this reply that were reported so far.
     pub fn payload_bytes(&self) -> u64 {
         self.payload_bytes
     }
 
-    /// Payload bytes that the reply has announced, by its length or by that of its last chunk, and
-    /// that have not come; of one that ended in [`Broken::BodyCut`], those that did not come.
+    /// Returns the number of payload bytes that the reply announced, by its length or by that of
+    /// its last chunk, and that have not arrived; after [`Broken::BodyCut`], those that never
+    /// arrived.
     pub fn missing_bytes(&self) -> u64 {
         match &self.state {
             State::Length(left) => *left,
@@ -274,11 +280,14 @@ impl Reader {
         }
     }
 
-    /// Reads on. `bytes` is all that came and was not used; `ended` says that nothing will follow
-    /// it, and then [`Event::More`] is never the answer.
+    /// Reads the next event. `bytes` are all received bytes that are not used yet; `ended` says
+    /// that none will follow, and then the result is never [`Event::More`].
+    ///
+    /// # Errors
+    /// Returns why the reply can't be read any further.
     ///
     /// # Panics
-    /// If no reply is expected: before `begin`, after [`Event::End`] and after an error.
+    /// Panics if no reply is expected: before `begin`, after [`Event::End`] and after an error.
     pub fn read(&mut self, bytes: &[u8], ended: bool) -> Result<Step, Broken> {
         let result = match &mut self.state {
             State::Idle => panic!("read without begin: no reply is expected"),
@@ -334,13 +343,13 @@ impl Reader {
         Ok(Step { used: len, event })
     }
 
-    /// Length of the head with its blank line, once that is there. Looks at each byte once,
-    /// however slowly they come, and not past the cap.
+    /// Returns the length of the head with its blank line, or `None` if it is incomplete. Reads
+    /// each byte once, even if they arrive one by one, and none past the cap.
     fn find_head_end(&mut self, bytes: &[u8]) -> Option<usize> {
         let within = &bytes[..bytes.len().min(self.limits.head_bytes_max + 1)];
         let from = self.scanned.min(within.len());
         for at in memchr::memchr_iter(b'\n', &within[from..]).map(|at| from + at) {
-            // The two bytes behind a line end decide; until they are there, come back to it.
+            // The two bytes after a line end decide; until they arrive, the next call starts here.
             match (within.get(at + 1), within.get(at + 2)) {
                 (Some(b'\n'), _) => return Some(at + 2),
                 (Some(b'\r'), Some(b'\n')) => return Some(at + 3),
@@ -412,16 +421,16 @@ impl Reader {
             unreachable!("called in this state only")
         };
         match chunks.next(bytes, &self.limits)? {
-            Cut::Hungry if ended => {
+            Piece::More if ended => {
                 self.missing_bytes = chunks.missing_bytes();
                 Err(Broken::BodyCut)
             }
-            Cut::Hungry => Ok(more(bytes.len())),
-            Cut::End(used) => {
+            Piece::More => Ok(more(bytes.len())),
+            Piece::End(used) => {
                 self.state = State::Idle;
                 Ok(Step { used, event: Event::End(End::Chunked) })
             }
-            Cut::Data(at, len) => {
+            Piece::Data(at, len) => {
                 let len = self.take_payload(len)?;
                 if let State::Chunked(chunks) = &mut self.state {
                     chunks.take(len as u64);
@@ -431,7 +440,7 @@ impl Reader {
         }
     }
 
-    /// How many of the next `len` payload bytes may be told; none left to tell is an error.
+    /// Returns how many of the next `len` payload bytes the cap allows; none is an error.
     fn take_payload(&mut self, len: usize) -> Result<usize, Broken> {
         let left = self.limits.body_bytes_max - self.payload_bytes;
         let len = len.min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -443,8 +452,8 @@ impl Reader {
     }
 }
 
-/// Whether bytes that came while no reply is expected are more than the stray line end some
-/// servers send behind a body: a sign that replies and requests no longer match.
+/// Returns whether bytes that arrive while no reply is expected are more than the stray line end
+/// that some servers send after a body. Then replies and requests may no longer match.
 pub fn is_surplus(bytes: &[u8]) -> bool {
     bytes.len() > BLANK_BYTES_MAX || bytes.iter().any(|byte| !matches!(byte, b'\r' | b'\n'))
 }

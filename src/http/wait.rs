@@ -1,13 +1,13 @@
-//! How long a server asks to be left alone: `Retry-After`, in seconds or as a date.
+//! Parses `Retry-After`: how long a server asks the client to wait, in seconds or as a date.
 //!
 //! Source: RFC 9110 10.2.3 and 5.6.7.
 
 use crate::ground::time::UnixTime;
 use std::time::Duration;
 
-/// The longest wait that one of these values of `Retry-After` asks for. A date is relative
-/// to the reply's own `Date`, so that a clock that is wrong does no harm; to `now` if the reply has
-/// none. `None` if no value makes sense, or if their dates are over.
+/// Returns the longest wait that one of these values of `Retry-After` asks for. A date is relative
+/// to the reply's own `Date`, so that a wrong clock of the server does no harm, or to `now` if the
+/// reply has none. Returns `None` if no value is valid, or all their dates are past.
 pub fn retry_after<'a>(
     values: impl Iterator<Item = &'a [u8]>,
     date: Option<&[u8]>,
@@ -20,7 +20,8 @@ fn wait_of(value: &[u8], date: Option<&[u8]>, now: UnixTime) -> Option<Duration>
     let value = std::str::from_utf8(value).ok()?.trim();
     let (whole, part) = value.split_once('.').unwrap_or((value, ""));
     if !whole.is_empty() && [whole, part].concat().bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit mean a very long time. A part of a second counts as a whole one.
+        // A number that overflows means a very long time. A fraction of a second counts as a whole
+        // one.
         let is_part = part.bytes().any(|digit| digit != b'0');
         let seconds = whole.parse().unwrap_or(u64::MAX).saturating_add(u64::from(is_part));
         return Some(Duration::from_secs(seconds));
@@ -31,8 +32,8 @@ fn wait_of(value: &[u8], date: Option<&[u8]>, now: UnixTime) -> Option<Duration>
     until.checked_sub(from).filter(|wait| *wait > 0).map(Duration::from_secs)
 }
 
-/// Seconds since 1970 of a date in any of the three forms: IMF-fixdate, RFC 850, asctime; in any
-/// case, and with the offset of GMT for its name, as mail has it.
+/// Parses a date to seconds since 1970, in any of the three forms: IMF-fixdate, RFC 850, asctime.
+/// Also accepts any case, and the offset of GMT in place of its name, as in mail.
 fn seconds_of(date: &str) -> Option<u64> {
     let parse = |date: &str| httpdate::parse_http_date(date).ok();
     let mut known = date.to_ascii_lowercase();
@@ -40,7 +41,7 @@ fn seconds_of(date: &str) -> Option<u64> {
     if let Some(front) = zones.iter().find_map(|zone| known.strip_suffix(zone)) {
         known = front.to_owned() + " GMT";
     }
-    // Names of days and months begin with a capital.
+    // The parser requires capital first letters of days and months.
     let mut is_inside = false;
     let capital = |letter: char| {
         let was_inside = std::mem::replace(&mut is_inside, letter.is_ascii_alphabetic());
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn seconds_and_dates() {
-        // Sun, 06 Nov 1994 08:49:37 GMT, the standard's example.
+        // The example of the standard: Sun, 06 Nov 1994 08:49:37 GMT.
         const NOW: u64 = 784_111_777;
         let own = Some("Sun, 06 Nov 1994 08:49:37 GMT");
         let cases = [

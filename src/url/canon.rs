@@ -1,16 +1,18 @@
-//! Reference and base to canonical URL: the WHATWG parser, and a fast path for what pages hold.
+//! Resolves a reference against a base to a canonical URL, with a fast path for common references.
 //!
-//! On top of the standard, for what is fetched: the fragment goes; user name and password go (they
-//! are not sent, and would make two URLs of one page); the host must fit the DNS (RFC 1035 section
-//! 2.3.4: labels of 1 to 63 bytes, 253 in all); port 0 and over-long URLs are refused.
-//! [`whatwg`] is the standard without these rules.
+//! The WHATWG URL standard applies. In addition, for URLs that are fetched: the fragment is
+//! removed; user name and password are removed (they are not sent, and would make two URLs of one
+//! page); the host must be valid in the DNS (RFC 1035 section 2.3.4: labels of 1 to 63 bytes, 253
+//! in all); port 0 and URLs that are too long are refused. [`whatwg`] is the standard without these
+//! rules.
 //!
-//! Law: what the fast path makes of a reference is what the slow path makes of it, byte for byte.
-//! Cost: the fast path is linear in the reference, without allocation once the batch has grown; the
-//! slow path allocates and takes some ten times as long. A reference of more than four times the
-//! longest URL is refused unread, and a host of more than 1,024 bytes as it is written, since IDNA
-//! takes time that grows with the square of its length (the standard has no such limit).
-//! [`Joiner::take_work`] says what references cost. Source: WHATWG URL standard, section 4.4.
+//! Law: fast and slow path return the same bytes for every reference that the fast path handles.
+//! Cost: the fast path is linear in the reference, without allocation once the batch has grown. The
+//! slow path allocates and takes about ten times as long. A reference of more than four times the
+//! longest URL is refused unread, and so is a host of more than 1,024 bytes in its raw form,
+//! because IDNA takes time that grows with the square of its length (the standard has no such
+//! limit). [`Joiner::take_work`] returns the cost of references.
+//! Source: WHATWG URL standard, section 4.4.
 
 mod fast;
 mod standard;
@@ -18,37 +20,38 @@ mod standard;
 mod tests;
 
 use self::standard::{Base, Resolved, resolve};
-use super::{Batch, Invalid, Limits, Marks, URL_BYTES_CAP, Url, UrlRef, ip_of_host, text_of};
+use super::{Batch, Invalid, Limits, Parts, URL_BYTES_CAP, Url, UrlRef, ip_of_host, text_of};
 use encoding_rs::{Encoding, UTF_8};
 
 /// Resolves the references of one page.
 #[derive(Clone, Debug)]
 pub struct Joiner<'a> {
-    /// Where the page is; the base unless the page says otherwise.
+    /// The URL of the page, which is the base unless the page sets another one.
     document: UrlRef<'a>,
     base: Base<'a>,
     limits: Limits,
-    /// What the slow path cost since [`Joiner::take_work`], in units.
+    /// The cost of the slow path since the last [`Joiner::take_work`], in units.
     work: usize,
 }
 
 impl<'a> Joiner<'a> {
-    /// For a page that came from `base`, within the default [`Limits`].
+    /// Creates a joiner for the page at `base`, within the default [`Limits`].
     pub fn new(base: UrlRef<'a>) -> Self {
         Self::within(base, Limits::default())
     }
 
-    /// For a page that came from `base`, within `limits`.
+    /// Creates a joiner for the page at `base`, within `limits`.
     pub fn within(base: UrlRef<'a>, limits: Limits) -> Self {
-        Self { document: base, base: Base::web(base.text, base.marks), limits, work: 0 }
+        Self { document: base, base: Base::web(base.text, base.parts), limits, work: 0 }
     }
 
-    /// Takes the page's `<base href>`: to be called for the first that has the attribute, alone.
+    /// Sets the base from the page's `<base href>`. Call it only for the first such element with
+    /// the attribute.
     ///
-    /// It is resolved against the page's own URL. One that doesn't parse, or is `data:` or
-    /// `javascript:`, leaves the page's own URL in force (HTML standard, section 4.2.3, "set the
-    /// frozen base URL"), and so does a web URL that can't be fetched. Another scheme does count:
-    /// relative references then lead nowhere.
+    /// The href is resolved against the URL of the page. If it is invalid, or is `data:` or
+    /// `javascript:`, the URL of the page stays the base (HTML standard, section 4.2.3, "set the
+    /// frozen base URL"), and also if it is a web URL that can't be fetched. Any other scheme is
+    /// accepted as base: relative references then lead nowhere.
     pub fn rebase(&mut self, href: &[u8]) {
         let href = text_of(href);
         let href = relevant(&href);
@@ -56,11 +59,11 @@ impl<'a> Joiner<'a> {
             return;
         }
         self.work += slow_units(href);
-        let mut document = Base::web(self.document.text, self.document.marks);
+        let mut document = Base::web(self.document.text, self.document.parts);
         let Ok(resolved) = resolve(Some(&mut document), href, UTF_8) else { return };
         let mut text = String::new();
         match write_fetched(&resolved, &mut text) {
-            Ok(marks) => self.base = Base::web(text, marks),
+            Ok(parts) => self.base = Base::web(text, parts),
             Err(Invalid::Scheme) if !matches!(resolved.scheme(), "data" | "javascript") => {
                 self.base = Base::other(&resolved);
             }
@@ -68,10 +71,13 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Resolves a reference and puts the URL into the batch, or leaves the batch as it was.
+    /// Resolves a reference and adds the URL to the batch; on an error the batch is unchanged.
     ///
-    /// `reference` is the value of a header field. Bytes outside ASCII that are not UTF-8 stay the
-    /// bytes they are, as escapes ([`text_of`]). `charset` is the one that the query is escaped in.
+    /// `reference` is the value of a header field. Bytes outside ASCII that are not UTF-8 are kept
+    /// as escapes ([`text_of`]). The query is encoded in `charset`.
+    ///
+    /// # Errors
+    /// Returns why the reference is not a URL that can be fetched, or that the batch is full.
     pub fn join(
         &mut self,
         reference: &[u8],
@@ -81,8 +87,8 @@ impl<'a> Joiner<'a> {
         self.join_str(&text_of(reference), charset, batch)
     }
 
-    /// [`Joiner::join`] of what is known to be UTF-8. The `charset` of a link is its page's:
-    /// browsers escape the query in it.
+    /// Does the same as [`Joiner::join`] for a reference in UTF-8. For a link, `charset` is that of
+    /// its page: browsers encode the query in it.
     pub fn join_str(
         &mut self,
         reference: &str,
@@ -98,12 +104,12 @@ impl<'a> Joiner<'a> {
             Base::Other(_) => None,
         };
         let joined = match short {
-            Some(marks) => Ok(marks),
+            Some(parts) => Ok(parts),
             None => self.append(relevant(reference), charset, &mut batch.text),
         };
-        match joined.and_then(|marks| within(self.limits, batch.text.len() - start, marks)) {
-            Ok(marks) => {
-                batch.seal(start, marks);
+        match joined.and_then(|parts| within(self.limits, batch.text.len() - start, parts)) {
+            Ok(parts) => {
+                batch.seal(start, parts);
                 Ok(())
             }
             Err(invalid) => {
@@ -113,19 +119,20 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// What the slow path cost since the last call, in units of about 2 to 10 nanoseconds.
+    /// Returns the cost of the slow path since the last call, in units of about 2 to 10
+    /// nanoseconds.
     pub fn take_work(&mut self) -> usize {
         std::mem::take(&mut self.work)
     }
 
-    /// Appends the canonical URL to `out`; on failure `out` may hold a part of it.
+    /// Appends the canonical URL to `out`; on failure `out` may contain a part of it.
     #[inline(never)]
     fn append(
         &mut self,
         text: &str,
         charset: &'static Encoding,
         out: &mut String,
-    ) -> Result<Marks, Invalid> {
+    ) -> Result<Parts, Invalid> {
         let scheme = Scheme::of(text.as_bytes());
         check_reference(text, scheme, self.limits)?;
         let start = out.len();
@@ -134,8 +141,8 @@ impl<'a> Joiner<'a> {
             (Scheme::None, Base::Other(_)) => None,
             (scheme, _) => fast::absolute(scheme, text, out),
         };
-        if let Some(marks) = fast {
-            return Ok(marks);
+        if let Some(parts) = fast {
+            return Ok(parts);
         }
         out.truncate(start);
         self.work += slow_units(text);
@@ -143,58 +150,58 @@ impl<'a> Joiner<'a> {
     }
 }
 
-/// Units that the slow path costs beside those of a byte's copy.
+/// The cost of a call of the slow path, in units, in addition to that of its bytes.
 const SLOW_UNITS: usize = 500;
-/// Units that a byte of a reference costs on the slow path.
+/// The cost of a byte of a reference on the slow path, in units.
 const SLOW_WEIGHT: usize = 4;
-/// Punycode takes time by the square of a host's length: 340 ideographs 144 microseconds, 1,000
-/// letters behind `xn--` that decode to nothing 475.
+/// Divides the square of a host's length to get the cost of punycode, in units: 340 ideographs take
+/// 144 microseconds, 1,000 letters after `xn--` that decode to nothing 475.
 const IDNA_DIVISOR: usize = 16;
 
-/// What the slow path costs for a reference, in units.
+/// Returns the cost of the slow path for a reference, in units.
 fn slow_units(text: &str) -> usize {
     let host_bytes = standard::raw_host_bytes(text).min(standard::RAW_HOST_BYTES_MAX);
     SLOW_UNITS + SLOW_WEIGHT * text.len() + host_bytes * host_bytes / IDNA_DIVISOR
 }
 
-/// The canonical form of an absolute URL.
+/// Parses an absolute URL to its canonical form.
 pub(super) fn parse(text: &str, limits: Limits) -> Result<Url, Invalid> {
     let text = relevant(text);
     let scheme = Scheme::of(text.as_bytes());
     check_reference(text, scheme, limits)?;
     let mut out = String::with_capacity(text.len() + 1);
-    let marks = match fast::absolute(scheme, text, &mut out) {
-        Some(marks) => marks,
+    let parts = match fast::absolute(scheme, text, &mut out) {
+        Some(parts) => parts,
         None => {
             out.clear();
             write_fetched(&resolve(None, text, UTF_8)?, &mut out)?
         }
     };
-    let marks = within(limits, out.len(), marks)?;
-    Ok(Url { text: out.into(), marks })
+    let parts = within(limits, out.len(), parts)?;
+    Ok(Url { text: out.into(), parts })
 }
 
-/// What the standard makes of a reference: the serialised URL, with user, password and fragment,
-/// whatever its scheme. For web URLs as of 2026; for others as the `url` crate has them.
+/// Resolves a reference by the standard alone. Returns the serialized URL, with user, password and
+/// fragment, whatever its scheme. Web URLs follow the standard of 2026, others the `url` crate.
 pub fn whatwg(base: Option<&str>, reference: &str) -> Result<String, Invalid> {
     let base = base.map(|base| resolve(None, base, UTF_8)).transpose()?;
     let mut base = base.map(|resolved| Base::of(&resolved)).transpose()?;
     Ok(resolve(base.as_mut(), reference, UTF_8)?.into_text())
 }
 
-/// The canonical form of a host that somebody wrote down.
+/// Returns the canonical form of a host from the configuration.
 pub(super) fn host(text: &str) -> Result<String, Invalid> {
     if text.contains(['/', '\\', '?', '#', '@']) {
         return Err(Invalid::Host);
     }
-    // With a port of its own behind it, a text that brings one is refused.
+    // With a port appended, a text that contains one already is refused.
     let url = parse(&format!("http://{text}:81/"), Limits::default())?;
     Ok(url.view().host().into())
 }
 
-/// The part of a reference that decides about the URL: without white space and control characters
-/// around it, and without the fragment. If white space precedes the fragment, the `#` stays to
-/// keep it from being trimmed a second time.
+/// Returns the part of a reference that determines the URL: without white space and control
+/// characters at both ends, and without the fragment. If white space precedes the fragment, the `#`
+/// is kept so that this white space is not trimmed later.
 fn relevant(text: &str) -> &str {
     let is_around = |byte: Option<&u8>| byte.is_some_and(|&b| b <= b' ');
     let text = match is_around(text.as_bytes().first()) || is_around(text.as_bytes().last()) {
@@ -206,7 +213,7 @@ fn relevant(text: &str) -> &str {
     &text[..hash + usize::from(keep)]
 }
 
-/// Refuses what need not be read: other schemes, and references that are far too long.
+/// Refuses references that need not be parsed: other schemes, and far too long ones.
 fn check_reference(text: &str, scheme: Scheme, limits: Limits) -> Result<(), Invalid> {
     if scheme == Scheme::Other {
         Err(Invalid::Scheme)
@@ -217,16 +224,17 @@ fn check_reference(text: &str, scheme: Scheme, limits: Limits) -> Result<(), Inv
     }
 }
 
-/// A URL may be shorter than its reference, by dot segments and line breaks; not four times.
+/// Returns the maximum length of a reference. Dot segments and line breaks can make a URL shorter
+/// than its reference, but in practice not four times.
 fn reference_bytes_max(limits: Limits) -> usize {
     limits.url_bytes_max.min(URL_BYTES_CAP) * 4
 }
 
-fn within(limits: Limits, bytes: usize, marks: Marks) -> Result<Marks, Invalid> {
-    if bytes > limits.url_bytes_max.min(URL_BYTES_CAP) { Err(Invalid::TooLong) } else { Ok(marks) }
+fn within(limits: Limits, bytes: usize, parts: Parts) -> Result<Parts, Invalid> {
+    if bytes > limits.url_bytes_max.min(URL_BYTES_CAP) { Err(Invalid::TooLong) } else { Ok(parts) }
 }
 
-/// The scheme a reference names.
+/// The scheme that a reference names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
     None,
@@ -236,8 +244,9 @@ enum Scheme {
 }
 
 impl Scheme {
-    /// Standard, "scheme start state" and "scheme state": a letter, then letters, digits, `+`, `-`
-    /// and `.` up to a colon. A name with line breaks in it is not recognised.
+    /// Parses the scheme: a letter, then letters, digits, `+`, `-` and `.` up to a colon (standard,
+    /// "scheme start state" and "scheme state"). A name that contains line breaks is not
+    /// recognized.
     fn of(text: &[u8]) -> Self {
         if !text.first().is_some_and(u8::is_ascii_alphabetic) {
             return Self::None;
@@ -254,8 +263,8 @@ impl Scheme {
     }
 }
 
-/// Appends the form that is fetched: our rules on top of the standard.
-fn write_fetched(resolved: &Resolved, out: &mut String) -> Result<Marks, Invalid> {
+/// Appends the form that is fetched: applies the rules of this module on top of the standard.
+fn write_fetched(resolved: &Resolved, out: &mut String) -> Result<Parts, Invalid> {
     let Some(is_https) = resolved.is_https() else { return Err(Invalid::Scheme) };
     let rest = resolved.host_to_query();
     if rest.len() > URL_BYTES_CAP - "https://".len() {
@@ -264,21 +273,22 @@ fn write_fetched(resolved: &Resolved, out: &mut String) -> Result<Marks, Invalid
     let start = out.len();
     out.push_str(if is_https { "https://" } else { "http://" });
     out.push_str(rest);
-    let marks = Marks::find(&out[start..]).expect("the standard's serialisation has this shape");
-    if marks.port == 0 {
+    let parts = Parts::find(&out[start..]).expect("the standard's serialisation has this shape");
+    if parts.port == 0 {
         return Err(Invalid::Port);
     }
-    check_host(&out[start..][marks.host_start()..usize::from(marks.host_end)])?;
-    Ok(marks)
+    check_host(&out[start..][parts.host_start()..usize::from(parts.host_end)])?;
+    Ok(parts)
 }
 
-/// RFC 1035 section 2.3.4.
+/// The maximum length of a label, in bytes (RFC 1035 section 2.3.4).
 const LABEL_BYTES_MAX: usize = 63;
-/// RFC 1035 section 2.3.4: 255 on the wire, which is 253 as text without the last dot.
+/// The maximum length of a host name, in bytes (RFC 1035 section 2.3.4): 255 on the wire, which is
+/// 253 as text without the last dot.
 const NAME_BYTES_MAX: usize = 253;
 
-/// Whether a host can be asked for: an address, or a name of the DNS. Letters are not judged, since
-/// names with `_` do exist on the web.
+/// Checks that a host is an address or has the form of a DNS name. Its characters are not checked,
+/// because names with `_` do exist on the web.
 fn check_host(host: &str) -> Result<(), Invalid> {
     let name = host.strip_suffix('.').unwrap_or(host);
     let fits = |label: &str| (1..=LABEL_BYTES_MAX).contains(&label.len());

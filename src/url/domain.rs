@@ -1,13 +1,15 @@
-//! The registrable domain of a host: what one can buy, below which one party is responsible.
+//! The registrable domain of a host: the part that one party can register.
 //!
-//! By the public suffix list, its private part included: `a.github.io` and `b.github.io` are
-//! different parties. A name below a suffix that the list doesn't know has its last two labels.
-//! Cost: about 30 ns, no allocation. Source: publicsuffix.org/list.
+//! It is determined by the public suffix list with its private part: `a.github.io` and
+//! `b.github.io` belong to different parties. Under a suffix that the list doesn't contain it is
+//! the last two labels.
+//! Cost: about 30 ns, no allocation.
+//! Source: publicsuffix.org/list.
 
 use super::ip_of_host;
 
-/// The registrable domain of a canonical host; the host itself if it is an address, a public
-/// suffix, or a single label. A trailing dot is dropped from a name.
+/// Returns the registrable domain of a canonical host, or the host itself if it is an address, a
+/// public suffix, or a single label. A trailing dot of a name is removed.
 pub fn registrable(host: &str) -> &str {
     if ip_of_host(host).is_some() {
         return host;
@@ -15,12 +17,13 @@ pub fn registrable(host: &str) -> &str {
     psl::domain_str(host).unwrap_or_else(|| host.strip_suffix('.').unwrap_or(host))
 }
 
-/// Whether a name is a public suffix, below which anybody may have a host; a single label is one.
+/// Returns whether a name is a public suffix, under which anybody may have a host. A single label
+/// is one.
 pub fn is_suffix(name: &str) -> bool {
     !is_address(name) && psl::suffix_str(name) == Some(name)
 }
 
-/// Whether a canonical host is an address.
+/// Returns whether a canonical host is an IP address.
 pub fn is_address(host: &str) -> bool {
     ip_of_host(host).is_some()
 }

@@ -1,52 +1,53 @@
-//! The key a URL is deduplicated by: its canonical form, and what a crawl holds for the same page.
+//! The deduplication key of a URL: two URLs with the same key are crawled as one page.
 //!
-//! The key is hashed and forgotten; the URL fetched stays as the page wrote it. The default rules
-//! can't merge two pages of a sane server: escapes are spelled in one way (RFC 3986, section
-//! 6.2.2), marks that advertisers and session trackers add are left out, so are an empty query and
-//! the dot behind a host name. `www.`, trailing slashes, index pages, the order of parameters and
-//! the scheme do make a difference to some servers, and are options.
+//! The key is only hashed; the URL that is fetched stays as the page wrote it. The default rules
+//! can't merge two pages of a well-behaved server: escapes get a uniform spelling (RFC 3986,
+//! section 6.2.2), and parameters added by advertisers and session tracking, an empty query and the
+//! dot after a host name are removed. `www.`, trailing slashes, index pages, the order of
+//! parameters and the scheme matter to some servers, so the rules for them are options.
 //!
-//! Law: the key of a key is that key. Cost: where no rule applies the key is the URL's own bytes,
-//! found out in one look at each byte; else one copy.
+//! Law: the key of a key is that key.
+//! Cost: if no rule applies the key is the URL's own bytes, which one pass over them shows; else
+//! one copy.
 
 mod session;
 
 use super::UrlRef;
-use super::look::{self, Look};
+use super::byte_class::{self, ByteClasses};
 use crate::ground::map::Set;
 use smallvec::SmallVec;
 
-/// Settings of the key.
+/// The settings of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Spell escapes in upper case, undo those of letters, digits and `-._~`, and escape the
-    /// characters that a URL may hold in a browser but not by RFC 3986.
+    /// Write escapes in upper case, decode those of letters, digits and `-._~`, and escape the
+    /// characters that the URL standard leaves alone but RFC 3986 doesn't allow.
     pub normalise_escapes: bool,
-    /// Query parameters to leave out, by name; `*` at the end stands for anything, case is ignored.
+    /// Names of query parameters to remove; `*` at the end matches anything, case is ignored.
     pub drop_params: Vec<String>,
-    /// Parameters of path segments (`;name=value`) to leave out; written as `drop_params` are.
+    /// Names of path parameters (`;name=value`) to remove, in the form of `drop_params`.
     pub drop_path_params: Vec<String>,
-    /// Leave out session ids that are known by their shape: see `key/session.rs`.
+    /// Remove session ids that are recognized by their shape: see `key/session.rs`.
     pub drop_sessions: bool,
-    /// Leave out a query that is empty, or has become so.
+    /// Remove an empty query, also if it became empty by other rules.
     pub drop_empty_query: bool,
-    /// Leave out the dot behind a host name.
+    /// Remove the dot after a host name.
     pub drop_host_dot: bool,
-    /// Put the parameters of a query in the order of their bytes.
+    /// Sort the parameters of a query by their bytes.
     pub sort_query: bool,
-    /// Last path segments that mean the folder they are in, such as `index.html`.
+    /// Names of index pages, such as `index.html`: as last path segment they mean the folder.
     pub drop_index: Vec<String>,
-    /// Leave out the slash at the end of a path.
+    /// Remove the slash at the end of a path.
     pub drop_trailing_slash: bool,
-    /// Leave out `www.` before a host name.
+    /// Remove `www.` before a host name.
     pub drop_www: bool,
-    /// Take https for http, where both have their default port.
+    /// Treat https as http if both have their default port.
     pub merge_schemes: bool,
 }
 
-/// Added to links by others than the page's author, so that a page can't depend on them: click
-/// marks of advertising and mailing systems. And session ids under the names that the makers of
-/// server software gave them; shorter ones (`sid`, `s`) mean other things elsewhere.
+/// The default parameters to remove. Advertising and mailing systems add click identifiers to links
+/// of other sites' pages, so a page can't depend on them. The rest are session ids under the names
+/// defined by server software; shorter names (`sid`, `s`) have other meanings elsewhere.
 const PARAMS_DROPPED: [&str; 27] = [
     "utm_*",
     "gclid",
@@ -95,7 +96,7 @@ impl Default for Settings {
     }
 }
 
-/// The settings, made ready to be applied.
+/// The compiled rules of the key.
 #[derive(Clone, Debug)]
 pub struct KeyRules {
     settings: Settings,
@@ -104,14 +105,14 @@ pub struct KeyRules {
 }
 
 impl KeyRules {
-    /// The rules of these settings.
+    /// Compiles the rules of these settings.
     pub fn new(settings: Settings) -> Self {
         let params = Names::new(&settings.drop_params);
         let path_params = Names::new(&settings.drop_path_params);
         Self { settings, params, path_params }
     }
 
-    /// The key of `url`: its own bytes, or those written to `scratch`.
+    /// Returns the key of `url`: its own bytes, or the bytes written to `scratch`.
     pub fn key<'a>(&self, url: UrlRef<'a>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         if self.is_its_own_key(url) {
             return url.as_str().as_bytes();
@@ -125,7 +126,7 @@ impl KeyRules {
         scratch
     }
 
-    /// Whether no rule applies; `false` may be wrong, `true` is not.
+    /// Returns whether no rule applies; `false` may be wrong, `true` is not.
     fn is_its_own_key(&self, url: UrlRef<'_>) -> bool {
         let set = &self.settings;
         let host = url.host();
@@ -142,10 +143,10 @@ impl KeyRules {
         if url.shape().is_plain_path() {
             return self.is_plain_path(target);
         }
-        if let Some(look) = Look::at(target) {
-            let may_have_pair = set.drop_sessions && look.may_have_pair(target.len());
+        if let Some(classes) = ByteClasses::of(target) {
+            let may_have_pair = set.drop_sessions && classes.may_have_pair(target.len());
             return !(may_have_pair && session::has_pair(target))
-                && self.is_its_own_target(target, look);
+                && self.is_its_own_target(target, classes);
         }
         if set.drop_sessions && session::has_pair(target) {
             return false;
@@ -168,11 +169,11 @@ impl KeyRules {
         self.is_plain_path(path) && !set.sort_query && self.is_plain_query(query)
     }
 
-    /// The same of a short target: only its special bytes are asked.
-    fn is_its_own_target(&self, target: &[u8], look: Look) -> bool {
+    /// Returns the same for a short target, by checking its special bytes only.
+    fn is_its_own_target(&self, target: &[u8], classes: ByteClasses) -> bool {
         let set = &self.settings;
         let mut query = None;
-        for at in look::Places(look.special) {
+        for at in byte_class::BitPositions(classes.special) {
             let is_own = match CLASS[usize::from(target[at])] {
                 QUESTION => {
                     query = query.or(Some(at));
@@ -208,7 +209,7 @@ impl KeyRules {
         names.has(name(param)) || self.settings.drop_sessions && session::is_session(param)
     }
 
-    /// Rules of scheme and host.
+    /// Appends scheme and host by their rules.
     fn push_origin(&self, url: UrlRef<'_>, out: &mut Vec<u8>) {
         let set = &self.settings;
         let is_https = url.is_https() && !self.is_merged(url);
@@ -229,7 +230,7 @@ impl KeyRules {
         self.settings.merge_schemes && url.is_https() && url.port() == 443
     }
 
-    /// Rules of the path: parameters, escapes, index pages, trailing slash.
+    /// Appends the path by its rules: parameters, escapes, index pages, trailing slash.
     fn push_path(&self, path: &[u8], out: &mut Vec<u8>) {
         let path_start = out.len();
         let mut segments = path[1..].split(|&b| b == b'/').peekable();
@@ -283,7 +284,7 @@ impl KeyRules {
         }
     }
 
-    /// Rules of the query: parameters left out, their order, escapes, emptiness.
+    /// Appends the query by its rules: removed parameters, order, escapes, emptiness.
     fn push_query(&self, query: &[u8], out: &mut Vec<u8>) {
         let query_start = out.len();
         for param in params(query) {
@@ -291,15 +292,16 @@ impl KeyRules {
             out.push(b'&');
             self.push_escaped(param, out);
             let is_list = self.settings.drop_sessions && memchr::memchr(b';', param).is_some();
-            let is_over = is_list && session::leaves_nothing(start + 1, out);
-            if is_over || self.is_dropped(&self.params, &out[start + 1..]) {
+            let is_removed = is_list && session::remove_from_list(start + 1, out);
+            if is_removed || self.is_dropped(&self.params, &out[start + 1..]) {
                 out.truncate(start);
             }
         }
         if self.settings.sort_query {
             sort_params(query_start, out);
         }
-        // Nothing is left if all was left out, a single mark if the query is empty.
+        // The text is empty if all parameters were removed, and a single mark if the query is
+        // empty.
         if out.len() == query_start + 1 && self.settings.drop_empty_query {
             out.truncate(query_start);
         }
@@ -308,8 +310,8 @@ impl KeyRules {
         }
     }
 
-    /// RFC 3986, sections 2.3 and 6.2.2: one spelling for each character. A percent sign that
-    /// begins no escape is one that should have been escaped.
+    /// Appends a text with a uniform spelling of escapes (RFC 3986, sections 2.3 and 6.2.2). A
+    /// percent sign that begins no escape is escaped itself.
     fn push_escaped(&self, text: &[u8], out: &mut Vec<u8>) {
         if !self.settings.normalise_escapes {
             out.extend_from_slice(text);
@@ -342,12 +344,13 @@ impl KeyRules {
     }
 }
 
-/// Names to be left out: whole, or by their beginning.
+/// Names of parameters to remove, in full or as prefixes.
 #[derive(Clone, Debug)]
 struct Names {
     whole: Set<Vec<u8>>,
     heads: Vec<Vec<u8>>,
-    /// Whether some name begins with this byte, in lower case: settles nearly all.
+    /// Whether some name begins with this byte in lower case; this excludes nearly all parameters
+    /// at once.
     firsts: [bool; 256],
     bytes_max: usize,
 }
@@ -402,12 +405,13 @@ fn params(query: &[u8]) -> impl Iterator<Item = &[u8]> {
     query.split(|&b| b == b'&')
 }
 
-/// The name of a parameter: what comes before the first `=`.
+/// Returns the name of a parameter: the text before the first `=`.
 fn name(param: &[u8]) -> &[u8] {
     &param[..memchr::memchr(b'=', param).unwrap_or(param.len())]
 }
 
-/// Whether a segment would be obeyed, not sent: what follows it keeps it from that.
+/// Returns whether a segment is a dot segment (plain or escaped). A parameter after it must then
+/// stay, because without it the segment would be resolved.
 fn is_dot_segment(segment: &[u8]) -> bool {
     let dot = |rest: &[u8]| match rest {
         [b'.', ..] => 1,
@@ -435,7 +439,7 @@ fn sort_params(start: usize, out: &mut [u8]) {
     out[start + 1..].copy_from_slice(&sorted);
 }
 
-/// Whether a text begins with an escape as the rule of escapes would write it.
+/// Returns whether a text begins with an escape in its uniform spelling.
 fn is_needed_escape(text: &[u8]) -> bool {
     let Some([_, high, low]) = text.first_chunk() else { return false };
     let is_upper = |digit: &u8| matches!(digit, b'0'..=b'9' | b'A'..=b'F');
@@ -450,18 +454,18 @@ fn push_escape(byte: u8, out: &mut Vec<u8>) {
     out.push(DIGITS[usize::from(byte & 15)]);
 }
 
-/// The byte an escape stands for, from its two hexadecimal digits.
+/// Returns the byte of an escape, from its two hexadecimal digits.
 pub(super) fn hex_pair(high: u8, low: u8) -> Option<u8> {
     let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// A percent sign or an unsafe byte: the rule of escapes has something to look at.
+/// A percent sign or an unsafe byte: the rule of escapes must check the text.
 const ESCAPES: u8 = PERCENT | UNSAFE;
 const PERCENT: u8 = 1;
-/// Not allowed in a URI by RFC 3986, yet left alone by the URL standard.
+/// Not allowed in a URI by RFC 3986, but left alone by the URL standard.
 const UNSAFE: u8 = 2;
-/// RFC 3986, section 2.3.
+/// An unreserved character (RFC 3986, section 2.3).
 const UNRESERVED: u8 = 4;
 const SEMICOLON: u8 = 8;
 const QUESTION: u8 = 16;

@@ -1,35 +1,35 @@
-//! URLs: one owned, one borrowed, an arena of them for a page, and their fingerprints.
+//! URLs: owned and borrowed types, a batch for the URLs of a page, and fingerprints.
 //!
-//! A [`Url`] is the form that is fetched: absolute, http or https, serialised as the WHATWG URL
-//! standard says, without fragment and without user name and password. It is made by
-//! [`canon`] only, so that one spelling stands for one address; the key it is deduplicated by may
-//! merge more ([`key`]).
+//! A [`Url`] is in the form that is fetched: absolute, http or https, serialized as the WHATWG URL
+//! standard says, without fragment, user name and password. Only [`canon`] creates it, so that one
+//! address has one spelling. The key by which it is deduplicated ([`key`]) may merge several URLs.
 //!
-//! Laws: the text is ASCII; it begins with `http://` or `https://` and a host that isn't empty; the
-//! default port is never written; the path begins with `/`; parsing the text again gives the same
-//! text; no text is longer than [`URL_BYTES_CAP`]. Cost: a [`UrlRef`] is 24 bytes and every part of
-//! it is a slice; a [`Url`] is one allocation.
-//! Source: WHATWG URL standard, sections 4.3 (serialising) and 4.4 (parsing).
+//! Laws: the text is ASCII; it begins with `http://` or `https://` and a host that isn't empty; it
+//! never contains the default port; the path begins with `/`; parsing the text again returns the
+//! same text; no text is longer than [`URL_BYTES_CAP`].
+//! Cost: a [`UrlRef`] takes 24 bytes and each of its parts is a slice; a [`Url`] is one allocation.
+//! Source: WHATWG URL standard, sections 4.3 (serializing) and 4.4 (parsing).
 
-use look::Shape;
+use byte_class::Shape;
 use siphasher::sip::SipHasher13;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+mod byte_class;
 pub mod canon;
 pub mod domain;
 pub mod key;
-mod look;
+
 pub mod scope;
 
-/// No URL is longer, whatever [`Limits`] say: offsets within it are 16 bits.
+/// The maximum length of a URL in bytes, whatever [`Limits`] say: offsets within it are 16 bits.
 pub const URL_BYTES_CAP: usize = 65_535;
 
-/// A reference from a header field as text. If its bytes are not UTF-8, those outside ASCII become
-/// percent escapes: the server gets back the bytes that it sent. Browsers do so, too (Chromium
-/// escapes a `Location` before it parses it).
+/// Returns a reference from a header field as text. If its bytes are not UTF-8, those outside ASCII
+/// become percent escapes, so that the server gets back the bytes that it sent. Browsers do the
+/// same (Chromium escapes a `Location` before it parses it).
 pub fn text_of(reference: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(reference) {
         return Cow::Borrowed(text);
@@ -47,12 +47,12 @@ pub fn text_of(reference: &[u8]) -> Cow<'_, str> {
 /// Bounds on what is accepted as a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest canonical URL, in bytes; at most [`URL_BYTES_CAP`].
+    /// The maximum length of a canonical URL, in bytes; at most [`URL_BYTES_CAP`].
     pub url_bytes_max: usize,
 }
 
 impl Default for Limits {
-    /// As long as a URL can be: what may be crawled is the scope's to say.
+    /// Allows the longest possible URL: what may be crawled is decided by the scope.
     fn default() -> Self {
         Self { url_bytes_max: URL_BYTES_CAP }
     }
@@ -61,22 +61,22 @@ impl Default for Limits {
 /// Why a text is not a URL that can be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Invalid {
-    /// Not a URL by the standard.
+    /// It is not a URL by the standard.
     Syntax,
-    /// A URL, but neither http nor https.
+    /// It is a URL, but neither http nor https.
     Scheme,
-    /// No host, a host the standard forbids, or one that can't be asked for in the DNS.
+    /// It has no host, a host that the standard forbids, or one that is invalid in the DNS.
     Host,
-    /// Not a port, or port 0.
+    /// Its port is invalid, or 0.
     Port,
-    /// Longer than the limit.
+    /// It is longer than the limit.
     TooLong,
-    /// The batch holds as much as it may.
+    /// The batch is full.
     Full,
 }
 
 impl Invalid {
-    /// Its name in logs and reports.
+    /// Returns the name used in logs and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Syntax => "syntax",
@@ -106,116 +106,122 @@ impl fmt::Display for Invalid {
 #[derive(Clone)]
 pub struct Url {
     text: Box<str>,
-    marks: Marks,
+    parts: Parts,
 }
 
 impl Url {
-    /// The canonical form of an absolute URL, within the default [`Limits`].
+    /// Parses an absolute URL to its canonical form, within the default [`Limits`].
+    ///
+    /// # Errors
+    /// Returns why the text is not a URL that can be fetched.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         Self::parse_within(text, Limits::default())
     }
 
-    /// The canonical form of an absolute URL, within `limits`.
+    /// Parses an absolute URL to its canonical form, within `limits`.
+    ///
+    /// # Errors
+    /// Returns why the text is not a URL that can be fetched.
     pub fn parse_within(text: &str, limits: Limits) -> Result<Self, Invalid> {
         canon::parse(text, limits)
     }
 
-    /// The borrowed view, which has all the parts.
+    /// Returns the borrowed URL, which gives access to the parts.
     pub fn view(&self) -> UrlRef<'_> {
-        UrlRef { text: &self.text, marks: self.marks, shape: Shape::UNSEEN }
+        UrlRef { text: &self.text, parts: self.parts, shape: Shape::UNKNOWN }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// A borrowed canonical URL; free to copy.
+/// A borrowed canonical URL; it is `Copy`.
 #[derive(Clone, Copy)]
 pub struct UrlRef<'a> {
     text: &'a str,
-    marks: Marks,
-    /// Of the target; what is on a page was looked at as it was joined.
+    parts: Parts,
+    /// The shape of the target; [`Batch`] computes it when a URL is joined.
     shape: Shape,
 }
 
 impl<'a> UrlRef<'a> {
-    /// Reads back a text that was canonical when it was written down. Checks the shape (scheme,
-    /// host, port, path), not the spelling of the parts: `None` means a damaged file.
+    /// Reads back a text that was canonical when it was stored. Checks the structure (scheme, host,
+    /// port, path), not the spelling of the parts. `None` means that the file is damaged.
     pub fn from_canonical(text: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok().filter(|text| text.is_ascii())?;
-        Some(Self { text, marks: Marks::find(text)?, shape: Shape::UNSEEN })
+        Some(Self { text, parts: Parts::find(text)?, shape: Shape::UNKNOWN })
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn as_str(self) -> &'a str {
         self.text
     }
 
-    /// Whether the scheme is https; else it is http.
+    /// Returns whether the scheme is https; else it is http.
     pub fn is_https(self) -> bool {
-        self.marks.is_https
+        self.parts.is_https
     }
 
-    /// Host as written in the URL: lower case, IPv6 in brackets.
+    /// Returns the host as in the URL: lower case, IPv6 in brackets.
     pub fn host(self) -> &'a str {
-        &self.text[self.marks.host_start()..usize::from(self.marks.host_end)]
+        &self.text[self.parts.host_start()..usize::from(self.parts.host_end)]
     }
 
-    /// Port to connect to, written or implied.
+    /// Returns the port to connect to, explicit or default.
     pub fn port(self) -> u16 {
-        self.marks.port
+        self.parts.port
     }
 
-    /// The address, if the host is one.
+    /// Returns the IP address, if the host is one.
     pub fn ip(self) -> Option<IpAddr> {
         ip_of_host(self.host())
     }
 
-    /// `https://host` or `http://host:8080`: the text up to its path.
+    /// Returns the text up to the path, such as `https://host` or `http://host:8080`.
     pub fn origin(self) -> &'a str {
-        &self.text[..usize::from(self.marks.path_start)]
+        &self.text[..usize::from(self.parts.path_start)]
     }
 
-    /// `host` or `host:port`, as in the Host header.
+    /// Returns `host` or `host:port`, as in the Host header.
     pub fn authority(self) -> &'a str {
-        &self.text[self.marks.host_start()..usize::from(self.marks.path_start)]
+        &self.text[self.parts.host_start()..usize::from(self.parts.path_start)]
     }
 
-    /// Path and query; begins with `/`.
+    /// Returns path and query; the text begins with `/`.
     pub fn target(self) -> &'a str {
-        &self.text[usize::from(self.marks.path_start)..]
+        &self.text[usize::from(self.parts.path_start)..]
     }
 
-    /// Path alone; begins with `/`.
+    /// Returns the path; it begins with `/`.
     pub fn path(self) -> &'a str {
         let target = self.target();
         &target[..memchr::memchr(b'?', target.as_bytes()).unwrap_or(target.len())]
     }
 
-    /// What follows the first `?`, if there is one.
+    /// Returns the text after the first `?`, if there is one.
     pub fn query(self) -> Option<&'a str> {
         let target = self.target();
         memchr::memchr(b'?', target.as_bytes()).map(|mark| &target[mark + 1..])
     }
 
-    /// What its target is like.
+    /// Returns the shape of the target.
     #[inline]
     fn shape(self) -> Shape {
-        let is_seen = self.shape != Shape::UNSEEN;
+        let is_seen = self.shape != Shape::UNKNOWN;
         if is_seen { self.shape } else { Shape::of(self.target().as_bytes()) }
     }
 
-    /// A copy that owns its text.
+    /// Returns an owned copy.
     pub fn to_owned(self) -> Url {
-        Url { text: self.text.into(), marks: self.marks }
+        Url { text: self.text.into(), parts: self.parts }
     }
 }
 
-/// The URLs joined on one page, in one block of memory that is used again for the next page.
+/// The URLs joined on one page, in one block of memory that is reused for the next page.
 ///
-/// Its memory is bounded: past the limit [`canon::Joiner::join`] answers [`Invalid::Full`].
+/// Its memory is bounded: past the limit [`canon::Joiner::join`] returns [`Invalid::Full`].
 #[derive(Clone, Debug)]
 pub struct Batch {
     text: String,
@@ -227,11 +233,11 @@ pub struct Batch {
 struct Span {
     start: u32,
     end: u32,
-    marks: Marks,
+    parts: Parts,
     shape: Shape,
 }
 
-/// Bytes a batch holds unless told otherwise: some 100,000 URLs.
+/// The default maximum size of a batch, in bytes: some 100,000 URLs.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
 impl Default for Batch {
@@ -241,109 +247,114 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// An empty batch of at most 16 MiB.
+    /// Creates an empty batch of at most 16 MiB.
     pub fn new() -> Self {
         Self::with_bytes_max(BATCH_BYTES_MAX)
     }
 
-    /// An empty batch that never holds more than about `bytes_max` bytes (less than 4 GiB).
+    /// Creates an empty batch that never holds more than about `bytes_max` bytes (less than 4 GiB).
     pub fn with_bytes_max(bytes_max: usize) -> Self {
         assert!(u32::try_from(bytes_max).is_ok(), "offsets of a batch are 32 bits");
         Self { text: String::new(), spans: Vec::new(), bytes_max }
     }
 
-    /// Forgets the URLs, keeps the memory.
+    /// Removes the URLs, and keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
         self.spans.clear();
     }
 
-    /// Bytes of all URLs held.
+    /// Returns the length of all URLs together, in bytes.
     pub fn text_bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// URLs held.
+    /// Returns the number of URLs.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether it holds none.
+    /// Returns whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The `index`-th URL, in order of joining. Panics if there are not so many.
+    /// Returns the `index`-th URL, in the order of joining.
+    ///
+    /// # Panics
+    /// Panics if there are not so many.
     pub fn get(&self, index: usize) -> UrlRef<'_> {
         self.at(self.spans[index])
     }
 
-    /// All URLs, in order of joining.
+    /// Returns all URLs, in the order of joining.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = UrlRef<'_>> {
         self.spans.iter().map(|&span| self.at(span))
     }
 
     fn at(&self, span: Span) -> UrlRef<'_> {
         let text = &self.text[span.start as usize..span.end as usize];
-        UrlRef { text, marks: span.marks, shape: span.shape }
+        UrlRef { text, parts: span.parts, shape: span.shape }
     }
 
-    /// Whether one more URL of at most `bytes` bytes may go in.
+    /// Returns whether one more URL of at most `bytes` bytes fits.
     fn has_room(&self, bytes: usize) -> bool {
         let held = self.text.len() + (self.spans.len() + 1) * size_of::<Span>();
         held + bytes <= self.bytes_max
     }
 
-    /// Makes the text from `start` on the next URL.
-    fn seal(&mut self, start: usize, marks: Marks) {
+    /// Completes a URL: the text from `start` on is the next URL of the batch.
+    fn seal(&mut self, start: usize, parts: Parts) {
         let narrow = |at: usize| u32::try_from(at).expect("has_room keeps a batch below 4 GiB");
-        let target = &self.text.as_bytes()[start + usize::from(marks.path_start)..];
+        let target = &self.text.as_bytes()[start + usize::from(parts.path_start)..];
         let shape = Shape::of(target);
         let (start, end) = (narrow(start), narrow(self.text.len()));
-        self.spans.push(Span { start, end, marks, shape });
+        self.spans.push(Span { start, end, parts, shape });
     }
 }
 
-/// A keyed 64-bit hash of a URL's key bytes; stable across runs and machines for one key.
+/// A keyed 64-bit hash of the key of a URL. For one hash key it is the same in all runs and on all
+/// machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub u64);
 
-/// Makes fingerprints: SipHash-1-3 under the key of the crawl. Who doesn't know the key can't make
-/// two URLs collide. 10 to 20 ns a URL.
+/// Computes fingerprints: SipHash-1-3 under the hash key of the crawl. Without knowing that key
+/// nobody can construct two URLs that collide. Takes 10 to 20 ns a URL.
 #[derive(Clone, Copy, Debug)]
 pub struct Fingerprinter {
     hasher: SipHasher13,
 }
 
 impl Fingerprinter {
-    /// Under this key, which is kept with the crawl.
+    /// Creates a fingerprinter for this hash key, which is stored with the crawl.
     pub fn new(key: [u8; 16]) -> Self {
         Self { hasher: SipHasher13::new_with_key(&key) }
     }
 
-    /// The fingerprint of `bytes`.
+    /// Returns the fingerprint of `bytes`.
     pub fn of(&self, bytes: &[u8]) -> Fingerprint {
         Fingerprint(self.hasher.hash(bytes))
     }
 }
 
-/// Where the parts of a canonical text are. The host begins behind the scheme.
+/// The offsets of the parts of a canonical text, and what was parsed with them. The host begins
+/// after the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Marks {
+struct Parts {
     host_end: u16,
     path_start: u16,
     port: u16,
     is_https: bool,
 }
 
-impl Marks {
-    /// Finds the parts of a canonical text; `None` if it doesn't have the shape of one.
+impl Parts {
+    /// Finds the parts of a canonical text; `None` if it doesn't have the structure of one.
     fn find(text: &str) -> Option<Self> {
         let is_https = text.starts_with("https://");
         let host_start = scheme_bytes(is_https);
         let rest = text.strip_prefix(if is_https { "https://" } else { "http://" })?;
         let authority = &rest[..memchr::memchr(b'/', rest.as_bytes())?];
-        // A colon within brackets belongs to an IPv6 address.
+        // A colon inside brackets belongs to an IPv6 address.
         let host_bytes = match memchr::memrchr(b']', authority.as_bytes()) {
             Some(bracket) => bracket + 1,
             None => memchr::memchr(b':', authority.as_bytes()).unwrap_or(authority.len()),
@@ -372,7 +383,7 @@ impl Marks {
     }
 }
 
-/// Bytes of `https://` or `http://`.
+/// Returns the length of `https://` or `http://`.
 fn scheme_bytes(is_https: bool) -> usize {
     if is_https { 8 } else { 7 }
 }
@@ -381,8 +392,8 @@ fn default_port(is_https: bool) -> u16 {
     if is_https { 443 } else { 80 }
 }
 
-/// The address a canonical host is. A host that ends in a number is IPv4 by the standard, so a
-/// last byte that isn't a digit or a bracket settles it.
+/// Parses a canonical host that is an IP address. By the standard a host that ends in a number is
+/// IPv4, so if the last byte is neither a digit nor a bracket it is a name.
 fn ip_of_host(host: &str) -> Option<IpAddr> {
     match host.as_bytes().last()? {
         b']' => {
@@ -509,7 +520,7 @@ mod tests {
         for text in ["http://a.test/", "https://[::1]:8443/x?y", "http://1.2.3.4:1/"] {
             let url = Url::parse(text).expect(text);
             let read = UrlRef::from_canonical(text.as_bytes()).expect(text);
-            assert_eq!((read, read.marks), (url.view(), url.marks), "{text}");
+            assert_eq!((read, read.parts), (url.view(), url.parts), "{text}");
         }
         let long = format!("http://a.test/{}", "x".repeat(URL_BYTES_CAP));
         let damaged = [
@@ -541,7 +552,8 @@ mod tests {
         assert_eq!(one.of(url), Fingerprinter::new(key).of(url));
         assert_ne!(one.of(url), other.of(url));
         assert_ne!(one.of(url), one.of(b"https://example.com/b"));
-        // Stored with crawls: a change of these values would forget what was seen.
+        // Fingerprints are stored with crawls: if these values changed, old crawls would lose their
+        // seen URLs.
         assert_eq!(one.of(b""), Fingerprint(0xabac_0158_050f_c4dc));
         assert_eq!(one.of(&[0, 1, 2, 3, 4, 5, 6, 7]), Fingerprint(0x3690_9511_8d29_9a8e));
     }

@@ -1,12 +1,13 @@
-//! Does this crawl want a URL: where it is, how deep, how long, and whether it smells of a trap.
+//! Decides whether a crawl wants a URL: by host, depth and length, and by the signs of a crawler
+//! trap.
 //!
-//! What the operator lists (hosts, domains, prefixes, and what the seeds imply) adds up; with
-//! nothing listed every host is wanted. What is excluded stays out whatever else says it is in.
-//! Seeds are judged like other URLs. Addresses are judged after resolution, elsewhere.
+//! The hosts, domains and prefixes that the operator lists, and those that the seeds imply, add up;
+//! if none is listed every host is wanted. An excluded URL is refused even if a list contains it.
+//! Seeds are checked like other URLs. IP addresses are checked elsewhere, after name resolution.
 //!
-//! Cost: the tests go from cheap to dear; without patterns less than 100 ns and no allocation.
-//! Patterns run in time linear in the URL. Source of the refused ports: Fetch standard, section
-//! 2.9, "bad port".
+//! Cost: cheap tests come first; without patterns a check takes less than 100 ns and no allocation.
+//! Patterns take time linear in the length of the URL.
+//! Source: the refused ports are from the Fetch standard, section 2.9, "bad port".
 
 use super::{Fingerprinter, Url, UrlRef, canon, domain};
 use crate::ground::map::{Map, Set};
@@ -15,36 +16,37 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::fmt;
 
-/// Settings of the scope.
+/// The settings of the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Which schemes are wanted.
+    /// The schemes that are wanted.
     pub schemes: Schemes,
-    /// What the seeds say about where to go.
+    /// What the seeds imply about the hosts that are wanted.
     pub from_seeds: FromSeeds,
     /// Hosts that are wanted, with all their ports.
     pub hosts: Vec<String>,
     /// Domains that are wanted, each with every host below it.
     pub domains: Vec<String>,
-    /// Parts of hosts that are wanted: `example.com/docs/` is all that begins so, on any port.
+    /// Parts of hosts that are wanted: `example.com/docs/` means every URL that begins so, on any
+    /// port.
     pub prefixes: Vec<String>,
     /// If there are any, one of these regular expressions must match somewhere in the URL.
     pub include: Vec<String>,
     /// None of these regular expressions may match anywhere in the URL.
     pub exclude: Vec<String>,
-    /// Most links followed from a seed to a URL.
+    /// The maximum number of links followed from a seed to a URL.
     pub depth_max: u32,
-    /// Longest URL, in bytes.
+    /// The maximum length of a URL, in bytes.
     pub url_bytes_max: usize,
-    /// Most segments of a path.
+    /// The maximum number of segments of a path.
     pub path_depth_max: usize,
-    /// How often one segment may occur in a path; relative links that go astray repeat theirs.
+    /// How often the same segment may occur in a path: broken relative links repeat their segments.
     pub segment_repeats_max: usize,
-    /// Most parameters of a query.
+    /// The maximum number of parameters of a query.
     pub query_params_max: usize,
-    /// How often one parameter may occur in a query with one value.
+    /// How often the same parameter, name and value, may occur in a query.
     pub param_repeats_max: usize,
-    /// Ports that belong to other protocols: no page may send the crawler there.
+    /// Ports of other protocols, to which no page may send the crawler.
     pub ports_refused: Vec<u16>,
 }
 
@@ -69,19 +71,19 @@ impl Default for Settings {
     }
 }
 
-/// Which schemes are wanted.
+/// The schemes that are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schemes {
-    /// Both.
+    /// Both http and https.
     #[default]
     Any,
-    /// http alone.
+    /// Only http.
     Http,
-    /// https alone.
+    /// Only https.
     Https,
 }
 
-/// What the seeds say about where to go.
+/// What the seeds imply about the hosts that are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FromSeeds {
     /// Nothing.
@@ -95,7 +97,7 @@ pub enum FromSeeds {
     Prefix,
 }
 
-/// Ports that browsers don't speak HTTP to.
+/// Ports to which browsers refuse to send HTTP requests.
 const PORTS_REFUSED: [u16; 83] = [
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
     102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,
@@ -107,32 +109,32 @@ const PORTS_REFUSED: [u16; 83] = [
 /// Why a URL is not wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Rejection {
-    /// The other scheme is wanted.
+    /// Only the other scheme is wanted.
     Scheme,
-    /// A port of another protocol.
+    /// Its port belongs to another protocol.
     Port,
-    /// Too long.
+    /// It is too long.
     Length,
-    /// Too far from the seeds.
+    /// It is too many links away from the seeds.
     Depth,
-    /// On none of the hosts, domains and prefixes that are wanted.
+    /// It is on none of the wanted hosts, domains and prefixes.
     Elsewhere,
-    /// Too many segments in its path.
+    /// Its path has too many segments.
     PathDepth,
-    /// One segment too often in its path.
+    /// Its path repeats a segment too often.
     SegmentRepeats,
-    /// Too many parameters in its query.
+    /// Its query has too many parameters.
     QueryParams,
-    /// One parameter too often in its query.
+    /// Its query repeats a parameter too often.
     ParamRepeats,
-    /// A pattern excludes it.
+    /// An exclude pattern matches.
     Excluded,
-    /// No pattern includes it.
+    /// No include pattern matches.
     NotIncluded,
 }
 
 impl Rejection {
-    /// Its name in logs and reports.
+    /// Returns the name used in logs and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scheme => "scheme",
@@ -167,12 +169,12 @@ impl Rejection {
     }
 }
 
-/// A setting that makes no sense.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The setting's name.
+    /// The name of the setting.
     pub key: &'static str,
-    /// Its value, or the one in its list, that is wrong.
+    /// The invalid value; of a list, the first invalid item.
     pub text: String,
     /// What is wrong with it.
     pub reason: String,
@@ -186,28 +188,31 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The settings, made ready to be asked.
+/// The compiled settings of the scope.
 #[derive(Clone, Debug)]
 pub struct Scope {
     settings: Settings,
-    /// A bit for each port that is refused.
+    /// One bit for each port, set if it is refused.
     ports_refused: Box<[u64]>,
-    /// Nothing is listed: every host is wanted.
+    /// Whether nothing is listed, so that every host is wanted.
     is_open: bool,
     hosts: Set<String>,
     domains: Set<String>,
-    /// Beginnings of paths by host.
+    /// Prefixes of paths by host.
     prefixes: Map<String, Vec<String>>,
     include: RegexSet,
     exclude: RegexSet,
 }
 
 impl Scope {
-    /// The scope these settings and seeds describe.
+    /// Compiles the scope of these settings and seeds.
+    ///
+    /// # Errors
+    /// Returns the first invalid setting.
     pub fn new(settings: Settings, seeds: &[Url]) -> Result<Self, Error> {
         let mut ports_refused = vec![0; 1 << 10].into_boxed_slice();
         for &port in &settings.ports_refused {
-            let (word, bit) = place_of(port);
+            let (word, bit) = bit_of(port);
             ports_refused[word] |= bit;
         }
         let mut scope = Self {
@@ -248,7 +253,8 @@ impl Scope {
         Ok(scope)
     }
 
-    /// A number that differs, in all likelihood, for scopes that want other URLs.
+    /// Returns a hash of the settings, which is very likely to differ between scopes that want
+    /// different URLs.
     pub fn digest(&self) -> u64 {
         let sorted = |set: &Set<String>| {
             let mut list: Vec<&String> = set.iter().collect();
@@ -262,13 +268,13 @@ impl Scope {
         Fingerprinter::new([0; 16]).of(text.as_bytes()).0
     }
 
-    /// Whether `url`, found `depth` links from a seed, is wanted; if not, the first reason.
+    /// Returns whether `url`, found `depth` links from a seed, is wanted; if not, the first reason.
     pub fn check(&self, url: UrlRef<'_>, depth: u32) -> Result<(), Rejection> {
         self.check_after(url, depth, &mut "")
     }
 
-    /// The same for one URL after the other: `listed` is a host that all of is wanted, which is
-    /// found out once for URLs in a row, or empty.
+    /// Does the same for a sequence of URLs. `listed` caches a host whose URLs are all wanted, so
+    /// that the lists are searched once for consecutive URLs of a host; empty at the start.
     pub fn check_after<'a>(
         &self,
         url: UrlRef<'a>,
@@ -284,7 +290,7 @@ impl Scope {
         require(is_scheme, Rejection::Scheme)?;
         require(url.as_str().len() <= set.url_bytes_max, Rejection::Length)?;
         require(depth <= set.depth_max, Rejection::Depth)?;
-        let (word, bit) = place_of(url.port());
+        let (word, bit) = bit_of(url.port());
         require(self.ports_refused[word] & bit == 0, Rejection::Port)?;
         require(self.is_open || self.is_listed(url, listed), Rejection::Elsewhere)?;
         self.check_traps(url)?;
@@ -293,8 +299,8 @@ impl Scope {
         require(self.include.is_empty() || self.include.is_match(text), Rejection::NotIncluded)
     }
 
-    /// A seed redirects to `target`. If that differs by `www.` or the scheme only, what the seed
-    /// says of the scope holds for the host of the target, too; `false`: it changes nothing.
+    /// Reports that a seed redirects to `target`. If only `www.` or the scheme differs, what the
+    /// seed implies also applies to the host of the target. Returns whether that changed the scope.
     pub fn join(&mut self, seed: UrlRef<'_>, target: UrlRef<'_>) -> bool {
         let bare = |host| -> &str {
             let host = str::strip_suffix(host, ".").unwrap_or(host);
@@ -322,7 +328,7 @@ impl Scope {
         }
     }
 
-    /// The first pattern that excludes `url`, to be told to people.
+    /// Returns the first pattern that excludes `url`, for messages.
     pub fn excluded_by(&self, url: UrlRef<'_>) -> Option<&str> {
         let matched = self.exclude.matches(url.as_str().as_bytes());
         matched.iter().next().map(|index| self.settings.exclude[index].as_str())
@@ -343,8 +349,8 @@ impl Scope {
             .is_some_and(|paths| paths.iter().any(|path| url.target().starts_with(path.as_str())))
     }
 
-    /// Looks the name up, then what follows its first dot, and so on. An address is looked up
-    /// whole: its parts are not below one another.
+    /// Looks up the name, then the part after its first dot, and so on. An address is only looked
+    /// up as a whole, because it has no domains above it.
     fn is_below_domain(&self, name: &str) -> bool {
         let mut rest = name;
         loop {
@@ -366,7 +372,7 @@ impl Scope {
             return Ok(());
         }
         let path = url.path().as_bytes();
-        // There are no more segments than slashes, which are counted faster.
+        // There are no more segments than slashes, which are faster to count.
         let slashes = path.iter().filter(|&&byte| byte == b'/').count();
         if slashes > segments_free {
             let depth = count(path, b'/');
@@ -382,12 +388,12 @@ impl Scope {
     }
 }
 
-/// Where the bit of a port is.
-fn place_of(port: u16) -> (usize, u64) {
+/// Returns the word and the bit of a port.
+fn bit_of(port: u16) -> (usize, u64) {
     (usize::from(port >> 6), 1 << (port & 63))
 }
 
-/// Parts between marks that aren't empty.
+/// Returns the number of non-empty parts of a text that is separated by `mark`.
 fn count(text: &[u8], mark: u8) -> usize {
     let mut before = mark;
     let mut parts = 0;
@@ -398,7 +404,8 @@ fn count(text: &[u8], mark: u8) -> usize {
     parts
 }
 
-/// Whether one of the `parts` parts that aren't empty occurs more than `max` times.
+/// Returns whether the same non-empty part occurs more than `max` times; the text has `parts`
+/// parts.
 fn is_repeated(text: &[u8], mark: u8, parts: usize, max: usize) -> bool {
     if parts <= max {
         return false;
@@ -409,7 +416,7 @@ fn is_repeated(text: &[u8], mark: u8, parts: usize, max: usize) -> bool {
         parts.sort_unstable();
         return parts.chunk_by(|a, b| a == b).any(|equal| equal.len() > max);
     }
-    // Few parts are compared faster than sorted: most differ in length.
+    // Comparing few parts is faster than sorting them, because most differ in length.
     let last = parts.len().saturating_sub(max);
     (0..last).any(|at| parts[at..].iter().filter(|part| **part == parts[at]).count() > max)
 }
@@ -426,7 +433,7 @@ fn canonical_hosts(key: &'static str, texts: &[String]) -> Result<Set<String>, E
     texts.iter().map(canonical).collect()
 }
 
-/// Host and beginning of the path; the scheme may be there or not.
+/// Parses a prefix to its host and the beginning of its path; the scheme is optional.
 fn prefix(text: &str) -> Result<(String, String), Error> {
     let error = |reason: String| Error { key: "prefixes", text: text.into(), reason };
     let has_scheme = text.contains("://");
@@ -441,7 +448,7 @@ fn prefix(text: &str) -> Result<(String, String), Error> {
 fn patterns(key: &'static str, texts: &[String]) -> Result<RegexSet, Error> {
     let set = |texts: &[String]| RegexSetBuilder::new(texts).unicode(false).build();
     set(texts).map_err(|error| {
-        // The set doesn't say which pattern it was: try them one by one.
+        // The set doesn't say which pattern is invalid: compile them one by one.
         let bad = texts.iter().find(|text| set(std::slice::from_ref(text)).is_err());
         let reason = error.to_string();
         let reason = reason.lines().last().unwrap_or_default();

@@ -46,7 +46,7 @@ impl Leads {
                 Html::No
             }
             // What is coded is looked at when it is decoded.
-            Html::Look if codings.known.is_empty() && !mime::looks_like_html(reply.payload()) => {
+            Html::Sniff if codings.known.is_empty() && !mime::looks_like_html(reply.payload()) => {
                 Html::No
             }
             html => html,

@@ -51,7 +51,7 @@ impl PageWorker {
     /// Finds the charset. Returns the units of work that took.
     fn find_charset(&mut self, page: &Page) -> usize {
         let text = text_of(self.own_text, &self.text, page);
-        if page.leads.html == Html::Look && !mime::looks_like_html(text) {
+        if page.leads.html == Html::Sniff && !mime::looks_like_html(text) {
             self.stage = Step::Follow;
             return 1;
         }

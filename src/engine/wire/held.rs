@@ -156,7 +156,7 @@ impl Engine {
         if !may {
             let learnt = &mut self.sites.at(conn.server).learnt;
             let settings = &self.settings.pipeline;
-            self.wire.conns.at(slot).pipeline.gives_batch_up(learnt, settings);
+            self.wire.conns.at(slot).pipeline.abandon_batch(learnt, settings);
             self.put_back(slot);
             return self.fill(slot);
         }
@@ -167,7 +167,7 @@ impl Engine {
         let item = conn.batch.replies[place].fetch.item.clone();
         let conn = self.wire.conns.at(slot);
         (conn.batch.compared, conn.batch.compared_next) = (Some(place), next);
-        conn.pipeline.compares();
+        conn.pipeline.begin_comparison();
         self.counts.compared += 1;
         self.send(slot, item);
         self.turn.act(Action::Send(self.wire.conns.id(slot)));
@@ -212,7 +212,7 @@ impl Engine {
     pub(super) fn mismatched(&mut self, slot: u32, sign: Sign) {
         let conn = self.wire.conn(slot);
         let learnt = &mut self.sites.at(conn.server).learnt;
-        let was_barred = learnt.is_barred();
+        let was_barred = learnt.is_disabled();
         match sign {
             Sign::Surplus => conn.pipeline.left_bytes(learnt),
             Sign::Swapped | Sign::Differs => conn.pipeline.swapped(learnt),

@@ -412,9 +412,9 @@ impl Engine {
         let conn = self.wire.conns.at(slot);
         let (id, has_begun) = (conn.server, conn.has_begun());
         let learnt = &mut self.sites.at(id).learnt;
-        let was_barred = learnt.is_barred();
+        let was_barred = learnt.is_disabled();
         let leftover = conn.pipeline.closed(learnt, &self.settings.pipeline, how, has_begun);
-        self.counts.unmatched += u64::from(learnt.is_barred() && !was_barred);
+        self.counts.unmatched += u64::from(learnt.is_disabled() && !was_barred);
         let mut flight = std::mem::take(&mut conn.flight);
         if conn.batch.is_comparing() {
             // The repeat: what it repeats is held.

@@ -1,7 +1,7 @@
-//! One coding at a time: bytes in, bytes out, and whether it goes on.
+//! Decodes one content coding: bytes in, bytes out, and whether the body continues.
 //!
-//! The decoders are libraries in the modes that bound their windows. What is our own is the
-//! wrapping of deflate: gzip members (RFC 1952) and the zlib header (RFC 1950), read byte by byte.
+//! The decoders are libraries, used in modes that bound their windows. The wrappers of deflate are
+//! parsed here byte by byte: gzip members (RFC 1952) and the zlib header (RFC 1950).
 
 use super::Coding;
 use super::label::GZIP;
@@ -10,53 +10,53 @@ use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, Sta
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
 
-/// Logarithm of the largest zstd window: 8 MiB, what RFC 9659 asks of the coding.
+/// The base-2 logarithm of the largest zstd window: 8 MiB, as RFC 9659 requires.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// What the library wants to see of a frame first.
+/// The number of bytes of a frame that the library reads first.
 const ZSTD_START_BYTES: usize = 5;
-/// RFC 8878 section 3.1.1.2.
+/// The length of a block header (RFC 8878 section 3.1.1.2).
 const ZSTD_BLOCK_HEADER_BYTES: usize = 3;
 
-/// A zstd frame header is at least so long: fewer bytes behind a frame are no frame.
+/// The minimum length of a zstd frame header: fewer bytes after a frame are not another frame.
 const ZSTD_HEADER_BYTES_MIN: usize = 6;
 
 pub(super) enum Codec {
-    /// No coding.
+    /// The body has no coding.
     Copy,
     Inflate(Box<Inflate>),
     Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
     Zstd(Box<Zstd>),
 }
 
-/// What one step did.
+/// The result of one step.
 pub(super) struct Moved {
     pub(super) read: usize,
     pub(super) written: usize,
     pub(super) flow: Flow,
 }
 
-/// How it goes on.
+/// Whether the body continues after a step.
 pub(super) enum Flow {
-    Going,
-    /// The body is complete; what follows is none of it.
+    Continue,
+    /// The body is complete; bytes that follow are not part of it.
     End,
     Broken(&'static str),
 }
 
 impl Codec {
-    /// A decoder for `coding`; `spare` is used again if it fits.
+    /// Creates a decoder for `coding`; it reuses `spare` if that fits.
     pub(super) fn new(coding: Coding, spare: &mut Option<Box<Inflate>>) -> Self {
-        let mut inflate = |place| {
+        let mut inflate = |position| {
             let mut inflate = spare.take().unwrap_or_else(|| Box::new(Inflate::new()));
-            inflate.begin(place);
+            inflate.begin(position);
             Self::Inflate(inflate)
         };
         match coding {
-            Coding::Gzip => inflate(Place::Magic),
-            Coding::Deflate => inflate(Place::Sniff),
+            Coding::Gzip => inflate(Position::Magic),
+            Coding::Deflate => inflate(Position::Sniff),
             Coding::Brotli => {
-                // Not `new`: that one accepts windows of up to 1 GiB.
+                // `new` would accept windows of up to 1 GiB.
                 Self::Brotli(Box::new(BrotliState::new_strict(
                     StandardAlloc::default(),
                     StandardAlloc::default(),
@@ -67,13 +67,13 @@ impl Codec {
         }
     }
 
-    /// Decodes what fits from `input` into `output`.
+    /// Decodes as much of `input` as fits into `output`.
     pub(super) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Moved {
         match self {
             Self::Copy => {
                 let len = input.len().min(output.len());
                 output[..len].copy_from_slice(&input[..len]);
-                Moved { read: len, written: len, flow: Flow::Going }
+                Moved { read: len, written: len, flow: Flow::Continue }
             }
             Self::Inflate(inflate) => inflate.step(input, output),
             Self::Brotli(state) => step_brotli(state, input, output),
@@ -81,12 +81,12 @@ impl Codec {
         }
     }
 
-    /// Whether checksum or length behind the data are other than those of what was decoded.
+    /// Returns whether the checksum or length after the data differs from that of the decoded data.
     pub(super) fn is_sum_wrong(&self) -> bool {
         matches!(self, Self::Inflate(inflate) if inflate.is_sum_wrong)
     }
 
-    /// Whether the body may end where the input does.
+    /// Returns whether the body is complete if the input ends here.
     pub(super) fn may_end(&self) -> bool {
         match self {
             Self::Copy => true,
@@ -97,7 +97,8 @@ impl Codec {
     }
 }
 
-/// The decoder hands out what it has when its input is used up, and nothing after a fault.
+/// Decodes brotli. The library returns all the output it has once its input is used up, and nothing
+/// after a fault.
 fn step_brotli(
     state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
     input: &[u8],
@@ -117,22 +118,23 @@ fn step_brotli(
     );
     let flow = match result {
         BrotliResult::ResultSuccess => Flow::End,
-        BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => Flow::Going,
+        BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => Flow::Continue,
         BrotliResult::ResultFailure => Flow::Broken("bad brotli data"),
     };
     Moved { read, written, flow }
 }
 
-/// zstd frames, one behind the other.
+/// Decodes zstd frames, one after the other.
 pub(super) struct Zstd {
     inner: zstd::stream::raw::Decoder<'static>,
-    /// A frame is complete.
+    /// Whether a frame is complete.
     has_frame: bool,
-    /// Bytes read since, or since the start.
+    /// The number of bytes read since the end of the last frame, or since the start.
     frame_bytes: usize,
-    /// Bytes up to the next border: of the header, a block, or the checksum.
+    /// The number of bytes up to the next boundary: the end of the header, of a block, or of the
+    /// checksum.
     wanted: usize,
-    /// The last call filled its output: there may be more, which comes out alone.
+    /// The last call filled its output: there may be more, which needs no input.
     is_flushing: bool,
 }
 
@@ -151,8 +153,8 @@ impl Zstd {
         }
     }
 
-    /// Up to the next border and no further: on a fault the library forgets what the same call had
-    /// decoded before it.
+    /// Decodes up to the next boundary and no further: on a fault the library discards what the
+    /// same call decoded before it.
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Moved {
         let most = if self.is_flushing { 0 } else { self.wanted };
         let mut source = InBuffer::around(&input[..input.len().min(most)]);
@@ -165,15 +167,15 @@ impl Zstd {
                 self.has_frame = true;
                 self.frame_bytes = 0;
                 self.wanted = ZSTD_START_BYTES;
-                Flow::Going
+                Flow::Continue
             }
             Ok(wanted) => {
                 self.frame_bytes += read;
-                // What it would like to see includes the header of the next block.
+                // The library's hint includes the header of the next block.
                 let next =
                     if wanted > ZSTD_BLOCK_HEADER_BYTES { ZSTD_BLOCK_HEADER_BYTES } else { 0 };
                 self.wanted = wanted - next;
-                Flow::Going
+                Flow::Continue
             }
             Err(_) if self.may_end() => Flow::End,
             Err(_) => Flow::Broken("bad zstd data"),
@@ -181,24 +183,24 @@ impl Zstd {
         Moved { read, written, flow }
     }
 
-    /// Behind a frame, and not within the next.
+    /// Returns whether the input is past the end of a frame, and not inside the next one.
     fn may_end(&self) -> bool {
         self.has_frame && self.frame_bytes < ZSTD_HEADER_BYTES_MIN
     }
 }
 
-/// Deflate data in one of its wrappers.
+/// Decodes deflate data in one of its wrappers.
 pub(super) struct Inflate {
     inner: Decompress,
-    place: Place,
+    position: Position,
     wrapper: Wrapper,
-    /// FLG of the gzip member: which parts its header has.
+    /// The FLG byte of the gzip member, which says which parts its header has.
     flags: u8,
-    /// A gzip member is complete: what follows may be none of the body.
+    /// Whether a gzip member is complete: bytes that follow may not be part of the body.
     has_member: bool,
-    /// Of the data that is being decoded.
+    /// The checksum of the data that is being decoded.
     sum: Sum,
-    /// Its last bytes, the first of them lowest.
+    /// The last eight bytes read of the trailer; the latest is the highest byte.
     trailer: u64,
     is_sum_wrong: bool,
 }
@@ -209,16 +211,16 @@ enum Wrapper {
     Deflate,
 }
 
-/// Where the next byte falls. Numbers count the bytes left.
+/// Which part of the format the next byte belongs to. The numbers count the bytes left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// First byte of a gzip member.
+enum Position {
+    /// The first byte of a gzip member.
     Magic,
-    /// Second byte.
+    /// The second byte of a gzip member.
     MagicEnd,
     Method,
     Flags,
-    /// Time, level and system: said to no one.
+    /// Modification time, extra flags and operating system, all ignored.
     Fixed(u8),
     ExtraLen,
     ExtraLenEnd(u8),
@@ -226,32 +228,32 @@ enum Place {
     Name,
     Comment,
     HeaderSum(u8),
-    /// First byte of a `deflate` body: of a zlib header, or of the data.
+    /// The first byte of a `deflate` body: of a zlib header, or of the data.
     Sniff,
-    /// Second byte, with the first.
+    /// The second byte, with the first.
     SniffEnd(u8),
     Data,
-    /// Checksum and length behind the data.
+    /// The checksum and length after the data.
     Trailer(u8),
-    /// Behind a zlib body.
+    /// After the end of a zlib body.
     End,
 }
 
-/// Bits of FLG, RFC 1952 section 2.3.1.
+/// Bits of FLG (RFC 1952 section 2.3.1).
 const HEADER_SUM: u8 = 1 << 1;
 const EXTRA: u8 = 1 << 2;
 const NAME: u8 = 1 << 3;
 const COMMENT: u8 = 1 << 4;
 const FLAGS_RESERVED: u8 = 0b1110_0000;
 
-/// CM 8, deflate, in both wrappers.
+/// The compression method deflate, CM 8, in both wrappers.
 const METHOD_DEFLATE: u8 = 8;
 
 impl Inflate {
     fn new() -> Self {
         Self {
             inner: Decompress::new(false),
-            place: Place::Magic,
+            position: Position::Magic,
             wrapper: Wrapper::Gzip,
             flags: 0,
             has_member: false,
@@ -261,9 +263,9 @@ impl Inflate {
         }
     }
 
-    fn begin(&mut self, place: Place) {
-        self.wrapper = if place == Place::Sniff { Wrapper::Deflate } else { Wrapper::Gzip };
-        self.place = place;
+    fn begin(&mut self, position: Position) {
+        self.wrapper = if position == Position::Sniff { Wrapper::Deflate } else { Wrapper::Gzip };
+        self.position = position;
         self.has_member = false;
         self.sum = Sum::None;
         self.is_sum_wrong = false;
@@ -272,14 +274,15 @@ impl Inflate {
 
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Moved {
         let mut read = 0;
-        while self.place != Place::Data {
+        while self.position != Position::Data {
             let Some(&byte) = input.get(read) else {
-                return Moved { read, written: 0, flow: Flow::Going };
+                return Moved { read, written: 0, flow: Flow::Continue };
             };
-            match self.wrapping(byte) {
+            match self.step_wrapper(byte) {
                 Ok(true) => read += 1,
                 Ok(false) => {}
-                // Behind a member, what isn't another one is padding or rubbish: ignored.
+                // Bytes after a member that are not another member are padding or garbage, and are
+                // ignored.
                 Err(_) if self.has_member => return Moved { read, written: 0, flow: Flow::End },
                 Err(reason) => return Moved { read, written: 0, flow: Flow::Broken(reason) },
             }
@@ -297,7 +300,7 @@ impl Inflate {
         let written = moved(out_before, self.inner.total_out());
         self.sum.update(&output[..written]);
         let flow = match result {
-            Ok(Status::Ok | Status::BufError) => Flow::Going,
+            Ok(Status::Ok | Status::BufError) => Flow::Continue,
             Ok(Status::StreamEnd) => self.end_of_data(),
             Err(_) => Flow::Broken("bad deflate data"),
         };
@@ -310,84 +313,85 @@ impl Inflate {
             return Flow::End;
         }
         self.has_member = true;
-        self.place = Place::Trailer(trailer_bytes);
+        self.position = Position::Trailer(trailer_bytes);
         self.inner.reset(false);
-        Flow::Going
+        Flow::Continue
     }
 
-    /// One byte of wrapping; whether it is used up.
-    fn wrapping(&mut self, byte: u8) -> Result<bool, &'static str> {
-        self.place = match self.place {
-            Place::Magic if byte == 0x1f => Place::MagicEnd,
-            Place::MagicEnd if byte == 0x8b => Place::Method,
-            Place::Method if byte == METHOD_DEFLATE => Place::Flags,
-            Place::Flags if byte & FLAGS_RESERVED == 0 => {
+    /// Parses one byte of the wrapper; returns whether it consumed the byte.
+    fn step_wrapper(&mut self, byte: u8) -> Result<bool, &'static str> {
+        self.position = match self.position {
+            Position::Magic if byte == 0x1f => Position::MagicEnd,
+            Position::MagicEnd if byte == 0x8b => Position::Method,
+            Position::Method if byte == METHOD_DEFLATE => Position::Flags,
+            Position::Flags if byte & FLAGS_RESERVED == 0 => {
                 self.flags = byte;
                 self.sum = Sum::gzip();
-                Place::Fixed(6)
+                Position::Fixed(6)
             }
-            Place::Magic | Place::MagicEnd | Place::Method | Place::Flags => {
+            Position::Magic | Position::MagicEnd | Position::Method | Position::Flags => {
                 return Err("not gzip");
             }
-            Place::Fixed(1) => self.behind_fixed(),
-            Place::Fixed(left) => Place::Fixed(left - 1),
-            Place::ExtraLen => Place::ExtraLenEnd(byte),
-            Place::ExtraLenEnd(low) => match u16::from_le_bytes([low, byte]) {
-                0 => self.behind_extra(),
-                len => Place::Extra(len),
+            Position::Fixed(1) => self.after_fixed(),
+            Position::Fixed(left) => Position::Fixed(left - 1),
+            Position::ExtraLen => Position::ExtraLenEnd(byte),
+            Position::ExtraLenEnd(low) => match u16::from_le_bytes([low, byte]) {
+                0 => self.after_extra(),
+                len => Position::Extra(len),
             },
-            Place::Extra(1) => self.behind_extra(),
-            Place::Extra(left) => Place::Extra(left - 1),
-            Place::Name if byte == 0 => self.behind_name(),
-            Place::Comment if byte == 0 => self.behind_comment(),
-            Place::Name | Place::Comment => self.place,
-            Place::HeaderSum(1) => Place::Data,
-            Place::HeaderSum(left) => Place::HeaderSum(left - 1),
-            Place::Sniff => Place::SniffEnd(byte),
-            Place::SniffEnd(first) => return self.sniff(first, byte),
-            Place::Trailer(left) => self.take_trailer(byte, left),
-            Place::End => return Err("behind the body"),
-            Place::Data => unreachable!("data is inflated"),
+            Position::Extra(1) => self.after_extra(),
+            Position::Extra(left) => Position::Extra(left - 1),
+            Position::Name if byte == 0 => self.after_name(),
+            Position::Comment if byte == 0 => self.after_comment(),
+            Position::Name | Position::Comment => self.position,
+            Position::HeaderSum(1) => Position::Data,
+            Position::HeaderSum(left) => Position::HeaderSum(left - 1),
+            Position::Sniff => Position::SniffEnd(byte),
+            Position::SniffEnd(first) => return self.sniff(first, byte),
+            Position::Trailer(left) => self.read_trailer(byte, left),
+            Position::End => return Err("behind the body"),
+            Position::Data => unreachable!("data is inflated"),
         };
         Ok(true)
     }
 
-    /// A byte of checksum or length. A wrong one is no fault: it doesn't say which bytes are wrong.
-    fn take_trailer(&mut self, byte: u8, left: u8) -> Place {
+    /// Reads a byte of the checksum or length. A wrong one is no fault: it doesn't say which bytes
+    /// are wrong.
+    fn read_trailer(&mut self, byte: u8, left: u8) -> Position {
         self.trailer = self.trailer >> 8 | u64::from(byte) << 56;
         if left > 1 {
-            return Place::Trailer(left - 1);
+            return Position::Trailer(left - 1);
         }
         self.is_sum_wrong |= !self.sum.is(self.trailer);
-        if self.wrapper == Wrapper::Gzip { Place::Magic } else { Place::End }
+        if self.wrapper == Wrapper::Gzip { Position::Magic } else { Position::End }
     }
 
-    fn behind_fixed(&self) -> Place {
-        if self.flags & EXTRA != 0 { Place::ExtraLen } else { self.behind_extra() }
+    fn after_fixed(&self) -> Position {
+        if self.flags & EXTRA != 0 { Position::ExtraLen } else { self.after_extra() }
     }
 
-    fn behind_extra(&self) -> Place {
-        if self.flags & NAME != 0 { Place::Name } else { self.behind_name() }
+    fn after_extra(&self) -> Position {
+        if self.flags & NAME != 0 { Position::Name } else { self.after_name() }
     }
 
-    fn behind_name(&self) -> Place {
-        if self.flags & COMMENT != 0 { Place::Comment } else { self.behind_comment() }
+    fn after_name(&self) -> Position {
+        if self.flags & COMMENT != 0 { Position::Comment } else { self.after_comment() }
     }
 
-    fn behind_comment(&self) -> Place {
-        if self.flags & HEADER_SUM != 0 { Place::HeaderSum(2) } else { Place::Data }
+    fn after_comment(&self) -> Position {
+        if self.flags & HEADER_SUM != 0 { Position::HeaderSum(2) } else { Position::Data }
     }
 
-    /// Two bytes tell a zlib header (RFC 1950 section 2.2): method 8, a window of at most 32 KiB,
-    /// together a multiple of 31; or the magic of gzip, which some servers send as `deflate`.
-    /// Anything else is taken for bare deflate.
+    /// Detects the wrapper by the first two bytes. A zlib header (RFC 1950 section 2.2) has method
+    /// 8, a window of at most 32 KiB, and is a multiple of 31 as a big-endian number. Some servers
+    /// send gzip as `deflate`, which has its magic number. Anything else is decoded as raw deflate.
     fn sniff(&mut self, first: u8, second: u8) -> Result<bool, &'static str> {
-        // As bare deflate it would begin with a block of the type that doesn't exist.
+        // As raw deflate, gzip's magic number would begin with a block of the reserved type.
         if [first, second] == GZIP {
-            (self.wrapper, self.place) = (Wrapper::Gzip, Place::Method);
+            (self.wrapper, self.position) = (Wrapper::Gzip, Position::Method);
             return Ok(true);
         }
-        self.place = Place::Data;
+        self.position = Position::Data;
         let is_zlib = first & 0x0f == METHOD_DEFLATE
             && first >> 4 <= 7
             && u16::from_be_bytes([first, second]).is_multiple_of(31);
@@ -396,7 +400,7 @@ impl Inflate {
             self.sum = Sum::zlib();
             return if has_dictionary { Err("zlib with a dictionary") } else { Ok(true) };
         }
-        // No deflate block is short enough to say anything within its first byte.
+        // No deflate block is so short that the first byte alone produces output.
         let fed = self.inner.decompress(&[first], &mut [0], FlushDecompress::None);
         if fed.is_err() || self.inner.total_in() != 1 || self.inner.total_out() != 0 {
             return Err("bad deflate data");
@@ -404,8 +408,9 @@ impl Inflate {
         Ok(false)
     }
 
-    /// Behind the data of a gzip member; a trailer that is missing or cut is forgiven.
+    /// Returns whether the input is past the data of a gzip member; a missing or truncated trailer
+    /// is accepted.
     fn may_end(&self) -> bool {
-        self.has_member && self.place != Place::Data
+        self.has_member && self.position != Position::Data
     }
 }

@@ -1,8 +1,9 @@
-//! Labels that are wrong: whether a body is in the coding that its Content-Encoding names.
+//! Detects wrong labels: checks whether a body is in the coding that its Content-Encoding names.
 //!
 //! gzip and zstd begin with a magic number. deflate and brotli have none, but text doesn't look
-//! like them: their streams are full of bytes that no text holds. What looks like text is tried if
-//! it is short, since a short stream may look so by chance, and is text if it is long.
+//! like them, because their streams are full of bytes that no text contains. A long body that looks
+//! like text is text. A short stream may look like text by chance, so a short body is decoded as a
+//! trial.
 //!
 //! Source: RFC 1952 section 2.3.1, RFC 8878 sections 3.1.1 and 3.1.2; the MIME Sniffing standard,
 //! section 3 ("binary data byte").
@@ -10,20 +11,20 @@
 use super::Coding;
 use super::codec::{Codec, Flow};
 
-/// Bytes of text by which it is told from a compressed stream: of 512 bytes of such a stream, a
-/// tenth is binary.
+/// The number of bytes checked to tell text from a compressed stream. A tenth of the bytes of such
+/// a stream are binary, so 512 are enough.
 const TEXT_BYTES: usize = 512;
-/// A short stream that has yielded so much is one, whatever comes of the rest.
+/// The number of decoded bytes after which a trial counts as successful, whatever follows.
 const TRIAL_BYTES: usize = 16 << 10;
 
 /// The magic number of gzip.
 pub(super) const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Of a frame that is to be skipped, but for the lower half of the first byte.
+/// The magic number of a skippable frame; the lower half of the first byte may differ.
 const ZSTD_SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
 
-/// How many of the first bytes of a body decide.
-pub(super) fn look_bytes(coding: Coding) -> usize {
+/// Returns how many bytes at the start of a body are checked.
+pub(super) fn sniff_bytes(coding: Coding) -> usize {
     match coding {
         Coding::Gzip => GZIP.len(),
         Coding::Zstd => ZSTD.len(),
@@ -31,8 +32,8 @@ pub(super) fn look_bytes(coding: Coding) -> usize {
     }
 }
 
-/// Whether a body that begins with `start` may be in `coding`; `is_whole` says that it also ends
-/// there.
+/// Returns whether a body that begins with `start` may be in `coding`; `is_whole` says that `start`
+/// is the whole body.
 pub(super) fn fits(coding: Coding, start: &[u8], is_whole: bool) -> bool {
     let begins = |magic: &[u8]| magic.starts_with(&start[..start.len().min(magic.len())]);
     match coding {
@@ -47,14 +48,15 @@ pub(super) fn fits(coding: Coding, start: &[u8], is_whole: bool) -> bool {
     }
 }
 
-/// Whether no byte is one that only binary data holds; text in UTF-16 has a mark.
+/// Returns whether no byte is one that only binary data contains. UTF-16 text is detected by its
+/// byte order mark.
 fn is_text(start: &[u8]) -> bool {
     let is_binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
     let has_mark = start.starts_with(b"\xfe\xff") || start.starts_with(b"\xff\xfe");
     has_mark || !start.iter().any(is_binary)
 }
 
-/// Whether a whole body, which is short, can be decoded.
+/// Returns whether a whole body can be decoded; the body is short.
 fn can_decode(coding: Coding, body: &[u8]) -> bool {
     let mut codec = Codec::new(coding, &mut None);
     let (mut at, mut written, mut room) = (0, 0, [0; 1 << 10]);
@@ -65,8 +67,8 @@ fn can_decode(coding: Coding, body: &[u8]) -> bool {
         match moved.flow {
             Flow::End => return true,
             Flow::Broken(_) => return false,
-            Flow::Going if moved.read + moved.written == 0 => return false,
-            Flow::Going => {}
+            Flow::Continue if moved.read + moved.written == 0 => return false,
+            Flow::Continue => {}
         }
     }
     true

@@ -1,15 +1,15 @@
-//! Checksums behind deflate data: CRC-32 and length of a gzip member, Adler-32 of a zlib body.
+//! Checksums after deflate data: CRC-32 and length of a gzip member, Adler-32 of a zlib body.
 //!
-//! Cost: a pass over what was decoded, in vectors where the processor has them.
+//! Cost: one pass over the decoded data, with vector instructions where the processor has them.
 //! Source: RFC 1950 section 2.2, RFC 1952 section 2.3.1.
 
 use libdeflater::{Adler32, Crc};
 
 /// The checksum of what has been decoded so far.
 pub(super) enum Sum {
-    /// Bare deflate has none.
+    /// Raw deflate has no checksum.
     None,
-    /// With the length modulo 2^32.
+    /// The CRC-32, and the length modulo 2^32.
     Gzip(Crc, u32),
     Zlib(Adler32),
 }
@@ -23,7 +23,7 @@ impl Sum {
         Self::Zlib(Adler32::new())
     }
 
-    /// Takes what one step decoded: fewer than 2^32 bytes.
+    /// Adds the output of one step, which is less than 2^32 bytes.
     pub(super) fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::None => {}
@@ -35,7 +35,7 @@ impl Sum {
         }
     }
 
-    /// Bytes of the trailer.
+    /// Returns the length of the trailer in bytes.
     pub(super) fn bytes(&self) -> u8 {
         match self {
             Self::None => 0,
@@ -44,7 +44,8 @@ impl Sum {
         }
     }
 
-    /// Whether the trailer says the same. Its last byte is the highest of `trailer`.
+    /// Returns whether the trailer contains this checksum. The last byte of the trailer is the
+    /// highest of `trailer`.
     pub(super) fn is(&self, trailer: u64) -> bool {
         match self {
             Self::None => true,

@@ -1,4 +1,4 @@
-//! Codings undone at any cut, within any budget, and their bombs.
+//! Tests decoding with any split and any budget, and decompression bombs.
 
 use super::*;
 use crate::ground::random::Random;
@@ -6,11 +6,11 @@ use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use flate2::{Compression, GzBuilder};
 use std::io::Write;
 
-/// [`page`] as the reference encoder of brotli codes it, with words of its dictionary.
+/// [`page`] as encoded by the reference encoder of brotli, with words of its dictionary.
 const PAGE_BROTLI: &str = "1b3b01108c935cfde29cdbd8ba9e2de2fb0d29aa5248829a1cb0df7e7b0a3492a4024a90\
     d3c901dd6e511415b7d2c4024cda28887dc3e220d20e45e38fba9f4884cd51647ab5374c50c501f7f3aa05";
 
-/// The same with a window of 2^30 bytes, which only the large-window variant knows.
+/// The same page with a window of 2^30 bytes, which only the large-window variant allows.
 const PAGE_BROTLI_LARGE: &str = "115eec0440304e72f58b736e63eb7ab688ef37a4a84a21096a72c07efbed29d0\
     48920a28414e270774bb455154dc4a130b3069a320f60d8b83483b148d3fea7e2211364791e9d5de30411507dccf\
     ab16";
@@ -25,7 +25,7 @@ fn page() -> Vec<u8> {
     format!("{title}{line}{line}{line}").into_bytes()
 }
 
-/// Text that compresses about as well as pages do, and doesn't repeat.
+/// Returns text that compresses about as well as pages do, and doesn't repeat.
 fn text(len: usize) -> Vec<u8> {
     let mut random = Random(7);
     let words = ["the ", "<a href=\"/", "\">", "</a>\n", "of ", "crawl", "0", "7", "x", " "];
@@ -61,7 +61,8 @@ fn zstd_frame(plain: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(plain, 3).expect("memory")
 }
 
-/// Decodes with pieces and budgets as `cut` says; the result holds whatever was decoded.
+/// Decodes with the piece lengths and budgets that `cut` returns; the text is also returned after a
+/// fault.
 fn decode_by(
     decoder: &mut Decoder,
     codings: &[Coding],
@@ -94,7 +95,8 @@ fn decode(codings: &[Coding], coded: &[u8]) -> (Vec<u8>, State) {
     decode_by(&mut decoder, codings, coded, || usize::MAX / 2)
 }
 
-/// A body in each coding and in a stack of all that can be encoded here.
+/// Returns a body in each coding, and in a stack of all that can be encoded here: the codings, the
+/// coded body, and the plain text.
 fn samples() -> Vec<(Vec<Coding>, Vec<u8>, Vec<u8>)> {
     let plain = text(100_000);
     let stacked = zstd_frame(&gzip(&zlib(&plain)));
@@ -138,7 +140,7 @@ fn names_of_codings() {
 #[test]
 fn cuts_and_budgets_change_nothing() {
     let mut random = Random(1);
-    // One decoder for all: what is left of one body must not show in the next.
+    // One decoder for all: the state of one body must not affect the next.
     let mut decoder = Decoder::new(DecodeLimits::default());
     for (codings, coded, plain) in samples() {
         assert_eq!(decode(&codings, &coded), (plain.clone(), State::Done), "{codings:?}");
@@ -155,17 +157,17 @@ fn bodies_cut_short_keep_what_was_decoded() {
     let mut decoder = Decoder::new(DecodeLimits::default());
     for (codings, coded, plain) in samples().into_iter().skip(1) {
         let mut longest = 0;
-        // Not the last bytes: a gzip trailer may be missing.
-        // Not the first: of so few one can't say whether they are coded at all.
+        // Not the last bytes, because a gzip trailer may be missing. Not the first ones, because so
+        // few don't show whether they are coded at all.
         for len in (16..coded.len() - 8).step_by(coded.len() / 40 + 1) {
             let (out, state) = decode_by(&mut decoder, &codings, &coded[..len], || 5_000);
             assert_eq!(state, State::CutShort, "{codings:?} cut at {len}");
-            // Of an inner layer, too, the first bytes are not enough.
+            // For an inner layer the first bytes don't suffice either.
             let few = out.len() < 3;
             assert!(few || plain.starts_with(&out), "{codings:?} cut at {len}");
             longest = longest.max(out.len());
         }
-        // zstd yields whole blocks of 128 KiB; the stack has a single one.
+        // zstd yields whole blocks of 128 KiB, and the stack has a single one.
         let is_one_block = codings.len() > 1 && codings.last() == Some(&Coding::Zstd);
         assert!(longest > plain.len() / 4 || is_one_block, "{codings:?}: {longest} bytes");
     }
@@ -254,7 +256,7 @@ fn each_way_to_break() {
     }
 }
 
-/// A body that isn't in the coding that it is labelled with is taken as it is, at any layer.
+/// A body that is not in the coding of its label is kept as it is, at any layer.
 #[test]
 fn labels_that_are_wrong() {
     use Coding::{Brotli, Deflate, Gzip, Zstd};
@@ -295,8 +297,8 @@ fn labels_that_are_wrong() {
     }
 }
 
-/// A checksum or a length that is wrong is seen and changes nothing: every byte of it, in every
-/// member, at any layer. One that is cut says nothing.
+/// A wrong checksum or length is detected and changes nothing: any byte of it, in any member, at
+/// any layer. A truncated one is not checked.
 #[test]
 fn sums_that_are_wrong() {
     use Coding::{Deflate, Gzip};
@@ -319,18 +321,21 @@ fn sums_that_are_wrong() {
     };
     for (codings, coded, places) in cases {
         assert!(!is_wrong(codings, coded), "{codings:?}");
-        for place in places {
+        for position in places {
             let mut coded = coded.to_vec();
-            coded[place] ^= 1 << (place % 8);
-            assert!(is_wrong(codings, &coded), "{codings:?}: {place}");
-            assert!(is_wrong(&[codings, &[Gzip]].concat(), &gzip(&coded)), "{codings:?}: {place}");
+            coded[position] ^= 1 << (position % 8);
+            assert!(is_wrong(codings, &coded), "{codings:?}: {position}");
+            assert!(
+                is_wrong(&[codings, &[Gzip]].concat(), &gzip(&coded)),
+                "{codings:?}: {position}"
+            );
         }
         assert!(!is_wrong(codings, &coded[..coded.len() - 1]), "{codings:?}: cut");
     }
     assert!(!is_wrong(&[Deflate], &raw_deflate(&plain)), "it has none");
 }
 
-/// A fault loses nothing of what was decoded before it, at whatever layer it lies.
+/// A fault loses nothing that was decoded before it, at any layer.
 #[test]
 fn a_fault_keeps_what_is_before_it() {
     let plain = text(400_000);
@@ -356,7 +361,7 @@ fn a_fault_keeps_what_is_before_it() {
     }
 }
 
-/// Input that yields nothing is work, at each layer: see [`Coding::in_weight`].
+/// Input that yields no output is counted as work, at each layer: see [`Coding::in_weight`].
 #[test]
 fn empty_blocks_are_work() {
     let stored = [&[0, 0, 0, 0xff, 0xff][..]; 40_000].concat();
@@ -420,7 +425,7 @@ fn bombs_stop_at_the_cap_and_stall_no_call() {
         (&[Coding::Zstd], zstd_frame(&zeros)),
         (&[Coding::Brotli], bytes_of(BOMB_BROTLI)),
         (&[Coding::Gzip, Coding::Gzip], gzip(&gzip(&zeros))),
-        // The outer layer expands into an inner one that yields nothing at all.
+        // The outer layer expands into an inner one that yields no output at all.
         (&[Coding::Gzip, Coding::Gzip], gzip(&gzip(b"").repeat(100_000))),
     ];
     for (codings, coded) in bombs {

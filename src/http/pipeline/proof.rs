@@ -1,41 +1,43 @@
-//! Proven places: when replies may be filed under the URLs of their requests.
+//! Proven points: decides when replies may be filed under the URLs of their requests.
 //!
-//! A reply doesn't say which request it answers: its place among the replies does (RFC 9112
-//! 9.3.2). A server that sends a reply twice, leaves one out, swaps two of them, or adds bytes
-//! behind a body moves what follows under other URLs, and each reply by itself looks right.
+//! A reply doesn't say which request it answers; its position among the replies does (RFC 9112
+//! 9.3.2). If a server sends a reply twice, leaves one out, swaps two of them, or adds bytes after
+//! a body, the replies after it are assigned to the wrong URLs, although each one looks correct by
+//! itself.
 //!
-//! A *proven place* is an instant at which a connection is idle with nothing outstanding: each
+//! A *proven point* is an instant at which a connection is idle with nothing outstanding: each
 //! request has its whole reply, and no byte is left over. A *batch* is what is sent between two
-//! proven places. A request that went alone is a batch of one; its reply is proven by its end,
-//! unless bytes are left over: then it is filed as well (nothing else could have been answered),
-//! but the server gets one request a connection from then on.
+//! proven points. A request that was sent alone is a batch of one; its reply is proven once it is
+//! complete. If bytes are left over after it, it is filed as well, because no other request could
+//! have been answered, but the server gets one request a connection from then on.
 //!
 //! A server's first batches ([`Settings::probation`]) are on probation:
-//! 1. The batch is sent at once, and nothing is added to it. Two requests of the burst and of what
-//!    the connection takes are kept for comparisons, but one where a batch would have no room
-//!    otherwise; where there is no room for that, requests go alone.
-//! 2. Its replies are held. When the last has come, one of its requests is repeated alone. If the
-//!    two replies are equal ([`choose`] says which is repeated), all are filed, and the batch
-//!    counts as passed. If not, all go back to the queue, and pipelining is barred.
-//! 3. Equal neighbours prove nothing by one comparison: either reply may have been sent in place
-//!    of the other. If a batch has such a run, the last of the run is repeated, and then the
-//!    first. Only if both are equal, all are filed.
-//! 4. If the connection ends first, announced or not, or if a repeat can't be sent, all go back
-//!    and are asked for one by one: as many replies as went back pass before the next batch. Three
-//!    such batches without a comparison between them ([`Settings::breaks_max`]) bar pipelining.
+//! 1. The batch is sent at once, and nothing is added to it. Of the requests that burst and
+//!    connection allow, two are reserved for comparisons, or one if a batch would not fit
+//!    otherwise. If there is no room for that, requests are sent one at a time.
+//! 2. Its replies are held. When the last one is complete, one request of the batch is repeated
+//!    alone. If the two replies are equal ([`choose`] says which request is repeated), all are
+//!    filed, and the batch has passed. If not, all requests go back to the queue, and pipelining is
+//!    disabled.
+//! 3. One comparison proves nothing about equal neighbours, because either reply may have been sent
+//!    in place of the other. If a batch has such a run, its last reply is compared, and then its
+//!    first. The batch is filed only if both are equal.
+//! 4. If the connection ends before that, announced or not, or if a repeat can't be sent, all
+//!    requests go back and are sent one at a time: as many replies as requests went back must
+//!    complete before the next batch. Three such batches without a comparison between them
+//!    ([`Settings::breaks_max`]) disable pipelining.
 //!
-//! After probation replies are filed as they come. Always, in a batch: bytes left over, bytes that
-//! are no reply, a stall, or a reply that names another request ([`super::suspicious`]) mean that
-//! all replies since the last proven place that are not filed yet go back, no request is blamed,
-//! and pipelining is barred.
+//! After probation replies are filed on arrival. At any time, leftover bytes, bytes that are no
+//! reply, a timeout, or a reply that names another request ([`super::suspicious`]) in a batch have
+//! this effect: all requests since the last proven point whose replies are not filed yet go back,
+//! none is blamed, and pipelining is disabled.
 //!
-//! Laws: on probation no reply is filed that was not followed by an equal comparison, and none of
-//! a batch with equal neighbours without two. What goes back is asked for alone, so each batch
-//! costs a request at most one repeat.
-//! The limit: a swap that begins after probation and bears none of these signs is not noticed. Nor
-//! is one within probation that spares the repeated requests, or whose replies are all equal; nor a
-//! second copy of the reply to a request that went alone, if it comes so late that the next
-//! request has been sent.
+//! Laws: on probation no reply is filed without a later comparison that was equal, and no reply of
+//! a batch with equal neighbours without two. Requests that go back are sent alone, so each batch
+//! repeats a request at most once. Limits: a swap that begins after probation and shows none of
+//! these signs is not noticed. Neither is one during probation that spares the repeated requests,
+//! or whose replies are all equal; nor a second copy of the reply to a request that was sent alone,
+//! if it arrives after the next request was sent.
 //! Cost: constant time and 12 bytes a connection; three repeated requests a server, six if its
 //! batches have equal neighbours (a site whose links all lead to the same 404 page).
 
@@ -44,14 +46,14 @@ mod tests;
 
 use super::{Learnt, Settings};
 
-/// How far a server is trusted to answer in order.
+/// How far a server is trusted to reply in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// So many of its batches were compared and equal.
+    /// This many of its batches were compared and equal.
     Passed(u8),
-    /// It gets one request at a time, for good.
+    /// It gets one request at a time, permanently.
     OneByOne,
-    /// It gets one request a connection, for good.
+    /// It gets one request a connection, permanently.
     OnePerConnection,
 }
 
@@ -62,8 +64,8 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// As a byte of the state on disk: 0 and 1 mean what they did when it was only known whether
-    /// pipelining is barred.
+    /// Encodes the value for the state on disk. 0 and 1 keep the meaning they had when that byte
+    /// only said whether pipelining is disabled.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Passed(0) => 0,
@@ -83,28 +85,28 @@ impl Trust {
     }
 }
 
-/// What is to be done with a whole reply.
+/// What to do with a complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filing {
-    /// It is filed.
+    /// File it.
     Now,
-    /// It is held: others of its batch are outstanding.
+    /// Hold it: others of its batch are outstanding.
     Hold,
-    /// It is held, and one of the batch is to be compared.
+    /// Hold it, and begin the comparison of the batch.
     HoldAndCompare,
-    /// It is the reply to the repeated request: [`super::Pipeline::compared`] says what follows.
+    /// Compare it: it is the reply to the repeated request. See [`super::Pipeline::compared`].
     Compare,
 }
 
-/// What was sent on a connection since its last proven place.
+/// The requests sent on a connection since its last proven point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Batch {
     sent: u32,
-    /// Replies, those that are held included.
+    /// The number of replies, including held ones.
     replied: u32,
-    /// Replies that are not filed yet.
+    /// The number of replies that are not filed yet.
     held: u32,
-    /// One of them is being compared.
+    /// Whether a reply is being compared.
     is_comparing: bool,
 }
 
@@ -115,7 +117,7 @@ impl Batch {
         }
     }
 
-    /// A whole reply has come; `in_flight` others are outstanding.
+    /// Records a complete reply; `in_flight` other requests are outstanding.
     pub(super) fn replied(&mut self, on_probation: bool, in_flight: u32) -> Filing {
         if self.is_comparing {
             return Filing::Compare;
@@ -131,7 +133,7 @@ impl Batch {
         Filing::Now
     }
 
-    /// Replies that are not filed yet.
+    /// Returns the number of replies that are not filed yet.
     pub(super) fn held(&self) -> u32 {
         self.held
     }
@@ -140,43 +142,45 @@ impl Batch {
         self.is_comparing
     }
 
-    pub(super) fn compares(&mut self) {
+    pub(super) fn begin_comparison(&mut self) {
         self.is_comparing = true;
     }
 
-    /// Whether more than one request was sent since the last proven place.
+    /// Returns whether more than one request was sent since the last proven point.
     pub(super) fn is_deep(&self) -> bool {
         self.sent > 1 || self.is_comparing
     }
 
-    /// Whether the reply that comes next is behind another of its batch.
+    /// Returns whether the next reply follows another one of its batch.
     pub(super) fn is_behind(&self) -> bool {
         self.replied > 0
     }
 }
 
 impl Learnt {
-    /// Whether batches of this server are held until one of them has been compared.
+    /// Returns whether batches of this server are held until one of their replies has been
+    /// compared.
     pub(super) fn is_on_probation(&self, settings: &Settings) -> bool {
         matches!(self.trust, Trust::Passed(batches) if batches < settings.probation)
     }
 
-    /// A batch was compared.
+    /// Records the comparison of a batch.
     pub(super) fn is_compared(&mut self, equal: bool) {
         self.trust = match self.trust {
             Trust::Passed(batches) if equal => Trust::Passed(batches.saturating_add(1)),
             Trust::Passed(_) => Trust::OneByOne,
-            barred => barred,
+            disabled => disabled,
         };
     }
 }
 
-/// Which reply of a batch is compared, and which one after it, when `passed` batches have been.
-/// `repeats` says of each whether its content is that of the one before it.
+/// Returns which reply of a batch is compared, and which one after it, when `passed` batches have
+/// passed already. `repeats` says of each reply whether its content equals that of the one before
+/// it.
 ///
-/// Of a run of equal replies its last and its first: if one of them was sent in place of the
-/// others, the other end differs from it. Without a run by turns the last, the first and one in
-/// the middle, for a swap.
+/// Of a run of equal replies the last and the first are chosen: if one of them was sent in place of
+/// the others, the other end differs from it. Without a run the last, the first and the middle one
+/// take turns, to detect a swap.
 pub fn choose(passed: u8, repeats: &[bool]) -> (usize, Option<usize>) {
     let last = repeats.len().saturating_sub(1);
     let turn = passed % 3;

@@ -1,35 +1,38 @@
-//! Signs that a server answers out of order: whose reply is this?
+//! Detects replies out of order by comparing what a reply says of itself with what was requested.
 //!
-//! Pure comparison of what was asked with what a reply says of itself. It looks only where replies
-//! are piped: the road asks when other requests are under way behind the one answered.
+//! The check is needed only if other requests are in flight after the answered one; the engine
+//! calls it only then.
 //! Cost: nothing if none are; else a few comparisons of short strings, no allocation.
 
-/// What a reply says of itself that could give a swap away.
+/// The fields of a reply that could reveal a swap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signs<'a> {
-    /// Value of Content-Location.
+    /// The value of Content-Location.
     pub content_location: Option<&'a [u8]>,
-    /// Value of Location.
+    /// The value of Location.
     pub location: Option<&'a [u8]>,
-    /// Value of Content-Type.
+    /// The value of Content-Type.
     pub content_type: Option<&'a [u8]>,
 }
 
 /// Why a reply seems to answer another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swap {
-    /// Content-Location names another request under way.
+    /// Content-Location names another request in flight.
     ContentLocation,
-    /// It redirects to another request under way plus a slash, as servers do for folders.
+    /// It redirects to the path of another request in flight plus a slash, as servers do for
+    /// folders.
     Redirect,
-    /// Its media type contradicts the ending of its own path and fits that of another.
+    /// Its media type contradicts the file extension of its own path and fits that of another
+    /// request.
     MediaType,
 }
 
-/// Whether the reply to `asked` seems to answer one of the requests `behind` it (targets: path and
-/// query). Nothing is suspicious in itself: pages redirect anywhere, and a missing image is often
-/// a page. It takes a reply that misses its own request and names another under way. A false alarm
-/// costs one server its pipelining; a swap missed would archive a page under another's name.
+/// Returns whether the reply to `asked` seems to answer one of the requests `behind` it; all are
+/// targets, that is path and query. No single field is suspicious: pages redirect anywhere, and a
+/// missing image is often answered with a page. The reply must contradict its own request and match
+/// another one in flight. A false alarm costs one server its pipelining; a missed swap archives a
+/// page under the wrong URL.
 pub fn suspicious(asked: &str, behind: &[&str], signs: &Signs<'_>) -> Option<Swap> {
     if behind.is_empty() {
         return None;
@@ -50,7 +53,7 @@ pub fn suspicious(asked: &str, behind: &[&str], signs: &Signs<'_>) -> Option<Swa
     (misses && behind.iter().any(fits)).then_some(Swap::MediaType)
 }
 
-/// Kinds of content that a path's ending and a media type both tell.
+/// Types of content that both a file extension and a media type show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Page,
@@ -98,16 +101,16 @@ fn class_of_path(target: &str) -> Option<Class> {
     Some(*class)
 }
 
-/// Path and query of a reference, without scheme, authority and fragment.
+/// Returns path and query of a reference, without scheme, authority and fragment.
 fn path_of(reference: &[u8]) -> &[u8] {
     let end = memchr::memchr(b'#', reference).unwrap_or(reference.len());
     let reference = &reference[..end];
-    let behind_scheme = match memchr::memmem::find(reference, b"//") {
+    let after_scheme = match memchr::memmem::find(reference, b"//") {
         Some(0) => 2,
         Some(at) if reference[at - 1] == b':' => at + 2,
         _ => return reference,
     };
-    let rest = &reference[behind_scheme..];
+    let rest = &reference[after_scheme..];
     memchr::memchr(b'/', rest).map_or(b"/", |at| &rest[at..])
 }
 

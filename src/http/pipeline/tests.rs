@@ -1,4 +1,4 @@
-//! The rules of pipelining but the ninth, each by its table, and a model of moody servers.
+//! Tests each rule of pipelining but the ninth by a table, and all with a model of faulty servers.
 
 use super::*;
 use crate::ground::random::Random;
@@ -8,12 +8,12 @@ const FINE: Reply =
     Reply { minor: 1, known_length: true, persists: true, keep_max: None, body_bytes: 1_000 };
 const CLOSING: Reply = Reply { persists: false, ..FINE };
 
-/// What is set where probation is not the subject: every server is trusted from the start.
+/// Returns settings without probation, so that every server is trusted from the start.
 fn trusting() -> Settings {
     Settings { probation: 0, ..Settings::default() }
 }
 
-/// A server that has shown itself fit, by one connection of one reply.
+/// Returns a server that earned pipelining by one connection of one reply.
 fn fit() -> Learnt {
     let (mut learnt, settings) = (Learnt::default(), trusting());
     let mut pipeline = Pipeline::default();
@@ -22,7 +22,7 @@ fn fit() -> Learnt {
     learnt
 }
 
-/// A connection of which `replied` requests were answered and `open` are under way.
+/// Returns a connection of which `replied` requests were answered and `open` are in flight.
 fn connection(learnt: &mut Learnt, replied: u32, open: u32) -> Pipeline {
     let mut pipeline = Pipeline::default();
     for _ in 0..replied {
@@ -42,7 +42,7 @@ fn the_record_of_a_server_is_small() {
 fn a_restored_record_keeps_its_word() {
     let settings = trusting();
     let learnt = Learnt::restored(100, 1);
-    assert!(learnt.knows_allowance() && learnt.is_barred());
+    assert!(learnt.knows_allowance() && learnt.is_disabled());
     assert_eq!((learnt.allowance(&settings), learnt.depth(&settings)), (100, 1));
     assert_eq!(Learnt::restored(0, 0), Learnt::default());
     let all = [Trust::OneByOne, Trust::OnePerConnection];
@@ -87,8 +87,8 @@ fn rule_1_pipelining_is_earned() {
     );
 }
 
-/// A reply that is kept as far as it came counts as answered: nobody is blamed, and what is behind
-/// it goes back. That pipelining may have broken it is learnt.
+/// A reply whose beginning is kept counts as answered: its request is not blamed, and the requests
+/// after it go back. The failure counts against pipelining, which may have caused it.
 #[test]
 fn a_cut_reply_blames_nobody() {
     let settings = Settings { head_faults_max: 1, ..trusting() };
@@ -103,7 +103,7 @@ fn a_cut_reply_blames_nobody() {
         let depth = learnt.depth(&settings);
         pipeline.cut(&mut learnt, &settings, how);
         assert_eq!((pipeline.replies(), pipeline.room(&learnt, &settings, u32::MAX)), (9, 0));
-        assert_eq!((learnt.is_barred(), learnt.depth(&settings) < depth), (barred, open > 1));
+        assert_eq!((learnt.is_disabled(), learnt.depth(&settings) < depth), (barred, open > 1));
         let left = pipeline.closed(&mut learnt, &settings, how, false);
         let expected = Leftover { unanswered: open - 1, ..Leftover::default() };
         assert_eq!(left, expected, "{open} {how:?}");
@@ -251,7 +251,7 @@ fn rule_4_the_allowance_is_learnt() {
     assert!(!last.may_reuse(&learnt, &settings), "Keep-Alive: max=0 says it was the last");
 }
 
-/// A server that closes behind 16 replies without a word is not punished for it, and felt out.
+/// A server that closes after 16 replies without notice is not punished, and its limit is probed.
 #[test]
 fn rule_4_a_silent_limit_is_no_trouble() {
     let settings = trusting();
@@ -269,7 +269,7 @@ fn rule_4_a_silent_limit_is_no_trouble() {
         handed_back += pipeline.closed(&mut learnt, &settings, Close::Ended, false).unanswered;
         assert_eq!(learnt.allowance(&settings), 16);
     }
-    assert!(!learnt.is_barred());
+    assert!(!learnt.is_disabled());
     assert!(learnt.depth(&settings) > 1 && handed_back <= 25, "{learnt:?}: {handed_back}");
 }
 
@@ -280,7 +280,7 @@ fn rules_5_and_6_what_bars_pipelining() {
     let mut pipeline = connection(&mut learnt, 1, 2);
     pipeline.swapped(&mut learnt);
     assert_eq!(pipeline.closed(&mut learnt, &settings, Close::Ours, true).unanswered, 2);
-    assert!(learnt.is_barred());
+    assert!(learnt.is_disabled());
     let mut next = connection(&mut learnt, 3, 0);
     assert_eq!(next.room(&learnt, &settings, u32::MAX), 1, "the connection stays open, one by one");
     next.sent(1);
@@ -290,7 +290,7 @@ fn rules_5_and_6_what_bars_pipelining() {
         let mut learnt = fit();
         let mut pipeline = connection(&mut learnt, 1, open);
         pipeline.closed(&mut learnt, &settings, Close::Overdue, false);
-        assert_eq!(learnt.is_barred(), barred, "{open} under way as time ran out");
+        assert_eq!(learnt.is_disabled(), barred, "{open} under way as time ran out");
     }
 
     let mut learnt = fit();
@@ -298,7 +298,7 @@ fn rules_5_and_6_what_bars_pipelining() {
         let mut pipeline = connection(&mut learnt, breaks, 2);
         pipeline.closed(&mut learnt, &settings, Close::Reset, false);
         assert_eq!(
-            learnt.is_barred(),
+            learnt.is_disabled(),
             breaks == 3,
             "{breaks} pipelined connections broke in a row"
         );
@@ -313,25 +313,25 @@ fn rules_5_and_6_what_bars_pipelining() {
         let mut fine = connection(&mut learnt, 9, 2);
         fine.replied(&mut learnt, &settings, &CLOSING);
         fine.closed(&mut learnt, &settings, Close::Ended, false);
-        assert!(!learnt.is_barred(), "not in a row");
+        assert!(!learnt.is_disabled(), "not in a row");
     }
 }
 
-/// A server of some temper, drawn at random.
+/// A server with randomly drawn faults.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     minor: u8,
-    /// Requests a connection takes.
+    /// The number of requests that a connection accepts.
     limit: u32,
-    /// The last reply says that it is the last.
+    /// Whether the last reply announces the close.
     announces: bool,
-    /// Keep-Alive: max counts down, stays the same, or is not there.
+    /// Whether Keep-Alive: max counts down, stays the same, or is missing.
     keep: usize,
-    /// One in so many replies is cut by a reset; 0 for none.
+    /// One in so many replies is cut off by a reset; 0 for none.
     cut_one_in: usize,
-    /// Closes as soon as it sees a second request before it has replied to the first.
+    /// Whether it closes when it receives a second request before it has replied to the first.
     hates_pipelines: bool,
-    /// One in so many requests kills its connection whenever it is asked.
+    /// One in so many requests breaks its connection whenever it is sent.
     killer_one_in: u32,
 }
 
@@ -348,7 +348,7 @@ impl Server {
         }
     }
 
-    /// What it does with the oldest request, the `nth` of the connection.
+    /// Returns what it does with the oldest request, the `nth` of the connection.
     fn answer(&self, request: u32, nth: u32, open: u32, random: &mut Random) -> Answer {
         let kills = self.killer_one_in > 0 && request.is_multiple_of(self.killer_one_in);
         if kills || (self.cut_one_in > 0 && random.below(self.cut_one_in) == 0) {
@@ -373,7 +373,7 @@ enum Answer {
     Closes(Close, bool),
 }
 
-/// Runs 500 requests past a server. Returns how many were answered, dropped, and sent in vain.
+/// Sends 500 requests to a server. Returns how many were answered, dropped, and sent in vain.
 fn crawl(server: &Server, random: &mut Random) -> (u32, u32, u32) {
     let settings = trusting();
     let mut learnt = Learnt::default();
@@ -421,8 +421,9 @@ fn crawl(server: &Server, random: &mut Random) -> (u32, u32, u32) {
     (answered, dropped, in_vain)
 }
 
-/// A server so far away that takes so long for each request, one after the other: what 400 requests
-/// take in all, and in how many writes they went. `waits`: rule 8 is kept.
+/// Simulates a server with this round trip that handles requests one after the other, each in
+/// `work_us`. Returns the time that 400 requests take in all, and the number of writes. `waits`
+/// enables rule 8.
 fn fetched_from_afar(round_trip_us: u64, work_us: u64, waits: bool) -> (u64, u32) {
     let settings = Settings { requests_new: 1_000, ..trusting() };
     let (mut learnt, mut replies) = (Learnt::default(), VecDeque::new());
@@ -451,7 +452,7 @@ fn fetched_from_afar(round_trip_us: u64, work_us: u64, waits: bool) -> (u64, u32
     }
 }
 
-/// Law: who waits to send several at once is not later for it, near or far, quick or slow.
+/// Law: waiting to send several requests at once doesn't delay them, near or far, fast or slow.
 #[test]
 fn rule_8_a_write_for_some_keeps_the_server_at_work() {
     let mut saved = 0;
@@ -506,7 +507,7 @@ fn each_request_is_answered_or_dropped_once() {
     assert!(sums.1 * 20 < sums.0, "few are dropped: {sums:?}");
 }
 
-/// What pipelining is for, and what it costs: no more than a batch a connection is asked in vain.
+/// Pipelining pays off with well-behaved servers: at most one batch a connection is sent in vain.
 #[test]
 fn well_known_servers_waste_little() {
     let calm = Server {

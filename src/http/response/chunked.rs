@@ -1,93 +1,93 @@
-//! The chunked transfer coding: where the data of each chunk lies between the framing.
+//! Parses the chunked transfer coding: separates the data of each chunk from the framing.
 //!
-//! A machine of bytes: framing is used up as it comes and kept nowhere, so that a chunk line may be
-//! cut anywhere. Extensions and trailer fields are skipped: nothing in them was asked for.
+//! The parser is a state machine over bytes and stores no framing, so a chunk line may be split
+//! anywhere. Extensions and trailer fields are skipped, because nothing uses them.
 //!
-//! Lenient where all clients are: white space behind a size, a lone LF as line end. Everything
-//! else is refused, and with it what one reader would take for data and another for framing.
+//! It is lenient where all clients are: white space after a size, a lone LF as line end. Everything
+//! else is refused, so that no bytes are read as data here and as framing elsewhere.
 //! Source: RFC 9112 section 7.1.
 
 use super::{Broken, Limits};
 
-/// Where in the coding the next byte falls.
+/// The state of the parser.
 #[derive(Debug)]
 pub(super) struct Chunks {
-    place: Place,
-    /// Size of the chunk as read so far; then what is left of its data.
+    position: Position,
+    /// The size of the chunk as parsed so far; then the number of its data bytes that are left.
     left: u64,
-    /// Bytes of the line, or of the trailer section, so far.
+    /// The length of the line, or of the trailer section, so far.
     line_bytes: usize,
-    /// Framing bytes of the whole body.
+    /// The number of framing bytes of the whole body.
     framing_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// Before the first digit of a size.
     Size,
-    /// Behind at least one digit.
+    /// After at least one digit.
     Digits,
-    /// White space behind the size.
+    /// In the white space after the size.
     Space,
     Extension,
-    /// The LF that ends the line of the size.
+    /// Before the LF that ends the size line.
     SizeEnd,
     Data,
-    /// The CR, or a lone LF, behind the data.
+    /// Before the CR, or a lone LF, after the data.
     DataEnd,
-    /// The LF behind that CR.
+    /// Before the LF after that CR.
     DataLineEnd,
     /// At the start of a trailer line.
     Trailer,
-    /// Within a trailer line.
+    /// Inside a trailer line.
     TrailerLine,
-    /// The LF of the blank line.
+    /// Before the LF of the blank line.
     TrailerEnd,
 }
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// All of them are framing.
-    Hungry,
-    /// So many bytes of framing, then so many of data (not none). [`Chunks::take`] says how many
-    /// of these are used.
+pub(super) enum Piece {
+    /// All of them are framing; more are needed.
+    More,
+    /// The numbers of framing bytes and of data bytes after them (at least one). The caller reports
+    /// with [`Chunks::take`] how many data bytes it used.
     Data(usize, usize),
-    /// The body ends behind so many bytes of framing.
+    /// The body ends after so many bytes of framing.
     End(usize),
 }
 
 impl Default for Chunks {
     fn default() -> Self {
-        Self { place: Place::Size, left: 0, line_bytes: 0, framing_bytes: 0 }
+        Self { position: Position::Size, left: 0, line_bytes: 0, framing_bytes: 0 }
     }
 }
 
 impl Chunks {
-    pub(super) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<Cut, Broken> {
+    pub(super) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<Piece, Broken> {
         for (at, &byte) in bytes.iter().enumerate() {
-            if self.place == Place::Data {
+            if self.position == Position::Data {
                 let len = (bytes.len() - at).min(usize::try_from(self.left).unwrap_or(usize::MAX));
-                return Ok(Cut::Data(at, len));
+                return Ok(Piece::Data(at, len));
             }
             self.count(limits)?;
             if self.framing(byte)? {
-                return Ok(Cut::End(at + 1));
+                return Ok(Piece::End(at + 1));
             }
         }
-        Ok(Cut::Hungry)
+        Ok(Piece::More)
     }
 
-    /// Bytes of the chunk that is being read that have not come.
+    /// Returns how many bytes of the current chunk have not arrived.
     pub(super) fn missing_bytes(&self) -> u64 {
-        if self.place == Place::Data { self.left } else { 0 }
+        if self.position == Position::Data { self.left } else { 0 }
     }
 
-    /// Uses up `len` bytes of the data told last.
+    /// Consumes `len` bytes of the data reported last.
     pub(super) fn take(&mut self, len: u64) {
         self.left -= len;
         if self.left == 0 {
-            self.place = Place::DataEnd;
+            self.position = Position::DataEnd;
         }
     }
 
@@ -97,8 +97,10 @@ impl Chunks {
         if self.framing_bytes > limits.framing_bytes_max {
             return Err(Broken::Chunk("more framing than allowed"));
         }
-        let in_trailer =
-            matches!(self.place, Place::Trailer | Place::TrailerLine | Place::TrailerEnd);
+        let in_trailer = matches!(
+            self.position,
+            Position::Trailer | Position::TrailerLine | Position::TrailerEnd
+        );
         if in_trailer && self.line_bytes > limits.trailer_bytes_max {
             return Err(Broken::Chunk("trailer too long"));
         }
@@ -108,51 +110,51 @@ impl Chunks {
         Ok(())
     }
 
-    /// One byte of framing; whether it was the last of the body.
+    /// Parses one byte of framing; returns whether it was the last of the body.
     fn framing(&mut self, byte: u8) -> Result<bool, Broken> {
-        self.place = match (self.place, byte) {
-            (Place::Size | Place::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+        self.position = match (self.position, byte) {
+            (Position::Size | Position::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 self.push_digit(byte)?
             }
-            (Place::Size, _) => return Err(Broken::Chunk("no chunk size")),
-            (Place::Digits | Place::Space | Place::Extension, b'\n') => self.open_chunk(),
-            (Place::Digits | Place::Space | Place::Extension, b'\r') => Place::SizeEnd,
-            (Place::Digits | Place::Space, b' ' | b'\t') => Place::Space,
-            (Place::Digits | Place::Space, b';') => Place::Extension,
-            (Place::Digits | Place::Space, _) => return Err(Broken::Chunk("bad chunk size")),
-            (Place::Extension, byte) if byte < b' ' && byte != b'\t' => {
+            (Position::Size, _) => return Err(Broken::Chunk("no chunk size")),
+            (Position::Digits | Position::Space | Position::Extension, b'\n') => self.open_chunk(),
+            (Position::Digits | Position::Space | Position::Extension, b'\r') => Position::SizeEnd,
+            (Position::Digits | Position::Space, b' ' | b'\t') => Position::Space,
+            (Position::Digits | Position::Space, b';') => Position::Extension,
+            (Position::Digits | Position::Space, _) => return Err(Broken::Chunk("bad chunk size")),
+            (Position::Extension, byte) if byte < b' ' && byte != b'\t' => {
                 return Err(Broken::Chunk("control character in a chunk extension"));
             }
-            (Place::Extension, _) => Place::Extension,
-            (Place::SizeEnd, b'\n') => self.open_chunk(),
-            (Place::SizeEnd, _) => return Err(Broken::Chunk("CR without LF")),
-            (Place::DataEnd, b'\r') => Place::DataLineEnd,
-            (Place::DataEnd | Place::DataLineEnd, b'\n') => {
+            (Position::Extension, _) => Position::Extension,
+            (Position::SizeEnd, b'\n') => self.open_chunk(),
+            (Position::SizeEnd, _) => return Err(Broken::Chunk("CR without LF")),
+            (Position::DataEnd, b'\r') => Position::DataLineEnd,
+            (Position::DataEnd | Position::DataLineEnd, b'\n') => {
                 self.line_bytes = 0;
-                Place::Size
+                Position::Size
             }
-            (Place::DataEnd | Place::DataLineEnd, _) => {
+            (Position::DataEnd | Position::DataLineEnd, _) => {
                 return Err(Broken::Chunk("data longer than its chunk size"));
             }
-            (Place::Trailer | Place::TrailerEnd, b'\n') => return Ok(true),
-            (Place::Trailer, b'\r') => Place::TrailerEnd,
-            (Place::TrailerEnd, _) => return Err(Broken::Chunk("CR without LF")),
-            (Place::TrailerLine, b'\n') => Place::Trailer,
-            (Place::Trailer | Place::TrailerLine, _) => Place::TrailerLine,
-            (Place::Data, _) => unreachable!("data is told, not read"),
+            (Position::Trailer | Position::TrailerEnd, b'\n') => return Ok(true),
+            (Position::Trailer, b'\r') => Position::TrailerEnd,
+            (Position::TrailerEnd, _) => return Err(Broken::Chunk("CR without LF")),
+            (Position::TrailerLine, b'\n') => Position::Trailer,
+            (Position::Trailer | Position::TrailerLine, _) => Position::TrailerLine,
+            (Position::Data, _) => unreachable!("data is reported, not parsed"),
         };
         Ok(false)
     }
 
-    fn push_digit(&mut self, byte: u8) -> Result<Place, Broken> {
+    fn push_digit(&mut self, byte: u8) -> Result<Position, Broken> {
         let digit = (byte as char).to_digit(16).expect("matched as a hexadecimal digit");
         let size = self.left.checked_mul(16).map(|size| size + u64::from(digit));
         self.left = size.ok_or(Broken::Chunk("chunk size beyond 64 bits"))?;
-        Ok(Place::Digits)
+        Ok(Position::Digits)
     }
 
-    fn open_chunk(&mut self) -> Place {
+    fn open_chunk(&mut self) -> Position {
         self.line_bytes = 0;
-        if self.left == 0 { Place::Trailer } else { Place::Data }
+        if self.left == 0 { Position::Trailer } else { Position::Data }
     }
 }

@@ -1,7 +1,7 @@
 //! The head of a reply: its status, its fields as ranges, and what they say of body and connection.
 //!
-//! Heads that keep to the grammar go through `httparse` once. Others are parsed a second time as
-//! browsers read them (`odd`), on a copy; the ranges then hold for the bytes as they came.
+//! A valid head is parsed by `httparse` once. Any other head is parsed a second time as browsers do
+//! (module `odd`), on a copy; the ranges are then mapped back to the original bytes.
 //!
 //! Source: RFC 9112 sections 2.2, 4, 5 and 6.3; RFC 9110 sections 2.5, 5.5 and 8.6.
 
@@ -12,25 +12,26 @@ use httparse::{ParserConfig, Response, Status};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// The head of a reply. What is in a field is asked for with the bytes of that head, which stay
-/// with the caller.
+/// The head of a reply. It stores ranges only: the caller keeps the bytes of the head and passes
+/// them to each method that reads a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// 100 to 999.
+    /// The status code, 100 to 999.
     pub status: u16,
-    /// Minor version: 1 for HTTP/1.1 and above, 0 for HTTP/1.0 and what is treated like it.
+    /// The minor version: 1 for HTTP/1.1 and above, 0 for HTTP/1.0 and for invalid versions.
     pub minor: u8,
     /// Where the body ends.
     pub framing: Framing,
-    /// Whether the connection may be used for another request behind this reply.
+    /// Whether the connection may be reused after this reply.
     pub persists: bool,
-    /// `Keep-Alive: max`: requests the server says it would still take.
+    /// The `max` parameter of `Keep-Alive`: how many more requests the server says it accepts.
     pub keep_max: Option<u32>,
-    /// `Keep-Alive: timeout`: seconds the server says it keeps an idle connection.
+    /// The `timeout` parameter of `Keep-Alive`: how long the server says it keeps an idle
+    /// connection, in seconds.
     pub keep_timeout_s: Option<u32>,
-    /// A line of it broke the grammar and was skipped, or read as browsers read it.
+    /// Whether a line was malformed and skipped, or read as browsers read it.
     pub is_odd: bool,
-    /// Length of the head with its blank line, in bytes.
+    /// The length of the head with its blank line, in bytes.
     pub len: usize,
     fields: Vec<Field>,
 }
@@ -40,7 +41,7 @@ pub struct Head {
 pub enum Framing {
     /// There is no body.
     None,
-    /// So many bytes.
+    /// After so many bytes.
     Length(u64),
     /// By the chunked transfer coding.
     Chunked,
@@ -55,7 +56,7 @@ struct Field {
     value: Range<u32>,
 }
 
-/// Lists of fields longer than this are not kept for the next reply.
+/// A list of fields with a larger capacity is not kept for the next reply.
 const FIELDS_KEPT: usize = 64;
 
 impl Default for Head {
@@ -75,32 +76,33 @@ impl Default for Head {
 }
 
 impl Head {
-    /// Value of the first field of that name, in any case. White space around it is cut off; one
-    /// that was folded over lines (RFC 9112 section 5.2) still holds the line ends.
+    /// Returns the value of the first field of that name, in any case, without surrounding white
+    /// space. The value of a field folded over several lines (RFC 9112 section 5.2) contains the
+    /// line ends.
     pub fn field<'a>(&self, head_bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
         let same = |field: &&Field| is_name(field.name(head_bytes), name);
         self.fields.iter().find(same).map(|field| field.value(head_bytes))
     }
 
-    /// Whether there is a field of that name, in any case.
+    /// Returns whether there is a field of that name, in any case.
     pub fn has(&self, head_bytes: &[u8], name: &str) -> bool {
         self.field(head_bytes, name).is_some()
     }
 
-    /// All fields, in order: name as it came, value.
+    /// Returns all fields in order, as unchanged name and value.
     pub fn fields<'a>(&'a self, head_bytes: &'a [u8]) -> Fields<'a> {
         Fields { fields: self.fields.iter(), head_bytes }
     }
 
-    /// Content codings of the body, in the order in which they were applied.
+    /// Returns the content codings of the body, in the order in which they were applied.
     pub fn codings(&self, head_bytes: &[u8]) -> Codings {
         let found = self.fields(head_bytes).filter(|(name, _)| is_name(name, "content-encoding"));
         coding::parse(found.flat_map(|(_, value)| items(value)))
     }
 
-    /// Makes this the head that `bytes` hold from first to last, framing aside.
+    /// Parses `bytes`, which are exactly one head, except for the framing.
     pub(super) fn parse(&mut self, bytes: &[u8], fields_max: usize) -> Result<(), Broken> {
-        // What the fields say is found out by `frame`; a 1xx head says nothing of the kind.
+        // `frame` sets the rest; a 1xx head has none of it.
         *self = Self { fields: std::mem::take(&mut self.fields), ..Self::default() };
         self.len = bytes.len();
         match self.parse_by(&grammar(), bytes, fields_max) {
@@ -109,14 +111,14 @@ impl Head {
         }
     }
 
-    /// Parses a head that breaks the grammar as browsers do.
+    /// Parses a malformed head as browsers do.
     fn parse_odd(&mut self, bytes: &[u8], fields_max: usize) -> Result<(), Broken> {
         let line = StatusLine::read(bytes)?;
         let mut copy = line.rewrite(bytes);
-        if !line.is_regular || self.parse_by(&grammar(), &copy, fields_max).is_err() {
+        if !line.is_valid || self.parse_by(&grammar(), &copy, fields_max).is_err() {
             self.is_odd = true;
             let status_bytes = copy.len() + line.len - bytes.len();
-            odd::paint_fields(&mut copy[status_bytes..])?;
+            odd::mask_fields(&mut copy[status_bytes..])?;
             self.parse_by(&lenient_grammar(), &copy, fields_max)?;
         }
         let (before, after) = (index(copy.len()), index(bytes.len()));
@@ -128,7 +130,7 @@ impl Head {
         Ok(())
     }
 
-    /// Parses `bytes`, which may be a copy of what came.
+    /// Parses `bytes`, which may be a copy of the head.
     fn parse_by(
         &mut self,
         grammar: &ParserConfig,
@@ -158,22 +160,22 @@ impl Head {
         Ok(())
     }
 
-    /// Finds where the body ends and whether the connection persists: RFC 9112 sections 6.3 and
-    /// 9.3, in their order. `bodiless` says that the request was HEAD.
+    /// Determines where the body ends and whether the connection persists, by RFC 9112 sections 6.3
+    /// and 9.3 in their order. `bodiless` says that the request was HEAD.
     pub(super) fn frame(&mut self, head_bytes: &[u8], bodiless: bool) -> Result<(), Broken> {
-        let told = Told::of(self, head_bytes);
-        self.keep_max = told.keep_max;
-        self.keep_timeout_s = told.keep_timeout_s;
-        self.is_odd |= told.is_odd || told.length == Length::Refused;
-        self.persists = !told.close && (self.minor == 1 || told.keep_alive) && !self.is_odd;
+        let control = Control::parse(self, head_bytes);
+        self.keep_max = control.keep_max;
+        self.keep_timeout_s = control.keep_timeout_s;
+        self.is_odd |= control.is_odd || control.length == Length::Refused;
+        self.persists = !control.close && (self.minor == 1 || control.keep_alive) && !self.is_odd;
         if bodiless || matches!(self.status, 204 | 304) {
             self.framing = Framing::None;
             return Ok(());
         }
-        self.framing = match told.length {
-            length if told.chunked => {
-                // Both fields at once may be an attempt to have two readers cut the stream
-                // differently, and HTTP/1.0 knows no chunks: read it, then close (section 6.1).
+        self.framing = match control.length {
+            length if control.chunked => {
+                // A reply with both fields may be an attempt at response splitting, and HTTP/1.0
+                // has no chunks: read it, then close (section 6.1).
                 self.persists &= length == Length::None && self.minor == 1;
                 Framing::Chunked
             }
@@ -187,7 +189,7 @@ impl Head {
         Ok(())
     }
 
-    /// Gives back what an unusually long list of fields took.
+    /// Frees the memory of an unusually long list of fields.
     pub(super) fn shrink(&mut self) {
         if self.fields.capacity() > FIELDS_KEPT {
             self.fields = Vec::with_capacity(FIELDS_KEPT);
@@ -205,7 +207,7 @@ impl Field {
     }
 }
 
-/// The fields of a head, in order: name as it came, value.
+/// Iterates over the fields of a head in order, as unchanged name and value.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     fields: std::slice::Iter<'a, Field>,
@@ -221,13 +223,13 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// What the fields say of the body's end and of the connection.
-struct Told {
-    /// Transfer-Encoding names `chunked`. Around other codings, too: none was asked for (there is
-    /// no TE in our requests), and browsers look for this word alone.
+/// What the fields say of the end of the body and of the connection.
+struct Control {
+    /// Whether Transfer-Encoding names `chunked`, also among other codings: none of those was
+    /// requested (our requests have no TE), and browsers check for this word alone.
     chunked: bool,
-    /// Transfer-Encoding says something else than `chunked`, once, or `identity`, which RFC 2616
-    /// knew and means no coding.
+    /// Whether Transfer-Encoding is anything but a single `chunked`, or `identity`, which means no
+    /// coding in RFC 2616.
     is_odd: bool,
     length: Length,
     close: bool,
@@ -241,15 +243,15 @@ struct Told {
 enum Length {
     None,
     Bytes(u64),
-    /// Two of them, not the same.
+    /// Two numbers that differ.
     Differs,
     /// Not a number below 2^64.
     Refused,
 }
 
-impl Told {
-    fn of(head: &Head, head_bytes: &[u8]) -> Self {
-        let mut told = Self {
+impl Control {
+    fn parse(head: &Head, head_bytes: &[u8]) -> Self {
+        let mut control = Self {
             chunked: false,
             is_odd: false,
             length: Length::None,
@@ -260,14 +262,14 @@ impl Told {
         };
         for (name, value) in head.fields(head_bytes) {
             match name.len() {
-                10 if is_name(name, "connection") => told.connection(value),
-                10 if is_name(name, "keep-alive") => told.keep(value),
-                14 if is_name(name, "content-length") => told.content_length(value),
-                17 if is_name(name, "transfer-encoding") => told.transfer_encoding(value),
+                10 if is_name(name, "connection") => control.connection(value),
+                10 if is_name(name, "keep-alive") => control.keep(value),
+                14 if is_name(name, "content-length") => control.content_length(value),
+                17 if is_name(name, "transfer-encoding") => control.transfer_encoding(value),
                 _ => {}
             }
         }
-        told
+        control
     }
 
     fn connection(&mut self, value: &[u8]) {
@@ -320,7 +322,7 @@ fn grammar() -> ParserConfig {
     grammar
 }
 
-/// Field lines that are none are skipped.
+/// Returns a grammar that skips malformed field lines.
 fn lenient_grammar() -> ParserConfig {
     let mut lenient = grammar();
     lenient
@@ -340,7 +342,7 @@ fn reason(error: httparse::Error) -> &'static str {
     }
 }
 
-/// Where `part` lies within `whole`. An empty part may be a constant from elsewhere.
+/// Returns the range of `part` in `whole`. An empty part may be a constant from elsewhere.
 fn range_of(whole: &[u8], part: &[u8]) -> Range<u32> {
     if part.is_empty() {
         return 0..0;
@@ -357,13 +359,13 @@ fn is_name(found: &[u8], name: &str) -> bool {
     found.eq_ignore_ascii_case(name.as_bytes())
 }
 
-/// Items of a comma-separated list, empty ones left out (RFC 9110 section 5.6.1.2). White
-/// space around them is cut off, the line ends of a fold with it.
+/// Returns the non-empty items of a comma-separated list (RFC 9110 section 5.6.1.2), without
+/// surrounding white space and the line ends of folded lines.
 fn items(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
 }
 
-/// One or more digits, below 2^64.
+/// Parses one or more digits to a number below 2^64.
 fn parse_number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

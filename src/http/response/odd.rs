@@ -1,27 +1,28 @@
-//! Heads that break the grammar and are read all the same, as browsers read them.
+//! Parses malformed heads the way browsers do.
 //!
-//! Chromium (`HttpResponseHeaders`, `HttpStreamParser`) and Firefox (`nsHttpResponseHead`) skip a
-//! field line that is none: one without a colon, without a name, with a name that is no token, or
-//! with a blank before the first name. They read a status line whose version is missing, in lower
-//! case or another one than asked for. So does this, on a copy of the head; `httparse` skips the
-//! lines.
+//! Chromium (`HttpResponseHeaders`, `HttpStreamParser`) and Firefox (`nsHttpResponseHead`) skip an
+//! invalid field line: one without a colon, without a name, with a name that is no token, or with
+//! white space before the first name. They accept a status line whose version is missing, in lower
+//! case, or not the requested one. This module does the same, on a copy of the head; `httparse`
+//! skips the lines.
 //!
-//! Stays refused: NUL in a field, a status that isn't three digits (Chromium takes it for 200; six
-//! other clients refuse it), a version of more digits than HTTP has ever had.
+//! Still refused are NUL in a field, a status that isn't three digits (Chromium reads it as 200;
+//! six other clients refuse it), and a version with more digits than HTTP ever had.
 //!
 //! Source: RFC 9112 sections 2.2, 4 and 5; RFC 9110 sections 2.5 and 5.5; `net/http` of Chromium.
 
 use super::Broken;
 
-/// Most bytes of junk before a status line, as in Chromium: a byte order mark, say.
+/// The maximum number of junk bytes before a status line, as in Chromium; for example a byte order
+/// mark.
 pub(super) const JUNK_BYTES_MAX: usize = 4;
 
-/// Where a head begins in the bytes that have come.
+/// Where a head begins in the bytes received so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Behind so many bytes of junk.
+    /// After so many bytes of junk.
     At(usize),
-    /// More bytes are needed to see it. `is_likely`: what came begins like a head.
+    /// More bytes are needed to decide. `is_likely` says that the bytes begin like a head.
     Unknown { is_likely: bool },
     /// Nowhere: this is not HTTP.
     No,
@@ -46,20 +47,20 @@ pub(super) fn find_start(bytes: &[u8]) -> Start {
     Start::No
 }
 
-/// What the status line of an odd head says.
+/// The parsed status line of a malformed head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StatusLine {
-    /// Its length with its line end, in bytes.
+    /// The length of the line with its line end, in bytes.
     pub(super) len: usize,
-    /// Minor version to read the reply by: 0 unless it is HTTP/1.1 to 1.9.
+    /// The minor version by which the reply is read: 0 unless it is HTTP/1.1 to 1.9.
     pub(super) minor: u8,
     pub(super) status: [u8; 3],
-    /// It keeps to the grammar; RFC 9110 section 2.5 has later minor versions read as 1.1.
-    pub(super) is_regular: bool,
+    /// Whether the line is valid; RFC 9110 section 2.5 has later minor versions read as 1.1.
+    pub(super) is_valid: bool,
 }
 
 impl StatusLine {
-    /// Reads the first line of a head, which begins with `HTTP` in any case.
+    /// Parses the first line of a head, which begins with `HTTP` in any case.
     pub(super) fn read(head: &[u8]) -> Result<Self, Broken> {
         let len = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
         let line = head[4..len].trim_ascii_end();
@@ -77,22 +78,22 @@ impl StatusLine {
         let status = status.ok_or(Broken::Head("bad status line"))?;
         let is_spaced = text.get(digits).is_none_or(|byte| *byte == b' ');
         let is_printed = rest.iter().all(|byte| *byte >= b' ' && *byte != 0x7f);
-        let is_regular = minor > 0 && head.starts_with(b"HTTP") && is_spaced && is_printed;
-        Ok(Self { len, minor: minor.min(1), status, is_regular })
+        let is_valid = minor > 0 && head.starts_with(b"HTTP") && is_spaced && is_printed;
+        Ok(Self { len, minor: minor.min(1), status, is_valid })
     }
 
-    /// The head with a status line that keeps to the grammar. All behind it is as it came.
+    /// Returns the head with a valid status line; the rest is unchanged.
     pub(super) fn rewrite(self, head: &[u8]) -> Vec<u8> {
         let minor = [b'0' + self.minor];
         [&b"HTTP/1."[..], &minor, b" ", &self.status, b"\r\n", &head[self.len..]].concat()
     }
 }
 
-/// Paints over, in the lines behind the status line, what may not be in a field and doesn't make it
-/// another one: in values a CR without LF and control characters become spaces (RFC 9112 section
-/// 2.2, RFC 9110 section 5.5). In a name a CR becomes another forbidden character, so that the line
-/// is skipped.
-pub(super) fn paint_fields(fields: &mut [u8]) -> Result<(), Broken> {
+/// Replaces characters that are not allowed in a field, in the lines after the status line. In
+/// values a CR without LF and control characters become spaces (RFC 9112 section 2.2, RFC 9110
+/// section 5.5). In a name a CR becomes another forbidden character, so that the line is skipped
+/// and not split.
+pub(super) fn mask_fields(fields: &mut [u8]) -> Result<(), Broken> {
     if fields.contains(&0) {
         return Err(Broken::Head("NUL in a field"));
     }

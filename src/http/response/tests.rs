@@ -1,4 +1,4 @@
-//! Replies at any cut, every way to break one, and heads that only just pass.
+//! Tests replies split anywhere, every way to break one, and heads at the edge of the grammar.
 
 use super::*;
 use crate::ground::random::Random;
@@ -6,9 +6,9 @@ use crate::http::coding::{Coding, Codings};
 
 mod odd;
 
-/// One reply: what its head said, its payload and its end.
+/// One reply: its head, its payload and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Told {
+struct Reply {
     status: u16,
     framing: Framing,
     persists: bool,
@@ -16,40 +16,40 @@ struct Told {
     end: Option<End>,
 }
 
-/// What a stream came to.
+/// The result of reading a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Story {
-    replies: Vec<Told>,
+struct Outcome {
+    replies: Vec<Reply>,
     interim: u32,
     blank: usize,
     broken: Option<Broken>,
     rest: Vec<u8>,
 }
 
-/// Reads up to `count` replies. `cut` says how many bytes come next.
-fn read(raw: &[u8], count: usize, limits: &Limits, mut cut: impl FnMut() -> usize) -> Story {
+/// Reads up to `count` replies. `cut` returns how many bytes arrive next.
+fn read(raw: &[u8], count: usize, limits: &Limits, mut cut: impl FnMut() -> usize) -> Outcome {
     let mut reader = Reader::new(limits.clone());
-    let mut story = Story::default();
+    let mut outcome = Outcome::default();
     let (mut at, mut come) = (0, 0);
-    while story.replies.iter().filter(|reply| reply.end.is_some()).count() < count {
+    while outcome.replies.iter().filter(|reply| reply.end.is_some()).count() < count {
         reader.begin();
         loop {
             let step = match reader.read(&raw[at..come], come == raw.len()) {
                 Ok(step) => step,
                 Err(broken) => {
-                    story.broken = Some(broken);
-                    story.rest = raw[at..].to_vec();
-                    return story;
+                    outcome.broken = Some(broken);
+                    outcome.rest = raw[at..].to_vec();
+                    return outcome;
                 }
             };
             assert!(step.used <= come - at, "used more than there was");
             match step.event {
-                Event::Blank => story.blank += step.used,
-                Event::Interim => story.interim += 1,
+                Event::Blank => outcome.blank += step.used,
+                Event::Interim => outcome.interim += 1,
                 Event::Head => {
                     let head = reader.head();
                     assert_eq!(head.len, step.used);
-                    story.replies.push(Told {
+                    outcome.replies.push(Reply {
                         status: head.status,
                         framing: head.framing,
                         persists: head.persists,
@@ -59,13 +59,13 @@ fn read(raw: &[u8], count: usize, limits: &Limits, mut cut: impl FnMut() -> usiz
                 }
                 Event::Payload(range) => {
                     assert!(!range.is_empty() && range.end == step.used);
-                    let reply = story.replies.last_mut().expect("a head before payload");
+                    let reply = outcome.replies.last_mut().expect("a head before payload");
                     reply.payload.extend_from_slice(&raw[at..][range]);
                     assert_eq!(reply.payload.len() as u64, reader.payload_bytes());
                 }
                 Event::End(end) => {
                     at += step.used;
-                    story.replies.last_mut().expect("a head before the end").end = Some(end);
+                    outcome.replies.last_mut().expect("a head before the end").end = Some(end);
                     break;
                 }
                 Event::More => {
@@ -76,21 +76,21 @@ fn read(raw: &[u8], count: usize, limits: &Limits, mut cut: impl FnMut() -> usiz
             at += step.used;
         }
     }
-    story.rest = raw[at..].to_vec();
-    story
+    outcome.rest = raw[at..].to_vec();
+    outcome
 }
 
-fn whole(raw: &[u8]) -> Story {
+fn whole(raw: &[u8]) -> Outcome {
     read(raw, 1, &Limits::default(), || usize::MAX / 2)
 }
 
-/// The one reply of `raw`: framing, whether the connection persists, payload.
+/// Reads the single reply of `raw`; returns framing, whether the connection persists, and payload.
 fn one(raw: &str) -> Result<(Framing, bool, String), Broken> {
-    let story = whole(raw.as_bytes());
-    match story.broken {
+    let outcome = whole(raw.as_bytes());
+    match outcome.broken {
         Some(broken) => Err(broken),
         None => {
-            let told = &story.replies[0];
+            let told = &outcome.replies[0];
             let payload = String::from_utf8(told.payload.clone()).expect("text");
             Ok((told.framing, told.persists, payload))
         }
@@ -292,10 +292,10 @@ fn what_all_clients_forgive() {
     ];
     for (raw, why) in cases {
         let raw: Vec<u8> = raw.chars().map(|char| char as u8).collect();
-        let story = whole(&raw);
-        assert_eq!(story.broken, None, "{raw:?}: {why}");
+        let outcome = whole(&raw);
+        assert_eq!(outcome.broken, None, "{raw:?}: {why}");
         assert_eq!(
-            (story.replies[0].framing, &*story.replies[0].payload),
+            (outcome.replies[0].framing, &*outcome.replies[0].payload),
             (Framing::Length(1), &b"x"[..])
         );
     }
@@ -344,9 +344,9 @@ fn caps_hold_to_the_byte() {
             _ => format!("HTTP/1.1 200 OK\r\n{field}\r\n\r\n{body}"),
         };
         assert_eq!(read_all(&raw(fits)).broken, None, "{field}");
-        let story = read_all(&raw(too_large));
-        assert_eq!(story.broken, Some(Broken::BodyTooLarge), "{field}");
-        assert_eq!(story.replies[0].payload, b"abcd", "{field}: the cap is used up first");
+        let outcome = read_all(&raw(too_large));
+        assert_eq!(outcome.broken, Some(Broken::BodyTooLarge), "{field}");
+        assert_eq!(outcome.replies[0].payload, b"abcd", "{field}: the cap is used up first");
     }
 }
 
@@ -369,7 +369,7 @@ fn surplus_is_more_than_blank_lines() {
     assert!(is_surplus(&[b'\n'; 17]));
 }
 
-/// Many replies on one connection, of all framings, with what servers strew between them.
+/// Many replies on one connection, with all framings, and with what servers send between them.
 const STREAM: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello\
     \r\nHTTP/1.1 103 Early\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n\
     5;x=\"y\"\r\nworld\r\n0A \r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n\
@@ -390,12 +390,12 @@ fn cuts_change_nothing() {
     let mut random = Random(1);
     for _ in 0..2_000 {
         let most = 1 + random.below(60);
-        let story = read(STREAM, 6, &limits, || 1 + random.below(most));
-        assert_eq!(story, expected);
+        let outcome = read(STREAM, 6, &limits, || 1 + random.below(most));
+        assert_eq!(outcome, expected);
     }
 }
 
-/// Whatever was framed comes out: replies made at random, in pieces at random.
+/// Random replies in random pieces: the payload that was framed is the payload that is read.
 #[test]
 fn what_was_framed_comes_out() {
     let mut random = Random(3);
@@ -415,9 +415,9 @@ fn what_was_framed_comes_out() {
             bodies.push(body);
         }
         let most = 1 + random.below(2_000);
-        let story = read(&raw, bodies.len(), &Limits::default(), || 1 + random.below(most));
-        assert_eq!((story.broken, story.rest.len()), (None, 0));
-        let payloads: Vec<_> = story.replies.into_iter().map(|told| told.payload).collect();
+        let outcome = read(&raw, bodies.len(), &Limits::default(), || 1 + random.below(most));
+        assert_eq!((outcome.broken, outcome.rest.len()), (None, 0));
+        let payloads: Vec<_> = outcome.replies.into_iter().map(|told| told.payload).collect();
         assert!(payloads == bodies);
     }
 }
@@ -461,20 +461,20 @@ fn mutations_never_panic_and_keep_to_the_caps() {
                 _ => raw.insert(at, b"\r\n:0 \0\xff,"[random.below(8)]),
             }
         }
-        let story = read(&raw, 6, &limits, || usize::MAX / 2);
+        let outcome = read(&raw, 6, &limits, || usize::MAX / 2);
         let cut = read(&raw, 6, &limits, || 1 + random.below(9));
-        assert_eq!(story.replies, cut.replies, "{:?}", String::from_utf8_lossy(&raw));
-        assert_eq!(story.broken, cut.broken);
+        assert_eq!(outcome.replies, cut.replies, "{:?}", String::from_utf8_lossy(&raw));
+        assert_eq!(outcome.broken, cut.broken);
         assert!(
-            story.replies.iter().all(|reply| reply.payload.len() as u64 <= limits.body_bytes_max)
+            outcome.replies.iter().all(|reply| reply.payload.len() as u64 <= limits.body_bytes_max)
         );
-        broken.extend(story.broken.map(Broken::name));
+        broken.extend(outcome.broken.map(Broken::name));
     }
-    // The loop is only worth something if it gets to most of the places where reading can fail.
+    // The loop must reach most of the errors, or it proves little.
     assert!(broken.len() >= 8, "{broken:?}");
 }
 
-/// A head that drips in byte by byte is scanned once, not once a byte.
+/// A head that arrives byte by byte is scanned once, not once for each byte.
 #[test]
 fn a_slow_head_costs_one_scan() {
     let mut raw = b"HTTP/1.1 200 OK\r\nA: ".to_vec();

@@ -1,40 +1,40 @@
-//! The fast path: references that are canonical already are recognised and copied.
+//! The fast path: recognizes references that are canonical already, and copies them.
 //!
 //! Nearly every link of a page is an absolute path, a relative path or an absolute URL in which
-//! nothing needs escaping, folding or decoding. Each function here either does exactly what the
-//! standard's parser would, or declines with `None`, leaving a part of its work in `out`. When in
-//! doubt it declines: escapes of dots, hidden files, hosts that end in a number, user names,
+//! nothing needs to be escaped, lower-cased or decoded. Each function here either does exactly what
+//! the standard's parser would, or declines with `None` and leaves a part of its output in `out`.
+//! In doubt it declines: escapes of dots, hidden files, hosts that end in a number, user names,
 //! backslashes, line breaks, everything that isn't ASCII.
 //!
-//! [`short`] takes nearly all: it looks at a reference of up to 64 bytes once. What it declines for
-//! its length or because letters of its host are to be folded, [`relative`] and [`absolute`] may
-//! take, at a table look-up a byte.
+//! [`short`] handles nearly all of them: it classifies the bytes of a reference of up to 64 bytes
+//! once. References that it declines because they are longer or have a host with upper-case letters
+//! may still be handled by [`relative`] and [`absolute`], with a table classes-up a byte.
 //!
 //! Cost: two copies, and some 250 instructions a reference (`bench/stations`); beyond 64 bytes, 10
 //! instructions a byte.
 
-use super::super::look::{self, Look};
+use super::super::byte_class::{self, ByteClasses};
 use super::super::{default_port, scheme_bytes};
 use super::standard::WebBase;
-use super::{LABEL_BYTES_MAX, Marks, NAME_BYTES_MAX, Scheme};
+use super::{LABEL_BYTES_MAX, NAME_BYTES_MAX, Parts, Scheme};
 
-/// A short reference, as it stands in the page. White space around it and whatever else is odd
-/// makes it decline; a fragment doesn't.
+/// Resolves a short reference as it is in the page. It declines white space around the reference
+/// and anything else unusual, but accepts a fragment.
 #[inline]
-pub(super) fn short(base: &WebBase<'_>, text: &str, out: &mut String) -> Option<Marks> {
+pub(super) fn short(base: &WebBase<'_>, text: &str, out: &mut String) -> Option<Parts> {
     let bytes = text.as_bytes();
-    let look = Look::at(bytes)?;
+    let classes = ByteClasses::of(bytes)?;
     if bytes.starts_with(b"http") {
         let is_https = bytes.get(4) == Some(&b's');
         if bytes[4 + usize::from(is_https)..].starts_with(b"://") {
             let authority = match bytes.strip_prefix(base.origin().as_bytes()) {
-                Some([b'/', ..]) => base.marks,
-                _ => short_authority(bytes, look, is_https)?,
+                Some([b'/', ..]) => base.parts,
+                _ => short_authority(bytes, classes, is_https)?,
             };
-            return short_absolute(text, look, authority, out);
+            return short_absolute(text, classes, authority, out);
         }
     }
-    let (path_end, end) = ends(bytes, look)?;
+    let (path_end, end) = ends(bytes, classes)?;
     let mut text = &text[..end];
     let (mut start, mut kept) = (0, base.origin_bytes);
     match bytes.first() {
@@ -50,48 +50,55 @@ pub(super) fn short(base: &WebBase<'_>, text: &str, out: &mut String) -> Option<
         }
         _ => kept = base.folder_end,
     }
-    has_no_dot_segment(look, start, path_end).then_some(())?;
+    has_no_dot_segment(classes, start, path_end).then_some(())?;
     out.push_str(&base.text[..kept]);
     out.push_str(text);
-    Some(base.marks)
+    Some(base.parts)
 }
 
-/// A short URL with a scheme in lower case and a path behind an authority that is canonical.
-fn short_absolute(text: &str, look: Look, marks: Marks, out: &mut String) -> Option<Marks> {
-    let path_start = usize::from(marks.path_start);
-    let rest = Look { special: look.special & !look::before(path_start), ..look };
+/// Resolves a short URL with a lower-case scheme and a path after the canonical authority in
+/// `parts`.
+fn short_absolute(
+    text: &str,
+    classes: ByteClasses,
+    parts: Parts,
+    out: &mut String,
+) -> Option<Parts> {
+    let path_start = usize::from(parts.path_start);
+    let rest =
+        ByteClasses { special: classes.special & !byte_class::before(path_start), ..classes };
     let (path_end, end) = ends(text.as_bytes(), rest)?;
-    has_no_dot_segment(look, path_start, path_end).then_some(())?;
+    has_no_dot_segment(classes, path_start, path_end).then_some(())?;
     out.push_str(&text[..end]);
-    Some(marks)
+    Some(parts)
 }
 
-/// The parts of a short URL up to its path, if it has one and they are canonical.
-fn short_authority(bytes: &[u8], look: Look, is_https: bool) -> Option<Marks> {
+/// Parses a short URL up to its path; `None` if it has no path or is not canonical up to it.
+fn short_authority(bytes: &[u8], classes: ByteClasses, is_https: bool) -> Option<Parts> {
     let start = scheme_bytes(is_https);
-    let slashes = look.slash & !look::before(start);
+    let slashes = classes.slash & !byte_class::before(start);
     (slashes != 0).then_some(())?;
     let path_start = slashes.trailing_zeros() as usize;
-    let authority = look::before(path_start) & !look::before(start);
+    let authority = byte_class::before(path_start) & !byte_class::before(start);
     let (mut host_end, mut port) = (path_start, default_port(is_https));
-    if let Some(colon) = look::Places(look.special & authority).next() {
+    if let Some(colon) = byte_class::BitPositions(classes.special & authority).next() {
         (bytes[colon] == b':').then_some(())?;
         host_end = colon;
         port = short_port(&bytes[colon + 1..path_start]).filter(|written| *written != port)?;
     }
-    let dots = look.dot & look::before(host_end) & authority;
+    let dots = classes.dot & byte_class::before(host_end) & authority;
     let last = (u64::BITS - dots.leading_zeros()) as usize;
-    // A label is empty where a dot is at either end of the name or behind another.
+    // A label is empty if a dot is at either end of the name or follows another dot.
     let has_empty = dots & (dots << 1 | 1 << start) != 0 || last.max(start) == host_end;
     let ends_in_number = bytes[last.max(start)].is_ascii_digit();
     if has_empty || ends_in_number || bytes[start..host_end].iter().any(u8::is_ascii_uppercase) {
         return None;
     }
     let narrow = |at: usize| u16::try_from(at).expect("the text is short");
-    Some(Marks { host_end: narrow(host_end), path_start: narrow(path_start), port, is_https })
+    Some(Parts { host_end: narrow(host_end), path_start: narrow(path_start), port, is_https })
 }
 
-/// A port of two to five digits, the first not zero.
+/// Parses a port of two to five digits, the first not zero.
 fn short_port(digits: &[u8]) -> Option<u16> {
     let fits = (2..=5).contains(&digits.len()) && digits[0] != b'0';
     let add =
@@ -100,27 +107,30 @@ fn short_port(digits: &[u8]) -> Option<u16> {
     u16::try_from(port).ok()
 }
 
-/// Whether no segment between these bounds begins with a dot; one does at `start`.
+/// Returns whether no path segment between these bounds begins with a dot; a segment begins at
+/// `start`.
 #[inline]
-fn has_no_dot_segment(look: Look, start: usize, path_end: usize) -> bool {
-    let within = look::before(path_end) & !look::before(start);
+fn has_no_dot_segment(classes: ByteClasses, start: usize, path_end: usize) -> bool {
+    let within = byte_class::before(path_end) & !byte_class::before(start);
     let first = within & within.wrapping_neg();
-    look.dot & within & (look.slash << 1 | first) == 0
+    classes.dot & within & (classes.slash << 1 | first) == 0
 }
 
-/// Where path and query of a reference end, if all its special bytes are canonical and none may
-/// end a scheme. The fragment isn't looked at.
+/// Returns where path and query of a reference end; `None` if a special byte is not canonical or
+/// may end a scheme. The fragment is not checked.
 #[inline]
-fn ends(bytes: &[u8], look: Look) -> Option<(usize, usize)> {
+fn ends(bytes: &[u8], classes: ByteClasses) -> Option<(usize, usize)> {
     let mut path_end = None;
-    for at in look::Places(look.special) {
+    for at in byte_class::BitPositions(classes.special) {
         let within = if path_end.is_none() { NOT_PATH } else { NOT_QUERY };
         match bytes[at] {
             b'#' => return Some((path_end.unwrap_or(at), at)),
             b'?' if path_end.is_none() => path_end = Some(at),
-            // What is before it may be a scheme.
-            b':' if path_end.is_none() && look.slash & look::before(at) == 0 => return None,
-            // It may stand for a dot.
+            // The text before it may be a scheme.
+            b':' if path_end.is_none() && classes.slash & byte_class::before(at) == 0 => {
+                return None;
+            }
+            // The escape may encode a dot.
             b'%' if path_end.is_none() && (at == 0 || bytes[at - 1] == b'/') => return None,
             byte if CLASS[usize::from(byte)] & within != 0 => return None,
             _ => {}
@@ -129,14 +139,14 @@ fn ends(bytes: &[u8], look: Look) -> Option<(usize, usize)> {
     Some((path_end.unwrap_or(bytes.len()), bytes.len()))
 }
 
-/// A reference without a scheme against a base on the web.
-pub(super) fn relative(base: &WebBase<'_>, text: &str, out: &mut String) -> Option<Marks> {
+/// Resolves a reference without a scheme against a web base.
+pub(super) fn relative(base: &WebBase<'_>, text: &str, out: &mut String) -> Option<Parts> {
     let origin = base.origin();
     match text.as_bytes() {
         [] => {
             out.push_str(&base.text);
         }
-        [b'/', b'/', ..] => return authority(&text[2..], base.marks.is_https, out),
+        [b'/', b'/', ..] => return authority(&text[2..], base.parts.is_https, out),
         [b'/', rest @ ..] => {
             is_plain_target(rest).then_some(())?;
             out.push_str(origin);
@@ -155,11 +165,11 @@ pub(super) fn relative(base: &WebBase<'_>, text: &str, out: &mut String) -> Opti
             out.push_str(rest);
         }
     }
-    Some(base.marks)
+    Some(base.parts)
 }
 
-/// A reference with a scheme. The scheme must be in lower case.
-pub(super) fn absolute(scheme: Scheme, text: &str, out: &mut String) -> Option<Marks> {
+/// Resolves a reference with a scheme, which must be in lower case.
+pub(super) fn absolute(scheme: Scheme, text: &str, out: &mut String) -> Option<Parts> {
     match scheme {
         Scheme::Http => authority(text.strip_prefix("http://")?, false, out),
         Scheme::Https => authority(text.strip_prefix("https://")?, true, out),
@@ -167,10 +177,10 @@ pub(super) fn absolute(scheme: Scheme, text: &str, out: &mut String) -> Option<M
     }
 }
 
-/// The folder a relative path leads to by its leading `./` and `../`, and what remains of it. The
-/// root is never left.
+/// Resolves the leading `./` and `../` of a relative path. Returns the resulting folder, which is
+/// never above the root, and the rest of the path.
 fn climb<'a, 'b>(mut folder: &'a str, mut rest: &'b str) -> (&'a str, &'b str) {
-    // Segments are short: a step for each byte is faster than a call.
+    // Segments are short: a loop over the bytes is faster than a call.
     let is_slash = |byte: &u8| *byte == b'/';
     let parent =
         |folder: &'a str| match folder.as_bytes()[..folder.len() - 1].iter().rposition(is_slash) {
@@ -193,8 +203,8 @@ fn climb<'a, 'b>(mut folder: &'a str, mut rest: &'b str) -> (&'a str, &'b str) {
     (folder, rest)
 }
 
-/// `host[:port][path][?query]`, what follows the two slashes.
-fn authority(text: &str, is_https: bool, out: &mut String) -> Option<Marks> {
+/// Resolves `host[:port][path][?query]`, the text after the two slashes.
+fn authority(text: &str, is_https: bool, out: &mut String) -> Option<Parts> {
     let start = out.len();
     let bytes = text.as_bytes();
     let host_bytes = name_bytes(bytes)?;
@@ -222,11 +232,11 @@ fn authority(text: &str, is_https: bool, out: &mut String) -> Option<Marks> {
     }
     out.push_str(rest);
     let narrow = |at: usize| u16::try_from(at).expect("a name and a port are short");
-    Some(Marks { host_end: narrow(host_end), path_start: narrow(path_start), port, is_https })
+    Some(Parts { host_end: narrow(host_end), path_start: narrow(path_start), port, is_https })
 }
 
-/// Bytes of a host name that needs neither IDNA (all ASCII is taken as it is) nor the IPv4 parser,
-/// and fits the DNS.
+/// Returns the length of a host name that needs neither IDNA (ASCII names are kept as they are) nor
+/// the IPv4 parser, and that is valid in the DNS.
 fn name_bytes(bytes: &[u8]) -> Option<usize> {
     let (mut end, mut label_start) = (0, 0);
     let fits = |label: usize| (1..=LABEL_BYTES_MAX).contains(&label);
@@ -242,7 +252,8 @@ fn name_bytes(bytes: &[u8]) -> Option<usize> {
     (fits(last.len()) && !ends_in_number && end <= NAME_BYTES_MAX).then_some(end)
 }
 
-/// A port of one to five digits with no zero before it, and its bytes with the colon.
+/// Parses a port of one to five digits without leading zero; also returns its length with the
+/// colon.
 fn port(bytes: &[u8]) -> Option<(u16, usize)> {
     let digits = bytes.iter().take(6).take_while(|b| b.is_ascii_digit()).count();
     let text = std::str::from_utf8(&bytes[..digits]).ok()?;
@@ -250,7 +261,7 @@ fn port(bytes: &[u8]) -> Option<(u16, usize)> {
     Some((port, digits + 1))
 }
 
-/// Whether path and query, from the start of a path segment on, are canonical already.
+/// Returns whether path and query, from the start of a path segment on, are canonical already.
 fn is_plain_target(bytes: &[u8]) -> bool {
     let seen = classes_in(bytes);
     if seen & QUESTION == 0 {
@@ -261,13 +272,13 @@ fn is_plain_target(bytes: &[u8]) -> bool {
     is_plain_path(classes_in(path), path) && is_plain_query(query)
 }
 
-/// Judges a path by the classes in it; if a segment begins with a dot or an escape, by a closer
-/// look at the segments.
+/// Checks a path by the classes of its bytes. If a segment may begin with a dot or its escape, the
+/// segments are checked one by one.
 fn is_plain_path(seen: u16, path: &[u8]) -> bool {
     seen & NOT_PATH == 0 && (seen & DOT == 0 || !path.split(|&b| b == b'/').any(starts_with_dot))
 }
 
-/// Whether a segment may be a dot segment: begins with a dot, plain or escaped.
+/// Returns whether a segment may be a dot segment: it begins with a dot, plain or escaped.
 fn starts_with_dot(segment: &[u8]) -> bool {
     matches!(segment, [b'.', ..] | [b'%', b'2', b'e' | b'E', ..])
 }
@@ -276,8 +287,8 @@ fn is_plain_query(bytes: &[u8]) -> bool {
     classes_in(bytes) & NOT_QUERY == 0
 }
 
-/// All classes that occur, `DOT` only where a segment begins. There is no branch a byte: those that
-/// can't be foretold cost more than the bytes.
+/// Returns the classes of all bytes, but `DOT` only for bytes at the start of a segment. The loop
+/// has no branch that depends on a byte: mispredicted branches cost more than the rest.
 fn classes_in(bytes: &[u8]) -> u16 {
     let (mut seen, mut mask) = (0, 0xff);
     for &byte in bytes {
@@ -288,18 +299,18 @@ fn classes_in(bytes: &[u8]) -> u16 {
     seen
 }
 
-/// The byte can't stand in a path segment as it is.
+/// The byte must be escaped in a path segment.
 const NOT_PATH: u16 = 1;
-/// The byte can't stand in a query as it is.
+/// The byte must be escaped in a query.
 const NOT_QUERY: u16 = 2;
-/// The byte can't stand in a host name, not even in the other case.
+/// The byte is not allowed in a host name, in either case.
 const NOT_NAME: u16 = 4;
 const QUESTION: u16 = 8;
-/// A dot, or what may begin the escape of one.
+/// A dot, or the first byte of its escape.
 const DOT: u16 = 16;
 
-/// What each byte is, in the lower half; in the upper half, which classes count in the byte behind
-/// it. Source: WHATWG URL standard, section 1.3, the percent-encode sets.
+/// The class of each byte, in the lower half; in the upper half, the classes that count in the byte
+/// after it. Source: WHATWG URL standard, section 1.3, the percent-encode sets.
 static CLASS: [u16; 256] = classes();
 
 const fn classes() -> [u16; 256] {

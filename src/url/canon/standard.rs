@@ -1,111 +1,115 @@
-//! The slow path: the WHATWG URL standard, by the `url` crate, mended where it lags behind.
+//! The slow path: the WHATWG URL standard by the `url` crate, corrected where the crate lags
+//! behind.
 //!
-//! Three rules of the standard are newer than the crate, and are kept here for web URLs:
-//! a reference that begins with three slashes names a host like one with two; `^` is escaped in
-//! a path; a host that is all ASCII never fails for its punycode (whatwg/url change 914: such names
-//! are registered and served). To that end the crate sees either an absolute URL or, against a
-//! stand-in host, a reference that has none; so a base with such a host is no special case.
+//! Three rules of the standard are newer than the crate, and are implemented here for web URLs:
+//! - A reference that begins with three slashes names a host like one with two.
+//! - `^` is escaped in a path.
+//! - An all-ASCII host is never rejected for invalid punycode (whatwg/url change 914), because such
+//!   names are registered and served.
+//!
+//! For this the crate parses either an absolute URL, or a reference without a host against a base
+//! with a placeholder host. So a base with an invalid punycode host is no special case.
 
-use super::super::{Invalid, Marks};
+use super::super::{Invalid, Parts};
 use super::Scheme;
 use ::url::{ParseError, Position};
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What references are resolved against.
+/// The base that references are resolved against.
 #[derive(Clone, Debug)]
 pub(super) enum Base<'a> {
     /// An http or https URL.
     Web(WebBase<'a>),
-    /// Anything else a page names: only its absolute references lead anywhere.
+    /// Any other URL: only absolute references lead anywhere.
     Other(Box<::url::Url>),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct WebBase<'a> {
-    /// All of it.
+    /// The whole URL.
     pub(super) text: Cow<'a, str>,
-    /// Bytes before the path.
+    /// The length of the text before the path, in bytes.
     pub(super) origin_bytes: usize,
-    /// Where the path ends and the query begins.
+    /// The offset at which the path ends and the query begins.
     pub(super) path_end: usize,
-    /// Where the path's last slash ends.
+    /// The offset after the last slash of the path.
     pub(super) folder_end: usize,
-    /// Where the parts of a URL with this origin are; right if the origin names no user, which
-    /// holds for every base but those of [`super::whatwg`].
-    pub(super) marks: Marks,
-    /// The target behind a host that stands in for any other, made when it is first needed.
-    stand_in: Option<Box<::url::Url>>,
+    /// The parts of a URL with this origin. Only correct if the origin contains no user name, which
+    /// is true of every base but those of [`super::whatwg`].
+    pub(super) parts: Parts,
+    /// The target of the base after a placeholder host, created when it is first needed.
+    placeholder: Option<Box<::url::Url>>,
 }
 
 impl<'a> Base<'a> {
-    /// A canonical URL.
-    pub(super) fn web(text: impl Into<Cow<'a, str>>, marks: Marks) -> Self {
-        Self::Web(WebBase::new(text.into(), usize::from(marks.path_start), marks))
+    /// Creates a base from a canonical URL.
+    pub(super) fn web(text: impl Into<Cow<'a, str>>, parts: Parts) -> Self {
+        Self::Web(WebBase::new(text.into(), usize::from(parts.path_start), parts))
     }
 
-    /// A URL that isn't on the web.
+    /// Creates a base from a URL that is neither http nor https.
     pub(super) fn other(resolved: &Resolved) -> Self {
         let url = ::url::Url::parse(&resolved.text).expect("a serialised URL parses");
         Self::Other(Box::new(url))
     }
 
-    /// Any URL, at the level of the standard.
+    /// Creates a base from any URL, by the rules of the standard alone.
     pub(super) fn of(resolved: &Resolved) -> Result<Self, Invalid> {
         let Some(is_https) = resolved.is_https() else { return Ok(Self::other(resolved)) };
         let scheme = if is_https { "https://" } else { "http://" };
-        let marks = Marks::find(&format!("{scheme}{}", resolved.host_to_query()));
-        let marks = marks.ok_or(Invalid::TooLong)?;
+        let parts = Parts::find(&format!("{scheme}{}", resolved.host_to_query()));
+        let parts = parts.ok_or(Invalid::TooLong)?;
         let user_bytes = resolved.host_start - scheme.len();
         let text = resolved.text[..resolved.query_end].to_owned().into();
-        let origin_bytes = usize::from(marks.path_start) + user_bytes;
-        Ok(Self::Web(WebBase::new(text, origin_bytes, marks)))
+        let origin_bytes = usize::from(parts.path_start) + user_bytes;
+        Ok(Self::Web(WebBase::new(text, origin_bytes, parts)))
     }
 }
 
 impl<'a> WebBase<'a> {
-    fn new(text: Cow<'a, str>, origin_bytes: usize, marks: Marks) -> Self {
+    fn new(text: Cow<'a, str>, origin_bytes: usize, parts: Parts) -> Self {
         let target = &text.as_bytes()[origin_bytes..];
         let path_bytes = memchr::memchr(b'?', target).unwrap_or(target.len());
         let slash = memchr::memrchr(b'/', &target[..path_bytes]);
         let path_end = origin_bytes + path_bytes;
         let folder_end = origin_bytes + slash.expect("a path begins with a slash") + 1;
-        Self { text, origin_bytes, path_end, folder_end, marks, stand_in: None }
+        Self { text, origin_bytes, path_end, folder_end, parts, placeholder: None }
     }
 
-    /// What comes before the path.
+    /// Returns the text before the path.
     #[inline]
     pub(super) fn origin(&self) -> &str {
         &self.text[..self.origin_bytes]
     }
 
-    /// Path and query.
+    /// Returns path and query.
     #[inline]
     pub(super) fn target(&self) -> &str {
         &self.text[self.origin_bytes..]
     }
 
-    /// Bytes of the path up to its last slash, and with it.
+    /// Returns the length of the path up to and including its last slash, in bytes.
     #[inline]
     pub(super) fn folder_bytes(&self) -> usize {
         self.folder_end - self.origin_bytes
     }
 
     fn scheme(&self) -> Scheme {
-        if self.marks.is_https { Scheme::Https } else { Scheme::Http }
+        if self.parts.is_https { Scheme::Https } else { Scheme::Http }
     }
 
-    fn stand_in(&mut self) -> &::url::Url {
-        let scheme = if self.marks.is_https { "https" } else { "http" };
-        self.stand_in.get_or_insert_with(|| {
+    fn placeholder(&mut self) -> &::url::Url {
+        let scheme = if self.parts.is_https { "https" } else { "http" };
+        self.placeholder.get_or_insert_with(|| {
             let text = format!("{scheme}://h{}", &self.text[self.origin_bytes..]);
             Box::new(::url::Url::parse(&text).expect("a canonical target parses"))
         })
     }
 }
 
-/// What the standard made of a reference.
+/// A reference resolved by the standard.
 #[derive(Debug)]
 pub(super) struct Resolved {
     text: String,
@@ -114,14 +118,14 @@ pub(super) struct Resolved {
 }
 
 impl Resolved {
-    fn of(url: &::url::Url) -> Self {
+    fn from_url(url: &::url::Url) -> Self {
         let mut text = String::from(&url[..Position::BeforePath]);
         push_target(url, &mut text);
         let query_end = text.len() - url[Position::AfterQuery..].len();
         Self { text, host_start: url[..Position::BeforeHost].len(), query_end }
     }
 
-    /// Whether the scheme is https; `None` if it isn't http either.
+    /// Returns whether the scheme is https; `None` if it is neither http nor https.
     pub(super) fn is_https(&self) -> Option<bool> {
         match self.scheme() {
             "http" => Some(false),
@@ -143,7 +147,7 @@ impl Resolved {
     }
 }
 
-/// Resolves a reference by the standard, its query escaped in `charset`.
+/// Resolves a reference by the standard; its query is encoded in `charset`.
 pub(super) fn resolve(
     base: Option<&mut Base<'_>>,
     text: &str,
@@ -153,12 +157,12 @@ pub(super) fn resolve(
     match (Scheme::of(text.as_bytes()), base) {
         (Scheme::None, None) => Err(Invalid::Syntax),
         (Scheme::None | Scheme::Other, Some(Base::Other(base))) => {
-            parse(Some(base), &text, charset).map(|url| Resolved::of(&url))
+            parse(Some(base), &text, charset).map(|url| Resolved::from_url(&url))
         }
-        (Scheme::Other, _) => parse(None, &text, charset).map(|url| Resolved::of(&url)),
+        (Scheme::Other, _) => parse(None, &text, charset).map(|url| Resolved::from_url(&url)),
         (Scheme::None, Some(Base::Web(base))) => match authority(&text) {
             Some(rest) => {
-                let scheme = if base.marks.is_https { "https" } else { "http" };
+                let scheme = if base.parts.is_https { "https" } else { "http" };
                 absolute(&format!("{scheme}://{rest}"), charset)
             }
             None => path_only(base, &text, charset),
@@ -170,64 +174,65 @@ pub(super) fn resolve(
     }
 }
 
-/// Standard, "basic URL parser", steps 1 to 3: white space and control characters around go, tabs
-/// and line breaks go wherever they are.
+/// Removes white space and control characters at both ends, and tabs and line breaks everywhere
+/// (standard, "basic URL parser", steps 1 to 3).
 fn cleaned(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(|c| c <= ' ');
     let is_dropped = |c| matches!(c, '\t' | '\n' | '\r');
     if text.contains(is_dropped) { text.replace(is_dropped, "").into() } else { text.into() }
 }
 
-/// What follows the slashes if there are two or more ("special authority ignore slashes state").
+/// Returns the text after the slashes if there are two or more ("special authority ignore slashes
+/// state").
 fn authority(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(['/', '\\']);
     (text.len() - rest.len() >= 2).then_some(rest)
 }
 
-/// Whether two slashes follow the scheme; if not, and it is that of the base, the reference is
-/// relative ("special relative or authority state").
+/// Returns whether two slashes follow the scheme. If not, and the scheme is that of the base, the
+/// reference is relative ("special relative or authority state").
 fn has_slashes(text: &str) -> bool {
     text.split_once(':').is_some_and(|(_, rest)| authority(rest).is_some())
 }
 
-/// A reference that keeps the host of its base.
+/// Resolves a reference that keeps the host of its base.
 fn path_only(
     base: &mut WebBase<'_>,
     text: &str,
     charset: &'static Encoding,
 ) -> Result<Resolved, Invalid> {
-    let url = parse(Some(base.stand_in()), text, charset)?;
+    let url = parse(Some(base.placeholder()), text, charset)?;
     let mut text = String::from(base.origin());
     push_target(&url, &mut text);
     let query_end = text.len() - url[Position::AfterQuery..].len();
-    let user_bytes = base.origin_bytes - usize::from(base.marks.path_start);
-    let host_start = base.marks.host_start() + user_bytes;
+    let user_bytes = base.origin_bytes - usize::from(base.parts.path_start);
+    let host_start = base.parts.host_start() + user_bytes;
     Ok(Resolved { text, host_start, query_end })
 }
 
-/// A longer host, as it stands in a reference, is refused before it is decoded and mapped: that
-/// takes time that grows with the square of its length. A name that the DNS has room for is
-/// shorter, but for some that are percent-encoded or full of characters that IDNA ignores.
+/// The maximum length of a host in a reference, in bytes. A longer one is refused before it is
+/// decoded and mapped, which takes time that grows with the square of its length. Valid DNS names
+/// are shorter, but for some that are percent-encoded or full of characters that IDNA ignores.
 pub(super) const RAW_HOST_BYTES_MAX: usize = 1_024;
 
-/// A web URL with a host of its own.
+/// Parses a web URL with a host of its own.
 fn absolute(text: &str, charset: &'static Encoding) -> Result<Resolved, Invalid> {
     if raw_host(text).is_some_and(|host| host.len() > RAW_HOST_BYTES_MAX) {
         return Err(Invalid::Host);
     }
     match parse(None, text, charset) {
-        Ok(url) => Ok(Resolved::of(&url)),
+        Ok(url) => Ok(Resolved::from_url(&url)),
         Err(Invalid::Host) => ascii_host(text, charset).ok_or(Invalid::Host),
         Err(invalid) => Err(invalid),
     }
 }
 
-/// A second try for a host that may have failed for its punycode alone: an ASCII host is taken as
-/// it is, in lower case ("domain to ASCII"). The crate gets to see a host with another mark in
-/// place of `xn--`, which leaves all other checks to it.
+/// Parses a URL again whose host may have been rejected for its punycode alone: an ASCII host is
+/// kept, in lower case ("domain to ASCII"). The crate is given the host with another prefix in
+/// range of `xn--`, and so still makes all other checks.
 fn ascii_host(text: &str, charset: &'static Encoding) -> Option<Resolved> {
-    let place = raw_host(text)?;
-    let (host_start, host) = (place.start, &text[place]);
+    let range = raw_host(text)?;
+    let (host_start, host) = (range.start, &text[range]);
     let real = unescaped(host).filter(|host| host.is_ascii())?.to_ascii_lowercase();
     let masked: Vec<String> = real.split('.').map(mask).collect();
     let masked = masked.join(".");
@@ -235,31 +240,31 @@ fn ascii_host(text: &str, charset: &'static Encoding) -> Option<Resolved> {
         return None;
     }
     let text = format!("{}{masked}{}", &text[..host_start], &text[host_start + host.len()..]);
-    let mut resolved = Resolved::of(&parse(None, &text, charset).ok()?);
-    let place = resolved.host_start..resolved.host_start + real.len();
-    if resolved.text.get(place.clone())? != masked {
+    let mut resolved = Resolved::from_url(&parse(None, &text, charset).ok()?);
+    let range = resolved.host_start..resolved.host_start + real.len();
+    if resolved.text.get(range.clone())? != masked {
         return None;
     }
-    resolved.text.replace_range(place, &real);
+    resolved.text.replace_range(range, &real);
     Some(resolved)
 }
 
-/// Bytes of the host that a reference names, if it names one.
+/// Returns the length of the host in a reference, in bytes; 0 if it has none.
 pub(super) fn raw_host_bytes(text: &str) -> usize {
     let start = match Scheme::of(text.as_bytes()) {
         Scheme::None => authority(text).map(|_| 0),
         _ => text.find(':').map(|colon| colon + 1),
     };
-    start.map_or(0, |start| host_behind(text, start).len())
+    start.map_or(0, |start| host_after(text, start).len())
 }
 
-/// Where the host of an absolute URL stands, without its port.
+/// Returns the range of the host in an absolute URL, without its port.
 fn raw_host(text: &str) -> Option<Range<usize>> {
-    text.find(':').map(|colon| host_behind(text, colon + 1))
+    text.find(':').map(|colon| host_after(text, colon + 1))
 }
 
-/// The same, in what begins behind the scheme.
-fn host_behind(text: &str, start: usize) -> Range<usize> {
+/// Returns the range of the host in the text after the scheme, which begins at `start`.
+fn host_after(text: &str, start: usize) -> Range<usize> {
     let rest = text[start..].trim_start_matches(['/', '\\']);
     let authority = &rest[..rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len())];
     let user_bytes = authority.rfind('@').map_or(0, |at| at + 1);
@@ -272,7 +277,7 @@ fn mask(label: &str) -> String {
     label.strip_prefix("xn--").map_or(label.into(), |rest| format!("zz--{rest}"))
 }
 
-/// The text with its escapes undone; `None` if that isn't UTF-8.
+/// Decodes the escapes of a text; `None` if the result isn't UTF-8.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -287,7 +292,7 @@ fn unescaped(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Appends path, query and fragment, `^` escaped in the path if this is the web.
+/// Appends path, query and fragment; escapes `^` in the path of a web URL.
 fn push_target(url: &::url::Url, out: &mut String) {
     let (path, rest) = (url.path(), &url[Position::AfterPath..]);
     let start = out.len();
@@ -299,7 +304,7 @@ fn push_target(url: &::url::Url, out: &mut String) {
     out.push_str(rest);
 }
 
-/// The crate's parser.
+/// Calls the parser of the crate.
 fn parse(
     base: Option<&::url::Url>,
     text: &str,
@@ -324,7 +329,8 @@ fn parse(
     })
 }
 
-/// "Percent-encode after encoding": what the charset lacks becomes an escaped character reference.
+/// Encodes a query for "percent-encode after encoding": a character that the charset lacks becomes
+/// an escaped character reference.
 fn encoded(text: &str, encoding: &'static Encoding) -> Vec<u8> {
     let mut encoder = encoding.new_encoder();
     let mut bytes = Vec::with_capacity(text.len() + 16);

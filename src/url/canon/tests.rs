@@ -1,4 +1,4 @@
-//! The fast path against the library, on references of every shape.
+//! Tests the fast path against the library, on references of every shape.
 
 use super::*;
 use crate::ground::random::Random;
@@ -14,7 +14,7 @@ const BASES: [&str; 8] = [
     "https://example.com/%41/caf%C3%A9/",
 ];
 
-/// Pieces that make up references: ordinary ones, and every kind the standard treats specially.
+/// Pieces of references: ordinary ones, and every kind that the standard treats specially.
 const PIECES: [&str; 92] = [
     "a",
     "b",
@@ -119,12 +119,12 @@ fn joined(base: &str, reference: &[u8], charset: &'static Encoding) -> Result<St
     let mut batch = Batch::new();
     Joiner::new(base.view()).join(reference, charset, &mut batch)?;
     let url = batch.get(0);
-    assert_eq!(Marks::find(url.as_str()), Some(url.marks), "{url}");
+    assert_eq!(Parts::find(url.as_str()), Some(url.parts), "{url}");
     Ok(url.as_str().into())
 }
 
-/// What the `url` crate says, with the rules of this project done in another way: the parts are
-/// set, not cut. `None` where the crate is known to lag behind the standard.
+/// Resolves with the `url` crate, and applies the rules of this project in another way: it sets the
+/// parts instead of cutting them. `None` where the crate is known to lag behind the standard.
 fn oracle(base: &str, reference: &str) -> Option<Result<String, ()>> {
     let base = ::url::Url::parse(&base.replace("xn--pokxncvks", "zz--pokxncvks")).expect(base);
     let cleaned: String = reference.chars().filter(|c| !"\t\r\n".contains(*c)).collect();
@@ -188,10 +188,10 @@ fn the_fast_path_agrees_with_the_slow_path_or_declines() {
         let text = relevant(&reference);
         let base_text = random.pick(&BASES);
         let url = Url::parse(base_text).expect(base_text);
-        let mut base = Base::web(&*url.text, url.marks);
+        let mut base = Base::web(&*url.text, url.parts);
         let scheme = Scheme::of(text.as_bytes());
         let mut fast = String::new();
-        let marks = match (scheme, &base) {
+        let parts = match (scheme, &base) {
             (Scheme::None, Base::Web(base)) => fast::relative(base, text, &mut fast),
             (scheme, _) => fast::absolute(scheme, text, &mut fast),
         };
@@ -200,20 +200,20 @@ fn the_fast_path_agrees_with_the_slow_path_or_declines() {
             Base::Web(base) => fast::short(base, &reference, &mut short),
             Base::Other(_) => None,
         };
-        let both = [(marks, fast), (short_marks, short)];
-        for (taken, (marks, fast)) in taken.iter_mut().zip(both) {
-            let Some(marks) = marks else { continue };
+        let both = [(parts, fast), (short_marks, short)];
+        for (taken, (parts, fast)) in taken.iter_mut().zip(both) {
+            let Some(parts) = parts else { continue };
             *taken += 1;
             let mut slow = String::new();
             let resolved = resolve(Some(&mut base), text, UTF_8).expect("the fast path took it");
-            assert_eq!(write_fetched(&resolved, &mut slow), Ok(marks), "{reference:?} {base_text}");
+            assert_eq!(write_fetched(&resolved, &mut slow), Ok(parts), "{reference:?} {base_text}");
             assert_eq!(fast, slow, "{reference:?} against {base_text}");
         }
     }
     assert!(taken[0] > 20_000 && taken[1] > 15_000, "the fast paths took {taken:?} only");
 }
 
-/// Laws: what comes out parses to itself, and joins to itself from anywhere.
+/// Laws: the result parses to itself, and joins to itself from any base.
 #[test]
 fn the_canonical_form_is_a_fixed_point() {
     let mut random = Random(0x5eed_0003);
@@ -227,7 +227,7 @@ fn the_canonical_form_is_a_fixed_point() {
     }
 }
 
-/// Law: no bytes, however cut or flipped, panic or grow the batch without a URL.
+/// Law: no bytes, however split or flipped, cause a panic or grow the batch without adding a URL.
 #[test]
 fn random_bytes_are_survived() {
     let charsets = [UTF_8, encoding_rs::SHIFT_JIS, encoding_rs::ISO_2022_JP, encoding_rs::UTF_16LE];
@@ -336,19 +336,19 @@ fn what_is_refused_and_why() {
     assert_eq!(Url::parse(""), Err(Invalid::Syntax));
 }
 
-/// The standard has no such limit; this is where we differ from it.
+/// The standard has no such limit; here this module deviates from it.
 #[test]
 fn a_long_host_is_refused_before_it_is_mapped() {
     let hidden = |count: usize| format!("http://{}a.test/x", "\u{ad}".repeat(count));
     assert_eq!(whatwg(None, &hidden(509)), Ok("http://a.test/x".to_owned()), "1,024 bytes");
     assert_eq!(whatwg(None, &hidden(510)), Err(Invalid::Host), "1,026 bytes");
     assert_eq!(oracle("http://b.test/", &hidden(510)), Some(Ok("http://a.test/x".to_owned())));
-    // By the standard the name of a user is no part of the host, and a path isn't, either.
+    // By the standard neither the user name nor the path is part of the host.
     let other = format!("http://{}@a.test/{}", "u".repeat(2_000), "%".repeat(2_000));
     assert!(whatwg(None, &other).is_ok());
 }
 
-/// Law: what takes long says so, whether it is a URL or not.
+/// Law: slow references are counted as work, whether they are URLs or not.
 #[test]
 fn work_is_counted() {
     let cases: [(&str, std::ops::Range<usize>, &str); 6] = [
@@ -389,7 +389,7 @@ fn the_longest_url_is_accepted() {
     }
 }
 
-/// Standard, "percent-encode after encoding": only the query, in the charset of the page.
+/// Standard, "percent-encode after encoding": only the query is encoded in the charset of the page.
 #[test]
 fn queries_are_escaped_in_the_charset_of_the_page() {
     let cases = [

@@ -1,19 +1,21 @@
-//! Session ids in URLs, recognised by their shape: a site that hands out a new one with each page
-//! has no end otherwise.
+//! Recognizes session ids in URLs by their shape.
 //!
-//! Names that the makers of server software gave (`phpsessid`, `oscsid`) are dropped by the lists
-//! of [`super::Settings`], whatever the value. Here are names that mean other things elsewhere
-//! (`sid`, `s`): they are dropped only with a value that is random to the eye, also behind a `;`
-//! within a query. And segments of a path: ASP.NET's `/(S(lit3py55t21z5v55vlm25s55))/`, and pairs
-//! of a name that means nothing else and an id, `/sid/<md5>`, as osCommerce writes all parameters.
+//! A site that puts a new id into the links of each page would otherwise never end.
 //!
-//! A hash under another name, such as `?id=<md5>`, is never one. Cost: a look at the first byte of
-//! each parameter, at the first `(` of a path, and at segments as long as an id.
+//! Names defined by server software (`phpsessid`, `oscsid`) are dropped by the lists of
+//! [`super::Settings`], whatever their value. This module handles names that have other meanings
+//! elsewhere (`sid`, `s`): they are dropped only if the value looks random, also after a `;` in a
+//! query. It also handles path segments: ASP.NET's `/(S(lit3py55t21z5v55vlm25s55))/`, and pairs of
+//! an unambiguous name and an id, such as `/sid/<md5>`; osCommerce writes all parameters this way.
+//!
+//! A hash under another name, such as `?id=<md5>`, never counts as a session id.
+//! Cost: a check of the first byte of each parameter, of the first `(` of a path, and of segments
+//! as long as an id.
 
-use crate::url::look::ID_BYTES as PAIR_BYTES;
+use crate::url::byte_class::ID_BYTES as PAIR_BYTES;
 use std::borrow::Cow;
 
-/// Names that carry session ids, and other things as well.
+/// Names that carry session ids, and other values as well.
 const NAMES: [&str; 13] = [
     "s",
     "sid",
@@ -29,14 +31,14 @@ const NAMES: [&str; 13] = [
     "xtcsid",
     "phpsession",
 ];
-/// Longest name that is looked for: Drupal's.
+/// The maximum length of a name, in bytes: that of Drupal's.
 const NAME_BYTES_MAX: usize = "SSESS".len() + 32;
 
-/// Names of session ids that are a segment of a path, with the value in the next one.
+/// Names of session ids in a path: the segment after the name is the value.
 const PAIR_NAMES: [&str; 8] =
     ["sid", "sessid", "session_id", "sessionid", "phpsessid", "xtcsid", "oscsid", "zenid"];
 
-/// Whether a parameter, name and value, is a session id.
+/// Returns whether a parameter, name and value, is a session id.
 pub(super) fn is_session(param: &[u8]) -> bool {
     let Some(first) = param.first() else { return false };
     match first.to_ascii_lowercase() {
@@ -52,24 +54,24 @@ pub(super) fn is_session(param: &[u8]) -> bool {
         return is_drupal(name);
     }
     let value = unescaped(&param[at + 1..]);
-    // `s` is what is searched for on many sites: hashes only.
-    is_hash(&value) || name.len() > 1 && is_drawn(&value)
+    // `s` is the search term on many sites, so only a hash counts.
+    is_hash(&value) || name.len() > 1 && is_random(&value)
 }
 
-/// A name without the `[]` by which PHP knows lists.
+/// Returns a name without the `[]` that marks a list in PHP.
 fn without_list_mark(name: &[u8]) -> &[u8] {
     let marks: [&[u8]; 3] = [b"[]", b"%5B%5D", b"%5b%5d"];
     marks.into_iter().find_map(|mark| name.strip_suffix(mark)).unwrap_or(name)
 }
 
-/// `SESS<32 digits>`, the hash of a site's address, and `SSESS<32 digits>` over TLS: whatever the
-/// value.
+/// Recognizes Drupal's names, whatever the value: `SESS` and a hash of 32 digits, the hash of the
+/// site's address; `SSESS` over TLS.
 fn is_drupal(name: &[u8]) -> bool {
     let Some((name, hash)) = name.split_last_chunk::<32>() else { return false };
     (name.eq_ignore_ascii_case(b"sess") || name.eq_ignore_ascii_case(b"ssess")) && is_hex(hash)
 }
 
-/// `BV_SessionID=@@@@0551234567.1104012345@@@@`
+/// Recognizes `BV_SessionID=@@@@0551234567.1104012345@@@@`.
 fn is_broadvision(param: &[u8]) -> bool {
     const NAME: &[u8] = b"bv_sessionid=";
     let Some((name, value)) = param.split_at_checked(NAME.len()) else { return false };
@@ -80,9 +82,9 @@ fn is_broadvision(param: &[u8]) -> bool {
     name.eq_ignore_ascii_case(NAME) && marks.into_iter().any(is_within)
 }
 
-/// Leaves session ids out of a parameter, from `start` to the end, that is a list of some, with
-/// `;` between them; whether nothing is left of it.
-pub(super) fn leaves_nothing(start: usize, out: &mut Vec<u8>) -> bool {
+/// Removes session ids from a parameter, from `start` to the end of `out`, that is a list separated
+/// by `;`. Returns whether the list had only session ids.
+pub(super) fn remove_from_list(start: usize, out: &mut Vec<u8>) -> bool {
     let parts = out[start..].split(|byte| *byte == b';');
     if !parts.clone().any(is_session) {
         return false;
@@ -94,30 +96,31 @@ pub(super) fn leaves_nothing(start: usize, out: &mut Vec<u8>) -> bool {
     is_empty
 }
 
-/// Whether a value is a hash in hexadecimal digits, a UUID, or what PHP makes of a hash with its
-/// default settings.
+/// Returns whether a value is a hash in hexadecimal digits, a UUID, or PHP's encoding of a hash
+/// with its default settings.
 fn is_hash(value: &[u8]) -> bool {
     let within = value.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
     match value.len() {
         32 | 40 | 64 => is_hex(value),
-        26 => is_drawn_from(value, b'v'),
+        26 => is_random_in(value, b'v'),
         36 | 38 => is_uuid(within.unwrap_or(value)),
         _ => false,
     }
 }
 
-/// Whether a value is what else servers draw: hexadecimal digits of other lengths, PHP's 32
-/// characters of 5 bits, Django's of any letter, and PHP's of 6 bits.
-fn is_drawn(value: &[u8]) -> bool {
+/// Returns whether a value is another random id that servers generate: hexadecimal digits of other
+/// lengths, PHP's 32 characters of 5 bits, Django's letters and digits, and PHP's characters of 6
+/// bits.
+fn is_random(value: &[u8]) -> bool {
     match value.len() {
         16 | 128 => is_hex(value),
-        32 => is_drawn_from(value, b'z'),
+        32 => is_random_in(value, b'z'),
         22 | 27 => is_of_six_bits(value),
         _ => false,
     }
 }
 
-/// Hexadecimal digits, some of them letters and some not: no number, no word.
+/// Returns whether all are hexadecimal digits, some letters and some not, so no number and no word.
 fn is_hex(value: &[u8]) -> bool {
     let has = |test: fn(&u8) -> bool| value.iter().any(test);
     has(u8::is_ascii_digit)
@@ -130,16 +133,16 @@ fn is_uuid(value: &[u8]) -> bool {
     digits.len() == 32 && is_hex(&digits)
 }
 
-/// Digits, and small letters up to `last`, in a mixture that words with a number don't have: of
-/// ids that are drawn three in a thousand fail.
-fn is_drawn_from(value: &[u8], last: u8) -> bool {
+/// Returns whether all are digits and lower-case letters up to `last`, in a mixture that words with
+/// a number don't have. Three in a thousand random ids fail the test.
+fn is_random_in(value: &[u8], last: u8) -> bool {
     let is_own = |byte: &u8| byte.is_ascii_digit() || (b'a'..=last).contains(byte);
     let is_change = |pair: &&[u8]| pair[0].is_ascii_digit() != pair[1].is_ascii_digit();
     value.iter().all(is_own) && value.windows(2).filter(is_change).count() >= 4
 }
 
-/// Digits, letters of both cases, `-` and `,`, in a mixture that `RustConf2024Opening` does not
-/// have: of ids that are drawn up to 20 in a thousand fail.
+/// Returns whether all are digits, letters of both cases, `-` and `,`, in a mixture that
+/// `RustConf2024Opening` does not have. Up to 20 in a thousand random ids fail the test.
 fn is_of_six_bits(value: &[u8]) -> bool {
     let has = |test: fn(&u8) -> bool| value.iter().any(test);
     let is_own = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b',');
@@ -148,16 +151,16 @@ fn is_of_six_bits(value: &[u8]) -> bool {
         (b'0'..=b'9', second) => second.is_ascii_lowercase(),
         _ => false,
     };
-    let signs = value.windows(2).filter(is_odd).count();
+    let changes = value.windows(2).filter(is_odd).count();
     let needed = if has(u8::is_ascii_digit) { 2 } else { 4 };
     value.iter().all(is_own)
         && has(u8::is_ascii_lowercase)
         && has(u8::is_ascii_uppercase)
         && memchr::memchr_iter(b'-', value).count() <= 3
-        && signs >= needed
+        && changes >= needed
 }
 
-/// The text without its escapes.
+/// Decodes the escapes of a text.
 fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);
@@ -175,14 +178,14 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// Whether a path may have a segment that is a session id.
+/// Returns whether a path may have a segment that is a session id.
 pub(super) fn may_have_segment(path: &[u8]) -> bool {
     memchr::memchr2_iter(b'(', b'%', path).any(|at| {
         at > 0 && path[at - 1] == b'/' && (path[at] == b'(' || path[at..].starts_with(b"%28"))
     })
 }
 
-/// Whether a target has a pair of segments that is a session id; `true` may be wrong.
+/// Returns whether a target may have a pair of segments that is a session id; `true` may be wrong.
 pub(super) fn has_pair(target: &[u8]) -> bool {
     let is_pair = |at: usize| {
         let rest = &target[at + 1..];
@@ -192,18 +195,19 @@ pub(super) fn has_pair(target: &[u8]) -> bool {
     memchr::memchr_iter(b'/', target).any(is_pair)
 }
 
-/// Whether a segment says that the next one is a session id.
+/// Returns whether the segment after this one is a session id, by the name in this one.
 pub(super) fn is_pair_name(segment: &[u8]) -> bool {
     PAIR_NAMES.iter().any(|name| segment.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Whether a segment is a session id, if the one before it is a name of one.
+/// Returns whether a segment is a session id, if the one before it is a name of one.
 pub(super) fn is_pair_value(segment: &[u8]) -> bool {
-    PAIR_BYTES.contains(&segment.len()) && (is_hash(segment) || is_drawn(segment))
+    PAIR_BYTES.contains(&segment.len()) && (is_hash(segment) || is_random(segment))
 }
 
-/// Whether a segment is a session id of ASP.NET: letters, each with a value in parentheses, all in
-/// parentheses (`(X(1)S(lit3py55t21z5v55vlm25s55))`), or one value alone, as its first version had.
+/// Returns whether a segment is a session id of ASP.NET: in parentheses, letters that are each
+/// followed by a value in parentheses (`(X(1)S(lit3py55t21z5v55vlm25s55))`), or one value alone, as
+/// in its first version.
 pub(super) fn is_segment(segment: &[u8]) -> bool {
     if !matches!(segment, [b'(' | b'%', ..]) {
         return false;
@@ -227,7 +231,7 @@ pub(super) fn is_segment(segment: &[u8]) -> bool {
     has_id && rest.is_empty()
 }
 
-/// Characters of a session id of ASP.NET.
+/// The length of a session id of ASP.NET.
 const ID_BYTES: usize = 24;
 
 fn is_id(value: &[u8]) -> bool {

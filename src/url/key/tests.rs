@@ -1,10 +1,10 @@
-//! Each rule of the key by its table; keys are fixed points.
+//! Tests each rule of the key by a table, and that a key is its own key.
 
 use super::*;
 use crate::ground::random::Random;
 use crate::url::Url;
 
-/// No rule at all: each test switches on its own.
+/// Settings without any rule: each test enables its own.
 fn none() -> Settings {
     Settings {
         normalise_escapes: false,
@@ -32,7 +32,7 @@ fn key(rules: &KeyRules, url: &str) -> String {
     String::from_utf8(key).expect("keys are ASCII")
 }
 
-/// Each URL has the key beside it; `=` means its own bytes.
+/// Checks that each URL has the key beside it; `=` means its own bytes.
 fn check(settings: Settings, cases: &[(&str, &str)]) {
     let rules = KeyRules::new(settings);
     for &(url, expected) in cases {
@@ -210,7 +210,7 @@ fn the_default_keeps_what_servers_may_tell_apart() {
     check(Settings::default(), &cases);
 }
 
-/// What rules act on, and what comes near to it.
+/// Texts that the rules act on, and similar ones that they must not act on.
 #[rustfmt::skip]
 const PIECES: [&str; 36] = [
     "a", "/", "?", "&", "=", ";", "%41", "%7e", "%c3%A9",
@@ -223,7 +223,7 @@ const PIECES: [&str; 36] = [
 ];
 
 /// Law, on random URLs under every combination of rules: the key of a key is that key, and the
-/// short cut never says that a URL is its own key when the long way would have changed it.
+/// quick check never says that a URL is its own key if the rules would change it.
 #[test]
 fn keys_are_fixed_points_under_any_rules() {
     let hosts = ["a.test", "www.a.test", "www.a.test.", "www.test", "127.0.0.1", "[::1]", "a."];
@@ -269,8 +269,8 @@ fn keys_are_fixed_points_under_any_rules() {
     assert!(changed > 10_000, "rules changed {changed} URLs only");
 }
 
-/// Law: a site that hands out a session id with each page has no more keys than pages, whatever
-/// the fashion; lists that differ by a hash are not folded.
+/// Law: a site that puts a session id into each link has no more keys than pages, for every format;
+/// lists that differ by a hash are not merged.
 #[test]
 fn session_ids_that_never_end() {
     let rules = KeyRules::new(Settings::default());

@@ -1,4 +1,4 @@
-//! What is in scope, case by case, and the laws of prefixes, domains and traps.
+//! Tests the scope case by case, and the laws of prefixes, domains and traps.
 
 use super::*;
 use crate::ground::random::Random;
@@ -11,7 +11,7 @@ fn list(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.into()).collect()
 }
 
-/// URL and the name of its rejection; `in` if there is none.
+/// Checks URLs against the name of their rejection; `in` if there is none.
 fn check(settings: &Settings, seeds: &[&str], cases: &[(&str, &str)]) {
     let seeds: Vec<Url> = seeds.iter().map(|seed| url(seed)).collect();
     let scope = Scope::new(settings.clone(), &seeds).expect("good settings");
@@ -19,7 +19,7 @@ fn check(settings: &Settings, seeds: &[&str], cases: &[(&str, &str)]) {
         let verdict = scope.check(url(text).view(), 0);
         assert_eq!(verdict.map_or_else(Rejection::name, |()| "in"), expected, "{text}");
     }
-    // One after the other, whatever came before.
+    // Checked one after the other, the result must not depend on the URL before.
     let urls: Vec<Url> = cases.iter().map(|(text, _)| url(text)).collect();
     for first in &urls {
         let mut listed = "";
@@ -56,7 +56,7 @@ fn the_default_is_the_open_web_without_its_traps() {
     check(&Settings::default(), &["http://seed.test/"], &cases);
 }
 
-/// Law: many parts are judged as few are.
+/// Law: many parts are judged like few.
 #[test]
 fn repeats_agree_with_a_naive_count() {
     let mut draw = Random(0x5eed_0007);
@@ -153,7 +153,7 @@ fn seeds_say_where_to_go() {
     check(&from(FromSeeds::Host), &[], &[("http://a.test/", "elsewhere")]);
 }
 
-/// A host `1` listed as a domain must not let in every address that ends in it.
+/// A host `1` listed as a domain must not accept every address that ends in it.
 #[test]
 fn addresses_are_not_below_domains() {
     let scope = Scope::new(
@@ -205,7 +205,7 @@ fn wrong_settings_are_named() {
     }
 }
 
-/// A seed's redirect joins what the seed says of the scope if it changes `www.` or the scheme only.
+/// A redirect of a seed extends the scope of the seed if it changes only `www.` or the scheme.
 #[test]
 fn a_redirect_of_a_seed_joins() {
     use FromSeeds::{Any, Domain, Host, Prefix};

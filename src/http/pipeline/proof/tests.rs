@@ -1,4 +1,4 @@
-//! Probation by its tables, and a model of servers that mix replies up.
+//! Tests the rules of probation by tables, and all with a model of servers that mix up replies.
 
 use super::super::{Close, Leftover, Pipeline, Reply};
 use super::*;
@@ -10,7 +10,7 @@ const FINE: Reply =
     Reply { minor: 1, known_length: true, persists: true, keep_max: None, body_bytes: 1_000 };
 const ALL: u32 = u32::MAX;
 
-/// A server that has shown itself fit, and a connection to it.
+/// Returns a server that earned pipelining, and a connection to it.
 fn fit() -> (Learnt, Pipeline) {
     let (mut learnt, mut pipeline) = (Learnt::default(), Pipeline::default());
     pipeline.sent(1);
@@ -35,7 +35,7 @@ fn a_batch_is_held_until_one_of_it_was_compared() {
         assert_eq!(pipeline.replied(&mut learnt, &settings, &FINE), Filing::HoldAndCompare);
         assert!(pipeline.may_compare(&learnt, &settings, 1));
         assert!(!pipeline.may_compare(&learnt, &settings, 0), "the burst is spent");
-        pipeline.compares();
+        pipeline.begin_comparison();
         pipeline.sent(1);
         assert_eq!(pipeline.replied(&mut learnt, &settings, &FINE), Filing::Compare);
         assert!(learnt.is_on_probation(&settings));
@@ -54,17 +54,17 @@ fn a_difference_bars_pipelining() {
     pipeline.sent(2);
     pipeline.replied(&mut learnt, &settings, &FINE);
     pipeline.replied(&mut learnt, &settings, &FINE);
-    pipeline.compares();
+    pipeline.begin_comparison();
     pipeline.sent(1);
     pipeline.replied(&mut learnt, &settings, &FINE);
     pipeline.compared(&mut learnt, false);
     let left = pipeline.closed(&mut learnt, &settings, Close::Ours, false);
     assert_eq!((left.unanswered, left.unproven), (0, 2));
-    assert!(learnt.is_barred());
+    assert!(learnt.is_disabled());
     assert_eq!(Pipeline::default().room(&learnt, &settings, ALL), 1);
 }
 
-/// Two requests of the burst and of what the connection takes are kept for comparisons, or one.
+/// Of the requests that burst and connection allow, two are reserved for comparisons, or one.
 #[test]
 fn a_batch_has_room_for_its_comparison() {
     let settings = Settings::default();
@@ -97,7 +97,7 @@ fn a_batch_has_room_for_its_comparison() {
     assert_eq!(Pipeline::default().room(&learnt, &trusting, 2), 2, "not once it is trusted");
 }
 
-/// What an end leaves of a batch of three, of which so many were answered.
+/// The result of a close for a batch of three requests, of which so many were answered.
 #[test]
 fn an_end_leaves_nothing_unproven_behind() {
     let settings = Settings::default();
@@ -122,7 +122,7 @@ fn an_end_leaves_nothing_unproven_behind() {
         assert_eq!(all, (3 - replies, replies, false), "{why}: nobody is to blame");
         let bars =
             matches!(how, Close::Overdue | Close::Broken) && (replies > 0 || how == Close::Overdue);
-        assert_eq!(learnt.is_barred(), bars, "{why}");
+        assert_eq!(learnt.is_disabled(), bars, "{why}");
         let mut next = Pipeline::default();
         for _ in 0..3 {
             assert_eq!(next.room(&learnt, &settings, ALL), 1, "{why}: one by one");
@@ -133,7 +133,7 @@ fn an_end_leaves_nothing_unproven_behind() {
     }
 }
 
-/// An announced close behind a whole batch proves nothing: it was not compared.
+/// An announced close after a whole batch proves nothing, because the batch was not compared.
 #[test]
 fn an_announced_close_proves_nothing() {
     let settings = Settings::default();
@@ -144,12 +144,12 @@ fn an_announced_close_proves_nothing() {
     assert!(!pipeline.may_compare(&learnt, &settings, ALL));
     let left = pipeline.closed(&mut learnt, &settings, Close::Ended, false);
     assert_eq!(left, Leftover { unproven: 2, ..Leftover::default() });
-    assert!(!learnt.is_barred(), "it is no trouble either");
+    assert!(!learnt.is_disabled(), "it is no trouble either");
     assert_eq!(Pipeline::default().room(&learnt, &settings, ALL), 1);
 }
 
-/// A server that pleads for rest in each batch has none of them compared: after three in a row it
-/// is asked one by one, whatever comes between them but an equal comparison.
+/// If a server asks for a pause in each batch, none of them is compared. After three in a row it
+/// gets one request at a time; only an equal comparison resets the count.
 #[test]
 fn batches_given_up_bar_pipelining() {
     let settings = Settings::default();
@@ -165,7 +165,7 @@ fn batches_given_up_bar_pipelining() {
         let (mut learnt, mut pipeline) = fit();
         let mut given_up = 0;
         for batch in 0..50 {
-            if learnt.is_barred() {
+            if learnt.is_disabled() {
                 break;
             }
             while pipeline.room(&learnt, &settings, ALL) < 2 {
@@ -176,12 +176,12 @@ fn batches_given_up_bar_pipelining() {
             pipeline.replied(&mut learnt, &settings, &FINE);
             pipeline.replied(&mut learnt, &settings, &FINE);
             if equal_after == Some(batch) {
-                pipeline.compares();
+                pipeline.begin_comparison();
                 alone(&mut learnt, &mut pipeline, 1);
                 pipeline.compared(&mut learnt, true);
                 continue;
             }
-            pipeline.gives_batch_up(&mut learnt, &settings);
+            pipeline.abandon_batch(&mut learnt, &settings);
             given_up += 1;
             alone(&mut learnt, &mut pipeline, 2);
             if closes {
@@ -190,12 +190,12 @@ fn batches_given_up_bar_pipelining() {
             }
         }
         let case = format!("equal after {equal_after:?}, closes: {closes}");
-        assert!(learnt.is_barred(), "{case}");
+        assert!(learnt.is_disabled(), "{case}");
         assert_eq!(given_up, given_up_max, "{case}");
     }
 }
 
-/// The repeat is nobody's request: if it isn't answered, only what is held goes back.
+/// The repeat has no URL of its own: if it isn't answered, only the held requests go back.
 #[test]
 fn an_unanswered_repeat_is_not_handed_back() {
     let settings = Settings::default();
@@ -203,7 +203,7 @@ fn an_unanswered_repeat_is_not_handed_back() {
     pipeline.sent(2);
     pipeline.replied(&mut learnt, &settings, &FINE);
     pipeline.replied(&mut learnt, &settings, &FINE);
-    pipeline.compares();
+    pipeline.begin_comparison();
     pipeline.sent(1);
     let left = pipeline.closed(&mut learnt, &settings, Close::Reset, false);
     assert_eq!((left.unanswered, left.unproven, left.blames_head), (0, 2, false));
@@ -244,13 +244,13 @@ fn what_is_compared() {
     }
 }
 
-/// How a server mixes replies up.
+/// How a server mixes up replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Muddle {
+enum Fault {
     None,
-    /// Requests that came together are answered in pairs the wrong way round.
+    /// Requests that arrived together are answered in pairs with swapped replies.
     Pairs,
-    /// Or all in reversed order.
+    /// They are answered in reverse order.
     Reversed,
     /// The first of them is answered twice.
     Twice,
@@ -260,43 +260,45 @@ enum Muddle {
     LastForAll,
     /// The last of them gets no reply.
     Dropped,
-    /// Bytes that are no reply follow each.
+    /// Bytes that are no reply follow each one.
     Padded,
 }
 
-const MUDDLES: [Muddle; 8] = [
-    Muddle::None,
-    Muddle::Pairs,
-    Muddle::Reversed,
-    Muddle::Twice,
-    Muddle::Stale,
-    Muddle::LastForAll,
-    Muddle::Dropped,
-    Muddle::Padded,
+const FAULTS: [Fault; 8] = [
+    Fault::None,
+    Fault::Pairs,
+    Fault::Reversed,
+    Fault::Twice,
+    Fault::Stale,
+    Fault::LastForAll,
+    Fault::Dropped,
+    Fault::Padded,
 ];
 
-/// What comes off the connection.
+/// What arrives on the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
+enum Arrival {
     /// The reply to this request.
     Reply(u32),
     Junk,
 }
 
-impl Muddle {
-    /// What is sent for requests that came together.
-    fn answer(self, requests: &[u32]) -> Vec<Came> {
-        let mut replies: Vec<Came> = requests.iter().copied().map(Came::Reply).collect();
+impl Fault {
+    /// Returns what the server sends for requests that arrived together.
+    fn answer(self, requests: &[u32]) -> Vec<Arrival> {
+        let mut replies: Vec<Arrival> = requests.iter().copied().map(Arrival::Reply).collect();
         let several = requests.len() > 1;
         match self {
-            Self::Pairs => replies.chunks_exact_mut(2).for_each(<[Came]>::reverse),
+            Self::Pairs => replies.chunks_exact_mut(2).for_each(<[Arrival]>::reverse),
             Self::Reversed => replies.reverse(),
             Self::Twice if several => replies.insert(0, replies[0]),
             Self::Stale if several => replies[1] = replies[0],
-            Self::LastForAll if several => replies.fill(Came::Reply(requests[requests.len() - 1])),
+            Self::LastForAll if several => {
+                replies.fill(Arrival::Reply(requests[requests.len() - 1]))
+            }
             Self::Dropped if several => drop(replies.pop()),
             Self::Padded => {
-                return replies.into_iter().flat_map(|reply| [reply, Came::Junk]).collect();
+                return replies.into_iter().flat_map(|reply| [reply, Arrival::Junk]).collect();
             }
             _ => {}
         }
@@ -304,12 +306,12 @@ impl Muddle {
     }
 }
 
-/// A crawl of 300 requests: what was filed, and how many requests were sent.
+/// A crawl of 300 requests.
 struct Crawl {
-    muddle: Muddle,
-    /// How many of four requests have one reply, that of a page that is not there.
+    fault: Fault,
+    /// How many of each four requests have the same reply, that of a missing page.
     alike: u32,
-    /// Connections that break once in so many requests; 0 for never.
+    /// Connections break once in so many requests; 0 for never.
     breaks_one_in: usize,
     learnt: Learnt,
     queue: VecDeque<u32>,
@@ -318,48 +320,48 @@ struct Crawl {
 }
 
 impl Crawl {
-    fn run(muddle: Muddle, alike: u32, breaks_one_in: usize, random: &mut Random) -> Self {
+    fn run(fault: Fault, alike: u32, breaks_one_in: usize, random: &mut Random) -> Self {
         let queue = (1..=300).collect();
         let (learnt, filed) = (Learnt::default(), Vec::new());
-        let mut crawl = Self { muddle, alike, breaks_one_in, learnt, queue, filed, sent: 0 };
+        let mut crawl = Self { fault, alike, breaks_one_in, learnt, queue, filed, sent: 0 };
         while !crawl.queue.is_empty() {
             crawl.connection(random);
-            assert!(crawl.sent < 10_000, "{muddle:?}: no progress");
+            assert!(crawl.sent < 10_000, "{fault:?}: no progress");
         }
         crawl
     }
 
-    /// What the server says to a request.
+    /// Returns the server's reply to a request.
     fn content(&self, request: u32) -> u32 {
         if request % 4 < self.alike { 0 } else { request }
     }
 
-    /// Sends requests; what the server says to them.
+    /// Sends requests, and returns what arrives for them.
     fn send(
         &mut self,
         requests: &[u32],
         pipeline: &mut Pipeline,
         flight: &mut VecDeque<u32>,
-    ) -> Vec<Came> {
+    ) -> Vec<Arrival> {
         pipeline.sent(requests.len() as u32);
         self.sent += requests.len() as u32;
         flight.extend(requests);
-        self.muddle.answer(requests)
+        self.fault.answer(requests)
     }
 
-    /// Which of the held replies are compared.
+    /// Returns which of the held replies are compared.
     fn choice(&self, held: &[(u32, u32)]) -> (usize, Option<usize>) {
         let alike = held.windows(2).map(|two| two[0].1 == two[1].1);
         let repeats: Vec<bool> = iter::once(false).chain(alike).collect();
         Pipeline::choice(&self.learnt, &repeats)
     }
 
-    /// One connection, from its opening to its end.
+    /// Runs one connection, from its opening to its end.
     fn connection(&mut self, random: &mut Random) {
         let settings = Settings::default();
         let mut pipeline = Pipeline::default();
         let (mut flight, mut held) = (VecDeque::new(), Vec::<(u32, u32)>::new());
-        let (mut stream, mut compared) = (VecDeque::<Came>::new(), VecDeque::new());
+        let (mut stream, mut compared) = (VecDeque::<Arrival>::new(), VecDeque::new());
         let how = loop {
             let room = pipeline.room(&self.learnt, &settings, ALL) as usize;
             let batch: Vec<u32> = self.queue.drain(..room.min(self.queue.len())).collect();
@@ -370,11 +372,11 @@ impl Crawl {
             let asked = match (flight.front(), stream.pop_front()) {
                 (None, None) => break Close::Ours,
                 (Some(_), None) => break Close::Overdue,
-                (None, Some(_)) | (Some(_), Some(Came::Junk)) => {
+                (None, Some(_)) | (Some(_), Some(Arrival::Junk)) => {
                     pipeline.left_bytes(&mut self.learnt);
                     break Close::Ours;
                 }
-                (Some(asked), Some(Came::Reply(reply))) => (*asked, self.content(reply)),
+                (Some(asked), Some(Arrival::Reply(reply))) => (*asked, self.content(reply)),
             };
             if flight.len() == 1 && !stream.is_empty() && pipeline.is_deep() {
                 pipeline.left_bytes(&mut self.learnt);
@@ -411,7 +413,7 @@ impl Crawl {
             if flight.is_empty()
                 && let Some((request, _)) = compared.front()
             {
-                pipeline.compares();
+                pipeline.begin_comparison();
                 stream.extend(self.send(&[*request], &mut pipeline, &mut flight));
             }
         };
@@ -419,50 +421,50 @@ impl Crawl {
         if !compared.is_empty() {
             flight.clear();
         }
-        assert_eq!(left.unproven as usize, held.len(), "{:?}", self.muddle);
-        assert_eq!(left.unanswered as usize, flight.len(), "{:?}", self.muddle);
+        assert_eq!(left.unproven as usize, held.len(), "{:?}", self.fault);
+        assert_eq!(left.unanswered as usize, flight.len(), "{:?}", self.fault);
         flight.into_iter().rev().for_each(|request| self.queue.push_front(request));
         held.into_iter().rev().for_each(|(request, _)| self.queue.push_front(request));
     }
 }
 
-/// Law: a server that mixes replies up from its first batch on has none filed under another URL;
-/// each request is filed once, and asked for twice at most where no connection breaks.
+/// Law: if a server mixes up replies from its first batch on, none is filed under another URL. Each
+/// request is filed once, and sent at most twice unless a connection breaks.
 #[test]
 fn nothing_is_filed_under_another_request() {
     let mut random = Random(7);
     for round in 0..200 {
-        for muddle in MUDDLES {
+        for fault in FAULTS {
             let breaks = [0, 0, 40, 7][round % 4];
-            let mut crawl = Crawl::run(muddle, 0, breaks, &mut random);
+            let mut crawl = Crawl::run(fault, 0, breaks, &mut random);
             let wrong = crawl.filed.iter().find(|(asked, reply)| asked != reply);
-            assert_eq!(wrong, None, "{muddle:?}, breaks one in {breaks}");
+            assert_eq!(wrong, None, "{fault:?}, breaks one in {breaks}");
             crawl.filed.sort_unstable();
-            assert!(crawl.filed.iter().map(|(asked, _)| *asked).eq(1..=300), "{muddle:?}");
+            assert!(crawl.filed.iter().map(|(asked, _)| *asked).eq(1..=300), "{fault:?}");
             let repeats = crawl.sent - 300;
-            assert!(breaks > 0 || repeats <= 6, "{muddle:?}: {repeats} repeats");
-            let barred = crawl.learnt.is_barred();
-            assert!(barred || muddle == Muddle::None, "{muddle:?} is found out");
-            assert!(!barred || muddle != Muddle::None || breaks > 0, "and nobody else is");
+            assert!(breaks > 0 || repeats <= 6, "{fault:?}: {repeats} repeats");
+            let barred = crawl.learnt.is_disabled();
+            assert!(barred || fault == Fault::None, "{fault:?} is found out");
+            assert!(!barred || fault != Fault::None || breaks > 0, "and nobody else is");
         }
     }
 }
 
-/// A server whose pages are alike, as those of a site of dead links are, is not taken for one that
-/// mixes replies up; it costs a request more for each of three batches.
+/// A server with many equal pages, such as a site of dead links, is not mistaken for one that mixes
+/// up replies; it costs one more request for each of three batches.
 #[test]
-fn equal_pages_are_no_muddle() {
+fn equal_pages_are_no_fault() {
     let mut random = Random(9);
     for (alike, repeats) in [(0, 3), (2, 6), (3, 6), (4, 6)] {
-        let mut crawl = Crawl::run(Muddle::None, alike, 0, &mut random);
-        assert!(!crawl.learnt.is_barred(), "{alike} of 4");
+        let mut crawl = Crawl::run(Fault::None, alike, 0, &mut random);
+        assert!(!crawl.learnt.is_disabled(), "{alike} of 4");
         assert!(crawl.sent <= 300 + repeats, "{alike} of 4: {} requests", crawl.sent);
         assert!(alike == 0 || crawl.sent > 303, "{alike} of 4: {} requests", crawl.sent);
         crawl.filed.sort_unstable();
         assert!(crawl.filed.iter().map(|(asked, _)| *asked).eq(1..=300), "{alike} of 4");
     }
-    // Where only some are alike, what a muddle does to the others shows.
-    let crawl = Crawl::run(Muddle::LastForAll, 1, 0, &mut random);
+    // If only some pages are equal, the swaps of the others are detected.
+    let crawl = Crawl::run(Fault::LastForAll, 1, 0, &mut random);
     let wrong = crawl.filed.iter().find(|(asked, reply)| *reply != crawl.content(*asked));
-    assert_eq!((wrong, crawl.learnt.is_barred()), (None, true));
+    assert_eq!((wrong, crawl.learnt.is_disabled()), (None, true));
 }

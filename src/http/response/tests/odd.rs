@@ -1,13 +1,12 @@
-//! Heads with odd lines: what is read of them, what is skipped, and that the connection ends there.
+//! Tests malformed heads: what is read, what is skipped, and that the connection is not reused.
 
 use super::super::*;
 
-/// What one reply came to: status, framing, whether the connection persists, whether it was odd,
-/// payload.
-type Told = (u16, Framing, bool, bool, String);
+/// One reply: status, framing, whether the connection persists, whether the head is odd, payload.
+type Reply = (u16, Framing, bool, bool, String);
 
-/// The one reply of `raw`, read in pieces of `cut` bytes.
-fn read(raw: &[u8], cut: usize) -> Result<Told, Broken> {
+/// Reads the single reply of `raw` in pieces of `cut` bytes.
+fn read(raw: &[u8], cut: usize) -> Result<Reply, Broken> {
     let mut reader = Reader::new(Limits::default());
     reader.begin();
     let (mut at, mut come, mut payload) = (0, 0, Vec::new());
@@ -26,7 +25,7 @@ fn read(raw: &[u8], cut: usize) -> Result<Told, Broken> {
     Ok((head.status, head.framing, head.persists, head.is_odd, payload))
 }
 
-fn one(raw: &[u8]) -> Result<Told, Broken> {
+fn one(raw: &[u8]) -> Result<Reply, Broken> {
     let whole = read(raw, raw.len());
     for cut in [1, 2, 3, 7] {
         assert_eq!(read(raw, cut), whole, "{:?} by {cut}", String::from_utf8_lossy(raw));
@@ -34,7 +33,7 @@ fn one(raw: &[u8]) -> Result<Told, Broken> {
     whole
 }
 
-/// The line is skipped, the length behind it holds, and the connection is not used again.
+/// The line is skipped, the length after it holds, and the connection is not reused.
 #[test]
 fn an_odd_line_is_skipped() {
     let lines: [(&[u8], &str); 14] = [
@@ -66,7 +65,8 @@ fn an_odd_line_is_skipped() {
     }
 }
 
-/// White space in odd places of a field that counts: it is read, and not trusted.
+/// White space in invalid positions of a field that matters: the field is read, but the connection
+/// is not reused.
 #[test]
 fn odd_fields_are_read_where_they_are_legible() {
     for (field, why) in [
@@ -81,7 +81,7 @@ fn odd_fields_are_read_where_they_are_legible() {
     }
 }
 
-/// Where the length itself is odd, the body ends with the connection.
+/// If the length itself is malformed, the body ends with the connection.
 #[test]
 fn an_odd_length_is_no_length() {
     for field in [
@@ -114,7 +114,7 @@ fn an_odd_length_is_no_length() {
     }
 }
 
-/// Browsers look for the word `chunked` and for nothing else.
+/// Browsers check for the word `chunked` and for nothing else.
 #[test]
 fn chunked_counts_wherever_it_stands() {
     for fields in [
@@ -168,7 +168,7 @@ fn odd_status_lines() {
     }
 }
 
-/// Several mistakes at once, and fields that are still found where they stand.
+/// A head with several errors at once still has its valid fields.
 #[test]
 fn odd_heads_keep_their_fields() {
     let raw =
@@ -186,7 +186,7 @@ fn odd_heads_keep_their_fields() {
     assert_eq!(fields, expected);
 }
 
-/// An interim reply with an odd head makes the connection as untrustworthy as any other.
+/// An interim reply with a malformed head makes the connection as unreliable as any other.
 #[test]
 fn an_odd_interim_reply_counts() {
     let raw = b"HTTP/1.1 103 Early\r\nno colon\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";

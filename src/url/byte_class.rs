@@ -1,117 +1,119 @@
-//! One look at a short text: which of its bytes are slashes, dots, or special, as bits.
+//! Classifies the bytes of a short text in one pass: bit masks of its slashes, dots and special
+//! bytes.
 //!
-//! Nearly all paths and references are made of letters, digits, `-`, `_`, slashes and dots, with
-//! two or three bytes between them that mean something. Sixteen bytes at a time are compared with
-//! that set; what is left to do is a step for each special byte, not for each byte.
+//! Nearly all paths and references consist of letters, digits, `-`, `_`, slashes and dots, with two
+//! or three other bytes that need a closer check. Sixteen bytes at a time are compared with that
+//! set; callers then loop over the special bytes only, and not over all bytes.
 //!
-//! Laws: bit n speaks of byte n, bits past the end are 0; what a machine with vectors sees is what
-//! a loop over the bytes sees. Cost: 1 to 2 instructions a byte, no branch that depends on bytes.
+//! Laws: bit n describes byte n, bits past the end are 0. The vector code and a loop over the bytes
+//! give the same result.
+//! Cost: 1 to 2 instructions a byte, no branch that depends on the bytes.
 
-/// Bytes of the longest text that can be looked at: bits of a word.
+/// The maximum length of a text, in bytes: the bits of a word.
 pub(super) const BYTES_MAX: usize = 64;
 
-/// Lengths of session ids that are a segment of a path: those that PHP writes by default, now and
-/// in its older releases.
+/// The lengths of session ids that may be a path segment: those that PHP generates by default, now
+/// and in its older releases.
 pub(super) const ID_BYTES: [usize; 3] = [26, 32, 40];
 
-/// What the bytes of a text are.
+/// The classes of the bytes of a text, one bit for each byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Look {
-    /// Neither letters nor digits (of ASCII) nor `-`, `_`, slash or dot.
+pub(super) struct ByteClasses {
+    /// Bytes that are neither ASCII letters or digits nor `-`, `_`, slash or dot.
     pub(super) special: u64,
-    /// `/`
+    /// Bytes that are `/`.
     pub(super) slash: u64,
-    /// `.`
+    /// Bytes that are `.`.
     pub(super) dot: u64,
 }
 
-impl Look {
-    /// Looks at a text; `None` if it is too long.
+impl ByteClasses {
+    /// Classifies the bytes of a text; `None` if it is too long.
     #[inline]
-    pub(super) fn at(text: &[u8]) -> Option<Self> {
+    pub(super) fn of(text: &[u8]) -> Option<Self> {
         if text.len() > BYTES_MAX {
             return None;
         }
-        let mut look = Self::default();
+        let mut classes = Self::default();
         let (blocks, rest) = text.as_chunks::<BLOCK>();
-        for (place, block) in blocks.iter().enumerate() {
-            look.add(sixteen(*block), place * BLOCK);
+        for (index, block) in blocks.iter().enumerate() {
+            classes.add(classify(*block), index * BLOCK);
         }
         if !rest.is_empty() {
             let at = text.len() - rest.len();
-            // The last sixteen bytes; those that were looked at fall out.
-            let seen = match text.last_chunk() {
-                Some(block) => sixteen(*block).past(BLOCK - rest.len()),
-                None => sixteen(padded(rest)),
+            // Read the last sixteen bytes, and shift out those that are classified already.
+            let last = match text.last_chunk() {
+                Some(block) => classify(*block).skip(BLOCK - rest.len()),
+                None => classify(padded(rest)),
             };
-            look.add(seen, at);
+            classes.add(last, at);
         }
-        Some(look)
+        Some(classes)
     }
 
-    /// Whether a segment of a target of `len` bytes has the length of a session id, as in
+    /// Returns whether a segment of a target of `len` bytes may be as long as a session id, as in
     /// `/sid/<32 digits>`; `true` may be wrong.
     #[inline]
     pub(super) fn may_have_pair(self, len: usize) -> bool {
-        // Each a place further to the front: so the end of 64 bytes fits, too.
+        // Each bit is shifted down by one, so that the end of 64 bytes fits as well.
         let ends = (self.slash | self.special) >> 1 | 1 << len.saturating_sub(1);
         let behind = ID_BYTES.iter().fold(0, |behind, bytes| behind | ends >> bytes);
         self.slash & behind != 0
     }
 
     #[inline]
-    fn add(&mut self, seen: Seen, at: usize) {
-        self.special |= u64::from(seen.special) << at;
-        self.slash |= u64::from(seen.slash) << at;
-        self.dot |= u64::from(seen.dot) << at;
+    fn add(&mut self, classes: BlockClasses, at: usize) {
+        self.special |= u64::from(classes.special) << at;
+        self.slash |= u64::from(classes.slash) << at;
+        self.dot |= u64::from(classes.dot) << at;
     }
 }
 
-/// What a look at a target told that others want to know, in a byte: whether it has a query, bytes
-/// that could be spelled in another way, and how many slashes.
+/// Properties of a target in one byte: whether it has a query, whether the rules of the key may
+/// change a byte of it, and the number of its slashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape(u8);
 
 impl Shape {
-    /// Nobody has looked.
-    pub(super) const UNSEEN: Self = Self(u8::MAX);
-    /// It is too long for one look.
+    /// The target has not been classified.
+    pub(super) const UNKNOWN: Self = Self(u8::MAX);
+    /// The target is too long to be classified.
     const LONG: Self = Self(u8::MAX - 1);
-    /// From here on nothing is known.
+    /// Values from here on say nothing about the target.
     const KNOWN_END: u8 = 0x80;
-    const ODD: u8 = 0x40;
+    const SPECIAL: u8 = 0x40;
     const QUERY: u8 = 0x20;
-    /// So many, or more.
+    /// This many slashes, or more.
     const SLASHES_MAX: u8 = 0x1f;
 
-    /// Looks at a target.
+    /// Classifies a target.
     #[inline]
     pub(super) fn of(target: &[u8]) -> Self {
-        let Some(look) = Look::at(target) else { return Self::LONG };
-        let slashes = (look.slash.count_ones() as u8).min(Self::SLASHES_MAX);
-        let marks = Places(look.special).fold(0, |marks, at| {
+        let Some(classes) = ByteClasses::of(target) else { return Self::LONG };
+        let slashes = (classes.slash.count_ones() as u8).min(Self::SLASHES_MAX);
+        let marks = BitPositions(classes.special).fold(0, |marks, at| {
             marks
                 | match target[at] {
                     b'?' => Self::QUERY,
-                    // RFC 3986, sections 2.2 and 3.3: what a path may hold as it is, but for the
-                    // mark of parameters.
+                    // The characters that a path may contain unescaped (RFC 3986, sections 2.2 and
+                    // 3.3), except the `;` before parameters.
                     b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b'='
                     | b':' | b'@' => 0,
-                    _ => Self::ODD,
+                    _ => Self::SPECIAL,
                 }
         });
-        let odd = if look.may_have_pair(target.len()) { Self::ODD } else { 0 };
-        Self(slashes | marks | odd)
+        let special = if classes.may_have_pair(target.len()) { Self::SPECIAL } else { 0 };
+        Self(slashes | marks | special)
     }
 
-    /// Whether all of it is path, in which no byte could be spelled in another way, none marks a
-    /// parameter, and no segment may be a session id; `false` may be wrong.
+    /// Returns whether the target has no query and the rules of the key change no byte of it: no
+    /// escapes, no path parameters, no possible session ids. `false` may be wrong.
     #[inline]
     pub(super) fn is_plain_path(self) -> bool {
         self.0 & !Self::SLASHES_MAX == 0
     }
 
-    /// Whether all of it is path, with at most so many slashes; `false` may be wrong.
+    /// Returns whether the target has no query and at most so many slashes; `false` may be wrong.
     #[inline]
     pub(super) fn is_path_within(self, slashes: usize) -> bool {
         let known = self.0 & Self::SLASHES_MAX;
@@ -121,17 +123,17 @@ impl Shape {
     }
 }
 
-/// The bits before `at`, which may be 64.
+/// Returns a mask of the bits before `at`, which may be 64.
 #[inline]
 pub(super) fn before(at: usize) -> u64 {
     u64::MAX.checked_shr(64 - at as u32).unwrap_or(0)
 }
 
-/// Places of the bits of a word, lowest first.
+/// Iterates over the positions of the set bits of a word, lowest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places(pub(super) u64);
+pub(super) struct BitPositions(pub(super) u64);
 
-impl Iterator for Places {
+impl Iterator for BitPositions {
     type Item = usize;
 
     #[inline]
@@ -142,26 +144,26 @@ impl Iterator for Places {
     }
 }
 
-/// Bytes looked at at once.
+/// The number of bytes classified at once.
 const BLOCK: usize = 16;
 
-/// What the bytes of a block are.
+/// The classes of the bytes of one block.
 #[derive(Clone, Copy)]
-struct Seen {
+struct BlockClasses {
     special: u16,
     slash: u16,
     dot: u16,
 }
 
-impl Seen {
-    /// Without the first so many.
+impl BlockClasses {
+    /// Drops the first so many bytes.
     #[inline]
-    fn past(self, bytes: usize) -> Self {
+    fn skip(self, bytes: usize) -> Self {
         Self { special: self.special >> bytes, slash: self.slash >> bytes, dot: self.dot >> bytes }
     }
 }
 
-/// A text of 1 to 15 bytes, and letters behind it.
+/// Pads a text of 1 to 15 bytes with letters.
 #[inline]
 fn padded(text: &[u8]) -> [u8; BLOCK] {
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
@@ -180,19 +182,19 @@ fn padded(text: &[u8]) -> [u8; BLOCK] {
     (text | letters).to_le_bytes()
 }
 
-/// With the vectors that every machine of this kind has.
+/// Uses SSE2 vectors, which every x86_64 processor has.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn sixteen(block: [u8; BLOCK]) -> Seen {
-    // SAFETY: the function reads values only, and asks for nothing but SSE2, which is part of
-    // x86_64: no such machine lacks it, and no target of this architecture is without.
-    unsafe { by_vector(block) }
+fn classify(block: [u8; BLOCK]) -> BlockClasses {
+    // SAFETY: the function only reads values, and requires nothing but SSE2, which is part of
+    // x86_64: no processor and no target of this architecture lacks it.
+    unsafe { classify_sse2(block) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sse2")]
-fn by_vector(block: [u8; BLOCK]) -> Seen {
+fn classify_sse2(block: [u8; BLOCK]) -> BlockClasses {
     use std::arch::x86_64::{
         __m128i, _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
         _mm_set1_epi8, _mm_sub_epi8,
@@ -207,25 +209,25 @@ fn by_vector(block: [u8; BLOCK]) -> Seen {
     };
     let bits = |mask: __m128i| _mm_movemask_epi8(mask) as u16;
     let letters = within(_mm_or_si128(block, all(b' ')), b'a', b'z');
-    // From dash to nine: dash, dot, slash and digits.
+    // The range from dash to nine consists of dash, dot, slash and digits.
     let plain = _mm_or_si128(_mm_or_si128(letters, within(block, b'-', b'9')), is(b'_'));
-    Seen { special: !bits(plain), slash: bits(is(b'/')), dot: bits(is(b'.')) }
+    BlockClasses { special: !bits(plain), slash: bits(is(b'/')), dot: bits(is(b'.')) }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn sixteen(block: [u8; BLOCK]) -> Seen {
-    one_by_one(block)
+fn classify(block: [u8; BLOCK]) -> BlockClasses {
+    classify_bytewise(block)
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
-fn one_by_one(block: [u8; BLOCK]) -> Seen {
+fn classify_bytewise(block: [u8; BLOCK]) -> BlockClasses {
     let bits = |is: fn(u8) -> bool| {
         block.iter().rev().fold(0, |bits, byte| bits << 1 | u16::from(is(*byte)))
     };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
     let special = !bits(plain);
-    Seen { special, slash: bits(|byte| byte == b'/'), dot: bits(|byte| byte == b'.') }
+    BlockClasses { special, slash: bits(|byte| byte == b'/'), dot: bits(|byte| byte == b'.') }
 }
 
 #[cfg(test)]
@@ -233,22 +235,25 @@ mod tests {
     use super::*;
     use crate::ground::random::Random;
 
-    /// Every byte at every place of texts of every length.
+    /// Every byte at every position of texts of every length.
     #[test]
     fn each_byte_is_seen_where_it_is() {
         for len in 0..=BYTES_MAX {
-            for (place, byte) in (0..len).flat_map(|at| (0..=255).map(move |byte| (at, byte))) {
+            for (index, byte) in (0..len).flat_map(|at| (0..=255).map(move |byte| (at, byte))) {
                 let mut text = [b'x'; BYTES_MAX];
-                text[place] = byte;
-                let look = Look::at(&text[..len]).expect("not too long");
-                let bit = |is: bool| u64::from(is) << place;
+                text[index] = byte;
+                let classes = ByteClasses::of(&text[..len]).expect("not too long");
+                let bit = |is: bool| u64::from(is) << index;
                 let plain = byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
-                let expected =
-                    Look { special: bit(!plain), slash: bit(byte == b'/'), dot: bit(byte == b'.') };
-                assert_eq!(look, expected, "byte {byte} at {place} of {len}");
+                let expected = ByteClasses {
+                    special: bit(!plain),
+                    slash: bit(byte == b'/'),
+                    dot: bit(byte == b'.'),
+                };
+                assert_eq!(classes, expected, "byte {byte} at {index} of {len}");
             }
         }
-        assert_eq!(Look::at(&[b'x'; BYTES_MAX + 1]), None);
+        assert_eq!(ByteClasses::of(&[b'x'; BYTES_MAX + 1]), None);
     }
 
     #[test]
@@ -256,9 +261,9 @@ mod tests {
         let mut random = Random(0x5eed_0009);
         for _ in 0..20_000 {
             let block = [0; BLOCK].map(|_: u8| (random.word() >> 56) as u8);
-            let (seen, expected) = (sixteen(block), one_by_one(block));
+            let (classes, expected) = (classify(block), classify_bytewise(block));
             assert_eq!(
-                (seen.special, seen.slash, seen.dot),
+                (classes.special, classes.slash, classes.dot),
                 (expected.special, expected.slash, expected.dot),
                 "{block:?}"
             );
@@ -290,7 +295,7 @@ mod tests {
             let is_plain = is_plain && !(1..=len).any(is_pair);
             assert_eq!(shape.is_plain_path(), is_plain, "{byte} at the end of {len}");
         }
-        for unknown in [Shape::UNSEEN, Shape::of(&[b'/'; BYTES_MAX + 1])] {
+        for unknown in [Shape::UNKNOWN, Shape::of(&[b'/'; BYTES_MAX + 1])] {
             assert!(!unknown.is_plain_path() && !unknown.is_path_within(usize::MAX));
         }
     }
@@ -299,7 +304,7 @@ mod tests {
     fn bits_and_their_places() {
         assert_eq!((before(0), before(1), before(63)), (0, 1, u64::MAX >> 1));
         assert_eq!(before(64), u64::MAX);
-        assert_eq!(Places(1 | 1 << 5 | 1 << 63).collect::<Vec<_>>(), [0, 5, 63]);
-        assert_eq!(Places(0).next(), None);
+        assert_eq!(BitPositions(1 | 1 << 5 | 1 << 63).collect::<Vec<_>>(), [0, 5, 63]);
+        assert_eq!(BitPositions(0).next(), None);
     }
 }
