@@ -1,15 +1,18 @@
-//! Text of a seed file to URLs, and what is wrong with the lines that give none.
+//! Parses a seed file to URLs, and reports the lines that give none.
 //!
-//! One URL a line. Blank lines and what follows a `#` at the start of a line or behind white space
-//! are skipped; a line may end in LF, CR LF or CR, the file may be in UTF-8 or UTF-16. A URL may be
-//! in quotes or angle brackets, and have a note behind a tab. Tables are read by the column that
-//! their header names (`url`, `domain`, ...), or by the second one where the first holds ranks; a
-//! rank and a tab before a URL are skipped on any line, and so are zero-width characters around it.
-//! A line without a scheme is an http URL: `example.com/x`, `localhost:8080`. A URL given twice
-//! counts once and is reported once. No line stops the others.
+//! The format:
+//! - One URL on each line. A line may end in LF, CR LF or CR; the file may be in UTF-8 or UTF-16.
+//! - Blank lines are skipped, and so are comments: a `#` at the start of a line or after white
+//!   space, and the rest of the line.
+//! - A URL may be in quotes or angle brackets, and followed by a tab and a note.
+//! - Tables are read by the column that their header names (`url`, `domain`, ...), or by the second
+//!   column if the first contains ranks. On any line a rank and a tab before the URL are skipped,
+//!   and so are zero-width characters around it.
+//! - A line without a scheme is an http URL: `example.com/x`, `localhost:8080`.
+//! - A duplicate URL counts once and is reported once.
 //!
-//! A line that can't be meant as one URL is reported as a mistake and gives no seed. A line that
-//! can be meant otherwise gives a seed and a [`Doubt`].
+//! Parsing continues after an invalid line. A line that can't be meant as one URL is a [`Mistake`]
+//! and gives no seed. A line that may have another meaning gives a seed and a [`Doubt`].
 //!
 //! Cost: linear in the text.
 
@@ -22,58 +25,58 @@ use std::borrow::Cow;
 use std::fmt;
 use table::Layout;
 
-/// A URL to begin with.
+/// A start URL of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// In canonical form.
+    /// The URL in canonical form.
     pub url: Url,
-    /// Where it stands, counted from 1.
+    /// The number of its line, counted from 1.
     pub line: usize,
 }
 
 /// A line that gave no seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where it stands, counted from 1.
+    /// The number of the line, counted from 1.
     pub line: usize,
-    /// What stands there; shortened if it is long.
+    /// The content of the line, shortened if it is long.
     pub text: String,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub reason: Reason,
 }
 
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It isn't a URL that can be fetched.
+    /// It is not a URL that can be fetched.
     Invalid(Invalid),
-    /// It isn't UTF-8.
+    /// It is not UTF-8.
     NotUtf8,
     /// It looks like a mail address.
     MailAddress,
-    /// There is white space within it.
+    /// There is white space inside the URL.
     WhiteSpace,
-    /// It holds a control character, a line end of another system, or a character without a width.
-    Unseen(char),
-    /// It begins as a line of a scope file does: with a plus or a minus.
+    /// It contains a control character, a line end of another system, or an invisible character.
+    Invisible(char),
+    /// It begins with a plus or a minus, like a line of a scope file.
     Directive,
-    /// It has a quote or an angle bracket without its other half.
+    /// A quote or an angle bracket is not closed or not opened.
     Quote,
     /// It is a line of an XML or HTML file.
     Markup,
-    /// There is something before the scheme, which a parser would take for the host.
+    /// There is text before the scheme, which a URL parser would read as the host.
     Prefix,
-    /// The scheme is misspelt, so that a parser would take it for the host.
+    /// The scheme is misspelt, so that a URL parser would read it as the host.
     Scheme,
-    /// The host has characters that no name in the DNS has.
+    /// The host contains characters that no DNS name has.
     HostName,
-    /// A second URL begins within it.
+    /// A second URL begins inside it.
     TwoUrls,
     /// It is the name of a column.
     Header,
-    /// A row of a table has nothing in the column of URLs.
+    /// In a row of a table the column of URLs is empty.
     NoCell,
-    /// It is the same as that of this line.
+    /// It is the same URL as on this line.
     Duplicate(usize),
 }
 
@@ -82,26 +85,26 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Invalid(invalid) => return invalid.fmt(f),
             Self::Duplicate(first) => return write!(f, "the same as line {first}"),
-            Self::Unseen(c) => {
+            Self::Invisible(c) => {
                 let code = u32::from(*c);
-                return write!(f, "holds the unseen character U+{code:04X}; write one URL a line");
+                return write!(f, "contains the invisible character U+{code:04X}");
             }
             Self::NotUtf8 => "not UTF-8",
             Self::MailAddress => "a mail address, not a URL",
             Self::WhiteSpace => "white space in a URL; write %20, or put a tab before a note",
-            Self::Directive => "not a URL; list what is wanted under [scope]",
-            Self::Quote => "a quote or bracket without its other half",
-            Self::Markup => "markup, not a URL; sitemaps and HTML pages are no seed files",
+            Self::Directive => "not a URL; put scope rules under [scope]",
+            Self::Quote => "unbalanced quote or angle bracket",
+            Self::Markup => "markup, not a URL; a seed file is a list of URLs",
             Self::Prefix => "text before the scheme; put the URL first",
             Self::Scheme => "the scheme is misspelt; write http:// or https://",
             Self::HostName => {
                 "not a valid host name; a table needs a header line with a column \"url\""
             }
-            Self::TwoUrls => "more than one URL; write one a line, or %2C for a comma within one",
+            Self::TwoUrls => "more than one URL; write one on each line, or %2C for a comma",
             Self::Header => {
                 "taken as the name of a column; write http:// before the name of a host"
             }
-            Self::NoCell => "nothing in the column of URLs",
+            Self::NoCell => "the column of URLs is empty",
         })
     }
 }
@@ -112,30 +115,30 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Why a line that gave a seed may not be meant as it was read.
+/// Why a line that gave a seed may have another meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// A comma, semicolon or bar was taken as part of the URL. In a table without a header nobody
-    /// can tell one of the URL from one behind it.
+    /// This separator (comma, semicolon or bar) was read as part of the URL. Without a header it
+    /// can't be told from one that separates the columns of a table.
     Separator(char),
-    /// The host has no dot, and no scheme says that it is one.
+    /// The host has no dot, and the line has no scheme.
     Dotless,
-    /// The host is a number, which the standard takes for an address.
+    /// The host is a number, which the URL standard reads as an IP address.
     Number,
-    /// User name and password were left out.
+    /// User name and password were removed.
     Credentials,
-    /// It ends as a sentence, a pattern or a shortened text does.
+    /// It ends like a sentence, a pattern or a truncated text.
     Ending,
-    /// It has an `&amp;`, as URLs in HTML have.
+    /// It contains `&amp;`, like URLs in HTML.
     Entity,
-    /// It has backslashes, which the standard takes as slashes.
+    /// It contains backslashes, which the URL standard reads as slashes.
     Backslash,
-    /// The note behind it looks like a URL and isn't read.
+    /// The note after the URL looks like another URL, and was not read.
     SecondUrl,
 }
 
 impl Doubt {
-    /// What to do if it isn't meant so.
+    /// Returns what to do if the line has another meaning.
     pub fn fix(self) -> &'static str {
         match self {
             Self::Separator(_) => "a table needs a header line with a column \"url\"",
@@ -143,8 +146,8 @@ impl Doubt {
             Self::Credentials => "sted doesn't log in to servers",
             Self::Ending => "remove it if it isn't part of the URL",
             Self::Entity => "write & instead",
-            Self::Backslash => "write / instead, or %5C for one of the URL's own",
-            Self::SecondUrl => "write one URL a line",
+            Self::Backslash => "write / instead, or %5C for a literal backslash",
+            Self::SecondUrl => "write one URL on each line",
         }
     }
 }
@@ -161,30 +164,30 @@ impl fmt::Display for Doubt {
             Self::Ending => "the punctuation at the end was taken as part of the URL",
             Self::Entity => "&amp; was taken as part of the URL",
             Self::Backslash => "backslashes were taken as slashes",
-            Self::SecondUrl => "what follows the URL looks like another one and wasn't read",
+            Self::SecondUrl => "the text after the URL looks like another one and was not read",
         })
     }
 }
 
-/// Lines that gave a URL, in doubt of one kind.
+/// The lines that gave a seed and have the same kind of doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doubtful {
-    /// Which kind.
+    /// The kind of doubt.
     pub doubt: Doubt,
-    /// How many lines.
+    /// The number of lines.
     pub lines: usize,
-    /// The first of them, counted from 1.
+    /// The number of the first of these lines, counted from 1.
     pub first: usize,
 }
 
-/// What a seed file holds.
+/// The content of a seed file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// The seeds, in the order of their lines.
     pub seeds: Vec<Seed>,
-    /// Lines that gave none, and why.
+    /// The lines that gave no seed, and why.
     pub mistakes: Vec<Mistake>,
-    /// Lines that gave one and may be meant otherwise.
+    /// The lines that gave a seed but may have another meaning.
     pub doubts: Vec<Doubtful>,
 }
 
@@ -197,17 +200,17 @@ impl Parsed {
     }
 }
 
-/// Reads a seed file: the seeds, and the lines that gave none.
+/// Parses a seed file to its seeds and the lines that gave none.
 pub fn parse(text: &[u8]) -> (Vec<Seed>, Vec<Mistake>) {
     let Parsed { seeds, mistakes, .. } = parse_file(text);
     (seeds, mistakes)
 }
 
-/// Reads a seed file.
+/// Parses a seed file.
 pub fn parse_file(text: &[u8]) -> Parsed {
     let text = decoded(text);
     let mut parsed = Parsed::default();
-    // For each URL its line, and whether a second one was reported.
+    // For each URL its line, and whether a duplicate was reported.
     let mut known: Map<Url, (usize, bool)> = Map::default();
     let layout = Layout::of(&text);
     for (line, record) in layout.records(&text) {
@@ -239,8 +242,8 @@ pub fn parse_file(text: &[u8]) -> Parsed {
     parsed
 }
 
-/// The text in UTF-8, as far as it is text: what begins with a byte order mark is what that says,
-/// and ASCII with a zero at every other byte is UTF-16 without one.
+/// Decodes the text to UTF-8 if it has a byte order mark, or is UTF-16 without one: ASCII with a
+/// zero in every other byte.
 fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     let (encoding, text) = match text {
         [0xef, 0xbb, 0xbf, text @ ..] => return Cow::Borrowed(text),
@@ -254,14 +257,14 @@ fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(text.into_owned().into_bytes())
 }
 
-/// The line without its comment and the white space around it.
+/// Returns the line without its comment and the white space around it.
 fn uncommented(line: &[u8]) -> &[u8] {
     let is_comment = |at: &usize| *at == 0 || line[at - 1].is_ascii_whitespace();
     let end = memchr::memchr_iter(b'#', line).find(is_comment).unwrap_or(line.len());
     line[..end].trim_ascii()
 }
 
-/// At most 200 characters, for a line of a report.
+/// Returns at most 200 characters of a line, for messages.
 fn shortened(content: &[u8]) -> String {
     const CHARS_MAX: usize = 200;
     let text = String::from_utf8_lossy(&content[..content.len().min(4 * CHARS_MAX)]);

@@ -1,16 +1,17 @@
-//! The charset of a page: what its bytes, its header and its head say, in this order.
+//! Determines the charset of a page from its bytes, its header and its markup, in this order.
 //!
-//! A byte order mark wins, then the `Content-Type` field, then what a `meta` element or an XML
-//! declaration in the first 1,024 bytes says. If nobody says anything, text that is not ASCII and
-//! reads as UTF-8 is UTF-8; the rest is windows-1252, as in a browser that knows no language. All
-//! but the first two are tentative: a `meta` that the scanner finds may name another.
+//! A byte order mark takes precedence, then the `Content-Type` field, then a `meta` element or an
+//! XML declaration in the first 1,024 bytes. If none of them names a charset, text that is not
+//! ASCII and is valid UTF-8 is UTF-8; all other text is windows-1252, as in a browser without a
+//! language setting. All but the first two are tentative: a `meta` that the scanner finds may name
+//! another charset.
 //!
-//! Nearly all charsets can be scanned for links as they are: the bytes of markup mean the same in
-//! them. Not so UTF-16, ISO-2022-JP and the charsets that no browser decodes; a [`Converter`] is
-//! for these.
+//! Pages in nearly all charsets can be scanned for links without conversion, because the bytes of
+//! markup are the same in them. Exceptions are UTF-16, ISO-2022-JP and the charsets that no browser
+//! decodes; pages in these go through a [`Converter`].
 //!
-//! Cost: the first 1,024 bytes; for undeclared pages a look for the first byte outside ASCII, at
-//! memory speed, in the first 4 MiB, and a check of at most 256 KiB from there.
+//! Cost: the first 1,024 bytes. For undeclared pages also a search for the first byte outside
+//! ASCII, at memory speed, in the first 4 MiB, and a check of at most 256 KiB from there.
 //! Source: the HTML standard, section 13.2.3; the Encoding standard.
 
 use super::find::is_space;
@@ -19,13 +20,14 @@ use encoding_rs::{
 };
 use std::fmt;
 
-/// How many bytes a declaration is searched in.
+/// The number of bytes at the start of a page that are searched for a declaration.
 const PRESCAN_BYTES: usize = 1_024;
 
-/// How many bytes an undeclared page is judged by, from the first outside ASCII on.
+/// The number of bytes by which the charset of an undeclared page is guessed, from the first byte
+/// outside ASCII on.
 const GUESS_BYTES: usize = 256 << 10;
 
-/// How far an undeclared page is searched for it.
+/// The number of bytes in which an undeclared page is searched for that byte.
 const ASCII_BYTES: usize = 4 << 20;
 
 /// The charset of a page, as far as it is known before the page is scanned.
@@ -33,15 +35,16 @@ const ASCII_BYTES: usize = 4 << 20;
 pub struct Charset {
     /// The charset.
     pub encoding: &'static Encoding,
-    /// A `meta` within the page's text may name another.
+    /// Whether a `meta` later in the page may name another charset.
     pub is_tentative: bool,
-    /// Bytes that were looked at, in units of what a byte costs to scan.
-    pub looked_bytes: usize,
+    /// The cost of guessing, in units of the cost of scanning a byte.
+    pub checked_bytes: usize,
 }
 
-/// The charset of a page whose Content-Type names the charset `label` and whose body is `text`.
+/// Determines the charset of a page whose Content-Type names the charset `label` and whose body is
+/// `text`.
 pub fn charset(label: Option<&[u8]>, text: &[u8]) -> Charset {
-    let known = |encoding, is_tentative| Charset { encoding, is_tentative, looked_bytes: 0 };
+    let known = |encoding, is_tentative| Charset { encoding, is_tentative, checked_bytes: 0 };
     if let Some((encoding, _)) = Encoding::for_bom(text) {
         return known(encoding, false);
     }
@@ -54,27 +57,27 @@ pub fn charset(label: Option<&[u8]>, text: &[u8]) -> Charset {
     }
 }
 
-/// Whether pages in `charset` can be scanned as they are. Others go through a [`Converter`] first,
-/// and are then scanned as UTF-8.
+/// Returns whether pages in `charset` can be scanned without conversion. Others are converted with
+/// a [`Converter`] and then scanned as UTF-8.
 pub fn is_scannable(charset: &'static Encoding) -> bool {
     charset.is_ascii_compatible()
 }
 
-/// Turns the text of a page into UTF-8, piece by piece.
+/// Converts the text of a page to UTF-8, piece by piece.
 pub struct Converter {
     decoder: Decoder,
 }
 
-/// What one call of [`Converter::convert`] did.
+/// The result of one call of [`Converter::convert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Converted {
-    /// Bytes of the text used, from the front.
+    /// The number of bytes of the text that were used, from the front.
     pub used: usize,
-    /// Bytes read or written, whichever is more.
+    /// The number of bytes read or written, whichever is more.
     pub work: usize,
-    /// Whether that was all.
+    /// Whether the whole text was converted.
     pub is_done: bool,
-    /// The cap is reached: the rest is left out.
+    /// Whether the size cap was reached; the rest is discarded.
     pub is_cut: bool,
 }
 
@@ -85,14 +88,14 @@ impl fmt::Debug for Converter {
 }
 
 impl Converter {
-    /// For a page in `charset`, from its beginning on.
+    /// Creates a converter for a page in `charset`, from its beginning.
     pub fn new(charset: &'static Encoding) -> Self {
         Self { decoder: charset.new_decoder_with_bom_removal() }
     }
 
-    /// Appends `text`, the rest of the page, to `into` as UTF-8, a byte order mark left out, what
-    /// can't be read as U+FFFD. Stops when the work passes `budget`, or when `into` has `bytes_max`
-    /// bytes.
+    /// Converts `text`, the rest of the page, and appends it to `into` as UTF-8. A byte order mark
+    /// is removed; invalid bytes become U+FFFD. It stops when the work exceeds `budget`, or when
+    /// `into` has `bytes_max` bytes.
     pub fn convert(
         &mut self,
         text: &[u8],
@@ -127,28 +130,29 @@ impl Converter {
     }
 }
 
-/// Bytes converted at a time.
+/// The number of bytes converted at a time.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// What an undeclared page is in: UTF-8, if its first bytes outside ASCII read so.
+/// Guesses the charset of an undeclared page: UTF-8, if its first bytes outside ASCII are valid
+/// UTF-8.
 fn guess(text: &[u8]) -> Charset {
     let pieces = text.chunks(PIECE_BYTES).take(ASCII_BYTES / PIECE_BYTES);
     let ascii = pieces.take_while(|piece| piece.is_ascii()).count();
     let start = (ascii * PIECE_BYTES).min(text.len());
     let rest = &text[start..];
-    let looked = &rest[..rest.len().min(GUESS_BYTES)];
-    let is_utf8 = match std::str::from_utf8(looked) {
+    let checked = &rest[..rest.len().min(GUESS_BYTES)];
+    let is_utf8 = match std::str::from_utf8(checked) {
         Ok(_) => true,
-        // A character that the look cuts is none that is wrong.
-        Err(error) => error.error_len().is_none() && looked.len() < rest.len(),
+        // An incomplete character at the end of the checked part is valid.
+        Err(error) => error.error_len().is_none() && checked.len() < rest.len(),
     };
-    let encoding = if is_utf8 && !looked.is_ascii() { UTF_8 } else { WINDOWS_1252 };
-    // ASCII is looked over sixteen bytes at a time.
-    Charset { encoding, is_tentative: true, looked_bytes: start / 16 + looked.len() }
+    let encoding = if is_utf8 && !checked.is_ascii() { UTF_8 } else { WINDOWS_1252 };
+    // ASCII is checked sixteen bytes at a time.
+    Charset { encoding, is_tentative: true, checked_bytes: start / 16 + checked.len() }
 }
 
-/// The charset that a page means when it names `label` in its text: it can't be UTF-16 if it could
-/// be read up to there.
+/// Returns the charset that a page means with `label` in its markup. It can't be UTF-16, because
+/// the markup was read as ASCII.
 pub(super) fn declared(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = Encoding::for_label(label)?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {
@@ -160,8 +164,8 @@ pub(super) fn declared(label: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// The label in the content of `<meta http-equiv=content-type>`.
-pub(super) fn of_content(content: &[u8]) -> Option<&[u8]> {
+/// Returns the charset label in the content of `<meta http-equiv=content-type>`.
+pub(super) fn label_in_content(content: &[u8]) -> Option<&[u8]> {
     const WORD: &[u8] = b"charset";
     let mut rest = content;
     loop {
@@ -181,7 +185,7 @@ pub(super) fn of_content(content: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The standard's "prescan a byte stream to determine its encoding".
+/// Implements "prescan a byte stream to determine its encoding" of the standard.
 fn prescan(head: &[u8]) -> Option<&'static Encoding> {
     if head.starts_with(b"<\0?\0x\0") {
         return Some(UTF_16LE);
@@ -192,7 +196,7 @@ fn prescan(head: &[u8]) -> Option<&'static Encoding> {
     in_meta(head).or_else(|| in_declaration(head))
 }
 
-/// What the first `meta` that names a charset says.
+/// Returns the charset of the first `meta` that names one.
 fn in_meta(head: &[u8]) -> Option<&'static Encoding> {
     let mut at = 0;
     while at < head.len() {
@@ -227,7 +231,8 @@ fn is_meta(rest: &[u8]) -> bool {
         && rest.get(5).is_some_and(|byte| is_space(*byte) || *byte == b'/')
 }
 
-/// The charset that one `meta` names, if any; `None` outside if the bytes end within it.
+/// Returns the charset that one `meta` names, if any. The outer `None` means that the bytes end
+/// inside the tag.
 fn of_meta(attributes: &mut Prescanned<'_>) -> Option<Option<&'static Encoding>> {
     let (mut field, mut content, mut charset) = (None, None, None);
     while let Some((name, value)) = attributes.next()? {
@@ -246,17 +251,18 @@ fn of_meta(attributes: &mut Prescanned<'_>) -> Option<Option<&'static Encoding>>
         return Some(declared(label));
     }
     let is_type = field.is_some_and(|field: &[u8]| field.eq_ignore_ascii_case(b"content-type"));
-    Some(content.filter(|_| is_type).and_then(of_content).and_then(declared))
+    Some(content.filter(|_| is_type).and_then(label_in_content).and_then(declared))
 }
 
-/// The attributes of a tag, read as the prescan does.
+/// Iterates over the attributes of a tag, by the rules of the prescan.
 struct Prescanned<'a> {
     head: &'a [u8],
     at: usize,
 }
 
 impl<'a> Prescanned<'a> {
-    /// The next attribute, none at the `>`; `None` outside if the bytes end before.
+    /// Returns the next attribute as name and value, or `Some(None)` at the `>`. The outer `None`
+    /// means that the bytes end before.
     fn next(&mut self) -> Option<Option<(&'a [u8], &'a [u8])>> {
         self.skip(|byte| is_space(byte) || byte == b'/');
         if *self.head.get(self.at)? == b'>' {
@@ -291,7 +297,7 @@ impl<'a> Prescanned<'a> {
     }
 }
 
-/// What an XML declaration at the very beginning says.
+/// Returns the charset of an XML declaration at the very beginning.
 fn in_declaration(head: &[u8]) -> Option<&'static Encoding> {
     const WORD: &[u8] = b"encoding";
     let inside = head.strip_prefix(b"<?xml")?;
@@ -377,7 +383,8 @@ mod tests {
         }
     }
 
-    /// Law: a declaration cut anywhere is no declaration, or a shorter one, and no panic.
+    /// Law: a truncated declaration is read as no declaration or as a shorter one, and never
+    /// panics.
     #[test]
     fn cut_declarations_do_no_harm() {
         let page =
@@ -390,7 +397,8 @@ mod tests {
         assert_eq!(charset(None, page).encoding, GBK);
     }
 
-    /// Law: an undeclared page is judged by 256 KiB from its first byte outside ASCII on.
+    /// Law: the charset of an undeclared page depends on 256 KiB from its first byte outside ASCII
+    /// on.
     #[test]
     fn long_pages_are_guessed_by_a_part() {
         let euro = "\u{20ac}".repeat(GUESS_BYTES / 2);
@@ -409,10 +417,11 @@ mod tests {
         let zeros = vec![0; 2 * ASCII_BYTES];
         let said = charset(None, &zeros);
         assert_eq!(said.encoding, WINDOWS_1252, "ASCII as far as is searched");
-        assert!(said.looked_bytes <= 512 << 10, "a step of a turn: {}", said.looked_bytes);
+        assert!(said.checked_bytes <= 512 << 10, "a step of a turn: {}", said.checked_bytes);
     }
 
-    /// All of `text` as UTF-8, `budget` units at a time, and whether it is whole.
+    /// Converts all of `text` to UTF-8, `budget` units at a time; also returns whether it is
+    /// complete.
     fn to_utf8(
         encoding: &'static Encoding,
         text: &[u8],
@@ -452,7 +461,8 @@ mod tests {
         }
     }
 
-    /// Law: decoding in pieces gives what decoding at once does, and never more than the cap.
+    /// Law: decoding in pieces gives the same text as decoding at once, and never more than the
+    /// cap.
     #[test]
     fn long_text_to_utf8() {
         let text: String = (0..20_000).map(|i| if i % 7 == 0 { '\u{20ac}' } else { 'x' }).collect();

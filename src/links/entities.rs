@@ -1,18 +1,18 @@
-//! Character references in attribute values: `&amp;`, `&#38;`, `&#x26;` to the text they stand for.
+//! Decodes character references in attribute values: `&amp;`, `&#38;`, `&#x26;`.
 //!
-//! In an attribute a name without its semicolon counts only if neither `=` nor a letter or digit
-//! follows, so that `?a=1&copy=2` stays what its author meant. What is no reference stays as it is.
+//! In an attribute a name without its semicolon is a reference only if neither `=` nor a letter or
+//! digit follows, so that `?a=1&copy=2` stays unchanged. Text that is no reference is kept.
 //!
-//! Laws: the result is the attribute value of the standard's tokenizer; each byte is looked at a
-//! bounded number of times (a name is at most 31 bytes, a number is read once).
+//! Laws: the result is the attribute value of the standard's tokenizer. Each byte is read a bounded
+//! number of times (a name has at most 31 bytes, a number is read once).
 //! Source: the HTML standard, sections 13.2.5.72 to 13.2.5.80.
 
 use super::names::{BARE, NAMED};
 
-/// The longest name in the table, bytes.
+/// The length of the longest name in the table, in bytes.
 const NAME_BYTES_MAX: usize = 31;
 
-/// Appends `value` to `into` with its references replaced and each NUL made U+FFFD.
+/// Appends `value` to `into`, with its references decoded and each NUL replaced by U+FFFD.
 pub(super) fn decode(value: &[u8], into: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(distance) = memchr::memchr2(b'&', 0, &value[at..]) {
@@ -28,7 +28,8 @@ pub(super) fn decode(value: &[u8], into: &mut Vec<u8>) {
     into.extend_from_slice(&value[at..]);
 }
 
-/// Decodes what begins with the `&` at the head of `value`; returns how many bytes it was.
+/// Decodes the reference that begins with the `&` at the start of `value`. Returns its length, or 1
+/// if it is only an `&`.
 fn reference(value: &[u8], into: &mut Vec<u8>) -> usize {
     let read = match value.get(1) {
         Some(b'#') => number(value, into),
@@ -77,8 +78,8 @@ fn number(value: &[u8], into: &mut Vec<u8>) -> Option<usize> {
     Some(end + usize::from(value.get(end) == Some(&b';')))
 }
 
-/// The character a number stands for: NUL, surrogates and what is past the last code point are
-/// U+FFFD; the C1 controls are what windows-1252 has in their place.
+/// Returns the character of a numeric reference: NUL, surrogates and numbers past the last code
+/// point are U+FFFD; the C1 controls are the characters of windows-1252.
 fn character(code: u32) -> char {
     const C1: [char; 32] = [
         '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}',

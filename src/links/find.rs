@@ -1,12 +1,12 @@
-//! Byte search for short distances, in place and without a call.
+//! Searches for bytes over short distances, inlined into the caller.
 //!
-//! In dense markup the next byte of interest is a dozen bytes away. `memchr` proper asks which
-//! vectors the machine has and makes a call, which is worth it from some hundred bytes on; its
-//! building blocks for the vectors that every machine of a kind has can be compiled into the place
-//! where they are used. They look at sixteen bytes at a time, so that a short distance costs no
-//! branch, and at four times as many once it has become long.
+//! In dense markup the next byte of interest is a dozen bytes away. The functions of `memchr`
+//! detect the vector instructions of the processor and make a call, which pays off from some
+//! hundred bytes on. Its building blocks for the vectors that every processor of an architecture
+//! has can be inlined instead. They compare sixteen bytes at a time, so that a short distance costs
+//! no branch, and four times as many once the distance is long.
 //!
-//! Laws: a position found is the first at or after `at`.
+//! Law: a position found is the first one at or after `at`.
 
 #[cfg(target_arch = "aarch64")]
 use memchr::arch::aarch64::neon::memchr as vectors;
@@ -29,58 +29,58 @@ macro_rules! searcher {
     };
 }
 
-/// Position of the first `byte` at or after `at`.
+/// Returns the position of the first `byte` at or after `at`.
 #[inline(always)]
 pub(super) fn byte(text: &[u8], at: usize, byte: u8) -> Option<usize> {
     let distance = searcher!(One, byte).find(text.get(at..)?)?;
     Some(at + distance)
 }
 
-/// Position of the first of two bytes at or after `at`.
+/// Returns the position of the first of two bytes at or after `at`.
 #[inline(always)]
 pub(super) fn either(text: &[u8], at: usize, one: u8, two: u8) -> Option<usize> {
     let distance = searcher!(Two, one, two).find(text.get(at..)?)?;
     Some(at + distance)
 }
 
-/// Position of the first of three bytes at or after `at`.
+/// Returns the position of the first of three bytes at or after `at`.
 #[inline(always)]
 pub(super) fn any(text: &[u8], at: usize, one: u8, two: u8, three: u8) -> Option<usize> {
     let distance = searcher!(Three, one, two, three).find(text.get(at..)?)?;
     Some(at + distance)
 }
 
-/// Position of the first byte at or after `at` that isn't white space.
+/// Returns the position of the first byte at or after `at` that isn't white space.
 #[inline(always)]
-pub(super) fn past_space(text: &[u8], at: usize) -> usize {
+pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     rest.iter().position(|byte| !is_space(*byte)).map_or(text.len(), |distance| at + distance)
 }
 
-/// Position of the first byte at or after `at` that ends the name of a tag.
+/// Returns the position of the first byte at or after `at` that ends the name of a tag.
 #[inline(always)]
 pub(super) fn tag_name_end(text: &[u8], at: usize) -> usize {
     let is_end = |byte| is_space(byte) || matches!(byte, b'/' | b'>');
     first(text, at, is_end, b"/>")
 }
 
-/// Position of the first byte at or after `at` that ends the name of an attribute.
+/// Returns the position of the first byte at or after `at` that ends the name of an attribute.
 #[inline(always)]
 pub(super) fn attribute_name_end(text: &[u8], at: usize) -> usize {
     let is_end = |byte| is_space(byte) || matches!(byte, b'/' | b'>' | b'=');
     first(text, at, is_end, b"/>=")
 }
 
-/// Position of the first byte at or after `at` that ends a value without quotes.
+/// Returns the position of the first byte at or after `at` that ends an unquoted value.
 #[inline(always)]
 pub(super) fn bare_value_end(text: &[u8], at: usize) -> usize {
     let is_end = |byte| is_space(byte) || byte == b'>';
     first(text, at, is_end, b">")
 }
 
-/// Position of the first byte at or after `at` that `is_end`, white space or one of `ends`; the
-/// text's end if none is. What is longer than any honest name or value is passed by blocks, so that
-/// no step of a scan takes long.
+/// Returns the position of the first byte at or after `at` that `is_end`, that is, white space or
+/// one of `ends`; the end of the text if there is none. Overlong names and values are searched by
+/// blocks, so that no step of a scan takes long.
 #[inline(always)]
 fn first(text: &[u8], at: usize, is_end: impl Fn(u8) -> bool, ends: &[u8]) -> usize {
     let rest = text.get(at..).unwrap_or_default();
@@ -93,12 +93,12 @@ fn first(text: &[u8], at: usize, is_end: impl Fn(u8) -> bool, ends: &[u8]) -> us
     distance.map_or(text.len(), |distance| at + passed + distance)
 }
 
-/// Bytes looked at one by one before blocks are.
+/// The number of bytes that are checked one by one before blocks are.
 const NEAR: usize = 64;
-/// Bytes in a block: each test of one is compiled into vector instructions.
+/// The number of bytes in a block: the loop over a block is compiled to vector instructions.
 const BLOCK: usize = 256;
 
-/// Whether white space or one of `ends` is in the block.
+/// Returns whether white space or one of `ends` is in the block.
 #[cold]
 #[inline(never)]
 fn has_any(block: &[u8; BLOCK], ends: &[u8]) -> bool {
@@ -111,7 +111,7 @@ fn has_any(block: &[u8; BLOCK], ends: &[u8]) -> bool {
 /// ASCII white space of HTML: space, tab, line feed, form feed, carriage return.
 const SPACES: [u8; 5] = *b" \t\n\x0c\r";
 
-/// Whether `byte` is one of [`SPACES`].
+/// Returns whether `byte` is one of [`SPACES`].
 #[inline(always)]
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0c | b'\r')
@@ -140,8 +140,8 @@ mod tests {
                 assert_eq!(SPACES.contains(&end), is_space(end));
             }
         }
-        assert_eq!(past_space(b"a \t\r\n\x0cb", 1), 6);
-        assert_eq!(past_space(b"  ", 0), 2);
-        assert_eq!((byte(b"ab", 5, b'a'), past_space(b"ab", 5)), (None, 2));
+        assert_eq!(skip_space(b"a \t\r\n\x0cb", 1), 6);
+        assert_eq!(skip_space(b"  ", 0), 2);
+        assert_eq!((byte(b"ab", 5, b'a'), skip_space(b"ab", 5)), (None, 2));
     }
 }

@@ -1,22 +1,25 @@
-//! Where in a page SVG and MathML begin and end: there `title`, `style` and `script` hold markup,
-//! `/>` closes, CDATA sections exist, and elements of HTML mean nothing.
+//! Tracks foreign content, that is SVG and MathML inside a page, because tags mean something else
+//! there.
 //!
-//! A tree builder knows this from its stack of open elements. Here only the borders are kept:
-//! `svg`, `math`, and the elements inside them whose content is HTML again. An HTML start tag that
-//! can't be inside drawings ends them all, as the standard has it; so does an HTML end tag, which
-//! is right if its element is open (a drawing that was never closed) and else a guess.
+//! In foreign content `title`, `style` and `script` contain markup, `/>` closes an element, CDATA
+//! sections exist, and HTML elements have no meaning. A tree builder knows this from its stack of
+//! open elements. This module tracks only the boundaries: `svg`, `math`, and the elements inside
+//! them whose content is HTML again (integration points). An HTML start tag that can't be inside
+//! foreign content ends all of it, as the standard says. So does an HTML end tag, which is correct
+//! if its element is open (the foreign element was never closed) and otherwise a guess.
 //!
-//! Cost: nothing outside drawings; inside, a comparison of each name with some sixty others.
+//! Cost: nothing outside foreign content; inside, a comparison of each name with some sixty others.
 //! Source: the HTML standard, sections 13.2.6 and 13.2.6.5.
 
-/// Borders kept; what nests deeper is counted as one.
+/// The maximum number of tracked boundaries; deeper nesting is not tracked.
 const BORDERS_MAX: usize = 64;
 
 /// Elements of SVG and MathML whose content is HTML.
 const POINTS_SVG: [&[u8]; 3] = [b"desc", b"foreignobject", b"title"];
 const POINTS_MATH: [&[u8]; 5] = [b"mi", b"mn", b"mo", b"ms", b"mtext"];
 
-/// Start tags that end drawings. `font` does only with some attributes and is left out.
+/// Start tags that end foreign content. `font` is left out, because it does so only with some
+/// attributes.
 const BREAKS: [&[u8]; 44] = [
     b"b",
     b"big",
@@ -64,13 +67,13 @@ const BREAKS: [&[u8]; 44] = [
     b"var",
 ];
 
-/// Elements of HTML whose end tag ends drawings, beside those of [`BREAKS`].
+/// HTML elements whose end tag ends foreign content, in addition to those of [`BREAKS`].
 const CONTAINERS: [&[u8]; 15] = [
     b"article", b"aside", b"button", b"figure", b"footer", b"form", b"header", b"html", b"main",
     b"nav", b"section", b"tbody", b"td", b"th", b"tr",
 ];
 
-/// What a tag is a tag of.
+/// The language that a tag belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     Html,
@@ -82,11 +85,11 @@ pub(super) enum Space {
 enum Border {
     Svg,
     Math,
-    /// HTML inside a drawing, in the element of this name.
+    /// HTML inside foreign content, in the element of this name.
     Html(&'static [u8]),
 }
 
-/// The drawings that are open.
+/// The stack of open boundaries.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     open: Vec<Border>,
@@ -97,20 +100,20 @@ impl Foreign {
         self.open.clear();
     }
 
-    /// Whether no drawing is open.
+    /// Returns whether no foreign content is open.
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Whether tags are those of HTML here.
+    /// Returns whether tags at this position are HTML.
     #[inline(always)]
     pub(super) fn is_html(&self) -> bool {
         !matches!(self.open.last(), Some(Border::Svg | Border::Math))
     }
 
-    /// A start tag; `is_document` says whether its `encoding` makes `annotation-xml` hold HTML.
-    /// Returns what it is a tag of.
+    /// Processes a start tag and returns its language. `is_document` says whether its `encoding`
+    /// attribute makes the content of `annotation-xml` HTML.
     pub(super) fn start(&mut self, name: &[u8], closed: bool, is_document: bool) -> Space {
         if is_in(&BREAKS, name) {
             self.leave();
@@ -127,7 +130,7 @@ impl Foreign {
         }
     }
 
-    /// What tags are tags of here.
+    /// Returns the language of tags at this position.
     fn space(&self) -> Space {
         match self.open.last() {
             Some(Border::Svg) => Space::Svg,
@@ -136,7 +139,7 @@ impl Foreign {
         }
     }
 
-    /// The border that a start tag is, if it is one where it stands.
+    /// Returns the boundary that a start tag of this name opens at this position.
     fn border(&self, name: &[u8], is_document: bool) -> Option<Border> {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         let find = |points: &[&'static [u8]]| points.iter().find(|point| is(point)).copied();
@@ -154,7 +157,7 @@ impl Foreign {
         }
     }
 
-    /// An end tag. Returns what it is a tag of.
+    /// Processes an end tag and returns its language.
     pub(super) fn end(&mut self, name: &[u8]) -> Space {
         let space = self.space();
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
@@ -172,7 +175,7 @@ impl Foreign {
         space
     }
 
-    /// Back to the HTML around.
+    /// Ends the foreign content, down to the surrounding HTML.
     fn leave(&mut self) {
         while !self.is_html() {
             self.open.pop();

@@ -1,17 +1,17 @@
-//! References and directives in header fields, and in the `meta` elements that mimic them.
+//! Parses references and directives in header fields, and in the `meta` elements that imitate them.
 //!
-//! What it reads: `Link` (RFC 8288), `Refresh` (the HTML standard's shared declarative refresh
-//! steps), `X-Robots-Tag` and the content of `<meta name=robots>`, which share their words.
-//! It never fails: what can't be read is skipped.
+//! These are `Link` (RFC 8288), `Refresh` (the HTML standard's shared declarative refresh steps),
+//! `X-Robots-Tag`, and the content of `<meta name=robots>`, which has the same directives. Parsing
+//! never fails: malformed parts are skipped.
 //!
-//! Cost: one pass over the value; nothing is allocated but what [`Found`] keeps.
+//! Cost: one pass over the value; nothing is allocated but what [`Found`] stores.
 
 use super::find::is_space;
 use super::{Directives, Found, Kind, Rel, Settings};
 
-/// Finds the links of a `Link` field that the settings want. They are relative to the URL of the
-/// response, not to a `<base>` of its page; a link with an `anchor` of its own speaks of another
-/// resource and is skipped.
+/// Stores the links of a `Link` field that the settings want. They are relative to the URL of the
+/// response, not to a `<base>` of its page. A link with an `anchor` parameter is about another
+/// resource, and is skipped.
 pub fn header_links(value: &[u8], settings: &Settings, found: &mut Found) {
     let mut rest = value;
     while let Some(open) = memchr::memchr(b'<', rest) {
@@ -39,8 +39,8 @@ pub fn header_links(value: &[u8], settings: &Settings, found: &mut Found) {
     }
 }
 
-/// Parameters of one link: `;name=value` again and again, up to a comma or the end. Quotes are
-/// taken off; backslashes before quotes, which no relation or type has, are not.
+/// Iterates over the `;name=value` parameters of one link, up to a comma or the end. Quotes are
+/// removed. Backslash escapes are kept, because no relation or type contains them.
 struct Parameters<'a> {
     rest: &'a [u8],
 }
@@ -74,7 +74,7 @@ impl<'a> Iterator for Parameters<'a> {
     }
 }
 
-/// Length of a quoted string's inside, past quotes behind a backslash.
+/// Returns the length of the text in a quoted string; quotes after a backslash don't end it.
 fn quoted_end(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(distance) = memchr::memchr2(b'"', b'\\', &text[at..]) {
@@ -87,8 +87,8 @@ fn quoted_end(text: &[u8]) -> usize {
     text.len()
 }
 
-/// Reads a refresh: after how many seconds, and where to; `None` for the page itself. The value
-/// of a `Refresh` field, or of a `meta` element's content with its references replaced.
+/// Parses a refresh: returns the delay in seconds and the target, which is `None` for the page
+/// itself. `value` is that of a `Refresh` field, or the decoded content of a `meta` element.
 pub fn refresh(value: &[u8]) -> Option<(u32, Option<&[u8]>)> {
     let rest = trim_start(value);
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -111,9 +111,9 @@ pub fn refresh(value: &[u8]) -> Option<(u32, Option<&[u8]>)> {
     Some((seconds, (!rest.is_empty()).then(|| target(rest))))
 }
 
-/// What follows the time of a refresh: `url=` may be there or not, quotes too.
+/// Returns the target after the delay of a refresh; `url=` and quotes are optional.
 fn target(rest: &[u8]) -> &[u8] {
-    let Some(rest) = past_url_word(rest) else { return rest };
+    let Some(rest) = after_url_word(rest) else { return rest };
     match rest.first() {
         Some(&quote @ (b'"' | b'\'')) => {
             let inside = &rest[1..];
@@ -123,9 +123,9 @@ fn target(rest: &[u8]) -> &[u8] {
     }
 }
 
-/// What follows `url =`; all of it if there is no `u` to begin with; `None` if it begins like the
-/// word and isn't it, in which case not even quotes are taken off.
-fn past_url_word(text: &[u8]) -> Option<&[u8]> {
+/// Returns the text after `url =`, or all of it if it does not begin with `u`. Returns `None` if it
+/// begins with `u` but not with `url =`; then even quotes are kept.
+fn after_url_word(text: &[u8]) -> Option<&[u8]> {
     if !text[0].eq_ignore_ascii_case(&b'u') {
         return Some(text);
     }
@@ -139,8 +139,8 @@ fn trim_start(text: &[u8]) -> &[u8] {
     &text[spaces..]
 }
 
-/// Reads an `X-Robots-Tag` field for the crawler that goes by `product`. Words behind a name and a
-/// colon are for that crawler alone, up to the next name; words before any name are for all.
+/// Parses an `X-Robots-Tag` field for the crawler named `product`. Directives after a name and a
+/// colon apply to that crawler alone, up to the next name; directives before any name apply to all.
 pub fn robots_tag(value: &[u8], product: &str) -> Directives {
     let mut directives = Directives::default();
     let mut ours = true;
@@ -160,7 +160,8 @@ pub fn robots_tag(value: &[u8], product: &str) -> Directives {
     directives
 }
 
-/// Rules that have a colon and a value of their own: not names of crawlers.
+/// Returns whether this is a directive with a colon and a value of its own, not the name of a
+/// crawler.
 fn has_value(name: &[u8]) -> bool {
     const RULES: [&[u8]; 4] =
         [b"unavailable_after", b"max-snippet", b"max-image-preview", b"max-video-preview"];

@@ -1,17 +1,21 @@
-//! Page bytes to raw references: links, base, robots directives, of pages and of header fields.
+//! Extracts links, base URL and robots directives from pages and header fields.
 //!
-//! A [`Scanner`] goes over the text of a page once and files what it finds in a [`Found`]. It sees
-//! the tags that the HTML standard's tokenizer sees with a tree builder that runs no scripts: text
-//! of scripts, styles, titles and comments holds no links, `noscript` does. References come out
-//! with character references replaced, white space trimmed, tabs and line ends removed, in UTF-8
-//! whatever the page's charset; they are not joined to a base and not judged.
+//! A [`Scanner`] reads the text of a page once and stores what it finds in a [`Found`]. It
+//! recognizes the tags that the HTML standard's tokenizer produces with a tree builder that runs no
+//! scripts: the text of scripts, styles, titles and comments contains no links, that of `noscript`
+//! does. References are returned in UTF-8 whatever the page's charset, with character references
+//! decoded, white space trimmed, and tabs and line ends removed. They are neither joined to a base
+//! nor checked.
 //!
-//! Laws: what is found depends on the text alone, not on how it was cut into calls; a tag counts
-//! at its `>`, one cut off by the end of the text doesn't; of two attributes with one name the
-//! first counts; a [`Found`] never holds more than its settings allow.
+//! Laws:
+//! - The result depends on the text alone, not on how it was split into calls.
+//! - A tag counts once its `>` is read; a tag cut off by the end of the text does not count.
+//! - Of two attributes with the same name the first counts.
+//! - A [`Found`] never holds more than its settings allow.
+//!
 //! Cost: one pass, linear for any input, no allocation once the tables have grown; 1 to 10 GB/s.
-//! Source: the HTML standard, section 13.2 (parsing), 13.2.3 (charset), RFC 8288, RFC 9309's
-//! companions (meta robots, X-Robots-Tag).
+//! Source: the HTML standard, section 13.2 (parsing), 13.2.3 (charset), RFC 8288, and the documents
+//! that accompany RFC 9309 (meta robots, X-Robots-Tag).
 
 mod charset;
 mod entities;
@@ -35,27 +39,27 @@ use crate::url::text_of;
 use encoding_rs::{Encoding, UTF_8};
 use rels::Rel;
 
-/// Room for targets that is kept from page to page.
+/// The capacity for targets that is kept from page to page.
 const TARGETS_SPARE: usize = 1 << 10;
 
-/// Settings of the station.
+/// The settings of link extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether what a page is made of is found, too: images, scripts, styles, media.
+    /// Whether to extract the resources of a page, too: images, scripts, styles, media.
     pub embedded: bool,
-    /// Whether the targets of forms are found, those that are sent by GET.
+    /// Whether to extract the targets of forms that are sent by GET.
     pub forms: bool,
-    /// Whether links marked `nofollow` are left alone.
+    /// Whether to skip links marked `nofollow`.
     pub obey_nofollow: bool,
-    /// Whether directives of `<meta name=robots>` and `X-Robots-Tag` are obeyed.
+    /// Whether to obey directives of `<meta name=robots>` and `X-Robots-Tag`.
     pub obey_meta: bool,
-    /// The name that `<meta name=...>` may use instead of `robots` to speak to this crawler.
+    /// The name of this crawler, which `<meta name=...>` may contain instead of `robots`.
     pub product: String,
-    /// Different targets kept of a page, whatever their fragments.
+    /// The maximum number of different targets of a page; fragments don't make a difference.
     pub links_max: usize,
-    /// Longest reference kept, bytes as they stand in the page.
+    /// The maximum length of a reference, in bytes of the page.
     pub reference_bytes_max: usize,
-    /// All references kept of a page, bytes.
+    /// The maximum length of all references of a page together, in bytes.
     pub found_bytes_max: usize,
 }
 
@@ -75,34 +79,34 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether `link` may be followed, on a page about which `directives` are known (those of the
-    /// page and of its header, merged).
+    /// Returns whether `link` may be followed. `directives` are those of the page and of its
+    /// header, merged.
     pub fn may_follow(&self, link: &Link<'_>, directives: Directives) -> bool {
         !(self.obey_nofollow && link.nofollow || self.obey_meta && directives.nofollow)
     }
 }
 
-/// Where a reference stood.
+/// Where a reference was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `a` or `area`.
+    /// In `a` or `area`.
     Anchor,
-    /// `frame` or `iframe`.
+    /// In `frame` or `iframe`.
     Frame,
-    /// `link` with a relation that leads to a page: next, canonical, alternate.
+    /// In a `link` whose relation leads to a page: next, canonical, alternate.
     Related,
-    /// `meta` that refreshes, or a `Refresh` field.
+    /// In a `meta` refresh or a `Refresh` field.
     Refresh,
-    /// `Link` field: relative to the URL of the response, not to the page's base.
+    /// In a `Link` field: relative to the URL of the response, not to the page's base.
     Header,
-    /// What the page is made of.
+    /// In an element that embeds a resource of the page.
     Embed,
-    /// `form`.
+    /// In a `form`.
     Form,
 }
 
 impl Kind {
-    /// Its letter in a hop path, as Heritrix writes it.
+    /// Returns the letter of this kind in a hop path, as Heritrix writes it.
     pub fn hop(self) -> char {
         match self {
             Self::Anchor | Self::Related | Self::Header => 'L',
@@ -112,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// Its name in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anchor => "anchor",
@@ -126,37 +130,38 @@ impl Kind {
     }
 }
 
-/// One reference.
+/// A reference found in a page or header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// As the URL parser wants it: UTF-8, trimmed, without tabs and line ends. May be empty: the
-    /// page itself.
+    /// The reference as input of the URL parser: UTF-8, trimmed, without tabs and line ends. Empty
+    /// for the page itself.
     pub reference: &'a str,
-    /// Where it stood.
+    /// Where it was found.
     pub kind: Kind,
-    /// Its relation says `nofollow`.
+    /// Whether its relation contains `nofollow`.
     pub nofollow: bool,
 }
 
-/// What a page or its header asks of crawlers. Merged with `|`: what one forbids is forbidden.
+/// The directives of a page or its header to crawlers. They are merged with `|`: what one of them
+/// forbids is forbidden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
-    /// Not to be found by searching.
+    /// The page must not appear in search results.
     pub noindex: bool,
-    /// Its links are not to be followed.
+    /// The links of the page must not be followed.
     pub nofollow: bool,
-    /// No copy is to be shown.
+    /// No copy of the page must be shown.
     pub noarchive: bool,
-    /// No extract is to be shown.
+    /// No extract of the page must be shown.
     pub nosnippet: bool,
-    /// Not to be used for training: neither text nor images.
+    /// Neither text nor images of the page may be used for training.
     pub noai: bool,
-    /// Its images are not to be used for training.
+    /// The images of the page must not be used for training.
     pub noimageai: bool,
 }
 
 impl Directives {
-    /// The words of a list with commas.
+    /// Parses a comma-separated list of directives.
     fn of(list: &[u8]) -> Self {
         let mut directives = Self::default();
         list.split(|byte| *byte == b',').for_each(|word| directives.add_word(word.trim_ascii()));
@@ -189,7 +194,7 @@ impl std::ops::BitOr for Directives {
     }
 }
 
-/// What was found on a page: an arena that is cleared and used again.
+/// The links, base and directives of a page, in memory that is reused for the next page.
 #[derive(Debug, Default)]
 pub struct Found {
     bytes: Vec<u8>,
@@ -198,28 +203,29 @@ pub struct Found {
     directives: Directives,
     charset: Option<&'static Encoding>,
     cut: Cut,
-    /// Targets of the references kept, once there are as many as may be: by what is before their
-    /// fragment, and whether they may be followed.
+    /// The targets (without fragment) of the stored references, and whether they may be followed.
+    /// Only filled once there are as many references as the settings allow targets.
     targets: Set<(bool, Box<[u8]>)>,
 }
 
-/// What was left out of a page for a bound, by cause.
+/// The number of references that were discarded because of a limit, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     /// References beyond [`Settings::links_max`] different targets.
     pub targets: u64,
     /// References beyond [`Settings::found_bytes_max`].
     pub bytes: u64,
-    /// References longer than [`Settings::reference_bytes_max`], of the web's schemes.
+    /// References longer than [`Settings::reference_bytes_max`], except those of schemes that are
+    /// not fetched.
     pub long: u64,
-    /// Attributes with lists, relations or directives that are longer than is read.
+    /// Lists, relations or directives in attributes that are too long to be decoded.
     pub values: u64,
-    /// A base that is too long: references are relative to the page instead.
+    /// Bases that are too long: references are relative to the page instead.
     pub bases: u64,
 }
 
 impl Cut {
-    /// The causes by name, with their counts, those that occurred.
+    /// Returns the names and counts of the causes that occurred.
     pub fn causes(self) -> impl Iterator<Item = (&'static str, u64)> {
         let all = [
             ("linksCut", self.targets),
@@ -246,7 +252,7 @@ impl std::ops::Add for Cut {
     }
 }
 
-/// A reference in the arena.
+/// The range of a reference in the bytes of [`Found`], and its properties.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start: usize,
@@ -256,12 +262,12 @@ struct Entry {
 }
 
 impl Found {
-    /// Nothing found.
+    /// Creates an empty result.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets all, keeps the room.
+    /// Removes everything, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
@@ -273,14 +279,14 @@ impl Found {
         self.targets.shrink_to(TARGETS_SPARE);
     }
 
-    /// The references, in the order of the page.
+    /// Returns the references, in the order of the page.
     pub fn links(&self) -> impl ExactSizeIterator<Item = Link<'_>> {
         self.links_from(0)
     }
 
-    /// The references from this one on.
+    /// Returns the references from index `start` on.
     pub fn links_from(&self, start: usize) -> impl ExactSizeIterator<Item = Link<'_>> {
-        // Once for all of them: one by one it takes ten times as long.
+        // Checked once for all references: checking them one by one takes ten times as long.
         let text = std::str::from_utf8(&self.bytes).expect("references are kept in UTF-8");
         self.entries[start..].iter().map(|entry| Link {
             reference: &text[entry.start..entry.end],
@@ -289,28 +295,28 @@ impl Found {
         })
     }
 
-    /// The first `<base href>`: what all but [`Kind::Header`] are relative to.
+    /// Returns the first `<base href>`, to which all references but [`Kind::Header`] are relative.
     pub fn base(&self) -> Option<&[u8]> {
         self.base.as_deref()
     }
 
-    /// What `<meta name=robots>` says.
+    /// Returns the directives of `<meta name=robots>`.
     pub fn directives(&self) -> Directives {
         self.directives
     }
 
-    /// The charset that the page's first `meta` with one names, within the first 64 KiB:
-    /// [`charset()`] only sees the first 1,024 bytes.
+    /// Returns the charset of the first `meta` that names one, within the first 64 KiB.
+    /// [`charset()`] only reads the first 1,024 bytes.
     pub fn charset(&self) -> Option<&'static Encoding> {
         self.charset
     }
 
-    /// What was left out for a bound.
+    /// Returns how many references were discarded because of a limit.
     pub fn cut(&self) -> Cut {
         self.cut
     }
 
-    /// Keeps a reference that stands in a page as `raw`, unless a cap forbids it.
+    /// Stores a reference in its raw form in the page, unless a cap forbids it.
     #[inline]
     fn push(
         &mut self,
@@ -321,7 +327,7 @@ impl Found {
         raw: &[u8],
     ) {
         if raw.len() > settings.reference_bytes_max {
-            return self.leave_out(raw);
+            return self.count_too_long(raw);
         }
         let start = self.bytes.len();
         let raw = raw.trim_ascii();
@@ -334,10 +340,10 @@ impl Found {
         self.keep(settings, kind, nofollow, start);
     }
 
-    /// Keeps a reference that is text already: of a header field, or cut out of a value.
+    /// Stores a reference that is decoded already: one of a header field, or a part of a value.
     fn push_text(&mut self, settings: &Settings, kind: Kind, nofollow: bool, text: &[u8]) {
         if text.len() > settings.reference_bytes_max {
-            return self.leave_out(text);
+            return self.count_too_long(text);
         }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(text_of(text).as_bytes());
@@ -345,16 +351,17 @@ impl Found {
         self.keep(settings, kind, nofollow, start);
     }
 
-    /// A reference that is too long is counted, unless it is of another scheme: images as `data:`
-    /// are no loss.
+    /// Counts a reference that is too long, unless it has a scheme that is not fetched: images in
+    /// `data:` URLs are no loss.
     #[cold]
-    fn leave_out(&mut self, raw: &[u8]) {
+    fn count_too_long(&mut self, raw: &[u8]) {
         self.cut.long += u64::from(!is_foreign(raw.trim_ascii_start()));
     }
 
-    /// Keeps what lies behind `start`, unless nothing can be fetched there, or a cap forbids it.
+    /// Stores the reference from `start` on, unless it can't be fetched or a cap forbids it.
     fn keep(&mut self, settings: &Settings, kind: Kind, nofollow: bool, start: usize) {
-        // What is loaded without a click is not loaded from an empty reference.
+        // Browsers don't load resources from an empty reference; only links that a user follows may
+        // be empty.
         let is_click = matches!(kind, Kind::Anchor | Kind::Form | Kind::Refresh);
         if self.bytes.len() == start && !is_click {
             return;
@@ -373,12 +380,12 @@ impl Found {
         }
     }
 
-    /// Whether the reference at `start` leads where none kept does, and may be kept: pages have
-    /// many links to parts of few other pages, and only different targets count. What repeats a
-    /// target is no loss; one too many is counted.
+    /// Returns whether the reference at `start` has a new target and may be stored. Pages have many
+    /// links to fragments of a few other pages, so only different targets count. A repeated target
+    /// is no loss; a new one beyond the limit is counted.
     ///
-    /// Nothing of this is done before there are as many references as there may be targets; then
-    /// the repetitions among them go.
+    /// No targets are tracked before there are as many references as targets are allowed; then the
+    /// repeated ones among them are removed.
     #[cold]
     fn is_new_target(&mut self, settings: &Settings, nofollow: bool, start: usize) -> bool {
         if self.targets.is_empty() {
@@ -400,7 +407,7 @@ impl Found {
         has_room
     }
 
-    /// Keeps the base, if it is the first.
+    /// Stores the base, if it is the first one.
     fn set_base(&mut self, settings: &Settings, charset: &'static Encoding, raw: &[u8]) {
         if self.base.is_some() {
             return;
@@ -416,10 +423,10 @@ impl Found {
     }
 }
 
-/// Whether a reference has a scheme that isn't fetched: `javascript:`, `mailto:`, `data:`. Such
-/// ones are never kept: thousands of them must not leave a page's links without a place.
+/// Returns whether a reference has a scheme that isn't fetched: `javascript:`, `mailto:`, `data:`.
+/// These are never stored, so that thousands of them can't use up the limits of a page.
 fn is_foreign(reference: &[u8]) -> bool {
-    // Most are paths.
+    // Most references are paths.
     if !reference.first().is_some_and(u8::is_ascii_alphabetic) {
         return false;
     }
@@ -431,12 +438,12 @@ fn is_foreign(reference: &[u8]) -> bool {
     !is_web && name.iter().all(is_of_scheme)
 }
 
-/// A reference without its fragment.
+/// Returns a reference without its fragment.
 fn target(reference: &[u8]) -> &[u8] {
     &reference[..memchr::memchr(b'#', reference).unwrap_or(reference.len())]
 }
 
-/// Appends an attribute's value: its text in UTF-8, its character references replaced.
+/// Appends the value of an attribute: its text in UTF-8, with character references decoded.
 fn append_value(charset: &'static Encoding, raw: &[u8], into: &mut Vec<u8>) {
     if raw.is_ascii() || charset == UTF_8 && std::str::from_utf8(raw).is_ok() {
         entities::decode(raw, into);
@@ -446,31 +453,34 @@ fn append_value(charset: &'static Encoding, raw: &[u8], into: &mut Vec<u8>) {
     }
 }
 
-/// Whether `raw` is its own value: ASCII without references, NUL, tabs and line ends.
+/// Returns whether `raw` needs no decoding: ASCII without references, NUL, tabs and line ends.
 fn is_plain(raw: &[u8]) -> bool {
     let (words, rest) = raw.as_chunks();
     match raw.last_chunk() {
         // Nearly all are long enough; the last word overlaps the one before.
-        Some(last) => words.iter().fold(odd(*last), |odds, word| odds | odd(*word)) == 0,
+        Some(last) => {
+            words.iter().fold(special_bits(*last), |bits, word| bits | special_bits(*word)) == 0
+        }
         None => rest.iter().all(|byte| matches!(byte, b' '..=b'%' | b'\''..=b'~')),
     }
 }
 
-/// Not 0 if one of eight bytes is a control character, DEL, beyond ASCII, or an ampersand.
+/// Returns a value that is not 0 if one of eight bytes is a control character, DEL, outside ASCII,
+/// or an ampersand.
 #[inline(always)]
-fn odd(bytes: [u8; 8]) -> u64 {
+fn special_bits(bytes: [u8; 8]) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(bytes);
     let ampersand = word ^ (ONES * b'&' as u64);
-    // A borrow or a carry only comes from a byte that is odd itself.
+    // Only a byte that matches itself causes a borrow or a carry into the next one.
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     let ampersands = ampersand.wrapping_sub(ONES) & !ampersand;
     let delete = word.wrapping_add(ONES);
     (word | control | ampersands | delete) & (ONES << 7)
 }
 
-/// Trims what lies in `bytes` from `start` on and removes its tabs and line ends, as the URL
-/// parser would: they may have come from references.
+/// Trims the text in `bytes` from `start` on and removes its tabs and line ends, as the URL parser
+/// would. Decoded references may have produced them.
 fn clean(bytes: &mut Vec<u8>, start: usize) {
     let tail = &bytes[start..];
     let from = start + tail.len() - tail.trim_ascii_start().len();

@@ -1,9 +1,9 @@
-//! The named character references of HTML: every name with what it stands for, sorted by bytes.
+//! The named character references of HTML: every name with its text, sorted by bytes.
 //!
-//! Names are without their semicolon; those in [`BARE`] count without it, too.
+//! Names are without their semicolon; those in [`BARE`] are also valid without it.
 //! Source: the HTML standard, section 13.5 "Named character references".
 
-/// Name and text of each reference, sorted by name: to be searched by halves.
+/// The name and text of each reference, sorted by name for binary search.
 #[rustfmt::skip]
 pub(super) static NAMED: [(&str, &str); 2125] = [
     ("AElig", "\u{c6}"), ("AMP", "\u{26}"), ("Aacute", "\u{c1}"), ("Abreve", "\u{102}"),
@@ -617,7 +617,7 @@ pub(super) static NAMED: [(&str, &str); 2125] = [
     ("zwj", "\u{200d}"), ("zwnj", "\u{200c}"),
 ];
 
-/// Names that are read without a semicolon, sorted.
+/// The names that are valid without a semicolon, sorted.
 #[rustfmt::skip]
 pub(super) static BARE: [&str; 106] = [
     "AElig", "AMP", "Aacute", "Acirc", "Agrave", "Aring", "Atilde", "Auml", "COPY", "Ccedil", "ETH",

@@ -1,16 +1,18 @@
-//! Relations of a link: does it lead to a page, is it part of this one, may it be followed.
+//! Interprets the relations of a link: whether it leads to a page, embeds a resource, may be
+//! followed.
 //!
-//! The words are those of the HTML standard's table of link types and of the IANA registry that
-//! lead a reader on; feeds, searches, licences of code and hints about connections are neither.
+//! The relations are those of the HTML standard's table of link types and of the IANA registry that
+//! lead a reader to another page. Feeds, searches, licences of code and connection hints are
+//! neither pages nor resources.
 
-/// What a list of relations amounts to.
+/// The combined meaning of a list of relations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rel {
-    /// Leads to a page.
+    /// Whether the link leads to a page.
     pub(super) page: bool,
-    /// Names a part of this page.
+    /// Whether the link embeds a resource of this page.
     pub(super) embed: bool,
-    /// Says `nofollow`.
+    /// Whether the list contains `nofollow`.
     pub(super) nofollow: bool,
 }
 
@@ -37,7 +39,7 @@ const PAGE: [&[u8]; 19] = [
     b"up",
 ];
 
-/// Relations that name parts of a page.
+/// Relations that embed resources of a page.
 const EMBED: [&[u8]; 9] = [
     b"apple-touch-icon",
     b"apple-touch-icon-precomposed",
@@ -51,8 +53,8 @@ const EMBED: [&[u8]; 9] = [
 ];
 
 impl Rel {
-    /// The words of `list`, for a target that is said to be of `media` type. A style sheet is never
-    /// a page (`alternate stylesheet`), and a page never of another type than HTML.
+    /// Parses a list of relations, for a target with the declared media type `media`. A style sheet
+    /// is never a page (`alternate stylesheet`), and neither is a target of another type than HTML.
     pub(super) fn of(list: &[u8], media: Option<&[u8]>) -> Self {
         let mut rel = Self::default();
         for word in list.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {

@@ -1,47 +1,47 @@
-//! The scanner: from `<` to `<` over a page, tag by tag.
+//! The scanner: reads a page from `<` to `<`, tag by tag.
 //!
-//! It is the tokenizer of the HTML standard with all left out that no link depends on. Text is
-//! leapt over; a tag that matters to nobody is only followed to its end; of the others the values
-//! of some attributes are noted as they stand and filed at the `>`.
+//! It is the tokenizer of the HTML standard without the parts that no link depends on. Text is
+//! skipped; of a tag that is not relevant to links only the end is searched; of the other tags the
+//! positions of some attribute values are recorded and evaluated at the `>`.
 //!
-//! Its state between two calls is a position and what the text there is. It stops only between
-//! steps: one search for one byte, at the speed of `memchr`, or one attribute, whose name and value
-//! are searched likewise (the white space behind its equals sign a byte a cycle).
+//! Its state between two calls is a position and the kind of text there. It stops only between
+//! steps. A step is one search for one byte, at the speed of `memchr`, or one attribute, whose name
+//! and value are searched in the same way (white space after its equals sign takes a cycle a byte).
 //! Source: the HTML standard, section 13.2.5.
 
-use super::find::{self, past_space, tag_name_end};
+use super::find::{self, skip_space, tag_name_end};
 use super::foreign::{Foreign, Space};
-use super::tags::{self, Attribute, Attributes, Tag, Whole, is_name_at};
+use super::tags::{self, Attribute, Attributes, ParsedTag, Tag, is_name_at};
 use super::{Found, Settings, append_value};
 use encoding_rs::{Encoding, UTF_8};
 
-/// How far a scan has come.
+/// Whether a scan is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Call again with the same text.
     More,
-    /// All of the text has been seen.
+    /// The whole text has been scanned.
     Done,
 }
 
-/// Goes over one page after another.
+/// Scans one page after another.
 #[derive(Debug)]
 pub struct Scanner {
     settings: Settings,
-    /// Set of tags that are looked into.
+    /// The set of tags whose attributes are read.
     watched: u32,
     charset: &'static Encoding,
-    /// All before this has been dealt with.
+    /// All text before this position has been scanned.
     at: usize,
     state: State,
-    tag: TagUnderWay,
+    tag: CurrentTag,
     foreign: Foreign,
 }
 
-/// What the text at the scanner's position is.
+/// The kind of text at the scanner's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Text in which `<` begins something.
+    /// Text in which `<` may begin a tag.
     Text,
     /// Inside a tag, before the name of an attribute.
     Tag,
@@ -49,30 +49,30 @@ enum State {
     Comment(usize),
     /// Inside a CDATA section, whose text begins at this position.
     Cdata(usize),
-    /// Inside an element of this tag that holds no markup.
+    /// Inside an element of this tag that contains no markup.
     Raw(Tag),
     /// Inside a script.
     Script,
-    /// Inside a comment in a script: a `<script` there opens the next state. Dashes count from
+    /// Inside a comment in a script, where `<script` leads to the next state. Dashes count from
     /// this position on.
     ScriptComment(usize),
-    /// Inside a script in a comment in a script: its end tag leads back to the state before.
+    /// Inside a script in a comment in a script; its end tag leads back to the previous state.
     ScriptInComment(usize),
 }
 
 /// The tag that is being read.
 #[derive(Debug)]
-struct TagUnderWay {
+struct CurrentTag {
     tag: Tag,
     is_end: bool,
     name_start: usize,
-    /// End of the last value without quotes: a slash before it is the value's.
+    /// The end of the last unquoted value: a slash directly before it belongs to the value.
     bare_end: usize,
     attributes: Attributes,
 }
 
 impl Scanner {
-    /// A scanner; its first page is at its beginning.
+    /// Creates a scanner at the beginning of its first page.
     pub fn new(settings: Settings) -> Self {
         let watched = tags::watched(&settings);
         let attributes = Attributes::default();
@@ -82,7 +82,7 @@ impl Scanner {
             charset: UTF_8,
             at: 0,
             state: State::Text,
-            tag: TagUnderWay {
+            tag: CurrentTag {
                 tag: Tag::Other,
                 is_end: false,
                 name_start: 0,
@@ -93,8 +93,8 @@ impl Scanner {
         }
     }
 
-    /// Starts a page in `charset`, one that [`super::is_scannable`]; its references are turned
-    /// into UTF-8.
+    /// Begins a page in `charset`, which must be [`super::is_scannable`]; its references are
+    /// converted to UTF-8.
     pub fn begin(&mut self, charset: &'static Encoding) {
         assert!(super::is_scannable(charset), "{} has to be decoded first", charset.name());
         self.charset = charset;
@@ -104,18 +104,18 @@ impl Scanner {
         self.foreign.clear();
     }
 
-    /// All of the text before this has been dealt with.
+    /// Returns the position up to which the text has been scanned.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Goes on in another charset, in which the text so far means the same.
+    /// Continues in another charset, in which the text up to here reads the same.
     pub fn change(&mut self, charset: &'static Encoding) {
         assert!(super::is_scannable(charset), "{} has to be decoded first", charset.name());
         self.charset = charset;
     }
 
-    /// Goes on over `text`, which is the same in each call of a page, for about `budget_bytes`.
+    /// Continues the scan for about `budget_bytes`. `text` is the same in each call of a page.
     pub fn scan(&mut self, text: &[u8], budget_bytes: usize, found: &mut Found) -> Progress {
         let limit = self.at.saturating_add(budget_bytes.max(1)).min(text.len());
         while self.at < limit {
@@ -133,10 +133,10 @@ impl Scanner {
         if self.at < text.len() { Progress::More } else { Progress::Done }
     }
 
-    /// Text up to the limit, or up to what needs a state of its own.
+    /// Scans text up to the limit, or up to a position that needs another state.
     ///
-    /// The next `<` is looked for before the tag is read: mostly it is after the tag, and the two
-    /// searches don't wait for one another.
+    /// The next `<` is searched before the tag is read: it is mostly after the tag, and the
+    /// processor can then overlap the two searches.
     fn text(&mut self, text: &[u8], limit: usize, found: &mut Found) {
         let mut open = find::byte(text, self.at, b'<').unwrap_or(text.len());
         while open < limit {
@@ -158,7 +158,8 @@ impl Scanner {
         self.at = open;
     }
 
-    /// The tag whose name begins at `name`; returns how far it could be read.
+    /// Reads the tag whose name begins at `name`; returns the position up to which it could be
+    /// read.
     #[inline(always)]
     fn any_tag(
         &mut self,
@@ -173,7 +174,7 @@ impl Scanner {
             self.open(tag, false, name);
             self.at = name_end;
         } else {
-            match self.leap(text, name, limit) {
+            match self.skip_tag(text, name, limit) {
                 Ok(end) => return end,
                 Err(stop) => {
                     self.open(Tag::Other, is_end, name);
@@ -185,16 +186,16 @@ impl Scanner {
         self.at
     }
 
-    /// A tag that matters to nobody: only its end is looked for. The common forms (no attributes,
-    /// or all of them in quotes with a plain name) are leapt over; the others are read in full, as
-    /// is every tag in a drawing.
+    /// Searches the end of a tag that is not relevant to links. The common forms (no attributes, or
+    /// all of them plainly named with quoted values) are skipped quickly. Other forms are read in
+    /// full, and so is every tag in foreign content.
     #[inline(always)]
-    fn leap(&self, text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
-        if self.foreign.is_empty() { leap(text, name, limit) } else { Err(name) }
+    fn skip_tag(&self, text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
+        if self.foreign.is_empty() { skip_tag(text, name, limit) } else { Err(name) }
     }
 
-    /// What begins with `<` and isn't a tag: a comment, a declaration, or text. Returns where what
-    /// follows begins.
+    /// Reads a `<` that begins no tag but a comment, a declaration, or text. Returns the position
+    /// after it.
     fn declaration(&mut self, text: &[u8], at: usize) -> usize {
         let rest = &text[at..];
         if rest.starts_with(b"!--") {
@@ -204,7 +205,7 @@ impl Scanner {
             self.state = State::Cdata(at + 8);
             at + 8
         } else if rest.first().is_some_and(|byte| matches!(byte, b'!' | b'?' | b'/')) {
-            past(find::byte(text, at, b'>'), text)
+            after(find::byte(text, at, b'>'), text)
         } else {
             at
         }
@@ -218,20 +219,21 @@ impl Scanner {
         self.tag.attributes.clear();
     }
 
-    /// Attributes up to the limit or the end of the tag, which is then filed.
+    /// Reads attributes up to the limit or the end of the tag, which is then evaluated.
     fn attributes(&mut self, text: &[u8], limit: usize, found: &mut Found) {
         self.state = State::Tag;
         while self.at < limit {
             match text[self.at] {
                 b'>' => return self.close(text, found),
                 b'/' => self.at += 1,
-                byte if find::is_space(byte) => self.at = past_space(&text[..limit], self.at + 1),
+                byte if find::is_space(byte) => self.at = skip_space(&text[..limit], self.at + 1),
                 _ => self.at = self.attribute(text).unwrap_or(text.len()),
             }
         }
     }
 
-    /// Reads the attribute that begins here; returns where it ends, `None` if the text does first.
+    /// Reads the attribute at the current position; returns its end, or `None` if the text ends
+    /// first.
     #[inline(always)]
     fn attribute(&mut self, text: &[u8]) -> Option<usize> {
         let name = self.at;
@@ -245,19 +247,19 @@ impl Scanner {
             self.note(Attribute::of_key(key), equals + 2, end);
             return Some(end + 1);
         }
-        self.odd_attribute(text)
+        self.any_attribute(text)
     }
 
-    fn odd_attribute(&mut self, text: &[u8]) -> Option<usize> {
+    fn any_attribute(&mut self, text: &[u8]) -> Option<usize> {
         let name = self.at;
         let name_end = find::attribute_name_end(text, name + 1);
         let attribute = Attribute::of(&text[name..name_end]);
-        let after = past_space(text, name_end);
+        let after = skip_space(text, name_end);
         if *text.get(after)? != b'=' {
             self.note(attribute, name_end, name_end);
             return Some(after);
         }
-        let start = past_space(text, after + 1);
+        let start = skip_space(text, after + 1);
         let (start, end, next) = match *text.get(start)? {
             quote @ (b'"' | b'\'') => {
                 let end = find::byte(text, start + 1, quote)?;
@@ -282,14 +284,15 @@ impl Scanner {
         }
     }
 
-    /// The `>` of a tag: files what it refers to, and finds out what the text after it is.
+    /// Handles the `>` of a tag: stores its references, and determines the kind of the text after
+    /// it.
     fn close(&mut self, text: &[u8], found: &mut Found) {
         let is_closed = text[self.at - 1] == b'/' && self.tag.bare_end != self.at;
         self.at += 1;
         self.state = State::Text;
         let tag = self.tag.tag;
         if !self.foreign.is_empty() || matches!(tag, Tag::Svg | Tag::Math) {
-            let space = self.cross(text, is_closed);
+            let space = self.update_foreign(text, is_closed);
             if space != Space::Html {
                 return self.file_foreign(text, space, found);
             }
@@ -303,28 +306,28 @@ impl Scanner {
             Tag::Style | Tag::Textarea | Tag::Title | Tag::Xmp => State::Raw(tag),
             _ => State::Text,
         };
-        self.whole(text).file(found);
+        self.parsed(text).file(found);
     }
 
-    /// A tag of a drawing.
+    /// Handles a tag in foreign content.
     #[cold]
     fn file_foreign(&self, text: &[u8], space: Space, found: &mut Found) {
         if !self.tag.is_end {
             let name = tags::name_at(text, self.tag.name_start);
-            self.whole(text).file_foreign(space, name, found);
+            self.parsed(text).file_foreign(space, name, found);
         }
     }
 
     #[inline(always)]
-    fn whole<'a>(&'a self, text: &'a [u8]) -> Whole<'a> {
-        let TagUnderWay { tag, name_start, ref attributes, .. } = self.tag;
+    fn parsed<'a>(&'a self, text: &'a [u8]) -> ParsedTag<'a> {
+        let CurrentTag { tag, name_start, ref attributes, .. } = self.tag;
         let (settings, charset) = (&self.settings, self.charset);
-        Whole { settings, charset, text, tag, name_start, attributes }
+        ParsedTag { settings, charset, text, tag, name_start, attributes }
     }
 
-    /// Passes a tag to the borders of drawings; returns what it is a tag of.
+    /// Reports a tag to the tracker of foreign content; returns its language.
     #[cold]
-    fn cross(&mut self, text: &[u8], is_closed: bool) -> Space {
+    fn update_foreign(&mut self, text: &[u8], is_closed: bool) -> Space {
         let name = tags::name_at(text, self.tag.name_start);
         if self.tag.is_end {
             return self.foreign.end(name);
@@ -339,8 +342,8 @@ impl Scanner {
         self.foreign.start(name, is_closed, is_document)
     }
 
-    /// To the next `>`: it ends the comment after `--`, which may be that of its beginning, and
-    /// after `--!`, which may not.
+    /// Searches the next `>`. It ends the comment after `--`, which may be the one that opened the
+    /// comment, and after `--!`, which must come later.
     fn comment(&mut self, text: &[u8], from: usize) {
         let Some(close) = find::byte(text, self.at, b'>') else {
             self.at = text.len();
@@ -410,23 +413,24 @@ impl Scanner {
         }
     }
 
-    /// To the next `<`, which is returned, or `>`, which after two dashes ends the comment.
+    /// Searches the next `<`, whose position is returned, or `>`, which after two dashes ends the
+    /// comment.
     fn script_comment_step(&mut self, text: &[u8], from: usize) -> Option<usize> {
-        let Some(place) = find::either(text, self.at, b'<', b'>') else {
+        let Some(position) = find::either(text, self.at, b'<', b'>') else {
             self.at = text.len();
             return None;
         };
-        self.at = place + 1;
-        if text[place] == b'<' {
-            return Some(place);
+        self.at = position + 1;
+        if text[position] == b'<' {
+            return Some(position);
         }
-        if text[from..place].ends_with(b"--") {
+        if text[from..position].ends_with(b"--") {
             self.state = State::Script;
         }
         None
     }
 
-    /// If the end tag of `tag` is at `open`: from here on it is a tag like others.
+    /// If the end tag of `tag` is at `open`, begins to read it like any other tag.
     fn try_end(&mut self, text: &[u8], open: usize, tag: Tag) {
         let name = open + 2;
         if text.get(open + 1) == Some(&b'/') && is_name_at(text, name, tag.name()) {
@@ -437,32 +441,35 @@ impl Scanner {
     }
 }
 
-/// Leaps over a tag whose name begins at `name`; returns what is after its `>`. If the tag isn't of
-/// a common form: the position from which its attributes have to be read, or `name` if that is the
-/// end of its name, wherever it is.
+/// Skips a tag whose name begins at `name`; returns the position after its `>`.
+///
+/// # Errors
+/// If the tag isn't of a common form, returns the position from which its attributes must be read,
+/// or `name` if they must be read from the end of the name.
 #[inline(always)]
-fn leap(text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
-    let mut place = find::any(text, name, b'>', b' ', b'=').ok_or(name)?;
+fn skip_tag(text: &[u8], name: usize, limit: usize) -> Result<usize, usize> {
+    let mut position = find::any(text, name, b'>', b' ', b'=').ok_or(name)?;
     // An equals sign here may be part of the tag's name.
-    let mut start = match text[place] {
-        b'>' => return Ok(place + 1),
+    let mut start = match text[position] {
+        b'>' => return Ok(position + 1),
         b' ' => name,
         _ => return Err(name),
     };
     loop {
-        place = find::either(text, place, b'>', b'=').ok_or(start)?;
-        if text[place] == b'>' {
-            return Ok(place + 1);
+        position = find::either(text, position, b'>', b'=').ok_or(start)?;
+        if text[position] == b'>' {
+            return Ok(position + 1);
         }
-        place = quoted_value_end(text, start, place).ok_or(start)? + 1;
-        start = place;
+        position = quoted_value_end(text, start, position).ok_or(start)? + 1;
+        start = position;
         if start >= limit {
             return Err(start);
         }
     }
 }
 
-/// Where the closing quote is if at `equals` the value of a plainly named attribute begins.
+/// Returns the position of the closing quote, if a quoted value of a plainly named attribute begins
+/// at `equals`.
 #[inline(always)]
 fn quoted_value_end(text: &[u8], start: usize, equals: usize) -> Option<usize> {
     let is_plain = equals > start && text[equals - 1].is_ascii_alphanumeric();
@@ -473,6 +480,6 @@ fn quoted_value_end(text: &[u8], start: usize, equals: usize) -> Option<usize> {
     find::byte(text, equals + 2, quote)
 }
 
-fn past(close: Option<usize>, text: &[u8]) -> usize {
+fn after(close: Option<usize>, text: &[u8]) -> usize {
     close.map_or(text.len(), |close| close + 1)
 }

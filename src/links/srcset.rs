@@ -1,11 +1,11 @@
-//! The URLs of a `srcset` attribute.
+//! Parses the URLs of a `srcset` attribute.
 //!
-//! Source: the HTML standard, "parsing a srcset attribute", without the judgement of descriptors:
-//! a browser drops a candidate whose descriptors are wrong, we fetch it.
+//! Source: the HTML standard, "parsing a srcset attribute", without the check of descriptors: a
+//! browser drops a candidate whose descriptors are invalid, this crawler fetches it.
 
 use super::find::is_space;
 
-/// The URLs of a `srcset`, its character references replaced, in order.
+/// Iterates over the URLs of a `srcset` value with decoded character references.
 pub(super) struct Candidates<'a> {
     rest: &'a [u8],
 }
@@ -30,7 +30,7 @@ impl<'a> Iterator for Candidates<'a> {
     }
 }
 
-/// Length of the descriptors of a candidate: up to a comma that isn't in parentheses.
+/// Returns the length of the descriptors of a candidate: up to a comma that isn't in parentheses.
 fn descriptors(text: &[u8]) -> usize {
     let mut inside = false;
     for (at, byte) in text.iter().enumerate() {

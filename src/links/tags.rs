@@ -1,7 +1,8 @@
-//! The tags and attributes that matter, and what each tag's attributes amount to.
+//! The tags and attributes that are relevant to links, and how the attributes of each tag are
+//! evaluated.
 //!
-//! Nearly all tags of a page matter to nobody, so that saying so must be quick: the first three
-//! letters of a name are looked up in a table without collisions, and only a hit is compared.
+//! Nearly all tags of a page are not relevant, so that case must be fast: the first three letters
+//! of a name are looked up in a hash table without collisions, and only a hit is compared in full.
 
 use super::find::{is_space, tag_name_end};
 use super::foreign::Space;
@@ -10,20 +11,21 @@ use super::{Directives, Found, Kind, Rel, Settings, append_value, charset, heade
 use encoding_rs::Encoding;
 use std::borrow::Cow;
 
-/// Longest value that is decoded to be read here, bytes; references have their own cap.
+/// The maximum length of a value that is decoded and evaluated here, in bytes; references have a
+/// cap of their own.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// A charset declared behind so many bytes is ignored: the page would have to be read again.
+/// A charset declared after this many bytes is ignored: the page would have to be read again.
 const DECLARED_BYTES: usize = 64 << 10;
 
-/// Elements of SVG that show what they refer to, or run it.
-const DRAWN: [&[u8]; 4] = [b"image", b"use", b"feimage", b"script"];
+/// SVG elements that embed or run the resource they refer to.
+const SVG_RESOURCES: [&[u8]; 4] = [b"image", b"use", b"feimage", b"script"];
 
-/// A tag that matters to links or to what the text after it is.
+/// A tag that is relevant to links or to how the text after it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Tag {
-    /// Any tag that matters to nobody, and all end tags.
+    /// Any tag that is not relevant, and all end tags.
     Other,
     A,
     Area,
@@ -54,7 +56,7 @@ pub(super) enum Tag {
     Xmp,
 }
 
-/// All tags with names of three letters or more.
+/// All relevant tags whose names have three letters or more.
 const TAGS: [(&[u8], Tag); 26] = [
     (b"area", Tag::Area),
     (b"audio", Tag::Audio),
@@ -87,10 +89,11 @@ const TAGS: [(&[u8], Tag); 26] = [
 const SLOT_BITS: u32 = 6;
 const EMPTY: u8 = u8::MAX;
 
-/// First three letters of a name to its place in [`TAGS`].
+/// Maps the first three letters of a name to an index in [`TAGS`].
 static SLOTS: [(u32, u8); 1 << SLOT_BITS] = slots();
 
-/// Found by trying odd numbers; the table's making asserts that it fits.
+/// A hash factor without collisions, found by trying odd numbers; `slots` asserts this at compile
+/// time.
 const FACTOR: u32 = 0xa336_14a5;
 
 const fn slot_of(key: u32) -> usize {
@@ -99,41 +102,41 @@ const fn slot_of(key: u32) -> usize {
 
 const fn slots() -> [(u32, u8); 1 << SLOT_BITS] {
     let mut slots = [(0, EMPTY); 1 << SLOT_BITS];
-    let mut place = 0;
-    while place < TAGS.len() {
-        let name = TAGS[place].0;
+    let mut index = 0;
+    while index < TAGS.len() {
+        let name = TAGS[index].0;
         let key = u32::from_le_bytes([name[0], name[1], name[2], 0]);
         let slot = slot_of(key);
         assert!(slots[slot].1 == EMPTY, "two names share a slot");
-        slots[slot] = (key, place as u8);
-        place += 1;
+        slots[slot] = (key, index as u8);
+        index += 1;
     }
     slots
 }
 
 impl Tag {
-    /// The tag whose name begins at `at`, where a letter stands, and the end of that name if the
-    /// tag matters.
+    /// Returns the tag whose name begins at `at`, which is a letter, and the end of the name if the
+    /// tag is relevant.
     #[inline(always)]
     pub(super) fn at(text: &[u8], at: usize) -> (Self, usize) {
         let word = match text.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
             Some(bytes) => u32::from_le_bytes(*bytes),
-            None => return Self::near_end(text, at),
+            None => return Self::at_end_of_text(text, at),
         };
         if word & 0xdf == u32::from(b'A') && ends_name((word >> 8) as u8) {
             return (Self::A, at + 1);
         }
         let key = (word | 0x20_2020) & 0xff_ffff;
-        let (known, place) = SLOTS[slot_of(key)];
-        if known != key || place == EMPTY {
+        let (known, index) = SLOTS[slot_of(key)];
+        if known != key || index == EMPTY {
             return (Self::Other, at);
         }
-        Self::compared(text, at, place)
+        Self::compare(text, at, index)
     }
 
     #[inline(never)]
-    fn compared(text: &[u8], at: usize, place: u8) -> (Self, usize) {
-        let (name, tag) = TAGS[usize::from(place)];
+    fn compare(text: &[u8], at: usize, index: u8) -> (Self, usize) {
+        let (name, tag) = TAGS[usize::from(index)];
         let end = at + name.len();
         let same = text.get(at..end).is_some_and(|bytes| bytes.eq_ignore_ascii_case(name));
         if same && text.get(end).is_some_and(|byte| ends_name(*byte)) {
@@ -143,9 +146,9 @@ impl Tag {
         }
     }
 
-    /// With three bytes left only `<a>` can still be a whole tag.
+    /// With three bytes left only `<a>` can still be a complete tag.
     #[cold]
-    fn near_end(text: &[u8], at: usize) -> (Self, usize) {
+    fn at_end_of_text(text: &[u8], at: usize) -> (Self, usize) {
         let is_a = text[at].eq_ignore_ascii_case(&b'a');
         if is_a && text.get(at + 1).is_some_and(|byte| ends_name(*byte)) {
             (Self::A, at + 1)
@@ -154,36 +157,37 @@ impl Tag {
         }
     }
 
-    /// The name, in lower case.
+    /// Returns the name in lower case.
     pub(super) fn name(self) -> &'static [u8] {
         let known = TAGS.iter().find(|(_, tag)| *tag == self);
         known.map_or(b"a", |(name, _)| name)
     }
 
-    /// The bit that stands for it in a set of tags.
+    /// Returns the bit of this tag in a set of tags.
     pub(super) const fn bit(self) -> u32 {
         1 << self as u8
     }
 }
 
-/// Whether a name ends before `byte`.
+/// Returns whether `byte` ends a name.
 #[inline(always)]
 pub(super) fn ends_name(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'/' | b'>')
 }
 
-/// Whether `name` stands at `at`, in any case, and ends there. `name` is in lower case.
+/// Returns whether a tag name at `at` equals `name`, which is in lower case, without regard to
+/// case.
 pub(super) fn is_name_at(text: &[u8], at: usize, name: &[u8]) -> bool {
     let end = at + name.len();
     text.get(end).is_some_and(|byte| ends_name(*byte)) && text[at..end].eq_ignore_ascii_case(name)
 }
 
-/// The name that begins at `at`.
+/// Returns the name that begins at `at`.
 pub(super) fn name_at(text: &[u8], at: usize) -> &[u8] {
     &text[at..tag_name_end(text, at)]
 }
 
-/// Tags whose attributes or content the scanner must see.
+/// Returns the set of tags whose attributes or content the scanner must read.
 pub(super) fn watched(settings: &Settings) -> u32 {
     use Tag::{
         A, Area, Audio, Base, Embed, Form, Frame, Iframe, Image, Img, Input, Link, Math, Meta,
@@ -199,7 +203,7 @@ pub(super) fn watched(settings: &Settings) -> u32 {
         | if settings.forms { Form.bit() } else { 0 }
 }
 
-/// An attribute that matters to some tag.
+/// An attribute that is relevant for some tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Attribute {
@@ -223,7 +227,7 @@ pub(super) enum Attribute {
 
 const ATTRIBUTES: usize = Attribute::XlinkHref as usize + 1;
 
-/// Attributes with names of up to eight letters.
+/// The attributes with names of up to eight letters.
 const ATTRIBUTES_SHORT: [(&[u8], Attribute); 13] = [
     (b"action", Attribute::Action),
     (b"charset", Attribute::Charset),
@@ -240,7 +244,7 @@ const ATTRIBUTES_SHORT: [(&[u8], Attribute); 13] = [
     (b"type", Attribute::Type),
 ];
 
-/// Key of a name to its attribute.
+/// Maps the key of a name to its attribute.
 static KEYS: [(u64, Option<Attribute>); 1 << KEY_BITS] = keys();
 const KEY_BITS: u32 = 5;
 const KEY_FACTOR: u64 = 0x01c3_d306_6352_1d89;
@@ -251,32 +255,33 @@ const fn slot_of_key(key: u64) -> usize {
 
 const fn keys() -> [(u64, Option<Attribute>); 1 << KEY_BITS] {
     let mut keys = [(0, None); 1 << KEY_BITS];
-    let mut place = 0;
-    while place < ATTRIBUTES_SHORT.len() {
-        let (name, attribute) = ATTRIBUTES_SHORT[place];
+    let mut index = 0;
+    while index < ATTRIBUTES_SHORT.len() {
+        let (name, attribute) = ATTRIBUTES_SHORT[index];
         let key = key_of(name);
         let slot = slot_of_key(key);
         assert!(keys[slot].1.is_none(), "two names share a slot");
         keys[slot] = (key, Some(attribute));
-        place += 1;
+        index += 1;
     }
     keys
 }
 
-/// A name of up to eight bytes as a word: bit 5, which is the case of letters, set in each byte.
+/// Returns the key of a name of up to eight bytes: the name as a word, with bit 5 set in each byte
+/// to ignore case.
 const fn key_of(name: &[u8]) -> u64 {
-    let (mut key, mut place) = (0, name.len());
-    while place > 0 {
-        place -= 1;
-        key = key << 8 | (name[place] | CASE) as u64;
+    let (mut key, mut index) = (0, name.len());
+    while index > 0 {
+        index -= 1;
+        key = key << 8 | (name[index] | CASE) as u64;
     }
     key
 }
 
 const CASE: u8 = 0x20;
 
-/// The key of the name at `start..end`, if it is short and no byte in it could end it; `end` is the
-/// first `=`, `>` or space. Without a branch on its length.
+/// Returns the key of the name at `start..end`, if it is short and contains no byte that would end
+/// it; `end` is the first `=`, `>` or space. There is no branch on the length of the name.
 #[inline(always)]
 pub(super) fn plain_key(text: &[u8], start: usize, end: usize) -> Option<u64> {
     const ONES: u64 = u64::MAX / 255;
@@ -286,7 +291,7 @@ pub(super) fn plain_key(text: &[u8], start: usize, end: usize) -> Option<u64> {
         return None;
     }
     let mask = u64::MAX >> (64 - bits);
-    // Top bits of bytes below 0x20 and of slashes; exact for the lowest.
+    // The top bits of bytes below 0x20 and of slashes; exact for the lowest such byte.
     let controls = word.wrapping_sub(ONES * 0x20) & !word;
     let slash = word ^ (ONES * b'/' as u64);
     let slashes = slash.wrapping_sub(ONES) & !slash;
@@ -295,7 +300,7 @@ pub(super) fn plain_key(text: &[u8], start: usize, end: usize) -> Option<u64> {
 }
 
 impl Attribute {
-    /// The attribute with this name, if it matters.
+    /// Returns the attribute with this name, if it is relevant.
     pub(super) fn of(name: &[u8]) -> Option<Self> {
         match name.len() {
             0..=8 => Self::of_key(key_of(name)),
@@ -306,7 +311,7 @@ impl Attribute {
         }
     }
 
-    /// The attribute whose name has this key.
+    /// Returns the attribute whose name has this key.
     #[inline(always)]
     pub(super) fn of_key(key: u64) -> Option<Self> {
         let (known, attribute) = KEYS[slot_of_key(key)];
@@ -314,7 +319,7 @@ impl Attribute {
     }
 }
 
-/// The attributes of one tag: where in the text their values are.
+/// The positions of the attribute values of one tag.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
     present: u16,
@@ -327,7 +332,7 @@ impl Attributes {
         self.present = 0;
     }
 
-    /// Notes the value of an attribute at `start..end`, if it is the first.
+    /// Records the value of an attribute at `start..end`, if it is the first one of this name.
     #[inline(always)]
     pub(super) fn note(&mut self, attribute: Attribute, start: usize, end: usize) {
         let bit = 1 << attribute as u16;
@@ -337,7 +342,7 @@ impl Attributes {
         }
     }
 
-    /// The raw value.
+    /// Returns the raw value.
     #[inline(always)]
     pub(super) fn value<'a>(&self, text: &'a [u8], attribute: Attribute) -> Option<&'a [u8]> {
         let (start, end) = self.spans[attribute as usize];
@@ -345,9 +350,9 @@ impl Attributes {
     }
 }
 
-/// A whole tag, as it is filed.
+/// A completely read tag.
 #[derive(Clone, Copy)]
-pub(super) struct Whole<'a> {
+pub(super) struct ParsedTag<'a> {
     pub(super) settings: &'a Settings,
     pub(super) charset: &'static Encoding,
     pub(super) text: &'a [u8],
@@ -356,8 +361,8 @@ pub(super) struct Whole<'a> {
     pub(super) attributes: &'a Attributes,
 }
 
-impl<'a> Whole<'a> {
-    /// Files what the tag refers to.
+impl<'a> ParsedTag<'a> {
+    /// Stores the references of the tag.
     #[inline]
     pub(super) fn file(self, found: &mut Found) {
         match self.tag {
@@ -376,18 +381,18 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Files what a tag of a drawing refers to: links, and in SVG other parts of the drawing. Any
+    /// Stores the references of a tag in foreign content: links, and in SVG also resources. Any
     /// element of MathML may be a link (MathML 3 section 6.4.3), as it is in Firefox and Safari.
     pub(super) fn file_foreign(self, space: Space, name: &[u8], found: &mut Found) {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
-        // Older drawings refer by `xlink:href`; SVG 2 section 16.1.5: `href` goes before it.
+        // Older SVG uses `xlink:href`; `href` takes precedence (SVG 2 section 16.1.5).
         let attribute = match self.raw(Attribute::Href) {
             None if space == Space::Svg => Attribute::XlinkHref,
             _ => Attribute::Href,
         };
         if space == Space::Math || is(b"a") {
             self.anchor(found, attribute);
-        } else if self.settings.embedded && DRAWN.into_iter().any(is) {
+        } else if self.settings.embedded && SVG_RESOURCES.into_iter().any(is) {
             self.push(found, Kind::Embed, false, attribute);
         }
     }
@@ -396,7 +401,7 @@ impl<'a> Whole<'a> {
         self.attributes.value(self.text, attribute)
     }
 
-    /// The value with its references replaced; `None` if it is absent or absurdly long.
+    /// Returns the value with character references decoded; `None` if it is absent or too long.
     fn value(self, found: &mut Found, attribute: Attribute) -> Option<Cow<'a, [u8]>> {
         let raw = self.raw(attribute)?;
         if raw.len() > VALUE_BYTES_MAX {
@@ -488,7 +493,7 @@ impl<'a> Whole<'a> {
         }
         let is_type = field.eq_ignore_ascii_case(b"content-type");
         if is_type && may_declare && found.charset.is_none() {
-            found.charset = charset::of_content(&content).and_then(charset::declared);
+            found.charset = charset::label_in_content(&content).and_then(charset::declared);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The scanner against the tokenizer of html5ever, and against itself cut into pieces.
+//! Tests the scanner against the tokenizer of html5ever, and with its input split into pieces.
 
 mod bounds;
-mod drawings;
+mod foreign;
 
 use super::*;
 use crate::ground::random::Random;
@@ -12,13 +12,13 @@ use html5ever::tokenizer::{
 };
 use std::cell::RefCell;
 
-/// What is compared: kind, reference, nofollow.
-type Seen = Vec<(Kind, String, bool)>;
+/// The compared links: kind, reference, nofollow.
+type Links = Vec<(Kind, String, bool)>;
 
-/// All that a page amounts to.
+/// Everything that is extracted from a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Page {
-    links: Seen,
+    links: Links,
     base: Option<String>,
     directives: Directives,
 }
@@ -27,7 +27,7 @@ fn everything() -> Settings {
     Settings { embedded: true, forms: true, ..Settings::default() }
 }
 
-/// The page as the scanner sees it in steps of `budget` bytes.
+/// Scans the page in steps of `budget` bytes.
 fn scanned(text: &[u8], settings: &Settings, budget: usize) -> Page {
     let mut scanner = Scanner::new(settings.clone());
     let mut found = Found::new();
@@ -52,7 +52,7 @@ fn page_of(found: &Found) -> Page {
     }
 }
 
-/// A sink that notes links as tags come by, in the plainest way.
+/// A sink that records links as tags are emitted, in the simplest way.
 struct Oracle {
     settings: Settings,
     page: RefCell<Page>,
@@ -149,8 +149,8 @@ fn tokenized(text: &str, settings: &Settings) -> Page {
     tokenizer.sink.page.into_inner()
 }
 
-/// Pieces that tokenizers trip over.
-const NASTY: &[&str] = &[
+/// Pieces that are difficult for tokenizers.
+const DIFFICULT: &[&str] = &[
     "<",
     ">",
     "/",
@@ -268,7 +268,7 @@ const NASTY: &[&str] = &[
     "word",
 ];
 
-/// An ordinary piece of a page, to be spoilt.
+/// An ordinary page, to be corrupted.
 const ORDINARY: &str = r#"<!doctype html><html><head><title>A &amp; B</title><base href="/b/">
 <meta charset="utf-8"><link rel="next" href="/next?a=1&amp;b=2"><style>a > b { x: "<a href=no>" }
 </style><script>if (a < b) document.write("<a href='no'>"); <!-- <script> --></script></head><body>
@@ -278,7 +278,7 @@ const ORDINARY: &str = r#"<!doctype html><html><head><title>A &amp; B</title><ba
 <iframe src="/frame"><a href=no></iframe><ul><li><a href=four>four</a><li><a href=five>five</a></ul>
 <form action="/form"><input type=image src=in></form><noscript><a href="/plain">p</a></noscript>"#;
 
-fn spoilt(random: &mut Random) -> String {
+fn corrupted(random: &mut Random) -> String {
     let mut text = String::new();
     if random.below(3) > 0 {
         text.push_str(ORDINARY);
@@ -296,20 +296,20 @@ fn spoilt(random: &mut Random) -> String {
                 let tail: String = text[at..].chars().take(random.below(60)).collect();
                 text.insert_str(at, &tail);
             }
-            _ => text.insert_str(at, random.pick(NASTY)),
+            _ => text.insert_str(at, random.pick(DIFFICULT)),
         }
     }
     text
 }
 
-/// Law: on any text the scanner finds what the standard's tokenizer does, whatever the budget.
+/// Law: on any text the scanner finds what the standard's tokenizer finds, whatever the budget.
 #[test]
-fn spoilt_pages_agree_with_the_tokenizer() {
+fn corrupted_pages_agree_with_the_tokenizer() {
     let mut random = Random(0x5ced_0001);
     let rounds = 20_000;
     let mut links = 0;
     for round in 0..rounds {
-        let text = spoilt(&mut random);
+        let text = corrupted(&mut random);
         let settings = if round % 4 == 0 { Settings::default() } else { everything() };
         let expected = tokenized(&text, &settings);
         assert_eq!(scanned(text.as_bytes(), &settings, usize::MAX), expected, "{text:?}");
@@ -320,8 +320,8 @@ fn spoilt_pages_agree_with_the_tokenizer() {
     assert!(links > rounds, "the pages must hold links, not {links}");
 }
 
-/// Law: any bytes in any charset end without a panic, the same way whatever the budget, and what is
-/// found is UTF-8 within the caps.
+/// Law: any bytes in any charset are scanned without a panic, with the same result for any budget,
+/// and the result is UTF-8 within the caps.
 #[test]
 fn any_bytes_end_well() {
     use encoding_rs::{BIG5, EUC_JP, EUC_KR, GB18030, SHIFT_JIS, WINDOWS_1252};
@@ -331,7 +331,7 @@ fn any_bytes_end_well() {
     let settings = Settings { found_bytes_max: 60, ..caps };
     let (mut kept, mut dropped) = (0, 0);
     for _ in 0..10_000 {
-        let mut text = spoilt(&mut random).into_bytes();
+        let mut text = corrupted(&mut random).into_bytes();
         for _ in 0..random.below(30) {
             let at = random.below(text.len() + 1);
             text.insert(at, 0x80 | random.below(128) as u8);
@@ -355,13 +355,13 @@ fn any_bytes_end_well() {
     assert!(kept > 10_000 && dropped > 5_000, "caps must bite: {kept} kept, {dropped} dropped");
 }
 
-/// Law: the time for a page grows with its length, not with its square. Each of these pages takes
-/// a millisecond or two; if a piece made the scanner look to the end of the page, it would be
+/// Law: the time for a page grows with its length, not with its square. Each of these pages takes a
+/// millisecond or two; if a piece made the scanner search to the end of the page, it would take
 /// minutes.
 #[test]
 fn hostile_pages_take_linear_time() {
     let ends = ["", "--><a href=x>", "</script><a href=x>", "\"><a href=x>"];
-    for piece in NASTY.iter().chain(&["<a href=\"", "<p a='", "<script><!--", "<svg><title>"]) {
+    for piece in DIFFICULT.iter().chain(&["<a href=\"", "<p a='", "<script><!--", "<svg><title>"]) {
         for end in ends {
             let page = piece.repeat((1 << 18) / piece.len()) + end;
             scanned(page.as_bytes(), &everything(), 1 << 12);
@@ -369,7 +369,7 @@ fn hostile_pages_take_linear_time() {
     }
 }
 
-/// All links of a page, as `kind reference`, with `!` if they are not to be followed.
+/// Returns all links of a page, as `kind reference`, with `!` if they are not to be followed.
 fn listed(html: &str, settings: &Settings) -> Vec<String> {
     let page = scanned(html.as_bytes(), settings, 7);
     let line = |(kind, reference, nofollow): &(Kind, String, bool)| {
@@ -432,8 +432,8 @@ fn base_and_directives() {
     assert!(free.may_follow(&Link { nofollow: true, ..link }, told));
 }
 
-/// References of legacy pages: the bytes are read in the page's charset, character references are
-/// Unicode in any charset, and bytes that look like ASCII inside a character do no harm.
+/// References of legacy pages: the bytes are decoded in the page's charset, character references
+/// are Unicode in any charset, and bytes that look like ASCII inside a character do no harm.
 #[test]
 fn references_in_other_charsets() {
     use encoding_rs::{GBK, ISO_8859_2, SHIFT_JIS, WINDOWS_1252};
@@ -457,7 +457,7 @@ fn references_in_other_charsets() {
     }
 }
 
-/// A page in UTF-16 goes through UTF-8.
+/// A page in UTF-16 is converted to UTF-8 first.
 #[test]
 fn a_page_in_utf_16() {
     let html = "\u{feff}<a href='/é'><a href=x>";
@@ -471,7 +471,7 @@ fn a_page_in_utf_16() {
     assert_eq!(page.links.iter().map(|link| &*link.1).collect::<Vec<_>>(), ["/é", "x"]);
 }
 
-/// What a page names as its charset beyond the reach of the prescan.
+/// The charset that a page names after the bytes of the prescan.
 #[test]
 fn late_charsets() {
     let cases = [
@@ -490,7 +490,7 @@ fn late_charsets() {
     }
 }
 
-/// Law: every name of the table is decoded as the tokenizer does, in all places it can stand.
+/// Law: every name of the table is decoded as the tokenizer does, wherever it may be.
 #[test]
 fn every_named_reference() {
     let settings = Settings::default();
@@ -503,7 +503,7 @@ fn every_named_reference() {
     }
 }
 
-/// Law: all short texts of these alphabets agree with the tokenizer: chance may not hit them.
+/// Law: all short texts of these alphabets agree with the tokenizer; random tests may miss some.
 #[test]
 fn all_short_texts_agree_with_the_tokenizer() {
     let alphabets: [(&str, [&str; 8]); 5] = [
@@ -530,7 +530,7 @@ fn plain_values_are_those_that_a_loop_finds_plain() {
     let is_own = |byte: u8| matches!(byte, b' '..=b'%' | b'\''..=b'~');
     for len in 1..=20 {
         for (place, byte) in (0..len).flat_map(|at| (0..=255_u8).map(move |byte| (at, byte))) {
-            // What is around an odd byte must not hide it, nor be taken for it.
+            // Bytes next to a special byte must neither hide it, nor be mistaken for it.
             for around in [b' ', b'%', b'\'', b'~'] {
                 let mut raw = vec![around; len];
                 raw[place] = byte;

@@ -1,19 +1,19 @@
-//! Rules in the order in which they are looked up, and the one that decides.
+//! The rules of a robots.txt, indexed so that the deciding rule for a target is found quickly.
 //!
-//! Plain rules (no star inside; an end is but one more octet) are sorted by their octets. Those
-//! that match a target are prefixes of it, hence prefixes of one another: a chain, which starts at
-//! the rule sorted nearest below the target. Each rule knows the next shorter one of its chain and
-//! the highest in rank of the chain from itself on. Rules with a star inside are sorted by rank;
-//! the first that matches ends the search, and so does the rank of the plain rule found. Rules
-//! with marked escapes, all of which allow, are sorted likewise, and looked at only for a target
-//! that has such escapes.
+//! Plain rules (without a star inside; an end is just one more octet) are sorted by their octets.
+//! The plain rules that match a target are prefixes of it, so each is a prefix of the next: they
+//! form a chain, which is reached from the rule that sorts directly before the target. Each rule
+//! links to the next shorter one of its chain, and to the highest-ranked one among itself and the
+//! shorter ones. Rules with a star inside are sorted by rank; the search ends at the first one that
+//! matches, or at one that ranks below the plain rule found. Rules with marked escapes, all of
+//! which allow, are sorted by rank too, and only pattern for a target that has such escapes.
 //!
-//! Laws: agrees with trying every rule (`tests.rs`, `worst.rs`); of plain rules that say the same
-//! of the same octets the one of highest rank is kept.
-//! Cost: 24 bytes a rule and its octets once. A check of n plain rules takes log n comparisons and
-//! at most as many steps down the chain as the target has octets. A starred rule costs a word of
-//! filter, and if it passes a search for each of its pieces ([`Search`]). The worst 500 KiB take
-//! 1 to 2 ms on a path of 2,048 octets, and 2 to 6 ms to sort.
+//! Laws: the result is that of trying every rule (`tests.rs`, `worst.rs`). Of plain rules with the
+//! same octets and the same verdict the highest-ranked one is kept.
+//! Cost: 24 bytes a rule, and its octets once. A check of n plain rules takes log n comparisons and
+//! at most as many steps down the chain as the target has octets. A rule with stars costs the test
+//! of a one-word filter, and if it passes a search for each of its pieces ([`Search`]). The worst
+//! 500 KiB take 1 to 2 ms on a path of 2,048 octets, and 2 to 6 ms to sort.
 
 use super::Verdict;
 use super::octets::{self, ANY, END, Target};
@@ -21,15 +21,15 @@ use super::search::Search;
 use crate::ground::codec::{Put, Short, Take};
 use std::cmp::Reverse;
 
-/// Where a rule came from and what it says.
+/// A rule: its octets, its line and its verdict.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
-    /// Its octets in the arena.
+    /// The position of its octets in the arena.
     start: u32,
     len: u32,
-    /// Octets it counts when rules compete.
+    /// The number of octets that count when rules compete.
     count: u32,
-    /// Twice the line, and one more if it allows.
+    /// Twice the number of its line, plus one if the rule allows.
     line_allow: u32,
 }
 
@@ -48,7 +48,8 @@ impl Rule {
         Verdict { allowed: self.line_allow & 1 == 1, line: self.line_allow >> 1 }
     }
 
-    /// The highest decides: most octets, then Allow (2.2.2), then the earlier line.
+    /// Returns the rank; the matching rule with the highest decides: most octets, then Allow
+    /// (2.2.2), then the earlier line.
     fn rank(self) -> u64 {
         let (line, allow) = (self.line_allow >> 1, self.line_allow & 1);
         u64::from(self.count) << 32 | u64::from(allow << 31 | ((u32::MAX >> 1) - line))
@@ -59,17 +60,18 @@ impl Rule {
     }
 }
 
-/// Rules as they are read.
+/// The rules in the order of the file, before they are indexed.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct Builder {
     arena: Vec<u8>,
     plain: Vec<Rule>,
     starred: Vec<Rule>,
     marked: Vec<Rule>,
 }
 
-impl Draft {
-    /// Adds the rule whose path is `value`; an empty one, or one that no path matches, is none.
+impl Builder {
+    /// Adds the rule whose path is `value`. An empty path, or one that no target matches, adds
+    /// nothing.
     pub(super) fn add(&mut self, value: &[u8], allowed: bool, line: u32) {
         let start = self.arena.len();
         if let Some(count) = octets::rule(value, allowed, &mut self.arena) {
@@ -77,7 +79,7 @@ impl Draft {
         }
     }
 
-    /// Adds the rule whose octets are the arena's from `start` on.
+    /// Adds the rule whose octets are in the arena from `start` on.
     fn insert(&mut self, start: usize, count: u32, verdict: Verdict) {
         let octets = &self.arena[start..];
         let rule = Rule::new(start..self.arena.len(), count, verdict);
@@ -90,25 +92,26 @@ impl Draft {
         }
     }
 
-    /// The rules that [`Table::encode`] wrote.
+    /// Decodes the rules that [`Table::encode`] wrote.
     fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
-        let mut draft = Self::default();
+        let mut builder = Self::default();
         for _ in 0..take.varint()? {
             let (count, line_allow): (u32, u32) = (take.number()?, take.number()?);
             let octets = take.bytes()?;
-            if draft.arena.len() + octets.len() > u32::MAX as usize {
+            if builder.arena.len() + octets.len() > u32::MAX as usize {
                 return Err(Short);
             }
             let verdict = Verdict { allowed: line_allow & 1 == 1, line: line_allow >> 1 };
-            let start = draft.arena.len();
-            draft.arena.extend_from_slice(octets);
-            draft.insert(start, count, verdict);
+            let start = builder.arena.len();
+            builder.arena.extend_from_slice(octets);
+            builder.insert(start, count, verdict);
         }
-        Ok(draft)
+        Ok(builder)
     }
 
-    /// Sorts, drops repetitions of plain rules, and links. A rule that allows and one that forbids
-    /// the same octets are neighbours in a chain: a target may be held to the second only.
+    /// Sorts the rules, removes duplicate plain rules, and links the chains. A rule that allows and
+    /// one that forbids the same octets are both kept, as neighbours in a chain, because a target
+    /// may match only the second (see [`Table::plain_that_match`]).
     pub(super) fn finish(self) -> Table {
         let Self { arena: old, mut plain, mut starred, mut marked } = self;
         sort_by_octets(&mut plain, &old);
@@ -120,7 +123,7 @@ impl Draft {
             rules.sort_unstable_by_key(|rule| Reverse(rule.rank()));
         }
 
-        // In the order in which they are looked at.
+        // Copied in the order in which they are pattern.
         let all = [&plain, &starred, &marked].into_iter().flatten();
         let mut arena = Vec::with_capacity(all.map(|rule| rule.len as usize).sum());
         for rule in plain.iter_mut().chain(&mut starred).chain(&mut marked) {
@@ -129,30 +132,31 @@ impl Draft {
             rule.start = u32::try_from(start).expect("no longer than the arena before");
         }
         let [starred, marked] = [starred, marked].map(|rules| {
-            let searched =
-                |&rule: &Rule| Searched { rule, needs: pairs_of_pieces(rule.octets(&arena)) };
-            rules.iter().map(searched).collect()
+            let pattern =
+                |&rule: &Rule| Pattern { rule, needs: pairs_of_pieces(rule.octets(&arena)) };
+            rules.iter().map(pattern).collect()
         });
-        Table { plain: chained(&plain, &arena).into(), starred, marked, arena: arena.into() }
+        Table { plain: link_chains(&plain, &arena).into(), starred, marked, arena: arena.into() }
     }
 }
 
-/// Sorts by octets, and those of the same octets by rank, the highest first.
+/// Sorts rules by octets, and those with equal octets by rank, the highest first.
 fn sort_by_octets(rules: &mut [Rule], arena: &[u8]) {
     let by_octets = |one: &Rule, other: &Rule| {
         let by_octets = one.octets(arena).cmp(other.octets(arena));
         by_octets.then(other.rank().cmp(&one.rank()))
     };
     if rules.is_sorted_by(|one, other| by_octets(one, other).is_lt()) {
-        return; // as rules are that were written down
+        return; // decoded rules are sorted already
     }
-    // Eight octets at a time, as numbers: those that share them are sorted by the next eight.
+    // Radix sort by eight octets at a time: rules with equal words are sorted by the next eight
+    // octets.
     let mut keyed: Vec<(u64, Rule)> = rules.iter().map(|rule| (0, *rule)).collect();
     let mut alike = vec![(0..keyed.len(), 0)];
     while let Some((range, depth)) = alike.pop() {
         let first = range.start;
         let group = &mut keyed[range];
-        if group.len() <= FEW {
+        if group.len() <= SMALL_GROUP {
             group.sort_unstable_by(|(_, one), (_, other)| by_octets(one, other));
             continue;
         }
@@ -164,7 +168,7 @@ fn sort_by_octets(rules: &mut [Rule], arena: &[u8]) {
         for equal in group.chunk_by_mut(|(one, _), (other, _)| one == other) {
             match equal {
                 [_] => {}
-                // All have ended: no octet is 0.
+                // All of them have ended, because no octet is 0.
                 [(0, _), ..] => equal.sort_unstable_by_key(|(_, rule)| Reverse(rule.rank())),
                 _ => alike.push((start..start + equal.len(), depth + 8)),
             }
@@ -174,7 +178,7 @@ fn sort_by_octets(rules: &mut [Rule], arena: &[u8]) {
     rules.iter_mut().zip(keyed).for_each(|(rule, (_, sorted))| *rule = sorted);
 }
 
-/// Eight octets from `depth` on as a number that compares as they do; none are zeros.
+/// Returns eight octets from `depth` on as a number that sorts like them; missing octets are zeros.
 fn word(octets: &[u8], depth: usize) -> u64 {
     let rest = &octets[depth.min(octets.len())..];
     let mut word = [0; 8];
@@ -183,13 +187,14 @@ fn word(octets: &[u8], depth: usize) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// So few rules are sorted by comparing them.
-const FEW: usize = 8;
+/// Groups of at most this many rules are sorted by comparison. Larger ones use the radix sort.
+const SMALL_GROUP: usize = 8;
+
 /// Links sorted plain rules into their chains.
-fn chained(rules: &[Rule], arena: &[u8]) -> Vec<Plain> {
+fn link_chains(rules: &[Rule], arena: &[u8]) -> Vec<Plain> {
     let mut plain: Vec<Plain> = Vec::with_capacity(rules.len());
     let mut chain: Vec<u32> = Vec::new();
-    for (place, rule) in (0_u32..).zip(rules) {
+    for (index, rule) in (0_u32..).zip(rules) {
         let octets = rule.octets(arena);
         let is_prefix = |&above: &u32| octets.starts_with(rules[above as usize].octets(arena));
         while chain.last().is_some_and(|above| !is_prefix(above)) {
@@ -201,9 +206,9 @@ fn chained(rules: &[Rule], arena: &[u8]) -> Vec<Plain> {
         plain.push(Plain {
             rule: *rule,
             shorter: above.unwrap_or(NONE),
-            highest: highest.unwrap_or(place),
+            highest: highest.unwrap_or(index),
         });
-        chain.push(place);
+        chain.push(index);
     }
     plain
 }
@@ -213,41 +218,41 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 struct Plain {
     rule: Rule,
-    /// The longest other rule that is a prefix of this one, or [`NONE`].
+    /// The index of the longest other rule that is a prefix of this one, or [`NONE`].
     shorter: u32,
-    /// The highest in rank of this rule and all shorter ones of its chain.
+    /// The index of the highest-ranked rule among this one and the shorter ones of its chain.
     highest: u32,
 }
 
-/// A rule that is tried in its turn.
+/// A rule with stars or marks, which is matched by search.
 #[derive(Clone, Debug)]
-struct Searched {
+struct Pattern {
     rule: Rule,
-    /// A bit for each pair of neighbouring octets in its pieces.
+    /// The filter: a bit for each pair of neighbouring octets in its pieces.
     needs: u64,
 }
 
-/// Rules ready for use.
+/// The indexed rules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     arena: Box<[u8]>,
     plain: Box<[Plain]>,
-    starred: Box<[Searched]>,
-    marked: Box<[Searched]>,
+    starred: Box<[Pattern]>,
+    marked: Box<[Pattern]>,
 }
 
 impl Table {
-    /// The one rule that forbids everything, from no line.
+    /// Returns a table with one rule, of line 0, that forbids everything.
     pub(super) fn deny_all() -> Self {
-        let mut draft = Draft::default();
-        draft.add(b"/", false, 0);
-        draft.finish()
+        let mut builder = Builder::default();
+        builder.add(b"/", false, 0);
+        builder.finish()
     }
 
-    /// Writes all rules down; their order counts for nothing.
+    /// Encodes all rules, in any order.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        let searched = self.starred.iter().chain(&self.marked).map(|searched| searched.rule);
-        let rules = self.plain.iter().map(|plain| plain.rule).chain(searched);
+        let pattern = self.starred.iter().chain(&self.marked).map(|pattern| pattern.rule);
+        let rules = self.plain.iter().map(|plain| plain.rule).chain(pattern);
         out.put_varint((self.plain.len() + self.starred.len() + self.marked.len()) as u64);
         for rule in rules {
             out.put_varint(u64::from(rule.count));
@@ -256,9 +261,9 @@ impl Table {
         }
     }
 
-    /// The rules that were written down.
+    /// Decodes the rules that [`Table::encode`] wrote.
     pub(super) fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
-        Draft::decode(take).map(Draft::finish)
+        Builder::decode(take).map(Builder::finish)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -266,11 +271,12 @@ impl Table {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let searched = size_of_val(&*self.starred) + size_of_val(&*self.marked);
-        self.arena.len() + size_of_val(&*self.plain) + searched
+        let pattern = size_of_val(&*self.starred) + size_of_val(&*self.marked);
+        self.arena.len() + size_of_val(&*self.plain) + pattern
     }
 
-    /// What the highest rule that matches `target` says, and the units of work that it took.
+    /// Returns the verdict of the highest-ranked rule that matches `target`, and the units of work
+    /// it took.
     pub(super) fn decide(&self, target: &Target) -> (Option<Verdict>, usize) {
         let mut search = Search::new(&target.standard);
         search.charge(target.standard.len());
@@ -300,7 +306,7 @@ impl Table {
         Some(self.plain[longest.highest as usize].rule)
     }
 
-    /// The last rule of the chain that matches `target`.
+    /// Returns the longest plain rule that matches `target`, where its chain begins.
     fn longest_plain(&self, target: &[u8]) -> Option<&Plain> {
         let after = self.plain.partition_point(|plain| plain.rule.octets(&self.arena) <= target);
         let mut plain = &self.plain[after.checked_sub(1)?];
@@ -311,7 +317,7 @@ impl Table {
         Some(plain)
     }
 
-    /// All plain rules that match: those that allow must match `raw`, too.
+    /// Returns all plain rules that match; those that allow must also match `raw`.
     fn plain_that_match(&self, target: &[u8], raw: &[u8]) -> impl Iterator<Item = Rule> {
         let next = |plain: &&Plain| self.plain.get(plain.shorter as usize);
         std::iter::successors(self.longest_plain(target), next)
@@ -319,10 +325,11 @@ impl Table {
             .filter(|rule| !rule.verdict().allowed || raw.starts_with(rule.octets(&self.arena)))
     }
 
-    /// The highest of `rules` that matches and is admitted, if it outranks `best`.
+    /// Returns the highest-ranked of `rules` that matches and is admitted, if it ranks above
+    /// `best`.
     fn first(
         &self,
-        rules: &[Searched],
+        rules: &[Pattern],
         search: &mut Search<'_>,
         best: Option<Rule>,
         mut admits: impl FnMut(Rule) -> bool,
@@ -331,13 +338,12 @@ impl Table {
             return None;
         }
         let lacks = !pairs(search.target());
-        let higher =
-            |searched: &&Searched| best.is_none_or(|best| searched.rule.rank() > best.rank());
+        let higher = |pattern: &&Pattern| best.is_none_or(|best| pattern.rule.rank() > best.rank());
         let mut tried = 0;
         let first = rules.iter().take_while(higher).inspect(|_| tried += 1);
         let first = first
-            .filter(|searched| searched.needs & lacks == 0)
-            .map(|searched| searched.rule)
+            .filter(|pattern| pattern.needs & lacks == 0)
+            .map(|pattern| pattern.rule)
             .find(|rule| search.matches(rule.octets(&self.arena)) && admits(*rule));
         search.charge(tried * 4);
         first
@@ -348,8 +354,8 @@ fn shared_prefix(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// The filter: one bit of 64 for each pair of neighbours. A target that lacks a pair of a rule
-/// can't match it.
+/// Computes the filter: one bit of 64 for each pair of neighbouring octets. A target that lacks a
+/// pair of a rule can't match it.
 fn pairs(octets: &[u8]) -> u64 {
     octets.windows(2).fold(0, |bits, pair| bits | bit_of(pair[0], pair[1]))
 }
@@ -363,5 +369,5 @@ fn bit_of(first: u8, second: u8) -> u64 {
     1 << (pair.wrapping_mul(0x9E37_79B1) >> 26)
 }
 
-// An end in a rule must compare as an octet no path has.
+// The octets of stars and ends must not occur in paths.
 const _: () = assert!(END > 0x7F && ANY > 0x7F && END != ANY);

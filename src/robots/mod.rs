@@ -1,31 +1,31 @@
-//! What a server lets us fetch: robots.txt in, verdicts out.
+//! Parses robots.txt, and decides which URLs of a server may be fetched.
 //!
-//! [`Rules::parse`] reads a file for one product token and keeps only what concerns it;
-//! [`Rules::check`] answers for a path and query, naming the line that decided. [`meaning`] says
-//! what a reply to the request for the file itself means. Fetching, keeping and asking again are
-//! the engine's.
+//! [`Rules::parse`] parses a file for one product token and keeps only what applies to it.
+//! [`Rules::check`] returns the verdict for a path and query, with the line that decided.
+//! [`meaning`] says how a reply to the request for the file itself is interpreted. The engine
+//! fetches the file, caches the rules and refreshes them.
 //!
-//! The standard is followed to the letter where sites and crawlers differ: only Allow and Disallow
-//! end a list of User-agent lines. Taken from the reference parser: the colon may be missing
-//! between two words, and names that forbid or say whom rules are for may be misspelt in the ways
-//! that it knows. UTF-16 and UTF-32 are decoded, and HTML around the lines is taken off. Beyond the
-//! standard there are Crawl-delay (it belongs to the User-agent lines right above it) and Sitemap
-//! (it belongs to the file).
+//! Where sites and crawlers differ, the standard is followed to the letter: only Allow and Disallow
+//! end a list of User-agent lines. Adopted from the reference parser: the colon may be missing
+//! between two words, and the keys of User-agent and Disallow may be misspelt in the ways that it
+//! accepts. UTF-16 and UTF-32 are decoded, and HTML around the lines is removed. Beyond the
+//! standard there are Crawl-delay (it applies to the User-agent lines right above it) and Sitemap
+//! (it applies to the file).
 //!
-//! Where the standard and the reference matcher read a file differently, the reading that forbids
-//! wins. A rule that forbids matches by the standard, which takes all spellings of a path as one
-//! (2.2.2). A rule that allows must match the narrower way of the reference, too: an escape of an
-//! unreserved octet in the rule is met by that escape only (`Allow: /%7Ea` says nothing of `/~a`),
-//! and octets outside ASCII are met in their encoded form only. How a target is spelt is the link
-//! author's choice and no part of the file: `Allow: /~a` allows `/%7Ea`.
+//! Where the standard and the reference matcher interpret a file differently, the interpretation
+//! that forbids wins. A rule that forbids matches by the standard, which treats all spellings of a
+//! path as equal (2.2.2). A rule that allows must also match in the narrower way of the reference:
+//! an escape of an unreserved octet in the rule matches that escape only (`Allow: /%7Ea` does not
+//! apply to `/~a`), and octets outside ASCII match in their encoded form only. The spelling of a
+//! target is chosen by the author of a link and is not part of the file: `Allow: /~a` does allow
+//! `/%7Ea`.
 //!
-//! Laws: the rule with the most octets decides, Allow between equals, the earlier line between
-//! equals of one kind; the order of groups and of rules
-//! changes no verdict; no input panics, and no file costs more than a few times
-//! [`SIZE_BYTES_MAX`] of memory.
+//! Laws: the rule with the most octets decides; between equals Allow, then the earlier line. The
+//! order of groups and of rules changes no verdict. No input causes a panic, and no file costs more
+//! than a few times [`SIZE_BYTES_MAX`] of memory.
 //! Cost: a check is a binary search and a walk down one chain of prefixes, whatever the number of
-//! plain rules; rules with a `*` inside are tried from the longest down, most of them turned away
-//! by one word of filter. No pattern can make a check backtrack.
+//! plain rules. Rules with a `*` inside are tried from the longest down; a one-word filter excludes
+//! most of them. No pattern can make a check backtrack.
 //! Source: RFC 9309; 2.2.1 groups, 2.2.2 matching, 2.2.3 special characters, 2.3.1 replies.
 
 mod matching;
@@ -40,26 +40,27 @@ use crate::ground::codec::{Put, Short, Take};
 use matching::Table;
 use std::time::Duration;
 
-/// How much of a file is read, in bytes; the standard asks for no less (2.5). Hand over one byte
-/// more than this if there is more: a file of exactly this size then counts as whole.
+/// The number of bytes of a file that are parsed; the standard requires at least this (2.5). If the
+/// file is longer, pass one byte more than this: a file of exactly this size counts as complete.
 pub const SIZE_BYTES_MAX: usize = 500 * 1024;
 
-/// Sitemap lines kept of one file; later ones are dropped.
+/// The maximum number of Sitemap lines kept of one file; later ones are dropped.
 pub const SITEMAPS_MAX: usize = 1_000;
 
-/// Bytes kept of all Sitemap lines of one file together.
+/// The maximum length of all Sitemap lines of one file together, in bytes.
 pub const SITEMAPS_BYTES_MAX: usize = 128 * 1024;
 
-/// Settings of the station: how long an answer stands.
+/// The settings of robots.txt: how long a reply is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a file is believed before it is asked for again; the standard says a day at most.
+    /// How long a file is used before it is fetched again; the standard allows a day at most.
     pub ttl: Duration,
-    /// How long after an unreachable robots.txt it is asked for again.
+    /// The time after which an unreachable robots.txt is requested again.
     pub retry_after: Duration,
-    /// How long it must have been unreachable to count as unavailable (nothing is forbidden).
+    /// How long it must have been unreachable to count as unavailable, so that nothing is
+    /// forbidden.
     pub unavailable_after: Duration,
-    /// Redirects followed from robots.txt; beyond them it counts as unavailable.
+    /// The maximum number of redirects of robots.txt; beyond it counts as unavailable.
     pub redirects_max: u32,
 }
 
@@ -74,23 +75,23 @@ impl Default for Settings {
     }
 }
 
-/// What a reply to the request for robots.txt means (2.3.1).
+/// How a reply to the request for robots.txt is interpreted (2.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Meaning {
     /// Its body is the file: [`Rules::parse`].
     Parse,
-    /// Ask where it points, on another authority too; the rules are those of the first authority.
-    /// After too many hops, or without a usable `Location`, it is unavailable.
+    /// Follow the redirect, also to another authority; the rules apply to the first authority.
+    /// After too many redirects, or without a usable `Location`, the file is unavailable.
     Follow,
     /// There is no file, so nothing is forbidden: [`Rules::allow_all`].
     Unavailable,
-    /// Nobody can tell, so everything is forbidden until it answers: [`Rules::deny_all`]. Failures
-    /// of the network mean the same.
+    /// The rules are unknown, so everything is forbidden until the server answers:
+    /// [`Rules::deny_all`]. Network failures have the same meaning.
     Unreachable,
 }
 
-/// The meaning of a final status. 429 is a plea for fewer requests, not "no such file"; what is
-/// no status of HTTP at all comes from a server that can't be understood.
+/// Returns the meaning of a final status. 429 asks for fewer requests, and does not say that there
+/// is no file. A status outside HTTP means that the server can't be understood.
 pub fn meaning(status: u16) -> Meaning {
     match status {
         200..=299 => Meaning::Parse,
@@ -101,12 +102,12 @@ pub fn meaning(status: u16) -> Meaning {
     }
 }
 
-/// The answer for one target, and why.
+/// The verdict for one target, and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Verdict {
-    /// Whether it may be fetched.
+    /// Whether the target may be fetched.
     pub allowed: bool,
-    /// The line of the file that decided, counted from 1; 0 if none spoke of the target.
+    /// The line of the file that decided, counted from 1; 0 if no rule applies to the target.
     pub line: u32,
 }
 
@@ -114,74 +115,76 @@ impl Verdict {
     const NO_RULE: Self = Self { allowed: true, line: 0 };
 }
 
-/// How the text of a file ends.
+/// Whether the text of a file is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Where its author ended it.
+    /// It is complete.
     Whole,
-    /// Perhaps within its last line, if that has no end: it counts if it forbids, not if it allows.
+    /// It may be cut off inside its last line, if that has no line end: the line counts if it
+    /// forbids, not if it allows.
     Cut,
 }
 
-/// A file that was read.
+/// A parsed file.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    /// What it says to the product.
+    /// The rules for the product.
     pub rules: Rules,
-    /// It has rules for somebody.
+    /// Whether it has rules for any crawler.
     pub has_rule_lines: bool,
-    /// It is an HTML page.
+    /// Whether it is an HTML page.
     pub is_html: bool,
 }
 
 impl File {
-    /// Reads the first [`SIZE_BYTES_MAX`] bytes of a file, up to the last whole line. `product` is
-    /// our product token: letters, `_` and `-` (2.2.1); with anything else in it no group can name
-    /// it, and those of `*` count. Never fails: what is no record is passed over. Linear in the
-    /// text, and sorting its rules.
+    /// Parses the first [`SIZE_BYTES_MAX`] bytes of a file, up to the last complete line. `product`
+    /// is our product token: letters, `_` and `-` (2.2.1). With any other character in it no group
+    /// can name it, and the groups of `*` apply. Never fails: unknown lines are ignored. Takes time
+    /// linear in the text, and for sorting the rules.
     pub fn parse(text: &[u8], product: &str, ending: Ending) -> Self {
         parse::parse(text, product, ending)
     }
 }
 
-/// Whether a text is an HTML page.
+/// Returns whether a text is an HTML page.
 pub fn is_html(text: &[u8]) -> bool {
     parse::is_html(text)
 }
 
-/// What one robots.txt says to one product.
+/// The rules of one robots.txt for one product.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     table: Table,
     crawl_delay: Option<Duration>,
-    /// One to a line.
+    /// The URLs of sitemaps, one on each line.
     sitemaps: Box<str>,
 }
 
 impl Rules {
-    /// The rules of a whole file: see [`File::parse`].
+    /// Parses the rules of a complete file: see [`File::parse`].
     pub fn parse(text: &[u8], product: &str) -> Self {
         File::parse(text, product, Ending::Whole).rules
     }
 
-    /// The rules of a server that has none.
+    /// Returns the rules of a server without robots.txt.
     pub fn allow_all() -> Self {
         Self::default()
     }
 
-    /// The rules of a server whose rules can't be had: all but robots.txt is forbidden.
+    /// Returns the rules of a server whose robots.txt is unreachable: everything but robots.txt is
+    /// forbidden.
     pub fn deny_all() -> Self {
         Self { table: Table::deny_all(), ..Self::default() }
     }
 
-    /// Whether `target`, a path with its query, may be fetched. Any spelling will do. robots.txt
-    /// itself always may.
+    /// Returns whether `target`, a path with its query in any spelling, may be fetched. robots.txt
+    /// itself is always allowed.
     pub fn check(&self, target: &str) -> Verdict {
         self.check_counted(target).0
     }
 
-    /// The same, and the work that it took: a unit is about what it costs to scan one byte of a
-    /// page.
+    /// Does the same, and also returns the work that it took: a unit costs about as much as
+    /// scanning one byte of a page.
     pub fn check_counted(&self, target: &str) -> (Verdict, usize) {
         if self.table.is_empty() {
             return (Verdict::NO_RULE, 0);
@@ -194,17 +197,19 @@ impl Rules {
         (verdict.unwrap_or(Verdict::NO_RULE), units)
     }
 
-    /// The time asked for between two requests; the longest if asked for more than once.
+    /// Returns the requested time between two requests; the longest if there are several.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
     }
 
-    /// Sitemaps of the site, as absolute http or https URLs, not checked further.
+    /// Returns the sitemaps of the site, as absolute http or https URLs that are not checked any
+    /// further.
     pub fn sitemaps(&self) -> impl Iterator<Item = &str> {
         self.sitemaps.lines()
     }
 
-    /// Writes the rules down, for a later run. Sitemaps are left out: they have been told.
+    /// Encodes the rules for a later run. Sitemaps are left out, because they were reported
+    /// already.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let delay_us = self.crawl_delay.map(|delay| delay.as_micros());
         out.put_bool(delay_us.is_some());
@@ -212,19 +217,22 @@ impl Rules {
         self.table.encode(out);
     }
 
-    /// The rules that [`Rules::encode`] wrote: the same verdicts, with the same lines.
+    /// Decodes the rules that [`Rules::encode`] wrote: the verdicts and lines are the same.
+    ///
+    /// # Errors
+    /// Returns [`Short`] if the bytes end early or are damaged.
     pub fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
         let (has_delay, delay_us) = (take.bool()?, take.varint()?);
         let crawl_delay = has_delay.then(|| Duration::from_micros(delay_us));
         Ok(Self { table: Table::decode(take)?, crawl_delay, sitemaps: Box::default() })
     }
 
-    /// Memory held, in bytes.
+    /// Returns the size in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         size_of::<Self>() + self.table.heap_bytes() + self.sitemaps.len()
     }
 
-    /// Whether any rule can forbid or allow something.
+    /// Returns whether there is any rule.
     pub fn has_rules(&self) -> bool {
         !self.table.is_empty()
     }

@@ -1,14 +1,14 @@
-//! Lines to groups to rules: the text of a robots.txt read once, for one product.
+//! Parses the lines of a robots.txt into rules, in one pass and for one product.
 //!
-//! A line may end in CR, LF or both, and is known by its key, misspelt or not ([`key_of`]). A `#`
-//! starts a comment anywhere. Rules of all groups that
-//! name the product are one list; the groups of `*` count only if there is none that names it,
-//! and rules above the first User-agent line count for nobody.
+//! A line may end in CR, LF or both. Its key is recognized with some misspellings ([`key_of`]). A
+//! `#` starts a comment anywhere. The rules of all groups that name the product are one list. The
+//! groups of `*` count only if no group names the product, and rules above the first User-agent
+//! line apply to nobody.
 //!
 //! Cost: one pass; memory for the rules of the product and those of `*`.
 //! Source: RFC 9309 2.1, 2.2.1, 2.2.4, 2.5.
 
-use super::matching::Draft;
+use super::matching::Builder;
 use super::{Ending, File, Rules, SITEMAPS_BYTES_MAX, SITEMAPS_MAX, text};
 use encoding_rs::WINDOWS_1252;
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
     let text = text::whole_lines(text);
     let is_html = is_html(&text);
-    let text = if is_html { Cow::Owned(text::unwrapped(&text)) } else { text };
+    let text = if is_html { Cow::Owned(text::html_to_text(&text)) } else { text };
     let whole = match ending {
         Ending::Whole => &text[..],
         Ending::Cut => text::to_last_end(&text),
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
             reader.record(key, value, lines);
         }
     }
-    // Half a rule that forbids does so all the more.
+    // A truncated rule that forbids is kept, because it forbids even more.
     if let Some((key @ (Key::Disallow | Key::CrawlDelay), value)) = record(&text[whole.len()..]) {
         reader.record(key, value, lines + 1);
     }
@@ -38,12 +38,12 @@ pub(super) fn parse(text: &[u8], product: &str, ending: Ending) -> File {
     File { rules: reader.finish(), has_rule_lines, is_html }
 }
 
-/// How far into a text the first tag may be, if it does not begin with one: behind a line or two
-/// that the server put before its page.
+/// The number of bytes in which the first tag is searched: servers may send a line or two before
+/// the page.
 const TAG_BYTES_MAX: usize = 1024;
 
-/// Whether a text is an HTML page: it begins with a tag, or has one before its first record and
-/// outside comments.
+/// Returns whether a text is an HTML page: it begins with a tag, or has one before its first record
+/// and outside comments.
 pub(super) fn is_html(text: &[u8]) -> bool {
     let head = &text[..text.len().min(TAG_BYTES_MAX)];
     let mut plain = Lines(head).take_while(|line| record(line).is_none());
@@ -54,7 +54,7 @@ pub(super) fn is_html(text: &[u8]) -> bool {
         })
 }
 
-/// Lines without their ends.
+/// Iterates over the lines without their ends.
 struct Lines<'a>(&'a [u8]);
 
 impl<'a> Iterator for Lines<'a> {
@@ -83,7 +83,7 @@ enum Key {
     Sitemap,
 }
 
-/// The record on a line, if there is one that means something here.
+/// Parses the record on a line; `None` if its key is unknown.
 fn record(line: &[u8]) -> Option<(Key, &[u8])> {
     let line = memchr::memchr(b'#', line).map_or(line, |comment| &line[..comment]);
     let (key, value) = match memchr::memchr(b':', line) {
@@ -93,8 +93,9 @@ fn record(line: &[u8]) -> Option<(Key, &[u8])> {
     Some((key_of(trimmed(key))?, value.trim_ascii()))
 }
 
-/// The key of that name. Those that forbid, or say whom the rules are for, are also known by the
-/// misspellings and beginnings that the reference parser knows; Allow by its name only.
+/// Returns the key of that name. User-agent, Disallow, Sitemap and Crawl-delay are also recognized
+/// by the misspellings and prefixes that the reference parser accepts; Allow by its exact name
+/// only.
 fn key_of(name: &[u8]) -> Option<Key> {
     const KEYS: [(Key, &[&[u8]]); 4] = [
         (Key::UserAgent, &[b"user-agent", b"useragent", b"user agent"]),
@@ -117,8 +118,8 @@ fn key_of(name: &[u8]) -> Option<Key> {
     Some(*key)
 }
 
-/// Without white space, nor what editors and copies leave in its place: zeros, byte order marks,
-/// no-break spaces in UTF-8 or Latin-1.
+/// Trims white space, and other invisible octets that editors and copying leave: zeros, byte order
+/// marks, no-break spaces in UTF-8 or Latin-1.
 fn trimmed(text: &[u8]) -> &[u8] {
     const BLANKS: [&[u8]; 3] = [b"\0", b"\xEF\xBB\xBF", b"\xC2\xA0"];
     let mut text = text.trim_ascii();
@@ -134,7 +135,7 @@ fn trimmed(text: &[u8]) -> &[u8] {
             text = text.strip_suffix(blank).unwrap_or(text);
         }
         text = match text {
-            // No character of UTF-8 begins with this octet, nor ends with it behind ASCII.
+            // No UTF-8 character begins with this octet, or ends with it after ASCII.
             [0xA0, rest @ ..] => rest,
             [rest @ .., 0xA0] if rest.last().is_some_and(u8::is_ascii) => rest,
             _ => text,
@@ -146,7 +147,7 @@ fn trimmed(text: &[u8]) -> &[u8] {
     }
 }
 
-/// A line without a colon, if it is two words: the one leniency, as the reference parser has it.
+/// Splits a line without a colon, if it consists of two words, as the reference parser does.
 fn two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     let (key, value) = line.split_at(line.iter().position(u8::is_ascii_whitespace)?);
@@ -154,7 +155,7 @@ fn two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (!value.iter().any(u8::is_ascii_whitespace)).then_some((key, value))
 }
 
-/// Whom the group being read speaks to, as far as it concerns us.
+/// Which of our groups the current User-agent lines name.
 #[derive(Clone, Copy, Default)]
 struct Audience {
     product: bool,
@@ -168,38 +169,39 @@ impl Audience {
     }
 }
 
-/// Whom a User-agent line names.
+/// Which crawler a User-agent line names.
 enum Agent {
     Product,
     Everyone,
     Another,
 }
 
-/// What has been read so far.
+/// The state of parsing.
 struct Reader<'a> {
     product: &'a [u8],
-    /// Some group names the product: those of `*` no longer matter.
+    /// Whether some group names the product; then the groups of `*` no longer matter.
     named: bool,
-    of_product: Said,
-    of_everyone: Said,
-    /// Of rules. Other records between User-agent lines don't end the list (2.2.4).
+    for_product: AudienceRules,
+    for_everyone: AudienceRules,
+    /// The audience of rules. Other records between User-agent lines don't end the list (2.2.4).
     audience: Audience,
     audience_closed: bool,
-    /// Of Crawl-delay: the standard doesn't know it, and authors think of it as ending the list.
-    /// Else a delay for one crawler would slow down whoever is named after it.
+    /// The audience of Crawl-delay. The standard doesn't define it, and authors expect it to end
+    /// the list. Otherwise a delay for one crawler would also slow down the one that is named after
+    /// it.
     delayed: Audience,
     delayed_closed: bool,
     sitemaps: String,
     sitemaps_count: usize,
-    /// A rule has come for somebody, whoever it is.
+    /// Whether there was a rule for any crawler.
     has_rule_lines: bool,
     has_agents: bool,
 }
 
-/// What one audience is told.
+/// The rules and the delay for one audience.
 #[derive(Default)]
-struct Said {
-    rules: Draft,
+struct AudienceRules {
+    rules: Builder,
     crawl_delay: Option<Duration>,
 }
 
@@ -208,8 +210,8 @@ impl<'a> Reader<'a> {
         Self {
             product,
             named: false,
-            of_product: Said::default(),
-            of_everyone: Said::default(),
+            for_product: AudienceRules::default(),
+            for_everyone: AudienceRules::default(),
             audience: Audience::default(),
             audience_closed: false,
             delayed: Audience::default(),
@@ -244,7 +246,7 @@ impl<'a> Reader<'a> {
         self.delayed.add(&agent);
         if matches!(agent, Agent::Product) && !self.named {
             self.named = true;
-            self.of_everyone = Said::default();
+            self.for_everyone = AudienceRules::default();
         }
     }
 
@@ -261,13 +263,13 @@ impl<'a> Reader<'a> {
         self.audience_closed = true;
         self.delayed_closed = true;
         self.has_rule_lines |= self.has_agents;
-        if let Some(said) = self.addressed(self.audience) {
-            said.rules.add(value, allowed, line);
+        if let Some(rules) = self.rules_of(self.audience) {
+            rules.rules.add(value, allowed, line);
         }
     }
 
-    /// A rule that forbids what it says, and what its author may have meant: up to a zero, as the
-    /// reference parser reads it; Latin-1 instead of UTF-8; `&` for `&amp;`.
+    /// Adds a rule that forbids `value`, and variants that its author may have meant: the text up
+    /// to a zero, as the reference parser reads it; Latin-1 instead of UTF-8; `&` for `&amp;`.
     fn disallow(&mut self, value: &[u8], line: u32) {
         let value = memchr::memchr(0, value).map_or(value, |zero| &value[..zero]);
         self.rule(value, false, line);
@@ -283,17 +285,17 @@ impl<'a> Reader<'a> {
 
     fn crawl_delay(&mut self, value: &[u8]) {
         self.delayed_closed = true;
-        if let (Some(delay), Some(said)) = (seconds(value), self.addressed(self.delayed)) {
-            said.crawl_delay = said.crawl_delay.max(Some(delay));
+        if let (Some(delay), Some(rules)) = (seconds(value), self.rules_of(self.delayed)) {
+            rules.crawl_delay = rules.crawl_delay.max(Some(delay));
         }
     }
 
-    /// Where to note what is said to `audience`; `None` if it is of no interest.
-    fn addressed(&mut self, audience: Audience) -> Option<&mut Said> {
+    /// Returns the rules of `audience`; `None` if they don't concern us.
+    fn rules_of(&mut self, audience: Audience) -> Option<&mut AudienceRules> {
         if audience.product {
-            Some(&mut self.of_product)
+            Some(&mut self.for_product)
         } else if audience.everyone && !self.named {
-            Some(&mut self.of_everyone)
+            Some(&mut self.for_everyone)
         } else {
             None
         }
@@ -310,16 +312,16 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Rules {
-        let said = if self.named { self.of_product } else { self.of_everyone };
+        let rules = if self.named { self.for_product } else { self.for_everyone };
         Rules {
-            table: said.rules.finish(),
-            crawl_delay: said.crawl_delay,
+            table: rules.rules.finish(),
+            crawl_delay: rules.crawl_delay,
             sitemaps: self.sitemaps.into_boxed_str(),
         }
     }
 }
 
-/// The product token at the start of a name: letters, `_` and `-` (2.2.1).
+/// Returns the product token at the start of a name: letters, `_` and `-` (2.2.1).
 fn token_of(name: &[u8]) -> &[u8] {
     let of_token = |byte: &&u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
     &name[..name.iter().take_while(of_token).count()]
@@ -332,7 +334,7 @@ fn is_web_url(url: &str) -> bool {
     starts("http://") || starts("https://")
 }
 
-/// The number of seconds a value starts with: digits, and after a point decimals (to the
+/// Parses the number of seconds at the start of a value: digits, and decimals after a point (to the
 /// microsecond, the rest is dropped). Too many digits mean a very long time.
 fn seconds(value: &[u8]) -> Option<Duration> {
     let (whole, rest) = digits(value);

@@ -1,5 +1,4 @@
-//! The standard's rules as tables, and an oracle: the standard read word by word, with no care
-//! for cost, against random files and paths.
+//! Tests the rules of the standard by tables, and random files against a naive implementation.
 
 mod leniency;
 mod worst;
@@ -137,7 +136,7 @@ fn the_most_octets_decide() {
     }
 }
 
-/// Where the standard and the reference matcher differ, the reading that forbids wins.
+/// Where the standard and the reference matcher differ, the interpretation that forbids wins.
 #[test]
 fn allowing_is_read_narrowly() {
     let cases = [
@@ -288,9 +287,10 @@ fn replies() {
     }
 }
 
-/// The standard without regard to cost: every rule is tried by recursion, nothing is sorted.
+/// The standard implemented without regard to cost: every rule is tried by recursion, nothing is
+/// sorted.
 mod oracle {
-    /// Verdict of the product `sted`, and the line that decides.
+    /// Returns the verdict for the product `sted`, and the line that decides.
     pub(super) fn check(file: &str, target: &str) -> (bool, u32) {
         let path = spelled(target, false);
         if path.iter().collect::<String>() == "/robots.txt" {
@@ -307,8 +307,9 @@ mod oracle {
         best.map_or((true, 0), |(_, allow, line)| (allow, u32::try_from(-line).unwrap()))
     }
 
-    /// A rule that allows is tried again with its escapes kept as one character each. So are the
-    /// target's if the rule has any, and its characters outside ASCII are no longer encoded.
+    /// A rule that allows is matched again with each of its escapes kept as one character. If the
+    /// rule has any, the escapes of the target are kept, too, and its characters outside ASCII stay
+    /// unencoded.
     fn allows_narrowly(rule: &str, target: &str) -> bool {
         let has_escapes = spelled(rule, true).iter().any(|c| is_kept_escape(*c));
         let rule = pattern(rule, true);
@@ -324,7 +325,7 @@ mod oracle {
         matches(&rule, &path)
     }
 
-    /// Kept escapes live in a block of their own.
+    /// Kept escapes are mapped to a range of their own.
     fn kept_escape(byte: u8) -> char {
         char::from_u32(0xE000 + u32::from(byte)).unwrap()
     }
@@ -333,11 +334,11 @@ mod oracle {
         ('\u{E000}'..'\u{E100}').contains(&c)
     }
 
-    /// Names, and what is said to them: path, Allow, line.
+    /// Names, and their rules: path, Allow, line.
     type Group = (Vec<String>, Vec<Rule>);
     type Rule = (String, bool, i64);
 
-    /// Rules for `sted`, of all its groups; of `*` if it has none.
+    /// Returns the rules of all groups for `sted`, or those of `*` if there is none.
     fn rules(file: &str) -> Vec<Rule> {
         let mut groups: Vec<Group> = Vec::new();
         for (line, text) in (1..).zip(file.split('\n')) {
@@ -426,7 +427,7 @@ mod oracle {
 }
 
 impl Random {
-    /// Few atoms, so that rules and paths often meet.
+    /// Builds paths from few atoms, so that rules and paths often match.
     fn path(&mut self, specials: &[&str]) -> String {
         const ATOMS: [&str; 16] = [
             "a",
@@ -494,9 +495,9 @@ fn agrees_with_the_oracle() {
     assert!(decided > 10_000 && starred > 500, "the cases are too tame: {decided}, {starred}");
 }
 
-/// Law: rules that were written down and read again say the same; what was cut says nothing.
+/// Law: decoded rules give the same verdicts as the encoded ones; truncated bytes are an error.
 #[test]
-fn rules_survive_being_written_down() {
+fn rules_survive_encoding() {
     let mut random = Random(0x5eed_0005);
     for round in 0..1_000 {
         let file = random.file();
@@ -514,7 +515,7 @@ fn rules_survive_being_written_down() {
     }
 }
 
-/// Law: the spelling of a spelling is itself, and leaves nothing to be told apart.
+/// Law: normalizing twice is normalizing once.
 #[test]
 fn spelling_twice_is_spelling_once() {
     let mut random = Random(0x5eed_0002);
@@ -527,7 +528,7 @@ fn spelling_twice_is_spelling_once() {
     }
 }
 
-/// Law: a file means the same whatever ends its lines and with whatever comments.
+/// Law: line ends and comments don't change the meaning of a file.
 #[test]
 fn line_ends_and_comments_mean_nothing() {
     let mut random = Random(0x5eed_0003);
@@ -545,7 +546,7 @@ fn line_ends_and_comments_mean_nothing() {
     }
 }
 
-/// Law: no bytes panic, cut anywhere or changed anywhere, and memory stays within bounds.
+/// Law: no bytes, truncated or changed anywhere, cause a panic, and memory stays within bounds.
 #[test]
 fn hostile_bytes_are_survived() {
     let mut random = Random(0x5eed_0004);
@@ -565,7 +566,7 @@ fn hostile_bytes_are_survived() {
     }
 }
 
-/// Whole files of the worst kind: each would take hours if a pattern could make a check go back,
+/// Whole files of the worst kind: each would take hours if a pattern could make a check backtrack,
 /// or if a chain or a sort were quadratic.
 #[test]
 fn hostile_files_cost_little() {

@@ -1,8 +1,8 @@
-//! The text of a robots.txt as it comes: UTF-16, UTF-32 or in HTML, to plain lines.
+//! Converts the text of a robots.txt to plain lines: from UTF-16, UTF-32 or HTML.
 //!
-//! A file should be plain UTF-8 (RFC 9309 2.3). Editors save it as UTF-16 or UTF-32, and servers
-//! send it as an HTML page. All are read, so that what the file forbids is heard; nothing else is
-//! guessed.
+//! A file should be plain UTF-8 (RFC 9309 2.3), but editors save it as UTF-16 or UTF-32, and
+//! servers send it as an HTML page. All are converted, so that their rules are obeyed; no other
+//! encoding is guessed.
 //!
 //! Cost: one pass.
 
@@ -10,8 +10,8 @@ use super::SIZE_BYTES_MAX;
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 use std::borrow::Cow;
 
-/// The lines that count: no more than [`SIZE_BYTES_MAX`] bytes as they came, and without the line
-/// that this cuts (half a rule may forbid more than the whole one).
+/// Returns the lines that count: at most [`SIZE_BYTES_MAX`] bytes of the file, without a line that
+/// this limit cuts off (half a rule may forbid more than the whole one).
 pub(super) fn whole_lines(text: &[u8]) -> Cow<'_, [u8]> {
     let kept = &text[..text.len().min(SIZE_BYTES_MAX)];
     let next = text.get(kept.len());
@@ -30,12 +30,12 @@ pub(super) fn whole_lines(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(decoded)
 }
 
-/// Up to the last line that has an end.
+/// Returns the text up to its last line end.
 pub(super) fn to_last_end(text: &[u8]) -> &[u8] {
     &text[..memchr::memrchr2(b'\r', b'\n', text).map_or(0, |end| end + 1)]
 }
 
-/// The kind of UTF-16 that a text is in: by its byte order mark, or because every other byte of its
+/// Returns the kind of UTF-16 of a text: by its byte order mark, or because every other byte of its
 /// first two characters is zero.
 fn utf_16(text: &[u8]) -> Option<&'static Encoding> {
     match text {
@@ -47,13 +47,13 @@ fn utf_16(text: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Whether a text is in UTF-32, by its byte order mark: read as UTF-16 it has a zero beside each
-/// character that robots.txt files are made of.
+/// Returns whether a text is in UTF-32, by its byte order mark. Decoded as UTF-16, each ASCII
+/// character then has a zero beside it.
 fn is_utf_32(text: &[u8]) -> bool {
     text.starts_with(&[0xFF, 0xFE, 0, 0]) || text.starts_with(&[0, 0, 0xFE, 0xFF])
 }
 
-/// Whether a text begins with a tag, or with what tells browsers that it is an HTML page.
+/// Returns whether a text begins with a tag, or with a declaration of an HTML or XML page.
 pub(super) fn begins_with_tag(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text).trim_ascii_start();
     match text {
@@ -63,10 +63,10 @@ pub(super) fn begins_with_tag(text: &[u8]) -> bool {
     }
 }
 
-/// Whether a line has a tag of HTML: not just angle brackets, as around an address.
+/// Returns whether a line has an HTML tag, and not just angle brackets, as around an address.
 pub(super) fn has_tag(line: &[u8]) -> bool {
-    memchr::memchr_iter(b'<', line).any(|place| {
-        let inside = &line[place + 1..];
+    memchr::memchr_iter(b'<', line).any(|at| {
+        let inside = &line[at + 1..];
         let inside = inside.strip_prefix(b"/").unwrap_or(inside);
         let end = inside.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'!');
         let name = &inside[..end.unwrap_or(inside.len())];
@@ -75,7 +75,7 @@ pub(super) fn has_tag(line: &[u8]) -> bool {
     })
 }
 
-/// Elements that break a line and begin pages, or stand in short ones; and what comes before them.
+/// Elements that end a line and that begin pages or are common in short ones; and the doctype.
 const BREAKS: [&[u8]; 26] = [
     b"!doctype",
     b"article",
@@ -105,22 +105,23 @@ const BREAKS: [&[u8]; 26] = [
     b"xmp",
 ];
 
-/// Elements that are no break in a line.
+/// Elements that don't end a line.
 const INLINE: [&[u8]; 14] = [
     b"a", b"abbr", b"b", b"big", b"code", b"em", b"font", b"i", b"kbd", b"small", b"span",
     b"strong", b"tt", b"u",
 ];
 
-/// The text of an HTML page: other tags end lines, and scripts, styles and comments are left out.
-pub(super) fn unwrapped(html: &[u8]) -> Vec<u8> {
+/// Extracts the text of an HTML page. Tags of elements that are not inline end a line; scripts,
+/// styles and comments are left out.
+pub(super) fn html_to_text(html: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(html.len());
     let mut rest = html;
-    while let Some(place) = memchr::memchr2(b'<', b'&', rest) {
-        text.extend_from_slice(&rest[..place]);
-        rest = &rest[place..];
+    while let Some(at) = memchr::memchr2(b'<', b'&', rest) {
+        text.extend_from_slice(&rest[..at]);
+        rest = &rest[at..];
         rest = match rest {
             [b'&', ..] => reference(rest, &mut text),
-            [b'<', b'!', b'-', b'-', ..] => behind(rest, b"-->"),
+            [b'<', b'!', b'-', b'-', ..] => after(rest, b"-->"),
             [b'<', b'/' | b'!' | b'?' | b'a'..=b'z' | b'A'..=b'Z', ..] => tag(rest, &mut text),
             _ => {
                 text.push(b'<');
@@ -132,7 +133,7 @@ pub(super) fn unwrapped(html: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Takes a tag, and all of an element that shows no text.
+/// Skips a tag, and the whole element if it shows no text. Returns the rest.
 fn tag<'t>(html: &'t [u8], text: &mut Vec<u8>) -> &'t [u8] {
     let inside = &html[1..];
     let inside = inside.strip_prefix(b"/").unwrap_or(inside);
@@ -141,26 +142,26 @@ fn tag<'t>(html: &'t [u8], text: &mut Vec<u8>) -> &'t [u8] {
     if !INLINE.into_iter().any(is) {
         text.push(b'\n');
     }
-    let rest = behind(html, b">");
+    let rest = after(html, b">");
     let hidden = [&b"</script"[..], b"</style"].into_iter().find(|end| is(&end[2..]));
     match hidden {
         Some(end) if html[1] != b'/' => {
             let mut ends = memchr::memmem::find_iter(rest, b"</");
-            let is_end = |place: &usize| {
-                rest.get(*place..place + end.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(end))
+            let is_end = |at: &usize| {
+                rest.get(*at..at + end.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(end))
             };
-            ends.find(is_end).map_or(&[], |place| &rest[place..])
+            ends.find(is_end).map_or(&[], |at| &rest[at..])
         }
         _ => rest,
     }
 }
 
-/// What is behind the next `end`.
-fn behind<'t>(text: &'t [u8], end: &[u8]) -> &'t [u8] {
-    memchr::memmem::find(text, end).map_or(&[], |place| &text[place + end.len()..])
+/// Returns the text after the next `end`.
+fn after<'t>(text: &'t [u8], end: &[u8]) -> &'t [u8] {
+    memchr::memmem::find(text, end).map_or(&[], |at| &text[at + end.len()..])
 }
 
-/// Takes a character reference, if it is one for an ASCII character or a blank.
+/// Decodes a character reference, if it is one of an ASCII character or a space. Returns the rest.
 fn reference<'t>(html: &'t [u8], text: &mut Vec<u8>) -> &'t [u8] {
     const NAMED: [(&[u8], u8); 5] =
         [(b"amp", b'&'), (b"lt", b'<'), (b"gt", b'>'), (b"quot", b'"'), (b"nbsp", b' ')];
@@ -201,7 +202,7 @@ mod tests {
             ("a <b", "a ", "a tag without an end"),
         ];
         for (html, expected, why) in cases {
-            assert_eq!(String::from_utf8_lossy(&unwrapped(html.as_bytes())), expected, "{why}");
+            assert_eq!(String::from_utf8_lossy(&html_to_text(html.as_bytes())), expected, "{why}");
         }
     }
 

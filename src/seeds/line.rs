@@ -1,17 +1,18 @@
-//! One line of a seed file to a URL: what is around it, what can't be meant, what is in doubt.
+//! Parses one line of a seed file to a URL: removes what surrounds it, and finds mistakes and
+//! doubts.
 //!
-//! Law: the canonical text of a URL that was read is itself read, as the same URL.
+//! Law: the canonical text of a parsed URL is itself parsed to the same URL.
 
 use super::{Doubt, Reason};
 use crate::url::{Invalid, Url};
 
-/// The URL of a line without its comment. In a table it is a cell, so that separators in it are
-/// its own.
+/// Parses a line without its comment. `is_cell` says that it is a cell of a table, so that
+/// separators in it belong to the URL.
 pub(super) fn read(content: &[u8], is_cell: bool) -> Result<(Url, Vec<Doubt>), Reason> {
-    let content = unranked(content);
-    let (wrapped, note) = unwrapped(content);
+    let content = without_rank(content);
+    let (wrapped, note) = without_quotes(content);
     let text = std::str::from_utf8(wrapped).map_err(|_| Reason::NotUtf8)?;
-    let text = uncurled(text.trim_matches(is_unseen)).ok_or(Reason::Quote)?;
+    let text = without_curly_quotes(text.trim_matches(is_invisible)).ok_or(Reason::Quote)?;
     let url = url_of(text)?;
     let mut doubts = Vec::new();
     if !is_cell && !content.starts_with(b"\"") && !content.starts_with(b"<") {
@@ -21,7 +22,7 @@ pub(super) fn read(content: &[u8], is_cell: bool) -> Result<(Url, Vec<Doubt>), R
     let kinds = [
         (Doubt::SecondUrl, holds_url(note)),
         (Doubt::Credentials, authority(text).contains('@')),
-        (Doubt::Ending, is_ended_oddly(text)),
+        (Doubt::Ending, has_odd_ending(text)),
         (Doubt::Entity, text.contains("&amp;")),
         (Doubt::Backslash, text.contains('\\')),
     ];
@@ -30,8 +31,8 @@ pub(super) fn read(content: &[u8], is_cell: bool) -> Result<(Url, Vec<Doubt>), R
     Ok((url, doubts))
 }
 
-/// The line without a number and a tab before the URL: `1`, `1.` or `1)`.
-fn unranked(content: &[u8]) -> &[u8] {
+/// Removes a rank and a tab before the URL: `1`, `1.` or `1)`.
+fn without_rank(content: &[u8]) -> &[u8] {
     let Some(at) = memchr::memchr(b'\t', content) else { return content };
     let rank = content[..at].trim_ascii_end();
     let rank = rank.strip_suffix(b".").or_else(|| rank.strip_suffix(b")")).unwrap_or(rank);
@@ -39,29 +40,29 @@ fn unranked(content: &[u8]) -> &[u8] {
     if is_rank { content[at..].trim_ascii() } else { content }
 }
 
-/// The URL of a line without what people put around it (quotes, angle brackets), and what follows
-/// it: a note. A word before a tab and a URL stays, for [`url_of`] to refuse.
-pub(super) fn unwrapped(content: &[u8]) -> (&[u8], &[u8]) {
+/// Splits a line into the URL without its quotes or angle brackets, and the note after it. A word
+/// before a tab and a URL is kept, so that [`url_of`] refuses it.
+pub(super) fn without_quotes(content: &[u8]) -> (&[u8], &[u8]) {
     let inner = |open: u8, close: u8| -> Option<(&[u8], &[u8])> {
         let rest = content.strip_prefix(&[open])?;
-        let (inner, behind) = rest.split_at(memchr::memchr(close, rest)?);
-        let behind = &behind[1..];
-        let is_end = behind.first().is_none_or(|byte| b",;|\t ".contains(byte));
-        (is_end && (open != b'<' || !is_tag(inner))).then_some((inner, behind))
+        let (inner, after) = rest.split_at(memchr::memchr(close, rest)?);
+        let after = &after[1..];
+        let is_end = after.first().is_none_or(|byte| b",;|\t ".contains(byte));
+        (is_end && (open != b'<' || !is_tag(inner))).then_some((inner, after))
     };
     let wrapped = inner(b'"', b'"').or_else(|| inner(b'\'', b'\'')).or_else(|| inner(b'<', b'>'));
-    let (content, behind) = wrapped.unwrap_or((content, b""));
-    let Some(end) = memchr::memchr(b'\t', content) else { return (content, behind) };
+    let (content, after) = wrapped.unwrap_or((content, b""));
+    let Some(end) = memchr::memchr(b'\t', content) else { return (content, after) };
     let (first, note) = (&content[..end], content[end..].trim_ascii());
     let is_url = note.starts_with(b"http://") || note.starts_with(b"https://");
     let is_word = !first.iter().any(|byte| b".:/?".contains(byte));
     if is_url && is_word {
-        return (content, behind);
+        return (content, after);
     }
-    (first.trim_ascii(), if behind.is_empty() { note } else { behind })
+    (first.trim_ascii(), if after.is_empty() { note } else { after })
 }
 
-/// Whether what follows an angle bracket is a tag of markup.
+/// Returns whether the text after an angle bracket is a tag of markup.
 fn is_tag(inner: &[u8]) -> bool {
     let inner = inner.split(|byte| *byte == b'>').next().unwrap_or_default();
     let is_url = inner.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"http"));
@@ -73,8 +74,8 @@ fn url_of(text: &str) -> Result<Url, Reason> {
     if text.starts_with('<') && is_tag(&text.as_bytes()[1..]) {
         return Err(Reason::Markup);
     }
-    if let Some(c) = text.chars().find(|&c| is_unseen_within(c)) {
-        return Err(Reason::Unseen(c));
+    if let Some(c) = text.chars().find(|&c| is_invisible_in_url(c)) {
+        return Err(Reason::Invisible(c));
     }
     if text.contains(|c: char| c.is_whitespace() && c != '\t') {
         return Err(Reason::WhiteSpace);
@@ -90,24 +91,24 @@ fn url_of(text: &str) -> Result<Url, Reason> {
         return Err(Reason::TwoUrls);
     }
     let rest = if scheme.is_none() { text.split_once("://").unwrap_or_default().1 } else { text };
-    // A `://` where the host is expected: the standard would take what is before it for the host.
+    // A `://` where the host should be: the standard would read the text before it as the host.
     if rest.find("://").is_some_and(|at| !rest[..at].contains(['/', '?', '#'])) {
         return Err(Reason::Prefix);
     }
     let url = match scheme {
         None => Url::parse(text),
-        // Else the standard would take the first folder for the host.
+        // Otherwise the standard would read the first folder as the host.
         Some(_) if text.starts_with('/') && !text.starts_with("//") => Err(Invalid::Host),
         Some(_) if looks_like_mail(text) => return Err(Reason::MailAddress),
         Some(scheme) => Url::parse(&format!("{scheme}{text}")),
     };
     let url = url.map_err(Reason::Invalid)?;
     refused_host(&url, scheme.is_some()).map_or(Ok(()), Err)?;
-    // What the standard makes of backslashes.
+    // The standard's replacement of backslashes may have created a second URL.
     if holds_two(url.as_str()) { Err(Reason::TwoUrls) } else { Ok(url) }
 }
 
-/// What is wrong with a host that the standard allows.
+/// Returns what is wrong with a host that the standard allows.
 fn refused_host(url: &Url, lacks_scheme: bool) -> Option<Reason> {
     let url = url.view();
     let host = url.host();
@@ -120,8 +121,9 @@ fn refused_host(url: &Url, lacks_scheme: bool) -> Option<Reason> {
     (!host.starts_with('[') && !host.bytes().all(is_named)).then_some(Reason::HostName)
 }
 
-/// Whether a second URL begins within the text: behind a separator, or behind a text that its line
-/// end is missing from. As a path behind a slash, and as a parameter, it is part of the first.
+/// Returns whether a second URL begins inside the text: after a separator, or directly after a text
+/// whose line end is missing. As a path after a slash, or as a parameter, it is part of the first
+/// URL.
 fn holds_two(text: &str) -> bool {
     let bytes = text.as_bytes();
     let query = memchr::memchr(b'?', bytes).unwrap_or(bytes.len());
@@ -129,7 +131,7 @@ fn holds_two(text: &str) -> bool {
     for at in memchr::memmem::find_iter(bytes, b"://") {
         let letters = |byte: &u8| !byte.is_ascii_alphanumeric();
         let start = bytes[..at].iter().rposition(letters).map_or(0, |before| before + 1);
-        // What has no folder before it is the host's; `url_of` looks at that.
+        // Without a path before it, the `://` is at the host, which `url_of` checks.
         if !bytes[..start].contains(&b'/') {
             continue;
         }
@@ -143,7 +145,7 @@ fn holds_two(text: &str) -> bool {
         };
         let is_joined = word.len() > scheme.len() || !before.is_ascii();
         let is_separated = b",;|\"<>)]}^`\t ".contains(&before);
-        // Further URLs of a parameter that lists some.
+        // More URLs of a parameter that contains a list.
         if is_joined || is_separated && !is_list {
             return true;
         }
@@ -152,50 +154,51 @@ fn holds_two(text: &str) -> bool {
     false
 }
 
-/// Characters that nobody sees: white space beyond ASCII, and what has no width.
-pub(super) fn is_unseen(c: char) -> bool {
+/// Returns whether a character is invisible: white space, also beyond ASCII, or without a width.
+pub(super) fn is_invisible(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
 }
 
-/// Characters that nobody sees and that no URL has in it. The joiners U+200C and U+200D are letters
-/// of some scripts.
-fn is_unseen_within(c: char) -> bool {
-    let is_unseen = is_unseen(c) && !c.is_whitespace() && !matches!(c, '\u{200c}' | '\u{200d}');
-    is_unseen
+/// Returns whether a character is invisible and never part of a URL. The joiners U+200C and U+200D
+/// are letters of some scripts.
+fn is_invisible_in_url(c: char) -> bool {
+    let is_invisible =
+        is_invisible(c) && !c.is_whitespace() && !matches!(c, '\u{200c}' | '\u{200d}');
+    is_invisible
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
         || is_line_end(c)
         || c.is_control() && c != '\t'
 }
 
-/// What ends a line for other programs.
+/// Returns whether a character ends a line for other programs.
 fn is_line_end(c: char) -> bool {
     matches!(c, '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// A character within the line that ends a line for other programs.
+/// Returns a character inside the line that ends a line for other programs.
 pub(super) fn line_end_in(line: &[u8]) -> Option<char> {
     let text = std::str::from_utf8(line).ok()?;
-    text.trim_matches(is_unseen).chars().find(|&c| is_line_end(c))
+    text.trim_matches(is_invisible).chars().find(|&c| is_line_end(c))
 }
 
 fn is_curly(c: char) -> bool {
     matches!(c, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}')
 }
 
-/// The text without the quotes of a word processor around it; `None` if they are not closed.
-fn uncurled(text: &str) -> Option<&str> {
+/// Removes typographic quotes around the text; `None` if they are not closed.
+fn without_curly_quotes(text: &str) -> Option<&str> {
     let Some(inner) = text.strip_prefix(is_curly) else { return Some(text) };
-    let (inner, behind) = inner.rsplit_once(is_curly)?;
-    behind.trim_matches([',', ';']).is_empty().then(|| inner.trim_matches(is_unseen))
+    let (inner, after) = inner.rsplit_once(is_curly)?;
+    after.trim_matches([',', ';']).is_empty().then(|| inner.trim_matches(is_invisible))
 }
 
-/// Whether a quote or an angle bracket lacks its other half.
+/// Returns whether a quote or an angle bracket is unbalanced.
 fn is_unpaired(text: &str) -> bool {
     let count = |wanted: u8| text.bytes().filter(|byte| *byte == wanted).count();
     count(b'"') % 2 == 1 || count(b'<') != count(b'>') || text.ends_with(is_curly)
 }
 
-/// What to put before a text without a scheme. A colon before a number belongs to a port.
+/// Returns the prefix that a text without a scheme needs. A colon before a number begins a port.
 fn missing_scheme(text: &str) -> Option<&'static str> {
     if text.starts_with("//") {
         return Some("http:");
@@ -214,7 +217,7 @@ fn looks_like_mail(text: &str) -> bool {
     text.contains('@') && !text.contains(['/', ':', '?'])
 }
 
-/// User, host and port as they are written.
+/// Returns user, host and port as written.
 fn authority(text: &str) -> &str {
     let rest = match missing_scheme(text) {
         None => text.split_once(':').unwrap_or_default().1,
@@ -224,14 +227,14 @@ fn authority(text: &str) -> &str {
     rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
 }
 
-/// Whether the separator is in the text. A semicolon before `name=` is part of a URL.
+/// Returns whether the text contains the separator. A semicolon before `name=` is part of a URL.
 fn is_separated(text: &str, separator: char) -> bool {
     let is_name = |c: char| !(c.is_ascii_alphanumeric() || b"-_.".contains(&(c as u8)));
     let mut parts = text.split(separator).skip(1);
     parts.any(|part| separator != ';' || !part.trim_start_matches(|c| !is_name(c)).starts_with('='))
 }
 
-/// Whether a note or a row names a URL: with its scheme, or as a word of its own.
+/// Returns whether a note or a row contains a URL: with its scheme, or as a word of its own.
 pub(super) fn holds_url(note: &[u8]) -> bool {
     let note = String::from_utf8_lossy(note);
     if note.contains("http://") || note.contains("https://") {
@@ -247,11 +250,11 @@ pub(super) fn holds_url(note: &[u8]) -> bool {
     cells.map(|cell| cell.trim_matches(['"', '\'', ' ', '<', '>'])).any(is_host)
 }
 
-/// Whether the end looks like that of a sentence, a pattern or a shortened text.
-fn is_ended_oddly(text: &str) -> bool {
+/// Returns whether the text ends like a sentence, a pattern or a truncated text.
+fn has_odd_ending(text: &str) -> bool {
     let count = |wanted: char| text.chars().filter(|c| *c == wanted).count();
     match text.chars().next_back() {
-        // A dot behind a host is the root's.
+        // A dot after a host is that of the DNS root.
         Some('.') => !text.ends_with(authority(text)),
         Some('*' | '`' | '\u{2026}') => true,
         Some('\'') => count('\'') % 2 == 1,
@@ -262,7 +265,7 @@ fn is_ended_oddly(text: &str) -> bool {
     }
 }
 
-/// What is in doubt about a host that no `http://` stands before.
+/// Returns the doubt about a host without `http://` before it.
 fn doubt_of_host(text: &str, url: &Url) -> Option<Doubt> {
     let slashes = text.split_once("://").map(|(_, rest)| rest.starts_with(['/', '\\']));
     if missing_scheme(text).is_none() && slashes == Some(false) {

@@ -1,37 +1,38 @@
-//! Tables of a seed file: which lines are headers, and which cell of a row holds the URL.
+//! Recognizes tables in a seed file: which lines are headers, and which cell of a row contains the
+//! URL.
 //!
-//! A table is recognised by a header that names the column, by Excel's `sep=;`, or by a number and
-//! a name on each line, as lists of the largest sites have them. Cells are quoted as RFC 4180 says:
-//! a quote opens a cell only at its start, and line ends within it belong to it.
+//! A table is recognized by a header that names the column, by Excel's `sep=;`, or by a number and
+//! a name on each line, as in lists of the largest sites. Cells are quoted as in RFC 4180: a quote
+//! opens a cell only at its start, and line ends inside the quotes belong to the cell.
 
-use super::line::{holds_url, is_unseen, line_end_in, unwrapped};
+use super::line::{holds_url, is_invisible, line_end_in, without_quotes};
 use super::{Reason, uncommented};
 
-/// Names of the column that holds the URLs.
+/// Names of a column that contains the URLs.
 const HEADERS: [&str; 14] = [
     "url", "urls", "uri", "link", "domain", "domains", "host", "hostname", "site", "website",
     "homepage", "address", "seed", "origin",
 ];
-/// What separates cells.
+/// The characters that may separate cells.
 const DELIMITERS: &[u8] = b",;\t|";
-/// Lines looked at to recognise a list of ranks and names.
+/// The number of lines that are checked to recognize a list of ranks and names.
 const RANKED_LINES: usize = 10;
-/// Lines that one quoted cell may have. A quote that nothing closes is looked for that far.
+/// The maximum number of lines of one quoted cell. An unclosed quote is searched up to there.
 const CELL_LINES_MAX: usize = 64;
 
 /// Where the URLs of a file are.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Layout<'a> {
-    /// Lines up to this one are no rows: `sep=;`, a header.
+    /// The last line before the rows: that of `sep=;` or the header.
     preamble: usize,
     /// The header; empty if there is none.
     header: &'a [u8],
-    /// The header may as well be the name of a host.
+    /// Whether the header could also be the name of a host.
     is_header_doubtful: bool,
     columns: Option<Columns>,
 }
 
-/// Rows of cells, one of which holds the URL.
+/// The format of rows, one of whose cells contains the URL.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
     delimiter: u8,
@@ -39,7 +40,7 @@ struct Columns {
 }
 
 impl<'a> Layout<'a> {
-    /// The layout of the file, by its first lines.
+    /// Detects the layout of the file by its first lines.
     pub(super) fn of(text: &'a [u8]) -> Self {
         let contents = Records::of(text, None).map(|(line, record)| (line, uncommented(record)));
         let mut contents = contents.filter(|(_, content)| !content.is_empty()).peekable();
@@ -81,17 +82,18 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    /// Whether rows have cells.
+    /// Returns whether rows have cells.
     pub(super) fn is_table(&self) -> bool {
         self.columns.is_some()
     }
 
-    /// The records of the text, each with the number of its first line.
+    /// Returns the records of the text, each with the number of its first line.
     pub(super) fn records<'t>(&self, text: &'t [u8]) -> Records<'t> {
         Records::of(text, self.columns.map(|columns| columns.delimiter))
     }
 
-    /// What holds the URL of a record, or why nothing does; `None` if there is nothing to read.
+    /// Returns the content that should be a URL in a record, or why there is none; `None` if the
+    /// record is skipped.
     pub(super) fn content<'t>(
         &self,
         line: usize,
@@ -106,9 +108,10 @@ impl<'a> Layout<'a> {
             return Some(Err(Reason::Header));
         }
         let Some(Columns { delimiter, column }) = self.columns else {
-            // Whoever wrote it may see two lines, and one of them would be lost in a comment.
+            // Other programs show two lines here, the second of which would be lost if a comment
+            // precedes it.
             if let Some(end) = line_end_in(record) {
-                return Some(Err(Reason::Unseen(end)));
+                return Some(Err(Reason::Invisible(end)));
             }
             return (!content.is_empty()).then_some(Ok(content));
         };
@@ -122,34 +125,34 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Without a byte order mark, which the second of two joined files begins with.
+/// Removes a byte order mark, with which the second of two concatenated files begins.
 fn without_mark(content: &[u8]) -> &[u8] {
     content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content)
 }
 
-/// The delimiter that Excel's first line names: `sep=;`.
+/// Returns the delimiter that Excel's first line names: `sep=;`.
 fn declared_delimiter(content: &[u8]) -> Option<u8> {
-    let content = unwrapped(content).0;
+    let content = without_quotes(content).0;
     let (key, value) = content.split_at_checked(4)?;
     match value {
         _ if !key.eq_ignore_ascii_case(b"sep=") => None,
-        // White space at the end of a line is gone.
+        // White space at the end of a line was trimmed: it was a tab.
         [] => Some(b'\t'),
         &[delimiter] => Some(delimiter),
         _ => None,
     }
 }
 
-/// Whether the line has a number and a name with a dot.
+/// Returns whether the line has a number and a name with a dot.
 fn is_ranked(content: &[u8], delimiter: u8) -> bool {
     let mut cells = cells(content, delimiter);
     let (rank, name) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
-    let rank = unwrapped(rank).0;
+    let rank = without_quotes(rank).0;
     !rank.is_empty() && rank.iter().all(u8::is_ascii_digit) && name.contains(&b'.')
 }
 
-/// The column of URLs by the header; none if it has one column, doesn't say, or holds a URL itself,
-/// as `http://a.test/x,link` does.
+/// Returns the column of URLs by the header. `None` if the header has one column, names no such
+/// column, or contains a URL itself, as `http://a.test/x,link` does.
 fn column_of_urls(header: &[u8], delimiter: u8) -> Option<usize> {
     if holds_url(header) {
         return None;
@@ -159,10 +162,10 @@ fn column_of_urls(header: &[u8], delimiter: u8) -> Option<usize> {
     (ranks.len() > 1).then(|| ranked.min())?.map(|(_, column)| column)
 }
 
-/// How well a column's name says that URLs are in it, the best first: `url`, `seed_url`,
-/// `URL (final)`. What can be a URL itself is no name.
+/// Ranks how clearly a column's name says that it contains URLs, 0 is best: `url`, `seed_url`, `URL
+/// (final)`. A text that may be a URL itself is no name.
 fn rank_of_name(cell: &[u8]) -> Option<u32> {
-    let name = std::str::from_utf8(unwrapped(cell).0).ok()?.trim_matches(is_unseen);
+    let name = std::str::from_utf8(without_quotes(cell).0).ok()?.trim_matches(is_invisible);
     if name.contains(['.', ':', '/', '<']) {
         return None;
     }
@@ -188,15 +191,15 @@ fn rank_of_name(cell: &[u8]) -> Option<u32> {
     words.iter().any(is_url).then_some(2)
 }
 
-/// Which bytes of a record are in quotes.
+/// Tracks which bytes of a record are in quotes.
 struct Quotes {
     delimiter: u8,
     is_open: bool,
-    /// Nothing of the cell was there yet.
+    /// Whether the cell is still empty.
     is_start: bool,
-    /// The byte before closed the cell, unless a second quote follows.
+    /// Whether the previous byte closed the cell, unless a second quote follows.
     is_closed: bool,
-    /// Something followed the quote that closed a cell.
+    /// Whether text followed the quote that closed a cell.
     is_broken: bool,
 }
 
@@ -206,7 +209,7 @@ impl Quotes {
         Self { delimiter, is_open, is_start: true, is_closed, is_broken }
     }
 
-    /// Whether this byte ends a cell.
+    /// Processes a byte; returns whether it ends a cell.
     fn step(&mut self, byte: u8) -> bool {
         if byte == b'"' && self.is_open {
             (self.is_open, self.is_closed) = (false, true);
@@ -224,13 +227,13 @@ impl Quotes {
     }
 }
 
-/// The cells of a record.
+/// Returns the cells of a record.
 fn cells(record: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
     let mut quotes = Quotes::new(delimiter);
     record.split(move |&byte| quotes.step(byte)).map(<[u8]>::trim_ascii)
 }
 
-/// Lines, or rows of a table, each with the number of its first line.
+/// Iterates over lines, or rows of a table, each with the number of its first line.
 #[derive(Clone)]
 pub(super) struct Records<'a> {
     rest: Option<&'a [u8]>,
@@ -254,25 +257,25 @@ impl<'a> Iterator for Records<'a> {
             Some(delimiter) => row_end(text, delimiter),
         };
         let line = self.line;
-        self.rest = behind(text, end);
+        self.rest = after(text, end);
         self.line += lines;
         Some((line, &text[..end]))
     }
 }
 
-/// Lines end in LF, CR LF, or CR.
+/// Returns the position of the line end: LF, CR LF, or CR.
 fn line_end(text: &[u8]) -> usize {
     memchr::memchr2(b'\n', b'\r', text).unwrap_or(text.len())
 }
 
-/// What follows the line that ends there; `None` behind the last one.
-fn behind(text: &[u8], end: usize) -> Option<&[u8]> {
+/// Returns the text after the line that ends at `end`; `None` after the last one.
+fn after(text: &[u8], end: usize) -> Option<&[u8]> {
     let rest = text.get(end..).filter(|rest| !rest.is_empty())?;
     Some(if rest.starts_with(b"\r\n") { &rest[2..] } else { &rest[1..] })
 }
 
-/// Where a row ends, and how many lines it has: more than one if a quoted cell goes over their
-/// ends. A quote that nothing closes, or not as RFC 4180 has it, opens nothing.
+/// Returns where a row ends, and its number of lines, which is more than one if a quoted cell
+/// contains line ends. A quote that is not closed, or not as in RFC 4180, is an ordinary character.
 fn row_end(text: &[u8], delimiter: u8) -> (usize, usize) {
     let first = line_end(text);
     let mut quotes = Quotes::new(delimiter);
@@ -287,7 +290,7 @@ fn row_end(text: &[u8], delimiter: u8) -> (usize, usize) {
         if !quotes.is_open {
             return (end, lines);
         }
-        let Some(rest) = behind(text, end) else { break };
+        let Some(rest) = after(text, end) else { break };
         at = text.len() - rest.len();
         end = at + line_end(rest);
     }

@@ -1,4 +1,4 @@
-//! Tests of seed files as people write them, and as programs export them.
+//! Tests seed files as people write them, and as programs export them.
 
 use super::*;
 use crate::ground::random::Random;
@@ -68,7 +68,7 @@ fn lines_as_people_write_them() {
         ("\u{201c}http://a.test/\u{201d}x", Err(Reason::Quote)),
         ("\u{200b}http://a.test/1\u{feff}", Ok("http://a.test/1")),
         ("\u{a0}http://a.test/1\u{a0}", Ok("http://a.test/1")),
-        ("http\u{200b}://a.test/", Err(Reason::Unseen('\u{200b}'))),
+        ("http\u{200b}://a.test/", Err(Reason::Invisible('\u{200b}'))),
         ("1http://a.test/", Err(Reason::Prefix)),
         ("a.test,http://a.test/", Err(Reason::Prefix)),
         ("http://http://a.test/", Err(Reason::Prefix)),
@@ -81,7 +81,7 @@ fn lines_as_people_write_them() {
     }
 }
 
-/// Lines that a parser reads as something that nobody meant.
+/// Lines that a URL parser would accept with a meaning that nobody intends.
 #[test]
 fn lines_that_cannot_be_meant_are_mistakes() {
     let cases: &[(Reason, &[&str])] = &[
@@ -145,21 +145,21 @@ fn markup_leftovers_and_unseen_characters_are_mistakes() {
             Reason::HostName,
             &["lines\"x\"", "a.test,b.test", "seeds;title", "*.a.test", "{", "(org,a,)/", "x=y"],
         ),
-        (Reason::Unseen('\0'), &["http://a.test/x\0http://b.test/y", "a.test\0", "\0"]),
-        (Reason::Unseen('\u{b}'), &["http://a.test/x\u{b}http://b.test/y"]),
-        (Reason::Unseen('\u{c}'), &["http://a.test/x\u{c}http://b.test/y"]),
-        (Reason::Unseen('\u{1e}'), &["http://a.test/x\u{1e}http://b.test/y"]),
-        (Reason::Unseen('\u{85}'), &["http://a.test/x\u{85}http://b.test/y"]),
+        (Reason::Invisible('\0'), &["http://a.test/x\0http://b.test/y", "a.test\0", "\0"]),
+        (Reason::Invisible('\u{b}'), &["http://a.test/x\u{b}http://b.test/y"]),
+        (Reason::Invisible('\u{c}'), &["http://a.test/x\u{c}http://b.test/y"]),
+        (Reason::Invisible('\u{1e}'), &["http://a.test/x\u{1e}http://b.test/y"]),
+        (Reason::Invisible('\u{85}'), &["http://a.test/x\u{85}http://b.test/y"]),
         (
-            Reason::Unseen('\u{2028}'),
+            Reason::Invisible('\u{2028}'),
             &[
                 "http://a.test/x\u{2028}http://b.test/y",
                 "http://a.test/x\tnote\u{2028}http://b.test/y",
                 "http://a.test/x # note\u{2028}http://b.test/y",
             ],
         ),
-        (Reason::Unseen('\u{1a}'), &["\u{1a}"]),
-        (Reason::Unseen('\u{200b}'), &["http://a.test/x\u{200b}y"]),
+        (Reason::Invisible('\u{1a}'), &["\u{1a}"]),
+        (Reason::Invisible('\u{200b}'), &["http://a.test/x\u{200b}y"]),
         (Reason::WhiteSpace, &["http://a.test/x\u{a0}y", "http://a.test/x\u{3000}http://b.test/"]),
     ]);
 }
@@ -188,7 +188,7 @@ fn urls_within_urls_are_one() {
     }
 }
 
-/// Lines that are read, and may be meant otherwise.
+/// Lines that give a seed, and may have another meaning.
 #[test]
 fn doubts_are_pointed_out() {
     let cases: &[(&str, &[Doubt])] = &[
@@ -275,7 +275,7 @@ fn tables_are_read_by_their_column() {
     assert_eq!(plain.doubts, [comma], "commas of a list are pointed out");
 }
 
-/// What the first lines are taken for is reported where it may be wrong; rows keep their numbers.
+/// Where the first lines may be misread as a header this is reported; rows keep their numbers.
 #[test]
 fn headers_and_rows_without_a_url_are_reported() {
     let cases: &[(&str, &[(usize, Reason)])] = &[
@@ -296,7 +296,7 @@ fn headers_and_rows_without_a_url_are_reported() {
     }
 }
 
-/// A quote that nothing closes takes no line with it.
+/// An unclosed quote doesn't include the following lines in its cell.
 #[test]
 fn an_open_quote_does_not_swallow_the_rows_behind_it() {
     let mut text = "url,title\nhttp://a.test/,\"open\n".to_owned();
@@ -343,7 +343,7 @@ fn many_repeats_are_reported_once_and_long_lines_are_cut() {
     assert_eq!(mistakes[0].reason, Reason::Invalid(Invalid::TooLong));
 }
 
-/// Law: no text panics, and every line that isn't blank gives a seed or has been told about.
+/// Law: no text causes a panic, and every line that isn't blank gives a seed or is reported.
 #[test]
 fn mutated_files_are_survived() {
     let plain = "\u{feff}http://a.test/\r\n# c\nb.test:80/x # y\n\u{e9}.test\nx@y\n//z\n";

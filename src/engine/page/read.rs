@@ -56,10 +56,10 @@ impl PageWorker {
             return 1;
         }
         let label = page.leads.charset.as_deref();
-        let Charset { encoding, is_tentative, looked_bytes } = links::charset(label, text);
+        let Charset { encoding, is_tentative, checked_bytes } = links::charset(label, text);
         self.is_tentative = is_tentative;
         self.begin_charset(encoding);
-        looked_bytes + 1
+        checked_bytes + 1
     }
 
     /// What can't be scanned as it stands becomes UTF-8 first.

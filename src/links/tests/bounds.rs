@@ -1,4 +1,4 @@
-//! What a page may cost: how many targets count, and what is counted as left out.
+//! Tests the limits of a page: how many targets count, and what is counted as discarded.
 
 use crate::links::{Cut, Found, Progress, Scanner, Settings};
 use encoding_rs::UTF_8;
@@ -10,7 +10,7 @@ fn found(html: &str, settings: &Settings, budget: usize) -> Found {
     found
 }
 
-/// A contents page has thousands of links to parts of a few pages: they are one target each.
+/// A table of contents has thousands of links to fragments of a few pages: each page is one target.
 #[test]
 fn targets_count_without_their_fragments() {
     let settings = Settings { links_max: 500, ..Settings::default() };
@@ -40,7 +40,7 @@ fn a_target_that_may_be_followed_is_another() {
     assert_eq!(found.cut().targets, 1);
 }
 
-/// References of schemes that aren't fetched take up neither places nor bytes.
+/// References of schemes that aren't fetched use up neither targets nor bytes.
 #[test]
 fn other_schemes_take_no_place() {
     let settings =
@@ -93,11 +93,11 @@ fn each_bound_is_counted_by_its_cause() {
     }
 }
 
-/// A charset declared behind the first 64 KiB is ignored.
+/// A charset declared after the first 64 KiB is ignored.
 #[test]
 fn charsets_declared_too_late() {
     for (fill, expected) in [(65_535, Some("GBK")), (65_536, None)] {
-        // The name of the tag stands behind the fill and the bracket.
+        // The name of the tag begins after the fill and the bracket.
         let html = "x".repeat(fill - 1) + "<meta charset=gbk>";
         let found = found(&html, &Settings::default(), 1_000);
         assert_eq!(found.charset().map(encoding_rs::Encoding::name), expected, "{fill}");

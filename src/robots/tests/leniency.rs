@@ -1,4 +1,4 @@
-//! Files that are broken in the ways that files are: what they forbid is heard.
+//! Tests malformed files of the kinds that exist: the rules in them that forbid are obeyed.
 
 use super::super::*;
 
@@ -78,7 +78,7 @@ fn utf_16_is_decoded() {
     assert!(allowed(&bytes, "/b"), "nothing is read past it");
 }
 
-/// Of two readings of a rule that forbids both count.
+/// Of a rule that forbids and has two interpretations, both count.
 #[test]
 fn doubtful_values() {
     let cases: [(&[u8], &str, bool, &str); 8] = [

@@ -1,12 +1,13 @@
-//! The worst files that fit: parsing them and checking a target stays within bounds.
+//! Tests the worst files of the maximum size: parsing them and checking a target stays within
+//! bounds.
 //!
-//! Each is made to defeat one of the ways in which matching saves work. Units of work are counted,
-//! not time; on the machine this was written on a unit of a check took 7 to 20 ns.
+//! Each is designed to defeat one of the optimizations of matching. Units of work are counted, not
+//! time; when this was written, a unit of a check took 7 to 20 ns.
 
 use super::super::*;
 use super::{Random, oracle};
 
-/// Lines of rules up to the size that is read, behind a line for everyone.
+/// Returns lines of rules up to the maximum size, after a User-agent line for all.
 fn file(mut rule: impl FnMut(usize) -> String) -> Vec<u8> {
     let mut file = String::from("user-agent:*\n");
     for number in 0.. {
@@ -21,7 +22,7 @@ fn file(mut rule: impl FnMut(usize) -> String) -> Vec<u8> {
 
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
 
-/// A word for each number.
+/// Returns a different word for each number.
 fn word(number: usize, letters: &str, len: usize) -> String {
     let letters = letters.as_bytes();
     let base = letters.len();
@@ -33,7 +34,7 @@ fn letter(number: usize) -> String {
     word(number, LETTERS, 1)
 }
 
-/// A path of 2,048 bytes.
+/// Returns a path of 2,048 bytes.
 fn path(start: &str, piece: impl Fn(usize) -> String) -> String {
     let mut path = format!("/{start}");
     (0..).map_while(|number| (path.len() < 2_048).then(|| path.push_str(&piece(number)))).count();
@@ -90,8 +91,8 @@ fn periods() -> Vec<Case> {
     cases
 }
 
-/// Law: no file of the size that is read costs a check more than a third of a turn's step, and
-/// none takes more than a few times its size of memory.
+/// Law: for a file of the maximum size a check costs at most a third of a step of the loop, and its
+/// rules take at most a few times its size of memory.
 #[test]
 fn worst_files_cost_little() {
     for (name, file, target) in words().into_iter().chain(periods()) {
@@ -103,8 +104,8 @@ fn worst_files_cost_little() {
     }
 }
 
-/// Law: however many rules there are, so that targets are indexed, the verdict is that of trying
-/// each, and the highest that matches is found behind any number that don't.
+/// Law: with so many rules that targets are indexed, the verdict is that of trying each rule, and
+/// the highest-ranked one that matches is found after any number that don't.
 #[test]
 fn many_rules_agree_with_the_oracle() {
     let mut random = Random(0x5eed_0011);

@@ -1,9 +1,10 @@
-//! Drawings and formulas within pages: where they begin and end, and what is a link in them.
+//! Tests SVG and MathML in pages: where they begin and end, and what is a link in them.
 
 use super::{everything, listed};
 use crate::links::Settings;
 
-/// Section 13.2.6.5: in drawings titles and styles hold markup, `/>` closes, CDATA exists.
+/// Section 13.2.6.5: in foreign content titles and styles contain markup, `/>` closes, CDATA
+/// exists.
 #[test]
 fn drawings() {
     let cases: [(&str, &[&str], &str); 19] = [
@@ -34,7 +35,7 @@ fn drawings() {
     assert_eq!(listed(&deep, &Settings::default()), [""; 0], "deep drawings are left at last");
 }
 
-/// Elements of HTML mean nothing within SVG and MathML; links and parts of drawings do.
+/// HTML elements have no meaning inside SVG and MathML; links and resources of SVG do.
 #[test]
 fn links_of_drawings() {
     let cases: [(&str, &[&str], &str); 24] = [
