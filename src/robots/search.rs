@@ -354,7 +354,7 @@ mod tests {
     use super::*;
     use crate::ground::random::Random;
 
-    /// Law: an index and a plain search give the same answer, and no other position comes before it.
+    /// Law: the index and a plain search return the same position.
     #[test]
     fn an_index_finds_what_a_search_finds() {
         let mut random = Random(0x5eed);
