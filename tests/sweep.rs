@@ -25,7 +25,7 @@ use sted::seeds;
 use sted::store::digest::Algorithm;
 use sted::store::log;
 use sted::study::sim::disk::MemoryDisk;
-use sted::study::sim::judge::{Broken, Complete, Judge, Laws};
+use sted::study::sim::judge::{Complete, Judge, Laws, Violation};
 use sted::study::sim::settings::{Affected, Away, Core, Faults, Outage};
 use sted::study::sim::{self, World};
 use sted::study::web::{
@@ -209,8 +209,8 @@ fn run_plan(plan: Plan, records: bool) -> Run {
         world.record_actions();
     }
     let judge = Rc::new(RefCell::new(Judge::new(&web, plan.laws)));
-    let eye = Rc::clone(&judge);
-    world.watch_servers(Box::new(move |at, sight| eye.borrow_mut().sees(at, sight)));
+    let observer = Rc::clone(&judge);
+    world.watch_servers(Box::new(move |at, seen| observer.borrow_mut().observe(at, seen)));
     let disk = MemoryDisk::new();
     let start = sim::now_at(sted::ground::time::Instant::ZERO);
     let mut engine =
@@ -221,7 +221,7 @@ fn run_plan(plan: Plan, records: bool) -> Run {
         looks += 1;
         // Often at first, then now and then: a crawl that waits a day is looked at all the same.
         if looks < 100 || looks.is_multiple_of(looks / 50) {
-            judge.borrow_mut().looks(view);
+            judge.borrow_mut().inspect(view);
         }
     });
     let at = sted::ground::time::Instant::ZERO + engine.elapsed();
@@ -233,10 +233,10 @@ fn run_plan(plan: Plan, records: bool) -> Run {
             let log = disk.read("crawl.log").unwrap_or_default();
             println!("{}", String::from_utf8_lossy(&log));
         }
-        let told = |broken: Vec<Broken>| broken.iter().map(|one| format!("\n  {one}")).collect();
+        let told = |broken: Vec<Violation>| broken.iter().map(|one| format!("\n  {one}")).collect();
         let log = disk.read("crawl.log").unwrap_or_default();
-        each_filed(&web, &log, |place, is_own| judge.sees_filed(at, place, is_own));
-        judge.concludes(&engine, at).map_err(told)
+        each_filed(&web, &log, |place, is_own| judge.check_capture(at, place, is_own));
+        judge.conclude(&engine, at).map_err(told)
     });
     let files =
         disk.names().into_iter().map(|name| (name.clone(), disk.read(&name).expect("it is")));

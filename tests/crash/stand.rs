@@ -14,7 +14,7 @@ use sted::ground::time::Instant;
 use sted::seeds::{self, Seed};
 use sted::store::{Format, log};
 use sted::study::sim::disk::MemoryDisk;
-use sted::study::sim::judge::{Broken, Captures, End, Judge};
+use sted::study::sim::judge::{Captures, End, Judge, Violation};
 use sted::study::sim::settings::DiskFaults;
 use sted::study::sim::{Jump, Ran, View, World};
 use sted::study::web::{Ports, Web};
@@ -118,8 +118,8 @@ pub fn run(plan: &Plan, sabotage: Sabotage, records: bool) -> Outcome {
     }
     let judge = Rc::new(RefCell::new(Judge::new(&web, laws)));
     let mut world = World::of_web(Arc::clone(&web), plan.crawl.world.clone());
-    let eye = Rc::clone(&judge);
-    world.watch_servers(Box::new(move |at, sight| eye.borrow_mut().sees(at, sight)));
+    let observer = Rc::clone(&judge);
+    world.watch_servers(Box::new(move |at, seen| observer.borrow_mut().observe(at, seen)));
     world.dies_with(disk.clone());
     if records {
         world.record_actions();
@@ -164,7 +164,7 @@ fn conclude(
     archived: Option<&Web>,
 ) -> Result<(), String> {
     if let Some(web) = archived {
-        judge.sees_archive(at, &Archive::of(disk, taken).read(web)?);
+        judge.check_archive(at, &Archive::of(disk, taken).read(web)?);
     }
     if let Some(name) = disk.names().iter().find(|name| is_unfinished(name)) {
         return Err(format!("{name} was left behind"));
@@ -176,9 +176,10 @@ fn conclude(
     if let Some(line) = text.lines().find(|line| log::parse(line).is_err()) {
         return Err(format!("crawl.log: {line:?}"));
     }
-    let told =
-        |broken: Vec<Broken>| -> String { broken.iter().map(|one| format!("\n  {one}")).collect() };
-    judge.concludes(engine, at).map_err(told)?;
+    let told = |broken: Vec<Violation>| -> String {
+        broken.iter().map(|one| format!("\n  {one}")).collect()
+    };
+    judge.conclude(engine, at).map_err(told)?;
     match engine.counts().cut.get("archive-lost") {
         Some(lost) => Err(format!("{lost} captures count as lost, and nobody took them")),
         None => Ok(()),
@@ -282,13 +283,13 @@ impl Stand<'_> {
         let (judge, looks, is_full) = (&self.judge, &mut self.looks, self.is_full);
         let mut look = self.world.at();
         let ran = self.world.run_until(engine, until, &mut |view: &View<'_>| {
-            judge.borrow_mut().is_told_of_room(is_full || view.engine.is_paused());
+            judge.borrow_mut().set_full(is_full || view.engine.is_paused());
             if view.at >= look {
                 look = view.at + Duration::from_secs(1);
                 *looks += 1;
                 // Often at first, then now and then: a crawl that waits a day is looked at, too.
                 if *looks < 100 || looks.is_multiple_of(*looks / 50) {
-                    judge.borrow_mut().looks(view);
+                    judge.borrow_mut().inspect(view);
                 }
             }
             view.figures.replies < replies
@@ -341,7 +342,7 @@ impl Stand<'_> {
             _ => {}
         }
         let may_jump = ended == Some(Ended::Killed) || !matches!(life.jump, Jump::Forward(_));
-        self.world.begin_again(life.pause, if may_jump { life.jump } else { Jump::None });
+        self.world.restart(life.pause, if may_jump { life.jump } else { Jump::None });
         if self.plan.takes_away {
             take_away(&self.disk, &mut self.taken);
         }
@@ -356,9 +357,9 @@ impl Stand<'_> {
         let engine = begun?;
         if self.plan.crawl.engine.store.format == Format::Warc {
             let now = Archive::of(&self.disk, &self.taken).read(&self.web)?;
-            self.judge.borrow_mut().restarts(self.world.at(), end, Some((&kept, &now)));
+            self.judge.borrow_mut().restart(self.world.at(), end, Some((&kept, &now)));
         } else {
-            self.judge.borrow_mut().restarts(self.world.at(), end, None);
+            self.judge.borrow_mut().restart(self.world.at(), end, None);
         }
         Ok(Some(engine))
     }

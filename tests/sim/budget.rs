@@ -50,7 +50,7 @@ fn the_scope_is_asked_again_when_it_has_changed() {
         drop(engine);
         world.exit();
         let before = disk.read("crawl.log").expect("there is one").len();
-        world.begin_again(std::time::Duration::from_secs(60), Jump::None);
+        world.restart(std::time::Duration::from_secs(60), Jump::None);
         change(&mut settings.scope);
         let mut engine = open(&settings, &world);
         world.run(&mut engine).expect("it ends");

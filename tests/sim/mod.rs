@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use sted::ground::map::Map;
 use sted::study::sim::settings::{Core, DiskFaults, Faults};
-use sted::study::sim::{Figures, Sight};
+use sted::study::sim::{Figures, Observation};
 use sted::study::web::{Budget, Hostile, Manifest, Settings, Spread, TimeSpread};
 
 const fn ms(ms: u64) -> Duration {
@@ -68,7 +68,7 @@ fn none(mistakes: &[String]) {
 
 /// Requests of a connection that were sent while another was unanswered.
 fn pipelined(crawl: &Crawl) -> usize {
-    let deep = |sight: &Sight| matches!(sight, Sight::Request { unanswered: 1.., .. });
+    let deep = |seen: &Observation| matches!(seen, Observation::Request { unanswered: 1.., .. });
     crawl.times_us(deep).len()
 }
 
@@ -98,7 +98,7 @@ fn one_seed_gives_one_history() {
     assert!(one.actions.lines().count() > 500, "{}", one.actions.lines().count());
     assert_eq!(one.actions, same.actions);
     assert_eq!((one.hash, &one.log, one.figures), (same.hash, &same.log, same.figures));
-    assert_eq!(one.sights, same.sights);
+    assert_eq!(one.observations, same.observations);
     assert!(one.figures.faults > 20, "{:?}", one.figures);
     plan.world.seed += 1;
     assert_ne!(plan.run().hash, one.hash, "another seed of the world");
@@ -155,10 +155,10 @@ fn tls_failures_that_last_are_not_tried_often() {
     {
         let is_kind = |host: &u32| crawl.web.hostile_of(*host) == Some(kind);
         let asked: Vec<_> = crawl
-            .sights
+            .observations
             .iter()
-            .filter_map(|(at, sight)| match sight {
-                Sight::Asked { host, .. } if is_kind(host) => Some(*at),
+            .filter_map(|(at, seen)| match seen {
+                Observation::Connecting { host, .. } if is_kind(host) => Some(*at),
                 _ => None,
             })
             .collect();
@@ -190,7 +190,7 @@ fn faults_show_as_what_they_are() {
         let tries = match names[0] {
             "connect-refused" => crawl.counts.connections,
             "dns-timed-out" => {
-                crawl.times_us(|sight| matches!(sight, Sight::Resolved { .. })).len() as u64
+                crawl.times_us(|seen| matches!(seen, Observation::Resolved { .. })).len() as u64
             }
             _ => crawl.figures.replies + happened,
         };
@@ -276,25 +276,25 @@ fn sights_hang_together() {
     let crawl = Plan::new(varied(9)).run();
     let mut open = Map::default();
     let mut last = 0;
-    for (at, sight) in &crawl.sights {
-        assert!(at.as_micros() >= last, "{sight:?} at {at}, after {last}");
+    for (at, seen) in &crawl.observations {
+        assert!(at.as_micros() >= last, "{seen:?} at {at}, after {last}");
         last = at.as_micros();
-        match sight {
-            Sight::Asked { conn, .. } => assert_eq!(open.insert(*conn, (0, 0)), None),
-            Sight::Closed { conn, .. } => assert!(open.remove(conn).is_some()),
-            Sight::Request { conn, unanswered, .. } => {
+        match seen {
+            Observation::Connecting { conn, .. } => assert_eq!(open.insert(*conn, (0, 0)), None),
+            Observation::Closed { conn, .. } => assert!(open.remove(conn).is_some()),
+            Observation::Request { conn, unanswered, .. } => {
                 let (asked, answered) = open.get_mut(conn).expect("an open connection");
                 assert_eq!(u64::from(*unanswered), *asked - *answered);
                 *asked += 1;
             }
-            Sight::Reply { conn, whole, .. } => {
+            Observation::Reply { conn, whole, .. } => {
                 assert!(whole, "nobody cuts replies here");
                 open.get_mut(conn).expect("an open connection").1 += 1;
             }
-            Sight::Sent { conn } | Sight::Stood { conn, .. } => {
+            Observation::Sent { conn } | Observation::Established { conn, .. } => {
                 assert!(open.contains_key(conn));
             }
-            Sight::Resolved { host, .. } => assert!(host.is_some()),
+            Observation::Resolved { host, .. } => assert!(host.is_some()),
         }
     }
     assert!(open.is_empty(), "the end of a crawl closes what is open");

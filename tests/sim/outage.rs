@@ -170,7 +170,7 @@ fn servers_that_were_given_up_come_back() {
         assert_eq!(losses.largest.values().map(|loss| loss.urls).sum::<u64>(), losses.urls);
         drop(engine);
         world.exit();
-        world.begin_again(30 * HOUR, Jump::None);
+        world.restart(30 * HOUR, Jump::None);
         let mut engine = open(&world);
         engine.revive();
         let mut turns = 0;
@@ -185,7 +185,7 @@ fn servers_that_were_given_up_come_back() {
         world.run(&mut engine).expect("it ends");
         drop(engine);
         world.exit();
-        world.begin_again(MINUTE, Jump::None);
+        world.restart(MINUTE, Jump::None);
         let mut engine = open(&world);
         world.run(&mut engine).expect("it ends");
         assert_eq!(engine.stop_reason(), Some(StopReason::Finished));

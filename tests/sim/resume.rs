@@ -47,7 +47,7 @@ fn replies_are_read_back_before_anybody_is_asked() {
         world.run_until(&mut engine, Instant::FAR, goes_on).expect("it goes on");
         drop(engine);
         world.exit();
-        world.begin_again(Duration::from_secs(60), Jump::None);
+        world.restart(Duration::from_secs(60), Jump::None);
         let mut engine = open(&settings, &world);
         let counts = engine.counts();
         let (before, asked) = (counts.replayed, counts.requests);

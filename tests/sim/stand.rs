@@ -15,7 +15,7 @@ use sted::ground::time::Instant;
 use sted::seeds;
 use sted::store::log;
 use sted::study::sim::settings::DiskFaults;
-use sted::study::sim::{self, Figures, Sight, View, World, disk::MemoryDisk};
+use sted::study::sim::{self, Figures, Observation, View, World, disk::MemoryDisk};
 use sted::study::web::{Ports, Web};
 
 /// What every crawl is like unless a test says otherwise: unhurried servers, a hasty crawler.
@@ -46,7 +46,7 @@ pub struct Plan {
     pub conf: Vec<String>,
     /// What no key of a configuration says.
     pub change: fn(&mut Settings),
-    /// Keep sights and the text of actions.
+    /// Keep observations and the text of actions.
     pub record: bool,
 }
 
@@ -57,7 +57,7 @@ pub const PERIOD: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Crawl {
     pub web: Arc<Web>,
-    pub sights: Vec<(Instant, Sight)>,
+    pub observations: Vec<(Instant, Observation)>,
     pub hash: u64,
     pub actions: String,
     pub counts: Counts,
@@ -103,11 +103,11 @@ impl Plan {
         let mut engine = Engine::new(settings, &found, Box::new(disk.clone()), meter, now)
             .unwrap_or_else(|error| panic!("{error}"));
         let mut world = World::of_web(Arc::clone(&web), self.world.clone());
-        let sights = Rc::new(RefCell::new(Vec::new()));
+        let observations = Rc::new(RefCell::new(Vec::new()));
         if self.record {
-            let kept = Rc::clone(&sights);
-            let eye = move |at, sight: &Sight| kept.borrow_mut().push((at, sight.clone()));
-            world.watch_servers(Box::new(eye));
+            let kept = Rc::clone(&observations);
+            let observer = move |at, seen: &Observation| kept.borrow_mut().push((at, seen.clone()));
+            world.watch_servers(Box::new(observer));
             world.record_actions();
         }
         let mut looks = Vec::new();
@@ -123,8 +123,8 @@ impl Plan {
         let trouble = engine.fatal_error().map(ToString::to_string);
         drop((engine, world));
         let log = disk.read("crawl.log").unwrap_or_default();
-        let sights = Rc::into_inner(sights).expect("the world is gone").into_inner();
-        Crawl { web, sights, hash, actions, counts, figures, took, trouble, looks, log }
+        let observations = Rc::into_inner(observations).expect("the world is gone").into_inner();
+        Crawl { web, observations, hash, actions, counts, figures, took, trouble, looks, log }
     }
 
     fn conf(&self) -> Conf {
@@ -154,8 +154,8 @@ impl Crawl {
     /// Requests for each URL that came to its server.
     pub fn requests(&self) -> BTreeMap<String, u32> {
         let mut requests = BTreeMap::new();
-        for (_, sight) in &self.sights {
-            if let Sight::Request { host, path, .. } = sight {
+        for (_, seen) in &self.observations {
+            if let Observation::Request { host, path, .. } = seen {
                 *requests.entry(format!("{}{path}", self.web.origin(*host))).or_default() += 1;
             }
         }
@@ -164,13 +164,13 @@ impl Crawl {
 
     /// When whole replies had come, in microseconds.
     pub fn replies_us(&self) -> Vec<u64> {
-        let whole = |sight: &Sight| matches!(sight, Sight::Reply { whole: true, .. });
+        let whole = |seen: &Observation| matches!(seen, Observation::Reply { whole: true, .. });
         self.times_us(whole)
     }
 
-    /// When such sights were seen, in microseconds.
-    pub fn times_us(&self, such: impl Fn(&Sight) -> bool) -> Vec<u64> {
-        let seen = self.sights.iter().filter(|(_, sight)| such(sight));
+    /// When such observations were seen, in microseconds.
+    pub fn times_us(&self, such: impl Fn(&Observation) -> bool) -> Vec<u64> {
+        let seen = self.observations.iter().filter(|(_, seen)| such(seen));
         seen.map(|(at, _)| at.as_micros()).collect()
     }
 }

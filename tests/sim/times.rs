@@ -2,7 +2,7 @@
 
 use super::ms;
 use super::stand::Plan;
-use sted::study::sim::Sight;
+use sted::study::sim::Observation;
 use sted::study::web::wire::{self, Terms};
 use sted::study::web::{Ports, Settings, Spread, TimeSpread, Web};
 
@@ -141,7 +141,7 @@ fn windows_are_kept_for_a_second() {
         let rest = format!("politeness.delay = \"{delay}\"");
         let plan = plan(far(2, 25_000)).with(&["politeness.burst = 1", &rest]);
         let crawl = plan.run();
-        let requests = crawl.times_us(|sight| matches!(sight, Sight::Request { .. }));
+        let requests = crawl.times_us(|seen| matches!(seen, Observation::Request { .. }));
         let replies = crawl.replies_us();
         assert_eq!(crawl.counts.connections, 1, "it is kept");
         assert_near(replies[0] - requests[0], 3 * trip / 2, "two rounds at first");
@@ -179,9 +179,10 @@ fn idle_connections_are_closed() {
     let web = Settings { idle_time: ms(3_000), ..far(2, 2_000) };
     let rest = ["politeness.burst = 1", "politeness.delay = \"5s\""];
     let crawl = plan(web).with(&rest).run();
-    let closed = crawl.times_us(|sight| matches!(sight, Sight::Closed { by_crawler: false, .. }));
+    let closed =
+        crawl.times_us(|seen| matches!(seen, Observation::Closed { by_crawler: false, .. }));
     // The reply left at 150 ms; the close is seen by the crawler.
-    assert_eq!(closed.len(), 1, "{:?}", crawl.sights);
+    assert_eq!(closed.len(), 1, "{:?}", crawl.observations);
     assert_near(closed[0], 150_000 + 3_000_000 + 50_000, "idle since the last byte left");
     assert_eq!(crawl.counts.connections, 2);
 }

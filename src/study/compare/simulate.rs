@@ -16,7 +16,7 @@ use crate::seeds::{self, Seed};
 use crate::store;
 use crate::study;
 use crate::study::sim::judge::{Complete, Judge, Laws};
-use crate::study::sim::sight::Sight;
+use crate::study::sim::observation::Observation;
 use crate::study::sim::{View, World, now_at};
 use crate::study::web::{Place, Resource, Web};
 use std::cell::RefCell;
@@ -50,7 +50,7 @@ pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run,
         looks += 1;
         // To look at the order of all servers takes long: now and then will do.
         if looks.is_power_of_two() {
-            judge.borrow_mut().looks(view);
+            judge.borrow_mut().inspect(view);
         }
     });
     ended.map_err(|how| stuck(&how, &spec.conf, last))?;
@@ -188,7 +188,7 @@ fn conclude(
 ) -> Result<(), Failure> {
     let judge = Rc::into_inner(judge).expect("the world is gone").into_inner();
     let at = Instant::ZERO + Duration::from_secs_f64(last.seconds);
-    judge.concludes(engine, at).map_err(|broken| {
+    judge.conclude(engine, at).map_err(|broken| {
         let told: Vec<String> = broken.iter().map(ToString::to_string).collect();
         let (web, sim) = (conf.web.seed, conf.sim.seed);
         wrong(format!("{}; web.seed = {web} and sim.seed = {sim} repeat it", told.join("; ")))
@@ -198,10 +198,10 @@ fn conclude(
 /// Shows what happens at the servers to whoever watches.
 fn watch(world: &mut World, judge: &Rc<RefCell<Judge>>, truth: Option<Truth>, scene: &Scene) {
     let (judge, web) = (Rc::clone(judge), Arc::clone(&scene.web));
-    world.watch_servers(Box::new(move |at, sight| {
-        judge.borrow_mut().sees(at, sight);
+    world.watch_servers(Box::new(move |at, seen| {
+        judge.borrow_mut().observe(at, seen);
         if let Some(truth) = &truth
-            && let Some(index) = page_of(&web, sight)
+            && let Some(index) = page_of(&web, seen)
         {
             truth.arrived(index);
         }
@@ -233,9 +233,9 @@ impl Truth {
 }
 
 /// The page that has arrived, if one has. Redirects are none.
-fn page_of(web: &Web, sight: &Sight) -> Option<usize> {
-    match sight {
-        Sight::Reply {
+fn page_of(web: &Web, seen: &Observation) -> Option<usize> {
+    match seen {
+        Observation::Reply {
             place: Some(Place { host, resource: Resource::Page(page) }),
             status,
             whole: true,

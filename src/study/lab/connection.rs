@@ -1,8 +1,8 @@
-//! One client's connection: requests in, a queue of acts, bytes out.
+//! One client's connection: reads requests, queues acts, writes bytes.
 //!
-//! The queue is carried out strictly from the front; an act that has to wait (for the socket, for
-//! a think time) holds up those behind it, as a server that answers one request after another
-//! does. Reading stops while the queue is long.
+//! The acts in the queue are carried out strictly in order; one that has to wait (for the socket,
+//! or for a think time) delays those behind it, as in a server that answers one request after
+//! another. Reading stops while the queue is long.
 
 use super::log::End;
 use super::replies::{Page, Responder, Response};
@@ -17,11 +17,11 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Acts queued before reading pauses.
+/// The number of queued acts at which reading pauses.
 const ACTS_MAX: usize = 256;
-/// Slices given to one write.
+/// The most slices passed to one write.
 const SLICES: usize = 16;
-/// Writes of an endless reply before others get their turn.
+/// The most writes of an endless reply before other connections get their turn.
 const REPEATS: usize = 16;
 
 /// One thing to do on a connection.
@@ -29,17 +29,17 @@ const REPEATS: usize = 16;
 pub(super) enum Act {
     /// Send bytes `at..end`.
     Send { bytes: Rc<[u8]>, at: usize, end: usize },
-    /// Wait before what follows.
+    /// Wait before the next act.
     Think(Duration),
-    /// Send again and again.
+    /// Send the bytes repeatedly, without end.
     Repeat { bytes: Rc<[u8]>, at: usize },
-    /// Send one byte at a time.
+    /// Send one byte at a time, with a wait after each.
     Drip { bytes: Rc<[u8]>, at: usize },
-    /// Wait until the client goes away.
+    /// Wait until the client closes the connection.
     Stall,
     /// Close in order.
     Close(End),
-    /// Reset.
+    /// Reset the connection.
     Reset,
 }
 
@@ -49,7 +49,7 @@ impl Act {
         Self::Send { bytes: bytes.into(), at: 0, end }
     }
 
-    /// Nothing the client asks for afterwards will be answered.
+    /// Whether no request after this act is answered.
     fn is_last(&self) -> bool {
         !matches!(self, Self::Send { .. } | Self::Think(_))
     }
@@ -62,41 +62,41 @@ pub(super) enum Fate {
     Wait,
     /// To be called at this time, or at an event.
     Sleep(Instant),
-    /// To be called again soon: it has given way to others.
+    /// To be called again soon: it has yielded to other connections.
     Again,
-    /// Its end has been sent; the client's end is waited for.
+    /// The client's end of the stream; the lab's own end has been sent.
     Linger,
     /// To be dropped.
     Gone(End),
 }
 
-/// One connection.
+/// One connection of a client.
 #[derive(Debug)]
 pub(super) struct Connection {
     transport: Transport,
-    /// Index of the listener it came by.
+    /// Index of the listener that accepted it.
     pub(super) listener: usize,
-    /// Counted from the lab's start.
+    /// Number of the connection, counted from the lab's start.
     pub(super) number: u64,
-    /// Host of the last request; the listener's first before that.
+    /// Host of the last request; before the first one, the listener's first host.
     pub(super) host: u32,
-    /// Requests answered, or begun to be.
+    /// Requests answered, at least in part.
     pub(super) served: u32,
-    /// Last time something came or went.
+    /// Last time at which bytes were received or sent.
     pub(super) active: Instant,
-    /// The beginning of a request, its end still to come.
+    /// The beginning of an incomplete request.
     input: Vec<u8>,
     acts: VecDeque<Act>,
-    /// The front act waits for this.
+    /// The time that the first act waits for.
     wake: Option<Instant>,
     readable: bool,
-    /// The client's end has been announced: reading goes on until it is seen.
+    /// Whether the poller has reported the client's end: reading continues until it is read.
     ending: bool,
-    /// The client's end has been seen.
+    /// Whether the client's end has been read.
     ended: bool,
-    /// An act that ends the connection is queued: requests are no longer answered.
-    deaf: bool,
-    /// Our end has been sent, for this reason.
+    /// Whether an act that ends the connection is queued: further requests are not answered.
+    ignores_input: bool,
+    /// Why the lab has sent its end, once it has.
     lingers: Option<End>,
 }
 
@@ -121,7 +121,7 @@ impl Connection {
             readable: true,
             ending: false,
             ended: false,
-            deaf: false,
+            ignores_input: false,
             lingers: None,
         }
     }
@@ -130,28 +130,29 @@ impl Connection {
         &mut self.transport
     }
 
-    /// Never answers.
-    pub(super) fn mute(&mut self) {
+    /// Makes the connection never answer.
+    pub(super) fn silence(&mut self) {
         self.push(Act::Stall);
     }
 
-    /// Nothing is being done for the client.
+    /// Whether no reply is queued or being sent.
     pub(super) fn is_idle(&self) -> bool {
         self.acts.is_empty()
     }
 
-    /// Why our end was sent, if it was.
+    /// Returns why the lab has sent its end; `None` if it hasn't.
     pub(super) fn lingers(&self) -> Option<End> {
         self.lingers
     }
 
-    /// The socket has something to read, the client's end maybe included.
+    /// Marks the socket as readable; `ending`: the client's end may be among what can be read.
     pub(super) fn mark_readable(&mut self, ending: bool) {
         self.readable = true;
         self.ending |= ending;
     }
 
-    /// Reads, answers and writes as far as it goes. `scratch` is anyone's.
+    /// Reads, answers and writes as far as possible. `scratch` is a buffer that all connections
+    /// share.
     pub(super) fn pump(
         &mut self,
         from: &Listener,
@@ -167,8 +168,8 @@ impl Connection {
             if self.wants_input() {
                 match self.take_in(from, responder, scratch, now) {
                     Ok(()) => {}
-                    Err(Trouble::Socket) => return Ok(Fate::Gone(End::Failed)),
-                    Err(Trouble::Ours(error)) => return Err(error),
+                    Err(PumpError::Client) => return Ok(Fate::Gone(End::Failed)),
+                    Err(PumpError::Log(error)) => return Err(error),
                 }
             }
             match self.advance(responder, scratch, now) {
@@ -176,7 +177,7 @@ impl Connection {
                 None if self.lingers.is_some() || self.wants_input() => {}
                 None if self.ended => return Ok(Fate::Gone(End::Client)),
                 None => {
-                    // A handshake's bytes, or the tail of a record, wait for the socket.
+                    // Bytes of a handshake, or the rest of a TLS record, wait for the socket.
                     return Ok(match self.transport.flush() {
                         Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                             Fate::Gone(End::Failed)
@@ -189,17 +190,17 @@ impl Connection {
     }
 
     fn wants_input(&self) -> bool {
-        self.readable && !self.ended && !self.deaf && self.acts.len() < ACTS_MAX
+        self.readable && !self.ended && !self.ignores_input && self.acts.len() < ACTS_MAX
     }
 
-    /// Reads once and queues the answers to what came.
+    /// Reads once and queues the answers to what was read.
     fn take_in(
         &mut self,
         from: &Listener,
         responder: &mut Responder,
         scratch: &mut [u8],
         now: Instant,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PumpError> {
         let kind = responder.hosts[from.hosts[0] as usize].hostile;
         let peeks = kind.is_some_and(wire::resets);
         let read = match &mut self.transport {
@@ -213,7 +214,7 @@ impl Connection {
                 return Ok(());
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(_) => return Err(Trouble::Socket),
+            Err(_) => return Err(PumpError::Client),
         };
         if length == 0 {
             (self.readable, self.ended) = (false, true);
@@ -221,13 +222,13 @@ impl Connection {
         }
         self.active = now;
         if length < scratch.len() && matches!(self.transport, Transport::Plain(_)) {
-            // A short read has emptied the socket; only the end may still be in it.
+            // A short read has emptied the socket; only the client's end may still be in it.
             self.readable = self.ending;
         }
         let queued = self.acts.len();
         self.take_bytes(&scratch[..length], from, responder, now)?;
         if peeks {
-            // A socket closed with bytes unread is reset: that is what the last byte is left for.
+            // A reset needs a socket with unread bytes: the last byte is left unread for that.
             let reset = self.acts.iter().skip(queued).any(|act| matches!(act, Act::Reset));
             let taken = length - usize::from(reset);
             let _ = self.transport.read(&mut scratch[..taken]);
@@ -241,7 +242,7 @@ impl Connection {
         from: &Listener,
         responder: &mut Responder,
         now: Instant,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PumpError> {
         let mut input = std::mem::take(&mut self.input);
         let pending = if input.is_empty() {
             bytes
@@ -250,14 +251,14 @@ impl Connection {
             &input[..]
         };
         let mut rest = pending;
-        // Where each answer begins in the queue.
+        // The positions in the queue at which the answers begin.
         let mut begins = Vec::new();
         let muddle = responder.hosts[self.host as usize].muddle;
-        while !rest.is_empty() && !self.deaf {
+        while !rest.is_empty() && !self.ignores_input {
             match parse(rest) {
                 Parsed::Whole(request, used) => {
                     begins.push(self.acts.len());
-                    self.answer(&request, from, responder, now).map_err(Trouble::Ours)?;
+                    self.answer(&request, from, responder, now).map_err(PumpError::Log)?;
                     let padding = muddle.map_or(&b""[..], Muddle::padding);
                     if !padding.is_empty() {
                         self.acts.push_back(Act::send(padding.to_vec()));
@@ -274,7 +275,7 @@ impl Connection {
         if let Some(muddle) = muddle {
             mix(muddle, &mut self.acts, &begins);
         }
-        self.input = if self.deaf { Vec::new() } else { rest.to_vec() };
+        self.input = if self.ignores_input { Vec::new() } else { rest.to_vec() };
         Ok(())
     }
 
@@ -308,7 +309,7 @@ impl Connection {
             }
             Response::Acts(acts) => acts.into_iter().for_each(|act| self.push(act)),
         }
-        if closes && !self.deaf {
+        if closes && !self.ignores_input {
             self.push(Act::Close(if limit { End::Limit } else { End::Asked }));
         }
         Ok(())
@@ -326,11 +327,12 @@ impl Connection {
     }
 
     fn push(&mut self, act: Act) {
-        self.deaf |= act.is_last();
+        self.ignores_input |= act.is_last();
         self.acts.push_back(act);
     }
 
-    /// Carries acts out from the front. `None` when there are none left, or our end was sent.
+    /// Carries out acts from the front. Returns `None` when there are none left, or when the lab's
+    /// end was sent.
     fn advance(
         &mut self,
         responder: &mut Responder,
@@ -340,7 +342,8 @@ impl Connection {
         loop {
             if let Some(wake) = self.wake {
                 if wake > now {
-                    // Who drips sees the client go, as who stalls does: the log tells when.
+                    // While dripping, as while stalling, the client's end is watched for: the log
+                    // records when it comes.
                     let drips = matches!(self.acts.front(), Some(Act::Drip { .. }));
                     let gone = drips && self.discard(scratch) != Fate::Wait;
                     return Some(if gone { Fate::Gone(End::Client) } else { Fate::Sleep(wake) });
@@ -366,8 +369,9 @@ impl Connection {
                 Act::Stall => return Some(self.discard(scratch)),
                 Act::Close(end) => {
                     self.lingers = Some(*end);
-                    // What was sent arrives even if requests are left unread: our end first, then
-                    // theirs is read away (RFC 9112 9.6).
+                    // Sent bytes arrive even if requests are left unread: the lab sends its end
+                    // first, then reads and discards until the client's end (RFC 9112, section
+                    // 9.6).
                     let shut = self.transport.shutdown();
                     self.readable = true;
                     return shut.is_err().then_some(Fate::Gone(End::Client));
@@ -386,7 +390,7 @@ impl Connection {
         }
     }
 
-    /// Writes what the foremost sends hold, as many as fit into one call.
+    /// Writes the bytes of the first acts, as many as fit into one call.
     fn send(&mut self) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); SLICES];
         let mut count = 0;
@@ -423,7 +427,7 @@ impl Connection {
         Ok(sum)
     }
 
-    /// One byte, then a wait; after the last one the connection stalls.
+    /// Sends one byte, then waits; after the last byte the connection stalls.
     fn drip(&mut self, now: Instant) -> io::Result<usize> {
         let Some(Act::Drip { bytes, at }) = self.acts.front_mut() else { return Ok(0) };
         let written = self.transport.write(&[IoSlice::new(&bytes[*at..*at + 1])])?;
@@ -435,7 +439,7 @@ impl Connection {
         Ok(written)
     }
 
-    /// Reads and forgets until there is no more.
+    /// Reads and discards until nothing is left.
     fn discard(&mut self, scratch: &mut [u8]) -> Fate {
         while self.readable {
             match self.transport.read(scratch) {
@@ -450,15 +454,15 @@ impl Connection {
     }
 }
 
-/// Why reading didn't go on.
-enum Trouble {
-    /// The client's socket failed.
-    Socket,
+/// Why reading stopped with an error.
+enum PumpError {
+    /// The client's socket has failed.
+    Client,
     /// The log could not be written.
-    Ours(Error),
+    Log(Error),
 }
 
-/// Mixes up the answers that begin at these places of the queue.
+/// Mixes up the answers that begin at these positions of the queue.
 fn mix(muddle: Muddle, acts: &mut VecDeque<Act>, begins: &[usize]) {
     let mut together: Vec<VecDeque<Act>> =
         begins.iter().rev().map(|begin| acts.split_off(*begin)).collect();

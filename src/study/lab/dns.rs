@@ -1,9 +1,10 @@
-//! The lab's name server: questions read, answers written, sockets served.
+//! The lab's name server: parses queries, encodes answers, serves UDP and TCP.
 //!
-//! Knows A records of the web's hosts; AAAA and other types of a known name have no data. Names
-//! under `.test` that aren't ours don't exist; for all others it isn't responsible (REFUSED).
-//! Hostile names are answered as their kind says.
-//! Source: RFC 1035 section 4 (messages, TCP framing), RFC 2308 (no data), RFC 6761 (`.test`).
+//! It has A records of the web's hosts; it answers AAAA and other types of a known name with no
+//! data. Unknown names under `.test` don't exist; for all others it refuses to answer (REFUSED).
+//! Hostile names are answered as their kind demands.
+//!
+//! Source: RFC 1035, section 4 (messages, TCP framing); RFC 2308 (no data); RFC 6761 (`.test`).
 
 use super::Error;
 use crate::study::web::{Naming, Web};
@@ -18,25 +19,25 @@ const TYPE_A: u16 = 1;
 const TYPE_ANY: u16 = 255;
 const CLASS_IN: u16 = 1;
 const HEADER_BYTES: usize = 12;
-/// Questions over TCP at once; more clients than that are turned away.
+/// The most TCP connections at the same time; further clients are rejected.
 const STREAMS_MAX: usize = 64;
-/// Where a hostile name leads: the metadata service of many clouds.
+/// The address of some hostile names: the metadata service of many clouds.
 const FORBIDDEN: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
-/// One question.
+/// The question of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question<'a> {
     id: u16,
     recursion: bool,
-    /// Labels joined by dots, as they came.
+    /// The labels joined by dots, as received.
     name: String,
     kind: u16,
     class: u16,
-    /// The question as it came, to be repeated in the answer (spelling included).
+    /// The question as received, to be repeated in the answer (with its spelling).
     raw: &'a [u8],
 }
 
-/// What is said to a question.
+/// How a question is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Address(Ipv4Addr),
@@ -51,11 +52,11 @@ const SERVER_FAILURE: u8 = 2;
 const NO_SUCH_NAME: u8 = 3;
 const REFUSED: u8 = 5;
 
-/// Reads a question: one, of a query, with a name without pointers.
+/// Parses a query with one question, whose name has no compression pointers.
 pub(super) fn parse(packet: &[u8]) -> Option<Question<'_>> {
     let header = packet.get(..HEADER_BYTES)?;
     let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    // A response bit, an operation other than QUERY, or other than one question: not for us.
+    // Ignored: a response, an operation other than QUERY, or not exactly one question.
     if header[2] & 0xf8 != 0 || word(4) != 1 {
         return None;
     }
@@ -84,7 +85,7 @@ pub(super) fn parse(packet: &[u8]) -> Option<Question<'_>> {
     Some(Question { id, recursion, name, kind, class, raw: &packet[HEADER_BYTES..at + 4] })
 }
 
-/// The answer as a message; `None` if nothing is to be said.
+/// Returns the encoded answer; `None` if the query is not answered.
 pub(super) fn answer(
     web: &Web,
     question: &Question<'_>,
@@ -98,7 +99,7 @@ pub(super) fn answer(
         Verdict::Failure(code) => Some(write(question, code, false, None, ttl)),
         Verdict::Truncated => Some(write(question, 0, true, None, ttl)),
         Verdict::Garbled => {
-            // The header promises a record that is cut off in its middle.
+            // The header announces a record that is cut off in its middle.
             let mut packet = write(question, 0, false, Some(FORBIDDEN), ttl);
             packet.truncate(packet.len() - 9);
             Some(packet)
@@ -137,7 +138,7 @@ fn write(
 ) -> Vec<u8> {
     let mut packet = Vec::with_capacity(HEADER_BYTES + question.raw.len() + 16);
     packet.extend(question.id.to_be_bytes());
-    // Response, authoritative; recursion available, so that stub resolvers are content.
+    // Response, authoritative; recursion available, because stub resolvers expect it.
     packet.push(0x84 | u8::from(truncated) << 1 | u8::from(question.recursion));
     packet.push(0x80 | code);
     packet.extend([0, 1, 0, u8::from(address.is_some()), 0, 0, 0, 0]);
@@ -155,7 +156,7 @@ fn write(
     packet
 }
 
-/// The name server's sockets.
+/// The sockets of the name server.
 #[derive(Debug)]
 pub(super) struct NameServer {
     udp: UdpSocket,
@@ -172,11 +173,11 @@ struct Stream {
     input: Vec<u8>,
 }
 
-/// Tokens of the name server, from this one on: UDP, TCP, then the streams.
+/// The name server's poller tokens start here: UDP, TCP, then the streams.
 pub(super) const DNS_TOKENS: usize = usize::MAX / 2;
 
 impl NameServer {
-    /// Takes both sockets into the poll.
+    /// Registers both sockets with the poller.
     pub(super) fn new(
         mut udp: UdpSocket,
         mut tcp: TcpListener,
@@ -189,7 +190,7 @@ impl NameServer {
         Ok(Self { udp, tcp, streams: Slab::new(), ttl, lookups: 0 })
     }
 
-    /// Serves what has become ready under this token.
+    /// Serves the socket of this token, which is ready.
     pub(super) fn turn(&mut self, web: &Web, registry: &Registry, token: Token) {
         match token.0 - DNS_TOKENS {
             0 => self.serve_udp(web),
@@ -211,7 +212,7 @@ impl NameServer {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // An ICMP error about an earlier reply; the next packet may be in order.
+                // An ICMP error about an earlier reply; the next packet may be fine.
                 Err(_) => {}
             }
         }
@@ -250,7 +251,8 @@ impl NameServer {
     }
 }
 
-/// Answers every whole message in the input; each has its length in front (RFC 1035 4.2.2).
+/// Answers every complete message of the input; each has its length in front (RFC 1035, section
+/// 4.2.2).
 fn answer_stream(web: &Web, stream: &mut Stream, ttl: Duration) -> u64 {
     let mut lookups = 0;
     while let Some(length) = stream.input.first_chunk::<2>() {
@@ -261,7 +263,8 @@ fn answer_stream(web: &Web, stream: &mut Stream, ttl: Duration) -> u64 {
             if let Some(reply) = answer(web, &question, ttl, true) {
                 let length = u16::try_from(reply.len()).expect("a short message");
                 let framed = [&length.to_be_bytes()[..], &reply].concat();
-                // Small enough for any socket buffer; a client that doesn't read has lost.
+                // Small enough for any socket buffer; the reply is lost for a client that doesn't
+                // read.
                 let _ = stream.socket.write_all(&framed);
             }
         }

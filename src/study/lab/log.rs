@@ -1,12 +1,13 @@
-//! The lab's log: who came when, seen from the server; one JSON object a line.
+//! The lab's log: connections and requests as the server sees them, one JSON object per line.
 //!
-//! Every line has `at`, microseconds since the lab's start, monotonic, and `event`:
-//! - `start`: `unix_us` ties the times to the calendar;
+//! Every line has `event` and `at`, in microseconds since the lab's start (monotonic). The events:
+//! - `start`: `unix_us` relates the times to the calendar;
 //! - `accept`: `connection` (counted from 1), `host` (the first of its address), `from`;
-//! - `request`, if asked for: `connection`, `host`, `path`; `at` is when its head was whole;
-//! - `close`: `connection`, `host` (the last one asked for), `requests` answered or begun, `why`.
+//! - `request`, if enabled: `connection`, `host`, `path`; `at` is when the head was complete;
+//! - `close`: `connection`, `host` (of the last request), `requests` answered at least in part,
+//!   `why`.
 //!
-//! Lines are buffered and written about every tenth of a second.
+//! Lines are buffered and written about ten times a second.
 
 use super::Error;
 use crate::ground::time::Instant;
@@ -21,19 +22,19 @@ const FLUSH_EVERY: Duration = Duration::from_millis(100);
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client closed.
+    /// The client closed it.
     Client,
-    /// The host's limit of requests, or its HTTP/1.0.
+    /// The host's limit of requests was reached, or the host uses HTTP/1.0.
     Limit,
     /// It was idle for too long.
     Idle,
     /// The client asked for the close.
     Asked,
-    /// What came was no request.
+    /// The client sent something that is no valid request.
     Refused,
-    /// A play closed it.
+    /// A hostile host closed it.
     Play,
-    /// A play reset it.
+    /// A hostile host reset it.
     Reset,
     /// The socket or TLS failed.
     Failed,
@@ -57,7 +58,7 @@ impl End {
     }
 }
 
-/// The open log, or none.
+/// The log; it may be disabled.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     out: Option<(PathBuf, BufWriter<File>)>,
@@ -66,7 +67,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// A log into this file, or one that forgets.
+    /// Opens the log in this file; without a path it is disabled.
     pub(super) fn open(path: Option<&Path>, requests: bool) -> Result<Self, Error> {
         let Some(path) = path else { return Ok(Self::default()) };
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -113,7 +114,7 @@ impl Log {
                 "{{\"at\":{at},\"event\":\"request\",\"connection\":{connection},\
                  \"host\":\"{host}\",\"path\":"
             )?;
-            // Clients send what they like: this one string needs its escapes.
+            // Clients may send any bytes: only this string needs escapes.
             serde_json::to_writer(&mut *out, &String::from_utf8_lossy(path))?;
             out.write_all(b"}\n")
         })
@@ -137,7 +138,7 @@ impl Log {
         })
     }
 
-    /// Writes out what has been kept back for long enough.
+    /// Writes the buffered lines if the last write was long enough ago.
     pub(super) fn turn(&mut self, now: Instant) -> Result<(), Error> {
         if now.since(self.flushed) < FLUSH_EVERY {
             return Ok(());

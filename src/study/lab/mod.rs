@@ -1,19 +1,20 @@
-//! The lab: a synthetic web on real sockets, with its own name server, certificates and log.
+//! The lab: serves a synthetic web on real sockets, with its own name server, certificates and log.
 //!
-//! One thread, one poller. Each address of the web (127.1.x.y) has one listener, all plain ones on
-//! one probed port and all TLS ones on another; the name server is on 127.0.0.1. Replies are made
-//! once and kept up to a cap, so that what a benchmark measures is the crawler. What a hostile host
-//! does comes as a list of steps from [`crate::study::web::wire`]; this folder only carries it out.
+//! It is one thread with one poller. Each address of the web (127.1.x.y) has one listener; all
+//! plain-text listeners share one probed port and all TLS listeners another; the name server is on
+//! 127.0.0.1. Replies are made once and cached up to a limit, so that a benchmark measures the
+//! crawler. What a hostile host does is a list of steps from [`crate::study::web::wire`]; this
+//! folder only carries it out.
 //!
-//! It is a test instrument: it believes its clients to be well-meaning, keeps memory bounded per
-//! connection all the same, and writes down who came when, so that politeness can be proven from
-//! outside.
+//! It is a test instrument: it trusts its clients, but still limits the memory of a connection. It
+//! logs who connected when, so that politeness can be proven from outside the crawler.
 //!
-//! Laws: replies on a connection come in the order of the requests (but for hosts that mix
-//! them up); a host never answers more requests on a connection than it allows; what has been sent
-//! before an orderly close arrives, whatever the client had sent beyond.
-//! Cost (measured): a kept reply takes one read, one look-up and one vectored write; of 16.7 kB it
-//! is 5 to 7 us of the server's core, 97% of them the kernel's.
+//! Laws: replies on a connection come in the order of the requests (except from hosts that mix them
+//! up); a host never answers more requests on a connection than it allows; what was sent before an
+//! orderly close arrives, even if the client has sent more requests.
+//!
+//! Cost (measured): a cached reply takes one read, one look-up and one vectored write; for 16.7 kB
+//! that is 5 to 7 us of the server's core, 97% of them in the kernel.
 
 #![expect(
     clippy::disallowed_methods,
@@ -49,31 +50,31 @@ use std::time::Duration;
 pub struct Settings {
     /// The web to serve.
     pub web: web::Settings,
-    /// What the manifest takes the crawler to allow itself.
+    /// The limits of the crawler that the manifest assumes.
     pub budget: Budget,
-    /// Port of the plain hosts; `None` looks for a free one.
+    /// Port of the plain-text hosts; `None` probes for a free one.
     pub http_port: Option<u16>,
-    /// Port of the hosts over TLS; `None` looks for a free one.
+    /// Port of the TLS hosts; `None` probes for a free one.
     pub https_port: Option<u16>,
-    /// Port of the name server, UDP and TCP; `None` looks for a free one.
+    /// Port of the name server, UDP and TCP; `None` probes for a free one.
     pub dns_port: Option<u16>,
-    /// Time to live of its answers.
+    /// Time to live of the name server's answers.
     pub dns_ttl: Duration,
-    /// File for the log of connections, one JSON object a line.
+    /// File for the log of connections, one JSON object per line; `None` for no log.
     pub log: Option<PathBuf>,
     /// Whether the log also has a line for each request.
     pub requests_logged: bool,
-    /// File for the manifest.
+    /// File for the manifest; `None` for none.
     pub manifest: Option<PathBuf>,
-    /// File for the certificate of the lab's authority, PEM.
+    /// File for the certificate of the lab's authority in PEM; `None` for none.
     pub ca: Option<PathBuf>,
-    /// Connections open at once; more wait in the listeners' queues.
+    /// The most connections open at the same time; more wait in the listeners' queues.
     pub connections_max: usize,
-    /// Memory for replies made once and kept, bytes.
+    /// Memory for cached replies, in bytes.
     pub cache_bytes_max: usize,
-    /// Whether all replies are made before the lab is ready (as far as the memory goes).
+    /// Whether all replies are made before the lab is ready (as far as the memory suffices).
     pub warm: bool,
-    /// Whether the lab ends when its standard input does: a child of a process that died.
+    /// Whether the lab exits when its standard input ends, as it does when the parent process dies.
     pub follow_stdin: bool,
 }
 
@@ -98,59 +99,60 @@ impl Default for Settings {
     }
 }
 
-/// Where everything is, once it is there.
+/// The ports and files of a running lab; written as JSON for whoever started it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ready {
-    /// Always true: marks the line among others.
+    /// Always true; distinguishes this line from others.
     pub ready: bool,
-    /// The name server, UDP and TCP.
+    /// Address of the name server, UDP and TCP.
     pub dns: SocketAddr,
-    /// Port of all plain hosts.
+    /// Port of all plain-text hosts.
     pub http_port: u16,
-    /// Port of all hosts over TLS.
+    /// Port of all TLS hosts.
     pub https_port: u16,
-    /// Hosts, hostile ones included.
+    /// The number of hosts, hostile ones included.
     pub hosts: u32,
-    /// URLs to start from.
+    /// URLs to start a crawl from.
     pub seeds: Vec<String>,
-    /// The authority's certificate, if it was written.
+    /// File of the authority's certificate, if it was written.
     pub ca: Option<PathBuf>,
-    /// The manifest, if it was written.
+    /// File of the manifest, if it was written.
     pub manifest: Option<PathBuf>,
-    /// The log, if there is one.
+    /// File of the log, if there is one.
     pub log: Option<PathBuf>,
 }
 
 impl Ready {
-    /// One line of JSON, without its end.
+    /// Returns one line of JSON, without a line end.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("plain fields only")
     }
 }
 
-/// What was served.
+/// Totals of what the lab has served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Connections accepted.
     pub connections: u64,
-    /// Requests answered, or begun to be.
+    /// Requests answered, at least in part.
     pub requests: u64,
-    /// Different pages of behaving hosts that were asked for whole.
+    /// Distinct pages of well-behaved hosts that were requested.
     pub pages: u64,
-    /// Questions put to the name server.
+    /// Queries received by the name server.
     pub lookups: u64,
-    /// Bytes of replies handed to the system, before TLS.
+    /// Bytes of replies passed to the system, before TLS.
     pub bytes: u64,
 }
 
-/// Why the lab can't be.
+/// Why the lab can't start or continue.
 #[derive(Debug)]
 pub enum Error {
     /// A file could not be written.
     File(PathBuf, io::Error),
-    /// So many addresses take a descriptor each, which is more than there are.
+    /// The web has this many addresses, each with a listener, and the process may not open that
+    /// many descriptors.
     Descriptors(usize),
-    /// No sockets, no ports: what was tried, and what the system said.
+    /// A socket operation failed: what was tried, and the system's error.
     Socket(&'static str, io::Error),
     /// Certificates could not be made.
     Certificate(String),
@@ -181,14 +183,15 @@ impl std::error::Error for Error {
     }
 }
 
-/// Serves the web until `stop` is set (looked at every 50 ms) or, if so set, standard input ends.
-/// Calls `ready` once, when the first request may come.
+/// Serves the web until `stop` is set (checked every 50 ms) or standard input ends, if the settings
+/// say so. Calls `ready` once, as soon as requests are accepted.
 pub fn serve(
     settings: &Settings,
     ready: &mut dyn FnMut(&Ready),
     stop: &AtomicBool,
 ) -> Result<Totals, Error> {
-    // Addresses don't hang on ports, so the sockets can come before the web that names them.
+    // Addresses don't depend on ports, so the sockets are opened before the web whose URLs name
+    // them.
     let plan = Web::new(settings.web.clone(), Ports::default());
     let sockets = sockets::open(settings, &plan)?;
     let ports = Ports { http: sockets.http_port, https: sockets.https_port };

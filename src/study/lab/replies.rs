@@ -1,8 +1,9 @@
-//! Replies, made once and kept: from a request to what is done on its connection.
+//! Replies, made once and cached: from a request to the acts on its connection.
 //!
-//! Kept are the replies of behaving hosts to `GET` over HTTP/1.1, in plain and in the host's
-//! coding, until the memory set for them is used up (later ones are made anew each time), and the
-//! costly plays of hostile hosts. Cost of a kept reply: one hash and one comparison of its path.
+//! Cached are the replies of well-behaved hosts to `GET` over HTTP/1.1, both unencoded and in the
+//! host's content coding, until the memory set for them is used up (later ones are made for each
+//! request), and the expensive replies of hostile hosts. Cost of a cached reply: one hash and one
+//! comparison of its path.
 
 use super::connection::Act;
 use super::request::{Request, has_token};
@@ -18,29 +19,29 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     pub(super) bytes: Rc<[u8]>,
-    /// Where `Connection: close` goes in, and where the head goes on behind it.
+    /// The position of the `Connection` field, which `Connection: close` replaces.
     pub(super) fields: Range<usize>,
-    /// The end of the body is the end of the connection.
+    /// Whether the end of the connection marks the end of the body.
     pub(super) closes: bool,
-    /// Which page of all it is, if it is one of a behaving host's.
+    /// The page's number in the whole web, if it is one of a well-behaved host.
     index: Option<usize>,
 }
 
-/// What is done about a request.
+/// How a request is answered.
 #[derive(Debug)]
 pub(super) enum Response {
     Page(Page),
     Acts(Vec<Act>),
 }
 
-/// Replies of one host by path, in plain and in its coding.
+/// The cached replies of one host by path, unencoded and in its content coding.
 #[derive(Debug, Default)]
 struct Kept {
     plain: Map<Box<[u8]>, Page>,
     coded: Map<Box<[u8]>, Page>,
 }
 
-/// Answers requests.
+/// Answers requests, and counts and logs them.
 #[derive(Debug)]
 pub(super) struct Responder {
     pub(super) web: Web,
@@ -48,12 +49,12 @@ pub(super) struct Responder {
     pub(super) log: Log,
     pub(super) totals: Totals,
     kept: Vec<Kept>,
-    /// Memory left for kept replies.
+    /// Memory left for cached replies, in bytes.
     bytes_left: usize,
-    /// How often a resource was asked for, of plays that count.
+    /// How often a resource was requested, for hostile replies that depend on it.
     asked: Map<Place, u32>,
-    /// By page: whether it was asked for.
-    met: Vec<bool>,
+    /// For each page, whether it was requested.
+    requested: Vec<bool>,
     plays: Map<Place, Vec<Act>>,
 }
 
@@ -62,7 +63,7 @@ impl Responder {
         let hosts: Vec<Host> = (0..web.hosts()).map(|number| web.host(number)).collect();
         let kept = hosts.iter().map(|_| Kept::default()).collect();
         let mut responder = Self {
-            met: vec![false; web.pages_total()],
+            requested: vec![false; web.pages_total()],
             web,
             hosts,
             log,
@@ -78,7 +79,7 @@ impl Responder {
         responder
     }
 
-    /// Makes everything that can be kept.
+    /// Makes all replies that can be cached.
     fn warm(&mut self) {
         for host in 0..self.web.hosts() {
             let rows = self.hosts[host as usize].hostile.map_or(&[][..], |kind| kind.spec().rows);
@@ -96,7 +97,7 @@ impl Responder {
         }
     }
 
-    /// Makes the replies of a place of a behaving host.
+    /// Makes the replies for a resource of a well-behaved host.
     fn make(&mut self, place: Place) {
         let Answer::Reply(reply) = self.web.answer_at(place) else { return };
         let (path, is_coded) =
@@ -107,8 +108,8 @@ impl Responder {
         }
     }
 
-    /// The host meant by a Host field, among those behind one listener; the first if the field is
-    /// empty or names the address.
+    /// Returns the host that a Host field names, among those behind one listener; the first of them
+    /// if the field is empty or names the address. `None` if the name is not among them.
     pub(super) fn route(&self, hosts: &[u32], field: &[u8]) -> Option<u32> {
         let name = field.split(|byte| *byte == b':').next().unwrap_or_default();
         let named =
@@ -117,7 +118,7 @@ impl Responder {
         hosts.iter().find(named).or_else(|| hosts.first().filter(|_| is_address)).copied()
     }
 
-    /// What is done about a request to `host`.
+    /// Returns the answer to a request to `host`.
     pub(super) fn respond(&mut self, host: u32, request: &Request<'_>) -> Response {
         let coding = self.hosts[host as usize].coding;
         let terms = Terms {
@@ -131,11 +132,11 @@ impl Responder {
             let by_path = if terms.coded { &kept.coded } else { &kept.plain };
             if let Some(page) = by_path.get(request.path) {
                 let page = page.clone();
-                self.meet(&page);
+                self.count_page(&page);
                 return Response::Page(page);
             }
         }
-        // A path that isn't text is nobody's.
+        // A path that isn't UTF-8 belongs to no resource.
         let path = std::str::from_utf8(request.path).unwrap_or("");
         let place = self.web.place(host, path);
         let reply = match self.web.answer(place) {
@@ -147,19 +148,19 @@ impl Responder {
         };
         let page = self.page(host, path, place, &reply, terms);
         if !terms.head {
-            self.meet(&page);
+            self.count_page(&page);
         }
         Response::Page(page)
     }
 
-    /// Counts a page the first time it is asked for.
-    fn meet(&mut self, page: &Page) {
-        if let Some(met) = page.index.map(|index| &mut self.met[index]) {
-            self.totals.pages += u64::from(!std::mem::replace(met, true));
+    /// Counts a page when it is first requested.
+    fn count_page(&mut self, page: &Page) {
+        if let Some(requested) = page.index.map(|index| &mut self.requested[index]) {
+            self.totals.pages += u64::from(!std::mem::replace(requested, true));
         }
     }
 
-    /// A reply to a path of a host, and to what is there, as it is sent; if there is room, kept.
+    /// Returns the encoded reply to a path of a host; caches it if there is memory.
     fn page(
         &mut self,
         host: u32,
@@ -172,7 +173,7 @@ impl Responder {
         let page = Page::new(wire, place.and_then(|place| self.index(place)));
         let cost = page.bytes.len() + path.len() + 64;
         if !terms.head && !terms.http10 && place.is_some() {
-            // One that doesn't fit ends it: else all later ones would be made to be tried.
+            // A reply that doesn't fit ends the caching, so that later ones are not tried in vain.
             let Some(left) = self.bytes_left.checked_sub(cost) else {
                 self.bytes_left = 0;
                 return page;
@@ -185,7 +186,7 @@ impl Responder {
         page
     }
 
-    /// Which page of all is there, if one is.
+    /// Returns the number of a page in the whole web, if the place is a page.
     fn index(&self, place: Place) -> Option<usize> {
         match place.resource {
             Resource::Page(page) => Some(self.web.page_index(place.host, page)),
@@ -210,14 +211,14 @@ impl Responder {
         acts
     }
 
-    /// A reply of the server's own, after which it closes.
+    /// Returns a reply of the server itself, after which it closes the connection.
     pub(super) fn refusal(status: u16) -> Vec<Act> {
         let text =
             format!("HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         vec![Act::send(text.into_bytes())]
     }
 
-    /// Time to the first byte of the next reply of a host.
+    /// Returns the time to the first byte of the next reply of a host.
     pub(super) fn think_time(&self, host: u32) -> Duration {
         let request = self.totals.requests as u32;
         self.web.think_time(&self.hosts[host as usize], request)

@@ -1,47 +1,47 @@
-//! Requests of anyone's client: GET and HEAD, pipelined or not, with the few fields that matter.
+//! Parses requests of any client: GET and HEAD, pipelined or not, with the few fields that matter.
 //!
-//! Lenient where clients differ, strict where guessing would lose the border between two requests
-//! (a body makes a request refused). Source: RFC 9112 sections 2 and 3.
+//! It is lenient where clients differ, and strict where guessing could lose the boundary between
+//! two requests (a request with a body is refused). Source: RFC 9112, sections 2 and 3.
 
 use memchr::{memchr, memmem};
 
-/// Longest head taken, bytes.
+/// The longest head that is accepted, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// One request's head.
+/// The head of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request<'a> {
     pub(super) head: bool,
-    /// Path and query; an absolute target has lost its origin.
+    /// Path and query; the origin of an absolute target is removed.
     pub(super) path: &'a [u8],
     /// The Host field or the target's authority, with its port; empty if there is neither.
     pub(super) host: &'a [u8],
     pub(super) http10: bool,
-    /// The client closes after the reply, or an HTTP/1.0 client didn't ask to go on.
+    /// Whether the client closes after the reply, or uses HTTP/1.0 without keep-alive.
     pub(super) close: bool,
     pub(super) accept_encoding: &'a [u8],
 }
 
-/// What the front of a buffer holds.
+/// The result of parsing the front of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parsed<'a> {
-    /// A request, and the bytes it takes.
+    /// A request, and its length in bytes.
     Whole(Request<'a>, usize),
-    /// The beginning of one.
+    /// An incomplete request.
     Partial,
     /// Nothing that can be answered: the status to refuse it with.
     Bad(u16),
 }
 
-/// Looks at the front of `bytes`.
+/// Parses the request at the front of `bytes`.
 pub(super) fn parse(bytes: &[u8]) -> Parsed<'_> {
-    // Some clients send an empty line too many between requests (RFC 9112 2.2).
+    // Some clients send an extra empty line between requests (RFC 9112, section 2.2).
     let blank = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
     if blank > 4 {
         return Parsed::Bad(400);
     }
     let rest = &bytes[blank..];
-    // Not waited for: another protocol's greeting may be all that comes.
+    // Refused at once: a client of another protocol may send only a greeting and then wait.
     if rest.first().is_some_and(|byte| !byte.is_ascii_uppercase()) {
         return Parsed::Bad(400);
     }
@@ -58,7 +58,7 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed<'_> {
     }
 }
 
-/// `head` ends with the line end of its last line.
+/// Parses a head, which ends with the line end of its last line.
 fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
     let (line, mut fields) = split_line(head);
     let mut request = parse_line(line)?;
@@ -66,7 +66,7 @@ fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
     while !fields.is_empty() {
         let (line, rest) = split_line(fields);
         fields = rest;
-        // Most fields don't matter: one look at the first letter is enough for them.
+        // Most fields don't matter, and their first letter shows it.
         let wanted =
             matches!(line.first().map(u8::to_ascii_lowercase), Some(b'h' | b'c' | b'a' | b't'));
         let Some(colon) = memchr(b':', line).filter(|_| wanted) else { continue };
@@ -108,7 +108,7 @@ fn parse_line(line: &[u8]) -> Result<Request<'_>, u16> {
     Ok(Request { head, path, host, http10, ..Request::default() })
 }
 
-/// Authority (empty in origin form) and path of a target.
+/// Splits a target into its authority (empty in origin form) and its path.
 fn split_target(target: &[u8]) -> Option<(&[u8], &[u8])> {
     if target.starts_with(b"/") {
         return Some((b"", target));
@@ -126,7 +126,7 @@ fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Whether a comma-separated list has this token; parameters after it don't matter.
+/// Whether a comma-separated list has this token; parameters after it are ignored.
 pub(super) fn has_token(list: &[u8], token: &[u8]) -> bool {
     list.split(|byte| *byte == b',').any(|item| {
         let name = item.split(|byte| *byte == b';').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The loop: listeners, connections, name server and timers of one thread.
+//! The lab's event loop: listeners, connections, name server and timers on one thread.
 
 use super::connection::{Connection, Fate};
 use super::dns::{DNS_TOKENS, NameServer};
@@ -22,31 +22,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often the stop flag is looked at.
+/// How often the stop flag is checked.
 const STOP_EVERY: Duration = Duration::from_millis(50);
-/// How long the client's end is waited for after ours.
+/// How long the client's end is waited for after the lab's own.
 const LINGER_TIME: Duration = Duration::from_secs(2);
-/// Descriptors the lab takes at most, listeners included.
+/// The most descriptors the lab uses, listeners included.
 const DESCRIPTORS_MAX: usize = 18_000;
 const SCRATCH_BYTES: usize = 64 << 10;
 const STDIN_TOKEN: Token = Token(usize::MAX - 1);
 
-/// Everything the lab serves with.
+/// The sockets and the state of a running lab.
 pub(super) struct Server {
     poll: Poll,
     listeners: Vec<Listener>,
-    /// By listener: how it speaks TLS, if it does.
+    /// The TLS configuration of each listener; `None` for plain text.
     configs: Vec<Option<Arc<ServerConfig>>>,
-    /// Tokens follow those of the listeners.
+    /// The open connections; their poller tokens follow those of the listeners.
     connections: Slab<Connection>,
     connections_max: usize,
-    /// Listeners that had more to accept than there was room for.
+    /// Listeners that still had connections to accept when the limit was reached.
     starved: Vec<usize>,
     /// Listeners with connections to accept.
     knocking: Vec<usize>,
     /// Connections accepted and not yet begun.
     accepted: Vec<(usize, TcpStream, SocketAddr)>,
-    /// Connections that gave way to others, and those to be looked at in this turn.
+    /// Connections that yielded to others, and those to handle in this turn.
     again: Vec<usize>,
     timers: Timers,
     names: NameServer,
@@ -60,7 +60,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Takes the sockets into a poll and makes what can be made beforehand.
+    /// Registers the sockets with a poller and makes the replies that can be made beforehand.
     pub(super) fn new(
         settings: &Settings,
         web: Web,
@@ -80,7 +80,7 @@ impl Server {
         }
         let names = NameServer::new(udp, tcp, settings.dns_ttl, registry)?;
         if settings.follow_stdin {
-            // A file or /dev/null can't be watched, and doesn't end either.
+            // A regular file or /dev/null can't be watched, and never reports an end.
             let _ = registry.register(&mut SourceFd(&0), STDIN_TOKEN, Interest::READABLE);
         }
         let room = DESCRIPTORS_MAX.saturating_sub(listeners.len()).max(1);
@@ -109,7 +109,7 @@ impl Server {
         })
     }
 
-    /// Serves until told to stop.
+    /// Serves until `stop` is set.
     pub(super) fn run(&mut self, stop: &AtomicBool) -> Result<Totals, Error> {
         let mut events = Events::with_capacity(1_024);
         let mut open = true;
@@ -154,7 +154,7 @@ impl Server {
         timer.min(STOP_EVERY)
     }
 
-    /// False if the lab is to end.
+    /// Handles an event; returns false if the lab is to exit.
     fn dispatch(&mut self, event: &Event) -> Result<bool, Error> {
         let token = event.token();
         if token == STDIN_TOKEN {
@@ -176,14 +176,14 @@ impl Server {
         Ok(true)
     }
 
-    /// Accepts who knocks. A client may close a connection and open the next one in a breath: what
-    /// has closed by the time of the accept is told before what has opened.
+    /// Accepts waiting connections. A client may close a connection and open the next one
+    /// immediately: closes that happened before the accept are logged before it.
     fn welcome(&mut self, events: &mut Events) -> Result<bool, Error> {
         if self.knocking.is_empty() {
             return Ok(true);
         }
         std::mem::take(&mut self.knocking).into_iter().for_each(|listener| self.accept(listener));
-        // An interrupted look is made up for by the next turn.
+        // If the call is interrupted, the next turn repeats it.
         let _ = self.poll.poll(events, Some(Duration::ZERO));
         let mut open = true;
         for event in &*events {
@@ -204,7 +204,7 @@ impl Server {
                 Ok((socket, from)) => self.accepted.push((listener, socket, from)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_of_client(&error) => {}
-                // Out of descriptors or memory: later.
+                // Out of descriptors or memory: try again later.
                 Err(_) => return self.starved.push(listener),
             }
         }
@@ -224,7 +224,7 @@ impl Server {
             .set_nodelay(true)
             .and_then(|()| self.poll.registry().register(&mut socket, token, both));
         if ready.is_err() {
-            // The client has gone already.
+            // The client has closed the connection already.
             return Ok(());
         }
         let transport = match &self.configs[listener] {
@@ -240,7 +240,7 @@ impl Server {
         let mut connection = Connection::new(transport, listener, host, number, self.now);
         let traits = &self.responder.hosts[host as usize];
         if traits.hostile.is_some_and(|kind| kind.spec().manner == Manner::Mute) {
-            connection.mute();
+            connection.silence();
         }
         entry.insert(connection);
         self.responder.log.accepted(self.now, number, &traits.name, from)?;
@@ -266,7 +266,7 @@ impl Server {
         Ok(())
     }
 
-    /// The connection's timer: a sleep that is over, or time to see whether it is idle.
+    /// Handles a connection's timer: a wait has ended, or the idle time has to be checked.
     fn expire(&mut self, slot: usize) -> Result<(), Error> {
         self.timers.set(key_of(slot), self.now + self.idle_time);
         let Some(connection) = self.connections.get(slot) else { return Ok(()) };
@@ -287,7 +287,7 @@ impl Server {
     fn drop_connection(&mut self, slot: usize, end: End) -> Result<(), Error> {
         self.timers.cancel(key_of(slot));
         let mut connection = self.connections.remove(slot);
-        // Dropping the socket takes it out of the poll; saying so keeps mio's books right.
+        // Dropping the socket removes it from the poller; mio expects the call nevertheless.
         let _ = self.poll.registry().deregister(connection.transport().socket());
         let name = &self.responder.hosts[connection.host as usize].name;
         let (number, served) = (connection.number, connection.served);
@@ -298,7 +298,8 @@ impl Server {
     }
 }
 
-/// How a listener speaks TLS; not at all for plain ones, and for hosts that only pretend to.
+/// Returns a listener's TLS configuration; `None` for plain text and for hosts that only claim to
+/// speak TLS.
 fn config_of(
     listener: &Listener,
     web: &Web,
@@ -318,7 +319,7 @@ fn key_of(slot: usize) -> u32 {
     u32::try_from(slot).expect("fewer connections than descriptors")
 }
 
-/// Whether accepting failed by the fault of the client that was next.
+/// Whether accepting failed because of the next client, not because of the lab.
 fn is_of_client(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }

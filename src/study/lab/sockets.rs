@@ -1,4 +1,4 @@
-//! Sockets of the lab: one listener per address, and ports that are free on all of them.
+//! The lab's sockets: one listener per address, on ports that are free on all of them.
 
 use super::{Error, Settings, serves_tls};
 use crate::study::web::{Manner, Naming, Web};
@@ -8,24 +8,24 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Below the range from which systems draw ports for outgoing connections.
+/// The first port tried: below the range from which systems draw ports for outgoing connections.
 const PORT_FIRST: u16 = 20_000;
 const PORTS_PROBED: u16 = 12_000;
-/// Ports tried before giving up.
+/// The most ports tried.
 const PROBES_MAX: u16 = 200;
-/// Most connections it takes to fill a listener's queue.
+/// The most connections made to fill a listener's queue.
 const FILLERS_MAX: usize = 5_000;
 
 /// A listener and the hosts behind it.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) socket: TcpListener,
-    /// Numbers of the hosts on its address with its scheme, never empty.
+    /// Numbers of the hosts with its address and scheme; never empty.
     pub(super) hosts: Vec<u32>,
     pub(super) tls: bool,
 }
 
-/// All of them, bound.
+/// All sockets, bound.
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub(super) listeners: Vec<Listener>,
@@ -34,18 +34,18 @@ pub(super) struct Sockets {
     pub(super) udp: UdpSocket,
     pub(super) tcp: TcpListener,
     pub(super) dns: SocketAddr,
-    /// Listeners whose queues are full, and what fills them: kept, never looked at.
+    /// Listeners whose queues are full, with the connections that fill them: kept open, never used.
     pub(super) full: Vec<Full>,
 }
 
-/// A listener that has no room for one more connection.
+/// A listener whose queue has no room for another connection.
 #[derive(Debug)]
 pub(super) struct Full {
     _listener: std::net::TcpListener,
     _fillers: Vec<TcpStream>,
 }
 
-/// Binds everything.
+/// Binds all sockets.
 pub(super) fn open(settings: &Settings, web: &Web) -> Result<Sockets, Error> {
     let (plain, over_tls) = (addresses(web, false), addresses(web, true));
     let hosts = "bind the hosts' addresses";
@@ -72,8 +72,8 @@ pub(super) fn open(settings: &Settings, web: &Web) -> Result<Sockets, Error> {
     Ok(Sockets { listeners, http_port, https_port, udp, tcp, dns, full })
 }
 
-/// Finds a port with which all goes well. Processes begin at different ones, and ask for the
-/// three kinds far apart.
+/// Finds a port for which `bind` succeeds. Each process starts at another port, and the three kinds
+/// of ports start far apart.
 fn probe<T>(
     wanted: Option<u16>,
     apart: u16,
@@ -97,7 +97,7 @@ fn probe<T>(
     Err(failed(last))
 }
 
-/// Addresses that listen for this scheme, each with its hosts.
+/// Returns the addresses that listen for this scheme, each with its hosts.
 fn addresses(web: &Web, tls: bool) -> BTreeMap<Ipv4Addr, Vec<u32>> {
     let mut found: BTreeMap<Ipv4Addr, Vec<u32>> = BTreeMap::new();
     for number in 0..web.hosts() {
@@ -133,7 +133,7 @@ fn fill_all(web: &Web, port: u16) -> io::Result<Vec<Full>> {
     full.map(|host| fill(SocketAddr::from((host.address, port)))).collect()
 }
 
-/// A listener nobody accepts from, its queue filled by ourselves: the next connection hangs.
+/// Binds a listener that never accepts and fills its queue: the next connection hangs.
 fn fill(at: SocketAddr) -> io::Result<Full> {
     let listener = std::net::TcpListener::bind(at)?;
     let mut fillers = Vec::new();

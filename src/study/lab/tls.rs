@@ -1,7 +1,7 @@
-//! Certificates made at the lab's start: an authority, and leaves good and bad.
+//! Certificates made at the lab's start: an authority, and valid and invalid server certificates.
 //!
-//! All leaves share one key (ECDSA P-256): making thousands of keys would cost the lab's start
-//! more than the signatures do, and no client can tell.
+//! All server certificates share one key (ECDSA P-256): making thousands of keys would take longer
+//! than signing, and clients don't notice.
 
 use super::Error;
 use crate::study::web::Certificate;
@@ -19,7 +19,7 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    /// A fresh one.
+    /// Creates an authority with a new key.
     pub(super) fn new() -> Result<Self, Error> {
         let mut params = CertificateParams::new(Vec::new()).map_err(made)?;
         params.distinguished_name.push(rcgen::DnType::CommonName, "synthetic web");
@@ -31,12 +31,12 @@ impl Authority {
         Ok(Self { pem, issuer, key: KeyPair::generate().map_err(made)? })
     }
 
-    /// Its certificate.
+    /// Returns its certificate in PEM.
     pub(super) fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// A server that shows such a certificate for these names.
+    /// Returns the TLS configuration of a server with this kind of certificate for these names.
     pub(super) fn config(
         &self,
         names: Vec<String>,

@@ -1,7 +1,7 @@
-//! A client's byte stream, plain or over TLS, behind four verbs.
+//! The byte stream of a client, plain text or TLS, behind four verbs.
 //!
-//! All calls are non-blocking: `WouldBlock` means later. Reading answers 0 at the end of the
-//! stream.
+//! All calls are non-blocking: `WouldBlock` means to try again later. Reading returns 0 at the end
+//! of the stream.
 
 use mio::net::TcpStream;
 use rustls::ServerConnection;
@@ -22,7 +22,7 @@ impl Transport {
         }
     }
 
-    /// Reads what is there.
+    /// Reads the bytes that have arrived.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.read(buffer),
@@ -30,7 +30,7 @@ impl Transport {
         }
     }
 
-    /// Writes what goes; over TLS only the first slice at a time.
+    /// Writes as much as the socket takes; over TLS only the first slice.
     pub(super) fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.write_vectored(slices),
@@ -46,7 +46,7 @@ impl Transport {
         }
     }
 
-    /// Hands over what TLS still holds.
+    /// Writes what TLS still buffers.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(_) => Ok(()),
@@ -54,11 +54,12 @@ impl Transport {
         }
     }
 
-    /// Ends our direction, in order.
+    /// Ends the lab's direction of the stream, in order.
     pub(super) fn shutdown(&mut self) -> io::Result<()> {
         if let Self::Tls(socket, tls) = self {
             tls.send_close_notify();
-            // A client that doesn't read gets no word of the close; TCP tells it.
+            // A client that doesn't read may miss the TLS close alert; the TCP close still reaches
+            // it.
             let _ = flush_tls(socket, tls);
         }
         self.socket().shutdown(Shutdown::Write)
@@ -79,7 +80,7 @@ fn read_tls(
             return Ok(0);
         }
         let processed = tls.process_new_packets();
-        // Handshake messages, or the alert that says what was wrong.
+        // Handshake messages, or the alert that names the error.
         match flush_tls(socket, tls) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
             _ => {}

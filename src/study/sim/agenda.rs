@@ -1,8 +1,9 @@
-//! What is to happen, by time; at one instant in the order in which it was entered.
+//! The queue of future events, ordered by time; at one instant, by order of entry.
 //!
-//! Two kinds of events: those of the world outside happen at their own time, whatever the crawler
-//! is doing; those for the crawler wait until its core is free.
-//! Cost: O(log n) an event of 32 bytes; n is a few for each open connection.
+//! There are two kinds of events: those outside the crawler happen at their own time, whatever the
+//! crawler is doing; those for the crawler wait until its core is free.
+//!
+//! Cost: O(log n) for an event of 32 bytes; n is a few for each open connection.
 
 use crate::engine::contract::{Answer, CloseReason, ConnId, Job, LookupId, NameFailure};
 use crate::ground::time::Instant;
@@ -12,21 +13,21 @@ use std::collections::BinaryHeap;
 /// What happens at an instant.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// What the crawler has sent comes to the server.
+    /// Requests that the crawler has sent arrive at the server.
     Requests(ConnId),
-    /// A server, or the window of its connection, has something to do.
+    /// A server, or the send window of its connection, has something to do.
     Serve(ConnId),
-    /// Bytes come to the crawler's gateway.
+    /// Bytes arrive at the crawler's gateway.
     Gateway(ConnId),
-    /// The crawler learns of a name.
+    /// The crawler receives the answer to a name look-up.
     Named(Box<Named>),
-    /// TCP stands, and TLS begins.
+    /// The TCP connection is established, and the TLS handshake begins.
     Opened(ConnId),
-    /// The connection stands.
-    Stands(ConnId),
-    /// It has ended before it stood.
-    Fails(ConnId, Box<CloseReason>),
-    /// Bytes of a connection, or its end, come to the crawler.
+    /// The connection is established, TLS included.
+    Established(ConnId),
+    /// The connection has failed before it was established.
+    Failed(ConnId, Box<CloseReason>),
+    /// Bytes of a connection, or its end, arrive at the crawler.
     Arrives(ConnId),
     /// A job is done.
     Works(Box<Job>),
@@ -38,7 +39,7 @@ impl Event {
     }
 }
 
-/// What comes of a look-up.
+/// The result of a name look-up.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) lookup: LookupId,
@@ -46,7 +47,7 @@ pub(super) struct Named {
     pub(super) answer: Result<Answer, NameFailure>,
 }
 
-/// All that is to happen.
+/// All future events.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     heap: BinaryHeap<Reverse<Entry>>,
@@ -92,12 +93,12 @@ impl Agenda {
         self.heap.push(Reverse(Entry { at, sequence: self.sequence, event }));
     }
 
-    /// The nearest event's time.
+    /// Returns the time of the nearest event.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// Forgets all; returns the jobs that were to be done, in order.
+    /// Removes all events; returns the jobs among them, in order.
     pub(super) fn clear(&mut self) -> Vec<Job> {
         let mut jobs = Vec::new();
         while let Some((_, event)) = self.take(Instant::FAR) {
@@ -108,7 +109,7 @@ impl Agenda {
         jobs
     }
 
-    /// Takes the nearest event if it is due at `until`.
+    /// Takes the nearest event if it is due by `until`.
     pub(super) fn take(&mut self, until: Instant) -> Option<(Instant, Event)> {
         if self.next_at()? > until {
             return None;

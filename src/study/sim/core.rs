@@ -1,7 +1,8 @@
-//! A model of the one core that crawls: what each thing it does takes, and when it is free again.
+//! A model of the CPU core that crawls: the CPU time of each operation, and when the core is free.
 //!
-//! Charged once a turn, by what has come and gone since the turn before. What becomes due while
-//! the core works waits for it; what the crawler sends in a turn leaves at its beginning.
+//! A turn is charged at its end, by what was done since the turn before. Events that become due
+//! while the core works wait for it; what the crawler sends in a turn leaves at the turn's
+//! beginning.
 
 use super::settings;
 use crate::ground::time::Instant;
@@ -12,13 +13,13 @@ use std::time::Duration;
 pub(super) struct Core {
     costs: settings::Core,
     free_ns: u64,
-    /// Work of less than a nanosecond that is still to be charged, picoseconds.
+    /// Work of less than a nanosecond that is still to be charged, in picoseconds.
     rest_ps: u64,
     busy_ns: u64,
     charged: Tally,
 }
 
-/// What has been done since the start.
+/// What the crawler has done since the start, in total.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) connections: u64,
@@ -34,13 +35,13 @@ impl Core {
         Self { costs, free_ns: 0, rest_ps: 0, busy_ns: 0, charged: Tally::default() }
     }
 
-    /// Another process has it, which has done so much without being charged.
+    /// Begins another process, which has already done `tally` without being charged.
     pub(super) fn is_taken_over(&mut self, now: Instant, tally: Tally) {
         self.free_ns = self.free_ns.min(now.as_micros() * 1_000);
         self.charged = tally;
     }
 
-    /// Charges a turn that began at `now` with `open` connections and brought it to `tally`.
+    /// Charges a turn that began at `now` with `open` connections and brought the total to `tally`.
     pub(super) fn charge(&mut self, now: Instant, open: usize, tally: Tally) {
         let (costs, before) = (&self.costs, std::mem::replace(&mut self.charged, tally));
         let ns = costs.turn_ns
@@ -58,12 +59,12 @@ impl Core {
         self.busy_ns += work_ns;
     }
 
-    /// From then on it can begin a turn.
+    /// Returns when the core is free for the next turn.
     pub(super) fn free(&self) -> Instant {
         Instant::from_micros(self.free_ns.div_ceil(1_000))
     }
 
-    /// Time it has worked.
+    /// Returns how long the core has worked.
     pub(super) fn busy(&self) -> Duration {
         Duration::from_nanos(self.busy_ns)
     }

@@ -1,29 +1,30 @@
-//! A disk in memory, behind the same verbs as the real one, that can fill up, fail, die and lose
-//! power.
+//! A disk in memory with the verbs of the real one, which can fill up, fail, die and lose power.
 //!
-//! All handles share one set of files. Reads never fail while it lives, nothing rots by itself.
+//! All handles share one set of files. Reads never fail while the process lives, and stored bytes
+//! never decay.
 //!
-//! # What a loss of power leaves
+//! # What remains after a loss of power
 //!
-//! The model is ext4's (data ordered) and XFS's, without what they do beyond their promises:
-//! - of a file all that was synced, byte for byte;
-//! - of what was appended since, nothing, all of it or any beginning, and one page (4 KiB) within
-//!   that may read as zeros: lengths and pages are written each when it suits the system;
-//! - a truncation that was not synced may not have happened, the old end is back then;
-//! - changes of names (a file came, was renamed, was removed) keep their order within a folder, and
-//!   any number of the first of them has happened; folders don't wait for each other. So a rename
-//!   has happened or not; if not, its target still is the file it was, as far as that was synced,
-//!   and a removed file may be back. `sync` of a file keeps all that was changed in its folder and
-//!   in those above, as [`crate::os::disk`] syncs folders, too.
+//! The model is ext4's (data=ordered) and XFS's, without what they do beyond their guarantees:
+//! - Of a file, all bytes that were synced remain.
+//! - Of what was appended since, nothing, all or any prefix remains, and one page (4 KiB) within it
+//!   may read as zeros: the file system writes lengths and pages at different times.
+//! - A truncation that was not synced may not have happened; then the old end is back.
+//! - Changes of names (a file was created, renamed or removed) keep their order within a folder,
+//!   and any number of the first of them has happened; folders are independent of each other. So a
+//!   rename has happened or not; if not, its target still is the old file, as far as that was
+//!   synced, and a removed file may be back. `sync` of a file makes all changes durable in its
+//!   folder and in those above, because [`crate::os::disk`] syncs folders, too.
 //!
-//! The end of a process alone (`kill -9`) leaves all that was written: the files are the system's.
-//! It may come amidst a verb ([`MemoryDisk::die_after`]): of an append a beginning is there.
+//! The end of a process alone (`kill -9`) loses nothing that was written: the system has the files.
+//! It may happen in the middle of a verb ([`MemoryDisk::die_after`]): then a prefix of an append is
+//! there.
 //!
 //! # Faults
 //!
-//! There is room for so many bytes, for all files or those of some names (an append is refused
-//! whole, or torn: what fitted stays); a share of syncs fails, which makes nothing durable; or a
-//! sync says that it is done, and nothing is.
+//! The disk has a capacity in bytes, for all files or for those of some names (an append that
+//! exceeds it is refused whole, or leaves the part that fitted); a share of syncs fails and makes
+//! nothing durable; or a sync reports success and makes nothing durable.
 
 use super::draw::{Draw, Purpose};
 use super::settings::DiskFaults;
@@ -42,31 +43,33 @@ pub struct MemoryDisk {
 struct State {
     files: BTreeMap<FileId, File>,
     names: BTreeMap<String, FileId>,
-    /// What names are for certain, and what has changed since, in order.
+    /// The file names that are durable, and the changes made since, in order.
     durable: BTreeMap<String, FileId>,
     changes: Vec<Change>,
-    /// Files made so far.
+    /// The number of files created so far.
     made: FileId,
-    /// Bytes of all files that have a name.
+    /// The bytes of all files that have a name.
     used: u64,
     faults: DiskFaults,
     draw: Option<Draw>,
     death: Death,
 }
 
-/// A file has one number whatever it is called.
+/// The number of a file, which renames don't change.
 type FileId = u64;
 
 #[derive(Debug, Default)]
 struct File {
     bytes: Vec<u8>,
-    /// Bytes that are durable, and what was cut off behind them by a truncation that is not.
+    /// The number of durable bytes, and the bytes that a truncation has cut off that is not
+    /// durable.
     synced: usize,
     cut: Vec<u8>,
-    /// Bytes that a sync has called durable, and whether one has called the name so.
+    /// The number of bytes that a sync has reported as durable, and whether one has done so for the
+    /// name.
     promised: usize,
     named: bool,
-    /// Names it has: those that are seen, those that are durable, those of changes between.
+    /// The names that refer to it: current ones, durable ones, and those of changes in between.
     links: u32,
 }
 
@@ -78,19 +81,19 @@ struct Change {
     gives: Option<(String, FileId)>,
 }
 
-/// Files that a change of names has given one, or taken one from.
+/// The files that have gained or lost a name by a change.
 #[derive(Debug)]
 struct Moved {
     gained: Option<FileId>,
     lost: [Option<FileId>; 2],
 }
 
-/// When the process that uses the disk is gone.
+/// When the process that uses the disk dies.
 #[derive(Debug, Default)]
 enum Death {
     #[default]
     Never,
-    /// Amidst a verb, after so many more that change something.
+    /// In the middle of a verb, after this many more verbs that change something.
     After(u64, Draw),
     Dead,
 }
@@ -102,75 +105,76 @@ enum Breath {
     Last,
 }
 
-/// What is written at once, bytes.
+/// The size in bytes of a page, which is written as a whole.
 const PAGE_BYTES: usize = 4_096;
 
 impl MemoryDisk {
-    /// No files, no faults.
+    /// Creates a disk without files and faults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No files, and these faults.
+    /// Creates a disk without files and with these faults.
     pub fn with(faults: DiskFaults) -> Self {
         let disk = Self::new();
         disk.set_faults(faults);
         disk
     }
 
-    /// From now on these faults; the files stay.
+    /// Replaces the faults; the files stay.
     pub fn set_faults(&self, faults: DiskFaults) {
         let mut state = self.state();
         state.faults = faults;
         state.draw = Some(Draw::new(faults.seed, Purpose::Disk, 0, 0));
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
         self.state().named(name).map(|file| file.bytes.clone())
     }
 
-    /// Names of all files.
+    /// Returns the names of all files.
     pub fn names(&self) -> Vec<String> {
         self.state().names.keys().cloned().collect()
     }
 
-    /// Bytes of a file that a loss of power would leave for certain, should its name be left.
+    /// Returns how many bytes of a file certainly survive a loss of power, provided its name does.
     pub fn synced(&self, name: &str) -> Option<usize> {
         self.state().named(name).map(|file| file.synced)
     }
 
-    /// What of a file a sync has called durable, whatever has become of its name since; `None` if
-    /// there is no such file, or its name was never synced.
+    /// Returns the bytes of a file that a sync has reported as durable, whatever has happened to
+    /// its name since; `None` if there is no such file, or if its name was never synced.
     pub fn promised(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();
         let file = state.named(name).filter(|file| file.named)?;
         Some(file.bytes[..file.promised].to_vec())
     }
 
-    /// Bytes of all files.
+    /// Returns the bytes of all files together.
     pub fn used(&self) -> u64 {
         self.state().used
     }
 
-    /// The process that uses the disk dies amidst a verb, after `verbs` more that change something:
-    /// from then on all verbs fail and do nothing. `seed` decides how far that last one came.
+    /// Kills the process that uses the disk in the middle of a verb, after `verbs` more that change
+    /// something: from then on all verbs fail and do nothing. `seed` decides how much of the last
+    /// verb is done.
     pub fn die_after(&self, verbs: u64, seed: u64) {
         let draw = Draw::new(seed, Purpose::Disk, 1, 0);
         self.state().death = Death::After(verbs, draw);
     }
 
-    /// Whether that has happened.
+    /// Whether the process has died.
     pub fn is_dead(&self) -> bool {
         matches!(self.state().death, Death::Dead)
     }
 
-    /// Another process uses the disk.
+    /// Lets another process use the disk.
     pub fn revive(&self) {
         self.state().death = Death::Never;
     }
 
-    /// Power is lost and comes back: what is left, `seed` decides. What is left is durable.
+    /// Simulates a loss of power; `seed` decides what remains. What remains is durable.
     pub fn lose_power(&self, seed: u64) {
         let mut draw = Draw::new(seed, Purpose::Disk, 2, 0);
         let mut state = self.state();
@@ -212,7 +216,7 @@ impl State {
         }
     }
 
-    /// The process dies; says how much of the last verb's work, `whole`, it still did.
+    /// Kills the process; returns how much of the last verb's work, `whole`, is still done.
     fn die(&mut self, whole: u64) -> u64 {
         match std::mem::replace(&mut self.death, Death::Dead) {
             Death::After(_, mut draw) => draw.below(whole + 1),
@@ -220,18 +224,18 @@ impl State {
         }
     }
 
-    /// A verb that happens or doesn't: whether it does.
+    /// Counts a verb that is done whole or not at all; returns whether it is done.
     fn happens(&mut self, verb: &'static str, name: &str) -> Result<bool, Error> {
         let breath = self.breathe(verb, name)?;
         Ok(breath == Breath::Next || self.die(1) == 1)
     }
 
-    /// What a verb answers: nothing, if nobody is there to hear it.
+    /// Returns the result of a verb: an error if the process has died.
     fn answer(&self, verb: &'static str, name: &str) -> Result<(), Error> {
         if matches!(self.death, Death::Dead) { Err(gone(verb, name)) } else { Ok(()) }
     }
 
-    /// How much of an append fits.
+    /// Returns how many bytes of an append fit.
     fn fitting(&self, name: &str, bytes: usize) -> usize {
         let bound = self.faults.room_bytes.filter(|_| name.starts_with(self.faults.room_of));
         let room = bound.map_or(u64::MAX, |room| room.saturating_sub(self.used));
@@ -247,7 +251,7 @@ impl State {
         }
     }
 
-    /// Appends to a file that is made if it isn't there.
+    /// Appends to a file, which is created if it does not exist.
     fn push(&mut self, name: &str, bytes: &[u8]) {
         let id = self.names.get(name).copied().unwrap_or_else(|| self.make(name));
         self.files.get_mut(&id).expect("a name is a file's").bytes.extend_from_slice(bytes);
@@ -261,7 +265,7 @@ impl State {
         self.made
     }
 
-    /// Names change in the folder of `name`.
+    /// Changes names in the folder of `name`.
     fn change(&mut self, name: &str, takes: Option<&str>, gives: Option<(String, FileId)>) {
         let change =
             Change { folder: folder_of(name).to_owned(), takes: takes.map(str::to_owned), gives };
@@ -269,7 +273,7 @@ impl State {
         for id in moved.lost.into_iter().flatten().filter(|id| Some(*id) != moved.gained) {
             self.used -= self.files[&id].bytes.len() as u64;
         }
-        // One for the name, one for the change.
+        // One link for the name, one for the change.
         self.link(moved.gained);
         self.link(moved.gained);
         moved.lost.into_iter().for_each(|id| self.unlink(id));
@@ -281,7 +285,7 @@ impl State {
         self.draw.as_mut().is_some_and(|draw| draw.chance(share))
     }
 
-    /// Makes the changes of names durable in the folder of `name` and those above.
+    /// Makes the changes of names durable in the folder of `name` and in those above.
     fn sync_names(&mut self, name: &str) {
         let above = |folder: &str| {
             folder.is_empty() || name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
@@ -293,7 +297,7 @@ impl State {
         let (now, later): (Vec<_>, Vec<_>) = changes.partition(|change| above(&change.folder));
         self.changes = later;
         for change in now {
-            // The change's name is now a durable one.
+            // The change's link becomes the durable name's.
             let moved = change.apply(&mut self.durable);
             moved.lost.into_iter().for_each(|id| self.unlink(id));
         }
@@ -305,7 +309,7 @@ impl State {
         }
     }
 
-    /// Lets go of a file that no loss of power can bring back.
+    /// Drops one link; frees the file if no loss of power can bring it back.
     fn unlink(&mut self, id: Option<FileId>) {
         let Some(id) = id else { return };
         let file = self.files.get_mut(&id).expect("it has a name");
@@ -315,7 +319,7 @@ impl State {
         }
     }
 
-    /// Of the changes in each folder some have happened.
+    /// Loses power for names: in each folder, only some of the first changes have happened.
     fn lose_names(&mut self, draw: &mut Draw) {
         let changes = std::mem::take(&mut self.changes);
         let mut left: BTreeMap<&str, u64> = BTreeMap::new();
@@ -333,7 +337,7 @@ impl State {
 }
 
 impl Change {
-    /// Changes a table of names.
+    /// Applies the change to a table of names.
     fn apply(&self, names: &mut BTreeMap<String, FileId>) -> Moved {
         let taken = self.takes.as_ref().and_then(|name| names.remove(name));
         let mut moved = Moved { gained: None, lost: [taken, None] };
@@ -375,7 +379,7 @@ impl File {
         self.named = true;
     }
 
-    /// One page of what is left and was not synced reads as zeros.
+    /// Makes one page of the bytes that remain and were not synced read as zeros.
     fn lose_page(&mut self, draw: &mut Draw) {
         let (first, last) = (self.synced / PAGE_BYTES, (self.bytes.len() - 1) / PAGE_BYTES);
         let page = first + usize::try_from(draw.below((last - first) as u64 + 1)).expect("few");
@@ -385,7 +389,7 @@ impl File {
     }
 }
 
-/// None, all, or any number in between.
+/// Draws zero, `all`, or any number in between.
 fn some_of(all: u64, draw: &mut Draw) -> u64 {
     match draw.below(4) {
         0 => 0,

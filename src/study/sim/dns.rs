@@ -1,8 +1,8 @@
-//! Name servers: how long a look-up takes and what comes of it.
+//! Simulated name servers: how long a look-up takes and what it returns.
 //!
-//! A host of a web has the one address that its description says, after the host's own time for
-//! look-ups; a share of look-ups fails, half in silence (the resolver gives up after its tries)
-//! and half by a word of the name server. Names of hostile hosts are answered as their kind says.
+//! A host of a web has the one address of its description; a look-up takes the host's own time. A
+//! share of look-ups fails, half by silence (the resolver gives up after its tries) and half by an
+//! error of the name server. Names of hostile hosts are answered as their kind demands.
 
 use super::hosts::Hosts;
 use super::net::Origin;
@@ -15,19 +15,19 @@ use crate::study::web::script::PRIVATE;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// What comes of a look-up, and when.
+/// The time a look-up takes, and its result.
 pub(super) type Found = (Duration, Result<Answer, NameFailure>);
 
-/// How long answers hold.
+/// The time to live of answers.
 const TTL: Duration = Duration::from_secs(3_600);
 /// How long a resolver waits for a silent name server: three tries of five seconds.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Time to learn that a name is nobody's.
+/// How long it takes to learn that a name does not exist.
 const NOBODY: Duration = Duration::from_millis(10);
-/// Where no crawler should go: the address that clouds hand out secrets at.
+/// An address that no crawler should connect to: clouds serve credentials at it.
 const FORBIDDEN: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
-/// What comes of a look-up of this name.
+/// Looks up `name`.
 pub(super) fn look_up(
     origin: &mut Origin,
     name: &str,
@@ -43,7 +43,7 @@ pub(super) fn look_up(
     }
 }
 
-/// Every host has an address of its own, unless the script says why it has none.
+/// Looks up a host of a script: each has an address of its own, unless the script says otherwise.
 fn of_script(scripts: &mut Scripts, name: &str) -> Found {
     let asked = scripts.lookups.entry(name.to_owned()).or_default();
     let before = std::mem::replace(asked, *asked + 1);
@@ -59,7 +59,7 @@ fn of_script(scripts: &mut Scripts, name: &str) -> Found {
     (ROUND_TRIP / 2, answer)
 }
 
-/// What a web's name servers say.
+/// Looks up a host of a web; `None` is a name that no host has.
 fn of_web(hosts: &mut Hosts, number: Option<u32>, families: Families, scene: &mut Scene) -> Found {
     let Some(number) = number else { return (NOBODY, Err(NameFailure::NoSuchName)) };
     let mut draw = hosts.lookup(number);
@@ -85,7 +85,7 @@ fn of_web(hosts: &mut Hosts, number: Option<u32>, families: Families, scene: &mu
     let naming = traits.hostile.map_or(Naming::Address, |kind| kind.spec().naming);
     hosts.found(number);
     match naming {
-        // Hosts have addresses of the fourth version only.
+        // Hosts have IPv4 addresses only.
         Naming::Address | Naming::OverTcp if families == Families::Ipv6 => {
             (time, Err(NameFailure::NoAddress))
         }
@@ -95,7 +95,7 @@ fn of_web(hosts: &mut Hosts, number: Option<u32>, families: Families, scene: &mu
         Naming::NoSuchName => (time, Err(NameFailure::NoSuchName)),
         Naming::NoAddress => (time, Err(NameFailure::NoAddress)),
         Naming::Fails => (time, Err(NameFailure::ServerFailed)),
-        // A resolver goes on waiting for a better packet.
+        // The resolver ignores the bad packet and waits for a better one.
         Naming::Mute | Naming::Garbled => (PATIENCE, Err(NameFailure::TimedOut)),
     }
 }

@@ -1,13 +1,14 @@
-//! Draws of the world: a stream for each connection and each look-up, all from one seed.
+//! Random draws of the simulated world: a stream for each connection and each look-up, from one
+//! seed.
 //!
-//! Streams are named by what they are for and by two numbers (host, and how often before), so that
-//! a policy that asks in another order meets the same faults at the same places.
+//! A stream is identified by its purpose and two numbers (the host, and how many came before), so
+//! that a policy that visits servers in another order meets the same faults at the same places.
 //!
 //! Law: equal seed, purpose and numbers give equal draws on every machine.
 
 use crate::ground::random::{GOLDEN, Random, mix};
 
-/// What a stream is for.
+/// What a stream is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum Purpose {
@@ -31,13 +32,13 @@ impl Draw {
         self.0.word()
     }
 
-    /// A number below `bound`; 0 if `bound` is 0.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         let high = (u128::from(self.next()) * u128::from(bound)) >> 64;
         u64::try_from(high).expect("below a 64-bit bound")
     }
 
-    /// True in `share` of all cases. It takes one draw whatever the share.
+    /// Returns true with the probability `share`. It uses one draw whatever the share.
     pub(super) fn chance(&mut self, share: f64) -> bool {
         self.0.unit() < share
     }

@@ -1,24 +1,25 @@
-//! The window of one connection: how much may leave a server, and when.
+//! The send window of one connection: how many bytes may leave a server, and when.
 //!
-//! Time goes in rounds. In a round at most a window of bytes leaves; the next round begins when
-//! the first of them have been acknowledged (a round trip, and what they waited at the crawler's
-//! gateway) and the server's line is free again. The window doubles after a round that used it up,
-//! until it fills the line, makes its bytes wait for more than a round trip at the gateway (whose
-//! queue is no longer than that), or reaches its bound; it halves with a loss; after a second of
-//! silence it starts small again.
-//! Source: RFC 5681 3.1 (slow start) and 4.1 (restart), RFC 6928 (initial window).
+//! Time is divided into rounds. In a round at most a window of bytes leaves; the next round begins
+//! when the first of them have been acknowledged (after a round trip and their wait at the
+//! crawler's gateway) and the server's line is free again. The window doubles after a round that
+//! used it up, until it fills the line, makes its bytes wait for more than a round trip at the
+//! gateway (whose queue is no longer than that), or reaches its maximum. It halves with a loss;
+//! after a second of silence it starts at the initial size again.
+//!
+//! Source: RFC 5681, sections 3.1 (slow start) and 4.1 (restart); RFC 6928 (initial window).
 
 use crate::ground::time::Instant;
 use std::time::Duration;
 
-/// What bounds the windows of a connection.
+/// What limits the windows of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
-    /// First window, bytes.
+    /// The initial window in bytes.
     pub(super) first_bytes: u64,
-    /// Largest window, bytes.
+    /// The largest window in bytes.
     pub(super) max_bytes: u64,
-    /// Bytes per second of the server's line; 0 is unlimited.
+    /// The rate of the server's line in bytes per second; 0 is unlimited.
     pub(super) rate: u64,
 }
 
@@ -30,27 +31,27 @@ pub(super) struct Burst {
     pub(super) begins: Instant,
     /// When the last of them has left.
     pub(super) ends: Instant,
-    /// The round ends with the acknowledgement of this burst.
+    /// Whether the acknowledgement of this burst ends the round.
     pub(super) opens_round: bool,
 }
 
-/// State of one connection's sender.
+/// The state of one connection's sender.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     window: u64,
-    /// Bytes that may still leave in this round.
+    /// The bytes that may still leave in this round.
     room: u64,
-    /// The next round begins then; `FAR` while nobody can know.
+    /// When the next round begins; `FAR` while that is unknown.
     round_until: Instant,
     line_free: Instant,
-    /// The last round used its window up, and the line had room for more.
+    /// Whether the last round used up its window while the line was not full.
     grows: bool,
 }
 
-/// One segment: the least window.
+/// The size of one segment in bytes: the smallest window.
 pub(super) const SEGMENT_BYTES: u64 = 1_460;
-/// After so long a silence a window starts small again: the least retransmission time-out there
-/// may be (RFC 6298 2.4).
+/// After this much silence a window starts at the initial size again: the least retransmission
+/// timeout allowed (RFC 6298, section 2.4).
 const RESTART: Duration = Duration::from_secs(1);
 
 impl Flow {
@@ -64,12 +65,12 @@ impl Flow {
         }
     }
 
-    /// When more may leave: `now` if the round has room, the next round's begin otherwise.
+    /// Returns when more may leave: `now` if the round has room, else when the next round begins.
     pub(super) fn next(&self, now: Instant) -> Instant {
         if self.room > 0 { now } else { self.round_until.max(now) }
     }
 
-    /// Lets as much leave of `queued` bytes as the round allows; [`Flow::next`] must be now.
+    /// Lets as many of `queued` bytes leave as the round allows; [`Flow::next`] must be `now`.
     pub(super) fn send(&mut self, now: Instant, queued: u64, line: &Line) -> Burst {
         let opens_round = now >= self.round_until;
         if opens_round {
@@ -86,22 +87,22 @@ impl Flow {
         Burst { bytes, begins, ends, opens_round }
     }
 
-    /// The burst that opened the round will have been acknowledged after this round trip, and
-    /// `late` more.
+    /// Schedules the acknowledgement of the burst that opened the round: after a round trip of
+    /// `trip` plus `late`.
     pub(super) fn acknowledged(&mut self, burst: &Burst, trip: Duration, late: Duration) {
         self.round_until = (burst.begins + trip + late).max(self.line_free);
         let fills = burst.ends.since(burst.begins) >= trip && burst.ends > burst.begins;
         self.grows = !fills && late <= trip;
     }
 
-    /// A segment of the round was lost.
+    /// Records that a segment of the round was lost.
     pub(super) fn lost(&mut self) {
         self.window = (self.window / 2).max(SEGMENT_BYTES);
         self.room = self.room.min(self.window);
         self.grows = false;
     }
 
-    /// When the last byte will have left.
+    /// Returns when the last byte will have left.
     pub(super) fn line_free(&self) -> Instant {
         self.line_free
     }
@@ -118,7 +119,7 @@ impl Flow {
     }
 }
 
-/// Time that so many bytes take at a rate; none at an unlimited one.
+/// Returns the time that `bytes` take at `rate` bytes per second; zero if `rate` is 0 (unlimited).
 pub(super) fn time_of(bytes: u64, rate: u64) -> Duration {
     if rate == 0 {
         return Duration::ZERO;
@@ -137,7 +138,8 @@ mod tests {
         Instant::from_micros(ms * 1_000)
     }
 
-    /// Sends all of `queued` from `now` on: for each burst its bytes, and when it begins, in ms.
+    /// Sends all of `queued` from `now` on; returns for each burst its bytes and when it begins, in
+    /// ms.
     fn sent(flow: &mut Flow, now: Instant, queued: u64, line: &Line) -> Vec<(u64, u64)> {
         let (mut now, mut left, mut bursts) = (now, queued, Vec::new());
         while left > 0 {
@@ -198,7 +200,7 @@ mod tests {
         assert_eq!(least, [(SEGMENT_BYTES, 2_000), (540, 2_100)], "never below a segment");
     }
 
-    /// What is queued while a round has room leaves at once.
+    /// What is queued while the round has room leaves at once.
     #[test]
     fn a_round_has_room_for_later_replies() {
         let line = Line { first_bytes: 10_000, max_bytes: 1 << 20, rate: 0 };

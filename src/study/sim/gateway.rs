@@ -1,8 +1,8 @@
 //! The crawler's own line, which all connections share: first come, first served.
 //!
-//! What comes is let through in order of its first byte, at the line's rate; what comes slower
-//! than that is not held up. What is still on its way to the line when the crawler closes its
-//! connection never comes to it.
+//! Bytes pass in order of the arrival of their first byte, at the line's rate; what arrives more
+//! slowly than that is not delayed further. What is on its way to the line when the crawler closes
+//! its connection never arrives.
 
 use crate::ground::time::Instant;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use std::time::Duration;
 /// The line.
 #[derive(Debug)]
 pub(super) struct Gateway {
-    /// Bytes per second; 0 is unlimited.
+    /// The rate in bytes per second; 0 is unlimited.
     rate: u64,
-    /// In nanoseconds: small packets take less than a microsecond.
+    /// When the line is free. In nanoseconds, because small packets take less than a microsecond.
     free_ns: u64,
 }
 
@@ -29,7 +29,7 @@ impl Gateway {
         self.rate
     }
 
-    /// Takes the line for so many bytes, of which the first comes at `first`.
+    /// Takes the line for `bytes` bytes, of which the first arrives at `first`.
     pub(super) fn pass(&mut self, first: Instant, bytes: u64) -> Begin {
         let first_ns = first.as_micros() * 1_000;
         if self.rate == 0 {
@@ -40,7 +40,7 @@ impl Gateway {
         Begin(begin)
     }
 
-    /// When so many bytes of what began to pass are through.
+    /// Returns when `bytes` bytes of what began to pass at `begin` have passed.
     pub(super) fn through(&self, begin: Begin, bytes: u64) -> Instant {
         let ns = begin.0 + self.ns_of(bytes);
         Instant::ZERO + Duration::from_micros(ns.div_ceil(1_000))
@@ -59,7 +59,7 @@ impl Gateway {
 mod tests {
     use super::*;
 
-    /// 1,000 bytes a second: a byte a millisecond.
+    /// 1,000 bytes a second: a byte takes a millisecond.
     #[test]
     fn first_come_first_served() {
         let at = |ms: u64| Instant::from_micros(ms * 1_000);

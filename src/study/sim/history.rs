@@ -1,6 +1,6 @@
-//! What the crawler has asked of its world, and when: a hash of it always, the text if wanted.
+//! The history of the crawler's actions and their times: always as a hash, as text on request.
 //!
-//! Two runs with one seed have one history, byte for byte.
+//! Two runs with one seed have the same history, byte for byte.
 
 use crate::engine::contract::{Action, Families, Job};
 use crate::ground::time::Instant;
@@ -21,7 +21,7 @@ impl History {
         Self { hash: 0xcbf2_9ce4_8422_2325, text: None }
     }
 
-    /// From now on the text is kept, too.
+    /// Keeps the text, too, from now on.
     pub(super) fn record(&mut self) {
         self.text.get_or_insert_default();
     }
@@ -34,7 +34,7 @@ impl History {
         self.text.as_deref().unwrap_or("")
     }
 
-    /// An action, with the bytes that are to be sent, if it sends.
+    /// Adds an action, with the bytes to send if it is a send.
     pub(super) fn note(&mut self, at: Instant, action: &Action, bytes: &[u8]) {
         self.number(at.as_micros());
         self.action(action);

@@ -1,6 +1,6 @@
-//! The hosts of a web as they run: their traits drawn once, and how often each was met.
+//! The state of a web's hosts in a simulation: their traits, drawn once, and counts of requests.
 //!
-//! Cost: a draw of all traits at the first meeting; some 300 bytes a host.
+//! Cost: all traits of a host are drawn at its first request; some 300 bytes a host.
 
 use super::draw::{Draw, Purpose};
 use super::flow::Line;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// All hosts.
+/// All hosts of a web.
 #[derive(Debug)]
 pub(super) struct Hosts {
     pub(super) web: Arc<Web>,
@@ -23,22 +23,22 @@ pub(super) struct Hosts {
     outages: Vec<Outage>,
     first_bytes: u64,
     max_bytes: u64,
-    met: Vec<Option<Box<Met>>>,
-    /// Whoever was looked up first behind an address, by whether it speaks TLS.
+    met: Vec<Option<Box<Known>>>,
+    /// The host that was looked up first at an address, by whether it speaks TLS.
     by_address: Map<(IpAddr, bool), u32>,
-    /// How often a resource was asked for, of plays that count.
+    /// How often a resource was requested, for hostile replies that depend on it.
     asked: Map<Place, u32>,
-    /// Plays that are costly to make.
+    /// Hostile replies that are expensive to make.
     plays: Map<Place, Rc<[Step]>>,
 }
 
-/// One host that somebody has asked for.
+/// A host that the crawler has contacted or looked up.
 #[derive(Debug)]
-pub(super) struct Met {
+pub(super) struct Known {
     pub(super) host: Host,
     pub(super) line: Line,
-    /// A session with it can be resumed.
-    pub(super) greeted: bool,
+    /// Whether the crawler has a TLS session with it that can be resumed.
+    pub(super) has_session: bool,
     connections: u32,
     lookups: u32,
     messages: u32,
@@ -64,16 +64,16 @@ impl Hosts {
         }
     }
 
-    /// The host of this number.
-    pub(super) fn at(&mut self, number: u32) -> &mut Met {
+    /// Returns the host of this number.
+    pub(super) fn at(&mut self, number: u32) -> &mut Known {
         let (first_bytes, max_bytes) = (self.first_bytes, self.max_bytes);
         self.met[number as usize].get_or_insert_with(|| {
             let host = self.web.host(number);
             let line = Line { first_bytes, max_bytes, rate: host.rate };
-            Box::new(Met {
+            Box::new(Known {
                 host,
                 line,
-                greeted: false,
+                has_session: false,
                 connections: 0,
                 lookups: 0,
                 messages: 0,
@@ -82,13 +82,13 @@ impl Hosts {
         })
     }
 
-    /// Faults as they are now.
+    /// Returns the faults in effect now.
     pub(super) fn faults(&self, now: Instant) -> Faults {
         let is_over = |until: Duration| now.since(Instant::ZERO) >= until;
         if self.faults.until.is_some_and(is_over) { Faults::default() } else { self.faults }
     }
 
-    /// How a host is away now, if it is.
+    /// Returns how a host is unreachable now, if it is.
     pub(super) fn away(&self, number: u32, now: Instant) -> Option<Away> {
         let at = now.since(Instant::ZERO);
         let is_on = |outage: &&Outage| {
@@ -102,12 +102,12 @@ impl Hosts {
         self.outages.iter().find(is_on).map(|outage| outage.how)
     }
 
-    /// Whether what is on its way from or to a host is lost now.
+    /// Whether everything on its way from or to a host is lost now.
     pub(super) fn loses_all(&self, number: u32, now: Instant) -> bool {
         self.away(number, now).is_some_and(|how| !how.is_of_names())
     }
 
-    /// The draws of a look-up of this host.
+    /// Returns the random draws for a look-up of this host.
     pub(super) fn lookup(&mut self, number: u32) -> Draw {
         let seed = self.seed;
         let met = self.at(number);
@@ -115,7 +115,7 @@ impl Hosts {
         Draw::new(seed, Purpose::Lookup, number, met.lookups)
     }
 
-    /// The draws of a new connection to this host, of which the first says whether it is refused.
+    /// Returns the random draws for a new connection to this host, and whether it is refused.
     pub(super) fn connection(&mut self, number: u32, now: Instant) -> (Draw, bool) {
         let (seed, share) = (self.seed, self.faults(now).refusals);
         let met = self.at(number);
@@ -125,7 +125,7 @@ impl Hosts {
         (draw, refused)
     }
 
-    /// Time there and back for the next message from or to this host.
+    /// Returns the round-trip time of the next message from or to this host.
     pub(super) fn round_trip(&mut self, number: u32) -> Duration {
         self.at(number);
         let met = self.met[number as usize].as_mut().expect("just met");
@@ -133,7 +133,7 @@ impl Hosts {
         self.web.round_trip(&met.host, met.messages)
     }
 
-    /// Time to the first byte of the next reply of this host.
+    /// Returns the time to the first byte of this host's next reply.
     pub(super) fn think_time(&mut self, number: u32) -> Duration {
         self.at(number);
         let met = self.met[number as usize].as_mut().expect("just met");
@@ -141,35 +141,36 @@ impl Hosts {
         self.web.think_time(&met.host, met.requests)
     }
 
-    /// The crawler has lost its sessions.
+    /// Forgets all TLS sessions, as a crawler that restarts does.
     pub(super) fn forget_sessions(&mut self) {
-        self.met.iter_mut().flatten().for_each(|met| met.greeted = false);
+        self.met.iter_mut().flatten().for_each(|met| met.has_session = false);
     }
 
-    /// The crawler has learnt where a host is.
+    /// Records that the crawler knows the address of a host.
     pub(super) fn found(&mut self, number: u32) {
         let host = &self.at(number).host;
         let key = (IpAddr::V4(host.address), host.scheme == Scheme::Https);
         self.by_address.entry(key).or_insert(number);
     }
 
-    /// The first host found behind an address.
+    /// Returns the host that was looked up first at an address.
     pub(super) fn behind(&self, address: IpAddr, tls: bool) -> Option<u32> {
         self.by_address.get(&(address, tls)).copied()
     }
 
-    /// Whether two hosts are served by one machine in one way.
+    /// Whether two hosts share an address and a scheme.
     pub(super) fn share_address(&mut self, one: u32, other: u32) -> bool {
         let place = |host: &Host| (host.address, host.scheme);
         one == other || place(&self.at(one).host) == place(&self.at(other).host)
     }
 
-    /// How a host's sockets behave.
+    /// Returns how a host's sockets behave.
     pub(super) fn manner(&self, number: u32) -> Manner {
         self.web.hostile_of(number).map_or(Manner::Serve, |kind| kind.spec().manner)
     }
 
-    /// What is played when a resource is asked for; `None`: it is answered.
+    /// Returns the steps of a hostile reply to a request for `place`; `None` if it is answered
+    /// normally.
     pub(super) fn play(&mut self, place: Place) -> Option<Rc<[Step]>> {
         if !matches!(place.resource, Resource::Row { .. }) {
             return None;

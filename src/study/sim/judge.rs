@@ -1,35 +1,37 @@
-//! The judge: holds a simulated crawl to the laws it promised to keep.
+//! The judge of a simulated crawl: checks that the crawl keeps the laws it promised to keep.
 //!
-//! It sees what an observer at the servers sees ([`Sight`]) and the engine's counters, and knows
-//! the web; its numbers are its own ([`Laws`]), not the crawl's, so that a crawl that forgets a
-//! delay can't talk it into forgetting it, too. A law is a name in the verdict.
+//! It sees what an observer at the servers sees ([`Observation`]) and the engine's counters, and it
+//! knows the web. Its limits are its own ([`Laws`]), not the crawl's configuration: a crawl that
+//! forgets a delay can't make the judge forget it too. Every law has a name, which the verdict
+//! reports.
 //!
-//! | law | says |
+//! | law | rule |
 //! |---|---|
 //! | `one-connection` | a server has at most one connection that carries requests |
 //! | `connections` | no more connections are open than allowed |
 //! | `depth` | no more requests are unanswered on a connection than allowed |
-//! | `rest` | between two visits to a server lies the rest that is owed |
-//! | `attempts` | between two connections to a server lies the delay, whatever came of the first |
-//! | `crawl-delay` | between two requests lies what the server's robots.txt asks for |
-//! | `groups` | servers of an address or a domain are asked neither too many at once nor too soon |
+//! | `rest` | the delay due after a visit passes before the next visit to the server |
+//! | `attempts` | the delay passes between two connection attempts to a server, even failed ones |
+//! | `crawl-delay` | the Crawl-delay of the server's robots.txt passes between two requests |
+//! | `groups` | servers of one address or domain are not visited too many at once, nor too soon |
 //! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
-//! | `once` | what was answered and kept is asked for again only as `batch` and `hops` allow |
-//! | `restart` | after a crash servers asked before are left alone for the longest rest there is |
-//! | `tries` | nothing is asked for more often than declared; a crash may forget what was tried |
-//! | `robots` | nothing that robots.txt forbids is asked for |
+//! | `once` | what was answered and kept is requested again only as `batch` and `hops` allow |
+//! | `restart` | after a crash, servers visited before are left alone for the longest rest possible |
+//! | `tries` | nothing is requested more often than declared; a crash may forget earlier tries |
+//! | `robots` | nothing that robots.txt disallows is requested |
 //! | `complete` | a finished crawl that gave nothing up has every page that can be reached |
-//! | `records` | each fetch has its line in the crawl log, each page answered its one capture |
-//! | `filed` | what the archive has under a page's URL is that page's body |
-//! | `kept` | what a sync has called durable is in the archive after a crash |
-//! | `memory` | replies take no more memory than allowed |
-//! | `order` | the best server in line goes first, by the formulas |
-//! | `turn` | no turn does more work than its budgets and the steps under way admit |
+//! | `records` | each fetch has one line in the crawl log, each answered page one capture |
+//! | `filed` | the body archived under a page's URL is that page's body |
+//! | `kept` | what a sync has reported as durable is in the archive after a crash |
+//! | `memory` | buffered replies take no more memory than allowed |
+//! | `order` | the ready server with the best rank goes first, by the policies' formulas |
+//! | `turn` | no turn does more work than its budgets, plus the steps already begun |
 //!
-//! A crawl may have several processes, one after the other: [`Judge::restarts`]. What is in the
-//! archive then, somebody has to read for the judge ([`Captures`]).
+//! A crawl may consist of several processes, one after the other: see [`Judge::restart`]. The
+//! caller reads the archive for the judge and passes what it contains ([`Captures`]).
 //!
-//! Cost: a map look-up or two a sight; a look at the order costs a look at every waiting URL.
+//! Cost: one or two map look-ups per observation; an inspection of the order reads every waiting
+//! URL.
 
 mod asking;
 mod batch;
@@ -38,7 +40,7 @@ mod hops;
 mod laws;
 mod traits;
 
-use super::{Sight, View};
+use super::{Observation, View};
 use crate::engine::Engine;
 use crate::engine::contract::{ConnId, StopReason};
 use crate::ground::map::{Map, Set};
@@ -53,112 +55,114 @@ use std::fmt;
 use std::time::Duration;
 use traits::{Group, Traits};
 
-/// A law that was broken.
+/// A violation of a law.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// Its name.
+pub struct Violation {
+    /// The name of the law.
     pub law: &'static str,
-    /// When.
+    /// When it was broken.
     pub at: Instant,
-    /// How.
+    /// What happened, in words.
     pub how: String,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "law `{}` broken at {}: {}", self.law, self.at, self.how)
     }
 }
 
-/// The judge of one run.
+/// The judge of one simulated crawl.
 #[derive(Debug)]
 pub struct Judge {
     laws: Laws,
     forbidden: Set<Place>,
-    /// Pages of behaving hosts that a finished crawl must have an answer for.
+    /// Pages of well-behaved hosts for which a finished crawl must have an answer.
     wanted: Vec<Place>,
-    /// What is known of each host, by its number.
+    /// What is known of each host, indexed by its number.
     traits: Vec<Traits>,
-    /// Servers of each group that are being asked.
+    /// The number of servers of each group that have unanswered requests.
     asking: Map<Group, u32>,
     /// When visits to each group began, in this process.
     begun: Begun,
     conns: Map<ConnId, Line>,
     hosts: Map<u32, Watched>,
-    /// Whether a connection says by itself whose it is.
+    /// Whether every host has an address of its own, so that a connection shows which host it is
+    /// for.
     has_own_addresses: bool,
     answered: Set<Place>,
-    /// What redirects have come to, which are asked for again as hops of chains.
+    /// Redirects that were answered; they are requested again as hops of redirect chains.
     hops: Hops,
-    /// Answered, but perhaps forgotten: before a crash of a crawl that keeps no archive, or while
-    /// there was no room to keep it. Or not answered, perhaps: redirects with a cut body.
+    /// Pages answered whose replies the crawler may have lost: before a crash of a crawl that keeps
+    /// no archive, while the disk was full, or redirects with a truncated body.
     doubtful: Set<Place>,
-    /// There is no room to keep anything.
+    /// Whether the crawler's disk is full.
     is_full: bool,
     asked: Map<Place, u32>,
-    /// Processes before this one; when it began, if the one before was killed.
+    /// The number of processes before this one, and when this one began if the previous one was
+    /// killed.
     process: u32,
     killed: Option<Instant>,
-    broken: Vec<Broken>,
+    broken: Vec<Violation>,
 }
 
-/// Captures in the archive, by page.
+/// The number of captures in the archive, by page.
 pub type Captures = Map<Place, u32>;
 
-/// How a process ended that was not the last.
+/// How a process ended, if it was not the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It was told to, and took its time.
+    /// It was asked to stop and shut down in order.
     Stopped,
-    /// By its own choice: it could not go on. It may have forgotten something.
+    /// It stopped by its own decision because it could not continue. It may have lost something.
     Failed,
-    /// In the midst of whatever it did.
+    /// It was killed at an arbitrary moment.
     Killed,
 }
 
-/// A connection as it is seen.
+/// A connection, as observed.
 #[derive(Debug, Default)]
 struct Line {
     asked: Instant,
-    /// When the crawler had it.
+    /// When the crawler learned that the connection was established.
     stood: Option<Instant>,
     host: u32,
-    /// When requests were sent that have not come to the server.
+    /// When the requests were sent that have not reached the server yet.
     sent: VecDeque<Instant>,
-    /// Requests whose replies have not come.
+    /// Requests that have reached the server and have no reply yet.
     open: Vec<Option<Place>>,
     batch: Batch,
     requests: u32,
     has_served: bool,
 }
 
-/// A server as it is seen.
+/// A server, as observed.
 #[derive(Debug, Default)]
 struct Watched {
     line: Option<ConnId>,
-    /// When the visit under way began and how many requests it has made, or the last one.
+    /// When the current or last visit began, and how many requests it has made.
     began: Instant,
     requests: u32,
     compared: Compared,
-    /// By which process it was asked last.
+    /// The process that last sent it a request.
     process: u32,
-    /// When this process asked for the last connection.
+    /// When this process last asked for a connection to it.
     attempted: Option<Instant>,
     /// When the last reply, or the last connection, ended.
     ended: Instant,
-    /// The earliest instant for the next request, were all requests one a delay.
+    /// The earliest time for the next request if there were one request per delay.
     paced: Instant,
-    /// The Crawl-delay that the crawler has been told.
+    /// The Crawl-delay that the crawler has received from the server's robots.txt.
     crawl_delay: Option<Duration>,
 }
 
-/// Redirects of a robots.txt that are followed (RFC 9309 2.3.1.2).
+/// The number of redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2).
 const ROBOTS_REDIRECTS: u32 = 5;
-/// Broken laws that are told of one run.
+/// The most violations reported for one run.
 const BROKEN_MAX: usize = 20;
 
 impl Judge {
-    /// A judge who knows the web and what was promised.
+    /// Creates a judge for a crawl of `web` that has promised to keep `laws`.
     pub fn new(web: &Web, laws: Laws) -> Self {
         let budget = Budget { robots: laws.robots, tries: laws.tries_max, ..Budget::default() };
         let manifest = Manifest::new(web, budget);
@@ -192,23 +196,23 @@ impl Judge {
         }
     }
 
-    /// Takes in something that was seen.
-    pub fn sees(&mut self, at: Instant, sight: &Sight) {
-        match sight {
-            Sight::Asked { conn, host } => {
+    /// Takes in one observation; observations must come in order of time.
+    pub fn observe(&mut self, at: Instant, seen: &Observation) {
+        match seen {
+            Observation::Connecting { conn, host } => {
                 self.judge_attempt(at, *host);
                 self.conns.insert(*conn, Line { asked: at, host: *host, ..Line::default() });
                 let open = self.conns.len();
                 if open > self.laws.connections_max {
-                    self.breaks("connections", at, format!("{open} are open"));
+                    self.report("connections", at, format!("{open} are open"));
                 }
             }
-            Sight::Sent { conn } => {
+            Observation::Sent { conn } => {
                 if let Some(line) = self.conns.get_mut(conn) {
                     line.sent.push_back(at);
                 }
             }
-            Sight::Request { conn, host, place, path, unanswered } => {
+            Observation::Request { conn, host, place, path, unanswered } => {
                 let named = format!("host {host} {path}");
                 self.judge_line(at, *conn, *host);
                 if !self.compares(*conn, *host, *place) {
@@ -222,32 +226,32 @@ impl Judge {
                     }
                 }
             }
-            Sight::Reply { conn, host, place, status, content, whole } => {
+            Observation::Reply { conn, host, place, status, content, whole } => {
                 self.replied(at, *conn, *host, *place, (*status, *content), *whole);
             }
-            Sight::Closed { conn, .. } => self.closed(at, *conn),
-            Sight::Stood { conn, .. } => {
+            Observation::Closed { conn, .. } => self.closed(at, *conn),
+            Observation::Established { conn, .. } => {
                 if let Some(line) = self.conns.get_mut(conn) {
                     line.stood = Some(at);
                 }
             }
-            Sight::Resolved { .. } => {}
+            Observation::Resolved { .. } => {}
         }
     }
 
-    /// Looks at the crawl itself, at its memory and at the order of its servers.
-    pub fn looks(&mut self, view: &View<'_>) {
+    /// Checks the crawl's memory, the order of its servers and the work of its turns.
+    pub fn inspect(&mut self, view: &View<'_>) {
         let held = view.engine.held_bytes();
         if held > self.laws.held_bytes_max {
-            self.breaks("memory", view.at, format!("{held} bytes of replies are held"));
+            self.report("memory", view.at, format!("{held} bytes of replies are held"));
         }
         if let Err(how) = view.engine.frontier().audit() {
-            self.breaks("order", view.at, how);
+            self.report("order", view.at, how);
         }
         self.judge_turns(view.engine, view.at);
     }
 
-    /// The largest turns of a process so far.
+    /// Checks the largest turns of the current process so far.
     pub fn judge_turns(&mut self, engine: &Engine, at: Instant) {
         let is_known = self.broken.iter().any(|broken| broken.law == "turn");
         for (budget, units) in engine.ledger().peaks() {
@@ -257,20 +261,20 @@ impl Judge {
             if units > most && !is_known {
                 let work = engine.ledger().largest();
                 let how = format!("{budget}: {units} units, not {most}; {work:?}");
-                self.breaks("turn", at, how);
+                self.report("turn", at, how);
             }
         }
     }
 
-    /// A process has ended, and at `at` another begins, which has opened the archive: `before` are
-    /// the captures that were durable at the end, `after` are those that are there now; `None` if
-    /// no archive is kept.
+    /// Begins a new process at `at`, which has just opened the archive. `before` are the captures
+    /// that were durable when the previous process ended, `after` those in the archive now; `None`
+    /// if no archive is kept.
     ///
-    /// From here on what is not in the archive has never been answered, and must be asked for.
-    pub fn restarts(&mut self, at: Instant, end: End, archive: Option<(&Captures, &Captures)>) {
+    /// From here on, what is not in the archive counts as never answered and must be requested.
+    pub fn restart(&mut self, at: Instant, end: End, archive: Option<(&Captures, &Captures)>) {
         self.process += 1;
         self.begun = Begun::default();
-        self.hops.begins_again();
+        self.hops.restart();
         self.killed = (end == End::Killed).then_some(at);
         self.hosts.values_mut().for_each(|watched| watched.attempted = None);
         if end != End::Stopped {
@@ -280,45 +284,47 @@ impl Judge {
             let lost = before.keys().filter(|place| !after.contains_key(*place));
             if let Some(first) = lost.clone().min() {
                 let how = format!("{} pages are gone, {first:?} first", lost.count());
-                self.breaks("kept", at, how);
+                self.report("kept", at, how);
             }
             self.answered.retain(|place| after.contains_key(place));
-            self.sees_archive(at, after);
+            self.check_archive(at, after);
         } else if end != End::Stopped {
             self.doubtful.extend(self.answered.drain());
         }
     }
 
-    /// Whether the crawler has no room to keep anything: then it may ask for what comes again.
-    pub fn is_told_of_room(&mut self, is_full: bool) {
+    /// Sets whether the crawler's disk is full: while it is, replies that were lost may be
+    /// requested again.
+    pub fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full;
         if is_full {
-            self.conns.values_mut().for_each(|line| line.batch.meets_full());
+            self.conns.values_mut().for_each(|line| line.batch.note_full());
         }
     }
 
-    /// Looks at the whole archive, after the end of a process.
-    pub fn sees_archive(&mut self, at: Instant, captures: &Captures) {
-        // What came while there was no room, and isn't there, was lost: it must be asked for.
+    /// Checks the whole archive after the end of a process.
+    pub fn check_archive(&mut self, at: Instant, captures: &Captures) {
+        // A reply that came while the disk was full and that isn't archived was lost: it must be
+        // requested again.
         let kept = self.doubtful.drain().filter(|place| captures.contains_key(place));
         self.answered.extend(kept);
         let most = |place: &Place| self.hops.captures_max(*place);
         let twice = captures.iter().filter(|(place, count)| **count > most(place));
         if let Some((place, count)) = twice.min() {
-            self.breaks("records", at, format!("{count} captures of {place:?}"));
+            self.report("records", at, format!("{count} captures of {place:?}"));
         }
         let missing = self.answered.iter().filter(|place| !captures.contains_key(*place));
         if let Some(first) = missing.clone().min() {
             let how = format!("{} pages have no capture, {first:?} first", missing.count());
-            self.breaks("records", at, how);
+            self.report("records", at, how);
         }
     }
 
-    /// The crawl is over: the verdict.
+    /// Ends the crawl and returns the verdict.
     ///
     /// # Errors
-    /// The laws that were broken, in order of time; not all of very many.
-    pub fn concludes(mut self, engine: &Engine, at: Instant) -> Result<(), Vec<Broken>> {
+    /// The violations in order of time, at most [`BROKEN_MAX`] of them.
+    pub fn conclude(mut self, engine: &Engine, at: Instant) -> Result<(), Vec<Violation>> {
         let is_finished = engine.stop_reason() == Some(StopReason::Finished);
         let must_have_all = match self.laws.complete {
             Complete::Always => true,
@@ -333,52 +339,52 @@ impl Judge {
             if let Some(first) = missing.first() {
                 let (count, of) = (missing.len(), self.wanted.len());
                 let how = format!("{count} of {of} pages were never answered, {first:?} first");
-                self.breaks("complete", at, how);
+                self.report("complete", at, how);
             }
         }
         self.judge_turns(engine, at);
-        // A later process has counted its own part only.
+        // A later process has counted only its own part.
         if self.process == 0 {
             self.judge_records(engine, at);
         }
         if self.broken.is_empty() { Ok(()) } else { Err(self.broken) }
     }
 
-    /// The crawl's own account of its archive.
+    /// Checks the crawl's own counts of its archive and its log.
     fn judge_records(&mut self, engine: &Engine, at: Instant) {
         let (captures, lines) = (engine.archive().captures, engine.archive().log_lines);
         let settled: u64 = engine.counts().outcomes.values().sum();
         let answered = self.answered.len() as u64;
         if lines != settled {
             let how = format!("{settled} fetches were settled, {lines} are in the crawl log");
-            self.breaks("records", at, how);
+            self.report("records", at, how);
         }
         if self.laws.archive && captures < answered {
             let how = format!("{answered} pages were answered, {captures} captures");
-            self.breaks("records", at, how);
+            self.report("records", at, how);
         }
     }
 
-    fn breaks(&mut self, law: &'static str, at: Instant, how: String) {
+    fn report(&mut self, law: &'static str, at: Instant, how: String) {
         if self.broken.len() < BROKEN_MAX {
-            self.broken.push(Broken { law, at, how });
+            self.broken.push(Violation { law, at, how });
         }
     }
 
-    /// A request has come on a connection: it must be its server's only one.
+    /// Checks that a connection that carries a request is the only one of its server.
     fn judge_line(&mut self, at: Instant, conn: ConnId, host: u32) {
         let watched = self.hosts.entry(host).or_default();
         let other = watched.line.replace(conn).filter(|other| *other != conn);
         if let Some(other) = other.filter(|other| self.conns.contains_key(other)) {
             let how = format!("host {host} has the connections {other} and {conn}");
-            self.breaks("one-connection", at, how);
+            self.report("one-connection", at, how);
         }
         if let Some(line) = self.conns.get_mut(&conn) {
             line.host = host;
         }
     }
 
-    /// A connection is asked for: a visit, even if it fails.
+    /// Checks the time between two connection attempts: each counts as a visit, even if it fails.
     fn judge_attempt(&mut self, at: Instant, host: u32) {
         if self.laws.burst.is_none() || !self.has_own_addresses {
             return;
@@ -386,7 +392,7 @@ impl Judge {
         let rest = self.laws.delay.min(self.laws.delay_max);
         let last = self.hosts.entry(host).or_default().attempted.replace(at);
         if let Some(kept) = last.map(|last| at.since(last)).filter(|kept| *kept < rest) {
-            self.breaks(
+            self.report(
                 "attempts",
                 at,
                 format!("host {host} {kept:?} after the last, not {rest:?}"),
@@ -403,31 +409,31 @@ impl Judge {
         named: &str,
     ) {
         if unanswered >= self.laws.depth_max {
-            self.breaks("depth", at, format!("{named}: {unanswered} before it are unanswered"));
+            self.report("depth", at, format!("{named}: {unanswered} before it are unanswered"));
         }
         let Some(place) = place else { return };
         if self.laws.robots && self.forbidden.contains(&place) {
-            self.breaks("robots", at, format!("{named} is closed"));
+            self.report("robots", at, format!("{named} is closed"));
         }
         if self.answered.contains(&place) && !self.hops.is_due(place) {
-            self.breaks("once", at, format!("{named} had been answered"));
+            self.report("once", at, format!("{named} had been answered"));
         }
         let asked = self.asked.entry(place).or_default();
         *asked += 1;
-        // A robots.txt may redirect to itself, and each try follows that.
+        // A robots.txt may redirect to itself, and each try follows the redirects.
         let most = match path {
             "/robots.txt" => self.laws.tries_max * (1 + ROBOTS_REDIRECTS),
             _ => self.laws.tries_max,
         };
-        // The end of a process cuts one try short.
+        // The end of a process may interrupt one try.
         if *asked > most + self.process + self.hops.more(place) {
             let how = format!("{named} is asked for the {asked}th time");
-            self.breaks("tries", at, how);
+            self.report("tries", at, how);
         }
     }
 
-    /// Rests, from the end of a visit to the sending of the next one's first request. Which
-    /// requests make a visit can be told only if there is one in each.
+    /// Checks the rests between the end of a visit and the sending of the next visit's first
+    /// request. Which requests form a visit is known only if each visit has one request.
     fn judge_rest(&mut self, at: Instant, conn: ConnId, host: u32, named: &str) {
         let line = self.conns.entry(conn).or_default();
         let sent = line.sent.pop_front().unwrap_or(at);
@@ -449,8 +455,8 @@ impl Judge {
         if let Some(burst) = self.laws.burst {
             let groups = self.traits.get(host as usize).map_or(&[][..], |traits| &traits.groups);
             if burst == 1 {
-                // What was opened for a visit that then had no use for it serves another one, whose
-                // beginning is as far from the first as the groups want.
+                // A connection opened for a visit that was then not needed serves a later visit,
+                // which must begin at least a group's delay after the first.
                 let delay = self.laws.address_delay.max(self.laws.domain_delay);
                 let is_again = opened.is_none_or(|opened| sent.since(opened) >= delay);
                 let again = Some(sent).filter(|sent| is_again && began == *sent);
@@ -466,7 +472,8 @@ impl Judge {
                 let how = || ("rest", format!("{named} after {kept:?} of {rest:?}"));
                 owed = owed.or_else(|| is_short.then(how));
             }
-            // A bucket of two bursts: one visit may end and the next begin within little time.
+            // A token bucket of two bursts: one visit may end and the next begin within little
+            // time.
             let ahead = self.laws.delay.saturating_mul(2 * burst);
             if watched.paced > sent + ahead {
                 let early = watched.paced.since(sent + ahead);
@@ -478,7 +485,7 @@ impl Judge {
         watched.requests += 1;
         watched.process = self.process;
         if let Some((law, how)) = owed {
-            self.breaks(law, at, how);
+            self.report(law, at, how);
         }
     }
 
@@ -501,7 +508,7 @@ impl Judge {
             let asked = self.traits.get(host as usize).and_then(|traits| traits.crawl_delay);
             self.hosts.entry(host).or_default().crawl_delay = asked;
         }
-        // Rules are asked for again when they are old, and hostile hosts may confuse anybody.
+        // Expired robots.txt rules are requested again, and hostile hosts may confuse any crawler.
         let Some(place) = place.filter(|place| matches!(place.resource, Resource::Page(_))) else {
             return;
         };
@@ -513,14 +520,15 @@ impl Judge {
             known.insert(place);
             self.hops.answered(place, doubts);
         } else if (300..400).contains(&status) && !compares {
-            // Its head says where it leads: a cut body need not be asked for again.
+            // The head says where a redirect leads, so a truncated body need not be requested
+            // again.
             self.doubtful.insert(place);
             self.hops.answered(place, true);
         }
     }
 
-    /// Requests that a connection took to its end without an answer don't count as tries: which
-    /// of them the crawler blames can't be seen.
+    /// Ends a connection. Requests that it left without an answer don't count as tries, because the
+    /// judge can't see which of them the crawler blames.
     fn closed(&mut self, at: Instant, conn: ConnId) {
         let Some(mut line) = self.conns.remove(&conn) else { return };
         let watched = self.hosts.entry(line.host).or_default();
@@ -541,7 +549,7 @@ impl Judge {
     }
 }
 
-/// Whether the crawl says that it has an answer for all it came across.
+/// Whether the crawl reports an answer for every URL it found.
 fn leaves_nothing(engine: &Engine) -> bool {
     let counts = engine.counts();
     let answers = ["ok", "redirect", "redirect-to-known", "http-error", "robots-denied"];

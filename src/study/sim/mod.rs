@@ -1,22 +1,24 @@
-//! The simulated world: the same engine on a virtual clock, over a script or a whole web.
+//! The simulated world: drives the engine by a virtual clock, over a script or a whole web.
 //!
-//! Time jumps to the next event; nothing else makes it pass. What happens outside (requests come
-//! to servers, windows open) happens at its own time; what is for the crawler waits until its core
-//! is free, if the core is modelled at all, and is fed in one turn as the engine's contract has it.
+//! Time jumps to the next event; nothing else advances it. Events outside the crawler (requests
+//! arrive at servers, send windows open) happen at their own time. Events for the crawler wait
+//! until its CPU core is free, if the core is modelled, and are fed in one turn as the engine's
+//! contract demands.
 //!
-//! A crawl may be stopped, killed and begun again in one world: servers and calendar go on, what
-//! the crawler's process had in hand is gone, its clock begins anew.
+//! A crawl may be stopped, killed and restarted in one world: servers and calendar continue, the
+//! state of the crawler's process is lost, and its clock begins at zero again.
 //!
-//! Laws: two runs with one description and one seed do the same, byte for byte: the log of actions
-//! has a hash to prove it. An observer at the servers sees things in order of time.
-//! Cost (measured, one thread): some 40 us a page of 25 links, nearly all of it the engine's and
-//! the making of the page; a million pages on 10,000 hosts 43 s and 360 MB, of which 230 MB are
-//! the crawl log. Memory for the hosts that were met and the connections that are open.
+//! Laws: two runs with one description and one seed are equal, byte for byte; the hash over all
+//! actions proves it. An observer at the servers receives observations in order of time.
+//!
+//! Cost (measured, one thread): some 40 us for a page of 25 links, nearly all of it the engine's
+//! work and making the page; a million pages on 10,000 hosts take 43 s and 360 MB, of which 230 MB
+//! are the crawl log. Memory is used for hosts that were contacted and connections that are open.
 
 pub mod disk;
 pub mod judge;
+pub mod observation;
 pub mod settings;
-pub mod sight;
 
 mod agenda;
 mod core;
@@ -54,12 +56,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use work::Worker;
 
+pub use observation::{Observation, Observer};
 pub use process::{Jump, now_at};
 pub use scripted::Seen;
 pub use settings::Settings;
-pub use sight::{Eye, Sight};
 
-/// A world in which one crawl runs.
+/// A simulated world in which one crawl runs.
 #[derive(Debug)]
 pub struct World {
     scene: Scene,
@@ -69,34 +71,34 @@ pub struct World {
     process: Process,
     history: History,
     time_max: Duration,
-    /// What is due for the crawler, and since when.
+    /// Events that are due for the crawler, and since when.
     inbox: VecDeque<(Instant, Event)>,
 }
 
-/// What an observer is shown.
+/// What a watching callback receives.
 #[derive(Debug)]
 pub struct View<'a> {
-    /// The crawl.
+    /// The engine of the crawl.
     pub engine: &'a Engine,
-    /// When.
+    /// The time in the world.
     pub at: Instant,
-    /// The world's account.
+    /// The world's figures so far.
     pub figures: Figures,
 }
 
-/// What the world has counted.
+/// The world's figures: totals since its start, unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes that the crawler has received as they would be on the wire: heads, and bodies at
-    /// their nominal length.
+    /// Bytes received by the crawler as they would be on the wire: heads, and bodies at their
+    /// nominal length.
     pub received_bytes: u64,
-    /// Bytes of text in replies that came coded, decoded.
+    /// The decoded bytes of text in replies that were content-coded.
     pub text_bytes: u64,
-    /// Time that the crawler's core has worked.
+    /// The time that the crawler's core has worked.
     pub core_busy: Duration,
-    /// Connections open now, those being set up included.
+    /// The number of connections open now, those being established included.
     pub connections: usize,
-    /// Whole replies delivered, of whatever status.
+    /// Whole replies delivered, of any status.
     pub replies: u64,
     /// Faults of the network and the name servers: losses, resets, refusals, silences, failed
     /// look-ups.
@@ -105,32 +107,32 @@ pub struct Figures {
     pub turns: u64,
 }
 
-/// How far a crawl has come.
+/// Why a run of a crawl has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ran {
-    /// To its end.
+    /// The crawl has finished.
     ToEnd,
-    /// As far as it was let.
+    /// The limit given by the caller was reached.
     AsFar,
     /// The process has died with its disk.
     Died,
 }
 
-/// Turns at one instant without an event, after which the engine must be waiting for something
-/// that is not due.
+/// The most turns at one instant without an event: beyond it, the engine waits for something that
+/// is not due.
 const TURNS_MAX: u32 = 100_000;
-/// Events fed in one turn: what a poller hands out at once.
+/// The most events fed in one turn, as a poller limits them.
 const EVENTS_PER_TURN: usize = 1_024;
 
 impl World {
-    /// A world in which the servers of `script` live.
+    /// Creates a world with the servers of `script`.
     pub fn new(script: &Script, seed: u64) -> Self {
         let settings = Settings { seed, ..Settings::default() };
         Self::with(Origin::Script(Scripts::new(script.clone(), seed)), &settings)
     }
 
-    /// A world in which the hosts of `web` live. URLs must name the schemes' own ports, or any one
-    /// port for each scheme: hosts listen on whatever port their scheme is asked for at.
+    /// Creates a world with the hosts of `web`. URLs must use the default ports, or any one port
+    /// for each scheme: hosts accept connections at every port.
     pub fn of_web(web: Arc<Web>, settings: Settings) -> Self {
         Self::with(Origin::Web(Hosts::new(web, &settings)), &settings)
     }
@@ -148,29 +150,34 @@ impl World {
         }
     }
 
-    /// Shows `eye` from now on what happens at the servers of a web, in order of time.
-    pub fn watch_servers(&mut self, eye: Eye) {
-        self.scene.eye = Some(eye);
+    /// Reports all further observations at the servers of a web to `observer`, in order of time.
+    pub fn watch_servers(&mut self, observer: Observer) {
+        self.scene.observer = Some(observer);
     }
 
-    /// From now on the crawler's process is gone as soon as this disk is dead: in the midst of a
-    /// turn, too.
+    /// Makes the crawler's process die as soon as `disk` is dead, even in the middle of a turn.
     pub fn dies_with(&mut self, disk: MemoryDisk) {
         self.process.dies_with(disk);
     }
 
-    /// Keeps the actions from now on as text, one a line.
+    /// Keeps all further actions as text, one per line.
     pub fn record_actions(&mut self) {
         self.history.record();
     }
 
-    /// Runs a crawl to its end. `Err` names the instant at which it stood still.
+    /// Runs a crawl to its end.
+    ///
+    /// # Errors
+    /// The instant at which the crawl stopped making progress.
     pub fn run(&mut self, engine: &mut Engine) -> Result<(), String> {
         self.run_watched(engine, Duration::MAX, &mut |_| {})
     }
 
     /// Runs a crawl to its end. `watch` is called every `period` of virtual time and once at the
-    /// end. `Err` names the instant at which it stood still.
+    /// end.
+    ///
+    /// # Errors
+    /// The instant at which the crawl stopped making progress.
     pub fn run_watched(
         &mut self,
         engine: &mut Engine,
@@ -190,9 +197,12 @@ impl World {
         Ok(())
     }
 
-    /// Runs a crawl until a time of the world (exactly: what happens outside until then happens,
-    /// too), or to its end, or until `goes_on`, which is asked before each turn, says no. It may
-    /// be run on. `Err` names the instant at which it stood still.
+    /// Runs a crawl until `until`, or to its end, or until `goes_on`, which is called before each
+    /// turn, returns false. Events outside the crawler happen exactly up to `until`. The run may be
+    /// continued by another call.
+    ///
+    /// # Errors
+    /// The instant at which the crawl stopped making progress.
     pub fn run_until(
         &mut self,
         engine: &mut Engine,
@@ -202,9 +212,9 @@ impl World {
         self.advance(engine, until, goes_on)
     }
 
-    /// The crawler's process is gone, however it came to that: servers see its connections close;
-    /// what it was waiting for, nobody does any more. Returns the jobs that were not done, in
-    /// order: with real threads the first may have come some way.
+    /// Ends the crawler's process, whether it stopped or died: servers see its connections close,
+    /// and look-ups and jobs are dropped. Returns the jobs that were not done, in order: with real
+    /// threads, the first may have been done in part.
     pub fn exit(&mut self) -> Vec<Job> {
         self.net.end(&mut self.scene);
         if let Origin::Web(hosts) = &mut self.net.origin {
@@ -218,25 +228,25 @@ impl World {
         waiting.chain(self.scene.agenda.clear()).collect()
     }
 
-    /// After [`World::exit`] another process begins, a while later; returns what its clocks show.
-    pub fn begin_again(&mut self, pause: Duration, jump: Jump) -> Now {
+    /// Begins another process, `pause` after [`World::exit`]; returns what its clocks show.
+    pub fn restart(&mut self, pause: Duration, jump: Jump) -> Now {
         assert!(self.scene.agenda.next_at().is_none(), "the process before is gone");
         self.scene.now = self.scene.now + pause;
         self.process = self.process.next(self.scene.now, jump);
         self.now()
     }
 
-    /// What the clocks of the process show.
+    /// Returns what the clocks of the process show.
     pub fn now(&self) -> Now {
         self.process.now(self.scene.now)
     }
 
-    /// The world's own time.
+    /// Returns the world's own time.
     pub fn at(&self) -> Instant {
         self.scene.now
     }
 
-    /// What each host of a script has seen; empty for a web.
+    /// Returns what each host of a script has seen; empty for a web.
     pub fn seen(&self) -> &BTreeMap<String, Seen> {
         const NONE: &BTreeMap<String, Seen> = &BTreeMap::new();
         match &self.net.origin {
@@ -245,23 +255,23 @@ impl World {
         }
     }
 
-    /// A hash over all actions, their times, and the bytes that were sent.
+    /// Returns a hash over all actions, their times, and the bytes that were sent.
     pub fn actions_hash(&self) -> u64 {
         self.history.hash()
     }
 
-    /// The actions kept since [`World::record_actions`].
+    /// Returns the actions kept since [`World::record_actions`], as text.
     pub fn actions(&self) -> &str {
         self.history.text()
     }
 
-    /// The account so far.
+    /// Returns the figures so far.
     pub fn figures(&self) -> Figures {
         let (core_busy, connections) = (self.core.busy(), self.net.open());
         Figures { core_busy, connections, ..self.scene.figures }
     }
 
-    /// Runs a crawl as far as it is let.
+    /// Runs turns until the crawl ends or a limit is reached: the body of all ways to run a crawl.
     fn advance(
         &mut self,
         engine: &mut Engine,
@@ -301,8 +311,8 @@ impl World {
         Ok(Ran::ToEnd)
     }
 
-    /// Lets the world outside go on until the crawler's next turn; returns when that is, or `None`
-    /// if that is after `until`.
+    /// Handles the events outside the crawler that come before its next turn; returns when that
+    /// turn is, or `None` if it is after `until`.
     fn await_turn(
         &mut self,
         engine: &Engine,
@@ -330,7 +340,7 @@ impl World {
         }
     }
 
-    /// Something happens outside.
+    /// Handles an event outside the crawler.
     fn happen(&mut self, event: Event) {
         match event {
             Event::Requests(conn) => self.net.requests(conn, &mut self.scene),
@@ -340,7 +350,7 @@ impl World {
         }
     }
 
-    /// One turn of the crawler's loop.
+    /// Runs one turn of the crawler's loop.
     fn turn(&mut self, engine: &mut Engine, at: Instant) {
         self.scene.now = at;
         let now = self.now();
@@ -354,7 +364,7 @@ impl World {
         self.core.charge(at, self.net.open(), self.tally(engine));
     }
 
-    /// What has been done, as the core is charged for it.
+    /// Returns what the crawler has done, for the charges of the core.
     fn tally(&self, engine: &Engine) -> Tally {
         let counts = engine.counts();
         Tally {
@@ -367,7 +377,7 @@ impl World {
         }
     }
 
-    /// The crawler learns of something.
+    /// Passes an event to the crawler.
     fn feed(&mut self, engine: &mut Engine, now: Now, event: Event) {
         let (net, scene) = (&mut self.net, &mut self.scene);
         match event {
@@ -376,8 +386,8 @@ impl World {
                 engine.resolved(now, named.lookup, named.answer);
             }
             Event::Opened(conn) => engine.opened(now, conn),
-            Event::Stands(conn) => net.stands(engine, conn, now, scene),
-            Event::Fails(conn, reason) => net.fails(engine, conn, &reason, now, scene),
+            Event::Established(conn) => net.establish(engine, conn, now, scene),
+            Event::Failed(conn, reason) => net.fail(engine, conn, &reason, now, scene),
             Event::Arrives(conn) => net.deliver(engine, conn, now, scene),
             Event::Works(job) => engine.worked(now, job.run()),
             Event::Requests(_) | Event::Serve(_) | Event::Gateway(_) => {
@@ -386,7 +396,7 @@ impl World {
         }
     }
 
-    /// Carries out what the crawler asks for, if it is still there to ask.
+    /// Carries out the crawler's actions, while its process lives.
     fn obey(&mut self, engine: &mut Engine) {
         while let Some(action) = engine.next_action() {
             if self.process.is_dead() {

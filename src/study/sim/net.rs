@@ -1,32 +1,35 @@
-//! The simulated network: connections from the crawler to servers, each way with its delay.
+//! The simulated network: connections from the crawler to servers, with the delays of each
+//! direction.
 //!
-//! The model, for a web (a script's is in [`super::scripted`]):
-//! - TCP stands after a round trip and the host's time to accept; TLS takes one round trip more
-//!   (TLS 1.3), resumed from the second connection to a host on.
-//! - A message takes half a round trip; each has its own (`Web::round_trip`). Order is kept.
-//! - Replies are delivered by window, not by packet: [`super::flow`] says how much leaves in a
-//!   round, the host's rate how long that takes. Where a rate bounds it, bytes arrive in pieces of
-//!   at most 64 KiB or a tenth of a second.
-//! - All that comes goes through the crawler's [`super::gateway`].
-//! - A kept connection keeps its window, until it has been idle for a second.
-//! - Faults, each by its share: a burst of which a segment is lost comes a retransmission time-out
-//!   (200 ms, or two round trips) later; replies end in a reset somewhere on their way, or never
-//!   come; connections are refused.
-//! - While a host is away (`settings::Outage`) connections to it fail or never come to stand, and
-//!   those that are open lose what is on its way from then on.
-//! - The crawler's ends are heard at once; what is still on its way then is lost.
+//! The model for a web (a script's is in [`super::scripted`]):
+//! - A TCP connection is established after a round trip and the host's time to accept; TLS takes
+//!   one more round trip (TLS 1.3) and resumes a session from the second connection to a host on.
+//! - A message takes half a round trip; each message draws its own (`Web::round_trip`). Order is
+//!   kept.
+//! - Replies are delivered by window, not by packet: [`super::flow`] decides how much leaves in a
+//!   round, the host's rate how long that takes. Where a rate limits them, bytes arrive in pieces
+//!   of at most 64 KiB or a tenth of a second.
+//! - Everything that arrives passes the crawler's [`super::gateway`].
+//! - A persistent connection keeps its window until it has been idle for a second.
+//! - Faults, each with its share: a burst that loses a segment arrives a retransmission timeout
+//!   (200 ms, or two round trips) later; replies are interrupted by a reset, or never arrive;
+//!   connections are refused.
+//! - While a host is unreachable (`settings::Outage`), connections to it fail or are never
+//!   established, and open ones lose everything on its way from then on.
+//! - When the crawler closes a connection, the server learns it at once, and what is still on its
+//!   way is lost.
 //! - Flow control: a server stops while two windows of the largest size are unread.
 
 use super::agenda::Event;
 use super::flow::Line;
 use super::gateway::Gateway;
 use super::hosts::Hosts;
+use super::observation::Observation;
 use super::pipe::{Arrival, End, Pipe};
 use super::scene::Scene;
 use super::scripted::{ROUND_TRIP, Scripted, Scripts};
 use super::server::{Doing, Server};
 use super::settings::Away;
-use super::sight::Sight;
 use crate::engine::Engine;
 use crate::engine::contract::{
     CertificateFault as Fault, CloseReason, ConnFacts, ConnId, Space, TlsFacts, TlsFault,
@@ -37,7 +40,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// All connections, and who is behind them.
+/// All connections and the servers behind them.
 #[derive(Debug)]
 pub(super) struct Net {
     links: Vec<Option<Box<Link>>>,
@@ -46,7 +49,7 @@ pub(super) struct Net {
     pub(super) origin: Origin,
 }
 
-/// Whose servers there are.
+/// The description that the servers come from.
 #[derive(Debug)]
 pub(super) enum Origin {
     Script(Scripts),
@@ -61,34 +64,34 @@ struct Link {
     line: Line,
     facts: ConnFacts,
     paused: bool,
-    /// Nothing comes through any more.
+    /// Whether nothing arrives any more in either direction.
     cut: bool,
-    /// The peer's end is on its way.
+    /// Whether the peer's end of the connection is on its way.
     ended: bool,
-    /// On the way to the server.
+    /// Messages on the way to the server.
     upward: VecDeque<Vec<u8>>,
     upward_last: Instant,
-    /// On the way to the crawler.
+    /// The way to the crawler.
     pipe: Pipe,
-    /// An arrival is on the agenda.
-    told: bool,
-    /// The nearest time at which the server is called again, and the next that its idleness ends.
+    /// Whether an arrival has been scheduled.
+    scheduled: bool,
+    /// The next time at which the server is called, and when its idle time ends.
     wake: Instant,
     alarm: Instant,
 }
 
-/// Who is at the other end.
+/// The other end of a connection.
 #[derive(Debug)]
 enum Peer {
-    /// Nobody answers yet.
+    /// Nobody, so far.
     Nobody,
     Script(Scripted),
     Web(Server),
 }
 
-/// A script's servers send all they have at once.
+/// The line of a script's servers, which send everything at once.
 const UNBOUNDED: Line = Line { first_bytes: 1 << 40, max_bytes: 1 << 40, rate: 0 };
-/// Time to learn that there is no way to an address.
+/// How long it takes to learn that an address has no route.
 const NOWHERE: Duration = Duration::from_millis(100);
 
 impl Net {
@@ -96,14 +99,14 @@ impl Net {
         Self { links: Vec::new(), open: 0, gateway: Gateway::new(gateway_rate), origin }
     }
 
-    /// Connections open, those being set up included.
+    /// Returns the number of open connections, those being established included.
     pub(super) fn open(&self) -> usize {
         self.open
     }
 
-    // From the crawler.
+    // Actions of the crawler.
 
-    /// The crawler asks for a connection.
+    /// Begins a connection for the crawler.
     pub(super) fn connect(
         &mut self,
         conn: ConnId,
@@ -115,8 +118,8 @@ impl Net {
         let hosts = match &mut self.origin {
             Origin::Script(scripts) => {
                 let listens = scripts.listening(address.ip()).is_some();
-                let fails = || Event::Fails(conn, Box::new(CloseReason::Refused));
-                let event = if listens { Event::Stands(conn) } else { fails() };
+                let fails = || Event::Failed(conn, Box::new(CloseReason::Refused));
+                let event = if listens { Event::Established(conn) } else { fails() };
                 scene.agenda.at(now + ROUND_TRIP, event);
                 let facts = ConnFacts::default();
                 let peer = match scripts.listening(address.ip()).map(str::to_owned) {
@@ -130,19 +133,19 @@ impl Net {
         let named = tls.and_then(|name| hosts.web.host_named(name));
         let number = named.or_else(|| hosts.behind(address.ip(), tls.is_some()));
         let Some(number) = number else {
-            scene.agenda.at(now + NOWHERE, Event::Fails(conn, Box::new(CloseReason::Unreachable)));
+            scene.agenda.at(now + NOWHERE, Event::Failed(conn, Box::new(CloseReason::Unreachable)));
             return self.insert(conn, Peer::Nobody, UNBOUNDED, ConnFacts::default());
         };
         let away = hosts.away(number, now);
         if let Some(how @ (Away::Silent | Away::Unreachable)) = away {
-            // The host does not see it.
+            // The attempt never reaches the host, so it is not counted there.
             if how == Away::Unreachable {
-                let fails = Event::Fails(conn, Box::new(CloseReason::Unreachable));
+                let fails = Event::Failed(conn, Box::new(CloseReason::Unreachable));
                 scene.agenda.at(now + NOWHERE, fails);
             }
             return self.insert(conn, Peer::Nobody, UNBOUNDED, ConnFacts::default());
         }
-        scene.show(|| Sight::Asked { conn, host: number });
+        scene.show(|| Observation::Connecting { conn, host: number });
         let (draw, refused) = hosts.connection(number, now);
         let refused = refused || away == Some(Away::Refuses);
         scene.figures.faults += u64::from(refused);
@@ -153,11 +156,11 @@ impl Net {
         self.insert(conn, Peer::Web(server), line, facts);
     }
 
-    /// The crawler sends requests.
+    /// Sends requests of the crawler.
     pub(super) fn send(&mut self, conn: ConnId, bytes: Vec<u8>, scene: &mut Scene) {
         let Some(link) = find(&mut self.links, conn) else { return };
         let trip = round_trip(&mut self.origin, &link.peer);
-        scene.show(|| Sight::Sent { conn });
+        scene.show(|| Observation::Sent { conn });
         link.upward_last = link.upward_last.max(scene.now + trip / 2);
         link.upward.push_back(bytes);
         scene.agenda.at(link.upward_last, Event::Requests(conn));
@@ -172,17 +175,16 @@ impl Net {
     pub(super) fn resume(&mut self, conn: ConnId, scene: &mut Scene) {
         if let Some(link) = find(&mut self.links, conn) {
             link.paused = false;
-            link.tell(scene);
+            link.schedule_arrival(scene);
         }
     }
 
-    /// The crawler closes a connection.
+    /// Closes a connection for the crawler.
     pub(super) fn close(&mut self, conn: ConnId, scene: &mut Scene) {
         self.forget(conn, true, scene);
     }
 
-    /// The crawler is gone: books what the servers of the connections still open have seen, and
-    /// closes them.
+    /// Ends all connections because the crawler has ended; records what their servers have seen.
     pub(super) fn end(&mut self, scene: &mut Scene) {
         let conns: Vec<ConnId> = self.links.iter().flatten().map(|link| link.conn).collect();
         for conn in conns {
@@ -196,9 +198,9 @@ impl Net {
         }
     }
 
-    // Outside.
+    // Events outside the crawler.
 
-    /// What the crawler sent has come to the server.
+    /// Delivers to the server what the crawler has sent.
     pub(super) fn requests(&mut self, conn: ConnId, scene: &mut Scene) {
         let Some(link) = find(&mut self.links, conn) else { return };
         let bytes = link.upward.pop_front().expect("an event for each message");
@@ -215,7 +217,7 @@ impl Net {
         self.serve(conn, scene);
     }
 
-    /// Lets a server do what it has to do now, and its window what it may.
+    /// Lets a server do what is due now, and send what its window allows.
     pub(super) fn serve(&mut self, conn: ConnId, scene: &mut Scene) {
         let now = scene.now;
         let Some(link) = find(&mut self.links, conn) else { return };
@@ -237,7 +239,7 @@ impl Net {
                     break;
                 }
                 Doing::IdleUntil(at) => {
-                    // The first request has made the host less patient.
+                    // The host's idle time became shorter with its first request.
                     if at < link.alarm {
                         link.alarm = at;
                         scene.agenda.at(at, Event::Serve(conn));
@@ -259,25 +261,28 @@ impl Net {
         }
     }
 
-    /// Bytes come to the gateway.
+    /// Lets bytes pass the gateway.
     pub(super) fn at_gateway(&mut self, conn: ConnId, scene: &mut Scene) {
         let Some(link) = find(&mut self.links, conn) else { return };
         link.pipe.pass(&mut self.gateway, &link.line);
-        link.tell(scene);
+        link.schedule_arrival(scene);
         self.serve(conn, scene);
     }
 
-    // To the crawler.
+    // Events for the crawler.
 
-    /// The crawler learns what came of the look-up of a name.
+    /// Reports to the observer that the crawler has the answer to a look-up.
     pub(super) fn resolved(&self, name: &str, scene: &mut Scene) {
         if let Origin::Web(hosts) = &self.origin {
-            scene.show(|| Sight::Resolved { host: hosts.web.host_named(name), name: name.into() });
+            scene.show(|| Observation::Resolved {
+                host: hosts.web.host_named(name),
+                name: name.into(),
+            });
         }
     }
 
-    /// A connection has come to stand.
-    pub(super) fn stands(
+    /// Establishes a connection.
+    pub(super) fn establish(
         &mut self,
         engine: &mut Engine,
         conn: ConnId,
@@ -292,14 +297,14 @@ impl Net {
         if let Peer::Web(server) = &mut link.peer {
             server.is_active(scene.now);
             let host = server.host;
-            scene.show(|| Sight::Stood { conn, host });
+            scene.show(|| Observation::Established { conn, host });
         }
         engine.connected(now, conn, facts);
         self.serve(conn, scene);
     }
 
-    /// A connection has ended before it stood.
-    pub(super) fn fails(
+    /// Fails a connection that was not established.
+    pub(super) fn fail(
         &mut self,
         engine: &mut Engine,
         conn: ConnId,
@@ -313,7 +318,7 @@ impl Net {
         }
     }
 
-    /// Hands the crawler what has arrived on a connection, as far as it makes room.
+    /// Delivers what has arrived on a connection, as far as the crawler has buffer space.
     pub(super) fn deliver(
         &mut self,
         engine: &mut Engine,
@@ -322,7 +327,7 @@ impl Net {
         scene: &mut Scene,
     ) {
         let Some(link) = find(&mut self.links, conn) else { return };
-        link.told = false;
+        link.scheduled = false;
         if link.is_cut(&self.origin, scene) {
             return;
         }
@@ -333,7 +338,7 @@ impl Net {
             let reason = if reset { CloseReason::Reset } else { CloseReason::End };
             return engine.closed(now, conn, &reason);
         }
-        link.tell(scene);
+        link.schedule_arrival(scene);
         if was_full && !link.pipe.is_full(&link.line) {
             let trip = round_trip(&mut self.origin, &link.peer);
             link.wake_at(scene.now + trip / 2, scene);
@@ -358,7 +363,7 @@ impl Net {
             upward: VecDeque::new(),
             upward_last: Instant::ZERO,
             pipe: Pipe::new(&line),
-            told: false,
+            scheduled: false,
             wake: Instant::FAR,
             alarm: Instant::FAR,
         }));
@@ -374,7 +379,7 @@ impl Net {
         if let Some(Peer::Web(mut server)) = link.map(|link| link.peer) {
             server.over(scene);
             let host = server.host;
-            scene.show(|| Sight::Closed { conn, host, by_crawler });
+            scene.show(|| Observation::Closed { conn, host, by_crawler });
         }
     }
 
@@ -389,7 +394,8 @@ impl Net {
 }
 
 impl Link {
-    /// Whether nothing comes through: once its host was away.
+    /// Whether nothing arrives any more: the host has been unreachable at some time since it was
+    /// opened.
     fn is_cut(&mut self, origin: &Origin, scene: &mut Scene) -> bool {
         if let (Peer::Web(server), Origin::Web(hosts)) = (&self.peer, origin)
             && !self.cut
@@ -401,7 +407,7 @@ impl Link {
         self.cut
     }
 
-    /// Lets leave what the window allows now.
+    /// Sends what the window allows now.
     fn transmit(&mut self, origin: &mut Origin, gateway: &mut Gateway, scene: &mut Scene) {
         while let Some(at) = self.pipe.next(scene.now, &self.line)
             && at <= scene.now
@@ -430,24 +436,24 @@ impl Link {
         }
     }
 
-    /// Something has left; its first byte comes to the gateway then.
+    /// Schedules the arrival at the gateway of something that has left.
     fn fly(&mut self, first: Instant, gateway: &mut Gateway, scene: &mut Scene) {
         if gateway.rate() == 0 {
             self.pipe.pass(gateway, &self.line);
-            self.tell(scene);
+            self.schedule_arrival(scene);
         } else {
             scene.agenda.at(first, Event::Gateway(self.conn));
         }
     }
 
-    /// Puts the next arrival on the agenda.
-    fn tell(&mut self, scene: &mut Scene) {
-        if !self.told
+    /// Schedules the next arrival at the crawler.
+    fn schedule_arrival(&mut self, scene: &mut Scene) {
+        if !self.scheduled
             && !self.paused
             && let Some(at) = self.pipe.arrives_at()
         {
-            self.told = true;
-            // What is overdue is read on in the next turn.
+            self.scheduled = true;
+            // An overdue arrival is read in the next turn.
             scene.agenda.at(at.max(scene.now), Event::Arrives(self.conn));
         }
     }
@@ -459,7 +465,7 @@ impl Link {
         }
     }
 
-    /// Lets the crawler read what has arrived; returns the end, if it comes to it.
+    /// Lets the crawler read what has arrived; returns the end of the connection if it is reached.
     fn hand_over(&mut self, engine: &mut Engine, now: Now, scene: &mut Scene) -> Option<End> {
         while !self.paused
             && let Some(arrival) = self.pipe.arriving.front().copied()
@@ -472,7 +478,7 @@ impl Link {
                 return None;
             }
             if arrival.actual == 0 {
-                // A piece of a page's weight without a byte to move.
+                // A part of the page's nominal length with no actual byte to move.
                 self.has_read(&arrival, 0, scene);
                 continue;
             }
@@ -484,7 +490,7 @@ impl Link {
         None
     }
 
-    /// The crawler has read so much of the foremost arrival.
+    /// Records that the crawler has read `count` bytes of the first arrival.
     fn has_read(&mut self, arrival: &Arrival, count: usize, scene: &mut Scene) {
         let front = self.pipe.arriving.front_mut().expect("it was looked at");
         front.actual -= count;
@@ -512,7 +518,7 @@ fn round_trip(origin: &mut Origin, peer: &Peer) -> Duration {
     }
 }
 
-/// A connection to be set up with a host of a web.
+/// A connection to a host of a web that is to be established.
 struct Way {
     conn: ConnId,
     number: u32,
@@ -521,7 +527,7 @@ struct Way {
 }
 
 impl Way {
-    /// Puts on the agenda how the connection comes to stand, or doesn't.
+    /// Schedules the establishment or the failure of the connection.
     fn set_up(&self, hosts: &mut Hosts, scene: &mut Scene) -> ConnFacts {
         let conn = self.conn;
         let manner = hosts.manner(self.number);
@@ -529,7 +535,7 @@ impl Way {
         let met = hosts.at(self.number);
         let is_there = self.tls == (met.host.scheme == Scheme::Https);
         let answered = scene.now + trip;
-        let fails = |reason| Event::Fails(conn, Box::new(reason));
+        let fails = |reason| Event::Failed(conn, Box::new(reason));
         if manner == Manner::Full {
             return ConnFacts::default();
         }
@@ -539,7 +545,7 @@ impl Way {
         }
         let opens = answered + met.host.accept_time;
         if !self.tls {
-            scene.agenda.at(opens, Event::Stands(conn));
+            scene.agenda.at(opens, Event::Established(conn));
             return ConnFacts::default();
         }
         scene.agenda.at(opens, Event::Opened(conn));
@@ -550,7 +556,7 @@ impl Way {
             (Manner::NotTls, _) => {
                 fails(CloseReason::Tls(TlsFault::NotTls, "no TLS record".to_owned()))
             }
-            (_, None | Some(Certificate::Good)) => Event::Stands(conn),
+            (_, None | Some(Certificate::Good)) => Event::Established(conn),
             (_, Some(Certificate::Expired)) => fails(CloseReason::Certificate(Fault::Expired)),
             (_, Some(Certificate::WrongName)) => fails(CloseReason::Certificate(Fault::WrongHost)),
             (_, Some(Certificate::UnknownIssuer)) => {
@@ -558,7 +564,7 @@ impl Way {
             }
         };
         scene.agenda.at(secured, event);
-        let resumed = std::mem::replace(&mut met.greeted, true);
+        let resumed = std::mem::replace(&mut met.has_session, true);
         let (version, suite) = ("tls/1.3", "TLS_AES_128_GCM_SHA256");
         ConnFacts { tls: Some(TlsFacts { version, suite, resumed, verified: true }) }
     }

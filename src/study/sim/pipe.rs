@@ -1,11 +1,12 @@
-//! The way from a server to the crawler on one connection: replies queued, under way, come, read.
+//! The way from a server to the crawler on one connection: replies queued, in flight and arrived.
 //!
-//! Bytes have two lengths: what they weigh (nominal: windows, lines and figures count it) and what
-//! is moved (actual: what the crawler reads). A head weighs what it is; behind it both run through
-//! a parcel in proportion, so that its head, and its last byte, come when they should.
+//! Bytes are counted in two ways: nominal (what a real page would have: windows, lines and figures
+//! use it) and actual (what is moved in memory and read by the crawler). The two are equal in a
+//! head; behind it they advance in proportion, so that the end of the head and the last byte arrive
+//! when they should.
 //!
-//! Laws: order is kept; what is read is what was queued, byte for byte, however it is cut; under
-//! way and unread are at most [`UNREAD_WINDOWS`] windows.
+//! Laws: order is kept; what is read is what was queued, byte for byte, however it is cut; at most
+//! [`UNREAD_WINDOWS`] windows are in flight or unread.
 
 use super::flow::{Burst, Flow, Line, SEGMENT_BYTES, time_of};
 use super::gateway::Gateway;
@@ -14,15 +15,15 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Bytes a server sends, of one reply or a part of it.
+/// Bytes that a server sends: one reply or a part of it.
 #[derive(Clone, Debug)]
 pub(super) struct Parcel {
     pub(super) bytes: Vec<u8>,
-    /// What they weigh.
+    /// The nominal length.
     pub(super) nominal: u64,
-    /// So many of the first weigh what they are: a reply's head.
+    /// The length of the reply's head at the front, where nominal and actual bytes are equal.
     pub(super) head: u64,
-    /// The reply ends with them.
+    /// Whether the reply ends with them.
     pub(super) ends_reply: bool,
 }
 
@@ -33,7 +34,7 @@ pub(super) enum End {
     Reset,
 }
 
-/// A part of a parcel: from and to are nominal places in it.
+/// A part of a parcel: a range of nominal positions in it.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     actual: u64,
@@ -45,7 +46,7 @@ struct Part {
 }
 
 impl Part {
-    /// Actual bytes up to a nominal place.
+    /// Returns the number of actual bytes before a nominal position.
     fn actual_to(&self, place: u64) -> u64 {
         if place == self.nominal {
             return self.actual;
@@ -59,27 +60,27 @@ impl Part {
     }
 }
 
-/// What has left together and is on its way to the gateway.
+/// Bytes that have left together and are on their way to the gateway.
 #[derive(Debug)]
 struct Flight {
-    /// Its first byte comes to the gateway.
+    /// When its first byte arrives at the gateway.
     first: Instant,
     burst: Burst,
     trip: Duration,
-    /// A lost segment comes so much later, and all behind it.
+    /// How much later a lost segment arrives, and everything behind it.
     lost_by: Duration,
     parts: SmallVec<[Part; 2]>,
     end: Option<End>,
 }
 
-/// Something that comes to the crawler.
+/// Something that arrives at the crawler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) at: Instant,
-    /// Bytes still to be read.
+    /// Actual bytes still to be read.
     pub(super) actual: usize,
     pub(super) nominal: u64,
-    /// A reply ends here.
+    /// Whether a reply ends here.
     pub(super) ends_reply: bool,
     pub(super) end: Option<End>,
 }
@@ -88,31 +89,32 @@ pub(super) struct Arrival {
 #[derive(Debug)]
 pub(super) struct Pipe {
     flow: Flow,
-    /// To be sent: what is left of each parcel.
+    /// What is still to be sent of each parcel.
     outbox: VecDeque<Part>,
     backlog: u64,
     flying: VecDeque<Flight>,
     flown: Instant,
     pub(super) arriving: VecDeque<Arrival>,
     arrived: Instant,
-    /// Actual bytes, unread, of which the first `read` of the front are gone.
+    /// Actual bytes, unread; the first `read` bytes of the front buffer have been read.
     bytes: VecDeque<Vec<u8>>,
     read: usize,
-    /// Nominal bytes under way or unread.
+    /// Nominal bytes in flight or unread.
     unread: u64,
 }
 
-/// Nominal bytes under way or unread, in windows of the largest size: a receive buffer.
+/// The most nominal bytes in flight or unread, in windows of the largest size: a receive buffer.
 const UNREAD_WINDOWS: u64 = 2;
-/// Largest piece that arrives at once where a rate bounds it, bytes.
+/// The largest piece in bytes that arrives at once where a rate limits it.
 const PIECE_BYTES_MAX: u64 = 64 << 10;
-/// Longest time of a piece at that rate, as a share of a second.
+/// The longest time of a piece at that rate, as a fraction of a second.
 const PIECES_A_SECOND: u64 = 10;
-/// Least time until a lost segment is sent again (as Linux has it; RFC 6298 2.4 says a second).
+/// The least time until a lost segment is sent again (Linux's value; RFC 6298, section 2.4 says a
+/// second).
 const RETRANSMISSION_MIN: Duration = Duration::from_millis(200);
 
 impl Parcel {
-    /// Leaves the first `count` bytes of it, at least one, and not its end.
+    /// Keeps the first `count` bytes, at least one, and never the end of the reply.
     pub(super) fn cut(&mut self, count: usize) {
         let (actual, nominal) = (self.bytes.len() as u64, self.nominal);
         let count = (count as u64).clamp(1, actual - 1);
@@ -142,7 +144,7 @@ impl Pipe {
         }
     }
 
-    /// Hands bytes to the server's system.
+    /// Queues bytes for sending.
     pub(super) fn push(&mut self, parcel: Parcel) {
         let Parcel { bytes, nominal, head, ends_reply } = parcel;
         assert!(nominal > 0 && !bytes.is_empty(), "a parcel holds something");
@@ -153,12 +155,13 @@ impl Pipe {
         self.bytes.push_back(bytes);
     }
 
-    /// Nominal bytes that have not left.
+    /// Returns the nominal bytes that have not left.
     pub(super) fn backlog(&self) -> u64 {
         self.backlog
     }
 
-    /// When more may leave; `None` if there is nothing, or the crawler has to read first.
+    /// Returns when more may leave; `None` if nothing is queued, or if the crawler has to read
+    /// first.
     pub(super) fn next(&self, now: Instant, line: &Line) -> Option<Instant> {
         (self.backlog > 0 && !self.is_full(line)).then(|| self.flow.next(now))
     }
@@ -168,13 +171,13 @@ impl Pipe {
         self.unread >= line.max_bytes.saturating_mul(UNREAD_WINDOWS)
     }
 
-    /// When the last byte will have left.
+    /// Returns when the last byte will have left.
     pub(super) fn line_free(&self) -> Instant {
         self.flow.line_free()
     }
 
-    /// Lets a burst leave, if it may; returns when its first byte comes to the gateway.
-    /// `trip`: there and back; `is_lost`: a segment of it goes missing.
+    /// Sends a burst, if one may leave; returns when its first byte arrives at the gateway. `trip`:
+    /// the round-trip time; `is_lost`: a segment of it is lost.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -203,7 +206,7 @@ impl Pipe {
         self.fly(Flight { first: burst.begins + trip / 2, burst, trip, lost_by, parts, end: None })
     }
 
-    /// Sends the end behind all that was sent.
+    /// Sends the end of the connection behind everything sent.
     pub(super) fn send_end(&mut self, now: Instant, trip: Duration, end: End) -> Instant {
         let left = now.max(self.flow.line_free());
         let burst = Burst { bytes: 0, begins: left, ends: left, opens_round: false };
@@ -219,7 +222,7 @@ impl Pipe {
         self.flown
     }
 
-    /// The foremost flight goes through the gateway; its bytes will arrive.
+    /// Passes the first flight through the gateway and schedules the arrival of its bytes.
     pub(super) fn pass(&mut self, gateway: &mut Gateway, line: &Line) {
         let flight = self.flying.pop_front().expect("a flight for each event at the gateway");
         let burst = flight.burst;
@@ -265,7 +268,7 @@ impl Pipe {
         }
     }
 
-    /// Copies bytes that have arrived into `room`; returns how many.
+    /// Copies bytes that have arrived into `room`, at most `most`; returns how many.
     pub(super) fn read(&mut self, room: &mut [u8], most: usize) -> usize {
         let most = most.min(room.len());
         let mut count = 0;
@@ -283,12 +286,12 @@ impl Pipe {
         count
     }
 
-    /// An arrival has been read to its end.
+    /// Records that an arrival has been read to its end.
     pub(super) fn done(&mut self, arrival: &Arrival) {
         self.unread -= arrival.nominal;
     }
 
-    /// When the next arrival is due.
+    /// Returns when the next arrival is due.
     pub(super) fn arrives_at(&self) -> Option<Instant> {
         self.arriving.front().map(|arrival| arrival.at)
     }
@@ -299,8 +302,8 @@ mod tests {
     use super::super::draw::{Draw, Purpose};
     use super::*;
 
-    /// A head is there with as many bytes as it has, however heavy the body; what is cut weighs
-    /// as much as it did.
+    /// A head arrives with its own length, however long the body; a cut parcel keeps its
+    /// proportions.
     #[test]
     fn a_head_weighs_what_it_is() {
         let part = |nominal| Part {
@@ -334,8 +337,8 @@ mod tests {
         }
     }
 
-    /// Law: however it is weighed, cut, lost and held up, what is read is what was queued; its
-    /// weight comes in full; times don't go back.
+    /// Law: however a reply is scaled, cut, lost and delayed, what is read is what was queued, the
+    /// nominal lengths add up, and times never go back.
     #[test]
     fn bytes_come_as_they_were_queued() {
         for case in 0..300 {

@@ -1,25 +1,25 @@
-//! The crawler's process: its clock begins with it, the calendar goes on without it.
+//! The clocks of the crawler's process: its time begins with it, the calendar continues without it.
 //!
-//! Worlds count time from their own beginning; an engine is told time since its process began, as
-//! in the real world, so that no instant of one process means anything to the next. The calendar
-//! may jump between two processes: the machine's clock was set.
+//! The simulated world counts time from its own beginning; an engine receives the time since its
+//! process began, as in the real world, so that an instant of one process means nothing to the
+//! next. The calendar may jump between two processes, as if the machine's clock had been set.
 
 use super::disk::MemoryDisk;
 use crate::ground::time::{Instant, Now, UnixTime};
 use std::time::Duration;
 
-/// Calendar time at the start of every simulation: 2026-01-01T00:00:00Z.
+/// The calendar time at the start of every simulation: 2026-01-01T00:00:00Z.
 const EPOCH: UnixTime = UnixTime::from_micros(1_767_225_600_000_000);
 
 /// The process that runs now.
 #[derive(Debug)]
 pub(super) struct Process {
     born: Instant,
-    /// The calendar at the start of the world, as it is set now.
+    /// The calendar time at the start of the world, by the calendar as it is set now.
     epoch: UnixTime,
-    /// It is gone when this disk says so.
+    /// The process dies when this disk is dead.
     disk: Option<MemoryDisk>,
-    /// It has not had a turn.
+    /// Whether it has not had a turn yet.
     pub(super) is_new: bool,
 }
 
@@ -28,7 +28,7 @@ impl Process {
         Self { born: Instant::ZERO, epoch: EPOCH, disk: None, is_new: true }
     }
 
-    /// The next one, begun at `born` on a calendar that has jumped.
+    /// Returns the next process, begun at `born` with a calendar that has jumped.
     pub(super) fn next(&self, born: Instant, jump: Jump) -> Self {
         let us = self.epoch.as_micros();
         let by = |by: Duration| u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
@@ -40,7 +40,7 @@ impl Process {
         Self { born, epoch: UnixTime::from_micros(us), disk: self.disk.clone(), is_new: true }
     }
 
-    /// From now on it dies with the disk's say.
+    /// Makes the process die as soon as `disk` is dead.
     pub(super) fn dies_with(&mut self, disk: MemoryDisk) {
         self.disk = Some(disk);
     }
@@ -49,7 +49,7 @@ impl Process {
         self.disk.as_ref().is_some_and(MemoryDisk::is_dead)
     }
 
-    /// What its clocks show at an instant of the world.
+    /// Returns what its clocks show at an instant of the world.
     pub(super) fn now(&self, at: Instant) -> Now {
         let us = at.as_micros();
         let lived_us = us.checked_sub(self.born.as_micros()).expect("it has been born");
@@ -57,24 +57,24 @@ impl Process {
         Now { at: Instant::from_micros(lived_us), unix }
     }
 
-    /// The world's instant for one of its own.
+    /// Converts an instant of the process to an instant of the world.
     pub(super) fn in_world(&self, own: Instant) -> Instant {
         Instant::from_micros(self.born.as_micros().saturating_add(own.as_micros()))
     }
 }
 
-/// How the calendar has been set.
+/// How the calendar was set between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jump {
     /// Not at all.
     None,
-    /// It shows so much more.
+    /// Forward by this much.
     Forward(Duration),
-    /// It shows so much less.
+    /// Back by this much.
     Back(Duration),
 }
 
-/// The time at an instant of a simulation's first process.
+/// Returns what the clocks of a simulation's first process show at `at`.
 pub fn now_at(at: Instant) -> Now {
     Process::new().now(at)
 }

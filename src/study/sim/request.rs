@@ -1,22 +1,22 @@
-//! Requests as the crawler under test writes them: the few fields that matter to a server.
+//! Parses requests as the crawler under test writes them: the few fields that matter to a server.
 //!
-//! The crawler's requests are GETs without a body; anything else is an offence of the engine's and
-//! is answered as one. Source: RFC 9112 sections 2 and 3.
+//! The crawler's requests are GETs without a body; anything else is an error of the engine and gets
+//! an empty path. Source: RFC 9112, sections 2 and 3.
 
 use memchr::{memchr, memmem};
 
-/// One request's head.
+/// The head of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request<'a> {
     /// Path and query.
     pub(super) path: &'a str,
-    /// Host's name, without its port.
+    /// The host's name, without its port.
     pub(super) host: &'a str,
     pub(super) accept_encoding: &'a str,
 }
 
-/// The request at the front of `bytes` and its length; `None` if its end has not come. A head
-/// that makes no sense is one for the empty path.
+/// Parses the request at the front of `bytes`; returns it with its length, `None` if it is
+/// incomplete. A malformed head becomes a request for the empty path.
 pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
     let end = memmem::find(bytes, b"\r\n\r\n")? + 4;
     let mut request = Request { path: "", host: "", accept_encoding: "" };
@@ -39,12 +39,12 @@ pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, usize)> {
     Some((request, end))
 }
 
-/// Whether a list of codings has this one.
+/// Whether a list of content codings contains this one.
 pub(super) fn accepts(list: &str, coding: &str) -> bool {
     list.split(',').any(|item| item.trim_ascii().eq_ignore_ascii_case(coding))
 }
 
-/// Lines ended by CR LF.
+/// Iterates over lines that end in CR LF.
 struct Lines<'a>(&'a str);
 
 impl<'a> Iterator for Lines<'a> {

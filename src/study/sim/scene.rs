@@ -1,26 +1,25 @@
-//! What every part of the world has at hand while something happens: the time, the agenda, the
-//! account and the observer.
+//! State that all parts of the simulated world share: time, future events, figures, observer.
 
 use super::Figures;
 use super::agenda::Agenda;
-use super::sight::{Eye, Sight};
+use super::observation::{Observation, Observer};
 use crate::ground::time::Instant;
 use std::fmt;
 
-/// Time, agenda, account, observer.
+/// The shared state of a simulated world.
 #[derive(Default)]
 pub(super) struct Scene {
     pub(super) now: Instant,
     pub(super) agenda: Agenda,
     pub(super) figures: Figures,
-    pub(super) eye: Option<Eye>,
+    pub(super) observer: Option<Observer>,
 }
 
 impl Scene {
-    /// Shows the observer something; it is only made if there is one.
-    pub(super) fn show(&mut self, sight: impl FnOnce() -> Sight) {
-        if let Some(eye) = &mut self.eye {
-            eye(self.now, &sight());
+    /// Reports an observation; it is only made if there is an observer.
+    pub(super) fn show(&mut self, seen: impl FnOnce() -> Observation) {
+        if let Some(observer) = &mut self.observer {
+            observer(self.now, &seen());
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The servers of a script: what each says on its connections, played as text says.
+//! The servers of a script: what each sends on its connections, as the script's text says.
 //!
-//! All hosts are 20 ms away there and back. What they send arrives in pieces no larger than a
-//! segment buffer, cut at places drawn from the seed, so that no reader may count on boundaries;
-//! order and content are kept.
+//! The round-trip time to every host is 20 ms. What they send arrives in pieces of at most 4 KiB,
+//! cut at places drawn from the seed, so that no reader may rely on boundaries; order and content
+//! are kept.
 
 use super::draw::{Draw, Purpose};
 use super::pipe::{End, Parcel};
@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// How often a host was connected to, and what it was asked.
+/// What a host of a script has observed: its connections and its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Connections accepted.
+    /// The number of connections accepted.
     pub connections: usize,
-    /// Targets asked for, in order.
+    /// The request targets, in order.
     pub requests: Vec<String>,
-    /// What went otherwise than the script says.
+    /// Deviations from what the script expects.
     pub faults: Vec<String>,
 }
 
@@ -29,9 +29,9 @@ pub struct Seen {
 pub(super) struct Scripts {
     pub(super) script: Script,
     pub(super) seen: BTreeMap<String, Seen>,
-    /// Look-ups so far, by name.
+    /// The number of look-ups so far, by name.
     pub(super) lookups: BTreeMap<String, usize>,
-    /// Hosts by address, as they are first asked for.
+    /// Hosts by address; a host gets its address when it is first asked for.
     addresses: BTreeMap<IpAddr, String>,
     cuts: Draw,
 }
@@ -44,9 +44,9 @@ pub(super) struct Scripted {
     pieces: VecDeque<Vec<u8>>,
 }
 
-/// There and back; a look-up takes half of it.
+/// The round-trip time; a look-up takes half of it.
 pub(super) const ROUND_TRIP: Duration = Duration::from_millis(20);
-/// Largest piece of bytes that arrives at once.
+/// The largest piece that arrives at once, in bytes.
 const PIECE_BYTES_MAX: u64 = 4_096;
 
 impl Scripts {
@@ -56,7 +56,7 @@ impl Scripts {
         Self { script, seen, lookups, addresses, cuts }
     }
 
-    /// Every host has an address of its own.
+    /// Returns the address of a host: each has its own.
     pub(super) fn address_of(&mut self, host: &str) -> IpAddr {
         if let Some((address, _)) = self.addresses.iter().find(|(_, known)| *known == host) {
             return *address;
@@ -67,14 +67,14 @@ impl Scripts {
         address
     }
 
-    /// The host that listens at an address.
+    /// Returns the host that listens at an address.
     pub(super) fn listening(&self, address: IpAddr) -> Option<&str> {
         let host = self.addresses.get(&address)?;
         let refuses = self.script.refusing.contains(host);
         (!refuses && self.script.hosts.contains_key(host)).then_some(host)
     }
 
-    /// A connection comes to stand.
+    /// Accepts a connection.
     pub(super) fn accept(&mut self, host: &str) -> Scripted {
         let seen = self.seen.entry(host.to_owned()).or_default();
         let scripts = &self.script.hosts[host];
@@ -84,10 +84,10 @@ impl Scripts {
         Scripted { host: host.to_owned(), player, pieces: VecDeque::new() }
     }
 
-    /// Books what a server has seen on a connection that is over.
+    /// Records what a server has seen on a connection that has ended.
     pub(super) fn settle(&mut self, scripted: &mut Scripted, to_the_end: bool) {
         if to_the_end {
-            // What had reached the server and was not waited for counts as asked.
+            // Requests that arrived but that the script did not wait for are recorded, too.
             scripted.player.play(Instant::FAR);
         }
         let seen = self.seen.get_mut(&scripted.host).expect("it was accepted");
@@ -111,7 +111,7 @@ impl Scripted {
         self.player.received(bytes);
     }
 
-    /// What the server does now.
+    /// Returns what the server does now.
     pub(super) fn act(&mut self, now: Instant, scripts: &mut Scripts) -> Doing {
         loop {
             if let Some(bytes) = self.pieces.pop_front() {

@@ -1,20 +1,21 @@
-//! What a web's server does on one connection: requests in, parcels out, one after the other.
+//! A web's server on one connection: receives requests and sends replies, one after the other.
 //!
-//! A server thinks about one request at a time, in order of arrival, and hands its reply to its
-//! system at once: the next request is thought about while the reply is on its way. After the last
-//! request that a connection may carry (the host's limit, HTTP/1.0) it reads nothing more and
-//! closes behind the reply, announced or not; what was pipelined behind is lost, with a reset now
-//! and then (a socket closed with bytes unread is reset). An idle connection is closed after the
-//! host's time. Hostile hosts play the steps of [`wire::script`].
+//! A server works on one request at a time, in order of arrival, and queues its whole reply at
+//! once: it works on the next request while the reply is being sent. After the last request that a
+//! connection may carry (the host's limit, or HTTP/1.0) it reads nothing more and closes after the
+//! reply, announced or not. Requests pipelined behind that are lost, in one of four cases with a
+//! reset (a socket that is closed with unread bytes is reset). An idle connection is closed after
+//! the host's idle time. Hostile hosts follow the steps of [`wire::script`].
 //!
-//! Replies of behaving hosts are compact: their real head and links, charged at the page's length.
+//! Replies of well-behaved hosts are compact: they have their real head and links, and count with
+//! the page's full length.
 
 use super::draw::Draw;
 use super::hosts::Hosts;
+use super::observation::Observation;
 use super::pipe::{End, Parcel};
 use super::request::{Request, accepts, parse};
 use super::scene::Scene;
-use super::sight::Sight;
 use crate::engine::contract::ConnId;
 use crate::ground::time::Instant;
 use crate::study::web::wire::{self, DRIP_EVERY, Step, Terms};
@@ -25,28 +26,28 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One connection, from the server's side.
+/// The server's side of one connection.
 #[derive(Debug)]
 pub(super) struct Server {
     conn: ConnId,
     pub(super) host: u32,
     manner: Manner,
-    /// A request whose end has not come.
+    /// The beginning of a request that is still incomplete.
     input: Vec<u8>,
     /// Requests to be answered.
     waiting: VecDeque<Asked>,
-    /// The foremost is thought about until then.
+    /// When the reply to the first waiting request is ready.
     thinks_until: Option<Instant>,
-    /// What is still to be done about the last one.
+    /// The remaining steps of the current hostile reply.
     steps: Steps,
-    /// Bytes that follow what has been sent.
+    /// Bytes that follow the reply being sent.
     padding: Option<Parcel>,
     /// Replies that have not wholly arrived at the crawler.
-    answers: VecDeque<Said>,
+    answers: VecDeque<Sending>,
     served: u32,
-    /// Nothing that comes now will be answered.
-    deaf: bool,
-    /// Something did come.
+    /// Whether the server reads nothing more.
+    ignores_input: bool,
+    /// Whether requests have arrived that it will not read.
     unread: bool,
     idle_since: Instant,
     draw: Draw,
@@ -57,32 +58,32 @@ pub(super) struct Server {
 struct Asked {
     place: Option<Place>,
     coded: bool,
-    /// The connection ends with the reply.
+    /// Whether the connection ends with the reply.
     closes: bool,
     announces: bool,
     play: Option<Rc<[Step]>>,
 }
 
-/// Steps of a play, and how far it has come.
+/// The steps of a hostile reply, and the position within them.
 #[derive(Debug, Default)]
 struct Steps {
     steps: Rc<[Step]>,
     at: usize,
-    /// Within a drip: bytes sent, and when the next one is due.
+    /// While sending drop by drop: bytes sent, and when the next one is due.
     dripped: usize,
     due: Option<Instant>,
-    /// After them, this end.
+    /// How the connection ends after the steps, if it does.
     end: Option<End>,
 }
 
-/// A reply on its way.
+/// A reply on its way to the crawler.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct Sending {
     place: Option<Place>,
     status: u16,
-    /// A digest of what it says.
+    /// A digest of the reply as a crawler compares it.
     content: u64,
-    /// Bytes of its text, if they are coded.
+    /// The bytes of its decoded text, if it is coded.
     text_bytes: u64,
     begun: bool,
 }
@@ -91,15 +92,15 @@ struct Said {
 #[derive(Debug)]
 pub(super) enum Doing {
     Send(Parcel),
-    /// Nothing before then, unless something happens.
+    /// Nothing before this time, unless something happens.
     WaitUntil(Instant),
-    /// Nothing before then, which is put off by whatever happens.
+    /// Nothing before this time; whatever happens on the connection postpones it.
     IdleUntil(Instant),
     Wait,
     Ends(End),
 }
 
-/// Requests lost behind a silent close mean a reset in one of so many cases.
+/// Requests lost behind an unannounced close cause a reset in one of this many cases.
 const RESETS_ONE_IN: u64 = 4;
 /// How long a host waits for the first request of a connection: the default of common servers.
 const FIRST_REQUEST_TIME: Duration = Duration::from_secs(60);
@@ -117,19 +118,19 @@ impl Server {
             padding: None,
             answers: VecDeque::new(),
             served: 0,
-            deaf: manner == Manner::Mute,
+            ignores_input: manner == Manner::Mute,
             unread: false,
             idle_since: Instant::ZERO,
             draw,
         }
     }
 
-    /// Whether a segment of what is being sent goes missing.
+    /// Whether a segment of what is being sent is lost, with the probability `share`.
     pub(super) fn loses(&mut self, share: f64) -> bool {
         self.draw.chance(share)
     }
 
-    /// Bytes from the crawler.
+    /// Takes in bytes from the crawler.
     pub(super) fn received(&mut self, bytes: &[u8], hosts: &mut Hosts, scene: &mut Scene) {
         let mut input = std::mem::take(&mut self.input);
         let pending = if input.is_empty() {
@@ -140,7 +141,7 @@ impl Server {
         };
         let mut rest = pending;
         let first = self.waiting.len();
-        while !rest.is_empty() && !self.deaf {
+        while !rest.is_empty() && !self.ignores_input {
             let Some((request, used)) = parse(rest) else { break };
             self.ask(&request, hosts, scene);
             rest = &rest[used..];
@@ -150,16 +151,17 @@ impl Server {
             muddle.mix(&mut together);
             self.waiting.extend(together);
         }
-        self.unread |= self.deaf && !rest.is_empty();
-        self.input = if self.deaf { Vec::new() } else { rest.to_vec() };
+        self.unread |= self.ignores_input && !rest.is_empty();
+        self.input = if self.ignores_input { Vec::new() } else { rest.to_vec() };
     }
 
     fn ask(&mut self, request: &Request<'_>, hosts: &mut Hosts, scene: &mut Scene) {
         let named = hosts.web.host_named(request.host);
         let Some(number) = named.filter(|number| hosts.share_address(*number, self.host)) else {
-            // Not one of those that live here: misdirected (RFC 9110 15.5.20).
+            // The host is not served at this address: misdirected request (RFC 9110, section
+            // 15.5.20).
             self.steps = Steps::refusal(421);
-            self.deaf = true;
+            self.ignores_input = true;
             return;
         };
         self.host = number;
@@ -168,14 +170,14 @@ impl Server {
         let (conn, host, unanswered) = (self.conn, number, self.unanswered());
         scene.show(|| {
             let path = request.path.into();
-            Sight::Request { conn, host, place, path, unanswered }
+            Observation::Request { conn, host, place, path, unanswered }
         });
         let play = place.and_then(|place| hosts.play(place));
         let traits = &hosts.at(number).host;
         let limit = self.served >= traits.requests_max;
         let coded = accepts(request.accept_encoding, traits.coding.name());
         let announces = limit && !traits.closes_silently;
-        self.deaf = limit || play.as_ref().is_some_and(|steps| !steps.iter().all(is_send));
+        self.ignores_input = limit || play.as_ref().is_some_and(|steps| !steps.iter().all(is_send));
         self.waiting.push_back(Asked { place, coded, closes: limit, announces, play });
     }
 
@@ -183,7 +185,7 @@ impl Server {
         u32::try_from(self.waiting.len() + self.answers.len()).expect("pipelines are short")
     }
 
-    /// What it does now. `backlog`: nominal bytes that have not left yet.
+    /// Returns what the server does now. `backlog`: nominal bytes that have not left yet.
     pub(super) fn act(
         &mut self,
         now: Instant,
@@ -217,7 +219,7 @@ impl Server {
         }
     }
 
-    /// What lies behind a reply that is being sent: it comes by itself, at once or a little later.
+    /// Prepares the bytes that follow a reply that is being sent, at once or a little later.
     fn pad(&mut self, doing: &Doing, hosts: &mut Hosts) {
         let padding = hosts.at(self.host).host.muddle.map_or(&b""[..], Muddle::padding);
         if matches!(doing, Doing::Send(parcel) if parcel.ends_reply) && !padding.is_empty() {
@@ -227,12 +229,13 @@ impl Server {
         }
     }
 
-    /// Goes on with the steps of a play; `None` if there are none left.
+    /// Continues with the steps of a hostile reply; `None` if there are none left.
     fn play(&mut self, now: Instant, backlog: u64) -> Option<Doing> {
         let steps = &mut self.steps;
         let Some(step) = steps.steps.get(steps.at) else {
             let end = steps.end?;
-            // Requests unread in a socket that is closed: what the system does about it.
+            // The system resets a connection that is closed while requests are unread in its
+            // socket.
             let reset = end == End::InOrder
                 && std::mem::take(&mut self.unread)
                 && self.draw.below(RESETS_ONE_IN) == 0;
@@ -269,35 +272,35 @@ impl Server {
         Some(Doing::Send(Parcel { bytes, nominal, head: nominal, ends_reply }))
     }
 
-    /// Closes what has been idle for the host's time.
+    /// Closes the connection if it has been idle for the host's idle time.
     fn idle(&mut self, now: Instant, backlog: u64, hosts: &Hosts) -> Doing {
         if backlog > 0 || self.manner == Manner::Mute {
             return Doing::Wait;
         }
-        // Whoever has asked nothing yet is waited for longer, by real servers too.
+        // Real servers, too, wait longer for the first request than between requests.
         let patience = if self.served > 0 { Duration::ZERO } else { FIRST_REQUEST_TIME };
         let until = self.idle_since + hosts.web.settings().idle_time.max(patience);
         if until > now {
             return Doing::IdleUntil(until);
         }
-        self.deaf = true;
+        self.ignores_input = true;
         self.steps = Steps::end(End::InOrder);
         Doing::Ends(End::InOrder)
     }
 
-    /// Something has left, or arrived: the connection isn't idle.
+    /// Restarts the idle time: something has left or arrived.
     pub(super) fn is_active(&mut self, now: Instant) {
         self.idle_since = self.idle_since.max(now);
     }
 
-    /// Turns a request into a parcel, or into steps.
+    /// Turns a request into a parcel, or into the steps of a hostile reply.
     fn answer(&mut self, asked: Asked, hosts: &mut Hosts, scene: &mut Scene) -> Option<Parcel> {
         let faults = hosts.faults(scene.now);
         if let Some(steps) = asked.play {
             let status = steps.first().map_or(0, status_of);
             let place = asked.place;
             let content = digest(status, "", b"");
-            self.answers.push_back(Said { place, status, content, text_bytes: 0, begun: false });
+            self.answers.push_back(Sending { place, status, content, text_bytes: 0, begun: false });
             let end = asked.closes.then_some(End::InOrder);
             self.steps = Steps { steps, end, ..Steps::default() };
             return None;
@@ -310,14 +313,14 @@ impl Server {
         let (silent, reset) = (self.draw.chance(faults.silences), self.draw.chance(faults.resets));
         if silent {
             scene.figures.faults += 1;
-            self.deaf = true;
+            self.ignores_input = true;
             self.waiting.clear();
             self.steps = Steps { steps: Rc::new([Step::Stall]), ..Steps::default() };
             return None;
         }
         if reset {
             scene.figures.faults += 1;
-            self.deaf = true;
+            self.ignores_input = true;
             self.waiting.clear();
             self.steps = Steps::end(End::Reset);
             cut(&mut made.parcel, &mut self.draw);
@@ -325,29 +328,30 @@ impl Server {
         Some(made.parcel)
     }
 
-    /// Bytes of the foremost reply have come to the crawler; with `whole` all of them.
+    /// Records that bytes of the first reply have arrived at the crawler; with `whole`, all of
+    /// them.
     pub(super) fn arrived(&mut self, whole: bool, scene: &mut Scene) {
         let Some(said) = self.answers.front_mut() else { return };
         said.begun = true;
         if whole {
             scene.figures.replies += 1;
             scene.figures.text_bytes += said.text_bytes;
-            self.tell_reply(true, scene);
+            self.report_reply(true, scene);
         }
     }
 
-    /// The connection is over: tells of a reply that was cut.
+    /// Ends the connection: reports a reply that was interrupted.
     pub(super) fn over(&mut self, scene: &mut Scene) {
         if self.answers.front().is_some_and(|said| said.begun) {
-            self.tell_reply(false, scene);
+            self.report_reply(false, scene);
         }
     }
 
-    fn tell_reply(&mut self, whole: bool, scene: &mut Scene) {
+    fn report_reply(&mut self, whole: bool, scene: &mut Scene) {
         let said = self.answers.pop_front().expect("it was looked at");
         let (conn, host) = (self.conn, self.host);
-        let Said { place, status, content, .. } = said;
-        scene.show(|| Sight::Reply { conn, host, place, status, content, whole });
+        let Sending { place, status, content, .. } = said;
+        scene.show(|| Observation::Reply { conn, host, place, status, content, whole });
     }
 }
 
@@ -377,7 +381,7 @@ fn status_of(step: &Step) -> u16 {
 /// A reply ready to be sent.
 struct Made {
     parcel: Parcel,
-    said: Said,
+    said: Sending,
 }
 
 fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
@@ -396,7 +400,7 @@ fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
         }
     };
     let content = digest(reply.status, &reply.fields, &reply.body);
-    // Coded in weight only: what is moved is compact already.
+    // The coded length is only counted: the bytes moved are compact already.
     let mut wire = wire::encode(&reply, host, Terms::default());
     if asked.announces {
         let own = wire.fields_at..wire.fields_end;
@@ -408,12 +412,18 @@ fn made(asked: &Asked, number: u32, hosts: &mut Hosts) -> Made {
     let text_bytes = if wire_bytes == text_bytes { 0 } else { text_bytes };
     Made {
         parcel: Parcel { bytes: wire.bytes, nominal, head, ends_reply: true },
-        said: Said { place: asked.place, status: reply.status, content, text_bytes, begun: false },
+        said: Sending {
+            place: asked.place,
+            status: reply.status,
+            content,
+            text_bytes,
+            begun: false,
+        },
     }
 }
 
-/// A digest of a reply as a crawler compares it: of its fields only `Location` counts. Of a body
-/// its beginning and its length say enough.
+/// Returns a digest of a reply as a crawler compares it: of its fields only `Location` counts; of
+/// its body the beginning and the length suffice.
 fn digest(status: u16, fields: &str, body: &[u8]) -> u64 {
     let to = fields.lines().find(|line| line.starts_with("Location:"));
     let mut hasher = DefaultHasher::new();
@@ -421,7 +431,7 @@ fn digest(status: u16, fields: &str, body: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Leaves a drawn part of a reply, at least a byte of it, and not its end.
+/// Cuts a reply to a drawn length: at least one byte, and never all of it.
 fn cut(parcel: &mut Parcel, draw: &mut Draw) {
     let left = 1 + draw.below(parcel.bytes.len() as u64 - 1);
     parcel.cut(usize::try_from(left).expect("less than the whole"));

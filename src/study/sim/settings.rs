@@ -1,86 +1,88 @@
-//! What the simulated world is like beside the web in it: the crawler's line, its core, the faults.
+//! Settings of the simulated world beside its web: the crawler's line, its CPU core, the faults.
 
 use std::time::Duration;
 
-/// Description of a simulated world.
+/// The description of a simulated world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Times in which hosts can't be reached.
+    /// Periods in which hosts can't be reached.
     pub outages: Vec<Outage>,
-    /// Decides every draw that the web doesn't.
+    /// The seed of every draw that the web does not make itself.
     pub seed: u64,
-    /// Bytes per second of the crawler's own line, all connections together; 0 is unlimited.
+    /// The rate of the crawler's own line in bytes per second, all connections together; 0 is
+    /// unlimited.
     pub gateway_bytes_per_second: u64,
-    /// Bytes a server sends before it waits for the first acknowledgement (RFC 6928: ten segments).
+    /// Bytes that a server sends before it waits for the first acknowledgement (RFC 6928: ten
+    /// segments).
     pub window_first_bytes: u32,
-    /// Most bytes under way on one connection.
+    /// The most unacknowledged bytes on one connection.
     pub window_max_bytes: u32,
-    /// What comes in the way.
+    /// The faults of network and name servers.
     pub faults: Faults,
-    /// What the crawler's core takes for what.
+    /// The CPU time of the crawler's operations.
     pub core: Core,
     /// How long a job takes on the side thread.
     pub job_time: Duration,
-    /// A crawl that needs more virtual time than this will never end.
+    /// A crawl that exceeds this much virtual time is reported as one that never ends.
     pub time_max: Duration,
 }
 
 /// Faults of the network and the name servers. Shares are from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// Share of bursts of which a segment is lost: they come late, and the next ones are small.
+    /// The share of bursts that lose a segment: they arrive late, and the next windows are small.
     pub losses: f64,
-    /// Share of replies that end in a reset somewhere on their way.
+    /// The share of replies that are interrupted by a reset.
     pub resets: f64,
-    /// Share of connections that are refused.
+    /// The share of connections that are refused.
     pub refusals: f64,
-    /// Share of look-ups that fail (no answer, or the name server's own failure).
+    /// The share of look-ups that fail (no answer, or an error of the name server).
     pub dns_failures: f64,
-    /// Share of replies that never come: the server falls silent.
+    /// The share of replies that never arrive: the server stops sending without closing.
     pub silences: f64,
-    /// From then on all is well; `None`: never.
+    /// When the faults end; `None`: never.
     pub until: Option<Duration>,
 }
 
-/// A time in which hosts can't be reached.
+/// A period in which hosts can't be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// When it begins.
+    /// When it begins, from the start of the world.
     pub from: Duration,
-    /// How long it takes.
+    /// How long it lasts.
     pub length: Duration,
-    /// Which hosts.
+    /// Which hosts it affects.
     pub of: Affected,
-    /// What becomes of those who try.
+    /// How connections and look-ups fail.
     pub how: Away,
 }
 
-/// Hosts that an outage affects.
+/// The hosts that an outage affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Affected {
-    /// All: it is the crawler that has no network, or a resolver that lies.
+    /// All hosts: the crawler has no network, or its resolver gives wrong answers.
     All,
-    /// Those of odd numbers. Whoever shares an address with one of even number is found there.
+    /// Hosts of odd numbers. A host that shares its address with an even one stays reachable.
     Half,
-    /// This one.
+    /// The host of this number.
     One(u32),
 }
 
-/// What becomes of those who try to reach a host that is away. Connections that are open fall
-/// silent, and stay so, unless only names are affected.
+/// How attempts to reach a host fail during an outage. Open connections fall silent and stay so,
+/// unless only names are affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Away {
-    /// Packets are lost: names time out, and so do connections.
+    /// Packets are lost: look-ups time out, and so do connections.
     Silent,
-    /// The system says at once that there is no way.
+    /// The system reports at once that there is no route.
     Unreachable,
-    /// Nothing listens; names resolve.
+    /// Connections are refused; names resolve.
     Refuses,
-    /// The resolver says that there is no such name.
+    /// The resolver answers that the name does not exist.
     Denied,
-    /// The resolver says that the name has no address.
+    /// The resolver answers that the name has no address.
     Empty,
-    /// The resolver says an address that may not be connected to.
+    /// The resolver answers with an address that must not be connected to.
     Private,
 }
 
@@ -91,41 +93,42 @@ impl Away {
     }
 }
 
-/// Faults of a disk in memory: [`super::disk::MemoryDisk::with`].
+/// Faults of a disk in memory: see [`super::disk::MemoryDisk::with`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DiskFaults {
-    /// Bytes of all files together there is room for; `None`: no bound.
+    /// The capacity in bytes, all files together; `None`: unlimited.
     pub room_bytes: Option<u64>,
-    /// Beginning of the names that this holds for: a folder's, say; all by default.
+    /// A prefix of the file names to which the capacity applies, for example a folder; empty by
+    /// default: all files.
     pub room_of: &'static str,
-    /// An append that finds too little room leaves what fitted: the system wrote a part of it.
+    /// Whether an append that does not fit leaves the part that did: the system wrote a part of it.
     pub torn: bool,
-    /// Share of syncs that fail.
+    /// The share of syncs that fail.
     pub syncs: f64,
-    /// A sync says that it is done, and nothing is durable.
+    /// Whether a sync reports success and makes nothing durable.
     pub lies: bool,
-    /// Decides which.
+    /// The seed that decides which syncs fail.
     pub seed: u64,
 }
 
-/// A model of the one core that crawls: while it works, events wait. All zero: infinitely fast.
+/// A model of the CPU core that crawls: while it works, events wait. All zero: infinitely fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Core {
-    /// For each turn of the loop, nanoseconds.
+    /// For each turn of the loop, in nanoseconds.
     pub turn_ns: u64,
-    /// For each connection that is open in a turn, nanoseconds: what `select` costs.
+    /// For each connection that is open in a turn, in nanoseconds: the cost of `select`.
     pub watch_ns: u64,
-    /// For each connection asked for, nanoseconds.
+    /// For each connection asked for, in nanoseconds.
     pub connect_ns: u64,
-    /// For each TLS handshake, nanoseconds.
+    /// For each TLS handshake, in nanoseconds.
     pub handshake_ns: u64,
-    /// For each reply, its request included, nanoseconds.
+    /// For each reply, its request included, in nanoseconds.
     pub reply_ns: u64,
-    /// For each byte received, picoseconds.
+    /// For each byte received, in picoseconds.
     pub byte_ps: u64,
-    /// For each byte of text decoded, picoseconds, on top.
+    /// For each byte of decoded text, in picoseconds, in addition.
     pub text_byte_ps: u64,
-    /// For each link found, nanoseconds.
+    /// For each link found, in nanoseconds.
     pub link_ns: u64,
 }
 

@@ -1,7 +1,7 @@
-//! The side thread: jobs are done one after the other, each after its time.
+//! The simulated side thread: it runs jobs one after the other, and each takes a fixed time.
 //!
-//! A job's effects come with its end. Jobs that a crash leaves undone are handed to whoever runs
-//! the world, to be done in part.
+//! A job takes effect when it ends. Jobs that a crash leaves undone are returned to the caller of
+//! [`super::World::exit`], who may run a part of them.
 
 use super::agenda::Event;
 use super::scene::Scene;
@@ -21,7 +21,7 @@ impl Worker {
         Self { job_time, free: Instant::ZERO }
     }
 
-    /// Nobody has jobs for it any more.
+    /// Forgets its backlog: the process has ended.
     pub(super) fn end(&mut self) {
         self.free = Instant::ZERO;
     }

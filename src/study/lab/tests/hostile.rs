@@ -1,4 +1,4 @@
-//! Hostile hosts over real sockets: each does what its name says.
+//! Tests of hostile hosts over real sockets: each does what its name says.
 
 use super::*;
 use crate::study::web::{Manner, Naming};
@@ -60,7 +60,7 @@ fn replies_without_end() {
         }
         assert_eq!(head_ended, name == "endless-body.test");
     }
-    // Others are served meanwhile.
+    // Other clients are served at the same time.
     let mut stream = lab.connect("h0000.test");
     stream.write_all(get("h0000.test", "/", "").as_bytes()).unwrap();
     read_reply(&mut stream);
@@ -91,7 +91,7 @@ fn replies_out_of_order_and_counted_refusals() {
     }
 }
 
-/// A full queue can't be joined, whatever the client does.
+/// Nobody can connect to a listener with a full queue.
 #[test]
 fn a_full_host_takes_no_connection() {
     let lab = Lab::hostile(&[Hostile::Full]);
@@ -101,7 +101,7 @@ fn a_full_host_takes_no_connection() {
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
 }
 
-/// The lab must reach every host whose name and manner say that it can be reached.
+/// The lab must reach every host that is reachable by its name and behaviour.
 #[test]
 fn every_hostile_host_listens_or_has_a_reason_not_to() {
     let lab = Lab::of(web::Settings { hosts: 1, pages: 1, ..web::Settings::hostile() });
@@ -133,9 +133,9 @@ fn a_mute_host_does_not_shake_hands() {
     assert_eq!(read_all(&mut stream), (Vec::new(), Some(io::ErrorKind::WouldBlock)));
 }
 
-/// A host that drips is between two bytes most of the time; its client's end is told at once.
+/// A host that drips waits between two bytes most of the time; the client's end is logged at once.
 #[test]
-fn the_end_of_a_drip_is_told_when_it_comes() {
+fn the_end_of_a_drip_is_logged_when_it_comes() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let web = web::Settings { hostile: vec![Hostile::Drip], ..small() };
@@ -145,7 +145,7 @@ fn the_end_of_a_drip_is_told_when_it_comes() {
     let mut byte = [0];
     stream.read_exact(&mut byte).unwrap();
     drop(stream);
-    // Nine tenths of a second are left until the next byte; the log is written every tenth.
+    // The next byte is nine tenths of a second away; the log is written every tenth.
     std::thread::sleep(Duration::from_millis(500));
     let text = std::fs::read_to_string(&log).unwrap();
     lab.stop();

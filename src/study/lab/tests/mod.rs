@@ -1,4 +1,4 @@
-//! The lab over real sockets, asked by the standard library's plain clients.
+//! Tests of the lab over real sockets, with plain clients of the standard library.
 
 mod hostile;
 
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// A lab on a thread of its own; stopped when dropped.
+/// A lab on its own thread; dropping it stops the lab.
 struct Lab {
     ready: Ready,
     web: Web,
@@ -79,7 +79,7 @@ fn get(name: &str, path: &str, fields: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: {name}\r\n{fields}\r\n")
 }
 
-/// One reply of known length: its head and its body.
+/// Reads one reply of known length; returns its head and its body.
 fn read_reply(stream: &mut impl Read) -> (String, Vec<u8>) {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
@@ -93,7 +93,7 @@ fn read_reply(stream: &mut impl Read) -> (String, Vec<u8>) {
     (head, body)
 }
 
-/// All until the end or an error: the bytes, and how it ended.
+/// Reads until the end or an error; returns the bytes and the error.
 fn read_all(stream: &mut TcpStream) -> (Vec<u8>, Option<io::ErrorKind>) {
     let mut bytes = Vec::new();
     let ended = stream.read_to_end(&mut bytes).err().map(|error| error.kind());
@@ -114,7 +114,7 @@ fn pipelined_requests_are_answered_in_order() {
     let paths: Vec<String> = (0..20).map(|number| lab.web.path(page(number))).collect();
     let requests: String = paths.iter().map(|path| get("h0001.test", path, "")).collect();
     let mut random = Random(7);
-    // Whole, and cut at random places with pauses for the pieces to arrive apart.
+    // Whole, and cut at random places with pauses so that the pieces arrive separately.
     for pieces in [1, 4, 40] {
         let mut stream = lab.connect("h0001.test");
         let mut rest = requests.as_bytes();
@@ -132,11 +132,12 @@ fn pipelined_requests_are_answered_in_order() {
         }
     }
     let totals = lab.stop();
-    // Each page was asked for three times, and is counted once.
+    // Each page was requested three times and is counted once.
     assert_eq!((totals.connections, totals.requests, totals.pages), (3, 60, 20));
 }
 
-/// A limit of three, announced and not: three replies whole, then the end, though eight were asked.
+/// With a limit of three, announced or not, three replies arrive whole, then the end, though eight
+/// were requested.
 #[test]
 fn limits_of_requests_per_connection() {
     for (silently, easy) in [(0.0, false), (1.0, false), (0.0, true), (1.0, true)] {
@@ -237,7 +238,7 @@ fn hosts_share_an_address() {
     }
 }
 
-/// Every page of a varied web, fetched and decoded by naive means, is what the description says.
+/// Every page of a varied web, fetched and decoded by simple means, is as the description says.
 #[test]
 fn what_is_served_is_what_is_described() {
     use crate::study::web::tests::{CODINGS, dechunk, decode};
@@ -326,7 +327,7 @@ fn tls_hosts_show_what_they_should() {
         let mut stream = rustls::Stream::new(&mut tls, &mut socket);
         stream.write_all(get(name, "/", "").as_bytes())?;
         read_reply(&mut stream);
-        // A second one on the same connection, in two records.
+        // A second request on the same connection, in two records.
         let again = get(name, "/", "");
         stream.write_all(&again.as_bytes()[..9])?;
         stream.write_all(&again.as_bytes()[9..])?;
@@ -343,8 +344,8 @@ fn tls_hosts_show_what_they_should() {
     ];
     for (name, why) in cases {
         let error = ask(name).unwrap_err();
-        let told = format!("{:?}", error.get_ref());
-        assert!(told.contains(why), "{name}: {told}");
+        let message = format!("{:?}", error.get_ref());
+        assert!(message.contains(why), "{name}: {message}");
     }
 }
 
@@ -374,7 +375,7 @@ fn names_are_answered_over_udp_and_tcp() {
     let mut tcp = TcpStream::connect(lab.ready.dns).unwrap();
     let packet = question("tcp-dns.test");
     let framed = [&(packet.len() as u16).to_be_bytes()[..], &packet].concat();
-    // Two in one piece but for the last byte.
+    // Two messages in one piece, except the last byte.
     let both = framed.repeat(2);
     tcp.write_all(&both[..both.len() - 1]).unwrap();
     std::thread::sleep(Duration::from_millis(20));
@@ -391,7 +392,7 @@ fn names_are_answered_over_udp_and_tcp() {
 }
 
 #[test]
-fn the_log_tells_who_came_when() {
+fn the_log_records_connections_and_requests() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let manifest = folder.path().join("manifest");
@@ -409,10 +410,10 @@ fn the_log_tells_who_came_when() {
     drop(stream);
     let open = lab.connect("h0001.test");
     // Lines come within a tenth of a second, and may take longer on a busy machine.
-    let told = |what| std::fs::read_to_string(&log).unwrap().contains(what);
+    let has = |what| std::fs::read_to_string(&log).unwrap().contains(what);
     let deadline = Instant::now() + Duration::from_secs(10);
-    while !(told("\"client\"") && told("h0001.test")) {
-        assert!(Instant::now() < deadline, "the log doesn't tell");
+    while !(has("\"client\"") && has("h0001.test")) {
+        assert!(Instant::now() < deadline, "the log has no such lines");
         std::thread::sleep(Duration::from_millis(20));
     }
     let expected = Manifest::new(&lab.web, Budget::default()).entries.len();
@@ -421,12 +422,12 @@ fn the_log_tells_who_came_when() {
     let text = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told: Vec<(&str, Option<&str>)> =
+    let events: Vec<(&str, Option<&str>)> =
         lines.iter().map(|line| (line["event"].as_str().unwrap(), line["host"].as_str())).collect();
     let (three, one) = (Some("h0003.test"), Some("h0001.test"));
     let begun = [("start", None), ("accept", three), ("request", three)];
-    assert_eq!(told[..3], begun);
-    assert!(told[3..].contains(&("close", three)) && told[3..].contains(&("accept", one)));
+    assert_eq!(events[..3], begun);
+    assert!(events[3..].contains(&("close", three)) && events[3..].contains(&("accept", one)));
     assert_eq!(lines[2]["path"], "/a\"b");
     let closed = lines.iter().find(|line| line["event"] == "close").unwrap();
     assert_eq!((closed["requests"].as_u64(), closed["why"].as_str()), (Some(1), Some("client")));
@@ -496,7 +497,7 @@ fn ready_is_one_line_of_json() {
     assert_eq!(read["ca"], serde_json::Value::Null);
 }
 
-/// Whatever comes, the lab answers others and keeps to its limits.
+/// Whatever a client sends, the lab answers others and keeps to its limits.
 #[test]
 fn noise_on_a_connection_harms_nobody() {
     let lab = Lab::of(small());

@@ -1,4 +1,4 @@
-//! Tests of the disk: full, failing, lying, dying, and what a loss of power leaves.
+//! Tests of the disk in memory: full, failing, lying, dying, and after a loss of power.
 
 use super::*;
 
@@ -6,7 +6,8 @@ fn names(disk: &MemoryDisk) -> Vec<(String, Vec<u8>)> {
     disk.names().into_iter().map(|name| (name.clone(), disk.read(&name).unwrap())).collect()
 }
 
-/// What so many losses of power leave of what `write` does, as texts.
+/// Returns the file contents, as text, that remain after each of `seeds` losses of power that
+/// follow `write`.
 fn left(seeds: u64, write: impl Fn(&mut dyn Disk)) -> BTreeSet<String> {
     let run = |seed| {
         let disk = MemoryDisk::new();
@@ -65,7 +66,7 @@ fn a_sync_that_fails_makes_nothing_durable() {
     assert!(handle.sync("y").is_err(), "there is none");
 }
 
-/// What was synced is there whatever happens; all that the model allows happens.
+/// What was synced always remains, and everything that the model allows does happen.
 #[test]
 fn a_loss_of_power_leaves_what_was_synced() {
     let synced = |disk: &mut dyn Disk| {
@@ -145,8 +146,8 @@ fn names_are_as_durable_as_their_folder() {
     assert!(!all.contains("a/2="), "in a folder changes keep their order");
 }
 
-/// Law: whatever is done, a file that was synced and not touched since survives as it was, and
-/// what else is there was there before.
+/// Law: whatever is done, a file that was synced and not changed since remains as it was, and every
+/// other file was there before.
 #[test]
 fn nothing_is_lost_that_was_synced_nor_comes_from_nowhere() {
     const NAMES: [&str; 6] = ["a", "b", "f/a", "f/b", "f/g/a", "f/g/b"];
@@ -204,7 +205,7 @@ fn nothing_is_lost_that_was_synced_nor_comes_from_nowhere() {
     assert!(brought_back > 20, "{brought_back} removed files came back");
 }
 
-/// A sync that lies is believed by who asked, and found out by a loss of power.
+/// A sync that lies reports success, and a loss of power reveals it.
 #[test]
 fn a_sync_may_lie() {
     let disk = MemoryDisk::with(DiskFaults { lies: true, ..DiskFaults::default() });
@@ -224,7 +225,7 @@ fn a_sync_may_lie() {
     assert!(gone.count() > 3);
 }
 
-/// The last verb comes as far as it comes; behind it there is nothing.
+/// The last verb is done in part; later verbs do nothing.
 #[test]
 fn a_process_dies_amidst_a_verb() {
     let mut ends = BTreeSet::new();

@@ -25,7 +25,7 @@ impl Judge {
                 full.push(format!("{count} servers of {group:?} are asked at once, not {most}"));
             }
         }
-        full.into_iter().for_each(|how| self.breaks("groups", at, how));
+        full.into_iter().for_each(|how| self.report("groups", at, how));
     }
 
     /// A reply has come, to a request for `place`. If that isn't open, the reply stands for
@@ -63,7 +63,7 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::sim::Sight;
+    use crate::study::sim::Observation;
     use crate::study::sim::judge::{Complete, Laws};
     use crate::study::web::{Muddle, Ports, Resource, Settings, Web};
     use std::time::Duration;
@@ -102,7 +102,7 @@ mod tests {
         more(&mut judge, 1, &[last], &[last]);
         more(&mut judge, 1, &[first], &[first]);
         let conn = ConnId { slot: 1, generation: 0 };
-        judge.sees(Instant::ZERO, &Sight::Closed { conn, host: 0, by_crawler: true });
+        judge.observe(Instant::ZERO, &Observation::Closed { conn, host: 0, by_crawler: true });
         show(&mut judge, 2, &[first], &[first]);
         more(&mut judge, 2, &[last], &[last]);
         assert_eq!(judge.broken, []);
@@ -146,22 +146,22 @@ mod tests {
     /// Shows requests on a new connection, and what replies they get.
     fn show(judge: &mut Judge, slot: u32, asked: &[Place], replies: &[Place]) {
         let (conn, host) = (ConnId { slot, generation: 0 }, asked[0].host);
-        judge.sees(Instant::ZERO, &Sight::Asked { conn, host });
+        judge.observe(Instant::ZERO, &Observation::Connecting { conn, host });
         more(judge, slot, asked, replies);
     }
 
     /// The same on a connection that stands.
     fn more(judge: &mut Judge, slot: u32, asked: &[Place], replies: &[Place]) {
         let (conn, host, at) = (ConnId { slot, generation: 0 }, asked[0].host, Instant::ZERO);
-        judge.sees(at, &Sight::Sent { conn });
+        judge.observe(at, &Observation::Sent { conn });
         for (unanswered, place) in (0..).zip(asked) {
             let (place, path) = (Some(*place), "/".into());
-            judge.sees(at, &Sight::Request { conn, host, place, path, unanswered });
+            judge.observe(at, &Observation::Request { conn, host, place, path, unanswered });
         }
         for place in replies {
             let (place, status, whole) = (Some(*place), 200, true);
             let content = format!("{place:?}").bytes().map(u64::from).sum();
-            judge.sees(at, &Sight::Reply { conn, host, place, status, content, whole });
+            judge.observe(at, &Observation::Reply { conn, host, place, status, content, whole });
         }
     }
 

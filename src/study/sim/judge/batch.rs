@@ -1,38 +1,42 @@
-//! Pipelined batches as the judge sees them: which replies a crawl may ask for again, and why.
+//! The judge's view of pipelined batches: which replies a crawl may request again, and why.
 //!
-//! Replies to requests that were under way together prove nothing until one of them has been asked
-//! for again alone, and equal neighbours among them until two have. So three kinds of repeats are
-//! allowed, by the judge's own count: these comparisons, for so many batches a server; what was
-//! answered in a batch whose connection ended before them (a server that has reached its limit
-//! reads nothing more, so that its last request may have been one of several); and whatever a
-//! server that mixes replies up answered in a batch. A reply
-//! that asks for rest ends the visit, so its batch is never compared: what is asked for again then
-//! is another try, and all of the batch may be asked for again. A crawler without room for what
-//! comes gives its batches up, too: whether a request after that is another try or the comparison
-//! can't be seen, so all of the batch may be asked for again either way. So it is with what comes
-//! after the first comparison of a batch with equal neighbours: the second, or another try.
+//! Replies to requests that were pipelined together are not trusted on a server on probation until
+//! one of them has been requested again alone; if neighbours in the batch have equal replies, two
+//! must be. The judge counts by itself and allows three kinds of repeated requests:
+//! - these comparisons, for a limited number of batches per server;
+//! - what was answered in a batch whose connection ended before the comparison (a server that has
+//!   reached its limit reads nothing more, so its last request may have been one of several);
+//! - what a server that mixes replies up has answered in a batch.
 //!
-//! Cost: the places of one batch a connection.
+//! In three cases the whole batch may be requested again, because the judge can't distinguish
+//! another try from the comparison:
+//! - one of the replies asks the crawler to wait, which ends the visit, so the batch is never
+//!   compared;
+//! - the crawler's disk is full, so it gives its batches up;
+//! - the first comparison of a batch with equal neighbours has been answered: what follows is the
+//!   second comparison, or another try.
+//!
+//! Memory: the pages of one batch per connection.
 
 use super::Judge;
 use crate::engine::contract::ConnId;
 use crate::ground::time::Instant;
 use crate::study::web::Place;
 
-/// Batches of a server that were compared.
+/// The numbers of a server's batches that were compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Compared {
-    /// Those with one comparison.
+    /// Batches that needed one comparison.
     surely: u32,
-    /// Those with equal neighbours: each was compared twice, or given up after one comparison.
+    /// Batches with equal neighbours: each was compared twice, or given up after one comparison.
     perhaps: u32,
 }
 
-/// A crawler that gives so many batches up in a row bars pipelining.
+/// The number of batches given up in a row after which a crawler stops pipelining to a server.
 const GIVEN_UP_MAX: u32 = 3;
 
 impl Compared {
-    /// Whether the server may be on probation still, where that takes so many batches.
+    /// Whether the server may still be on probation, if probation takes `batches` compared batches.
     pub(super) fn on_probation(self, batches: u32) -> bool {
         self.surely < batches && self.perhaps < GIVEN_UP_MAX * batches
     }
@@ -42,29 +46,29 @@ impl Compared {
     }
 }
 
-/// Requests of a connection since it had nothing to answer.
+/// The requests of a connection since it last had no unanswered request.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     requests: u32,
-    /// What they ask for. A reply may have come that answers another of them: see `asking`.
+    /// The pages requested. A reply may have come that answers another of them: see `asking`.
     asked: Vec<Place>,
-    /// Whose replies came.
+    /// The pages whose replies came.
     answered: Vec<Place>,
     is_comparing: bool,
-    /// What was compared, or is.
+    /// Pages that were, or are being, requested again for comparison.
     compared: Vec<Place>,
     /// The digest of the last reply.
     last: Option<u64>,
-    /// Two neighbours have the same reply.
+    /// Whether two neighbours have the same reply.
     has_equal: bool,
-    /// One of the replies asked for rest.
+    /// Whether one of the replies asked the crawler to wait.
     is_refused: bool,
-    /// The crawler had no room meanwhile.
-    met_full: bool,
+    /// Whether the crawler's disk was full at some time during the batch.
+    was_full: bool,
 }
 
 impl Batch {
-    /// Whether a request repeats one of the batch, if there may be a comparison.
+    /// Whether a request repeats one of the batch, which it may do if `may_compare`.
     fn asks(&self, place: Option<Place>, may_compare: bool) -> bool {
         let most = 1 + usize::from(self.has_equal);
         let is_compared =
@@ -73,7 +77,7 @@ impl Batch {
         is_compared && place.as_ref().is_some_and(repeats)
     }
 
-    /// It is a request of the batch, or a comparison.
+    /// Adds a request: a comparison if `compares`, else a request of the batch.
     fn is_asked(&mut self, place: Option<Place>, compares: bool) {
         self.is_comparing |= compares;
         if compares {
@@ -84,8 +88,8 @@ impl Batch {
         }
     }
 
-    /// A whole reply has come with this digest. If it answers the last comparison, the batch is
-    /// over: what it was.
+    /// Takes in a whole reply with the digest `content`. If it answers the last comparison, the
+    /// batch is over and is returned.
     fn is_answered(&mut self, place: Option<Place>, status: u16, content: u64) -> Option<Self> {
         if self.is_comparing {
             self.is_comparing = false;
@@ -98,18 +102,18 @@ impl Batch {
         None
     }
 
-    /// The crawler has no room.
-    pub(super) fn meets_full(&mut self) {
-        self.met_full = self.requests > 0;
+    /// Records that the crawler's disk is full.
+    pub(super) fn note_full(&mut self) {
+        self.was_full = self.requests > 0;
     }
 
-    /// Whether requests were under way together.
+    /// Whether several requests were unanswered at the same time.
     fn is_deep(&self) -> bool {
         self.requests > 1
     }
 
-    /// It has ended: what was answered together with others and never compared. `hides_more`:
-    /// there may have been requests that nobody saw.
+    /// Ends the batch; returns what was answered together with others and never compared.
+    /// `hides_more`: there may have been requests that the server did not read.
     pub(super) fn ends(&mut self, hides_more: bool) -> Vec<Place> {
         let batch = std::mem::take(self);
         if batch.is_deep() || hides_more { batch.answered } else { Vec::new() }
@@ -117,7 +121,7 @@ impl Batch {
 }
 
 impl Judge {
-    /// Whether a request repeats another, to compare the replies of its batch.
+    /// Whether a request repeats another one to compare the replies of its batch.
     pub(super) fn compares(&mut self, conn: ConnId, host: u32, place: Option<Place>) -> bool {
         let watched = self.hosts.entry(host).or_default();
         let most = self.laws.probation * (self.process + 1);
@@ -135,8 +139,9 @@ impl Judge {
         compares
     }
 
-    /// A reply has come. Whether it answers a comparison, and whether it is one of several of its
-    /// batch. What a batch is filed with is lost if there is no room for it.
+    /// Takes in a reply. Returns whether it answers a comparison, and whether it is one of several
+    /// of its batch. A batch's replies are lost to the crawler if its disk is full when they are
+    /// archived.
     pub(super) fn answers(
         &mut self,
         conn: ConnId,
@@ -154,14 +159,14 @@ impl Judge {
         let is_deep = is_first || line.batch.is_deep();
         if let Some(over) = over {
             self.hosts.entry(line.host).or_default().compared.add(&over);
-            let is_doubtful = self.is_full || over.met_full || over.has_equal;
+            let is_doubtful = self.is_full || over.was_full || over.has_equal;
             self.may_repeat(over.answered, is_doubtful);
         }
         (compares && !is_first, is_deep)
     }
 
-    /// What was answered in a batch may be asked for again, if `so`: it ended without a comparison
-    /// while its server was on probation.
+    /// Allows pages to be requested again if `so`: their batch ended without a comparison while the
+    /// server was on probation.
     pub(super) fn may_repeat(&mut self, answered: Vec<Place>, so: bool) {
         for place in answered.into_iter().filter(|_| so) {
             self.is_no_try(place);
@@ -172,10 +177,10 @@ impl Judge {
         }
     }
 
-    /// Looks at a capture: `is_own` says whether it holds the body of the page of its URL.
-    pub fn sees_filed(&mut self, at: Instant, place: Place, is_own: bool) {
+    /// Checks a capture; `is_own` says whether it holds the body of the page of its URL.
+    pub fn check_capture(&mut self, at: Instant, place: Place, is_own: bool) {
         if !is_own {
-            self.breaks("filed", at, format!("{place:?} has another page's body"));
+            self.report("filed", at, format!("{place:?} has another page's body"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! When visits to servers of one group began: no two within the group's delay.
+//! Beginnings of visits per group: two visits to a group must begin at least its delay apart.
 
 use super::{Group, Laws};
 use crate::ground::map::Map;
@@ -6,12 +6,12 @@ use crate::ground::time::Instant;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Beginnings of visits, by group. They are not seen in order.
+/// The times at which visits began, by group. They are not reported in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Begun(Map<Group, BTreeSet<Instant>>);
 
 impl Begun {
-    /// A visit to a server of these groups began; what is wrong with that.
+    /// Adds a visit to a server of these groups; returns the violation, if there is one.
     pub(super) fn visit(&mut self, laws: &Laws, groups: &[Group], at: Instant) -> Option<String> {
         let mut wrong = None;
         for group in groups {

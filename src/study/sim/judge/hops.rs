@@ -1,13 +1,13 @@
-//! How often a redirect may be asked for: once for itself, and as a hop of chains.
+//! How often a redirect may be requested: once for its own URL, and once per chain it is a hop of.
 //!
-//! A hop is not entered as seen, so that each redirect that leads to it has it asked for once more.
-//! A chain that was under way when a process ended begins again from its first URL: each redirect
-//! that a process had answered is due once more in the next one.
+//! A hop of a chain is not entered as seen, so each redirect that leads to it may request it once
+//! more. A chain interrupted by the end of a process begins again from its first URL: each redirect
+//! that a process had answered may be requested once more in the next process.
 
 use crate::ground::map::Map;
 use crate::study::web::{Kind, Place, Resource, Web};
 
-/// The redirects of hosts that behave.
+/// The redirects of well-behaved hosts.
 #[derive(Debug, Default)]
 pub(super) struct Hops {
     all: Map<Place, Turning>,
@@ -16,15 +16,15 @@ pub(super) struct Hops {
 #[derive(Debug)]
 struct Turning {
     to: Place,
-    /// Times that it may be asked for and answered.
+    /// How many times it may still be requested and answered.
     due: u32,
-    /// Times that it was answered, and whether in this process.
+    /// How many times it was answered, and whether in this process.
     answers: u32,
     is_fresh: bool,
 }
 
 impl Hops {
-    /// Those of a web.
+    /// Collects the redirects of a web.
     pub(super) fn of(web: &Web) -> Self {
         let is_plain = |host: &u32| web.hostile_of(*host).is_none();
         let pages = |host| (0..web.pages_of(host)).map(move |page| (host, page));
@@ -38,23 +38,23 @@ impl Hops {
         Self { all: turns.map(turning).collect() }
     }
 
-    /// Whether a place that was answered may be asked for again.
+    /// Whether a page that was answered may be requested again.
     pub(super) fn is_due(&self, place: Place) -> bool {
         self.all.get(&place).is_some_and(|turning| turning.answers < turning.due)
     }
 
-    /// Times that a place may be asked for beside its first.
+    /// How many times a page may be requested in addition to the first.
     pub(super) fn more(&self, place: Place) -> u32 {
         self.all.get(&place).map_or(0, |turning| turning.due - 1)
     }
 
-    /// Captures of a place that the archive may hold.
+    /// The most captures of a page that the archive may hold.
     pub(super) fn captures_max(&self, place: Place) -> u32 {
         self.all.get(&place).map_or(1, |turning| turning.answers.max(1))
     }
 
-    /// A place was answered: if it is a redirect, its chain goes on. `doubtful`: the reply may be
-    /// lost to the crawl, so that it may be asked for again.
+    /// Records that a page was answered; if it redirects, its target is due once more. `doubtful`:
+    /// the crawler may have lost the reply, so that it may request the page again.
     pub(super) fn answered(&mut self, place: Place, doubtful: bool) {
         let Some(turning) = self.all.get_mut(&place) else { return };
         turning.answers += 1;
@@ -66,15 +66,15 @@ impl Hops {
         }
     }
 
-    /// An answer may not have been filed: it was one of a batch that was never compared.
+    /// Records that an answer may not have been archived, because its batch was never compared.
     pub(super) fn doubted(&mut self, place: Place) {
         if let Some(turning) = self.all.get_mut(&place) {
             turning.due += 1;
         }
     }
 
-    /// Another process begins.
-    pub(super) fn begins_again(&mut self) {
+    /// Begins another process.
+    pub(super) fn restart(&mut self) {
         for turning in self.all.values_mut() {
             turning.due += u32::from(std::mem::take(&mut turning.is_fresh));
         }

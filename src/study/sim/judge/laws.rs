@@ -1,72 +1,76 @@
-//! What a crawl has promised to the judge, and the rests that follow from it.
+//! What a crawl has promised to keep, in the judge's own numbers, and the rests that follow from
+//! it.
 
 use super::Line;
 use crate::ground::time::Instant;
 use std::time::Duration;
 
-/// What a crawl has promised.
+/// The limits that a crawl has promised to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Laws {
-    /// Connections open at once.
+    /// The most connections open at the same time.
     pub connections_max: usize,
-    /// Requests unanswered on one connection.
+    /// The most unanswered requests on one connection.
     pub depth_max: u32,
-    /// Requests of one visit; `None`: as many as the server takes, and no rest.
+    /// The requests of one visit; `None`: as many as the server takes, and no rest.
     pub burst: Option<u32>,
-    /// Rest for each request of a visit.
+    /// The rest due for each request of a visit.
     pub delay: Duration,
-    /// Rest as a multiple of the visit's duration, in thousandths.
+    /// The rest as a multiple of the visit's duration, in thousandths.
     pub delay_factor_milli: u32,
-    /// Longest rest of the two.
+    /// The maximum of either rest.
     pub delay_max: Duration,
     /// Whether robots.txt is obeyed.
     pub robots: bool,
-    /// Times a URL may be asked for, not counting those that a closing server never answered.
+    /// How often a URL may be requested, not counting requests that a closing server never
+    /// answered.
     pub tries_max: u32,
-    /// Batches of a server that are compared by one more request each, or by two.
+    /// The number of a server's batches that are compared, by one more request each, or by two.
     pub probation: u32,
-    /// Bytes of replies held at once: the budget, and what the one connection that may pass it
-    /// adds.
+    /// The most bytes of buffered replies: the budget plus what the one connection that may exceed
+    /// it adds.
     pub held_bytes_max: usize,
     /// Whether an archive is kept.
     pub archive: bool,
-    /// When a crawl that says it is finished must have all there is.
+    /// When a crawl that reports itself finished must have every page.
     pub complete: Complete,
-    /// Servers at one address that are asked at once.
+    /// The most servers of one address that have unanswered requests at the same time.
     pub address_visits_max: u32,
-    /// Servers in one registrable domain that are asked at once.
+    /// The most servers of one registrable domain that have unanswered requests at the same time.
     pub domain_visits_max: u32,
-    /// Shortest time between the beginnings of two visits to servers of one address.
+    /// The least time between the beginnings of two visits to servers of one address.
     pub address_delay: Duration,
-    /// The same for a registrable domain.
+    /// The least time between the beginnings of two visits to servers of one registrable domain.
     pub domain_delay: Duration,
-    /// Units of work that a turn may take from one budget.
+    /// The most units of work that a turn may take from one budget.
     pub turn_units_max: usize,
-    /// The same of bytes that come in, records of the archive among them.
+    /// The most units of work on incoming bytes in a turn, records of the archive included.
     pub turn_intake_max: usize,
 }
 
 /// When a finished crawl must have every page that can be reached from the web's own seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Complete {
-    /// Whatever happens.
+    /// Always.
     Always,
-    /// Unless it says that it gave something up or left something out.
+    /// Unless it reports that it gave something up or left something out.
     Unless,
-    /// Not at all: it begins elsewhere, or doesn't follow all links.
+    /// Never: it begins elsewhere, or doesn't follow all links.
     Never,
 }
 
 impl Laws {
-    /// The rest owed after a visit of one request that took so long.
+    /// Returns the rest due after a visit of one request that took `length`.
     pub(super) fn rest(&self, length: Duration) -> Duration {
         let by_length = length.saturating_mul(self.delay_factor_milli) / 1_000;
         self.delay.max(by_length).min(self.delay_max)
     }
 
-    /// When the visit began whose first request on this connection was sent then. While it stood
-    /// and nothing was asked, it was no burden; if it stood for as long as its opening had earned,
-    /// that was a visit by itself (a crawl that pauses opens what it then has no use for).
+    /// Returns when the visit began whose first request on this connection was sent at `sent`. An
+    /// established connection without requests is no load on the server, so the visit begins with
+    /// the request. But if the connection was idle for as long as the delay due for opening it,
+    /// opening it was a visit by itself (a paused crawl opens connections that it then does not
+    /// use).
     pub(super) fn began(&self, line: &Line, sent: Instant) -> Instant {
         let Some(stood) = line.stood else { return line.asked };
         let idle = sent.since(stood);
@@ -76,7 +80,7 @@ impl Laws {
         line.asked + idle
     }
 
-    /// The longest rest that a server can be owed without having asked for it itself.
+    /// Returns the longest rest that can be due to a server that has not asked for one itself.
     pub(super) fn longest_rest(&self) -> Duration {
         match (self.burst, self.delay_factor_milli) {
             (None, _) => Duration::ZERO,

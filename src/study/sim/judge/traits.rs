@@ -1,4 +1,4 @@
-//! What the judge knows of each host beforehand: its groups, its limits, its manners.
+//! What the judge knows of each host beforehand: its groups, its limits and its behaviour.
 
 use super::Laws;
 use crate::study::web::{Robots, Web};
@@ -9,17 +9,17 @@ use std::time::Duration;
 /// What is known of a host beforehand.
 #[derive(Debug, Default)]
 pub(super) struct Traits {
-    /// Those that have a cap; hostile hosts belong to none.
+    /// The groups with a cap that it belongs to; hostile hosts belong to none.
     pub(super) groups: Vec<Group>,
-    /// What its robots.txt asks for.
+    /// The Crawl-delay of its robots.txt.
     pub(super) crawl_delay: Option<Duration>,
-    /// Requests it takes on a connection.
+    /// The number of requests it takes on one connection.
     pub(super) requests: u32,
-    /// It mixes replies up.
+    /// Whether it mixes up replies to pipelined requests.
     pub(super) muddles: bool,
 }
 
-/// Servers that share a cap.
+/// Servers that share a cap on simultaneous visits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Group {
     Address(Ipv4Addr),
