@@ -1,7 +1,7 @@
-//! The lab web as a child process of a crawl: started before it, ended with it.
+//! Runs the lab as a child process of a crawl: started before it, stopped with it.
 //!
-//! The child is this program's `web` command on the same configuration. It says on one line of
-//! JSON where it is; it ends when its standard input does, so it can't outlive its crawl.
+//! The child is this program's `web` command with the same configuration. It prints its ports as
+//! one line of JSON; it exits when its standard input ends, so it can't outlive its crawl.
 
 use crate::commands::{Exit, Failure};
 use crate::conf::{Conf, HostsFile};
@@ -14,20 +14,20 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// A lab that runs.
+/// A running lab.
 #[derive(Debug)]
 pub(crate) struct Lab {
     child: Child,
-    /// Its end is the child's sign to go.
+    /// The child exits when this is closed.
     stdin: Option<ChildStdin>,
     ready: Value,
 }
 
-/// The lab that the crawl of `conf` runs against, if it has a `[lab]`; `conf` is adapted to it.
-/// The lab of a crawl that resumes listens on the ports it had, since the crawl's URLs name them.
+/// Starts the lab of a crawl if `conf` has a `[lab]`, and adapts `conf` to it. The lab of a crawl
+/// that resumes uses the ports it had before, because the crawl's URLs name them.
 ///
 /// # Errors
-/// The lab doesn't start, or its ports can't be kept in `directory`.
+/// The lab doesn't start, or its ports can't be stored in `directory`.
 pub(crate) fn lab_of(
     conf: &mut Conf,
     path: &Path,
@@ -52,11 +52,11 @@ pub(crate) fn lab_of(
 }
 
 impl Lab {
-    /// Starts the lab of the configuration at `path` and waits until it serves; on these `ports`,
-    /// if any are given.
+    /// Starts the lab of the configuration at `path` and waits until it serves, on these `ports` if
+    /// any are given.
     ///
     /// # Errors
-    /// The child could not be started, or ended before it was ready.
+    /// The child could not be started, or exited before it was ready.
     pub(crate) fn start(path: &Path, ports: Option<Ports>) -> Result<Self, Failure> {
         let wrong = |text: String| Failure::new(Exit::System, format!("the lab: {text}"));
         let program = std::env::current_exe().map_err(|error| wrong(error.to_string()))?;
@@ -82,11 +82,11 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Makes a crawl live in the lab: names from its server, addresses of its range, its seeds,
-    /// its authority.
+    /// Adapts the configuration of a crawl to the lab: its name server, its addresses, its seeds
+    /// and its authority.
     ///
     /// # Errors
-    /// It didn't say where its names are: nobody else is to be asked for them.
+    /// The lab did not report its name server; no other one must be queried for its names.
     pub(crate) fn adapt(&self, conf: &mut Conf) -> Result<(), Failure> {
         let text = |name: &str| self.ready[name].as_str().unwrap_or_default();
         let dns = text("dns").parse().map_err(|_| {
@@ -106,20 +106,20 @@ impl Lab {
         Ok(())
     }
 
-    /// Ends the lab.
+    /// Stops the lab.
     pub(crate) fn end(self) {
         drop(self);
     }
 
-    /// CPU time that it has taken so far, in microseconds.
+    /// Returns the CPU time that it has used so far, in microseconds.
     pub(crate) fn cpu_us(&self) -> Option<u64> {
         Some(signal::cpu_of_process_ns(self.child.id())? / 1_000)
     }
 
-    /// The ports that its URLs name.
+    /// Returns the ports in its URLs.
     ///
     /// # Errors
-    /// It didn't say.
+    /// The lab did not report them.
     pub(crate) fn ports(&self) -> Result<Ports, Failure> {
         let port = |name: &str| self.ready[name].as_u64().and_then(|port| port.try_into().ok());
         match (port("http_port"), port("https_port")) {
@@ -135,7 +135,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // It goes by itself; to wait keeps it from being left behind as a zombie.
+        // It exits by itself; waiting prevents a zombie process.
         let _ = self.child.wait();
     }
 }

@@ -1,11 +1,11 @@
-//! The driver of the benches calls the frontier as the engine does, call by call.
+//! Tests that the driver of the benches calls the frontier as the engine does, call by call.
 //!
-//! An engine crawls a small simulated web, and the frontier records what is called. Then the driver
-//! takes the same steps at the same times: it is shown the first call of each, and must make all of
-//! them, in their order, about the same servers and URLs.
+//! An engine crawls a small simulated web, and the frontier records its calls. Then the driver
+//! takes the same steps at the same times: it receives the first call of each step, and must make
+//! all calls of the step in the same order, for the same servers and URLs.
 //!
-//! Requests are not pipelined here: a pipeline asks a queue that has run out once more for each
-//! request that is still under way.
+//! Requests are not pipelined here: with a pipeline, an empty queue is asked once more for each
+//! unanswered request.
 
 use crate::commands::settings;
 use crate::conf::Conf;
@@ -66,7 +66,8 @@ source = \"zipf\"
 format = \"none\"
 ";
 
-/// What an engine calls that crawls a web of twelve servers, and the settings of its frontier.
+/// Returns the frontier calls of an engine that crawls a web of twelve servers, and its frontier's
+/// settings.
 fn crawl(policy: &str, burst: &str, memory_bytes: Option<usize>) -> (Vec<Call>, Settings) {
     let delay = if burst == "1" { "500ms" } else { "0s" };
     let text = CONF.replace("POLICY", policy).replace("DELAY", delay).replace("BURST", burst);
@@ -91,18 +92,18 @@ fn crawl(policy: &str, burst: &str, memory_bytes: Option<usize>) -> (Vec<Call>, 
     (calls::end(), frontier)
 }
 
-/// A driver on the way that an engine has gone.
+/// A driver that repeats the steps of an engine.
 struct Twin {
     driver: Driver,
     disk: MemoryDisk,
     job: Option<QueuesJob>,
     /// Servers whose robots.txt is known.
     ruled: BTreeSet<u32>,
-    /// Servers under visit.
+    /// Servers on a visit.
     visited: BTreeSet<u32>,
 }
 
-/// Where the driver calls something else, if it does.
+/// Describes the first call in which the driver differs, if there is one.
 fn differs(engine: &[Call], settings: Settings) -> Option<String> {
     calls::begin();
     let mut twin = Twin {
@@ -129,7 +130,7 @@ fn differs(engine: &[Call], settings: Settings) -> Option<String> {
 }
 
 impl Twin {
-    /// Takes the step that begins with the first of these calls; `false` if there is none.
+    /// Takes the step that begins with the first of these calls; returns false if there is none.
     fn step(&mut self, calls: &[Call]) -> bool {
         let driver = &mut self.driver;
         match &calls[0] {
@@ -154,7 +155,7 @@ impl Twin {
                 driver.robots_known(id.0, *delay, *now);
             }
             Call::Finish(..) => return self.finish(calls),
-            // The candidate of the visit is given back before.
+            // The candidate of the visit is given back before the visit ends.
             Call::GiveBack(..) => return self.finish(&calls[1..]),
             Call::SetParked(id, false, now) if !self.visited.contains(&id.0) => {
                 driver.close(id.0, *now);
@@ -179,7 +180,7 @@ impl Twin {
     }
 }
 
-/// URLs that the engine has found, one after the other.
+/// Adds the URLs that the engine has found, one after the other.
 fn find(driver: &mut Driver, calls: &[Call]) {
     let is_of_one = |call: &&Call| {
         use Call::{AddTo, Find, HasRoomFor, ServerOf};
@@ -224,8 +225,8 @@ fn the_driver_calls_what_the_engine_calls() {
     }
 }
 
-/// One call more or less within a step of the engine's is noticed. What is a step by itself is
-/// taken as often as the engine takes it.
+/// One call more or less within a step is noticed. A call that is a step by itself is repeated as
+/// often as the engine makes it, so it is not tested.
 #[test]
 fn a_call_more_or_less_is_noticed() {
     let (calls, settings) = crawl("capability", "1", None);
@@ -236,7 +237,7 @@ fn a_call_more_or_less_is_noticed() {
         if let Call::TakeIn(_) | Call::Write(_) | Call::Job | Call::Next(_) = call {
             continue;
         }
-        // Whoever asks for robots.txt looks once, which is a step.
+        // A request for robots.txt makes one call, which is a step by itself.
         let is_ruled = |of: &ServerId| {
             calls[..at].iter().any(|call| matches!(call, Call::SetCrawlDelay(id, ..) if id == of))
         };

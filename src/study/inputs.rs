@@ -1,4 +1,4 @@
-//! The files of the study that a configuration names: the arrays of a link graph.
+//! Reads the files of the study that a configuration names: the arrays of a link graph.
 
 use super::web::graph::{Cut, Graph, unpack_xz};
 use crate::commands::{Exit, Failure};
@@ -6,20 +6,20 @@ use crate::conf::Conf;
 use crate::os::input;
 use std::path::{Path, PathBuf};
 
-/// Largest array of a link graph, bytes: as many numbers as 32 bits can count.
+/// The largest array of a link graph in bytes: as many numbers as 32 bits can count.
 const GRAPH_BYTES_MAX: usize = 16 << 30;
 
-/// Longest file of a link graph, compressed or not, bytes.
+/// The largest file of a link graph in bytes, compressed or not.
 const GRAPH_FILE_BYTES_MAX: u64 = 16 << 30;
 
-/// The files that sections of the study name in `conf`, each with its key.
+/// Returns the files that sections of the study name in `conf`, each with its key.
 pub(crate) fn files_named(conf: &Conf) -> Vec<(&'static str, PathBuf)> {
     let files = conf.web.graph.iter().flat_map(|folder| graph_files(folder));
     files.map(|file| ("web.graph", file)).collect()
 }
 
-/// The two files of a link graph: how many links each page has, and where they lead. Each may be
-/// compressed; the plain one goes first.
+/// Returns the two files of a link graph: the number of links of each page, and the targets. Each
+/// may be compressed; an uncompressed one takes precedence.
 fn graph_files(folder: &Path) -> [PathBuf; 2] {
     ["outdeg.u32", "dst.u32"].map(|name| {
         let (plain, packed) = (folder.join(name), folder.join(format!("{name}.xz")));
@@ -27,7 +27,7 @@ fn graph_files(folder: &Path) -> [PathBuf; 2] {
     })
 }
 
-/// The link graph in a folder.
+/// Reads the link graph in a folder.
 pub(crate) fn graph(folder: &Path) -> Result<Graph, Failure> {
     let wrong = |place: &Path, why: &dyn std::fmt::Display| {
         Failure::new(Exit::Usage, format!("web.graph: {}: {why}", place.display()))

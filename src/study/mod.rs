@@ -1,9 +1,9 @@
 //! The study of crawlers: synthetic webs, a lab, a simulated world, and the commands that use them.
 //!
-//! The crawler doesn't need any of it. `web` describes a synthetic web; `lab` serves it over
-//! sockets and `sim` simulates it, with the crawler's own machine, on a virtual clock. `compare`,
-//! `profile`, `cache` and `serve` are commands, which `command` lists; `report` draws their
-//! results.
+//! The crawler does not need any of it. `web` describes a synthetic web; `lab` serves it over
+//! sockets, and `sim` simulates it on a virtual clock, together with the crawler's own machine.
+//! `compare`, `profile`, `cache` and `serve` are commands, which `command` lists; `report` writes
+//! their results.
 
 pub mod cache;
 pub(crate) mod child;

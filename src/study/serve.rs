@@ -16,15 +16,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How often the signals are looked at.
+/// How often the signal flags are checked.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Serves the web of the configuration at `path`, on these ports for HTTP and HTTPS if any are
-/// given, until a signal, or the end of standard input. A line of JSON on standard output says
-/// where it is, another at the end what it served.
+/// given, until a signal or the end of standard input. Prints a line of JSON when it is ready, and
+/// another one with the totals at the end.
 ///
 /// # Errors
-/// Whatever kept the lab from serving, with the exit code it means.
+/// What kept the lab from serving, with its exit code.
 pub fn run(path: &Path, ports: Option<(u16, u16)>) -> Result<Exit, Failure> {
     let conf = load(path)?;
     let Some(lab) = &conf.lab else {
@@ -44,7 +44,7 @@ pub fn run(path: &Path, ports: Option<(u16, u16)>) -> Result<Exit, Failure> {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let watch = scope.spawn(|| heed_signals(&stop, &done));
-        let served = lab::serve(&settings, &mut tell, &stop);
+        let served = lab::serve(&settings, &mut announce, &stop);
         done.store(true, Ordering::SeqCst);
         watch.join().expect("the watch does not panic").map_err(system)?;
         served.map_err(system)
@@ -57,14 +57,14 @@ fn system(error: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::System, error)
 }
 
-/// One line of JSON says that the lab is ready, and where.
-fn tell(ready: &lab::Ready) {
+/// Prints that the lab is ready, and where, as one line of JSON.
+fn announce(ready: &lab::Ready) {
     say(&ready.to_json());
 }
 
 fn say(line: &str) {
     let mut out = io::stdout().lock();
-    // Whoever started the lab and went away before this ends it by its standard input.
+    // If the reader of standard output is gone, the end of standard input stops the lab.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
@@ -80,7 +80,7 @@ fn heed_signals(stop: &AtomicBool, done: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Two ports, as the command line gives them.
+/// Parses two ports of the command line.
 pub(crate) fn ports(text: &str) -> Result<(u16, u16), String> {
     let ports = text.split_once(',').and_then(|(http, https)| {
         let port = |text: &str| text.parse().ok().filter(|port| *port > 0);

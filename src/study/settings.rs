@@ -5,7 +5,7 @@ use super::{lab, sim};
 use crate::conf::{Conf, Decimal, Events, Lab, Sim, Web};
 use std::time::Duration;
 
-/// The settings of a web.
+/// Returns the settings of a web.
 pub fn web(conf: &Web) -> Settings {
     let spread =
         |median: u32, sigma: Decimal| Spread { median: f64::from(median), sigma: sigma.as_f64() };
@@ -64,7 +64,8 @@ pub fn web(conf: &Web) -> Settings {
     }
 }
 
-/// The kinds that `names` stand for, each once, in the order of the list of all.
+/// Returns the kinds of hostile hosts that `names` select, each once, in the order of
+/// [`Hostile::ALL`].
 fn hostile_kinds(names: &[String]) -> Vec<Hostile> {
     let is_named = |kind: &Hostile| {
         names.iter().any(|name| match name.as_str() {
@@ -76,7 +77,7 @@ fn hostile_kinds(names: &[String]) -> Vec<Hostile> {
     Hostile::ALL.into_iter().filter(is_named).collect()
 }
 
-/// The lab's settings; `follow_stdin` ends it with its parent.
+/// Returns the lab's settings; with `follow_stdin` the lab exits with its parent.
 pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
     let file = |name: &str| section.directory.join(name);
     let tries = u32::from(conf.retries.retries_max) + 1;
@@ -93,7 +94,7 @@ pub fn lab(conf: &Conf, section: &Lab) -> lab::Settings {
     }
 }
 
-/// The simulated world's settings.
+/// Returns the settings of the simulated world.
 pub fn sim(conf: &Sim) -> sim::Settings {
     sim::Settings {
         outages: Vec::new(),
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(web(&Web::of(Preset::Of2025)), Settings::scenario_2025());
     }
 
-    /// What the file is silent about is what the simulator has by itself.
+    /// Keys missing in the file have the simulator's own defaults.
     #[test]
     fn defaults_are_the_simulator_s_own() {
         assert_eq!(sim(&Conf::default().sim), sim::Settings::default());

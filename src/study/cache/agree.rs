@@ -1,5 +1,5 @@
-//! Do the curves of several traces lie on each other, over the size of the cache or over its
-//! entries per connection?
+//! Compares the curves of several traces: are they more alike over the size of the cache, or over
+//! its entries per connection?
 
 use super::policy::Policy;
 use super::reading::Reading;
@@ -8,15 +8,14 @@ use super::study::{Curves, Study};
 /// A curve: (logarithm of x, miss rate), ascending in x.
 pub(super) type Line = Vec<(f64, f64)>;
 
-/// CLOCK's miss rates of a stream over the logarithm of the size, divided by `share`.
+/// Returns CLOCK's miss rates of a stream over the logarithm of the size, divided by `share`.
 pub(super) fn line(curves: &Curves, share: f64) -> Line {
     let point = |level: usize| (level as f64 - share.log2(), curves.rate(Policy::Clock, level));
     (0..curves.levels()).map(point).collect()
 }
 
-/// How far curves lie apart where all of them are: the mean and the most, as differences of miss
-/// rates.
-/// `None` if they have no x in common.
+/// Returns how far curves are apart where all are defined: the mean and the maximum difference of
+/// their miss rates. `None` if they have no x in common.
 pub(super) fn apart(lines: &[Line]) -> Option<(f64, f64)> {
     const STEPS: u32 = 400;
     let ends = |line: &Line| Some((line.first()?.0, line.last()?.0));
@@ -38,15 +37,15 @@ pub(super) fn apart(lines: &[Line]) -> Option<(f64, f64)> {
     Some((sum / f64::from(STEPS + 1), most))
 }
 
-/// A line's height at an x between its ends.
+/// Returns a line's height at an x between its ends.
 fn height(line: &Line, x: f64) -> f64 {
     let next = line.partition_point(|point| point.0 < x).clamp(1, line.len() - 1);
     let ((x0, y0), (x1, y1)) = (line[next - 1], line[next]);
     y0 + (y1 - y0) * ((x - x0) / (x1 - x0)).clamp(0.0, 1.0)
 }
 
-/// Where each curve has come down to a miss rate: the logarithms of x; `None` if one never does, or
-/// is there from the start.
+/// Returns where each curve falls to a miss rate, as logarithms of x; `None` if one never does, or
+/// begins below it.
 fn crossings(lines: &[Line], rate: f64) -> Option<Vec<f64>> {
     let crossing = |line: &Line| {
         let below = line.iter().position(|point| point.1 <= rate).filter(|at| *at > 0)?;
@@ -56,8 +55,8 @@ fn crossings(lines: &[Line], rate: f64) -> Option<Vec<f64>> {
     lines.iter().map(crossing).collect()
 }
 
-/// The miss rate in the middle of the falls: half of where critical regions begin and end, in the
-/// mean.
+/// Returns the miss rate in the middle of the falls: halfway between the begin and the end of the
+/// critical regions, averaged.
 fn middle(studies: &[Study]) -> Option<f64> {
     let of = |study: &Study| {
         let Reading { critical, rates, .. } = Reading::of(&study.full);
@@ -67,7 +66,7 @@ fn middle(studies: &[Study]) -> Option<f64> {
     Some(middles.iter().sum::<f64>() / middles.len() as f64)
 }
 
-/// What several traces say of that, in words.
+/// Returns the comparison of several traces in words; `None` if they can't be compared.
 pub(super) fn text(studies: &[Study]) -> Option<String> {
     let lines = |of: &dyn Fn(&Study) -> f64| -> Vec<Line> {
         studies.iter().map(|study| line(&study.full, of(study))).collect()
@@ -76,7 +75,7 @@ pub(super) fn text(studies: &[Study]) -> Option<String> {
     let (mean_by_size, most_by_size) = apart(&by_size)?;
     let (mean_by_share, most_by_share) = apart(&by_share)?;
     let mut text = format!(
-        "At equal size the curves of CLOCK lie {:.1} points apart in the mean and {:.1} at most; \
+        "At equal size the curves of CLOCK are {:.1} points apart on average and {:.1} at most; \
          at equal entries per connection {:.1} and {:.1}.",
         100.0 * mean_by_size,
         100.0 * most_by_size,
@@ -88,7 +87,7 @@ pub(super) fn text(studies: &[Study]) -> Option<String> {
     else {
         return Some(text);
     };
-    let told: Vec<String> = studies
+    let places: Vec<String> = studies
         .iter()
         .zip(sizes.iter().zip(&shares))
         .map(|(study, (size, share))| {
@@ -100,27 +99,27 @@ pub(super) fn text(studies: &[Study]) -> Option<String> {
         " In the middle of their falls, at {:.0}% misses, they are at {}: the sizes differ \
          {sizes:.1} times, the entries per connection {shares:.1} times. {}",
         100.0 * rate,
-        told.join("; "),
+        places.join("; "),
         verdict(sizes, shares)
     ));
     Some(text)
 }
 
-/// How many times larger the largest is than the smallest, of logarithms.
+/// Returns the ratio of the largest to the smallest, of logarithms.
 fn times(logarithms: &[f64]) -> f64 {
     let least = logarithms.iter().copied().fold(f64::INFINITY, f64::min);
     let most = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     (most - least).exp2()
 }
 
-/// What the factors say: which of both is more alike, and whether by far.
+/// Says which of the two factors makes the curves more alike, and whether by much.
 fn verdict(sizes: f64, shares: f64) -> &'static str {
     match shares.log2() / sizes.log2().max(f64::MIN_POSITIVE) {
-        ratio if ratio <= 0.25 => "There the entries per connection govern.",
+        ratio if ratio <= 0.25 => "There the entries per connection decide.",
         ratio if ratio < 1.0 => {
-            "There entries per connection tell more than the size, but not all."
+            "There the entries per connection say more than the size, but not everything."
         }
-        _ => "There entries per connection tell no more than the size.",
+        _ => "There the entries per connection say no more than the size.",
     }
 }
 
@@ -129,18 +128,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn falls_are_met_at_equal_entries_per_connection() {
+    fn falls_are_found_at_equal_entries_per_connection() {
         let line = |shift: f64| vec![(shift, 0.8), (shift + 4.0, 0.8), (shift + 8.0, 0.2)];
-        let found = crossings(&[line(0.0), line(2.0)], 0.5).expect("both come down to it");
+        let found = crossings(&[line(0.0), line(2.0)], 0.5).expect("both fall to it");
         assert_eq!(found, [6.0, 8.0]);
         assert_eq!(times(&found), 4.0);
         assert_eq!(crossings(&[line(0.0)], 0.1), None, "never so low");
         assert_eq!(crossings(&[line(0.0)], 0.9), None, "never so high");
         for (sizes, shares, says) in [
-            (16.0, 1.2, "govern"),
+            (16.0, 1.2, "decide"),
             (16.0, 8.0, "more than the size"),
             (2.0, 4.0, "no more"),
-            (1.0, 1.0, "govern"),
+            (1.0, 1.0, "decide"),
             (1.0, 2.0, "no more"),
         ] {
             assert!(verdict(sizes, shares).contains(says), "{sizes}, {shares}");

@@ -1,4 +1,5 @@
-//! The figures: miss rates by size, against MIN, over time, by entries per connection.
+//! The figures of a cache study: miss rates by size, relative to MIN, over time, by entries per
+//! connection.
 
 use super::Asked;
 use super::misses::WINDOWS;
@@ -13,14 +14,14 @@ use crate::study::report::scale::Axis;
 /// A figure and its file.
 #[derive(Debug)]
 pub(super) struct Drawn {
-    /// Name without its ending.
+    /// The file's name without extension.
     pub(super) file: String,
     /// The figure.
     pub(super) chart: Chart,
 }
 
-/// The figures of one trace: for each stream by size, against MIN and over time. The paper's 2 to
-/// 5, 10 and 11.
+/// Draws the figures of one trace: for each stream by size, relative to MIN and over time. They
+/// correspond to figures 2 to 5, 10 and 11 of the paper.
 pub(super) fn of_trace(study: &Study, asked: &Asked) -> Vec<Drawn> {
     let mut drawn = Vec::new();
     for ((name, short), curves) in streams(study) {
@@ -34,7 +35,8 @@ pub(super) fn of_trace(study: &Study, asked: &Asked) -> Vec<Drawn> {
     drawn
 }
 
-/// CLOCK on all traces: over the size and over entries per connection. The paper's 6 to 9.
+/// Draws CLOCK on all traces: over the size and over entries per connection (figures 6 to 9 of the
+/// paper).
 pub(super) fn of_all(studies: &[Study]) -> Vec<Drawn> {
     let mut drawn = Vec::new();
     for (name, short) in [FULL, CROSS] {

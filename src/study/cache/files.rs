@@ -1,4 +1,4 @@
-//! The files of a study: the report, the figures, the tables.
+//! Writes the files of a cache study: the report, the figures, the tables.
 
 use super::curves::{self, Drawn};
 use super::reading::Reading;
@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes everything into `directory`.
+/// Writes all files into `directory`.
 ///
 /// # Errors
 /// The first file that could not be written, with its name.
@@ -43,7 +43,7 @@ fn report(studies: &[Study], of_all: Vec<Drawn>, of_each: Vec<Vec<Drawn>>, asked
     if !of_all.is_empty() {
         blocks.push(Block::Heading("Size of the cache and connections".to_owned()));
         blocks.extend(agree::text(studies).map(Block::Text));
-        // Both ways to look at a stream side by side.
+        // Figures of the two streams side by side.
         let mut of_all = of_all.into_iter().peekable();
         while of_all.peek().is_some() {
             blocks.push(figures(of_all.by_ref().take(2).collect()));
@@ -52,8 +52,8 @@ fn report(studies: &[Study], of_all: Vec<Drawn>, of_each: Vec<Vec<Drawn>>, asked
     for (study, drawn) in studies.iter().zip(of_each) {
         blocks.push(Block::Heading(study.name.clone()));
         for ((name, _), curves) in streams(study) {
-            let told = Reading::of(curves).text(study.connections());
-            blocks.push(Block::Text(format!("{}: {told}", capital(name))));
+            let text = Reading::of(curves).text(study.connections());
+            blocks.push(Block::Text(format!("{}: {text}", capital(name))));
         }
         blocks.push(figures(drawn));
         let tables = streams(study).into_iter();
@@ -86,23 +86,23 @@ fn lead(studies: &[Study], asked: &Asked) -> String {
     };
     format!(
         "{} links of {traces}, replayed by sted {} through caches of all sizes under six policies. \
-         Links across lead to another of {} processes, hosts spread over them by hash.",
+         Links across lead to another of {} processes, over which hosts are distributed by hash.",
         crate::study::report::number::grouped(links as f64, 0),
         env!("CARGO_PKG_VERSION"),
         asked.processes
     )
 }
 
-/// What the words mean, for the end of the report.
+/// Explanations of the terms, for the end of the report.
 const HOW: &str = "\
-    INFINITE is a cache with room for all: its misses are the URLs met for the first time. MIN \
-    knows the future and gives up the URL that is met again last. LRU gives up the one met \
-    longest ago, CLOCK nearly that, RANDOM any; CLOCK and RANDOM are the crawler's own cache. \
-    STATIC holds the URLs that are most frequent in the whole trace from the start, is not \
-    charged for that, and may therefore beat MIN.\n\n\
-    The critical region is the doubling of the size that takes most off CLOCK's miss rate, and \
-    those next to it as long as each takes at least half as much. A plateau is a run of \
-    doublings before it that take less than two points each. A size will do if it misses at \
-    most 20% of all links, or at most 1.1 times what a cache without end does.\n\n\
+    INFINITE is a cache with room for all: its misses are the first links to each URL. MIN \
+    knows the future and evicts the URL whose next link is last. LRU evicts the one whose last \
+    link is oldest, CLOCK approximates LRU, RANDOM evicts a random one; CLOCK and RANDOM are the \
+    crawler's own cache. STATIC holds the most frequent URLs of the whole trace from the start, \
+    which does not count as misses, so it may beat MIN.\n\n\
+    The critical region is the doubling of the size that reduces CLOCK's miss rate most, and \
+    its neighbours as long as each reduces it at least half as much. A plateau is a run of \
+    doublings before it that reduce it by less than two points each. A size suffices if it \
+    misses at most 20% of all links, or at most 1.1 times what an unlimited cache misses.\n\n\
     After A. Z. Broder, M. Najork, J. L. Wiener: Efficient URL Caching for World Wide Web \
     Crawling, WWW 2003. All numbers are in misses.csv and time.csv beside this file.";

@@ -1,47 +1,48 @@
-//! MIN, the best that any cache could do (Belady, 1966), at all sizes in one pass.
+//! MIN, the optimal replacement policy (Belady, 1966), at all cache sizes in one pass.
 //!
-//! A full cache gives up the URL whose next link is farthest away; the URL that was just met goes
-//! in, as with the policies that can be built. MIN is a stack algorithm, too (Mattson et al.,
-//! 1970): a cache holds all that smaller ones hold. So the caches of all sizes are kept as rings
-//! about the smallest: a URL is in the ring of the smallest cache that holds it. A link that hits
-//! at a level takes its URL out of that ring and puts it into the innermost; what each smaller
-//! cache gives up for it moves outwards, and from ring to ring the later of two next links moves
-//! on.
+//! A full cache evicts the URL whose next link is farthest away; the URL of the current link is
+//! always inserted, as with the online policies. MIN is a stack algorithm (Mattson et al., 1970): a
+//! cache holds everything that smaller ones hold. So the caches of all sizes are kept as nested
+//! rings: a URL is in the ring of the smallest cache that holds it. A link that hits at a level
+//! moves its URL from that ring to the innermost one; what each smaller cache evicts for it moves
+//! outwards, and from ring to ring the one with the later next link moves on.
 //!
-//! Each ring is a heap by next link. A URL that is met leaves a husk in the heap of its ring: a
-//! link that has passed, and so lies below all others; husks are swept when they are more than
-//! half. Ties (URLs never met again) go by number, which no miss depends on.
+//! Each ring is a heap by next link. When a URL is linked again, a stale entry remains in the heap
+//! of its ring: its next link has passed, so it is smaller than all valid ones; stale entries are
+//! removed when they are more than half. Ties (URLs never linked again) are ordered by number,
+//! which does not affect any miss.
 //!
-//! Cost: O(n s log k) at most for s sizes; in a crawl most victims are never met again and pass all
-//! rings without a change of any heap: some 0.1 us a link. Memory: 4 bytes a link, some 25 a URL.
+//! Cost: at most O(n s log k) for s sizes; in a crawl most evicted URLs are never linked again and
+//! pass all rings without a change of any heap: some 0.1 us a link. Memory: 4 bytes a link, some 25
+//! a URL.
 
 use super::misses::{Hits, Misses, WINDOWS, window};
 use std::collections::BinaryHeap;
 
-/// No further link.
+/// The next link of a URL that has none.
 const NEVER: u32 = u32::MAX;
-/// In no cache.
+/// The ring of a URL that is in no cache.
 const NOWHERE: u8 = u8::MAX;
 
-/// Misses of MIN. `links` are URLs as numbers below `urls`; `tell` is told of links as they are
-/// done.
-pub(super) fn min(links: &[u32], urls: usize, levels: usize, tell: &dyn Fn(usize)) -> Misses {
+/// Returns the misses of MIN. `links` are URLs as numbers below `urls`; calls `progress` with
+/// numbers of links as they are done.
+pub(super) fn min(links: &[u32], urls: usize, levels: usize, progress: &dyn Fn(usize)) -> Misses {
     let mut hits = Hits::new(links.len(), levels);
     let next = next_links(links, urls);
     let mut rings = Rings::new(urls, levels);
     for at in 0..WINDOWS {
         let window = window(links.len(), at);
         for place in window.clone() {
-            if let Some(level) = rings.meet(links[place], next[place]) {
+            if let Some(level) = rings.link(links[place], next[place]) {
                 hits.add(at, level);
             }
         }
-        tell(window.len());
+        progress(window.len());
     }
     hits.misses()
 }
 
-/// For each link the place of the next one to the same URL.
+/// Returns for each link the position of the next one to the same URL.
 fn next_links(links: &[u32], urls: usize) -> Vec<u32> {
     let mut next = vec![NEVER; links.len()];
     let mut last = vec![NEVER; urls];
@@ -53,18 +54,18 @@ fn next_links(links: &[u32], urls: usize) -> Vec<u32> {
     next
 }
 
-/// The caches of all sizes, each without the one within.
+/// The caches of all sizes; each ring leaves out the smaller caches.
 #[derive(Debug)]
 struct Rings {
     rings: Vec<Ring>,
-    /// Of each URL: its ring and its next link.
+    /// The ring and the next link of each URL.
     places: Vec<(u8, u32)>,
 }
 
-/// What a cache holds that the next smaller one doesn't.
+/// What a cache holds in addition to the next smaller one.
 #[derive(Debug)]
 struct Ring {
-    /// By next link; husks among them.
+    /// A heap by next link, with stale entries.
     heap: BinaryHeap<(u32, u32)>,
     held: usize,
     room: usize,
@@ -77,16 +78,17 @@ impl Rings {
         Self { rings: (0..levels).map(ring).collect(), places: vec![(NOWHERE, NEVER); urls] }
     }
 
-    /// A link to a URL that is met again at `next`. Returns from which level on it hits.
-    fn meet(&mut self, url: u32, next: u32) -> Option<usize> {
+    /// Handles a link to a URL whose next link is `next`. Returns the smallest level at which it
+    /// hits.
+    fn link(&mut self, url: u32, next: u32) -> Option<usize> {
         let (ring, _) = self.places[url as usize];
         let hit = (ring != NOWHERE).then_some(usize::from(ring));
         if let Some(level) = hit {
             self.places[url as usize].0 = NOWHERE;
             self.rings[level].held -= 1;
         }
-        // What has no place in the caches within; at first that is none but the URL itself, which
-        // takes the one entry of the smallest.
+        // The entry evicted from the smaller caches; at first the URL itself, which takes the one
+        // entry of the smallest.
         let mut moving = (next, url);
         for level in 0..self.rings.len() {
             if self.rings[level].held < self.rings[level].room {
@@ -94,7 +96,7 @@ impl Rings {
                 return hit;
             }
             let farthest = self.farthest(level);
-            // The innermost always takes the URL that was met.
+            // The innermost ring always takes the URL itself.
             if level == 0 || farthest > moving {
                 self.rings[level].heap.pop();
                 self.rings[level].held -= 1;
@@ -102,7 +104,7 @@ impl Rings {
                 moving = farthest;
             }
         }
-        // The largest cache gives it up.
+        // The largest cache evicts it.
         self.places[moving.1 as usize].0 = NOWHERE;
         hit
     }
@@ -118,13 +120,14 @@ impl Rings {
         }
     }
 
-    /// The URL of a full ring that is met again last: no husk, for those have passed.
+    /// Returns the entry of a full ring whose next link is last; it is never stale, because those
+    /// have passed.
     fn farthest(&self, level: usize) -> (u32, u32) {
         *self.rings[level].heap.peek().expect("a full ring has entries")
     }
 }
 
-/// Whether an entry of a heap is in its ring: no husk.
+/// Whether an entry of a heap is in its ring, and not stale.
 fn is_held(places: &[(u8, u32)], level: usize, (next, url): (u32, u32)) -> bool {
     let (ring, of) = places[url as usize];
     usize::from(ring) == level && of == next

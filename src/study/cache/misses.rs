@@ -1,63 +1,63 @@
-//! What a replay comes to: misses by size of the cache, and by time.
+//! The misses of a replay, by cache size and by time.
 //!
-//! Sizes are powers of two and are called by their logarithm, the *level*: level 10 is a cache of
-//! 1,024 entries. Time is counted in links: a stream is cut into [`WINDOWS`] windows of equal
-//! length, so that every curve over time is there for every size.
+//! Sizes are powers of two and are identified by their logarithm, the *level*: level 10 is a cache
+//! of 1,024 entries. Time is counted in links: a stream is divided into [`WINDOWS`] windows of
+//! equal length, so that every curve over time is available for every size.
 
 use std::ops::Range;
 
-/// Windows of a stream.
+/// The number of windows of a stream.
 pub(super) const WINDOWS: usize = 100;
 
-/// Misses in each window, one entry a level, smallest cache first.
+/// Misses in each window, one entry per level, smallest cache first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misses {
     levels: Vec<[u32; WINDOWS]>,
 }
 
 impl Misses {
-    /// Counted for each level apart.
+    /// Creates misses from the counts of each level.
     pub(super) fn of_levels(levels: Vec<[u32; WINDOWS]>) -> Self {
         Self { levels }
     }
 
-    /// Misses of all windows at a level.
+    /// Returns the misses of all windows at a level.
     pub(super) fn total(&self, level: usize) -> u64 {
         self.levels[level].iter().map(|misses| u64::from(*misses)).sum()
     }
 
-    /// Misses in a window at a level.
+    /// Returns the misses in a window at a level.
     pub(super) fn in_window(&self, level: usize, window: usize) -> u32 {
         self.levels[level][window]
     }
 
-    /// Misses in all windows at a level.
+    /// Returns the misses of each window at a level.
     pub(super) fn row(&self, level: usize) -> [u32; WINDOWS] {
         self.levels[level]
     }
 }
 
-/// Counts hits of policies whose caches hold all that smaller ones hold: a link that hits at a
-/// level hits at all above it.
+/// Counts hits of policies whose caches hold everything that smaller ones hold: a link that hits at
+/// a level hits at all higher levels.
 #[derive(Clone, Debug)]
 pub(super) struct Hits {
-    /// Links that hit at this level and not below.
+    /// Links whose lowest hit is at this level, in each window.
     from: Vec<[u32; WINDOWS]>,
     links: usize,
 }
 
 impl Hits {
-    /// None yet, in a stream of so many links.
+    /// Creates a counter without hits for a stream of so many links.
     pub(super) fn new(links: usize, levels: usize) -> Self {
         Self { from: vec![[0; WINDOWS]; levels], links }
     }
 
-    /// One that hits from this level on.
+    /// Counts a link that hits from this level on.
     pub(super) fn add(&mut self, window: usize, level: usize) {
         self.from[level][window] += 1;
     }
 
-    /// What is no hit is a miss.
+    /// Returns the misses: all links that don't hit.
     pub(super) fn misses(&self) -> Misses {
         let mut left: [u32; WINDOWS] = std::array::from_fn(|at| {
             u32::try_from(window(self.links, at).len()).expect("a stream has fewer than 2^32")
@@ -73,7 +73,7 @@ impl Hits {
     }
 }
 
-/// The links of a window.
+/// Returns the links of a window.
 pub(super) fn window(links: usize, at: usize) -> Range<usize> {
     let edge = |at: usize| {
         let edge = links as u128 * at as u128 / WINDOWS as u128;
@@ -82,7 +82,7 @@ pub(super) fn window(links: usize, at: usize) -> Range<usize> {
     edge(at)..edge(at + 1)
 }
 
-/// The smallest level whose cache has room for so many entries, at least one.
+/// Returns the smallest level whose cache has room for this many entries, at least one.
 pub(super) fn level_of(entries: usize) -> usize {
     entries.next_power_of_two().trailing_zeros() as usize
 }

@@ -1,12 +1,11 @@
-//! `sted cache`: what a cache of known URLs would have been worth in a crawl that left its trace.
+//! `sted cache`: measures which hit rates a cache of known URLs would have had in a traced crawl.
 //!
-//! `read` takes a trace apart into streams of dense numbers, `policy` replays them (`stack` LRU,
-//! `min` MIN, the crawler's own cache CLOCK and RANDOM), `study` puts the misses together,
-//! `reading` and `agree` say what they mean, `show`, `curves` and `files` make tables and figures
-//! of them.
+//! `read` converts a trace to streams of consecutive numbers, `policy` replays them (`stack` for
+//! LRU, `min` for MIN, the crawler's own cache for CLOCK and RANDOM), `study` collects the misses,
+//! `reading` and `agree` interpret them, `show`, `curves` and `files` make tables and figures.
 //!
 //! One trace is in memory at a time. Cost: 8 bytes a link (12 if it leads to another process), 20
-//! to 80 a URL; measured, 27 bytes a link of a trace in which one in five is new: 70 million links
+//! to 80 a URL; measured: 27 bytes a link of a trace in which one in five is new; 70 million links
 //! take 1.8 GiB. Time: some 35 replays of each stream, 15 to 60 ns a link each.
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
@@ -49,30 +48,31 @@ pub(crate) const EXITS: &str = "Exit codes:
    4  the system refused what the work needs
   11  stopped by a signal: no results were written";
 
-/// What is asked for.
+/// The arguments of the command.
 #[derive(Args, Clone, Debug)]
 pub struct Asked {
-    /// Traces of crawls: the file "trace" of a job, or what `sted compare` left
+    /// Traces of crawls: the file "trace" of a job, or a trace of `sted compare`
     #[arg(value_name = "TRACE", required = true)]
     pub traces: Vec<PathBuf>,
     /// Folder of the report [default: "cache" beside the first trace]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Processes that hosts are spread over, for the links that lead from one to another
+    /// Processes over which hosts are distributed, for the links from one to another
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = numbers(1..=65_536))]
     pub processes: u64,
-    /// Entries of the cache that is shown over time, a power of two [default: what will do]
+    /// Entries of the cache that is shown over time, a power of two [default: the size that
+    /// suffices]
     #[arg(long, value_name = "ENTRIES", value_parser = power_of_two)]
     pub size: Option<u64>,
     /// Use the first LINKS links of each trace only
     #[arg(long, value_name = "LINKS", value_parser = numbers(1..=LINKS_MAX))]
     pub links_max: Option<u64>,
-    /// Replays at once [default: one per core]
+    /// Simultaneous replays [default: one per core]
     #[arg(long, value_name = "N", value_parser = numbers(1..=1_024))]
     pub threads: Option<u64>,
 }
 
-/// Most links of a trace: they are counted in 32 bits, pages come whole.
+/// The most links of a trace: they are counted in 32 bits, and pages are read whole.
 const LINKS_MAX: u64 = 4_000_000_000;
 
 fn numbers(range: RangeInclusive<u64>) -> clap::builder::RangedU64ValueParser {
@@ -85,23 +85,24 @@ fn power_of_two(text: &str) -> Result<u64, String> {
 }
 
 impl Asked {
-    /// The level that is shown over time: the largest there is, if a larger one is asked for.
+    /// Returns the level that is shown over time: the largest there is, if a larger one is asked
+    /// for.
     fn level(&self, curves: &Curves) -> usize {
         let asked = self.size.map(|entries| entries.trailing_zeros() as usize);
         asked.unwrap_or_else(|| reading::Reading::of(curves).enough).min(curves.levels() - 1)
     }
 
-    /// Where the report goes.
+    /// Returns the folder of the report.
     fn directory(&self) -> PathBuf {
         let beside = || self.traces[0].parent().unwrap_or(Path::new("")).join("cache");
         self.out.clone().unwrap_or_else(beside)
     }
 }
 
-/// Replays traces.
+/// Replays the traces and writes the report.
 ///
 /// # Errors
-/// Whatever kept it from its end, with the exit code it means.
+/// What kept it from finishing, with its exit code.
 pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     let directory = asked.directory();
     let disk = |path: &Path, error: &dyn std::fmt::Display| {
@@ -118,27 +119,27 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     })?;
     files::write(&directory, &studies, asked).map_err(|(path, error)| disk(&path, &error))?;
     let text = show::text(&studies, asked, &directory.join("report.html"));
-    // Who has closed stdout does not want to read it.
+    // An error means that the reader has closed standard output.
     let _ = io::stdout().write_all(text.as_bytes());
     Ok(Exit::Finished)
 }
 
-/// All traces, one after the other.
+/// Studies all traces, one after the other.
 fn studies(asked: &Asked, watch: &Watch) -> Result<Vec<Study>, Failure> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let asked_for = asked.threads.and_then(|threads| usize::try_from(threads).ok());
     let threads = asked_for.unwrap_or(cores);
     let links_max = asked.links_max.unwrap_or(LINKS_MAX);
     let names = names(&asked.traces);
-    let told = asked.traces.iter().zip(names).map(|(path, name)| {
+    let studies = asked.traces.iter().zip(names).map(|(path, name)| {
         let traced = read::read(path, asked.processes, links_max, watch)?;
         Ok(Study::of(&name, &traced, threads, watch))
     });
-    told.collect()
+    studies.collect()
 }
 
-/// Each trace by the name of its file, or of its job where all files are called alike; in letters
-/// that every file system takes, and no two the same.
+/// Names each trace after its file, or after its job where all files have the same name; in letters
+/// that every file system accepts, and no two names equal.
 fn names(traces: &[PathBuf]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let name = |path: &PathBuf| {

@@ -1,4 +1,4 @@
-//! A trace from its file: its two streams, and what can be said of it before any cache is tried.
+//! Reads a trace from its file: its two streams, and statistics that need no cache.
 
 use super::stream::{Numbers, Stream};
 use super::watch::Watch;
@@ -18,42 +18,43 @@ const BLOCK_BYTES: usize = 1 << 20;
 pub(super) struct Traced {
     /// All links.
     pub(super) full: Stream,
-    /// Those that lead to another process than their page's.
+    /// Links that lead to another process than their page's.
     pub(super) cross: Stream,
-    /// What can be said of it.
+    /// Statistics of the trace.
     pub(super) facts: Facts,
 }
 
-/// What a trace is like.
+/// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Facts {
-    /// Pages.
+    /// The number of pages.
     pub(super) pages: u64,
-    /// Their servers.
+    /// The number of their servers.
     pub(super) servers: usize,
-    /// Hosts of pages and links.
+    /// The number of hosts of pages and links.
     pub(super) hosts: usize,
-    /// Links.
+    /// The number of links.
     pub(super) links: u64,
-    /// From the first page to the last, seconds.
+    /// Seconds from the first page to the last.
     pub(super) seconds: f64,
-    /// Links of a page: mean and median over pages that have any.
+    /// Links per page: mean and median over pages that have any.
     pub(super) per_page: (f64, f64),
-    /// The same without repeats on the page.
+    /// Distinct links per page: mean and median.
     pub(super) unique_per_page: (f64, f64),
     /// Links that stay on their page's host.
     pub(super) local: u64,
-    /// Where links come from.
+    /// Links by where their URL was linked before.
     pub(super) origins: Origins,
-    /// Connections on a visit while a page was gone through: mean.
+    /// The mean number of connections on a visit when a page was scanned.
     pub(super) busy: f64,
-    /// Connections parked: mean.
+    /// The mean number of parked connections.
     pub(super) parked: f64,
-    /// The trace was used up to here only.
+    /// The damage at which reading the trace stopped; `None` if it was read to its end.
     pub(super) broken: Option<Broken>,
 }
 
-/// Where a link's URL was met last. A URL that was never met before is new to every cache.
+/// Links by where their URL was linked last. A URL that was never linked before is new to every
+/// cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origins {
     /// Nowhere.
@@ -66,10 +67,10 @@ pub(super) struct Origins {
     pub(super) elsewhere: u64,
 }
 
-/// Reads the trace at `path`, up to so many links.
+/// Reads the trace at `path`, up to `links_max` links.
 ///
 /// # Errors
-/// The file can't be read, is no trace, or has no links.
+/// The file can't be read, is not a trace, or has no links.
 pub(super) fn read(
     path: &Path,
     processes: u64,
@@ -115,10 +116,10 @@ pub(super) fn read(
     Ok(gathered.conclude(broken))
 }
 
-/// Looks whether a file begins as a trace does: to be known before long work on others.
+/// Checks that a file begins as a trace does, to detect errors before long work on other files.
 ///
 /// # Errors
-/// The file can't be read, or is no trace.
+/// The file can't be read, or is not a trace.
 pub(super) fn look(path: &Path) -> Result<(), Failure> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::new(Exit::Usage, format!("{}: {why}", path.display()))
@@ -133,7 +134,7 @@ pub(super) fn look(path: &Path) -> Result<(), Failure> {
     begun.map_err(|broken| cannot(&no_trace(&broken)))
 }
 
-/// What is wrong with the beginning of a file.
+/// Describes what is wrong with the beginning of a file.
 fn no_trace(broken: &Broken) -> String {
     match broken.flaw {
         Flaw::Version(_) => broken.to_string(),
@@ -148,14 +149,15 @@ struct Gathered {
     full: Stream,
     cross: Stream,
     numbers: Numbers,
-    /// By number in the full stream: number in the cross stream, page and host of the last link.
+    /// By number in the full stream: the number in the cross stream, and the page and host of the
+    /// last link.
     cross_numbers: Vec<u32>,
     last: Vec<(u32, u32)>,
     hosts: Set<u32>,
     servers: Set<u32>,
     origins: Origins,
     local: u64,
-    /// Links of each page that has any, and the same without repeats.
+    /// Links of each page that has any, and its distinct links.
     counts: Vec<u32>,
     unique: Vec<u32>,
     pages: u64,
@@ -164,7 +166,7 @@ struct Gathered {
     parked: u64,
 }
 
-/// No number in the cross stream.
+/// The number of a URL that is not in the cross stream.
 const NONE: u32 = u32::MAX;
 
 impl Gathered {
@@ -209,7 +211,7 @@ impl Gathered {
         }
     }
 
-    /// Returns whether the link is the page's first to its URL.
+    /// Adds a link; returns whether it is the page's first to its URL.
     fn link(&mut self, number: u32, page: &Page, fingerprint: u64, host: u32) -> bool {
         let (url, is_new) = self.numbers.add(&mut self.full, fingerprint);
         if is_new {
@@ -261,7 +263,7 @@ impl Gathered {
     }
 }
 
-/// The process of a host: hosts are spread evenly by their hash.
+/// Returns the process of a host: hosts are distributed evenly by their hash.
 fn process_of(host: u32, processes: u64) -> u64 {
     (u64::from(host) * processes) >> 32
 }

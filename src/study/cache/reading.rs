@@ -1,45 +1,44 @@
-//! What a curve of miss rates says in words: where it is flat, where it falls, where it ends, and
-//! which size follows.
+//! Interprets a curve of miss rates: where it is flat, where it falls, and which size suffices.
 //!
-//! All is read off CLOCK's miss rates at sizes of powers of two, by these rules:
-//! - the *floor* is the miss rate of a cache without end: URLs of the stream over links;
+//! Everything is computed from CLOCK's miss rates at sizes of powers of two, by these rules:
+//! - the *floor* is the miss rate of an unlimited cache: URLs of the stream over links;
 //! - the *critical region* is where the miss rate falls fastest: the doubling of the size that
-//!   takes most off it, and those next to it as long as each takes at least half as much;
-//! - the *plateau* is the longest run of at least [`PLATEAU`] doublings before that region each of
-//!   which takes less than [`FLAT`] off;
-//! - the *size that will do* is the smallest at which the miss rate is at most [`GOAL`], the
-//!   paper's aim, or at most [`NEAR_FLOOR`] times the floor where that is more.
+//!   reduces it most, and its neighbours as long as each reduces it at least half as much;
+//! - the *plateau* is the longest run of at least [`PLATEAU`] doublings before that region, each of
+//!   which reduces the miss rate by less than [`FLAT`];
+//! - the *size that suffices* is the smallest whose miss rate is at most [`GOAL`], the paper's aim,
+//!   or at most [`NEAR_FLOOR`] times the floor if that is more.
 
 use super::policy::Policy;
 use super::study::Curves;
 use crate::study::report::number::{bytes, grouped};
 
-/// A doubling that takes less than this off the miss rate is flat.
+/// A doubling that reduces the miss rate by less than this is flat.
 pub(super) const FLAT: f64 = 0.02;
-/// Fewer doublings make no plateau.
+/// Fewer doublings are not a plateau.
 const PLATEAU: usize = 2;
-/// The miss rate that is aimed at.
+/// The miss rate aimed at.
 pub(super) const GOAL: f64 = 0.2;
-/// No cache gets below the floor: so many times that is near enough.
+/// No cache gets below the floor: this many times the floor is near enough.
 pub(super) const NEAR_FLOOR: f64 = 1.1;
 
-/// What was read off.
+/// The interpretation of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reading {
     /// First and last level of the plateau.
     pub(super) plateau: Option<(usize, usize)>,
-    /// First and last level of the critical region; none if the miss rate never falls.
+    /// First and last level of the critical region; `None` if the miss rate never falls.
     pub(super) critical: Option<(usize, usize)>,
-    /// Miss rate of a cache without end.
+    /// The miss rate of an unlimited cache.
     pub(super) floor: f64,
-    /// The level that will do.
+    /// The level that suffices.
     pub(super) enough: usize,
-    /// Miss rates by level, as they were read.
+    /// Miss rates by level.
     pub(super) rates: Vec<f64>,
 }
 
 impl Reading {
-    /// Reads CLOCK's curve.
+    /// Interprets CLOCK's curve.
     pub(super) fn of(curves: &Curves) -> Self {
         let rates = (0..curves.levels()).map(|level| curves.rate(Policy::Clock, level));
         Self::of_rates(rates.collect(), curves.floor())
@@ -55,7 +54,7 @@ impl Reading {
         Self { plateau: flattest(&drops[..before]), critical, floor, enough, rates }
     }
 
-    /// In words. `connections` are those that the cache is shared by.
+    /// Returns the interpretation in words. `connections` is the number that share the cache.
     pub(super) fn text(&self, connections: f64) -> String {
         let percent = |level: usize| format!("{:.1}%", 100.0 * self.rates[level]);
         let mut sentences = Vec::new();
@@ -69,16 +68,16 @@ impl Reading {
         }
         match self.critical {
             Some((from, to)) => sentences.push(format!(
-                "It falls fastest from 2^{from} to 2^{to} entries, from {} to {}; past that a \
+                "It falls fastest from 2^{from} to 2^{to} entries, from {} to {}; beyond that a \
                  doubling gains less than half as much.",
                 percent(from),
                 percent(to)
             )),
-            None => sentences.push("It falls nowhere.".to_owned()),
+            None => sentences.push("It never falls.".to_owned()),
         }
         let entries = (1_u64 << self.enough) as f64;
         sentences.push(format!(
-            "No cache gets below {:.1}%: so many links lead to a URL that was never met before. \
+            "No cache gets below {:.1}%: that many links lead to a new URL. \
              2^{} entries get to {:.1}%; that is {} for each of the {connections:.0} connections \
              on a visit, and {} of memory at 66 bits an entry.",
             100.0 * self.floor,
@@ -91,7 +90,8 @@ impl Reading {
     }
 }
 
-/// The run of levels in which each doubling takes at least half as much as the one that takes most.
+/// Returns the run of levels in which each doubling reduces the rate at least half as much as the
+/// best one.
 fn steepest(drops: &[f64]) -> Option<(usize, usize)> {
     let steep = |most: usize, at: &usize| if drops[*at] > drops[most] { *at } else { most };
     let most = (1..drops.len()).fold(0, |most, at| steep(most, &at));
@@ -104,7 +104,7 @@ fn steepest(drops: &[f64]) -> Option<(usize, usize)> {
     Some((from, to + 1))
 }
 
-/// The longest run of levels in which each doubling is flat; the last of equally long ones.
+/// Returns the longest run of levels in which each doubling is flat; the last of equally long ones.
 fn flattest(drops: &[f64]) -> Option<(usize, usize)> {
     let (mut best, mut from) = (None, 0);
     for (at, drop) in drops.iter().enumerate() {

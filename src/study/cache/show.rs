@@ -1,4 +1,4 @@
-//! What a study came to, as tables: for people, for a spreadsheet.
+//! The results of a cache study as tables: for people, and for spreadsheets.
 
 use super::misses::WINDOWS;
 use super::policy::Policy;
@@ -8,18 +8,18 @@ use super::{Asked, agree};
 use crate::study::report::table::{Cell, Column, Table};
 use std::path::Path;
 
-/// Streams of a trace: how people and how programs call them.
+/// The stream of all links: its name for people and for programs.
 pub(super) const FULL: (&str, &str) = ("all links", "full");
-/// Links to other processes.
+/// The stream of links to other processes.
 pub(super) const CROSS: (&str, &str) = ("links across", "cross");
 
-/// The streams of a study that there are.
+/// Returns the streams of a study that have links.
 pub(super) fn streams(study: &Study) -> Vec<((&'static str, &'static str), &Curves)> {
     let cross = study.cross.as_ref().map(|curves| (CROSS, curves));
     [Some((FULL, &study.full)), cross].into_iter().flatten().collect()
 }
 
-/// What the traces are like, a row each.
+/// Returns a table of the traces' statistics, a row for each.
 pub(super) fn traces(studies: &[Study]) -> Table {
     let mut header = vec![Column::text("trace")];
     header.extend(["pages", "servers", "links", "URLs"].map(|name| Column::number(name, "")));
@@ -57,13 +57,13 @@ pub(super) fn traces(studies: &[Study]) -> Table {
     Table { caption: String::new(), header, rows: studies.iter().map(row).collect() }
 }
 
-/// What the columns of [`traces`] mean.
+/// The meaning of the columns of [`traces`].
 pub(super) const TRACES_LEGEND: &str = "\
-    new: links to URLs that were never met before, in per cent of all links; the others met \
-    theirs last on the same page, on another page of the same host, or on another host. \
-    connections: on a visit while a page was gone through; parked: kept open between visits.";
+    new: links to URLs that were never linked before, in per cent of all links; the other URLs \
+    were linked last on the same page, on another page of the same host, or on another host. \
+    connections: on a visit when a page was scanned; parked: kept open between visits.";
 
-/// Miss rates of a stream by size.
+/// Returns the miss rates of a stream by size.
 pub(super) fn rates(study: &Study, name: &str, curves: &Curves) -> Table {
     let mut header = vec![Column::number("entries", ""), Column::number("per connection", "")];
     header.extend(Policy::ALL.map(|policy| Column::number(policy.name(), "%")));
@@ -86,7 +86,7 @@ pub(super) fn rates(study: &Study, name: &str, curves: &Curves) -> Table {
     Table { caption, header, rows: (0..curves.levels()).map(row).collect() }
 }
 
-/// Every miss count, for programs.
+/// Returns every miss count, for programs.
 pub(super) fn all_misses(studies: &[Study]) -> Table {
     let mut header = ["trace", "stream", "policy"].map(Column::text).to_vec();
     header.extend(
@@ -111,7 +111,7 @@ pub(super) fn all_misses(studies: &[Study]) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// Misses over time at the size that is looked at, for programs.
+/// Returns the misses over time at the selected size, for programs.
 pub(super) fn over_time(studies: &[Study], asked: &Asked) -> Table {
     let mut header = ["trace", "stream", "policy"].map(Column::text).to_vec();
     header.extend(["entries", "window", "links", "misses"].map(|name| Column::number(name, "")));
@@ -136,7 +136,7 @@ pub(super) fn over_time(studies: &[Study], asked: &Asked) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// Every curve's every point: study, names of the stream, stream, policy, level.
+/// Visits every point of every curve: study, names of the stream, stream, policy, level.
 fn each(
     studies: &[Study],
 ) -> impl Iterator<Item = (&Study, (&'static str, &'static str), &Curves, Policy, usize)> {
@@ -149,7 +149,7 @@ fn each(
     })
 }
 
-/// What is printed at the end.
+/// Returns the text that is printed at the end.
 pub(super) fn text(studies: &[Study], asked: &Asked, report: &Path) -> String {
     let mut text = traces(studies).text();
     text.push('\n');
@@ -162,9 +162,9 @@ pub(super) fn text(studies: &[Study], asked: &Asked, report: &Path) -> String {
             wrap(&Reading::of(curves).text(study.connections()), &mut text);
         }
     }
-    if let Some(told) = agree::text(studies) {
+    if let Some(agreement) = agree::text(studies) {
         text.push('\n');
-        wrap(&told, &mut text);
+        wrap(&agreement, &mut text);
     }
     let what = if studies.len() == 1 { "trace" } else { "traces" };
     text.push_str(&format!(
@@ -176,7 +176,7 @@ pub(super) fn text(studies: &[Study], asked: &Asked, report: &Path) -> String {
     text
 }
 
-/// Adds a text in lines of at most 100 columns.
+/// Appends a text, wrapped to lines of at most 100 columns.
 fn wrap(text: &str, out: &mut String) {
     let mut column = 0;
     for word in text.split_whitespace() {

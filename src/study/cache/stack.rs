@@ -1,22 +1,22 @@
-//! LRU at all sizes in one pass.
+//! LRU at all cache sizes in one pass.
 //!
-//! LRU is a stack algorithm (Mattson et al., 1970): a cache holds all that smaller ones hold. A
-//! link hits in a cache of k entries if fewer than k other URLs were met since its last; how many
-//! those were is its *stack distance*.
+//! LRU is a stack algorithm (Mattson et al., 1970): a cache holds everything that smaller ones
+//! hold. A link hits in a cache of k entries if fewer than k other URLs were linked since the last
+//! link to its URL; their number is the *stack distance*.
 //!
-//! The place of each URL's last link is a set bit; distances are set bits counted behind a place,
-//! by a Fenwick tree over blocks of 512 bits and a few words counted one by one. Cost: O(n log n),
-//! some 25 ns a link; memory 1/8 byte a link and 4 bytes a URL.
+//! The position of each URL's last link is a set bit; a distance is the number of set bits behind a
+//! position, counted by a Fenwick tree over blocks of 512 bits and a few single words. Cost: O(n
+//! log n), some 25 ns a link; memory 1/8 byte a link and 4 bytes a URL.
 
 use super::misses::{Hits, Misses, WINDOWS, level_of, window};
 
-/// Words of 64 bits to a block.
+/// Words of 64 bits in a block.
 const BLOCK_WORDS: usize = 8;
 const BLOCK_BITS: usize = 64 * BLOCK_WORDS;
 
-/// Misses of LRU. `links` are URLs as numbers below `urls`; `tell` is told of links as they are
-/// done.
-pub(super) fn lru(links: &[u32], urls: usize, levels: usize, tell: &dyn Fn(usize)) -> Misses {
+/// Returns the misses of LRU. `links` are URLs as numbers below `urls`; calls `progress` with
+/// numbers of links as they are done.
+pub(super) fn lru(links: &[u32], urls: usize, levels: usize, progress: &dyn Fn(usize)) -> Misses {
     const NEVER: u32 = u32::MAX;
     let mut hits = Hits::new(links.len(), levels);
     let mut places = Places::new(links.len());
@@ -33,16 +33,16 @@ pub(super) fn lru(links: &[u32], urls: usize, levels: usize, tell: &dyn Fn(usize
             places.set(place);
             *last = u32::try_from(place).expect("a stream has fewer than 2^32 links");
         }
-        tell(window.len());
+        progress(window.len());
     }
     hits.misses()
 }
 
-/// A set of places that can count those behind one.
+/// A set of positions that can count those behind a given one.
 #[derive(Debug)]
 struct Places {
     words: Vec<u64>,
-    /// Fenwick tree: entry i counts the blocks that its lowest bit spans, up to block i - 1.
+    /// A Fenwick tree: entry i counts the blocks that its lowest bit spans, up to block i - 1.
     blocks: Vec<u32>,
     count: usize,
 }
@@ -65,7 +65,7 @@ impl Places {
         self.count -= 1;
     }
 
-    /// Adds to a block's count, around the end: `u32::MAX` takes one off.
+    /// Adds to a block's count with wrap-around: `u32::MAX` subtracts one.
     fn change(&mut self, block: usize, by: u32) {
         let mut at = block + 1;
         while at < self.blocks.len() {
@@ -74,10 +74,10 @@ impl Places {
         }
     }
 
-    /// Places behind this one, itself not counted.
+    /// Counts the positions behind this one, itself excluded.
     fn behind(&self, place: usize) -> usize {
         let (word, block) = (place / 64, place / BLOCK_BITS);
-        // What stands above the place in its word is shifted out.
+        // Bits behind the position are shifted out.
         let mut up_to = (self.words[word] << (63 - place % 64)).count_ones() as usize;
         for word in &self.words[block * BLOCK_WORDS..word] {
             up_to += word.count_ones() as usize;

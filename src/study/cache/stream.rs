@@ -1,8 +1,8 @@
-//! The links of a trace as dense numbers: what policies are replayed on.
+//! The links of a trace as consecutive numbers of URLs, on which policies are replayed.
 //!
-//! A URL's number is how many others were met before it. Memory while a trace is read: 4 bytes a
-//! link, 4 more for each that crosses; 8 bytes a URL for its fingerprint, 20 to 60 for its place in
-//! the table of numbers, which goes when all is read.
+//! A URL's number is the number of URLs linked before it. Memory while a trace is read: 4 bytes a
+//! link, 4 more for each link to another process; 8 bytes a URL for its fingerprint, 20 to 60 for
+//! its place in the table of numbers, which is dropped when the trace is read.
 
 use super::misses::level_of;
 use crate::ground::map::Map;
@@ -17,25 +17,25 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// How many URLs there are.
+    /// Returns the number of URLs.
     pub(super) fn urls(&self) -> usize {
         self.prints.len()
     }
 
-    /// Levels of cache sizes, the largest with room for all URLs.
+    /// Returns the number of cache levels, the largest with room for all URLs.
     pub(super) fn levels(&self) -> usize {
         level_of(self.urls()) + 1
     }
 }
 
-/// Gives URLs their numbers.
+/// Assigns numbers to URLs.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     numbers: Map<u64, u32>,
 }
 
 impl Numbers {
-    /// Adds a link to the stream; returns its URL's number, and whether that is new.
+    /// Adds a link to the stream; returns its URL's number, and whether it is new.
     pub(super) fn add(&mut self, stream: &mut Stream, fingerprint: u64) -> (u32, bool) {
         let new = u32::try_from(stream.prints.len()).expect("fewer URLs than links");
         let number = *self.numbers.entry(fingerprint).or_insert(new);

@@ -1,4 +1,4 @@
-//! A trace's study: all policies over all sizes, on both of its streams.
+//! The study of one trace: all policies at all sizes, on both of its streams.
 
 use super::misses::{Misses, window};
 use super::policy::{Job, Policy};
@@ -10,21 +10,21 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What a trace came to.
+/// The results of one trace.
 #[derive(Debug)]
 pub(super) struct Study {
-    /// As the reader knows the trace.
+    /// The name of the trace.
     pub(super) name: String,
-    /// What it is like.
+    /// Its statistics.
     pub(super) facts: Facts,
-    /// All links.
+    /// The results for all links.
     pub(super) full: Curves,
-    /// Links to other processes; none if no link leads to any.
+    /// The results for links to other processes; `None` if there are none.
     pub(super) cross: Option<Curves>,
 }
 
 impl Study {
-    /// Replays a trace, on so many threads.
+    /// Replays a trace on `threads` threads.
     pub(super) fn of(name: &str, traced: &Traced, threads: usize, watch: &Watch) -> Self {
         let full = Curves::of(&traced.full, threads, &format!("{name}: all links"), watch);
         let cross = (!traced.cross.links.is_empty())
@@ -32,7 +32,8 @@ impl Study {
         Self { name: name.to_owned(), facts: traced.facts.clone(), full, cross }
     }
 
-    /// Connections over which the entries of a cache are divided: those on a visit, at least one.
+    /// Returns the number of connections that share the cache: the mean number on a visit, at least
+    /// one.
     pub(super) fn connections(&self) -> f64 {
         self.facts.busy.max(1.0)
     }
@@ -41,12 +42,12 @@ impl Study {
 /// The misses of all policies on one stream.
 #[derive(Debug)]
 pub(super) struct Curves {
-    /// Links of the stream.
+    /// The number of links in the stream.
     pub(super) links: usize,
-    /// URLs of it.
+    /// The number of URLs in the stream.
     pub(super) urls: usize,
     levels: usize,
-    /// In the order of [`Policy::ALL`].
+    /// Misses in the order of [`Policy::ALL`].
     misses: Vec<Misses>,
 }
 
@@ -72,34 +73,34 @@ impl Curves {
         Self { links, urls, levels, misses: misses.into() }
     }
 
-    /// Levels of cache sizes; the last one has room for all URLs.
+    /// Returns the number of cache levels; the last one has room for all URLs.
     pub(super) fn levels(&self) -> usize {
         self.levels
     }
 
-    /// Misses of a policy with a cache of 2^level entries.
+    /// Returns the misses of a policy with a cache of 2^level entries.
     pub(super) fn misses(&self, policy: Policy, level: usize) -> u64 {
         self.of_policy(policy).total(level)
     }
 
-    /// The same as a share of all links.
+    /// Returns the misses as a share of all links.
     pub(super) fn rate(&self, policy: Policy, level: usize) -> f64 {
         self.misses(policy, level) as f64 / self.links as f64
     }
 
-    /// Misses against MIN's; `None` where MIN has none.
+    /// Returns the misses relative to MIN's; `None` where MIN has none.
     pub(super) fn against_min(&self, policy: Policy, level: usize) -> Option<f64> {
         let min = self.misses(Policy::Min, level);
         (min > 0).then(|| self.misses(policy, level) as f64 / min as f64)
     }
 
-    /// Links and misses of a window of the stream.
+    /// Returns the links and misses of a window of the stream.
     pub(super) fn in_window(&self, policy: Policy, level: usize, at: usize) -> (usize, u32) {
         let links = window(self.links, at).len();
         (links, self.of_policy(policy).in_window(level, at))
     }
 
-    /// Share of links that no cache could have known: the miss rate of one without end.
+    /// Returns the share of links whose URL is new: the miss rate of an unlimited cache.
     pub(super) fn floor(&self) -> f64 {
         self.urls as f64 / self.links as f64
     }
@@ -109,7 +110,7 @@ impl Curves {
     }
 }
 
-/// The misses of a policy from the jobs that made them.
+/// Returns the misses of a policy, collected from its jobs.
 fn put_together(done: &[(Job, Misses)], policy: Policy, levels: usize) -> Misses {
     let of = |wanted: Job| {
         let found = done.iter().find(|(job, _)| *job == wanted);

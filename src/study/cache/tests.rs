@@ -1,4 +1,4 @@
-//! Policies against brute force on small streams, and their laws.
+//! Policies compared with brute force on small streams, and their laws.
 
 use super::misses::WINDOWS;
 use super::policy::{Job, Policy, replay};
@@ -15,7 +15,7 @@ use crate::url::Fingerprint;
 use std::fs;
 use std::path::PathBuf;
 
-/// Streams of several kinds: uniform, skewed, a set that drifts, a loop, few URLs.
+/// Returns streams of several kinds: uniform, skewed, a drifting set, a loop, few URLs.
 fn stream(seed: u64, links: usize) -> Stream {
     let (mut draw, mut stream, mut numbers) = (Random(seed), Stream::default(), Numbers::default());
     let urls = 1 + draw.below(60);
@@ -36,8 +36,8 @@ fn curves(stream: &Stream) -> Curves {
     Curves::of(stream, 1, "test", &Watch::new())
 }
 
-/// Misses of a cache of `room` entries that gives up what `victim` names: its place, given the
-/// entries in order of their last link and the place in the stream.
+/// Counts the misses of a cache of `room` entries that evicts what `victim` returns: its index,
+/// given the entries in order of their last link and the position in the stream.
 fn brute(links: &[u32], room: usize, victim: impl Fn(&[u32], usize) -> usize) -> u64 {
     let (mut entries, mut misses) = (Vec::new(), 0);
     for (place, url) in links.iter().enumerate() {
@@ -88,7 +88,7 @@ fn lru_min_and_static_are_what_brute_force_finds() {
     }
 }
 
-/// MIN by brute force is only as good as its rule: on tiny streams all choices there are can be
+/// Brute-force MIN is only as good as its rule: on tiny streams, all choices of victims can be
 /// tried.
 #[test]
 fn no_choice_of_victims_beats_min() {
@@ -132,7 +132,7 @@ fn policies_keep_their_laws() {
                 assert!(found(Policy::Min) <= found(policy), "{policy:?}, {context}");
             }
             if level > 0 {
-                // Stack algorithms never lose by room.
+                // For stack algorithms, more room never means more misses.
                 for policy in [Policy::Lru, Policy::Min, Policy::Static] {
                     let smaller = curves.misses(policy, level - 1);
                     assert!(found(policy) <= smaller, "{policy:?}, {context}");
@@ -156,8 +156,8 @@ fn policies_keep_their_laws() {
     }
 }
 
-/// The crawler's cache moves entries about in its table; it still misses what a textbook's misses,
-/// but for a little.
+/// The crawler's cache moves entries within its table; its misses are close to a textbook
+/// implementation's nevertheless.
 #[test]
 fn clock_and_random_are_about_the_textbook_s() {
     const LINKS: usize = 20_000;
@@ -165,7 +165,7 @@ fn clock_and_random_are_about_the_textbook_s() {
         let (mut draw, mut stream) = (Random(seed), Stream::default());
         let mut numbers = Numbers::default();
         for place in 0..LINKS as u64 {
-            // A set of 500 that drifts, and a few that all link to.
+            // A drifting set of 500, and a few that all link to.
             let url = match draw.below(10) {
                 0 => draw.below(20),
                 _ => 100 + place / 40 + draw.below(500),
@@ -190,7 +190,7 @@ fn clock_and_random_are_about_the_textbook_s() {
     }
 }
 
-/// Any number of threads and any stream: the jobs are all done once.
+/// With any number of threads and any stream, all jobs are done once.
 #[test]
 fn threads_change_nothing() {
     let stream = stream(2, 5_000);
@@ -208,7 +208,8 @@ fn page(host: u32, time_us: u64) -> Page {
     Page { time_us, server: host, host, busy: 4, parked: 1 }
 }
 
-/// A trace of two pages of one host and one of another; hosts 0 and 1 << 31 are of two processes.
+/// A trace of two pages of one host and one of another; hosts 0 and 1 << 31 belong to two
+/// processes.
 fn written() -> Vec<u8> {
     const AWAY: u32 = 1 << 31;
     let mut writer = Writer::new(7);
@@ -252,18 +253,18 @@ fn a_trace_becomes_two_streams_and_facts() {
 }
 
 #[test]
-fn torn_and_foreign_files_are_told_with_their_offset() {
+fn torn_and_foreign_files_are_reported_with_their_offset() {
     let whole = written();
     let full = read_file(&whole, u64::MAX).expect("a trace").full.links;
     let torn = read_file(&whole[..whole.len() - 30], u64::MAX).expect("whole before its end");
     assert_eq!(torn.full.links, full[..7], "the page that was cut is left out");
-    let broken = torn.facts.broken.expect("it is told");
+    let broken = torn.facts.broken.expect("it is reported");
     assert!(broken.to_string().contains("ends too early"), "{broken}");
     let mut changed = whole.clone();
     changed[110] ^= 1; // in the second page
     let changed = read_file(&changed, u64::MAX).expect("whole before");
     assert_eq!(changed.full.links, full[..4]);
-    assert!(changed.facts.broken.expect("told").to_string().contains("wrong checksum"));
+    assert!(changed.facts.broken.expect("reported").to_string().contains("wrong checksum"));
     for (bytes, says) in [
         (&b""[..], "is no trace"),
         (b"[job]\nname = \"a configuration of some length\"\n", "is no trace"),

@@ -1,5 +1,5 @@
-//! CLOCK and RANDOM as textbooks have them, to hold the crawler's cache to: an array, a table of
-//! who is where, a hand.
+//! CLOCK and RANDOM as in textbooks, to compare the crawler's cache with: an array, a hash table of
+//! positions, a clock hand.
 
 use crate::ground::map::Map;
 use crate::seen::cache::Replacement;

@@ -1,4 +1,4 @@
-//! What is said while traces are replayed, and what ends it: a line of progress, a signal.
+//! The progress of replays: prints a progress line, and stops at a signal.
 
 use crate::commands::Exit;
 use crate::os::console;
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Between two looks at the work, and at the signals.
+/// The time between two checks of the work and the signals.
 const LOOK: Duration = Duration::from_millis(50);
-/// Looks between two lines where there is no terminal.
+/// The number of checks between two lines if there is no terminal.
 const LINE_LOOKS: u64 = 200;
 
-/// How far the work is, counted by itself.
+/// The progress of the work, which counts itself.
 #[derive(Debug)]
 pub(super) struct Watch {
     what: Mutex<String>,
@@ -26,7 +26,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Nothing is begun.
+    /// Creates the progress of work that has not begun.
     pub(super) fn new() -> Self {
         let line = (signal::is_terminal() && !console::is_quiet()).then(|| {
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
@@ -36,20 +36,20 @@ impl Watch {
         Self { what, all, done, line }
     }
 
-    /// Begins a piece of work of so many parts.
+    /// Begins a piece of work with so many parts.
     pub(super) fn begin(&self, what: &str, all: u64) {
         *self.what.lock().expect("nobody panics with it in hand") = what.to_owned();
         self.all.store(all, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
     }
 
-    /// More parts are done.
+    /// Counts parts that are done.
     pub(super) fn more(&self, parts: u64) {
         self.done.fetch_add(parts, Ordering::Relaxed);
     }
 
-    /// Shows how far it is until `is_over`. A signal ends the program at once: there is nothing
-    /// worth keeping before the end.
+    /// Shows the progress until `is_over`. A signal ends the program at once: nothing is worth
+    /// saving before the end.
     pub(super) fn until(&self, is_over: impl Fn() -> bool) -> io::Result<()> {
         let poll = mio::Poll::new()?;
         let signals = Signals::new(poll.registry(), mio::Token(0))?;

@@ -1,5 +1,5 @@
 //! The figures of a comparison: three curves for each web, as in figures 6 and 7 of the paper, or
-//! what a sweep came to over its values.
+//! the results of a sweep over its values.
 //!
 //! Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and Quality, Princeton
 //! TR-682-03, figures 4 to 7.
@@ -11,25 +11,25 @@ use crate::study::report::chart::{self, Chart, Mark};
 use crate::study::report::number::{Format, duration};
 use crate::study::report::scale::Axis;
 
-/// Points of a curve.
+/// The number of points of a curve.
 const POINTS: u32 = 400;
-/// Time is shown a little beyond what is counted.
+/// How much more time is shown than is counted, as a factor.
 const TIME_SHOWN: f64 = 1.1;
-/// From this ratio of the largest to the smallest on, values stand at doublings.
+/// From this ratio of the largest to the smallest value on, the axis is logarithmic.
 const DOUBLINGS_FROM: f64 = 16.0;
 
 /// A figure and the name of its file.
 #[derive(Clone, Debug)]
 pub(super) struct Drawn {
-    /// Without its ending.
+    /// The file's name without extension.
     pub(super) file: String,
-    /// The variant it is about; empty if it is about all.
+    /// The name of the variant it shows; empty if it shows all.
     pub(super) about: String,
     /// The figure.
     pub(super) chart: Chart,
 }
 
-/// All figures.
+/// Draws all figures.
 pub(super) fn all(results: &Results<'_>) -> Vec<Drawn> {
     if results.plan.sweep.is_some() {
         return over_values(results);
@@ -38,7 +38,7 @@ pub(super) fn all(results: &Results<'_>) -> Vec<Drawn> {
     rows.flat_map(|rows| over_time(results, rows)).collect()
 }
 
-/// The three figures of one web, the one that counts first.
+/// Draws the three figures of one web, the most important one first.
 fn over_time(results: &Results<'_>, rows: &[Row]) -> Vec<Drawn> {
     let reference = results.plan.reference.name();
     let variant = results.spec(&rows[0]).variant;
@@ -80,7 +80,8 @@ fn subtitle(results: &Results<'_>, variant: &str) -> String {
     [variant, &repeats].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// Beginning of the files of a variant. Names that no file name tells apart are numbered.
+/// Returns the prefix of the files of a variant. Names that would give equal file names are
+/// numbered.
 fn prefix(variants: &[String], variant: usize) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let plain: Vec<String> =
@@ -93,7 +94,7 @@ fn prefix(variants: &[String], variant: usize) -> String {
     }
 }
 
-/// y at an x of one crawl.
+/// The y value at an x of one crawl.
 type Curve = fn(f64, &Series, &Measure) -> f64;
 
 fn pages_over_time(x: f64, series: &Series, measure: &Measure) -> f64 {
@@ -109,7 +110,7 @@ fn quality_over_pages(x: f64, series: &Series, measure: &Measure) -> f64 {
     reached.map_or(f64::NAN, |seconds| series.at(seconds, quality) / measure.quality)
 }
 
-/// A policy's curve up to an x: the middle of its repeats, and how far they lie apart.
+/// Returns a policy's curve up to `most`: the median of its repeats, and their range.
 fn line(results: &Results<'_>, row: &Row, most: f64, curve: Curve) -> chart::Series {
     let (mut points, mut band) = (Vec::new(), Vec::new());
     for step in 0..=POINTS {
@@ -126,7 +127,7 @@ fn line(results: &Results<'_>, row: &Row, most: f64, curve: Curve) -> chart::Ser
     line
 }
 
-/// What a sweep is drawn by: file, title, axis, and the figure.
+/// A figure of a sweep: file, title, axis, format, and value.
 type Swept = (&'static str, &'static str, &'static str, Format, fn(&Figures) -> f64);
 
 const SWEPT: [Swept; 5] = [
@@ -147,14 +148,14 @@ const SWEPT: [Swept; 5] = [
     ),
 ];
 
-/// Figures over the values of a sweep: a curve for each variant and policy.
+/// Draws the figures over the values of a sweep: a curve for each variant and policy.
 fn over_values(results: &Results<'_>) -> Vec<Drawn> {
     let plan = results.plan;
-    let told = SWEPT.iter().filter(|(file, ..)| {
-        // Quality over time says something between policies only.
+    let shown = SWEPT.iter().filter(|(file, ..)| {
+        // Quality over time is meaningful only between policies.
         plan.policies.len() > 1 || !["area", "to-80-percent"].contains(file)
     });
-    let drawn = told.map(|(file, title, label, format, of)| {
+    let drawn = shown.map(|(file, title, label, format, of)| {
         let mut chart = Chart::new(title, value_axis(results), Axis::linear(label, *format));
         chart.subtitle = subtitle(results, "");
         for variant in 0..plan.variants.len() {
@@ -189,17 +190,17 @@ fn swept(
     of: fn(&Figures) -> f64,
 ) -> chart::Series {
     let places = places(results).0;
-    let told = rows.iter().map(|row| (places[results.spec(row).value], results.spread(row, of)));
-    let told: Vec<(f64, Spread)> = told.collect();
-    let points = told.iter().map(|(x, spread)| (*x, spread.median)).collect();
-    let band = told.iter().map(|(x, spread)| (*x, spread.least, spread.most)).collect();
+    let spreads = rows.iter().map(|row| (places[results.spec(row).value], results.spread(row, of)));
+    let spreads: Vec<(f64, Spread)> = spreads.collect();
+    let points = spreads.iter().map(|(x, spread)| (*x, spread.median)).collect();
+    let band = spreads.iter().map(|(x, spread)| (*x, spread.least, spread.most)).collect();
     let mut line = chart::Series::marked(&name, points);
     line.band = (results.plan.repeats > 1).then_some(band);
     line
 }
 
-/// Where each value stands, and whether that is what it is: values that are no numbers stand in
-/// their order.
+/// Returns the x position of each value, and whether positions are the values themselves: values
+/// that are not numbers are placed in their order.
 fn places(results: &Results<'_>) -> (Vec<f64>, bool) {
     let values = results.plan.sweep.as_ref().map_or(&[][..], |(_, values)| values);
     let numbers: Option<Vec<f64>> = values.iter().map(|value| value.number()).collect();

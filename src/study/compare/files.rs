@@ -1,4 +1,4 @@
-//! The files of a comparison: the report, the figures, the tables, the configuration.
+//! Writes the files of a comparison: the report, the figures, the tables, the configuration.
 
 use super::curves::{self, Drawn};
 use super::series::Run;
@@ -25,7 +25,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Writes everything into `directory`. `path` names the configuration in the report.
+/// Writes all files into `directory`. `path` names the configuration in the report.
 ///
 /// # Errors
 /// The first file that could not be written.
@@ -54,7 +54,7 @@ pub(super) fn write(
     written.map_err(|source| Error { path, source })
 }
 
-/// Every sample of every crawl, a line each. Times are in seconds since the crawl's start.
+/// Writes every sample of every crawl, one per line. Times are in seconds since the crawl's start.
 fn series(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
@@ -97,7 +97,7 @@ fn report(conf: &Conf, path: &Path, results: &Results<'_>, drawn: Vec<Drawn>) ->
     }
     let of_curves = curves_of(drawn);
     if results.plan.sweep.is_some() {
-        // The table of a sweep is long, and its curves say it all.
+        // The table of a sweep is long, and its curves show the same.
         blocks.splice(0..0, of_curves);
     } else {
         blocks.extend(of_curves);
@@ -117,7 +117,7 @@ fn report(conf: &Conf, path: &Path, results: &Results<'_>, drawn: Vec<Drawn>) ->
     Page { title, lead: lead(conf, results), blocks }
 }
 
-/// A section for each variant: what it is about large, the rest beside each other.
+/// Returns a section for each variant: the most important figure large, the others side by side.
 fn curves_of(drawn: Vec<Drawn>) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut drawn = drawn.into_iter().peekable();
@@ -138,7 +138,7 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What was done, in two sentences.
+/// Returns the introduction: what was done, in two sentences.
 fn lead(conf: &Conf, results: &Results<'_>) -> String {
     let plan = results.plan;
     let (web, over) = (&conf.web, conf.compare.as_ref().map(|compare| compare.over));
@@ -154,17 +154,17 @@ fn lead(conf: &Conf, results: &Results<'_>) -> String {
         Some(Over::Sockets) => "over real sockets",
         _ => "in simulation",
     };
-    let worth = match conf.compare.as_ref().map(|compare| compare.quality) {
-        Some(Worth::Zipf) => "What pages are worth follows Zipf's law, dealt out at random.",
-        Some(Worth::Crawl) => "What pages are worth is what the crawl takes them for.",
-        _ => "Pages are worth their PageRank.",
+    let quality = match conf.compare.as_ref().map(|compare| compare.quality) {
+        Some(Worth::Zipf) => "Page qualities follow Zipf's law and are assigned at random.",
+        Some(Worth::Crawl) => "Page qualities are the crawl's own estimates.",
+        _ => "The quality of a page is its PageRank.",
     };
     let source = conf.quality.source;
-    let worth = match (source, conf.compare.as_ref().map(|compare| compare.quality)) {
-        (Source::Uniform, _) | (_, Some(Worth::Crawl) | None) => worth.to_owned(),
+    let quality = match (source, conf.compare.as_ref().map(|compare| compare.quality)) {
+        (Source::Uniform, _) | (_, Some(Worth::Crawl) | None) => quality.to_owned(),
         (source, _) => {
             let name = source.name();
-            format!("{worth} The crawls don't know that: they go by their own estimates ({name}).")
+            format!("{quality} The crawls don't know it and use their own estimates ({name}).")
         }
     };
     let policies: Vec<&str> = plan.policies.iter().map(|policy| policy.name()).collect();
@@ -173,7 +173,7 @@ fn lead(conf: &Conf, results: &Results<'_>) -> String {
         repeats => format!(", {repeats} times with other seeds"),
     };
     format!(
-        "{place}, crawled {world} by sted {} under {}{repeats}. {worth}",
+        "{place}, crawled {world} by sted {} under {}{repeats}. {quality}",
         env!("CARGO_PKG_VERSION"),
         policies.join(", ")
     )

@@ -1,26 +1,26 @@
-//! What a crawl came to, in numbers, beside the crawl of the reference policy on the same web.
+//! The figures of a crawl, and their ratios to those of the reference policy on the same web.
 //!
 //! Time is counted from the start to the instant at which the reference has fetched 95% of all
-//! pages: the last few pages hang on the slowest servers, whatever the policy. All pages and all
-//! quality are what the crawl that fetched most of them came to, among those of the same web and
-//! repeat. Between two samples everything is taken to grow evenly.
+//! pages: the last few pages depend on the slowest servers, whatever the policy. "All pages" and
+//! "all quality" are those of the crawl that fetched most, among the crawls of the same web and
+//! repeat. Between two samples, values are interpolated linearly.
 
 use super::plan::Plan;
 use super::series::{Run, Sample, Series};
 
-/// Share of the pages at which the reference's time is counted to.
+/// The share of all pages at which the reference's counted time ends.
 pub(super) const COUNTED_SHARE: f64 = 0.95;
-/// Shares of all quality whose times are told.
+/// Shares of all quality for which the time is reported.
 pub(super) const QUALITY_SHARES: [f64; 4] = [0.5, 0.6, 0.8, 0.9];
 
-/// What makes crawls comparable: how much there is, and how long it is counted.
+/// The values that crawls of one web are measured by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measure {
-    /// All pages.
+    /// The number of all pages.
     pub(super) pages: f64,
-    /// All quality, in millionths.
+    /// All quality, in millionths of the mean page.
     pub(super) quality: f64,
-    /// Time that is counted, seconds.
+    /// The counted time, in seconds.
     pub(super) seconds: f64,
 }
 
@@ -29,27 +29,28 @@ pub(super) struct Measure {
 pub(super) struct Figures {
     /// Pages fetched.
     pub(super) pages: f64,
-    /// What they are worth, the mean page being worth one.
+    /// The sum of their qualities; the mean page has 1.
     pub(super) quality: f64,
-    /// Time to its end, seconds.
+    /// Time to the crawl's end, in seconds.
     pub(super) seconds: f64,
-    /// Time that is counted, seconds: the same for all policies.
+    /// The counted time in seconds: the same for all policies.
     pub(super) counted_seconds: f64,
-    /// Area under quality over time, 1 being all quality at once.
+    /// The area under quality over time; all quality at once would be 1.
     pub(super) area: f64,
-    /// The same against the reference's.
+    /// The area as a ratio to the reference's.
     pub(super) area_ratio: f64,
-    /// When it has each of [`QUALITY_SHARES`], as a share of the time that is counted.
+    /// When it reaches each of [`QUALITY_SHARES`], as a share of the counted time.
     pub(super) times: [Option<f64>; 4],
-    /// Pages when half of the time is over, as a share of all.
+    /// Pages after half of the counted time, as a share of all pages.
     pub(super) half_pages: f64,
-    /// The same against the reference's.
+    /// The pages at half time as a ratio to the reference's.
     pub(super) half_pages_ratio: f64,
-    /// Pages per second, up to its own half of all pages: what it does with all servers in play.
+    /// Pages per second until the crawl has half of its own pages, while all servers still have
+    /// URLs.
     pub(super) pages_per_second: f64,
-    /// Bits per second up to there.
+    /// Bits per second in that time.
     pub(super) bits_per_second: f64,
-    /// Share of that time in which the core worked.
+    /// The share of that time in which the core worked.
     pub(super) busy_share: f64,
 }
 
@@ -70,20 +71,20 @@ fn busy(sample: &Sample) -> f64 {
 }
 
 impl Measure {
-    /// That of the crawls of one web and repeat.
+    /// Returns the measure of the crawls of one web and repeat.
     pub(super) fn of(runs: &[&Run], plan: &Plan) -> Self {
         let most = |of: fn(&Sample) -> f64| {
             runs.iter().map(|run| of(&run.series.last())).fold(0.0, f64::max)
         };
         let reference = reference(runs, plan);
         let all = most(pages);
-        // A reference that gives up before takes its whole time.
+        // If the reference gives up before that share, its whole time counts.
         let whole = reference.last().seconds;
         let seconds = reference.when(COUNTED_SHARE * all, pages).unwrap_or(whole);
         Self { pages: all, quality: most(quality), seconds }
     }
 
-    /// The figures of a crawl by itself; against the reference's all is one.
+    /// Computes the figures of a crawl by itself; ratios to the reference are 1.
     fn alone(&self, series: &Series) -> Figures {
         let end = series.last();
         let half = series.when(self.pages / 2.0, pages).unwrap_or(end.seconds);
@@ -92,7 +93,7 @@ impl Measure {
             let at = series.when(part * self.quality, quality).filter(|_| self.quality > 0.0)?;
             Some(ratio(at, self.seconds))
         };
-        // Of no time there is no half.
+        // A counted time of zero has no half.
         let half_pages =
             (self.seconds > 0.0).then(|| ratio(series.at(self.seconds / 2.0, pages), self.pages));
         Figures {
@@ -107,17 +108,17 @@ impl Measure {
             half_pages_ratio: 1.0,
             pages_per_second: rate(pages),
             bits_per_second: 8.0 * rate(bytes),
-            // Work that has begun is charged whole, so it may be ahead of the time.
+            // Work is charged when it begins, so it may run ahead of the time.
             busy_share: rate(busy).clamp(0.0, 1.0),
         }
     }
 }
 
-/// The figures of the crawls of one web and repeat, in their order.
+/// Computes the figures of the crawls of one web and repeat, in their order.
 pub(super) fn figures(runs: &[&Run], plan: &Plan) -> Vec<Figures> {
     let measure = Measure::of(runs, plan);
     let base = measure.alone(reference(runs, plan));
-    let told = runs.iter().map(|run| {
+    let computed = runs.iter().map(|run| {
         let own = measure.alone(&run.series);
         Figures {
             area_ratio: ratio(own.area, base.area),
@@ -125,7 +126,7 @@ pub(super) fn figures(runs: &[&Run], plan: &Plan) -> Vec<Figures> {
             ..own
         }
     });
-    told.collect()
+    computed.collect()
 }
 
 fn reference<'a>(runs: &[&'a Run], plan: &Plan) -> &'a Series {
@@ -133,24 +134,24 @@ fn reference<'a>(runs: &[&'a Run], plan: &Plan) -> &'a Series {
     &found.expect("every web is crawled by the reference").series
 }
 
-/// Of nothing to nothing there is no ratio: it is told as missing.
+/// Returns NaN, which is shown as missing, if both are zero.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { f64::NAN }
 }
 
-/// Middle, least and most of the repeats of a figure; of those that have it.
+/// Median, minimum and maximum of a figure over the repeats that have it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
-    /// The median; between two the mean of them.
+    /// The median; of an even number, the mean of the two in the middle.
     pub(super) median: f64,
-    /// The least.
+    /// The minimum.
     pub(super) least: f64,
-    /// The most.
+    /// The maximum.
     pub(super) most: f64,
 }
 
 impl Spread {
-    /// That of some values; not a number, of none.
+    /// Computes the spread of some values; NaN if there are none.
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -204,14 +205,14 @@ mod tests {
         Plan::new(&conf, &compare, "x.toml").expect("a plan")
     }
 
-    /// Two crawls of 100 pages worth 200: one evenly in 100 s, one with all quality in the first
-    /// half of its 80 s.
+    /// Two crawls of 100 pages with a total quality of 200: one evenly in 100 s, one with all
+    /// quality in the first half of its 80 s.
     #[test]
     fn figures_are_as_computed_by_hand() {
         let bfs = run(Policy::Bfs, &[(100.0, 100, 200)]);
         let other = run(Policy::Capability, &[(40.0, 60, 200), (80.0, 100, 200)]);
-        let told = figures(&[&other, &bfs], &plan());
-        let (other, bfs) = (&told[0], &told[1]);
+        let computed = figures(&[&other, &bfs], &plan());
+        let (other, bfs) = (&computed[0], &computed[1]);
         assert_eq!(bfs.counted_seconds, 95.0, "95 of 100 pages");
         assert_eq!(bfs.area, 0.95 / 2.0, "a triangle up to 95% of all quality");
         assert_eq!(bfs.times, [0.5, 0.6, 0.8, 0.9].map(|share| Some(100.0 * share / 95.0)));
@@ -234,14 +235,15 @@ mod tests {
     fn what_never_comes_is_missing() {
         let bfs = run(Policy::Bfs, &[(10.0, 10, 10)]);
         let cut = run(Policy::Quality, &[(5.0, 4, 7)]);
-        let told = figures(&[&bfs, &cut], &plan());
-        assert_eq!(told[1].times.map(|time| time.is_some()), [true, true, false, false]);
+        let computed = figures(&[&bfs, &cut], &plan());
+        assert_eq!(computed[1].times.map(|time| time.is_some()), [true, true, false, false]);
         let nothing = run(Policy::Bfs, &[(10.0, 0, 0)]);
-        let told = figures(&[&nothing], &plan());
-        assert!(told[0].area.is_nan() && told[0].times == [None; 4], "{told:?}");
+        let computed = figures(&[&nothing], &plan());
+        assert!(computed[0].area.is_nan() && computed[0].times == [None; 4], "{computed:?}");
         let at_once = run(Policy::Bfs, &[(0.0, 10, 10)]);
-        let told = figures(&[&at_once], &plan()).remove(0);
-        let rates = [told.area, told.half_pages, told.pages_per_second, told.busy_share];
+        let computed = figures(&[&at_once], &plan()).remove(0);
+        let rates =
+            [computed.area, computed.half_pages, computed.pages_per_second, computed.busy_share];
         assert!(rates.iter().all(|rate| rate.is_nan()), "of no time: {rates:?}");
     }
 

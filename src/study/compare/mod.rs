@@ -1,10 +1,10 @@
-//! `sted compare`: the same web under each policy, and the curves side by side.
+//! `sted compare`: crawls the same web under each policy, and draws the curves side by side.
 //!
-//! `plan` says which crawls there are, `simulate` and `sockets` run one each, `measure`
-//! turns what was seen into numbers, `show` and `curves` into tables and figures. Simulated
-//! crawls run side by side, each with its own engine and world, a thread each; what a crawl does
-//! depends on nothing but its configuration, so the results are the same on any number of threads.
-//! Files are written when all crawls are done.
+//! `plan` lists the crawls, `simulate` and `sockets` run one each, `measure` computes figures from
+//! the samples, `show` and `curves` make tables and figures. Simulated crawls run in parallel, each
+//! on its own thread with its own engine and world. A crawl depends on nothing but its
+//! configuration, so the results are the same with any number of threads. Files are written when
+//! all crawls have ended.
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
@@ -38,18 +38,18 @@ use watch::Watch;
 
 /// The exit codes of this command, for its help.
 pub(crate) const EXITS: &str = "Exit codes:
-   0  every crawl came to its end, and the results are written
+   0  every crawl ended, and the results are written
    2  the command line or the configuration is wrong, or a file that it names
    3  the results could not be written
    4  the system refused what a crawl over sockets needs
    5  another comparison is writing to the same directory
   11  stopped by a signal: no results were written
-  17  a crawl did not come to its end: a fault of the program; please report it";
+  17  a crawl did not end: a bug of this program; please report it";
 
-/// Compares as the configuration at `path` says.
+/// Runs the comparison of the configuration at `path`.
 ///
 /// # Errors
-/// Whatever kept a crawl from its end, with the exit code it means.
+/// What kept a crawl from ending, with its exit code.
 pub fn run(path: &Path) -> Result<Exit, Failure> {
     let conf = load(path)?;
     let Some(compare) = conf.compare.clone() else {
@@ -68,12 +68,13 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
     let results = show::Results::new(&plan, &runs);
     files::write(directory, &conf, path, &results)
         .map_err(|error| Failure::new(Exit::Disk, error))?;
-    // Who has closed stdout does not want to read it.
+    // An error means that the reader has closed standard output.
     let _ = io::stdout().write_all(show::text(&results, directory).as_bytes());
     Ok(Exit::Finished)
 }
 
-/// All runs of a plan, in its order, on as many threads as are wanted.
+/// Runs all simulated crawls of a plan, on the configured number of threads; returns them in the
+/// plan's order.
 fn simulated(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec<Run>, Failure> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = compare.threads.unwrap_or(cores).min(plan.runs.len()).max(1);
@@ -97,18 +98,18 @@ fn simulated(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec<Run>, Fa
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let watched = watch.until(|| workers.iter().all(thread::ScopedJoinHandle::is_finished));
-        // A panic of a crawl is this command's: it is told as a fault of the program.
+        // A panic of a crawl is passed on: it is a bug of this program.
         workers.into_iter().for_each(|worker| worker.join().expect("a crawl panicked"));
         watched.map_err(|error| Failure::new(Exit::System, error))
     })?;
     let mut done = done.into_inner().expect("nobody panicked with it in hand");
     done.sort_by_key(|(index, _)| *index);
-    let told =
+    let runs =
         done.into_iter().map(|(index, run)| run.map_err(|failure| named(plan, index, failure)));
-    told.collect()
+    runs.collect()
 }
 
-/// The failure of a run, with its name if it is not about a file that all runs share.
+/// Adds the name of the run to a failure, unless it is about a file that all runs share.
 fn named(plan: &Plan, index: usize, failure: Failure) -> Failure {
     if failure.exit == Exit::Usage {
         return failure;

@@ -1,5 +1,5 @@
-//! A disk that keeps nothing, or the trace alone: what else is written down of a simulated crawl is
-//! not what is compared, and a million pages have a log of gigabytes.
+//! A disk that discards everything except the trace: the other files of a simulated crawl are not
+//! compared, and the log of a million pages would have gigabytes.
 
 use crate::commands::{Exit, Failure};
 use crate::ground::disk::{Disk, Error};
@@ -7,20 +7,20 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Takes everything and forgets it, the trace apart.
+/// Discards all files except the trace.
 #[derive(Debug)]
 pub(super) struct Nowhere {
     trace: Option<File>,
 }
 
-/// As the engine calls the file of its trace.
+/// The engine's name for the file of its trace.
 const TRACE: &str = "trace";
 
 impl Nowhere {
-    /// The trace, if there is one, goes to a new file at `path`.
+    /// Creates the disk; the trace, if there is one, is written to a new file at `path`.
     ///
     /// # Errors
-    /// The file can't be made.
+    /// The file can't be created.
     pub(super) fn but_for(path: Option<&Path>) -> Result<Self, Failure> {
         let made = path.map(|path| {
             let cannot = |error| Failure::new(Exit::Disk, format!("{}: {error}", path.display()));
@@ -68,7 +68,7 @@ impl Disk for Nowhere {
         Ok(Vec::new())
     }
 
-    /// Jobs are the archive's: they have no trace to write.
+    /// Only the archive has jobs, and they don't write the trace.
     fn handle(&self) -> Box<dyn Disk> {
         Box::new(Self { trace: None })
     }

@@ -1,28 +1,29 @@
-//! What runs there are: the product of repeats, variants, values and policies, each with the
-//! configuration it has.
+//! The plan of a comparison: the product of repeats, variants, values and policies, each run with
+//! its own configuration.
 
 use crate::commands::{Exit, Failure};
 use crate::conf::{Change, Compare, Conf, Decimal, Over, Value, Web, Worth};
 use crate::frontier::policy::Policy;
 use std::path::PathBuf;
 
-/// Most crawls of one comparison.
+/// The most crawls of one comparison.
 const RUNS_MAX: usize = 20_000;
 
 /// All runs of a comparison.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// In the order in which they are begun and shown: by variant, value, repeat and policy.
+    /// The runs in the order in which they begin and are shown: by variant, value, repeat and
+    /// policy.
     pub(super) runs: Vec<Spec>,
-    /// Names of the variants; one without a name if there are none.
+    /// The names of the variants; one empty name if there are none.
     pub(super) variants: Vec<String>,
-    /// The key that is swept over, and its values.
+    /// The key of the sweep, and its values.
     pub(super) sweep: Option<(String, Vec<Value>)>,
-    /// The policies, as they are shown.
+    /// The policies in the order in which they are shown.
     pub(super) policies: Vec<Policy>,
-    /// The policy that times and gains are told against.
+    /// The policy that times and gains are relative to.
     pub(super) reference: Policy,
-    /// How many times each crawl is repeated.
+    /// How often each crawl is repeated.
     pub(super) repeats: u32,
     /// The webs that the runs crawl, each once.
     pub(super) grounds: Vec<Ground>,
@@ -35,37 +36,37 @@ pub(super) struct Spec {
     pub(super) variant: usize,
     /// Index of its value; 0 if there is no sweep.
     pub(super) value: usize,
-    /// Which repeat, counted from 0.
+    /// The number of the repeat, counted from 0.
     pub(super) repeat: u32,
-    /// Its policy, set in its configuration, too.
+    /// Its policy, which its configuration has, too.
     pub(super) policy: Policy,
     /// Index of its web.
     pub(super) ground: usize,
     /// Its configuration.
     pub(super) conf: Conf,
-    /// Where its trace goes, if it is simulated and has one.
+    /// The file of its trace, if it is simulated and has one.
     pub(super) trace: Option<PathBuf>,
 }
 
-/// What a web and the worth of its pages are made of: equal grounds are made once.
+/// The parameters of a web and its page qualities: equal ones share one web.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ground {
     /// The web, with the seed of its repeat.
     pub(super) web: Web,
-    /// What its pages are worth.
+    /// The kind of page quality.
     pub(super) worth: Worth,
-    /// Share of PageRank that follows links.
+    /// The damping factor of PageRank.
     pub(super) damping: Decimal,
-    /// Exponent of Zipf's law.
+    /// The exponent of Zipf's law.
     pub(super) exponent: Decimal,
 }
 
 impl Plan {
-    /// The runs that a configuration asks for.
+    /// Creates the plan of a configuration.
     ///
     /// # Errors
-    /// Variants and values that are right each for itself and wrong together; more runs than anyone
-    /// can look at.
+    /// Variants and values that are valid each by itself, but not together; more runs than
+    /// [`RUNS_MAX`].
     pub(super) fn new(conf: &Conf, compare: &Compare, file: &str) -> Result<Self, Failure> {
         let policies = compare.policies.clone();
         let reference = if policies.contains(&Policy::Bfs) { Policy::Bfs } else { policies[0] };
@@ -102,17 +103,17 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Values of the sweep; 1 if there is none.
+    /// Returns the number of values of the sweep; 1 if there is no sweep.
     pub(super) fn values(&self) -> usize {
         self.sweep.as_ref().map_or(1, |(_, values)| values.len())
     }
 
-    /// The value of this index, as people call it; empty if there is no sweep.
+    /// Returns the value of this index as text; empty if there is no sweep.
     pub(super) fn value_name(&self, value: usize) -> &str {
         self.sweep.as_ref().map_or("", |(_, values)| values[value].name())
     }
 
-    /// The configuration with a variant's changes and a value of the sweep.
+    /// Returns the configuration with a variant's changes and a value of the sweep.
     fn changed(
         &self,
         conf: &Conf,
@@ -137,7 +138,7 @@ impl Plan {
 
     /// Adds the repeats of a configuration under each policy.
     fn add(&mut self, conf: &Conf, compare: &Compare, variant: usize, value: usize) {
-        // What a variant says of worth is its own.
+        // A variant may have its own keys for page qualities.
         let own = conf.compare.as_ref().unwrap_or(compare);
         for repeat in 0..self.repeats {
             let mut conf = conf.clone();
@@ -162,7 +163,8 @@ impl Plan {
         }
     }
 
-    /// Name of a run's trace: what tells the run from others, in letters that every shell takes.
+    /// Returns the file name of a run's trace: what distinguishes the run, in letters that every
+    /// shell accepts.
     fn trace_name(&self, spec: &Spec) -> String {
         let mut parts = vec![self.variants[spec.variant].clone()];
         if let Some((key, values)) = &self.sweep {
@@ -177,7 +179,7 @@ impl Plan {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let plain = |c: char| if is_plain(c) { c } else { '_' };
         let name: String = parts.join("-").chars().map(plain).collect();
-        // Variants may differ in other letters alone.
+        // Variants may differ only in letters that were replaced.
         let file = format!("{name}.trace");
         let ends = |run: &Spec| run.trace.as_ref().is_some_and(|path| path.ends_with(&file));
         if !self.runs.iter().any(ends) {
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_together_is_told() {
+    fn contradictions_are_reported() {
         let text = plan(
             "[compare]\nvariants = [\"a: politeness.delay=1m\"]\n\
              across = \"politeness.burst\"\nvalues = [1, 10]",

@@ -1,5 +1,5 @@
-//! The webs that are crawled and what their pages are worth, each made by the first run that needs
-//! it and given up by the last.
+//! The webs of a comparison and their page qualities, each made by the first run that needs it and
+//! dropped after the last.
 
 use super::plan::{Ground, Plan};
 use crate::commands::Failure;
@@ -12,19 +12,19 @@ use crate::url::Url;
 use crate::url::scope::{self, FromSeeds};
 use std::sync::{Arc, Mutex};
 
-/// A web and the worth of its pages.
+/// A web and the qualities of its pages.
 #[derive(Debug)]
 pub(super) struct Scene {
     /// The web.
     pub(super) web: Arc<Web>,
-    /// Worth of each page by its number; none if the crawls rate by themselves.
+    /// The quality of each page by its number; empty if the crawls estimate qualities themselves.
     pub(super) worths: Vec<Quality>,
-    /// The same as crawls look it up; none if there are no worths.
+    /// The qualities as the crawls look them up; `None` if there are none.
     pub(super) table: Option<Arc<Table>>,
 }
 
 impl Scene {
-    /// Makes a web and rates its pages.
+    /// Makes a web and computes the qualities of its pages.
     ///
     /// # Errors
     /// A link graph that can't be read.
@@ -43,7 +43,7 @@ impl Scene {
             Worth::Zipf => web.zipf_permutation(ground.exponent.as_f64(), ground.web.seed),
             Worth::Crawl => Vec::new(),
         };
-        // What is too good for the scale is the best of it.
+        // Qualities beyond the scale are limited to its maximum.
         let worths: Vec<Quality> = found
             .into_iter()
             .map(|worth| Quality::from_f64(worth).unwrap_or(Quality::MAX))
@@ -53,7 +53,7 @@ impl Scene {
     }
 }
 
-/// The worths by URL, as the web's ports make them.
+/// Returns the qualities by URL; the URLs depend on the web's ports.
 pub(super) fn table(web: &Web, worths: &[Quality]) -> Table {
     let mut table = Table::default();
     for (index, worth) in worths.iter().enumerate() {
@@ -64,8 +64,8 @@ pub(super) fn table(web: &Web, worths: &[Quality]) -> Table {
     table
 }
 
-/// Links out of the web lead to names that nobody resolves: to try them again and again, hours
-/// apart, is not what is compared.
+/// Keeps a crawl within the web. Links out of it lead to names that don't exist, and retrying them
+/// hours later is not what is compared.
 pub(super) fn stay_in_the_web(scope: &mut scope::Settings) {
     let is_open = scope.hosts.is_empty() && scope.domains.is_empty() && scope.prefixes.is_empty();
     if scope.from_seeds == FromSeeds::Any && is_open {
@@ -74,7 +74,7 @@ pub(super) fn stay_in_the_web(scope: &mut scope::Settings) {
     }
 }
 
-/// The scenes of a plan, as far as runs that need them are left.
+/// The webs of a plan that are still needed.
 #[derive(Debug)]
 pub(super) struct Scenes<'a> {
     plan: &'a Plan,
@@ -97,7 +97,8 @@ impl<'a> Scenes<'a> {
         Self { plan, places: places.into_iter().map(Mutex::new).collect() }
     }
 
-    /// The scene of a run, to be asked for once a run. Who asks first makes it, others wait.
+    /// Returns the scene of a run; called once for each run. The first caller makes it, others
+    /// wait.
     pub(super) fn of(&self, ground: usize) -> Result<Arc<Scene>, Failure> {
         let mut place = self.places[ground].lock().expect("nobody panics while a web is made");
         let scene = match place.scene.take() {
@@ -105,7 +106,7 @@ impl<'a> Scenes<'a> {
             None => Arc::new(Scene::new(&self.plan.grounds[ground])?),
         };
         place.waiting -= 1;
-        // What nobody waits for ends with the runs that have it.
+        // After the last run has taken it, it is dropped with the runs that use it.
         place.scene = (place.waiting > 0).then(|| Arc::clone(&scene));
         Ok(scene)
     }

@@ -1,30 +1,30 @@
-//! What is seen of a crawl while it runs: samples by time, and what lies between them.
+//! Samples of a running crawl by time, and interpolation between them.
 
 use super::plan::Spec;
 
-/// What had been done at an instant.
+/// Totals at an instant of a crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sample {
-    /// Time since the start.
+    /// Seconds since the start.
     pub(super) seconds: f64,
     /// Pages fetched.
     pub(super) pages: u64,
-    /// What they are worth together, in millionths of the mean page.
+    /// The sum of their qualities, in millionths of the mean page.
     pub(super) quality_millionths: u64,
     /// Bytes received.
     pub(super) bytes: u64,
-    /// Connections open.
+    /// Open connections.
     pub(super) connections: usize,
-    /// Time that the core has worked.
+    /// Seconds that the core has worked.
     pub(super) busy_seconds: f64,
 }
 
-/// A crawl as it went.
+/// The samples of a crawl that has ended.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
-    /// Which crawl.
+    /// The crawl.
     pub(super) spec: Spec,
-    /// By time, the start first; the end last.
+    /// Samples by time; the start first, the end last.
     pub(super) series: Series,
 }
 
@@ -32,22 +32,22 @@ pub(super) struct Run {
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     samples: Vec<Sample>,
-    /// Each so many is kept.
+    /// One sample in this many is kept.
     stride: usize,
-    /// Samples passed over since the last one kept.
+    /// Samples skipped since the last one kept.
     skipped: usize,
 }
 
-/// Samples kept of one crawl: beyond, every other one is dropped.
+/// The most samples kept of one crawl: beyond it, every other one is dropped.
 const SAMPLES_MAX: usize = 16_384;
 
 impl Series {
-    /// A crawl that begins.
+    /// Creates the series of a crawl that begins.
     pub(super) fn new() -> Self {
         Self { samples: vec![Sample::default()], stride: 1, skipped: 0 }
     }
 
-    /// Takes the next sample in; times don't go back.
+    /// Adds the next sample; times must not decrease.
     pub(super) fn push(&mut self, sample: Sample) {
         self.skipped += 1;
         if self.skipped < self.stride {
@@ -65,7 +65,7 @@ impl Series {
         }
     }
 
-    /// Takes the last sample in, which is always kept.
+    /// Adds the last sample, which is always kept.
     pub(super) fn end(&mut self, sample: Sample) {
         if self.last().seconds == sample.seconds && self.samples.len() > 1 {
             self.samples.pop();
@@ -73,18 +73,17 @@ impl Series {
         self.samples.push(sample);
     }
 
-    /// All samples kept.
+    /// Returns all samples kept.
     pub(super) fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// The end.
+    /// Returns the last sample.
     pub(super) fn last(&self) -> Sample {
         *self.samples.last().expect("the start at least")
     }
 
-    /// The value of `of` at a time: on the straight line between two samples; after the end, as at
-    /// the end.
+    /// Returns the value of `of` at a time, interpolated linearly; after the end, the last value.
     pub(super) fn at(&self, seconds: f64, of: fn(&Sample) -> f64) -> f64 {
         let after = self.samples.partition_point(|sample| sample.seconds <= seconds);
         let Some(before) = after.checked_sub(1) else { return of(&self.samples[0]) };
@@ -94,7 +93,7 @@ impl Series {
         of(from) + share * (of(to) - of(from))
     }
 
-    /// The first time at which `of`, which never falls, is at least `value`.
+    /// Returns the first time at which `of`, which never decreases, is at least `value`.
     pub(super) fn when(&self, value: f64, of: fn(&Sample) -> f64) -> Option<f64> {
         let at = self.samples.partition_point(|sample| of(sample) < value);
         let to = self.samples.get(at)?;
@@ -105,7 +104,7 @@ impl Series {
         Some(from.seconds + share * (to.seconds - from.seconds))
     }
 
-    /// The area under `of` up to a time.
+    /// Returns the area under `of` up to a time.
     pub(super) fn area(&self, until: f64, of: fn(&Sample) -> f64) -> f64 {
         let (mut area, mut from) = (0.0, (0.0, of(&self.samples[0])));
         for sample in &self.samples[1..] {
@@ -116,7 +115,7 @@ impl Series {
                 return area;
             }
         }
-        // After the end all stays as it is.
+        // After the end the value is constant.
         area + (until - from.0).max(0.0) * from.1
     }
 }

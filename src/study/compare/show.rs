@@ -1,4 +1,4 @@
-//! What a comparison came to, as tables: for people, for a spreadsheet.
+//! The results of a comparison as tables: for people, and for spreadsheets.
 
 use super::measure::{Figures, Measure, Spread, figures};
 use super::plan::Plan;
@@ -8,63 +8,64 @@ use crate::study::report::table::{Best, Cell, Column, Table};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// All that was found.
+/// The results of a comparison.
 #[derive(Debug)]
 pub(super) struct Results<'a> {
-    /// What was asked for.
+    /// The plan.
     pub(super) plan: &'a Plan,
     /// The crawls, in the order of the plan.
     pub(super) runs: &'a [Run],
     /// Their figures, in the same order.
     pub(super) figures: Vec<Figures>,
-    /// What they are measured by, in the same order.
+    /// The values they are measured by, in the same order.
     pub(super) measures: Vec<Measure>,
-    /// One for each variant, value and policy: its repeats.
+    /// One row for each variant, value and policy, with its repeats.
     pub(super) rows: Vec<Row>,
 }
 
 /// The repeats of one crawl.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// Indexes of the crawls.
+    /// Indices of the crawls.
     pub(super) runs: Vec<usize>,
-    /// Repeats in which it has the largest area of all policies: medians alone don't tell.
+    /// The number of repeats in which it has the largest area of all policies, which medians don't
+    /// show.
     pub(super) firsts: usize,
 }
 
 impl<'a> Results<'a> {
-    /// What `runs`, all of the plan's in their order, came to.
+    /// Computes the results of `runs`, which are all runs of the plan in its order.
     pub(super) fn new(plan: &'a Plan, runs: &'a [Run]) -> Self {
-        let (mut told, mut measures) = (Vec::new(), Vec::new());
+        let (mut all, mut measures) = (Vec::new(), Vec::new());
         let policies = plan.policies.len();
         for group in runs.chunks(policies) {
             let group: Vec<&Run> = group.iter().collect();
-            told.extend(figures(&group, plan));
+            all.extend(figures(&group, plan));
             measures.extend(vec![Measure::of(&group, plan); policies]);
         }
         let repeats = usize::try_from(plan.repeats).expect("a few");
         let first = (0..runs.len()).step_by(policies * repeats);
-        let firsts = firsts(&told, policies);
+        let firsts = firsts(&all, policies);
         let row = |at: usize| {
             let runs: Vec<usize> = (0..repeats).map(|turn| at + turn * policies).collect();
             Row { firsts: runs.iter().filter(|run| firsts.contains(run)).count(), runs }
         };
         let rows = first.flat_map(|at| (0..policies).map(move |policy| row(at + policy)));
-        Self { plan, runs, rows: rows.collect(), figures: told, measures }
+        Self { plan, runs, rows: rows.collect(), figures: all, measures }
     }
 
-    /// A figure over the repeats of a row.
+    /// Returns a figure over the repeats of a row.
     pub(super) fn spread(&self, row: &Row, of: fn(&Figures) -> f64) -> Spread {
         Spread::of(row.runs.iter().map(|run| of(&self.figures[*run])))
     }
 
-    /// The first crawl of a row: what it has in common with its repeats.
+    /// Returns the first crawl of a row, for what it has in common with its repeats.
     pub(super) fn spec(&self, row: &Row) -> &super::plan::Spec {
         &self.runs[row.runs[0]].spec
     }
 }
 
-/// Of each web and repeat the crawls with the largest area: who shares it has it.
+/// Returns the crawls with the largest area of each web and repeat; equal ones share the place.
 fn firsts(figures: &[Figures], policies: usize) -> BTreeSet<usize> {
     let area = |run: usize| figures[run].area;
     let first = |at: usize| {
@@ -78,17 +79,17 @@ fn firsts(figures: &[Figures], policies: usize) -> BTreeSet<usize> {
 
 /// A column of numbers.
 pub(super) struct Figure {
-    /// Its head for people.
+    /// Its heading for people.
     pub(super) name: &'static str,
-    /// Its unit; the value is in it.
+    /// Its unit.
     pub(super) unit: &'static str,
-    /// Its head in summary.csv.
+    /// Its heading in summary.csv.
     pub(super) key: &'static str,
     decimals: usize,
     best: Option<Best>,
-    /// Whether it stands in the table for people.
+    /// Which tables show it.
     shown: Shown,
-    /// The value.
+    /// Returns the value.
     pub(super) of: fn(&Figures) -> f64,
 }
 
@@ -128,14 +129,14 @@ impl Figure {
     }
 }
 
-/// Where people see a figure.
+/// Which tables show a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
-    /// In every table.
+    /// Every table.
     Always,
-    /// Where policies are compared: of one alone it says little.
+    /// Tables that compare policies: the figure of one policy alone says little.
     BetweenPolicies,
-    /// In summary.csv only.
+    /// Only summary.csv.
     Never,
 }
 
@@ -143,7 +144,7 @@ fn percent(share: Option<f64>) -> f64 {
     share.map_or(f64::NAN, |share| 100.0 * share)
 }
 
-/// The figures told, in their order.
+/// All figures, in the order of the columns.
 pub(super) const FIGURES: [Figure; 19] = [
     figure("area", "%", "area_percent", 1, |of| 100.0 * of.area).high().between(),
     figure("x ref", "", "area_ratio", 2, |of| of.area_ratio).between(),
@@ -172,12 +173,12 @@ fn seconds(of: &Figures, share: usize) -> f64 {
     of.times[share].map_or(f64::NAN, |share| share * of.counted_seconds)
 }
 
-/// The summary for people: the middle of the repeats.
+/// Returns the summary for people: medians of the repeats.
 pub(super) fn summary(results: &Results<'_>) -> Table {
     let plan = results.plan;
     let shown: Vec<&Figure> = FIGURES.iter().filter(|figure| figure.is_shown(plan)).collect();
     let mut header = names(plan);
-    // The best of crawls of different webs would say nothing.
+    // The best value among crawls of different webs would mean nothing.
     let is_one = plan.variants.len() == 1 && plan.values() == 1 && plan.policies.len() > 1;
     header.extend(shown.iter().map(|figure| {
         let name = figure.name.replace("ref", plan.reference.name());
@@ -205,7 +206,7 @@ pub(super) fn summary(results: &Results<'_>) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// The summary for programs: every figure with its least and most.
+/// Returns the summary for programs: every figure with its minimum and maximum.
 pub(super) fn whole_summary(results: &Results<'_>) -> Table {
     let mut header: Vec<Column> =
         ["variant", "value", "policy", "repeats"].map(Column::text).to_vec();
@@ -234,15 +235,15 @@ pub(super) fn whole_summary(results: &Results<'_>) -> Table {
     Table { caption: String::new(), header, rows }
 }
 
-/// How far the repeats lie apart: least and most of the figures that conclusions hang on.
+/// Returns the ranges of the repeats: minimum and maximum of the most important figures.
 pub(super) fn ranges(results: &Results<'_>) -> Table {
     let mut header = names(results.plan);
-    let is_told = |figure: &&Figure| figure.best.is_some() && figure.is_shown(results.plan);
-    let told: Vec<&Figure> = FIGURES.iter().filter(is_told).collect();
-    header.extend(told.iter().map(|figure| Column::number(figure.name, figure.unit)));
+    let is_shown = |figure: &&Figure| figure.best.is_some() && figure.is_shown(results.plan);
+    let shown: Vec<&Figure> = FIGURES.iter().filter(is_shown).collect();
+    header.extend(shown.iter().map(|figure| Column::number(figure.name, figure.unit)));
     let row = |row: &Row| {
         let mut cells = name_cells(results, row);
-        cells.extend(told.iter().map(|figure| {
+        cells.extend(shown.iter().map(|figure| {
             let spread = results.spread(row, figure.of);
             if !spread.median.is_finite() {
                 return Cell::Missing;
@@ -286,7 +287,7 @@ fn name_cells(results: &Results<'_>, row: &Row) -> Vec<Cell> {
     cells
 }
 
-/// What the columns mean, a paragraph each.
+/// Returns the meaning of the columns, one paragraph each.
 pub(super) fn legend(results: &Results<'_>, gap: &str) -> String {
     let reference = results.plan.reference.name();
     let times = Spread::of(results.measures.iter().map(|measure| measure.seconds));
@@ -301,19 +302,19 @@ pub(super) fn legend(results: &Results<'_>, gap: &str) -> String {
     }
     let mut paragraphs = vec![
         format!(
-            "Time is counted in per cent of {span} in which {reference} had 95% of all pages; \
-             x {reference}: times what {reference} has."
+            "Times are in per cent of {span} that {reference} took for 95% of all pages; \
+             x {reference}: as a ratio to {reference}."
         ),
         "area: under the curve of quality over that time; all quality at once would be 100%."
             .to_owned(),
-        "50% at to 90% at: when that share of all quality was there.".to_owned(),
-        "half-time pages: fetched when half of that time was over, of all.".to_owned(),
+        "50% at to 90% at: when that share of all quality was reached.".to_owned(),
+        "half-time pages: the share of all pages fetched in half of that time.".to_owned(),
         rates,
     ];
     if results.plan.repeats > 1 {
-        let told = "largest area: repeats in which it has the largest of all. Other figures are \
+        let text = "largest area: repeats in which the policy has the largest. Other figures are \
             medians, ratios medians of ratios; the axes are marked with the median time.";
-        paragraphs.push(told.to_owned());
+        paragraphs.push(text.to_owned());
     }
     if results.plan.variants.len() == 1 && results.plan.values() == 1 {
         paragraphs.push("*: the best of its column.".to_owned());
@@ -324,7 +325,7 @@ pub(super) fn legend(results: &Results<'_>, gap: &str) -> String {
     paragraphs.join(gap)
 }
 
-/// Figures are read off straight lines between samples: of few samples they are rough.
+/// Warns if the figures are rough, because they are interpolated between few samples.
 fn coarse(results: &Results<'_>) -> Option<String> {
     const SAMPLES_MIN: f64 = 200.0;
     let period = |run: &Run| {
@@ -336,13 +337,13 @@ fn coarse(results: &Results<'_>) -> Option<String> {
     let least = samples.fold(f64::INFINITY, f64::min);
     (least < SAMPLES_MIN).then(|| {
         format!(
-            "Rough: only {least:.0} samples in the time that is counted; a shorter \
-             compare.sample_period makes the figures exact."
+            "Rough: only {least:.0} samples in the counted time; a shorter \
+             compare.sample_period makes the figures more exact."
         )
     })
 }
 
-/// What is printed at the end.
+/// Returns the text that is printed at the end.
 pub(super) fn text(results: &Results<'_>, directory: &Path) -> String {
     let mut text = summary(results).text();
     text.push('\n');
@@ -357,7 +358,7 @@ pub(super) fn text(results: &Results<'_>, directory: &Path) -> String {
     text
 }
 
-/// The text in lines of at most 100 columns.
+/// Wraps the text to lines of at most 100 columns.
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut column = 0;
@@ -382,9 +383,9 @@ mod tests {
     use super::*;
     use crate::conf::Conf;
 
-    /// What `told` says of the runs of a comparison, each with so much quality after a second of
-    /// two.
-    fn told<T>(text: &str, quality: &[u64], told: fn(&Results<'_>) -> T) -> T {
+    /// Returns what `of` makes of the results of a comparison, whose runs have these qualities
+    /// after one of two seconds.
+    fn results<T>(text: &str, quality: &[u64], of: fn(&Results<'_>) -> T) -> T {
         let conf = Conf::parse(text, "x.toml").expect("valid");
         let compare = conf.compare.clone().expect("a comparison");
         let plan = Plan::new(&conf, &compare, "x.toml").expect("a plan");
@@ -397,7 +398,7 @@ mod tests {
             Run { spec: spec.clone(), series }
         });
         let runs: Vec<Run> = runs.collect();
-        told(&Results::new(&plan, &runs))
+        of(&Results::new(&plan, &runs))
     }
 
     #[test]
@@ -409,11 +410,11 @@ mod tests {
             let firsts = |results: &Results<'_>| {
                 results.rows.iter().map(|row| row.firsts).collect::<Vec<usize>>()
             };
-            assert_eq!(told(text, &quality, firsts), expected, "{quality:?}");
+            assert_eq!(results(text, &quality, firsts), expected, "{quality:?}");
         }
     }
 
-    /// Names that differ in what no file name shows.
+    /// Variants whose names differ only in characters that file names don't keep.
     #[test]
     fn each_figure_has_a_file_of_its_own() {
         for variants in [
@@ -423,7 +424,7 @@ mod tests {
         ] {
             let text = format!("[compare]\nvariants = [{variants}]");
             let quality = [10; 12];
-            let files = told(&text, &quality, |results| {
+            let files = results(&text, &quality, |results| {
                 let drawn = super::super::curves::all(results);
                 drawn.into_iter().map(|drawn| drawn.file).collect::<Vec<String>>()
             });

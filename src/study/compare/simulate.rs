@@ -1,4 +1,4 @@
-//! One crawl in the simulated world, judged.
+//! Runs one crawl in the simulated world and checks it with the judge.
 
 use super::nowhere::Nowhere;
 use super::plan::Spec;
@@ -25,11 +25,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Runs a crawl to its end. `tell` is told of pages as they come.
+/// Runs a crawl to its end. Calls `progress` with the numbers of pages as they are fetched.
 ///
 /// # Errors
 /// A crawl that could not begin, or did not end.
-pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run, Failure> {
+pub(super) fn run(spec: &Spec, scene: &Scene, progress: &dyn Fn(u64)) -> Result<Run, Failure> {
     let settings = settings(&spec.conf, scene)?;
     let seeds = starts(&spec.conf, &scene.web)?;
     let (meter, now) = (Meter::new(stats::still), now_at(Instant::ZERO));
@@ -40,15 +40,15 @@ pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run,
     let truth = Truth::of(scene).filter(|_| estimates(&spec.conf));
     watch(&mut world, &judge, truth.clone(), scene);
     let mut series = Series::new();
-    let (mut told, mut last, mut looks) = (0, Sample::default(), 0_u64);
+    let (mut reported, mut last, mut looks) = (0, Sample::default(), 0_u64);
     let period = period(&spec.conf);
     let ended = world.run_watched(&mut engine, period, &mut |view| {
         last = sample(view, truth.as_ref());
         series.push(last);
-        tell(last.pages - told);
-        told = last.pages;
+        progress(last.pages - reported);
+        reported = last.pages;
         looks += 1;
-        // To look at the order of all servers takes long: now and then will do.
+        // Checking the order of all servers takes long, so it is done rarely.
         if looks.is_power_of_two() {
             judge.borrow_mut().inspect(view);
         }
@@ -58,15 +58,15 @@ pub(super) fn run(spec: &Spec, scene: &Scene, tell: &dyn Fn(u64)) -> Result<Run,
     conclude(judge, &engine, last, &spec.conf)?;
     inputs::warn_of_table(&spec.conf, engine.rating());
     series.end(last);
-    if let Some(trouble) = engine.fatal_error() {
-        // All else goes nowhere: it is the trace that could not be written.
+    if let Some(error) = engine.fatal_error() {
+        // All other files are discarded: it is the trace that could not be written.
         let named = spec.trace.iter().map(|path| format!("{}: ", path.display()));
-        return Err(Failure::new(Exit::Disk, named.collect::<String>() + &trouble.to_string()));
+        return Err(Failure::new(Exit::Disk, named.collect::<String>() + &error.to_string()));
     }
     Ok(Run { spec: spec.clone(), series })
 }
 
-/// A crawl that did not end: its time was up, or it stands still, which is a fault.
+/// Reports a crawl that did not end: its time was up, or it makes no progress, which is a bug.
 fn stuck(how: &str, conf: &Conf, last: Sample) -> Failure {
     let time_max = conf.sim.time_max;
     if Duration::from_secs_f64(last.seconds) + period(conf) < time_max {
@@ -88,7 +88,7 @@ fn period(conf: &Conf) -> Duration {
     conf.compare.as_ref().map_or(Duration::from_secs(1), |compare| compare.sample_period)
 }
 
-/// The URLs a crawl starts from: those that the configuration names, else the web's own.
+/// Returns the URLs a crawl starts from: those in the configuration, else the web's own.
 fn starts(conf: &Conf, web: &Web) -> Result<Vec<Seed>, Failure> {
     if has_seeds(conf) {
         return inputs::seeds(conf);
@@ -102,7 +102,8 @@ fn has_seeds(conf: &Conf) -> bool {
     !conf.job.seeds.is_empty() || conf.job.seeds_file.is_some()
 }
 
-/// The engine's settings: what the file says, in a world of its own addresses, nothing kept.
+/// Returns the engine's settings: as configured, but with the simulated addresses, and without
+/// state on disk.
 fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&conf.sim.seed.to_le_bytes());
@@ -125,7 +126,7 @@ fn settings(conf: &Conf, scene: &Scene) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Whether crawls estimate what pages are worth, so that they have to be measured by the truth.
+/// Whether crawls estimate page qualities, so that they are measured by the true ones.
 fn estimates(conf: &Conf) -> bool {
     conf.quality.source != Source::Uniform
 }
@@ -142,10 +143,10 @@ fn sample(view: &View<'_>, truth: Option<&Truth>) -> Sample {
     }
 }
 
-/// Units of work that the step under way may cost when a turn's budget ends.
+/// Units of work that the last step of a turn may take beyond the turn's budget.
 const TURN_STEP_UNITS: usize = 512 << 10;
 
-/// What the configuration promises to servers, in the judge's words.
+/// Returns the laws that follow from the configuration.
 fn laws(conf: &Conf) -> Laws {
     let (politeness, retries) = (&conf.politeness, &conf.retries);
     Laws {
@@ -161,10 +162,10 @@ fn laws(conf: &Conf) -> Laws {
         robots: politeness.robots,
         tries_max: u32::from(retries.retries_max) + 1,
         probation: conf.pipeline.probation.into(),
-        // One connection may go on past the budget, up to a whole reply and a buffer.
+        // One connection may exceed the budget, by up to a whole reply and a buffer.
         held_bytes_max: conf.memory.buffers + conf.fetch.body_bytes_max + (1 << 20),
         archive: false,
-        // From seeds of one's own, or along some of the links only, not all can be reached.
+        // With other seeds, or when only some links are followed, not all pages can be reached.
         complete: match has_seeds(conf) || conf.links.links_max < Conf::default().links.links_max {
             true => Complete::Never,
             false => Complete::Unless,
@@ -179,7 +180,7 @@ fn laws(conf: &Conf) -> Laws {
     }
 }
 
-/// The judge has seen all of a crawl.
+/// Ends the judge's work and returns its verdict.
 fn conclude(
     judge: Rc<RefCell<Judge>>,
     engine: &Engine,
@@ -189,13 +190,14 @@ fn conclude(
     let judge = Rc::into_inner(judge).expect("the world is gone").into_inner();
     let at = Instant::ZERO + Duration::from_secs_f64(last.seconds);
     judge.conclude(engine, at).map_err(|broken| {
-        let told: Vec<String> = broken.iter().map(ToString::to_string).collect();
+        let violations: Vec<String> = broken.iter().map(ToString::to_string).collect();
         let (web, sim) = (conf.web.seed, conf.sim.seed);
-        wrong(format!("{}; web.seed = {web} and sim.seed = {sim} repeat it", told.join("; ")))
+        wrong(format!("{}; web.seed = {web} and sim.seed = {sim} repeat it", violations.join("; ")))
     })
 }
 
-/// Shows what happens at the servers to whoever watches.
+/// Reports the observations at the servers to the judge and, if there is one, to the sum of true
+/// qualities.
 fn watch(world: &mut World, judge: &Rc<RefCell<Judge>>, truth: Option<Truth>, scene: &Scene) {
     let (judge, web) = (Rc::clone(judge), Arc::clone(&scene.web));
     world.watch_servers(Box::new(move |at, seen| {
@@ -208,10 +210,10 @@ fn watch(world: &mut World, judge: &Rc<RefCell<Judge>>, truth: Option<Truth>, sc
     }));
 }
 
-/// Adds up what pages are worth as their replies arrive, whatever the crawl thinks of them.
+/// Adds up the true qualities of pages as their replies arrive, whatever the crawl's estimates.
 #[derive(Clone)]
 struct Truth {
-    /// Worths of the pages that have not arrived, and the sum of the others.
+    /// The qualities of the pages that have not arrived, and the sum of the others.
     worths: Rc<RefCell<(Vec<u64>, u64)>>,
 }
 
@@ -223,7 +225,7 @@ impl Truth {
 
     fn arrived(&self, index: usize) {
         let (worths, sum) = &mut *self.worths.borrow_mut();
-        // A page is worth something once.
+        // Each page counts once.
         *sum += std::mem::take(&mut worths[index]);
     }
 
@@ -232,7 +234,7 @@ impl Truth {
     }
 }
 
-/// The page that has arrived, if one has. Redirects are none.
+/// Returns the page that has arrived, if one has. Redirects don't count.
 fn page_of(web: &Web, seen: &Observation) -> Option<usize> {
     match seen {
         Observation::Reply {

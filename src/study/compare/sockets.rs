@@ -1,6 +1,6 @@
-//! Crawls of the lab web over loopback, in wall time: one after the other, each with a lab and a
-//! job directory of its own, `runs/NNNN` below the comparison's. What is there is a crawl like any
-//! other: its `conf.toml` can be crawled again by itself.
+//! Crawls the lab over the loopback interface, in wall time: one crawl after the other, each with
+//! its own lab and its own job directory, `runs/NNNN` below the comparison's. Each can be crawled
+//! again with its `conf.toml`.
 
 use super::plan::{Plan, Spec};
 use super::scene::stay_in_the_web;
@@ -21,10 +21,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// All runs of a plan, in its order.
+/// Runs all crawls of a plan, in its order.
 ///
 /// # Errors
-/// The first run that did not come to its end, by itself or by a signal.
+/// The first run that did not end by itself.
 pub(super) fn run_all(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec<Run>, Failure> {
     let folder = compare.directory.join("runs");
     if folder.exists() {
@@ -37,7 +37,7 @@ pub(super) fn run_all(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec
     }
     let watch = Watch::new(plan.runs.len(), conf);
     let scenes = Scenes::new(plan);
-    let told = plan.runs.iter().enumerate().map(|(index, spec)| {
+    let runs = plan.runs.iter().enumerate().map(|(index, spec)| {
         let scene = scenes.of(spec.ground)?;
         let directory = folder.join(format!("{:04}", index + 1));
         let run = run(spec, &scene, &directory, &watch).map_err(|failure| {
@@ -47,7 +47,7 @@ pub(super) fn run_all(plan: &Plan, conf: &Conf, compare: &Compare) -> Result<Vec
         watch.one_done();
         Ok(run)
     });
-    let runs = told.collect();
+    let runs = runs.collect();
     watch.clear();
     runs
 }
@@ -94,7 +94,7 @@ fn run(spec: &Spec, scene: &Scene, directory: &Path, watch: &Watch) -> Result<Ru
     }
 }
 
-/// The configuration of a run as a crawl of its own.
+/// Returns the configuration of a run as a crawl by itself.
 fn crawl_conf(conf: &Conf, directory: &Path) -> Conf {
     let mut conf = conf.clone();
     conf.job.trace |= conf.compare.take().is_some_and(|compare| compare.trace);
@@ -111,7 +111,7 @@ fn settings(conf: &Conf, scene: &Scene, lab: &Lab) -> Result<Settings, Failure> 
     stay_in_the_web(&mut settings.scope);
     settings.keep_no_state();
     if conf.quality.source == Source::Uniform && !scene.worths.is_empty() {
-        // The lab's URLs name its ports.
+        // The lab's URLs have its ports.
         let web = scene.web.at_ports(lab.ports()?);
         settings.rating.source = Source::Table;
         settings.rating.table = Some(Arc::new(scene::table(&web, &scene.worths)));

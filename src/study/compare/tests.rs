@@ -1,5 +1,5 @@
-//! Every simulated crawl is judged: schedulers that are broken on purpose are caught, each by its
-//! law, and the sound one is not.
+//! Every simulated crawl is judged: each scheduler that is broken on purpose violates its law, and
+//! the correct one violates none.
 
 use super::plan::Plan;
 use super::scene::Scene;
@@ -35,7 +35,7 @@ robots = false
 open_max = 4
 ";
 
-/// The same, of servers that wait for each other, and of more domains than there are slots.
+/// The study with servers that wait for each other, in more domains than there are connections.
 fn crowded() -> String {
     hasty()
         .replace("hosts = 20", "hosts = 20\nhosts_per_domain = 5")
@@ -43,7 +43,7 @@ fn crowded() -> String {
         .replace("open_max = 4", "open_max = 2")
 }
 
-/// A study of servers that share domains and ask for delays of their own.
+/// A study of servers that share domains and ask for Crawl-delays.
 fn shared() -> String {
     STUDY
         .replace("hosts = 20", "hosts = 20\nhosts_per_domain = 5\nrobots_delay_share = 0.3")
@@ -52,12 +52,12 @@ fn shared() -> String {
         .replace("delay = \"500ms\"", "delay = \"0s\"")
 }
 
-/// A study of servers that needn't rest: most of them stand in line.
+/// A study of servers without delays: most of them are ready.
 fn hasty() -> String {
     STUDY.replace("delay = \"500ms\"", "delay = \"0s\"")
 }
 
-/// Runs the last crawl of a study; its fault, if it has one.
+/// Runs the last crawl of a study; returns its pages, or the violations.
 fn judged(study: &str) -> Result<u64, String> {
     let conf = Conf::parse(study, "study.toml").expect("a study");
     let compare = conf.compare.clone().expect("a comparison");
@@ -77,7 +77,7 @@ fn a_sound_scheduler_breaks_no_law() {
     assert_eq!(judged(&shared()), Ok(1_000));
 }
 
-/// What a crawl was told to leave out is not missing.
+/// What a crawl was configured to leave out is not missing.
 #[test]
 fn a_crawl_of_less_breaks_no_law() {
     let page = judged(&format!("{STUDY}\n[job]\nseeds = [\"http://h0003.test/no-page\"]"));
@@ -105,12 +105,12 @@ fn broken_schedulers_are_caught_each_by_its_law() {
     ];
     for (sabotage, study, law) in cases {
         commit(Some(sabotage));
-        // The order is looked at now and then only: not every crawl shows that it is wrong.
+        // The order is checked only now and then, so not every crawl shows that it is wrong.
         let webs = (1..=10).map(|seed| study.replace("[web]", &format!("[web]\nseed = {seed}")));
         let verdict = webs.map(|study| judged(&study)).find(Result::is_err);
         commit(None);
-        let told =
+        let message =
             verdict.unwrap_or_else(|| panic!("{sabotage:?} is noticed")).expect_err("a fault");
-        assert!(told.contains(&format!("law `{law}` broken")), "{sabotage:?}: {told}");
+        assert!(message.contains(&format!("law `{law}` broken")), "{sabotage:?}: {message}");
     }
 }

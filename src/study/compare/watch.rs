@@ -1,4 +1,4 @@
-//! What is said while crawls are compared, and what ends it: a line of progress, a signal.
+//! The progress of a comparison: prints a progress line, and stops at a signal.
 
 use crate::commands::Exit;
 use crate::conf::Conf;
@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Between two looks at the crawls, and at the signals.
+/// The time between two checks of the crawls and the signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How far the crawls are, counted by themselves.
+/// The progress of the crawls, which they count themselves.
 #[derive(Debug)]
 pub(super) struct Watch {
     all: usize,
     done: AtomicUsize,
     pages: AtomicU64,
     line: Option<ProgressBar>,
-    /// Looks between two lines where there is no terminal.
+    /// The number of checks between two lines if there is no terminal.
     period_looks: u128,
 }
 
 impl Watch {
-    /// So many crawls, of which none is done.
+    /// Creates the progress of `all` crawls.
     pub(super) fn new(all: usize, conf: &Conf) -> Self {
         let line = (signal::is_terminal() && !console::is_quiet()).then(|| {
             let style = ProgressStyle::with_template("{spinner} {wide_msg}");
@@ -37,18 +37,18 @@ impl Watch {
         Self { all, done, pages, line, period_looks: period_looks.max(1) }
     }
 
-    /// More pages were fetched.
+    /// Counts pages fetched.
     pub(super) fn more_pages(&self, pages: u64) {
         self.pages.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// One more crawl is over.
+    /// Counts a crawl that has ended.
     pub(super) fn one_done(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Shows how far it is until `is_over`. A signal ends the program at once: simulated crawls
-    /// leave nothing behind that is worth keeping.
+    /// Shows the progress until `is_over`. A signal ends the program at once: simulated crawls
+    /// leave nothing behind that is worth saving.
     pub(super) fn until(&self, is_over: impl Fn() -> bool) -> io::Result<()> {
         let poll = mio::Poll::new()?;
         let signals = Signals::new(poll.registry(), mio::Token(0))?;
@@ -72,7 +72,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Shows how far it is, now.
+    /// Shows the progress now.
     pub(super) fn show(&self) {
         match &self.line {
             Some(line) => {
@@ -83,7 +83,7 @@ impl Watch {
         }
     }
 
-    /// Takes the moving line away.
+    /// Removes the progress line.
     pub(super) fn clear(&self) {
         if let Some(line) = &self.line {
             line.finish_and_clear();

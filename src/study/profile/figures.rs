@@ -1,5 +1,5 @@
-//! The figures of a profile: throughput, the core's time, the loop's stages, its lag; over the
-//! number of open connections. The first two are figure 5 of the 2003 paper, on this machine.
+//! The figures of a profile over the number of open connections: throughput, CPU time, stages of
+//! the loop, lag. The first two are figure 5 of the 2003 paper, on this machine.
 
 use super::step::Step;
 use super::verdict::Verdict;
@@ -17,7 +17,7 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// The drawing.
+    /// Draws the figure as SVG.
     pub(super) fn svg(&self) -> String {
         match &self.figure {
             Figure::Chart(chart) => chart.svg(),
@@ -26,7 +26,7 @@ impl Drawn {
     }
 }
 
-/// All figures.
+/// Draws all figures.
 pub(super) fn all(steps: &[Step], verdict: &Verdict) -> Vec<Drawn> {
     vec![
         Drawn { file: "throughput", figure: Figure::Chart(throughput(steps, verdict)) },
@@ -39,8 +39,7 @@ pub(super) fn all(steps: &[Step], verdict: &Verdict) -> Vec<Drawn> {
 fn throughput(steps: &[Step], verdict: &Verdict) -> Chart {
     let (x, y) = (axis(), Axis::linear("pages a second", Format::Short));
     let mut chart = Chart::new("Throughput", x, y);
-    chart.subtitle =
-        "Higher is better; the knee is where it has come to 95% of its most".to_owned();
+    chart.subtitle = "Higher is better; the knee is where 95% of the maximum is reached".to_owned();
     let points = steps.iter().map(|step| (step.connections as f64, step.rate()));
     let spread = steps.iter().map(|step| {
         let (least, most) = step.spread?;
@@ -73,7 +72,7 @@ fn core(steps: &[Step]) -> Bars {
     }
 }
 
-/// Stages that never come to a hundredth of the loop's time are drawn as one.
+/// Stages that never reach a hundredth of the loop's time are drawn as one.
 fn stages(steps: &[Step]) -> Bars {
     let is_seen =
         |stage: &Stage| steps.iter().any(|step| step.share(*stage) >= 0.01 * step.busy().max(1e-9));

@@ -1,4 +1,4 @@
-//! The files of a profile: the report, the figures, the table, the configuration.
+//! Writes the files of a profile: the report, the figures, the table, the configuration.
 
 use super::figures::{self, Drawn};
 use super::step::Step;
@@ -25,17 +25,17 @@ impl fmt::Display for Error {
     }
 }
 
-/// What there is to tell.
+/// The results of a profile.
 pub(super) struct Results<'a> {
-    /// Each step that was taken.
+    /// Every step that was run.
     pub(super) all: &'a [Step],
-    /// Their medians by the number of connections.
+    /// The median steps by number of connections.
     pub(super) steps: &'a [Step],
-    /// What they come to.
+    /// The verdict on them.
     pub(super) verdict: &'a Verdict,
 }
 
-/// Writes everything into `directory`. `path` names the configuration in the report.
+/// Writes all files into `directory`. `path` names the configuration in the report.
 ///
 /// # Errors
 /// The first file that could not be written.
@@ -110,7 +110,7 @@ fn report(
     Page { title: format!("Where the core is full: {stem}"), lead: lead(conf), blocks }
 }
 
-/// What was crawled.
+/// Returns the introduction: what was crawled.
 fn lead(conf: &Conf) -> String {
     let web = match &conf.lab {
         Some(_) => {
@@ -124,8 +124,8 @@ fn lead(conf: &Conf) -> String {
         None => "The web of the configured seeds".to_owned(),
     };
     format!(
-        "{web}, crawled by sted {} with one number of open connections after the other. It says \
-         what the crawler costs its core; it says nothing about the open web.",
+        "{web}, crawled by sted {} with increasing numbers of open connections. It shows \
+         what the crawler costs its core; it shows nothing about the open web.",
         env!("CARGO_PKG_VERSION")
     )
 }

@@ -1,12 +1,12 @@
-//! A flame graph of the steady state: one more step, watched by the machine's sampling profiler.
+//! A flame graph of the steady state: one more step, sampled by the machine's profiler.
 //!
-//! `perf` asks the kernel where every thread of this process is, some hundred times a second of
-//! CPU time, with the stack that led there; symbols are its own, folding and drawing a library's.
-//! Who samples needs no counters of the processor, only the right to look (`perf_event_paranoid`):
-//! that is tried before the first step, so that nobody waits for a refusal.
+//! `perf` samples every thread of this process, some hundred times a second of CPU time, with its
+//! stack; it resolves the symbols, a library folds and draws the stacks. Sampling needs no hardware
+//! counters, only the permission (`perf_event_paranoid`): that is tested before the first step, so
+//! that a refusal is reported at once.
 //!
-//! Law: the steps of the sweep are over before it begins, so that no figure of theirs pays for it.
-//! Cost: eight KiB a sample on disk, gone when the graph is drawn.
+//! Law: the steps of the sweep end before it begins, so that their figures don't include its cost.
+//! Cost: 8 KiB a sample on disk, deleted when the graph is drawn.
 
 use crate::commands::{Exit, Failure};
 use crate::conf::Profile;
@@ -22,24 +22,25 @@ use std::time::Duration;
 
 /// The sampling profiler.
 const PERF: &str = "perf";
-/// Samples a second of CPU time: not in step with anything that happens a round number of times.
+/// Samples per second of CPU time: an odd number, so that it doesn't run in step with periodic
+/// work.
 const SAMPLES_PER_SECOND: &str = "499";
-/// Stacks are unwound by debug information: frame pointers are not kept.
+/// Stacks are unwound by debug information, because frame pointers are not kept.
 const STACKS: &str = "dwarf,8192";
-/// A clock: what virtual machines have, too.
+/// A timer event, which virtual machines have, too.
 const EVENT: &str = "cpu-clock";
 
-/// A recording under way.
+/// A running recording.
 #[derive(Debug)]
 pub(super) struct Recording {
     child: Child,
     samples: PathBuf,
 }
 
-/// Whether a flame graph can be had here.
+/// Checks whether a flame graph can be made here.
 ///
 /// # Errors
-/// There is no profiler, or it may not look: what to do about it.
+/// There is no profiler, or it has no permission, with what to do about it.
 pub(super) fn check(directory: &Path) -> Result<(), Failure> {
     let samples = directory.join(SAMPLES);
     let tried = record(&samples).args(["--", "true"]).stderr(Stdio::piped()).output();
@@ -58,7 +59,7 @@ pub(super) fn check(directory: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// Samples this process from the end of the warm-up of a step that is about to begin.
+/// Begins to sample this process from the end of the warm-up of the next step on.
 ///
 /// # Errors
 /// The profiler did not start.
@@ -76,7 +77,7 @@ pub(super) fn begin(directory: &Path, profile: &Profile) -> Result<Recording, Fa
 }
 
 impl Recording {
-    /// Draws what was sampled: `flame.svg`, and `flame.folded` to be drawn or compared otherwise.
+    /// Draws the samples: `flame.svg`, and `flame.folded` for other tools.
     ///
     /// # Errors
     /// The profiler failed, there was no sample, or a file could not be written.
@@ -101,7 +102,7 @@ impl Recording {
             .map_err(|error| disk(&error))
     }
 
-    /// One line a stack, and how often it was seen.
+    /// Returns one line per stack, with the number of its samples.
     fn fold(&self) -> Result<String, Failure> {
         let mut script = Command::new(PERF)
             .args(["script", "--no-inline", "--input"])

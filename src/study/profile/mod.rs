@@ -1,9 +1,10 @@
-//! `sted profile`: where a core is full, and what it spends its time on.
+//! `sted profile`: measures at how many connections a core saturates, and what its time is spent
+//! on.
 //!
-//! One crawl of the same web after the other, each with another number of open connections and
-//! nothing else changed; `step` runs one, `verdict` says what they come to, `show` and `figures`
-//! tell it in tables and curves. Crawls run one at a time: their times count. Where the core is
-//! full another one may be watched by a sampling profiler, which draws a flame graph (`flame`).
+//! It crawls the same web repeatedly and changes only the number of open connections; `step` runs
+//! one crawl, `verdict` interprets the results, `show` and `figures` make tables and curves. Crawls
+//! run one at a time, because their times count. Where the core is saturated, another crawl may be
+//! sampled by a profiler for a flame graph (`flame`).
 
 #![expect(clippy::disallowed_methods, reason = "commands open the files their arguments name")]
 
@@ -36,10 +37,10 @@ pub(crate) const EXITS: &str = "Exit codes:
    5  another profile is writing to the same directory, or its crawls are there
   11  stopped by a signal: no results were written";
 
-/// Profiles as the configuration at `path` says.
+/// Runs the profile of the configuration at `path`.
 ///
 /// # Errors
-/// Whatever kept a step from being measured, with the exit code it means.
+/// What kept a step from being measured, with its exit code.
 pub fn run(path: &Path, flame: bool) -> Result<Exit, Failure> {
     let conf = load(path)?;
     let Some(profile) = conf.profile.clone() else {
@@ -70,7 +71,7 @@ pub fn run(path: &Path, flame: bool) -> Result<Exit, Failure> {
         drawn,
     )
     .map_err(|error| Failure::new(Exit::Disk, error))?;
-    // Who has closed stdout does not want to read it.
+    // An error means that the reader has closed standard output.
     let _ = io::stdout().write_all(show::text(&steps, &verdict, directory).as_bytes());
     if let Some(file) = flame? {
         let _ = writeln!(io::stdout(), "The flame graph: {}", file.display());
@@ -80,16 +81,16 @@ pub fn run(path: &Path, flame: bool) -> Result<Exit, Failure> {
 
 /// Crawls of one web.
 struct Sweep<'a> {
-    /// With the lab's addresses, if it is crawled.
+    /// The configuration, adapted to the lab if the lab is crawled.
     conf: Conf,
     profile: &'a Profile,
     folder: PathBuf,
-    /// Serves until it is dropped.
+    /// The lab serves until it is dropped.
     lab: Option<Lab>,
 }
 
 impl<'a> Sweep<'a> {
-    /// Makes room for the crawls, and starts the lab.
+    /// Creates the directory of the crawls, and starts the lab.
     fn new(conf: &Conf, profile: &'a Profile) -> Result<Self, Failure> {
         let folder = profile.directory.join("steps");
         if folder.exists() {
@@ -112,8 +113,8 @@ impl<'a> Sweep<'a> {
         Ok(Self { conf, profile, folder, lab })
     }
 
-    /// All steps, from the first to the last, and again as often as is wanted: what drifts
-    /// meanwhile takes from all alike.
+    /// Runs all steps from the first to the last, and repeats the whole sequence: a drift over time
+    /// then affects all steps alike.
     fn steps(&self) -> Result<Vec<Step>, Failure> {
         let (connections, repeats) = (&self.profile.connections, self.profile.repeats);
         let all = connections.len() * repeats as usize;
@@ -137,7 +138,7 @@ impl<'a> Sweep<'a> {
         step::run(conf, self.profile, &self.folder.join(name), &lab_us)
     }
 
-    /// One more step, which is sampled; returns the file of the graph.
+    /// Runs one more step, which is sampled; returns the file of the graph.
     fn flame(&self, connections: usize) -> Result<PathBuf, Failure> {
         let directory = &self.profile.directory;
         let recording = flame::begin(directory, self.profile)?;
@@ -154,7 +155,7 @@ fn with_connections(conf: &Conf, connections: usize) -> Conf {
     conf
 }
 
-/// One lab for all steps: it remembers nothing of whom it served.
+/// Starts one lab for all steps: it has no memory of earlier clients.
 fn start_lab(conf: &Conf, directory: &Path) -> Result<Lab, Failure> {
     let file = directory.join("lab.toml");
     let mut conf = conf.clone();

@@ -1,4 +1,4 @@
-//! The steps of a profile as tables: for a terminal, for a spreadsheet.
+//! The steps of a profile as tables: for a terminal, and for a spreadsheet.
 
 use super::step::Step;
 use super::verdict::Verdict;
@@ -8,7 +8,7 @@ use crate::study::report::table::{Best, Cell, Column, Table};
 use std::fmt::Write;
 use std::path::Path;
 
-/// All that is said at the end.
+/// Returns the text that is printed at the end.
 pub(super) fn text(steps: &[Step], verdict: &Verdict, directory: &Path) -> String {
     let mut text = summary(steps).text();
     text.push('\n');
@@ -21,7 +21,7 @@ pub(super) fn text(steps: &[Step], verdict: &Verdict, directory: &Path) -> Strin
     text
 }
 
-/// A step in a line.
+/// Describes a step in one line.
 pub(super) fn line(step: &Step) -> String {
     format!(
         "{} connections, {} pages/s, core {} busy, {} us of CPU a page",
@@ -32,7 +32,7 @@ pub(super) fn line(step: &Step) -> String {
     )
 }
 
-/// What matters most, a row a step; of repeats also how far they lie apart.
+/// Returns the most important figures, one row per step, with the range of repeats.
 pub(super) fn summary(steps: &[Step]) -> Table {
     let is_repeated = steps.iter().any(|step| step.spread.is_some());
     let mut header = vec![
@@ -79,7 +79,7 @@ pub(super) fn summary(steps: &[Step]) -> Table {
     Table { caption: String::new(), header, rows: rows.collect() }
 }
 
-/// CPU time a page by stage, a row a stage.
+/// Returns the CPU time per page by stage, one row per stage.
 pub(super) fn stages(step: &Step) -> Table {
     let header = vec![
         Column::text("stage"),
@@ -106,7 +106,7 @@ pub(super) fn stages(step: &Step) -> Table {
     Table { caption: String::new(), header, rows: rows.collect() }
 }
 
-/// Everything, a row a step.
+/// Returns all figures, one row per step.
 pub(super) fn whole(steps: &[Step]) -> Table {
     let names = [
         "connections",

@@ -1,4 +1,4 @@
-//! One step of a profile: a crawl with so many connections, and what it took.
+//! One step of a profile: a crawl with a given number of connections, and its measurements.
 
 use crate::commands::{Exit, Failure, inputs, settings};
 use crate::conf::{Conf, Profile};
@@ -14,87 +14,87 @@ use std::time::Duration;
 /// What was measured between the warm-up and the end of a step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Step {
-    /// Open connections allowed.
+    /// The number of open connections allowed.
     pub(super) connections: usize,
-    /// The how many-th time this is, from 1.
+    /// The number of the repeat, counted from 1.
     pub(super) repeat: u32,
-    /// Pages a second of the slowest and the fastest repeat, in the one that stands for all.
+    /// Pages per second of the slowest and the fastest repeat; set in the median step only.
     pub(super) spread: Option<(f64, f64)>,
-    /// Pages.
+    /// Pages fetched.
     pub(super) pages: u64,
     /// Bytes received, after TLS.
     pub(super) bytes: u64,
-    /// URLs found that were new to the crawl: they cost more than those known.
+    /// URLs found that were new to the crawl: they cost more than known ones.
     pub(super) urls_new: u64,
     /// Connections asked for.
     pub(super) opened: u64,
-    /// Requests that came to no reply, and of them those that took too long.
+    /// Requests without a complete reply, and those of them that timed out.
     pub(super) lost: u64,
     pub(super) timed_out: u64,
-    /// CPU time.
+    /// The CPU time used.
     pub(super) usage: Usage,
-    /// That of the lab, if it was crawled, in microseconds.
+    /// The CPU time of the lab in microseconds, if it was crawled.
     pub(super) lab_us: Option<u64>,
     /// Loop lag in microseconds.
     pub(super) lag_us: Histogram,
-    /// There was nothing left to fetch before the time was over.
+    /// Whether there was nothing left to fetch before the end.
     pub(super) ran_dry: bool,
 }
 
 impl Step {
-    /// Seconds measured.
+    /// Returns the seconds measured.
     pub(super) fn seconds(&self) -> f64 {
         self.usage.wall.as_secs_f64().max(1e-6)
     }
 
-    /// Pages a second.
+    /// Returns the pages per second.
     pub(super) fn rate(&self) -> f64 {
         self.pages as f64 / self.seconds()
     }
 
-    /// Millions of bits a second.
+    /// Returns the megabits per second.
     pub(super) fn megabits(&self) -> f64 {
         self.bytes as f64 * 8.0 / 1e6 / self.seconds()
     }
 
-    /// Share of a core that the loop's thread had, in user mode.
+    /// Returns the share of a core that the loop's thread used in user mode.
     pub(super) fn user(&self) -> f64 {
         self.usage.looping.user_us as f64 / 1e6 / self.seconds()
     }
 
-    /// The same in the kernel.
+    /// Returns the share of a core that the loop's thread used in the kernel.
     pub(super) fn system(&self) -> f64 {
         self.usage.looping.system_us as f64 / 1e6 / self.seconds()
     }
 
-    /// Share of a core that the loop's thread had.
+    /// Returns the share of a core that the loop's thread used.
     pub(super) fn busy(&self) -> f64 {
         self.user() + self.system()
     }
 
-    /// Share of a core that a stage of the loop had.
+    /// Returns the share of a core that a stage of the loop used.
     pub(super) fn share(&self, stage: Stage) -> f64 {
         self.usage.of(stage).cpu_ns as f64 / 1e9 / self.seconds()
     }
 
-    /// Share of a core that the lab had.
+    /// Returns the share of a core that the lab used.
     pub(super) fn lab(&self) -> Option<f64> {
         Some(self.lab_us? as f64 / 1e6 / self.seconds())
     }
 
-    /// URLs new to the crawl, a page.
+    /// Returns the new URLs per page.
     pub(super) fn found(&self) -> f64 {
         self.urls_new as f64 / self.pages.max(1) as f64
     }
 
-    /// CPU time of all threads, in microseconds a page.
+    /// Returns the CPU time of all threads, in microseconds per page.
     pub(super) fn page_us(&self) -> f64 {
         self.usage.cpu_us() as f64 / self.pages.max(1) as f64
     }
 }
 
-/// For each number of connections the repeat whose throughput is the median (of an even number the
-/// lower of the two).
+/// Returns for each number of connections the repeat with the median throughput (of an even number,
+/// the lower of the two in the middle).
 pub(super) fn medians(all: &[Step], connections: &[usize]) -> Vec<Step> {
     let median = |connections: &usize| {
         let of = all.iter().filter(|step| step.connections == *connections);
@@ -107,7 +107,7 @@ pub(super) fn medians(all: &[Step], connections: &[usize]) -> Vec<Step> {
     connections.iter().filter_map(median).collect()
 }
 
-/// What can be read of a crawl at a moment.
+/// The totals of a crawl at a moment.
 #[derive(Clone, Debug)]
 struct Reading {
     pages: u64,
@@ -159,7 +159,7 @@ impl Reading {
     }
 }
 
-/// Outcomes of requests that came to no whole reply, time-outs beside.
+/// Outcomes of requests without a complete reply, other than timeouts.
 const LOST: [&str; 7] = [
     "connect-refused",
     "unreachable",
@@ -174,13 +174,13 @@ fn is_timeout(name: &str) -> bool {
     name.ends_with("timed-out")
 }
 
-/// Looks at a step, at least.
+/// The least number of checks in a step.
 const LOOKS: u32 = 50;
 
-/// Crawls for one step into `directory`. `lab_us` tells the lab's CPU time so far.
+/// Crawls for one step into `directory`. `lab_us` returns the lab's CPU time so far.
 ///
 /// # Errors
-/// The crawl could not begin, or was stopped, or there was nothing to be measured.
+/// The crawl could not begin, or was stopped, or there was nothing to measure.
 pub(super) fn run(
     conf: Conf,
     profile: &Profile,
@@ -220,7 +220,7 @@ pub(super) fn run(
     watch.step(conf.connections.open_max)
 }
 
-/// Waits for the end of the warm-up, and for the end of the step.
+/// Waits for the end of the warm-up, then for the end of the step.
 struct Watch<'a> {
     profile: &'a Profile,
     lab_us: &'a dyn Fn() -> Option<u64>,
@@ -236,7 +236,7 @@ impl<'a> Watch<'a> {
 
     fn looks(&mut self, view: View<'_>) {
         if self.is_over {
-            // What is under way comes to its end, and is not measured.
+            // The step has ended: what is unfinished is not measured.
             return;
         }
         let reading = Reading::of(&view, (self.lab_us)());

@@ -1,4 +1,4 @@
-//! Verdicts on steps made by hand, and what is told of them.
+//! Verdicts on steps made by hand, and their texts.
 
 use super::step::{self, Step};
 use super::{figures, show};
@@ -9,8 +9,8 @@ use crate::study::profile::verdict::Verdict;
 use crate::study::report::html::Figure;
 use std::time::Duration;
 
-/// A second in which so many pages came and so much of the core was busy, two thirds of it with
-/// links.
+/// Returns a step of one second with this many pages and this share of a busy core, two thirds of
+/// it for links.
 fn step_of(connections: usize, pages: u64, busy: f64) -> Step {
     let busy_us = (busy * 1e6) as u64;
     let mut usage = Usage {
@@ -45,14 +45,14 @@ fn the_knee_and_the_full_core_are_found() {
             Some(2),
             &[
                 "The core is full at 8 connections: 73% in user mode, 24% in the kernel.",
-                "Past 8 connections throughput grows no further: 390 pages/s, 52.1 Mb/s, \
+                "Beyond 8 connections throughput grows no further: 390 pages/s, 52.1 Mb/s, \
                  2,487.2 us of CPU a page.",
                 "67% links, 33% receive",
-                "Past the knee it stays: 100% with 32 connections.",
+                "Beyond the knee it stays: 100% with 32 connections.",
                 "3.2 ms in 99 of 100 turns (the worst step: 32 connections)",
             ],
         ),
-        (&held, 1, None, &["never full", "it falls: with 8 connections it is 60% of the most"]),
+        (&held, 1, None, &["never full", "it falls: with 8 connections it is 60% of the maximum"]),
         (&[(1, 7, 0.95)], 0, Some(0), &["full at 1 connection:"]),
     ];
     for (all, knee, full, says) in cases {
@@ -70,13 +70,13 @@ fn what_makes_numbers_unsure_is_said() {
     let mut all = steps(&[(1, 100, 0.5), (2, 200, 0.9)]);
     all[0].ran_dry = true;
     all[1].lost = 3;
-    // Metered for twice as long as the thread was charged: somebody else had the core.
+    // Metered for twice the thread's CPU time: another process had the core.
     all[1].usage.stages[Stage::Links as usize].wall_ns *= 2;
     let words = Verdict::of(&all).words.join(" ");
     for text in [
         "In 1 of 2 steps there was nothing left to fetch",
         "In 1 of 2 steps the core was taken away",
-        "3 requests came to no reply.",
+        "3 requests got no reply.",
     ] {
         assert!(words.contains(text), "{text:?} is not in {words:?}");
     }
@@ -106,7 +106,7 @@ fn unequal_of(steps: &[Step]) -> Option<String> {
 }
 
 #[test]
-fn a_lab_that_is_full_is_told() {
+fn a_lab_that_is_full_is_reported() {
     let mut all = steps(&[(1, 100, 0.3), (2, 400, 0.9), (4, 400, 1.0)]);
     let of_lab =
         |all: &[Step]| Verdict::of(all).words.into_iter().find(|text| text.contains("lab"));
@@ -124,12 +124,12 @@ fn a_lab_that_is_full_is_told() {
 fn a_step_is_the_median_of_its_repeats() {
     let all = steps(&[(1, 90, 0.3), (2, 180, 0.9), (1, 110, 0.3), (2, 150, 1.0), (1, 100, 0.3)]);
     let medians = step::medians(&all, &[1, 2]);
-    let told: Vec<_> = medians.iter().map(|step| (step.pages, step.spread)).collect();
-    assert_eq!(told, [(100, Some((90.0, 110.0))), (150, Some((150.0, 180.0)))]);
+    let rows: Vec<_> = medians.iter().map(|step| (step.pages, step.spread)).collect();
+    assert_eq!(rows, [(100, Some((90.0, 110.0))), (150, Some((150.0, 180.0)))]);
     assert_eq!(step::medians(&all[..1], &[1])[0].spread, None, "one is no spread");
     let verdict = Verdict::of(&medians);
     let words = verdict.words.join(" ");
-    assert!(words.contains("up to 22% apart (with 1 connection)"), "{words}");
+    assert!(words.contains("differ by up to 22% (with 1 connection)"), "{words}");
     assert_eq!(
         show::summary(&medians).csv().lines().nth(2).map(|row| row.ends_with("150,180")),
         Some(true)
@@ -141,7 +141,7 @@ fn a_step_is_the_median_of_its_repeats() {
     assert_eq!(chart.series[0].band, Some(vec![(1.0, 90.0, 110.0), (2.0, 150.0, 180.0)]));
 }
 
-/// What is drawn and written holds the numbers that were measured.
+/// Tables and figures contain the numbers that were measured.
 #[test]
 fn tables_and_figures_hold_the_numbers() {
     let all = steps(&[(1, 100, 0.5), (2, 200, 0.9)]);

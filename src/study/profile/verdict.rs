@@ -1,32 +1,31 @@
-//! What the steps of a profile come to: where more connections bring nothing more, whether the core
-//! is full there, and of what.
+//! The verdict on the steps of a profile: where more connections bring no more pages, whether the
+//! core is saturated there, and what its time is spent on.
 
 use super::step::Step;
 use crate::ground::stats::Stage;
 use crate::study::report::number::{grouped, percent};
 
-/// What is said of a profile.
+/// The verdict on a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// The step at which throughput has come to its most, but for a twentieth.
+    /// The step at which throughput has reached its maximum, within [`NEAR`].
     pub(super) knee: usize,
-    /// The first step at which the core is full, if there is one.
+    /// The first step at which the core is saturated, if there is one.
     pub(super) full: Option<usize>,
-    /// In words, a sentence each.
+    /// The verdict in words, one sentence each.
     pub(super) words: Vec<String>,
 }
 
-/// Throughput within this share of the most counts as the most: steps differ by the machine's
-/// moods.
+/// Throughput of at least this share of the maximum counts as the maximum: steps vary by chance.
 const NEAR: f64 = 0.95;
-/// A loop that is busy for so much of the time is full: the rest is what it takes to fall asleep
-/// and wake.
+/// A loop that is busy for this share of the time is saturated: the rest is the cost of sleeping
+/// and waking.
 const FULL: f64 = 0.9;
-/// Stages that are named.
+/// The number of stages that are named.
 const NAMED: usize = 4;
 
 impl Verdict {
-    /// That of some steps, one at least, by growing number of connections.
+    /// Returns the verdict on steps in order of their number of connections; there is at least one.
     pub(super) fn of(steps: &[Step]) -> Self {
         let most = steps.iter().map(Step::rate).fold(0.0, f64::max);
         let knee = steps.iter().position(|step| step.rate() >= most * NEAR).unwrap_or(0);
@@ -57,8 +56,8 @@ fn of_core(steps: &[Step], knee: usize, full: Option<usize>) -> String {
         None => {
             let busiest = steps.iter().map(Step::busy).fold(0.0, f64::max);
             format!(
-                "The core was never full ({} busy at most, {} at the knee): what held the crawl \
-                 back is the other side, the network, or the number of connections.",
+                "The core was never full ({} busy at most, {} at the knee): the crawl was \
+                 limited by the servers, the network, or the number of connections.",
                 percent(busiest, 0),
                 percent(steps[knee].busy(), 0)
             )
@@ -81,7 +80,7 @@ fn of_knee(steps: &[Step], knee: usize) -> String {
             connections(step)
         );
     }
-    format!("Past {} throughput grows no further: {what}.", connections(step))
+    format!("Beyond {} throughput grows no further: {what}.", connections(step))
 }
 
 fn of_stages(step: &Step) -> Option<String> {
@@ -95,7 +94,7 @@ fn of_stages(step: &Step) -> Option<String> {
         .then(|| format!("Of its time there: {} (of the loop's CPU time).", named.join(", ")))
 }
 
-/// What becomes of throughput past the knee.
+/// Describes how throughput changes beyond the knee.
 fn beyond(steps: &[Step], knee: usize) -> Option<String> {
     let last = steps.last()?;
     let behind = &steps[knee..];
@@ -106,53 +105,53 @@ fn beyond(steps: &[Step], knee: usize) -> Option<String> {
     let kept = last.rate() / best;
     Some(if kept < NEAR {
         format!(
-            "Past the knee it falls: with {} it is {} of the most.",
+            "Beyond the knee it falls: with {} it is {} of the maximum.",
             connections(last),
             percent(kept, 0)
         )
     } else {
-        format!("Past the knee it stays: {} with {}.", percent(kept, 0), connections(last))
+        format!("Beyond the knee it stays: {} with {}.", percent(kept, 0), connections(last))
     })
 }
 
-/// Whether the other side was full as well.
+/// Says whether the lab was saturated, too.
 fn of_lab(steps: &[Step]) -> Option<String> {
     let is_full = |step: &&Step| step.lab().is_some_and(|share| share >= FULL);
     let first = steps.iter().find(is_full)?;
     Some(format!(
-        "The lab fills a core of its own with {} ({}): from there on throughput is as much the \
-         lab's as the crawl's, and CPU a page is what tells of the crawl.",
+        "The lab fills a core of its own with {} ({}): from there on throughput depends on the \
+         lab as much as on the crawl; only the CPU a page describes the crawl alone.",
         connections(first),
         percent(first.lab()?, 0)
     ))
 }
 
-/// Whether what the pages of some steps, one at least, led to differs by more than what a doubling
-/// of connections does to a crawl that has come beyond its start.
+/// Reports if the pages of the steps led to numbers of new URLs that differ by more than a doubling
+/// of connections explains in a crawl past its start. There is at least one step.
 fn unequal(steps: &[Step]) -> Option<String> {
     let found = || steps.iter().map(Step::found);
     let (least, most) = (found().fold(f64::MAX, f64::min), found().fold(0.0, f64::max));
     (most > least.max(1.0) * UNEQUAL).then(|| {
         format!(
             "From there on a page leads to {} to {} new URLs, which cost more than known ones: \
-             what steps differ by is not the connections' alone.",
+             the steps don't differ by their connections alone.",
             grouped(least, 1),
             grouped(most, 1)
         )
     })
 }
 
-/// Steps that find so many times as much as others are unlike in what they do.
+/// Steps whose ratio of new URLs is at least this are not comparable.
 const UNEQUAL: f64 = 1.3;
 
-/// How far repeats lie apart, at the worst.
+/// Describes the largest range of repeats.
 fn of_repeats(steps: &[Step]) -> Option<String> {
     let apart = |step: &Step| step.spread.map(|(least, most)| most / least.max(1e-9) - 1.0);
     let worst = steps
         .iter()
         .max_by(|one, next| apart(one).unwrap_or(0.0).total_cmp(&apart(next).unwrap_or(0.0)))?;
     Some(format!(
-        "Each step is the median of its repeats, which lie up to {} apart (with {}).",
+        "Each step is the median of its repeats, which differ by up to {} (with {}).",
         percent(apart(worst)?, 0),
         connections(worst)
     ))
@@ -167,7 +166,7 @@ fn of_lag(steps: &[Step]) -> Option<String> {
     ))
 }
 
-/// What makes the numbers less sure.
+/// Lists what makes the numbers less reliable.
 fn of_doubt(steps: &[Step]) -> Vec<String> {
     let mut doubts = Vec::new();
     let count = |is: &dyn Fn(&Step) -> bool| steps.iter().filter(|step| is(step)).count();
@@ -175,7 +174,7 @@ fn of_doubt(steps: &[Step]) -> Vec<String> {
     if dry > 0 {
         doubts.push(format!(
             "In {dry} of {} steps there was nothing left to fetch before the time was over: a \
-             larger web would tell more.",
+             larger web would show more.",
             steps.len()
         ));
     }
@@ -183,19 +182,19 @@ fn of_doubt(steps: &[Step]) -> Vec<String> {
     if away > 0 {
         doubts.push(format!(
             "In {away} of {} steps the core was taken away by other programs for more than a \
-             twentieth of the loop's time: shares of stages are less sure there.",
+             twentieth of the loop's time: shares of stages are less reliable there.",
             steps.len()
         ));
     }
     let lost = count(&|step| step.lost > 0);
     if lost > 0 {
         let requests: u64 = steps.iter().map(|step| step.lost).sum();
-        doubts.push(format!("{} requests came to no reply.", grouped(requests as f64, 0)));
+        doubts.push(format!("{} requests got no reply.", grouped(requests as f64, 0)));
     }
     doubts
 }
 
-/// Metered time against CPU time from which on the core was somebody else's for part of it.
+/// From this ratio of metered time to CPU time on, other processes used the core for a part of it.
 const AWAY: f64 = 1.05;
 
 fn connections(step: &Step) -> String {

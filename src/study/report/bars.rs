@@ -1,8 +1,8 @@
-//! Bars: amounts of groups, stacked, drawn as SVG.
+//! Stacked bars: amounts of groups, drawn as SVG.
 //!
-//! Bars start at zero. Amounts that are negative or no numbers have no bar. Each bar carries its
-//! values as a tooltip of the browser's own, and shows them where there is room. The parts are
-//! told apart by colour, by order and by hatching.
+//! Bars start at zero. Negative amounts and NaN have no bar. Each bar has its values as a tooltip
+//! of the browser, and shows them where there is room. The parts differ by colour, by order and by
+//! hatching.
 
 use super::canvas::{Anchor, Canvas, Ink, TEXT_SIZE, escaped, fitted, px, width_of};
 use super::frame::{Frame, Heading, Key, Plot, Sample};
@@ -13,37 +13,37 @@ use super::table;
 /// Amounts by group and part.
 #[derive(Clone, Debug)]
 pub struct Bars {
-    /// What it shows, in a few words.
+    /// The title of the figure.
     pub title: String,
     /// How to read it; may be empty.
     pub subtitle: String,
-    /// What the groups are; may be empty.
+    /// The name of the groups; may be empty.
     pub x_label: String,
-    /// What the amounts are. Linear, from 0 on: its scale is not asked, nor the low end of its
-    /// range.
+    /// The axis of the amounts. It is always linear and starts at 0: its scale and the low end of
+    /// its range are ignored.
     pub y: Axis,
-    /// Names of the parts. Each takes the colour of its position.
+    /// Names of the parts. Each has the colour of its position.
     pub parts: Vec<String>,
     /// The groups, from the left.
     pub groups: Vec<Group>,
 }
 
-/// Amounts of one group.
+/// The amounts of one group.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Below its bars.
+    /// The label below its bars.
     pub label: String,
-    /// One for each part; what lacks has no bar.
+    /// One amount for each part; missing ones have no bar.
     pub amounts: Vec<f64>,
 }
 
 impl Bars {
-    /// A file of its own, on white.
+    /// Draws the bars as an SVG file on a white background.
     pub fn svg(&self) -> String {
         self.drawn(&Frame::alone())
     }
 
-    /// All amounts, one a line, as `group,part,amount`.
+    /// Returns all amounts as CSV, one per line: `group,part,amount`.
     pub fn csv(&self) -> String {
         let mut csv = table::csv_line(["group", "part", "amount"].map(str::to_owned));
         for group in &self.groups {
@@ -55,7 +55,7 @@ impl Bars {
         csv
     }
 
-    /// The SVG in a frame.
+    /// Draws the SVG in a frame.
     pub(super) fn drawn(&self, frame: &Frame) -> String {
         let mut canvas = Canvas::default();
         let description = self.description();
@@ -94,13 +94,13 @@ impl Bars {
         self.parts.iter().enumerate().map(key).collect()
     }
 
-    /// Amounts with a bar: (part, amount).
+    /// Returns the amounts with a bar: (part, amount).
     fn amounts<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = (usize, f64)> + 'a {
         let amounts = group.amounts.iter().copied().take(self.parts.len()).enumerate();
         amounts.filter(|(_, amount)| Scale::Linear.draws(*amount) && *amount >= 0.0)
     }
 
-    /// What the axis must reach.
+    /// Returns the height of a group, which the axis must include.
     fn height(&self, group: &Group) -> f64 {
         self.amounts(group).map(|(_, amount)| amount).sum()
     }
@@ -123,7 +123,7 @@ impl Bars {
             foot += amount;
             let height = |value: f64| plot.y(span, value).map(|y| y.max(plot.top));
             let (Some(low), Some(high)) = (height(from), height(foot)) else { continue };
-            // A hair of the page between bars.
+            // Leave a narrow gap between bars.
             let corners = ((left + 0.5, low), (left + broad - 0.5, high));
             let text = self.y.format.text(amount);
             let name = format!("{}, {}: {text}", group.label, self.parts[part]);
@@ -135,7 +135,7 @@ impl Bars {
         }
     }
 
-    /// Writes the amount of a bar in it, where it has room.
+    /// Writes the amount into its bar, if it has room.
     fn amount(
         &self,
         canvas: &mut Canvas,
@@ -155,7 +155,7 @@ impl Bars {
         ));
     }
 
-    /// Labels below the groups: every one that has room, or every second, or third...
+    /// Writes labels below the groups: every one, or if there is no room every second, third...
     fn labels(&self, canvas: &mut Canvas, plot: &Plot) {
         let labels = self.groups.iter().map(|group| width_of(&group.label, TEXT_SIZE));
         let widest = labels.fold(0.0, f64::max).min(90.0) + 10.0;
@@ -173,7 +173,7 @@ impl Bars {
         }
     }
 
-    /// The bars in words.
+    /// Describes the bars in words.
     fn description(&self) -> String {
         let mut text = format!("Bars of {}.", self.y.label);
         for group in &self.groups {
@@ -212,12 +212,12 @@ mod tests {
         }
     }
 
-    /// The heights of the bars of a figure, without their hatching.
+    /// Returns the heights of the bars of a figure, without their hatching.
     fn heights(svg: &str) -> Vec<f64> {
         let bars = xml::elements(svg).into_iter().filter(|(name, attributes)| {
             name == "rect" && attributes.get("fill").is_some_and(|fill| fill == "currentColor")
         });
-        // The first are those of the legend.
+        // The first three belong to the legend.
         bars.skip(3).map(|(_, attributes)| attributes["height"].parse().unwrap()).collect()
     }
 

@@ -1,33 +1,33 @@
-//! Canvas: writes SVG. Escapes texts, rounds pixels, knows the ink of everything but the series.
+//! A canvas that writes SVG: escapes texts, rounds pixels, and styles everything but the series.
 //!
-//! Every element carries its looks as attributes, for programs that know no style sheets, and a
-//! class by which a page may change them: rules of a style sheet are stronger than attributes.
+//! Every element has its style as attributes, for programs that don't support style sheets, and a
+//! class by which a page may change it: rules of a style sheet take precedence over attributes.
 
 use super::thin::Point;
 use std::fmt::Write;
 
-/// Pixels of a line of text.
+/// The font size in pixels.
 pub(super) const TEXT_SIZE: f64 = 12.5;
-/// Fonts that are there; digits of equal width where they have them.
+/// Fonts that systems have, with digits of equal width if possible.
 const FONTS: &str =
     "font-family=\"system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif\"";
 
-/// What a line or a text is for, and so how it looks.
+/// The purpose of a line or a text, which decides its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
-    /// The page behind everything.
+    /// The background of the page.
     Page,
     /// Lines at the ticks.
     Grid,
     /// The axis itself.
     Axis,
-    /// Lines of reference.
+    /// Reference lines.
     Mark,
-    /// The heading of a figure that stands alone.
+    /// The title of a figure in its own file.
     Title,
     /// Names of series.
     Name,
-    /// Labels of axes, ticks and marks; what is said below the heading.
+    /// Labels of axes, ticks and marks, and the subtitle.
     Label,
 }
 
@@ -47,7 +47,7 @@ impl Ink {
     }
 }
 
-/// Which end of a text is at its place.
+/// Which end of a text is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -55,14 +55,14 @@ pub(super) enum Anchor {
     End,
 }
 
-/// An SVG document as far as it is written.
+/// An SVG document being written.
 #[derive(Debug, Default)]
 pub(super) struct Canvas {
     out: String,
 }
 
 impl Canvas {
-    /// The document, with all elements closed by the caller.
+    /// Returns the document; the caller has closed all elements.
     pub(super) fn finish(self) -> String {
         self.out
     }
@@ -72,7 +72,7 @@ impl Canvas {
         self.raw(&format!("<svg {attributes} {FONTS} font-size=\"{TEXT_SIZE}\">\n"));
     }
 
-    /// Markup as it is: the caller has escaped what is in it.
+    /// Appends markup; the caller has escaped its contents.
     pub(super) fn raw(&mut self, markup: &str) {
         self.out.push_str(markup);
     }
@@ -97,7 +97,7 @@ impl Canvas {
         self.raw(&format!("<path d=\"M{x1} {y1}L{x2} {y2}\" {looks}/>\n"));
     }
 
-    /// A path in the colour of the group around it.
+    /// Draws a path in the colour of the surrounding group.
     pub(super) fn path(&mut self, d: &str, attributes: &str) {
         if !d.is_empty() {
             self.raw(&format!("<path d=\"{d}\" {attributes}/>\n"));
@@ -108,7 +108,7 @@ impl Canvas {
         self.words(place, anchor, text, ink.looks());
     }
 
-    /// A text over lines: the page's colour shines around its letters.
+    /// Writes a text over lines, with an outline in the page's colour.
     pub(super) fn text_over(&mut self, ink: Ink, place: Point, anchor: Anchor, text: &str) {
         let halo = r##"class="halo" fill="none" stroke="#ffffff" stroke-width="4""##;
         self.words(place, anchor, text, &format!("{halo} stroke-linejoin=\"round\""));
@@ -127,7 +127,7 @@ impl Canvas {
     }
 }
 
-/// Attributes of a rectangle between two corners.
+/// Returns the attributes of a rectangle between two corners.
 pub(super) fn area(from: Point, to: Point) -> String {
     let (left, right) = (from.0.min(to.0), from.0.max(to.0));
     let (top, bottom) = (from.1.min(to.1), from.1.max(to.1));
@@ -135,7 +135,7 @@ pub(super) fn area(from: Point, to: Point) -> String {
     format!("x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\"", px(left), px(top))
 }
 
-/// A path through points.
+/// Returns a path through points.
 pub(super) fn through(points: &[Point]) -> String {
     let mut d = String::with_capacity(points.len() * 14);
     for (place, (x, y)) in points.iter().enumerate() {
@@ -145,14 +145,14 @@ pub(super) fn through(points: &[Point]) -> String {
     d
 }
 
-/// A number of pixels, to the hundredth.
+/// Formats a number of pixels with at most two decimals.
 pub(super) fn px(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// A text as XML and HTML take it, in elements and in quotes. Characters that XML forbids become
+/// Escapes a text for XML and HTML, in elements and in quotes. Characters that XML forbids become
 /// U+FFFD.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -172,7 +172,7 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// About how wide a text of a size will be, in pixels: fonts differ by a few per cent.
+/// Estimates the width of a text in pixels: fonts differ by a few per cent.
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
     let wide = |letter: char| match letter {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.31,
@@ -186,7 +186,7 @@ pub(super) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().map(wide).sum::<f64>() * size
 }
 
-/// The text, or as much of it as has room, with an ellipsis.
+/// Returns the text, cut with an ellipsis if it does not fit.
 pub(super) fn fitted(text: &str, size: f64, room: f64) -> String {
     if width_of(text, size) <= room {
         return text.to_owned();
@@ -203,13 +203,13 @@ pub(super) fn fitted(text: &str, size: f64, room: f64) -> String {
     fitted
 }
 
-/// The text in lines that have room, at most so many.
+/// Splits the text into lines that fit, at most `lines_max`.
 pub(super) fn wrapped(text: &str, size: f64, room: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         let is_last = lines.len() == lines_max;
         match lines.last_mut() {
-            // The last line takes all the rest, and is cut.
+            // The last line takes the rest, and is cut.
             Some(line) if is_last || width_of(&format!("{line} {word}"), size) <= room => {
                 line.push(' ');
                 line.push_str(word);

@@ -1,13 +1,13 @@
 //! Charts: curves over two axes, drawn as SVG.
 //!
-//! A chart scales itself to its points, reference lines included, and says in words what it has no
-//! points for. Names stand at the ends of their lines where all of them end at the right edge and
-//! have room, else in a legend above; neither covers a curve. A point that can't be drawn (NaN,
+//! A chart scales its axes to its points and reference lines, and says in words which series has no
+//! points. Names are placed at the ends of their lines if all lines end at the right edge and there
+//! is room, otherwise in a legend above; neither covers a curve. A point that can't be drawn (NaN,
 //! infinite, not positive on a logarithmic scale) is a gap in its line.
 //!
-//! Cost: a line is drawn with as few points as its look needs (off by less than a pixel), some
-//! dozens for a smooth one and a few a pixel for a rough one, however many it has. [`Chart::csv`]
-//! has them all.
+//! Cost: a line is drawn with as few points as its shape needs (deviation below a pixel): some
+//! dozens for a smooth one, a few a pixel for a rough one, however many it has. [`Chart::csv`] has
+//! them all.
 
 mod scene;
 
@@ -21,7 +21,7 @@ use super::table;
 /// Curves over two axes.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What it shows, in a few words.
+    /// The title of the figure.
     pub title: String,
     /// How to read it; may be empty.
     pub subtitle: String,
@@ -29,20 +29,20 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The curves. Each takes the colour, dashes and marker of its position.
+    /// The curves. Each has the colour, dashes and marker of its position.
     pub series: Vec<Series>,
-    /// Lines of reference.
+    /// Reference lines.
     pub marks: Vec<Mark>,
 }
 
 /// One curve.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// As the reader knows it.
+    /// The name in the legend.
     pub name: String,
-    /// (x, y), in the order they are joined.
+    /// Points (x, y), in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
-    /// (x, low, high): what repeated runs spread over, drawn as a band behind the line.
+    /// Ranges (x, low, high) of repeated runs, drawn as a band behind the line.
     pub band: Option<Vec<(f64, f64, f64)>>,
     /// How it is drawn.
     pub style: Style,
@@ -51,18 +51,18 @@ pub struct Series {
 /// How a curve is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A line, for what was measured at many points. A few markers tell it from the others.
+    /// A line, for values measured at many points. A few markers distinguish it from the others.
     Line,
-    /// A line with a marker at each point, for what was measured at few.
+    /// A line with a marker at each point, for values measured at few.
     Marked,
 }
 
-/// A line of reference with its name.
+/// A reference line with its label.
 #[derive(Clone, Debug)]
 pub struct Mark {
     /// Where it crosses its axis.
     pub at: At,
-    /// What is there.
+    /// The label.
     pub label: String,
 }
 
@@ -76,43 +76,43 @@ pub enum At {
 }
 
 impl Series {
-    /// A line through points, without a band.
+    /// Creates a line through points, without a band.
     pub fn line(name: &str, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.to_owned(), points, band: None, style: Style::Line }
     }
 
-    /// A line with a marker at each point, without a band.
+    /// Creates a line with a marker at each point, without a band.
     pub fn marked(name: &str, points: Vec<(f64, f64)>) -> Self {
         Self { style: Style::Marked, ..Self::line(name, points) }
     }
 }
 
 impl Mark {
-    /// A vertical line.
+    /// Creates a vertical line.
     pub fn x(value: f64, label: &str) -> Self {
         Self { at: At::X(value), label: label.to_owned() }
     }
 
-    /// A horizontal line.
+    /// Creates a horizontal line.
     pub fn y(value: f64, label: &str) -> Self {
         Self { at: At::Y(value), label: label.to_owned() }
     }
 }
 
 impl Chart {
-    /// A chart without curves yet.
+    /// Creates a chart without curves.
     pub fn new(title: &str, x: Axis, y: Axis) -> Self {
         let (title, subtitle) = (title.to_owned(), String::new());
         Self { title, subtitle, x, y, series: Vec::new(), marks: Vec::new() }
     }
 
-    /// A file of its own, on white.
+    /// Draws the chart as an SVG file on a white background.
     pub fn svg(&self) -> String {
         self.drawn(&Frame::alone())
     }
 
-    /// All points, one a line, as `series,x,y,low,high`: the last two are the band's, a point of
-    /// the band that the line hasn't has no `y`, and values that are no numbers are left out.
+    /// Returns all points as CSV, one per line: `series,x,y,low,high`. The last two are the band's;
+    /// a point that only the band has, has no `y`; values that are not finite are left out.
     pub fn csv(&self) -> String {
         let mut csv = table::csv_line(["series", "x", "y", "low", "high"].map(str::to_owned));
         let mut line = |name: &str, values: [f64; 4]| {
@@ -134,7 +134,7 @@ impl Chart {
         csv
     }
 
-    /// The SVG in a frame.
+    /// Draws the SVG in a frame.
     pub(super) fn drawn(&self, frame: &Frame) -> String {
         let mut canvas = Canvas::default();
         let description = self.description();
@@ -175,7 +175,7 @@ impl Chart {
         canvas.finish()
     }
 
-    /// Bands, then marks, then lines, each over the ones before.
+    /// Draws bands, then marks, then lines, each over the ones before.
     fn curves(&self, canvas: &mut Canvas, frame: &Frame, scene: &Scene) {
         let Scene { plot, x, y } = scene;
         let clip = if self.x.range.is_some() || self.y.range.is_some() {
@@ -206,7 +206,7 @@ impl Chart {
         }
     }
 
-    /// All values along one axis.
+    /// Returns all values along one axis.
     fn values(&self, along: fn(f64) -> At) -> impl Iterator<Item = f64> {
         let is_x = matches!(along(0.0), At::X(_));
         let points = self.series.iter().flat_map(|series| &series.points);
@@ -237,7 +237,8 @@ impl Chart {
         series.points.iter().any(|point| x.scale.draws(point.0) && y.scale.draws(point.1))
     }
 
-    /// Labels of vertical lines, over the plot: in as many rows as let them not meet, up to a few.
+    /// Places the labels of vertical lines above the plot: in as many rows as they need not to
+    /// overlap, up to a few.
     fn labels_above(&self, plot: &Plot, x_span: &Span) -> Vec<Above> {
         const ROWS_MAX: usize = 4;
         let mut above: Vec<Above> = Vec::new();
@@ -259,14 +260,14 @@ impl Chart {
         above
     }
 
-    /// Pixels to the right of the plot for names beside the ends of lines.
+    /// Returns the width in pixels of the space for names beside the ends of lines.
     fn room_for_names(&self) -> f64 {
         let keys = self.keys();
         keys.iter().map(Key::width).fold(0.0, f64::max) + NAME_GAP + 4.0
     }
 
-    /// Where each name may stand: (series, y of the name, y of the line's end). `None` if a legend
-    /// serves better.
+    /// Places names at the ends of lines: (series, y of the name, y of the line's end). `None` if a
+    /// legend is better.
     fn names_at_ends(&self, frame: &Frame, scene: &Scene) -> Option<Vec<(usize, f64, f64)>> {
         const SHIFT_MAX: f64 = 5.0;
         let fits = self.room_for_names() <= frame.width / 3.0;
@@ -290,7 +291,7 @@ impl Chart {
         fits.then(|| ends.iter().zip(placed).map(name).collect())
     }
 
-    /// Draws a name and the line that leads to it.
+    /// Draws a name and the line that connects it to its curve.
     fn name_at_end(
         &self,
         canvas: &mut Canvas,
@@ -304,7 +305,7 @@ impl Chart {
         frame.entry(canvas, &self.key(slot), (left, y), frame.width - left);
     }
 
-    /// The chart in words.
+    /// Describes the chart in words.
     fn description(&self) -> String {
         let mut text = format!("Curves of {} over {}.", named(&self.y), named(&self.x));
         for series in &self.series {
@@ -330,9 +331,9 @@ fn named(axis: &Axis) -> &str {
     if axis.label.is_empty() { "values" } else { &axis.label }
 }
 
-/// Between the plot and the names beside it, in pixels.
+/// The gap between the plot and the names beside it, in pixels.
 const NAME_GAP: f64 = 12.0;
-/// Height of a row of labels, in pixels.
+/// The height of a row of labels, in pixels.
 const LABEL_HEIGHT: f64 = 16.0;
 
 /// The label of a vertical line: its left end in pixels, its row counted upwards.
@@ -342,10 +343,10 @@ struct Above {
     row: usize,
 }
 
-/// Ascending places at least `apart` from each other, as near to the wanted ones as can be: where
-/// they crowd, the crowd keeps its middle.
+/// Returns ascending positions at least `apart` from each other, as near to the wanted ones as
+/// possible: crowded positions keep their mean.
 fn spread(wanted: &[f64], apart: f64) -> Vec<f64> {
-    // Without the distances it is a matter of means: the pool of adjacent violators.
+    // Without the distances this is isotonic regression: pool adjacent violators.
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for (place, y) in wanted.iter().enumerate() {
         let mut pool = (y - place as f64 * apart, 1);

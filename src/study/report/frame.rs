@@ -1,8 +1,8 @@
-//! Frame: what all figures have around their curves or bars: heading, legend, axes, grid.
+//! The frame around the curves or bars of a figure: title, legend, axes, grid.
 //!
-//! A figure is drawn alone (an SVG file with its heading, on white) or for a page, which writes the
-//! heading itself, in three widths: the browser shows the one that its column has room for, so that
-//! letters have about one size on a telephone, in a row of figures and across a screen.
+//! A figure is drawn as a file (an SVG with its title on white) or for a page, which writes the
+//! title itself, in three widths: the browser shows the one that fits its column, so that letters
+//! have about the same size on a telephone, in a row of figures and on a wide screen.
 
 use super::canvas::{Anchor, Canvas, Ink, TEXT_SIZE, area, escaped, fitted, px, width_of, wrapped};
 use super::number::Format;
@@ -10,21 +10,21 @@ use super::scale::{Axis, Span, Tick};
 use super::slots::{HATCHINGS, Slot};
 use super::thin::Point;
 
-/// From one line of text to the next, in pixels.
+/// The line height of texts, in pixels.
 const LINE: f64 = 18.0;
-/// Least distance of two labels of the x axis, in pixels.
+/// The least distance of two labels of the x axis, in pixels.
 const APART: f64 = 16.0;
-/// Between a sample and its name, in pixels.
+/// The gap between a sample and its name, in pixels.
 const SAMPLE_GAP: f64 = 6.0;
 
-/// Where a figure is drawn. Pixels, counted from the upper left corner.
+/// The size and the margins of a figure, in pixels from the upper left corner.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
-    /// Prefix of the ids in the SVG, its own within a page.
+    /// The prefix of the ids in the SVG, unique within a page.
     pub(super) id: String,
     pub(super) width: f64,
     pub(super) height: f64,
-    /// From the edges to what is written, left and right.
+    /// The margins left and right.
     margin: f64,
     kind: Kind,
 }
@@ -32,7 +32,7 @@ pub(super) struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Alone,
-    /// Shown where the page's style shows drawings of this class.
+    /// For a page whose style shows drawings of this class.
     Of(&'static str),
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Plot {
     pub(super) bottom: f64,
 }
 
-/// What a figure says about itself.
+/// The texts of a figure.
 pub(super) struct Heading<'a> {
     pub(super) title: &'a str,
     pub(super) subtitle: &'a str,
-    /// For who can't see it.
+    /// A description for readers who can't see it.
     pub(super) description: &'a str,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Key {
     pub(super) sample: Sample,
 }
 
-/// What stands before a name.
+/// The symbol in front of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
     /// A line with its marker.
@@ -72,7 +72,7 @@ pub(super) enum Sample {
 }
 
 impl Key {
-    /// Pixels of sample and name.
+    /// The width of symbol and name, in pixels.
     pub(super) fn width(&self) -> f64 {
         self.sample.width() + SAMPLE_GAP + width_of(&self.name, TEXT_SIZE)
     }
@@ -88,7 +88,7 @@ impl Sample {
 }
 
 impl Frame {
-    /// An SVG file.
+    /// Returns the frame of an SVG file.
     pub(super) fn alone() -> Self {
         Self {
             id: "figure".to_owned(),
@@ -99,7 +99,7 @@ impl Frame {
         }
     }
 
-    /// The drawings of a page's figure of that number: wide, medium, narrow.
+    /// Returns the frames of a page's figure with this number: wide, medium, narrow.
     pub(super) fn of_page(number: usize) -> [Self; 3] {
         let sizes = [("wide", 820.0, 430.0), ("medium", 600.0, 380.0), ("narrow", 420.0, 330.0)];
         sizes.map(|(class, width, height)| {
@@ -108,7 +108,7 @@ impl Frame {
         })
     }
 
-    /// Whether names may take a part of its width.
+    /// Whether there is no room for names beside the lines.
     pub(super) fn is_narrow(&self) -> bool {
         self.width < 500.0
     }
@@ -165,7 +165,7 @@ impl Frame {
         if keys.is_empty() { top } else { y + LINE - 3.0 }
     }
 
-    /// Draws the sample and name of a key from `place` to the right.
+    /// Draws the symbol and name of a key from `place` to the right.
     pub(super) fn entry(&self, canvas: &mut Canvas, key: &Key, (x, y): Point, room: f64) {
         let width = key.sample.width();
         let line = format!("M{} {}h{}", px(x), px(y), px(width));
@@ -209,8 +209,8 @@ impl Frame {
         canvas.raw("</defs>\n");
     }
 
-    /// The rectangle that is left below `top` beside the labels of the y axis, `right` pixels short
-    /// of the frame's edge. The name of the y axis has its place above it.
+    /// Returns the rectangle left below `top` beside the labels of the y axis, `right` pixels from
+    /// the frame's edge. The name of the y axis is above it.
     pub(super) fn plot(&self, top: f64, ticks: &[Tick], x_label: &str, right: f64) -> Plot {
         let labels = ticks.iter().map(|tick| width_of(&tick.label, TEXT_SIZE));
         let below = if x_label.is_empty() { 28.0 } else { 46.0 };
@@ -223,7 +223,7 @@ impl Frame {
         }
     }
 
-    /// How many ticks a y axis has room for below `top`.
+    /// Returns how many ticks a y axis has room for below `top`.
     pub(super) fn y_count(&self, top: f64) -> usize {
         (((self.height - top - 70.0) / 46.0) as usize).clamp(2, 10)
     }
@@ -242,7 +242,7 @@ impl Plot {
         Some(self.bottom - span.share(value)? * (self.bottom - self.top))
     }
 
-    /// Grid and labels of the y axis.
+    /// Draws the grid and the labels of the y axis.
     pub(super) fn y_axis(&self, canvas: &mut Canvas, span: &Span, ticks: &[Tick]) {
         for tick in ticks {
             let y = self.y(span, tick.value).expect("ticks lie on their axis");
@@ -251,13 +251,13 @@ impl Plot {
         }
     }
 
-    /// The name of the y axis, above all that belongs to the plot.
+    /// Writes the name of the y axis, above everything that belongs to the plot.
     pub(super) fn y_name(&self, canvas: &mut Canvas, axis: &Axis, top: f64) {
         let label = fitted(&axis.label, TEXT_SIZE, self.right - self.margin);
         canvas.text(Ink::Label, (self.margin, top + 13.0), Anchor::Start, &label);
     }
 
-    /// Grid, labels and name of the x axis, and the line itself.
+    /// Draws the grid, the labels, the name and the line of the x axis.
     pub(super) fn x_axis(&self, canvas: &mut Canvas, axis: &Axis, span: &Span) {
         for tick in &self.x_ticks(span, axis.format) {
             let x = self.x(span, tick.value).expect("ticks lie on their axis");
@@ -268,7 +268,7 @@ impl Plot {
         self.ground(canvas, &axis.label);
     }
 
-    /// The line of the x axis and its name.
+    /// Draws the line of the x axis and its name.
     pub(super) fn ground(&self, canvas: &mut Canvas, label: &str) {
         canvas.line(Ink::Axis, (self.left, self.bottom), (self.right, self.bottom));
         let middle = f64::midpoint(self.left, self.right);
@@ -276,7 +276,7 @@ impl Plot {
         canvas.text(Ink::Label, (middle, self.bottom + 37.0), Anchor::Middle, &label);
     }
 
-    /// As many ticks as have room for their labels.
+    /// Returns as many ticks as there is room for their labels.
     fn x_ticks(&self, span: &Span, format: Format) -> Vec<Tick> {
         let fits = |ticks: &[Tick]| {
             let middle = |tick: &Tick| self.x(span, tick.value).unwrap_or(self.left);
@@ -291,7 +291,7 @@ impl Plot {
         choices.into_iter().find(|ticks| fits(ticks)).unwrap_or_default()
     }
 
-    /// What the page's script has to know to read values off the curves.
+    /// Returns the attributes from which the page's script reads values off the curves.
     pub(super) fn data(&self, (x, x_span): (&Axis, &Span), (y, y_span): (&Axis, &Span)) -> String {
         let axis = |axis: &Axis, span: &Span, from: f64, to: f64| {
             let (scale, format) = (axis.scale.name(), axis.format.name());

@@ -1,8 +1,8 @@
-//! Pages: headings, texts, tables and figures in one HTML file that names no other.
+//! Pages: headings, texts, tables and figures in one self-contained HTML file.
 //!
-//! Style, script and drawings lie in the file; nothing is loaded, from anywhere. It follows the
-//! reader's choice of light or dark, is set for telephones, wide screens and paper, and says all
-//! without its script, which only reads values off the curves under the pointer.
+//! Style, script and drawings are in the file; nothing is loaded from anywhere. It follows the
+//! reader's choice of light or dark, suits telephones, wide screens and paper, and shows everything
+//! without its script, which only displays values of the curves under the pointer.
 
 use super::bars::Bars;
 use super::canvas::escaped;
@@ -13,20 +13,20 @@ use super::table::Table;
 /// One HTML file.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Its name.
+    /// The title.
     pub title: String,
-    /// What it comes to, in a sentence or two; may be empty.
+    /// The result in a sentence or two; may be empty.
     pub lead: String,
-    /// What follows.
+    /// The contents.
     pub blocks: Vec<Block>,
 }
 
 /// A piece of a page.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// Begins a section. A page of several has a list of them at its top.
+    /// Begins a section. A page with several has a list of them at its top.
     Heading(String),
-    /// A paragraph; a blank line begins another.
+    /// Text; a blank line begins another paragraph.
     Text(String),
     /// A table.
     Table(Table),
@@ -34,15 +34,15 @@ pub enum Block {
     Chart(Chart),
     /// Bars.
     Bars(Bars),
-    /// Figures side by side, as many in a row as have room.
+    /// Figures side by side, as many in a row as there is room for.
     Figures(Vec<Figure>),
-    /// Text as it is, such as a configuration or a command.
+    /// Preformatted text, such as a configuration or a command.
     Code(String),
-    /// Folded away under a summary.
+    /// Contents collapsed under a summary.
     Details {
-        /// What is seen of it.
+        /// The summary.
         summary: String,
-        /// What is folded away.
+        /// The collapsed contents.
         blocks: Vec<Block>,
     },
 }
@@ -57,7 +57,7 @@ pub enum Figure {
 }
 
 impl Page {
-    /// The file.
+    /// Returns the HTML file.
     pub fn html(&self) -> String {
         let mut writer = Writer::default();
         for block in &self.blocks {
@@ -80,10 +80,10 @@ impl Page {
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Sections from which on a page has a list of them.
+/// The number of sections from which on a page has a list of them.
 const CONTENTS_FROM: usize = 3;
 
-/// The page as far as it is written.
+/// A page being written.
 #[derive(Default)]
 struct Writer {
     out: String,
@@ -143,7 +143,7 @@ impl Writer {
         ));
     }
 
-    /// The list of sections, if there are several.
+    /// Returns the list of sections, if there are several.
     fn contents(&self) -> String {
         if self.headings.len() < CONTENTS_FROM {
             return String::new();
@@ -156,7 +156,7 @@ impl Writer {
     }
 }
 
-/// Text to paragraphs.
+/// Splits text into paragraphs.
 fn paragraphs(text: &str, attributes: &str) -> String {
     let texts = text.split("\n\n").map(str::trim).filter(|text| !text.is_empty());
     texts.map(|text| format!("<p{attributes}>{}</p>\n", escaped(text))).collect()

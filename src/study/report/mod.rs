@@ -2,13 +2,13 @@
 //!
 //! Plain values in, text out: a [`chart::Chart`] or [`bars::Bars`] is drawn as SVG, a
 //! [`table::Table`] is written for a terminal, a spreadsheet or a browser, and a [`html::Page`]
-//! joins them into one file that names no other. Nothing here knows what the numbers mean.
+//! joins them into one self-contained file. Nothing here knows what the numbers mean.
 //!
-//! Promises: every text of the caller is escaped, so that a hostile name is only an ugly name; the
-//! XML is well-formed; values that can't be drawn (NaN, infinite, not positive on a logarithmic
-//! scale) leave gaps and never panic; the same values give the same text.
+//! Laws: every text of the caller is escaped, so that hostile names do no harm; the XML is
+//! well-formed; values that can't be drawn (NaN, infinite, not positive on a logarithmic scale)
+//! leave gaps and never panic; the same values give the same text.
 //!
-//! Cost: linear in the points, apart from what [`chart`] says of thinning.
+//! Cost: linear in the points, except for what [`chart`] says of thinning.
 
 pub mod bars;
 pub mod chart;

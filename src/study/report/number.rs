@@ -1,25 +1,25 @@
-//! Numbers for people: grouped digits, shares, durations, bytes.
+//! Formats numbers for people: grouped digits, shares, durations, bytes.
 //!
-//! Three significant digits where a unit is chosen by size, with no trailing zeros. What is not a
-//! number is an en dash. Rounding never leaves a full unit behind: 59.99 s is `1 min`.
+//! Three significant digits where a unit is chosen by size, without trailing zeros. NaN is shown as
+//! an en dash. Rounding carries into the next unit: 59.99 s is `1 min`.
 
-/// How the values of an axis or column are written.
+/// The format of the values of an axis or column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Whole things: `30,000`.
+    /// Whole numbers: `30,000`.
     Count,
-    /// By thousands: `1.2 k`, `3.4 M`.
+    /// With SI prefixes: `1.2 k`, `3.4 M`.
     Short,
     /// A fraction of 1 as per cent: 0.45 is `45%`.
     Share,
     /// As a power of two: 16,384 is `2^14`, 10,000 is `2^13.3`. For values above zero.
     Power,
-    /// So many digits after the point: `0.25`.
+    /// With this many decimals: `0.25`.
     Decimal(usize),
 }
 
 impl Format {
-    /// The value by itself.
+    /// Formats a single value.
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Count => grouped(value, 0),
@@ -31,7 +31,7 @@ impl Format {
         }
     }
 
-    /// The value as one of several at an axis, `step` apart.
+    /// Formats the value of a tick on an axis whose ticks are `step` apart.
     pub(super) fn tick(self, value: f64, step: f64) -> String {
         match self {
             Self::Count | Self::Decimal(_) => grouped(value, decimals(step)),
@@ -40,7 +40,7 @@ impl Format {
         }
     }
 
-    /// Its name to the page's script.
+    /// Returns the format's name for the page's script.
     pub(super) fn name(self) -> String {
         match self {
             Self::Count => "count".to_owned(),
@@ -52,8 +52,8 @@ impl Format {
     }
 }
 
-/// With commas between thousands and so many decimals: `30,000.50`. From a quadrillion on, in
-/// powers of ten.
+/// Formats with commas between thousands and this many decimals: `30,000.50`. From a quadrillion
+/// on, in scientific notation.
 pub fn grouped(value: f64, decimals: usize) -> String {
     if value.is_nan() {
         return "–".to_owned();
@@ -83,27 +83,27 @@ pub fn grouped(value: f64, decimals: usize) -> String {
     text
 }
 
-/// By thousands, with three significant digits: `1.2 k`, `3.45 M`.
+/// Formats with SI prefixes and three significant digits: `1.2 k`, `3.45 M`.
 pub fn short(value: f64) -> String {
     scaled(value, 1000.0, &["", " k", " M", " G", " T"])
 }
 
-/// By powers of 1024, with three significant digits: `512 B`, `1.5 MiB`.
+/// Formats bytes by powers of 1024, with three significant digits: `512 B`, `1.5 MiB`.
 pub fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB"])
 }
 
-/// As a power of two, to a tenth.
+/// Formats as a power of two, to a tenth.
 fn power(value: f64) -> String {
     if !(value > 0.0 && value.is_finite()) {
         return grouped(value, 0);
     }
-    // What rounds to a whole power has no decimal: -0.04 is no "-0".
+    // A rounded whole power has no decimals: adding 0.0 turns -0 into 0.
     let tenths = (value.log2() * 10.0).round() + 0.0;
     format!("2^{}", tenths / 10.0)
 }
 
-/// A fraction of 1 as per cent: `percent(0.4567, 1)` is `45.7%`.
+/// Formats a fraction of 1 as per cent: `percent(0.4567, 1)` is `45.7%`.
 pub fn percent(share: f64, decimals: usize) -> String {
     if !share.is_finite() {
         return grouped(share, 0);
@@ -111,7 +111,8 @@ pub fn percent(share: f64, decimals: usize) -> String {
     format!("{}%", grouped(share * 100.0, decimals))
 }
 
-/// In the two largest units that matter: `350 ms`, `42 s`, `3 min 20 s`, `1 h 02 min`, `2 d 03 h`.
+/// Formats a duration in its two largest units: `350 ms`, `42 s`, `3 min 20 s`, `1 h 02 min`, `2 d
+/// 03 h`.
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds.abs() >= 1e15 {
         return grouped(seconds, 0);
@@ -137,13 +138,13 @@ pub fn duration(seconds: f64) -> String {
     if small == 0.0 { large } else { format!("{large} {small:02.0} {}", names[1]) }
 }
 
-/// Less than a minute.
+/// Formats less than a minute.
 fn brief(seconds: f64) -> String {
     if seconds == 0.0 {
         return "0 s".to_owned();
     }
     for (unit, name) in [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")] {
-        // What rounds up to a full unit is one of it.
+        // What rounds up to a full unit uses that unit.
         if seconds >= unit * 0.9995 {
             return format!("{} {name}", significant((seconds / unit).max(1.0)));
         }
@@ -164,12 +165,12 @@ fn scaled(value: f64, base: f64, units: &[&str]) -> String {
     format!("{}{}", significant(rest), units[unit])
 }
 
-/// To what [`significant`] shows of it, where that rounds up to a unit.
+/// Rounds to what [`significant`] shows, where that rounds up to a unit.
 fn rounded(value: f64) -> f64 {
     if value.abs() >= 100.0 { value.round() } else { value }
 }
 
-/// Three significant digits, or all digits of what is larger, without trailing zeros.
+/// Formats three significant digits, or all digits of a larger number, without trailing zeros.
 fn significant(value: f64) -> String {
     let size = value.abs();
     if size >= 100.0 || size == 0.0 {
@@ -188,7 +189,7 @@ fn significant(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Digits after the point that a step of an axis needs.
+/// Returns the number of decimals that a step of an axis needs.
 pub(super) fn decimals(step: f64) -> usize {
     let mut scaled = step.abs();
     for decimals in 0..12 {

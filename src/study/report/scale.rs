@@ -1,8 +1,8 @@
-//! Axes: which values they span, where a value lies, and which ticks are round.
+//! Axes: the values they span, the position of a value, and round ticks.
 //!
-//! Ticks are 1, 2 or 5 times a power of ten, apart from durations (15 s, 30 min, 6 h...) and bytes
-//! (powers of two). A logarithmic axis has its base's powers, or 1-2-5 where it spans less than
-//! three of them. Laws, tested: ticks ascend, lie within the span and carry different labels.
+//! Ticks are 1, 2 or 5 times a power of ten, except for durations (15 s, 30 min, 6 h...) and bytes
+//! (powers of two). A logarithmic axis has the powers of its base, or 1-2-5 if it spans less than
+//! three of them. Laws, tested: ticks ascend, lie within the span and have different labels.
 
 use super::number::{Format, decimals, grouped};
 
@@ -11,47 +11,47 @@ use super::number::{Format, decimals, grouped};
 pub enum Scale {
     /// Equal distances for equal differences.
     Linear,
-    /// Equal distances for doublings. What isn't positive is not drawn.
+    /// Equal distances for factors of two. Values that aren't positive are not drawn.
     Log2,
-    /// Equal distances for tenfolds. What isn't positive is not drawn.
+    /// Equal distances for factors of ten. Values that aren't positive are not drawn.
     Log10,
 }
 
 /// One axis of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What is measured, with its unit where the format doesn't show it.
+    /// What is measured, with its unit if the format doesn't show it.
     pub label: String,
     /// How values become distances.
     pub scale: Scale,
-    /// How its values are written.
+    /// The format of its values.
     pub format: Format,
-    /// First and last value; `None`: what the points need, from 0 on if they come near it.
+    /// First and last value; `None`: as the points need, from 0 on if they come near it.
     pub range: Option<(f64, f64)>,
 }
 
 impl Axis {
-    /// A linear axis over what its points need.
+    /// Creates a linear axis that fits its points.
     pub fn linear(label: &str, format: Format) -> Self {
         Self { label: label.to_owned(), scale: Scale::Linear, format, range: None }
     }
 
-    /// An axis of doublings over what its points need.
+    /// Creates a logarithmic axis of base 2 that fits its points.
     pub fn log2(label: &str, format: Format) -> Self {
         Self { scale: Scale::Log2, ..Self::linear(label, format) }
     }
 
-    /// An axis of tenfolds over what its points need.
+    /// Creates a logarithmic axis of base 10 that fits its points.
     pub fn log10(label: &str, format: Format) -> Self {
         Self { scale: Scale::Log10, ..Self::linear(label, format) }
     }
 }
 
-/// Larger ones would overflow where differences are taken.
+/// Larger values would overflow when differences are computed.
 const VALUE_MAX: f64 = 1e300;
-/// Smaller differences than this share of the values can't be told apart on an axis.
+/// Smaller relative differences of values can't be distinguished on an axis.
 const PRECISION: f64 = 1e-11;
-/// Lines to farther places are drawn as if these were here: drawing programs have limits.
+/// Positions are limited to this distance, because drawing programs have limits.
 const SHARE_MAX: f64 = 1e4;
 
 /// The values that an axis shows, from `low` to `high`, `low < high`.
@@ -70,7 +70,7 @@ pub(super) struct Tick {
 }
 
 impl Scale {
-    /// Whether a value has a place on such an axis.
+    /// Whether a value has a position on such an axis.
     pub(super) fn draws(self, value: f64) -> bool {
         (self.least()..=VALUE_MAX).contains(&value)
     }
@@ -79,7 +79,7 @@ impl Scale {
         if self == Self::Linear { -VALUE_MAX } else { 1.0 / VALUE_MAX }
     }
 
-    /// Its name to the page's script.
+    /// Returns the scale's name for the page's script.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",
@@ -97,7 +97,7 @@ impl Scale {
 }
 
 impl Span {
-    /// What `axis` has to show of `values`.
+    /// Returns the span of `axis` that includes `values`.
     pub(super) fn over(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let scale = axis.scale;
         if let Some((low, high)) = axis.range
@@ -119,8 +119,8 @@ impl Span {
         Self { scale, low, high }.widened()
     }
 
-    /// Where a value lies: 0 at the first value of the axis, 1 at the last, outside if beyond them.
-    /// `None` for what can't be drawn; what lies very far outside is brought nearer.
+    /// Returns the position of a value: 0 at the first value of the axis, 1 at the last, outside if
+    /// beyond them. `None` for what can't be drawn; positions very far outside are limited.
     pub(super) fn share(&self, value: f64) -> Option<f64> {
         if !self.scale.draws(value) {
             return None;
@@ -134,7 +134,7 @@ impl Span {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Up to the next round values, if the axis has no range of its own.
+    /// Extends the span to the next round values, if the axis has no range of its own.
     pub(super) fn rounded(self, axis: &Axis, count: usize) -> Self {
         if axis.range.is_some() {
             return self;
@@ -160,7 +160,7 @@ impl Span {
         if scale.draws(low) && scale.draws(high) { wide.widened() } else { self }
     }
 
-    /// A span of no width can't be drawn.
+    /// Widens a span of zero width, which can't be drawn.
     fn widened(self) -> Self {
         let Self { scale, mut low, mut high } = self;
         let size = low.abs().max(high.abs());
@@ -178,7 +178,8 @@ impl Span {
         (self.high / self.low).log10()
     }
 
-    /// Round values of the span with their labels, about `count` of them and at most twice that.
+    /// Returns round values of the span with their labels, about `count` of them and at most twice
+    /// that.
     pub(super) fn ticks(&self, format: Format, count: usize) -> Vec<Tick> {
         let count = count.max(1);
         let mut values = match self.scale {
@@ -197,12 +198,12 @@ impl Span {
             apart = Some(step);
         }
         let ticks = labelled(&values, |value| format.tick(value, apart.unwrap_or(value)));
-        if are_told_apart(&ticks) {
+        if are_distinct(&ticks) {
             return ticks;
         }
-        // Three digits are too few for these.
+        // Three digits don't distinguish these.
         let ticks = labelled(&values, |value| grouped(value, decimals(apart.unwrap_or(value))));
-        if are_told_apart(&ticks) {
+        if are_distinct(&ticks) {
             return ticks;
         }
         labelled(&values, |value| format!("{value:e}"))
@@ -243,28 +244,29 @@ fn labelled(values: &[f64], label: impl Fn(f64) -> String) -> Vec<Tick> {
     values.iter().map(|value| Tick { value: *value, label: label(*value) }).collect()
 }
 
-fn are_told_apart(ticks: &[Tick]) -> bool {
+fn are_distinct(ticks: &[Tick]) -> bool {
     ticks.windows(2).all(|pair| pair[0].label != pair[1].label)
 }
 
-/// The least round step that is at least `least`; a quotient may be a hair above the step it is.
+/// Returns the least round step that is at least `least`, with a tolerance for rounding errors.
 fn step(least: f64) -> f64 {
     let least = least * (1.0 - 1e-9);
     round_values(least, true).find(|value| *value >= least).unwrap_or(least)
 }
 
-/// Round values about `value`, from below it to above it.
+/// Returns round values around `value`, from below it to above it.
 fn round_values(value: f64, fine: bool) -> impl DoubleEndedIterator<Item = f64> {
     let power = exponent(value);
     (power - 1..=power + 2).flat_map(move |power| of_decade(power, fine))
 }
 
-/// The power of ten at or below a positive value, or the one below that: logarithms may err.
+/// Returns the exponent of the power of ten at or below a positive value, or one less: logarithms
+/// are inexact.
 fn exponent(value: f64) -> i32 {
     value.log10().floor().clamp(-310.0, 310.0) as i32
 }
 
-/// 1, 2 and 5 times a power of ten, or the power alone; as exact as a number can be.
+/// Returns 1, 2 and 5 times a power of ten, or the power alone; as exact as floating point allows.
 fn of_decade(power: i32, fine: bool) -> impl DoubleEndedIterator<Item = f64> {
     let factors: &[u8] = if fine { &[1, 2, 5] } else { &[1] };
     let exact = move |factor: &u8| format!("{factor}e{power}").parse().expect("a number");
@@ -319,7 +321,7 @@ mod tests {
             (&Axis::log2("", Format::Count), &[0.0, 5.0, 60.0], 4.0, 64.0, "zero has no place"),
             (&Axis::log10("", Format::Count), &[3.0, 60.0], 2.0, 100.0, "narrow: 1-2-5"),
             (&Axis::log10("", Format::Count), &[3.0, 6e5], 1.0, 1e6, "wide: powers"),
-            (&Axis { range: Some((5.0, 1.0)), ..linear.clone() }, &[99.0], 1.0, 5.0, "as told"),
+            (&Axis { range: Some((5.0, 1.0)), ..linear.clone() }, &[99.0], 1.0, 5.0, "as set"),
         ] {
             let span = Span::over(axis, values.iter().copied()).rounded(axis, 4);
             assert_eq!((span.low, span.high), (low, high), "{why}");
@@ -336,7 +338,8 @@ mod tests {
         assert_eq!(span(Scale::Linear).share(f64::NAN), None);
     }
 
-    /// Seeded ranges of all sizes: ticks ascend, lie within, are few and have labels of their own.
+    /// Random ranges of all sizes: ticks ascend, lie within the span, are few and have different
+    /// labels.
     #[test]
     fn ticks_keep_their_laws() {
         let formats = [Format::Count, Format::Short, Format::Share, Format::Decimal(3)];

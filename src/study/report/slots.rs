@@ -1,21 +1,21 @@
-//! Slots: what tells one series from the others: a colour, a dash pattern, a marker, a hatching.
+//! Slots: the colour, dash pattern, marker and hatching that distinguish a series.
 //!
-//! A series takes the slot of its position, so that figures with the same series in the same order
-//! agree. The colours are those of Okabe and Ito ("Color Universal Design", 2008), which remain
-//! apart for colour-blind readers; their yellow is darkened to be seen on white, and dark pages
-//! have lighter ones (`page.css`). After eight, colours repeat under other dashes.
+//! A series has the slot of its position, so that figures with the same series in the same order
+//! agree. The colours are those of Okabe and Ito ("Color Universal Design", 2008), which
+//! colour-blind readers can distinguish; their yellow is darkened to be visible on white, and dark
+//! pages have lighter ones (`page.css`). After eight, colours repeat with other dashes.
 
 use super::canvas::px;
 use super::thin::Point;
 
-/// Colours there are.
+/// The number of colours.
 pub(super) const COLOURS: usize = 8;
 
-/// On white, in the order of slots.
+/// Colours on white, in the order of slots.
 const COLOUR: [&str; COLOURS] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#3b3f46", "#a89c00"];
 
-/// Pixels of line and of gap.
+/// Dash patterns: pixels of line and of gap.
 const DASH: [&str; COLOURS] =
     ["", "8 3.5", "2.5 2.5", "10 3 2.5 3", "15 4", "5 2.5", "1.5 4", "12 3 2 3 2 3"];
 
@@ -26,15 +26,15 @@ const PEN: &str = r#"class="line" fill="none" stroke="currentColor" stroke-linej
 pub(super) struct Slot(pub(super) usize);
 
 impl Slot {
-    /// Attributes of the group that is drawn in its colour.
+    /// Returns the attributes of a group that is drawn in its colour.
     pub(super) fn group(self) -> String {
         let colour = self.0 % COLOURS;
         format!(r#"class="s{colour}" color="{}""#, COLOUR[colour])
     }
 
-    /// Attributes of its curve: two pixels wide, with its dashes.
+    /// Returns the attributes of its curve: two pixels wide, with its dashes.
     pub(super) fn pen(self) -> String {
-        // The second eight begin with the second dash, and so on.
+        // The second eight begin with the second dash pattern, and so on.
         let dashes = match DASH[(self.0 + self.0 / COLOURS) % COLOURS] {
             "" => String::new(),
             dash => format!(r#" stroke-dasharray="{dash}""#),
@@ -42,17 +42,17 @@ impl Slot {
         format!(r#"{PEN} stroke-width="2"{dashes}"#)
     }
 
-    /// What is legible on its bars.
+    /// Returns a text colour that is legible on its bars.
     pub(super) fn ink_upon(self) -> &'static str {
         if matches!(self.0 % COLOURS, 3 | 4 | 5 | 7) { "#000000" } else { "#ffffff" }
     }
 
-    /// Whether its marker shows the page through it.
+    /// Whether its marker is hollow.
     pub(super) fn is_hollow(self) -> bool {
         self.0 % COLOURS >= 4
     }
 
-    /// The outline of its marker, as a piece of a path.
+    /// Returns the outline of its marker, as a piece of a path.
     pub(super) fn marker(self, (x, y): Point) -> String {
         let (shape, left, up) = match self.0 % 4 {
             0 => ("a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z", 3.2, 0.0),
@@ -63,13 +63,13 @@ impl Slot {
         format!("M{} {}{shape}", px(x - left), px(y - up))
     }
 
-    /// Which of the hatchings lies over its bars; every second slot is plain.
+    /// Returns the hatching of its bars; every second slot has none.
     pub(super) fn hatching(self) -> Option<usize> {
         (self.0 % 2 == 1).then_some((self.0 / 2) % HATCHINGS.len())
     }
 }
 
-/// Lines of a tile of 6 by 6 pixels.
+/// The lines of a hatching, in a tile of 6 by 6 pixels.
 pub(super) const HATCHINGS: [&str; 3] =
     ["M-1 1l2-2M0 6l6-6M5 7l2-2", "M5-1l2 2M0 0l6 6M-1 5l2 2", "M0 3h6"];
 

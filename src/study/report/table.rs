@@ -1,7 +1,7 @@
 //! Tables: for a terminal (aligned), a spreadsheet (CSV) and a browser (HTML).
 //!
-//! CSV is RFC 4180 with lines ended by LF alone, as the tools of a shell expect and every reader
-//! accepts. Its numbers have a point, no grouping and all digits that are needed to read the same
+//! CSV is RFC 4180 with lines ended by LF alone, as shell tools expect and every reader accepts.
+//! Its numbers have a decimal point, no grouping and all digits that are needed to read the same
 //! value back; the other two forms round them to the decimals of the cell.
 
 use super::canvas::escaped;
@@ -11,29 +11,29 @@ use std::fmt::Write;
 /// Rows under a header.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What it shows; may be empty.
+    /// The caption; may be empty.
     pub caption: String,
     /// The columns, from the left.
     pub header: Vec<Column>,
-    /// Each with a cell for each column; cells that a row lacks are missing values, and what it has
-    /// beyond the header is not shown.
+    /// Each row has a cell for each column; missing cells are missing values, and surplus ones are
+    /// not shown.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// A column's head.
+/// The heading and the format of a column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// What is in it.
+    /// The name.
     pub name: String,
-    /// Unit of its numbers; may be empty.
+    /// The unit of its numbers; may be empty.
     pub unit: String,
-    /// On which side its cells are flush.
+    /// On which side its cells are aligned.
     pub align: Align,
     /// Which of its numbers is marked as the best, if any.
     pub best: Option<Best>,
 }
 
-/// A side of a column.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// For words.
@@ -42,25 +42,25 @@ pub enum Align {
     Right,
 }
 
-/// Which number of a column is best. Equal ones are marked all; what looks equal is.
+/// Which number of a column is best. All that are shown equal to it are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
-    /// Such as a duration.
+    /// The lowest, such as for a duration.
     Lowest,
-    /// Such as a rate.
+    /// The highest, such as for a rate.
     Highest,
 }
 
-/// What is in a row under a column.
+/// A cell of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Words, or a value that is written already.
+    /// Words, or a value that is formatted already.
     Text(String),
-    /// A number, shown with so many digits after the point.
+    /// A number.
     Number {
-        /// In the unit of the column.
+        /// The value, in the unit of the column.
         value: f64,
-        /// Digits after the point for people.
+        /// The number of decimals shown to people.
         decimals: usize,
     },
     /// No value.
@@ -68,18 +68,18 @@ pub enum Cell {
 }
 
 impl Column {
-    /// A column of words.
+    /// Creates a column of words.
     pub fn text(name: &str) -> Self {
         let (name, unit) = (name.to_owned(), String::new());
         Self { name, unit, align: Align::Left, best: None }
     }
 
-    /// A column of numbers in a unit.
+    /// Creates a column of numbers in a unit.
     pub fn number(name: &str, unit: &str) -> Self {
         Self { unit: unit.to_owned(), align: Align::Right, ..Self::text(name) }
     }
 
-    /// The same with its best number marked.
+    /// Marks the best number of the column.
     pub fn with_best(self, best: Best) -> Self {
         Self { best: Some(best), ..self }
     }
@@ -94,12 +94,12 @@ impl Column {
 }
 
 impl Cell {
-    /// A cell of words.
+    /// Creates a cell of words.
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 
-    /// A number with so many digits after the point.
+    /// Creates a number with this many decimals.
     pub fn number(value: f64, decimals: usize) -> Self {
         Self::Number { value, decimals }
     }
@@ -121,7 +121,7 @@ impl Cell {
 }
 
 impl Table {
-    /// For a terminal: columns aligned, the best of a column followed by `*`.
+    /// Formats the table for a terminal: columns aligned, the best of a column followed by `*`.
     pub fn text(&self) -> String {
         let heads: Vec<String> =
             self.header.iter().map(|column| one_line(&column.head())).collect();
@@ -147,7 +147,8 @@ impl Table {
         text
     }
 
-    /// RFC 4180 with LF: a line of names, then a line a row. Missing values are empty.
+    /// Formats the table as CSV (RFC 4180 with LF): a line of names, then one line per row. Missing
+    /// values are empty.
     pub fn csv(&self) -> String {
         let mut csv = csv_line(self.header.iter().map(Column::head));
         for row in &self.rows {
@@ -161,7 +162,7 @@ impl Table {
         csv
     }
 
-    /// A `figure` element around a table, the best of a column in `strong`.
+    /// Formats the table as an HTML `figure` element, the best of a column in `strong`.
     pub fn html(&self) -> String {
         let mut html = String::from("<figure class=\"table\">\n");
         if !self.caption.is_empty() {
@@ -196,7 +197,8 @@ impl Table {
         html
     }
 
-    /// All cells, each row with one for each column, shown with whether it is the best.
+    /// Returns all cells, each row with one for each column, formatted by `show`, whose second
+    /// argument says whether a cell is the best.
     fn cells(&self, show: impl Fn(String, bool) -> String) -> Vec<Vec<String>> {
         let bests: Vec<Option<String>> = (0..self.header.len()).map(|at| self.best(at)).collect();
         let cell = |row: &[Cell], column: usize| {
@@ -210,7 +212,7 @@ impl Table {
         self.rows.iter().map(cells).collect()
     }
 
-    /// How the best number of a column is shown. What all rows share is no merit.
+    /// Returns the formatted best number of a column; `None` if all rows have the same one.
     fn best(&self, column: usize) -> Option<String> {
         let best = self.header[column].best?;
         let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -224,7 +226,7 @@ impl Table {
         (low.1 != high.1).then(|| top.1.clone())
     }
 
-    /// A column without a star needs no place for one.
+    /// Removes the space for stars from columns that have none.
     fn drop_vain_stars(&self, rows: &mut [Vec<String>]) {
         for column in 0..self.header.len() {
             if !rows.iter().any(|row| row[column].ends_with('*')) {
@@ -249,7 +251,7 @@ impl Table {
     }
 }
 
-/// Fields to one line of CSV.
+/// Joins fields to one line of CSV.
 pub(super) fn csv_line(fields: impl IntoIterator<Item = String>) -> String {
     let quoted = |field: String| {
         if field.contains(['"', ',', '\n', '\r']) {
@@ -259,12 +261,12 @@ pub(super) fn csv_line(fields: impl IntoIterator<Item = String>) -> String {
         }
     };
     let fields: Vec<String> = fields.into_iter().map(quoted).collect();
-    // An only field that is empty would be an empty line, which readers skip.
+    // A single empty field would be an empty line, which readers skip.
     let line = if fields == [""] { "\"\"".to_owned() } else { fields.join(",") };
     line + "\n"
 }
 
-/// A number as CSV has it; what is none is empty.
+/// Formats a number for CSV; NaN and infinities are empty.
 pub(super) fn csv_number(value: f64) -> String {
     if value.is_finite() { format!("{value}") } else { String::new() }
 }
@@ -276,7 +278,7 @@ fn class(column: &Column) -> &'static str {
     }
 }
 
-/// Without what would break a line or speak to the terminal.
+/// Replaces control characters, which would break a line or control the terminal.
 fn one_line(text: &str) -> String {
     let shown = |letter: char| match letter {
         '\n' | '\r' | '\t' => ' ',
@@ -286,7 +288,8 @@ fn one_line(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Columns of a terminal that a text takes: East Asian letters take two, marks upon letters none.
+/// Returns the width of a text in a terminal: East Asian letters take two columns, combining marks
+/// none.
 fn columns_of(text: &str) -> usize {
     let columns = |letter: char| match letter {
         '\u{0300}'..='\u{036F}' | '\u{200B}'..='\u{200F}' | '\u{FE00}'..='\u{FE0F}' => 0,

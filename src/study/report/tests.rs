@@ -1,5 +1,5 @@
-//! Laws of all that is written: well-formed whatever the names, the same for the same values, and
-//! nothing loaded from anywhere.
+//! Laws of all written forms: well-formed whatever the names, equal for equal values, and nothing
+//! loaded from anywhere.
 
 pub(super) mod xml;
 
@@ -11,7 +11,7 @@ use super::scale::{Axis, Scale};
 use super::table::{Cell, Column, Table};
 use crate::ground::random::Random;
 
-/// Names that a page's author might choose.
+/// Names that a hostile page author might choose.
 const HOSTILE: [&str; 6] = [
     "<script>alert(1)</script>",
     "\"' onload='x' &amp; & <",
@@ -26,7 +26,7 @@ impl Random {
         HOSTILE[self.below(HOSTILE.len())].repeat(1 + self.below(3))
     }
 
-    /// Any number, and often one that can't be drawn.
+    /// Returns any number, and often one that can't be drawn.
     fn value(&mut self) -> f64 {
         const ODD: [f64; 9] = [
             f64::NAN,
@@ -125,7 +125,7 @@ impl Random {
     }
 }
 
-/// No number of a drawing may be none, and none may lie far outside of it.
+/// Checks that no number of a drawing is NaN or lies far outside of it.
 fn check_drawing(svg: &str) -> Result<(), String> {
     xml::check(svg)?;
     for (element, attributes) in xml::elements(svg) {
@@ -177,7 +177,7 @@ fn pages_are_well_formed_and_load_nothing() {
         }
         assert_eq!(html.matches("<script").count(), 1, "its own only");
     }
-    // Style and script name nothing outside of the page.
+    // Style and script refer to nothing outside of the page.
     let empty = Page::default().html();
     for word in ["http:", "https:", "//cdn", "@import", "url(", "import(", "fetch("] {
         assert!(!empty.contains(word), "{word}");

@@ -1,30 +1,31 @@
-//! Thinning: as few points as draw the same line.
+//! Thinning: the fewest points that draw the same line.
 //!
-//! First the points of each column (half a pixel) are cut down to the first, the lowest, the
-//! highest and the last of them, which cover the same ink; then every point goes that lies within a
-//! quarter of a pixel of the line without it (Ramer 1972, Douglas and Peucker 1973).
+//! First the points of each column (half a pixel) are reduced to the first, the lowest, the highest
+//! and the last of them, which cover the same area. Then every point within a quarter of a pixel of
+//! the line without it is removed (Ramer 1972, Douglas and Peucker 1973).
 //!
-//! Law, tested: no point is farther than `DEVIATION_MAX` pixels from the line that is left; first
-//! and last point stay. Cost: linear for the columns; the second step is quadratic in what they
-//! leave at worst, which for a line that runs left to right is four points a column.
+//! Law, tested: no point is farther than `DEVIATION_MAX` pixels from the remaining line; first and
+//! last point remain. Cost: linear for the columns; the second step is at worst quadratic in what
+//! they leave, which is four points a column for a line that runs left to right.
 
-/// A place in pixels.
+/// A position in pixels.
 pub(super) type Point = (f64, f64);
 
-/// Columns in pixels.
+/// The width of a column in pixels.
 const COLUMN: f64 = 0.5;
-/// What a point may be off the line that leaves it out, in pixels.
+/// The largest distance of a removed point from the line, in pixels.
 const TOLERANCE: f64 = 0.25;
-/// Together: what a thinned line may be off, in pixels.
+/// The largest deviation of a thinned line by both steps, in pixels.
 #[cfg(test)]
 const DEVIATION_MAX: f64 = COLUMN + TOLERANCE;
 
-/// The points that are needed to draw the line through all of them.
+/// Returns the points that are needed to draw the line through all of them.
 pub(super) fn thin(points: &[Point]) -> Vec<Point> {
     simplified(&extremes(points))
 }
 
-/// The first, lowest, highest and last of each run of points within one column, in their order.
+/// Returns the first, lowest, highest and last of each run of points within one column, in their
+/// order.
 fn extremes(points: &[Point]) -> Vec<Point> {
     let column = |point: &Point| (point.0 / COLUMN).floor();
     let mut kept = Vec::new();
@@ -45,7 +46,7 @@ fn extremes(points: &[Point]) -> Vec<Point> {
     kept
 }
 
-/// Without the points that lie on the line through the others.
+/// Removes the points that lie on the line through the others.
 fn simplified(points: &[Point]) -> Vec<Point> {
     if points.len() < 3 {
         return points.to_vec();
@@ -72,7 +73,7 @@ fn simplified(points: &[Point]) -> Vec<Point> {
     kept.map(|(point, _)| *point).collect()
 }
 
-/// Of a point from the line between two others.
+/// Returns the distance of a point from the line segment between two others.
 fn distance(point: Point, from: Point, to: Point) -> f64 {
     let (along_x, along_y) = (to.0 - from.0, to.1 - from.1);
     let (x, y) = (point.0 - from.0, point.1 - from.1);
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(distance((3.0, 4.0), (0.0, 0.0), (0.0, 0.0)), 5.0);
     }
 
-    /// Walks of every roughness, some of them turning back.
+    /// Random walks of every roughness, some of them turning back.
     #[test]
     fn no_point_is_far_from_the_line_that_is_left() {
         let mut random = Random(11);

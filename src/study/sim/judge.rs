@@ -16,7 +16,7 @@
 //! | `groups` | servers of one address or domain are not visited too many at once, nor too soon |
 //! | `pace` | requests to a server come no faster than one a delay, two bursts ahead |
 //! | `once` | what was answered and kept is requested again only as `batch` and `hops` allow |
-//! | `restart` | after a crash, servers visited before are left alone for the longest rest possible |
+//! | `restart` | after a crash, servers visited before get the longest rest possible |
 //! | `tries` | nothing is requested more often than declared; a crash may forget earlier tries |
 //! | `robots` | nothing that robots.txt disallows is requested |
 //! | `complete` | a finished crawl that gave nothing up has every page that can be reached |

@@ -1,9 +1,10 @@
-//! Bodies: HTML with prose, links in the spellings of the wild, and what isn't a link.
+//! Bodies of pages: HTML with prose, links in many spellings, and text that only looks like links.
 //!
-//! Laws: a body has the length the page was drawn with, unless its links alone need more; the
-//! references a crawler follows in it, joined to the page's URL by the WHATWG rules, are exactly
-//! the page's [`super::Link`]s and, on noisy pages, some that lead outside `.test`; everything in
-//! comments, scripts and raw text that looks like a reference leads to `/decoy/`, where nothing is.
+//! Laws: a body has the length drawn for the page, unless its links alone need more. The references
+//! that a crawler follows in it, joined to the page's URL by the WHATWG rules, are exactly the
+//! page's [`super::Link`]s and, on noisy pages, some that lead outside `.test`. Everything in
+//! comments, scripts and raw text that looks like a reference leads to `/decoy/`, where nothing
+//! exists.
 
 use super::draw::{Draw, Purpose};
 use super::hostile::Play;
@@ -19,36 +20,36 @@ const WORDS: [&str; 64] = [
     "bread", "an", "archive", "glass", "mountain", "one", "host",
 ];
 
-/// Long against a page, so that a page rarely holds the same passage twice.
+/// Much longer than a page, so that a page rarely has the same passage twice.
 const PROSE_BYTES: usize = 256 << 10;
-/// Prose that a compact copy of a shared body keeps, so that hosts' bodies differ.
+/// The prose kept in a compact copy of a shared body, so that the bodies of hosts differ.
 const COMPACT_PROSE_BYTES: usize = 64;
 const TAIL: &str = "</p>\n</body></html>\n";
 
-/// How a link's reference is written.
+/// How the reference of a link is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spelling {
     /// Relative to the base's folder.
     Relative,
     /// From the root of the host.
     Rooted,
-    /// The whole URL.
+    /// The full URL.
     Whole,
-    /// Without the scheme.
+    /// The URL without its scheme.
     Schemeless,
-    /// Whole, scheme and host in capitals.
+    /// The full URL, with scheme and host in capitals.
     Capitals,
-    /// Rooted, with dot segments.
+    /// From the root, with dot segments.
     Dotted,
-    /// Rooted, with a fragment.
+    /// From the root, with a fragment.
     Fragment,
-    /// Rooted, some characters as references.
+    /// From the root, with some characters as entities.
     Entities,
-    /// Rooted, blanks around and a line end and a tab inside.
+    /// From the root, with blanks around it and a line end and a tab inside.
     Blanks,
-    /// Rooted, the path's slashes turned round.
+    /// From the root, with backslashes in place of the path's slashes.
     Backslashes,
-    /// Rooted, what is escaped in the URL written as it reads.
+    /// From the root, with the characters that the URL escapes unescaped.
     Raw,
 }
 
@@ -65,33 +66,33 @@ const ODD: [Spelling; 8] = [
     Spelling::Raw,
 ];
 
-/// A body as it is written.
+/// A body being written.
 struct Sheet<'a> {
     text: String,
-    /// What prose is cut from; `None` leaves it out.
+    /// The prose to cut text from; `None` leaves prose out.
     prose: Option<&'a str>,
     /// Bytes of prose left out.
     omitted: usize,
 }
 
-/// What the references of a page are written against, and room to write them in.
+/// What the references of a page are relative to, and a buffer to write them in.
 struct Desk {
     host: u32,
-    /// Folder that references are relative to.
+    /// The folder that references are relative to.
     base: String,
     path: String,
     reference: String,
 }
 
 impl Web {
-    /// The body of an HTML page.
+    /// Returns the body of an HTML page.
     pub(super) fn body(&self, host: u32, page: u32) -> String {
         let place = Place { host, resource: Resource::Page(page) };
         self.html(place, self.page_bytes(host, page), Some(&self.prose)).text
     }
 
-    /// The body of an HTML page without the prose, the same links spelt the same way, and the
-    /// length it would have.
+    /// Returns the body of an HTML page without prose, with the same links in the same spellings,
+    /// and the length it would have with prose.
     pub(super) fn compact_body(&self, host: u32, page: u32) -> (String, usize) {
         let place = Place { host, resource: Resource::Page(page) };
         let sheet = self.html(place, self.page_bytes(host, page), None);
@@ -99,13 +100,13 @@ impl Web {
         (sheet.text, bytes)
     }
 
-    /// The page of a hostile host's play; a small one.
+    /// Returns the page of a hostile host's resource; a small one.
     pub(super) fn row_body(&self, place: Place) -> String {
         self.html(place, 1_500, Some(&self.prose)).text
     }
 
-    /// One of the bodies that duplicates share, and its length. It names nothing of the page it is
-    /// on. A compact one is cut short, where it tells it from the others still.
+    /// Returns one of the bodies that duplicates share, and its length. It contains nothing
+    /// specific to the page. A compact one is cut short, but still differs from the others.
     pub(super) fn shared_body(&self, host: u32, which: u32, compact: bool) -> (String, usize) {
         let mut sheet = Sheet { text: String::new(), prose: Some(&self.prose), omitted: 0 };
         sheet.text = format!("<!DOCTYPE html>\n<title>Print view {which}</title>\n<body>\n<p>");
@@ -118,7 +119,7 @@ impl Web {
         (sheet.text, bytes.max(least))
     }
 
-    /// Something that isn't HTML, and its length. A compact one is cut short.
+    /// Returns a reply that isn't HTML, and its length. A compact one is cut short.
     pub(super) fn binary_reply(&self, host: u32, page: u32, compact: bool) -> (Reply, usize) {
         let mut draw = self.draw(Purpose::Body, host, page);
         let types = ["application/pdf", "image/png", "application/octet-stream"];
@@ -139,7 +140,7 @@ impl Web {
             Resource::Row { row, index } => row << 24 ^ index,
             Resource::Robots => 0,
         };
-        // Links and prose draw apart, so that a body without prose spells its links alike.
+        // Links and prose have separate draws, so that a body without prose spells its links alike.
         let mut draw = self.draw(Purpose::Body, place.host, number);
         let mut noise = self.draw(Purpose::Noise, place.host, number);
         let mut prose_draw = noise.clone();
@@ -183,7 +184,7 @@ impl Web {
         Desk { host: place.host, base, path, reference: String::new() }
     }
 
-    /// Writes a base element now and then.
+    /// Writes a base element on some pages.
     fn write_base(&self, body: &mut String, draw: &mut Draw, desk: &mut Desk) {
         if draw.chance(self.settings.odd_links / 4.0) {
             let whole = draw.chance(0.5);
@@ -207,7 +208,7 @@ impl Web {
                 write!(body, "<a rel=\"nofollow\" href=\"{reference}\">here</a>")
             }
             (true, 4) if is_bare(reference) => write!(body, "<a href={reference}>bare</a>"),
-            // Nearly all of them: in pieces, for that is twice as fast.
+            // Nearly all links take this case: writing in pieces is twice as fast.
             _ => {
                 for piece in ["<a href=\"", reference, "\">", draw.pick::<&str>(&WORDS), "</a>"] {
                     body.push_str(piece);
@@ -217,7 +218,7 @@ impl Web {
         };
     }
 
-    /// Writes the reference as it stands in an attribute's value.
+    /// Writes a reference as the value of an attribute.
     fn write_reference(&self, desk: &mut Desk, to: Place, spelling: Spelling) {
         let Desk { host, base, path, reference } = desk;
         let local = to.host == *host;
@@ -235,7 +236,7 @@ impl Web {
         if spelling == Spelling::Blanks {
             reference.push_str(" \n");
         }
-        // What starts at the root needs the origin in front of it if it is another's.
+        // A reference from the root needs an origin in front of it if it leads to another host.
         let whole = [Spelling::Whole, Spelling::Schemeless, Spelling::Capitals];
         if !local || whole.contains(&spelling) {
             self.push_origin(reference, to.host);
@@ -282,12 +283,12 @@ impl Web {
 }
 
 impl Sheet<'_> {
-    /// Length of the body, what was left out included.
+    /// The length of the body, including what was left out.
     fn len(&self) -> usize {
         self.text.len() + self.omitted
     }
 
-    /// Adds exactly `bytes` of prose, from a drawn place on.
+    /// Adds exactly `bytes` of prose, from a drawn position on.
     fn push_prose(&mut self, draw: &mut Draw, bytes: usize) {
         let Some(prose) = self.prose else {
             self.omitted += bytes;
@@ -296,14 +297,14 @@ impl Sheet<'_> {
         let end = self.text.len() + bytes;
         while self.text.len() < end {
             let from = draw.below(PROSE_BYTES as u32) as usize;
-            // From the next word on.
+            // Start at the next word.
             let word = prose[from..].find(' ').unwrap_or(0);
             let rest = &prose[from + word..];
             self.text.push_str(&rest[..rest.len().min(end - self.text.len())]);
         }
     }
 
-    /// Fills up to `bytes` and ends the body.
+    /// Fills the body up to `bytes` and ends it.
     fn finish(&mut self, draw: &mut Draw, bytes: usize) {
         let room = bytes.saturating_sub(self.len() + TAIL.len());
         self.push_prose(draw, room);
@@ -312,22 +313,22 @@ impl Sheet<'_> {
 }
 
 impl Web {
-    /// The page that an [`Play::Index`], [`Play::Plain`] or [`Play::TwoMore`] shows.
+    /// Returns the page that a [`Play::Index`], [`Play::Plain`] or [`Play::TwoMore`] shows.
     pub(super) fn play_reply(&self, place: Place, play: Play) -> Reply {
         let mut reply = Reply::html(200, self.row_body(place));
         if play == Play::Plain {
-            // By this a client can tell a reply that isn't to its request (RFC 9110 8.7).
+            // By this field a client can detect a reply to another request (RFC 9110, section 8.7).
             reply.fields = format!("Content-Location: {}\r\n", self.path(place));
         }
         reply
     }
 }
 
-/// An attribute value that needs no quotes.
+/// Whether an attribute value needs no quotes.
 fn is_bare(reference: &str) -> bool {
     !reference.is_empty()
         && reference.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.:_-#".contains(&byte))
-        // `<a href=/x/>`: the slash belongs to the value, but many a reader stumbles over it.
+        // In `<a href=/x/>` the slash belongs to the value, but many parsers misread it.
         && !reference.ends_with('/')
 }
 
@@ -374,7 +375,7 @@ fn write_noise(body: &mut String, draw: &mut Draw) {
     body.push_str(noise);
 }
 
-/// The prose that all pages are cut from: one block, so that filling a page is copying.
+/// Returns the prose that all pages are cut from: one block, so that filling a page is copying.
 pub(super) fn prose(seed: u64) -> Box<str> {
     let mut draw = Draw::new(seed, Purpose::Prose, 0, 0);
     let mut prose = String::with_capacity(PROSE_BYTES);

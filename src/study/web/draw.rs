@@ -1,18 +1,18 @@
-//! Seeded draws: the same numbers on every machine, without a stored stream.
+//! Seeded random draws: the same numbers on every machine, without a stored stream.
 //!
-//! A [`Draw`] is opened for a purpose and up to two numbers (host, page), so that any trait can be
-//! drawn again at any time, in any order, without keeping it.
+//! A [`Draw`] is created for a purpose and up to two numbers (host, page), so that any trait can be
+//! drawn again at any time, in any order, and need not be stored.
 //!
 //! Laws: equal seed, purpose and numbers give equal draws on every machine: only integers and the
 //! exactly rounded operations of IEEE 754 (`+ - * /`) are used, no libm.
-//! Cost: a few nanoseconds a draw, no allocation.
-//! Source: the normal deviate is the sum of twelve uniform
-//! ones (Irwin and Hall), whose tails end at six sigma.
+//!
+//! Cost: a few nanoseconds a draw, no allocation. Source: a normal deviate is the sum of twelve
+//! uniform ones (the Irwin-Hall distribution), whose tails end at six sigma.
 
 use super::settings::Spread;
 use crate::ground::random::{GOLDEN, Random, mix};
 
-/// What a draw is for; keeps the draws of one host or page independent of each other.
+/// What a draw is used for; keeps the draws of one host or page independent of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum Purpose {
@@ -37,7 +37,7 @@ pub(super) enum Purpose {
 pub(super) struct Draw(Random);
 
 impl Draw {
-    /// The stream of `purpose` for the numbers `a` and `b`.
+    /// Creates the stream of `purpose` for the numbers `a` and `b`.
     pub(super) fn new(seed: u64, purpose: Purpose, a: u32, b: u32) -> Self {
         let place = u64::from(a) << 32 | u64::from(b);
         Self(Random(mix(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)) ^ place)))
@@ -47,23 +47,23 @@ impl Draw {
         self.0.word()
     }
 
-    /// A number below `bound`; 0 if `bound` is 0.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub(super) fn below(&mut self, bound: u32) -> u32 {
         let high = (u128::from(self.next()) * u128::from(bound)) >> 64;
         u32::try_from(high).expect("below a 32-bit bound")
     }
 
-    /// From 0 up to, not including, 1.
+    /// Returns a number from 0 up to, but not including, 1.
     pub(super) fn unit(&mut self) -> f64 {
         self.0.unit()
     }
 
-    /// True in `share` of all cases.
+    /// Returns true with the probability `share`.
     pub(super) fn chance(&mut self, share: f64) -> bool {
         self.unit() < share
     }
 
-    /// A number below `bound`, the low ones more often: the `skew`-th power of a uniform draw.
+    /// Returns a number below `bound`, low ones more often: the `skew`-th power of a uniform draw.
     pub(super) fn skewed(&mut self, bound: u32, skew: u32) -> u32 {
         let unit = self.unit();
         let share = (1..skew).fold(unit, |share, _| share * unit);
@@ -71,7 +71,7 @@ impl Draw {
         ((f64::from(bound) * share) as u32).min(bound.saturating_sub(1))
     }
 
-    /// A lognormal value; always the median if sigma is 0.
+    /// Returns a lognormal value; always the median if sigma is 0.
     pub(super) fn lognormal(&mut self, spread: Spread) -> f64 {
         if spread.sigma == 0.0 {
             return spread.median;
@@ -80,15 +80,15 @@ impl Draw {
         spread.median * exp(spread.sigma * normal)
     }
 
-    /// One of `items`.
+    /// Returns one of `items`.
     pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         let bound = u32::try_from(items.len()).expect("a short list");
         &items[self.below(bound) as usize]
     }
 }
 
-/// e to the power of `x`, by halving and a Taylor series: exact to about 1e-13 for |x| <= 60 and
-/// the same bits everywhere.
+/// Returns e to the power of `x`, by halving and a Taylor series: exact to about 1e-13 for |x| <=
+/// 60, and the same bits on every machine.
 pub(super) fn exp(x: f64) -> f64 {
     let x = x.clamp(-60.0, 60.0);
     let part = x / 64.0;
@@ -103,8 +103,8 @@ pub(super) fn exp(x: f64) -> f64 {
     sum
 }
 
-/// The natural logarithm of a positive normal number, by a series in (m - 1) / (m + 1) for the
-/// mantissa m: exact to about 1e-15 of the whole, and the same bits everywhere.
+/// Returns the natural logarithm of a positive normal number, by a series in (m - 1) / (m + 1) for
+/// the mantissa m: relative error about 1e-15, and the same bits on every machine.
 pub(super) fn ln(x: f64) -> f64 {
     debug_assert!(x.is_normal() && x > 0.0, "the logarithm of {x}");
     let bits = x.to_bits();

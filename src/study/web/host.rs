@@ -1,8 +1,8 @@
-//! Hosts: names, addresses, and the traits drawn for each.
+//! Hosts of a synthetic web: names, addresses, and the traits drawn for each.
 //!
-//! Nothing is kept per host but its number of pages: all else is drawn again when asked for.
-//! Host 0 (of a graph: its entry's host) never closes itself by robots.txt, so that every other
-//! host has a way in.
+//! Only the number of pages is stored per host; everything else is drawn again when needed. Host 0
+//! (in a graph: its entry's host) never disallows everything by robots.txt, so that all other hosts
+//! can be reached.
 
 use super::draw::{Draw, Purpose};
 use super::hostile::{Hostile, Manner};
@@ -11,7 +11,7 @@ use super::{Muddle, Ports, Web, push_number};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Plain or over TLS.
+/// The scheme of a host: plain text or TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// `http`
@@ -21,7 +21,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// As in a URL.
+    /// Returns the scheme as spelled in a URL.
     pub fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -44,16 +44,16 @@ impl Scheme {
     }
 }
 
-/// Content coding of a host's bodies, applied if the client accepts it.
+/// The content coding of a host's bodies, applied if the client accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// As they are.
+    /// No coding.
     Identity,
     /// `gzip`
     Gzip,
-    /// `deflate` with the zlib frame, as the standard says.
+    /// `deflate` with the zlib frame, as the standard demands.
     Deflate,
-    /// `deflate` without the frame, as some servers do.
+    /// `deflate` without the zlib frame, as some servers send it.
     RawDeflate,
     /// `br`
     Brotli,
@@ -62,7 +62,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// As in Accept-Encoding and Content-Encoding.
+    /// Returns the name as used in Accept-Encoding and Content-Encoding.
     pub fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -74,71 +74,72 @@ impl Coding {
     }
 }
 
-/// What a host's robots.txt says.
+/// The kind of a host's robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Robots {
     /// There is none: 404.
     None,
-    /// All allowed, in words.
+    /// Everything is allowed explicitly.
     Allow,
-    /// Some paths closed.
+    /// Some paths are disallowed.
     Part,
-    /// A Crawl-delay.
+    /// It asks for a Crawl-delay.
     Delay,
-    /// All closed.
+    /// Everything is disallowed.
     Deny,
 }
 
-/// One host: who it is and how it serves.
+/// One host: its identity and its traits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
-    /// Its number: behaving hosts first, then the hostile ones.
+    /// Its number: well-behaved hosts first, then the hostile ones.
     pub number: u32,
-    /// Its name, lower case.
+    /// Its name in lower case.
     pub name: String,
-    /// What is wrong with it, if anything.
+    /// The kind of a hostile host; `None` for a well-behaved one.
     pub hostile: Option<Hostile>,
     /// The one scheme it serves.
     pub scheme: Scheme,
-    /// Where its name points to.
+    /// The address that its name resolves to.
     pub address: Ipv4Addr,
-    /// Pages, its root included; 0 for hostile hosts, whose resources are listed by kind.
+    /// The number of its pages, the root included; 0 for hostile hosts, whose kind lists the
+    /// resources.
     pub pages: u32,
-    /// Speaks HTTP/1.0 and closes after each reply.
+    /// Whether it uses HTTP/1.0 and closes after each reply.
     pub http10: bool,
-    /// Requests it answers on one connection.
+    /// The number of requests it answers on one connection.
     pub requests_max: u32,
-    /// Closes at that limit without a word.
+    /// Whether it closes at that limit without announcing it.
     pub closes_silently: bool,
-    /// How it mixes replies up, if it does.
+    /// How it mixes up replies, if it does.
     pub muddle: Option<Muddle>,
-    /// Says in its replies that it keeps the connection open, when it does.
+    /// Whether its replies say `Connection: keep-alive` while it keeps the connection.
     pub says_kept: bool,
-    /// Sends bodies in chunks.
+    /// Whether it sends bodies in chunks.
     pub chunked: bool,
-    /// Codes bodies for who accepts it.
+    /// The content coding of its bodies for clients that accept it.
     pub coding: Coding,
-    /// Its robots.txt.
+    /// The kind of its robots.txt.
     pub robots: Robots,
-    /// Median time to the first byte of a reply.
+    /// The median time to the first byte of a reply.
     pub think_time: Duration,
-    /// Time there and back.
+    /// The round-trip time of the network.
     pub round_trip: Duration,
-    /// Time to accept a connection, beyond that.
+    /// The time it takes to accept a connection, in addition.
     pub accept_time: Duration,
-    /// Time to look its name up.
+    /// The time to look up its name.
     pub dns_time: Duration,
-    /// Bytes per second; 0 is unlimited.
+    /// The rate of its line in bytes per second; 0 is unlimited.
     pub rate: u64,
 }
 
-/// A time drawn from too wide a spread is cut to a day.
+/// A time drawn from too wide a spread is limited to a day.
 const SECONDS_MAX: f64 = 86_400.0;
-/// First address handed out; the lab's own services are at 127.0.0.1.
+/// The first address assigned; the lab's own services are at 127.0.0.1.
 const ADDRESS_FIRST: u32 = 0x7f01_0001;
 
 impl Web {
-    /// Hosts there are, hostile ones included.
+    /// Returns the number of hosts, hostile ones included.
     pub fn hosts(&self) -> u32 {
         self.settings.hosts + self.hostile_count()
     }
@@ -147,7 +148,7 @@ impl Web {
         u32::try_from(self.settings.hostile.len()).expect("a short list")
     }
 
-    /// The host of this number, below [`Web::hosts`].
+    /// Returns the host of this number, which is below [`Web::hosts`].
     pub fn host(&self, number: u32) -> Host {
         match self.hostile_of(number) {
             Some(kind) => self.hostile_host(number, kind),
@@ -155,13 +156,13 @@ impl Web {
         }
     }
 
-    /// What is wrong with a host, if anything.
+    /// Returns the kind of a hostile host; `None` for a well-behaved one.
     pub fn hostile_of(&self, number: u32) -> Option<Hostile> {
         let index = number.checked_sub(self.settings.hosts)?;
         self.settings.hostile.get(index as usize).copied()
     }
 
-    /// The host of this name, in any case, with or without the dot of the root.
+    /// Returns the host of this name, in any case, with or without a final dot.
     pub fn host_named(&self, name: &str) -> Option<u32> {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         if let Some(kind) = name.strip_suffix(".test").and_then(Hostile::named) {
@@ -195,7 +196,7 @@ impl Web {
         out.push_str(".test");
     }
 
-    /// `http://h0001.test:8080`, without the port where it is the scheme's own.
+    /// Returns an origin such as `http://h0001.test:8080`, without the scheme's default port.
     pub fn origin(&self, number: u32) -> String {
         let mut origin = String::new();
         self.push_origin(&mut origin, number);
@@ -233,7 +234,7 @@ impl Web {
             (of.robots_delay, Robots::Delay),
             (of.robots_deny, Robots::Deny),
         ];
-        // Every link asks; most webs have none.
+        // This is called for every link, and most webs have no robots.txt at all.
         if shares.iter().all(|(share, _)| *share == 0.0) {
             return Robots::None;
         }
@@ -315,7 +316,7 @@ impl Web {
         }
     }
 
-    /// Time to the first byte of one reply: the host's median, varied per request.
+    /// Returns the time to the first byte of one reply: the host's median, varied per request.
     pub fn think_time(&self, host: &Host, request: u32) -> Duration {
         let jitter = Spread { median: 1.0, sigma: self.settings.think_jitter };
         if host.think_time.is_zero() || jitter.sigma == 0.0 {
@@ -325,7 +326,7 @@ impl Web {
         host.think_time.mul_f64(factor.min(1e3))
     }
 
-    /// Time there and back for one message: the host's own, varied per message.
+    /// Returns the round-trip time of one message: the host's own, varied per message.
     pub fn round_trip(&self, host: &Host, message: u32) -> Duration {
         let jitter = Spread { median: 1.0, sigma: self.settings.round_trip_jitter };
         if host.round_trip.is_zero() || jitter.sigma == 0.0 {
@@ -336,15 +337,15 @@ impl Web {
     }
 }
 
-/// Pages before each host's and, after the last host, all pages: lognormal weights scaled to the
-/// total, one page at least.
+/// Returns the number of pages before each host's own and, after the last host, of all pages. Hosts
+/// have lognormal weights scaled to the total, and one page at least.
 pub(super) fn spread_pages(settings: &Settings) -> Vec<u32> {
     let spread = Spread { median: 1.0, sigma: settings.pages_sigma };
     let weigh = |host| Draw::new(settings.seed, Purpose::Weight, host, 0).lognormal(spread);
     let weights: Vec<f64> = (0..settings.hosts).map(weigh).collect();
     let whole: f64 = weights.iter().sum();
     let rest = settings.pages.saturating_sub(settings.hosts);
-    // Cutting the running sum gives shares that add up to the total exactly.
+    // Rounding the running sum gives shares that add up to the total exactly.
     let mut passed = 0.0;
     let roots = 1..=settings.hosts;
     let until = |(roots, weight): (u32, &f64)| {
@@ -353,12 +354,12 @@ pub(super) fn spread_pages(settings: &Settings) -> Vec<u32> {
     };
     let mut starts = vec![0];
     starts.extend(roots.zip(&weights).map(until));
-    // The last sum need not be exactly the whole.
+    // The last sum may differ from the total by rounding.
     starts[settings.hosts as usize] = settings.hosts + rest;
     starts
 }
 
-/// The value whose share the draw falls into.
+/// Returns the value whose share contains the draw.
 fn by_share<T: Copy>(draw: &mut Draw, shares: &[(f64, T)], otherwise: T) -> T {
     let mut at = draw.unit();
     for &(share, value) in shares {

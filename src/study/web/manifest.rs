@@ -1,13 +1,16 @@
-//! What a crawl of the whole web should come to: every URL, its outcome, its requests, its records.
+//! The expected result of a crawl of the whole web: for every URL its outcomes, requests and
+//! records.
 //!
-//! Made by walking the description from the seeds, breadth first, the way RFC 9309 and 9110 say a
-//! crawler goes; no code of the crawler's is used. Scope is every host under `.test`.
+//! The manifest is made by walking the description breadth-first from the seeds, as RFC 9309 and
+//! RFC 9110 demand of a crawler; it uses no code of the crawler. The scope is every host under
+//! `.test`.
 //!
-//! Laws: a URL is in the manifest exactly if a crawler honouring robots.txt comes to know it (a
-//! robots.txt, if there is a host to ask for it); a URL that isn't in it must not be asked for. Of
-//! endless rows only the part within the budget is listed and the last entry is marked open: deeper
-//! ones may be asked for up to a crawler's cap.
-//! Cost: one look at each page's links, under 1 us a page; about 100 bytes a URL while walking.
+//! Laws: a URL is in the manifest exactly if a crawler that obeys robots.txt discovers it (a
+//! robots.txt: if it has a host that can be asked for it); a URL that isn't in it must not be
+//! requested. Of endless rows only the part within the budget is listed, and the last entry is
+//! marked open: deeper URLs may be requested up to a limit of the crawler.
+//!
+//! Cost: each page's links are read once, under 1 us a page; about 100 bytes a URL while walking.
 
 use super::hostile::{Asked, Manner, Play, Row};
 use super::page::Kind;
@@ -15,7 +18,7 @@ use super::{Place, Resource, Robots, Web};
 use crate::ground::map::{Map, Set};
 use std::io::{self, Write};
 
-/// What became of a URL.
+/// The outcome of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is its name")]
 pub enum Outcome {
@@ -54,7 +57,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// As in logs and manifests.
+    /// Returns the name used in logs and manifests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -93,14 +96,14 @@ impl Outcome {
     }
 }
 
-/// What the crawl allows itself; the manifest hangs on it.
+/// The limits of the crawler, on which the manifest depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Redirects followed one after another.
+    /// The number of redirects followed one after another.
     pub redirects: u32,
-    /// Times a URL is tried before it is given up, the first included.
+    /// How often a URL is tried before it is given up, the first try included.
     pub tries: u32,
-    /// Whether robots.txt is asked for and obeyed.
+    /// Whether robots.txt is requested and obeyed.
     pub robots: bool,
 }
 
@@ -110,7 +113,7 @@ impl Default for Budget {
     }
 }
 
-/// From and up to, both included.
+/// An inclusive range of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The least.
@@ -129,29 +132,30 @@ impl Range {
     }
 }
 
-/// What one URL should come to.
+/// The expected result for one URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which URL.
+    /// The URL.
     pub place: Place,
-    /// Any of these is right.
+    /// The outcomes, of which any is right.
     pub outcomes: &'static [Outcome],
-    /// Requests the server answers, or begins to.
+    /// The number of requests that the server answers, at least in part.
     pub requests: Range,
-    /// Responses the archive holds (revisits count; each with or without its request record).
+    /// The number of responses in the archive (revisit records count; each with or without its
+    /// request record).
     pub records: Range,
-    /// There is more behind it without end; a crawl goes on until a cap of its own.
+    /// Whether endlessly many URLs follow it; a crawl continues up to a limit of its own.
     pub open: bool,
 }
 
 /// The expected crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// In the order a breadth-first walk finds them; a host's robots.txt before its first URL.
+    /// The URLs in breadth-first order; a host's robots.txt before its first URL.
     pub entries: Vec<Entry>,
 }
 
-/// Found and not yet looked at, with the redirects that led to it in a row.
+/// Places found and not yet visited, with the number of redirects in a row that led to each.
 struct Found {
     place: Place,
     redirects: u32,
@@ -188,7 +192,7 @@ impl Manifest {
         Self { entries: walk.entries }
     }
 
-    /// One JSON object a line: a head, then the entries.
+    /// Writes one JSON object per line: a head, then the entries.
     pub fn write(&self, web: &Web, out: &mut dyn Write) -> io::Result<()> {
         let (seed, urls) = (web.settings.seed, self.entries.len());
         writeln!(
@@ -197,7 +201,7 @@ impl Manifest {
             web.hosts()
         )?;
         for entry in &self.entries {
-            // Nothing in a URL or a name of ours needs an escape.
+            // No URL or name of this web needs an escape.
             let names: Vec<_> =
                 entry.outcomes.iter().map(|of| format!("\"{}\"", of.name())).collect();
             let (requests, records) = (entry.requests, entry.records);
@@ -231,7 +235,7 @@ impl Walk<'_> {
 
     fn look(&mut self, place: Place, redirects: u32) {
         match place.resource {
-            // Known as the host's robots.txt already, if it is asked for at all.
+            // Already entered with its host, if it is requested at all.
             Resource::Robots => {}
             Resource::Page(page) => self.look_at_page(place, page),
             Resource::Row { row, index } => {
@@ -255,7 +259,8 @@ impl Walk<'_> {
             }
             Kind::Redirect => (&[Outcome::Redirect], Range::exactly(1), Range::exactly(1)),
             Kind::NotFound => (&[Outcome::HttpError], Range::exactly(1), Range::exactly(1)),
-            // Whether a 500 is worth another try, or each try a record, is the crawler's to say.
+            // Whether a 500 is tried again, and whether each try is recorded, depends on the
+            // crawler.
             Kind::ServerError => {
                 let tries = Range { min: 1, max: self.budget.tries };
                 (&[Outcome::HttpError], tries, tries)
@@ -266,7 +271,7 @@ impl Walk<'_> {
             return;
         }
         if kind == Kind::Redirect {
-            // Chains of behaving hosts are far shorter than any budget.
+            // Chains on well-behaved hosts are far shorter than any budget.
             self.find(self.web.redirect_of(host, page), 0);
         }
         for link in self.web.links(place) {
@@ -289,8 +294,8 @@ impl Walk<'_> {
             }
             Asked::Never => Range::exactly(0),
             Asked::Once => Range::exactly(1),
-            // Without a byte of the reply a connection that had served before may have been about
-            // to close anyway: the request is sent again without counting (RFC 9110 9.2.2).
+            // Without a byte of a reply, a connection that had served before may have been about to
+            // close anyway: the request is sent again without counting (RFC 9110, section 9.2.2).
             Asked::Tries if matches!(row.play, Play::CloseAtOnce | Play::ResetAtOnce) => {
                 Range { min: 1, max: tries + 1 }
             }
@@ -307,12 +312,12 @@ impl Walk<'_> {
         } else {
             requests
         };
-        // A retry may leave a record of each attempt, an unfinished reply one or none.
+        // A retry may leave a record of each try, an incomplete reply one or none.
         let records = match outcomes {
             [Outcome::Ok] | [Outcome::Redirect] => Range { min: 1, max: requests.max },
             _ => Range::upto(requests.max),
         };
-        // One redirect too many: it is known, and not asked for.
+        // One redirect too many: the URL is known, but not requested.
         let over = redirects > self.budget.redirects;
         let (requests, records) = match over {
             true => (Range::exactly(0), Range::exactly(0)),
@@ -348,8 +353,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Hops of a chain of redirects are not entered as seen: a redirect is asked for once for
-    /// itself, and once for each that leads to it.
+    /// Counts the hops of redirect chains. They are not entered as seen: a redirect is requested
+    /// once for itself, and once for each redirect that leads to it.
     fn count_hops(&mut self) {
         let led_to = |entry: &Entry| match entry.place.resource {
             Resource::Page(page) if entry.outcomes == [Outcome::Redirect] => {
@@ -368,7 +373,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The robots.txt of a host that can be reached.
+    /// Enters the robots.txt of a host that can be reached.
     fn enter_robots(&mut self, host: u32) {
         let place = Place { host, resource: Resource::Robots };
         let tries = self.budget.tries;
@@ -380,21 +385,21 @@ impl Walk<'_> {
             let spec = kind.spec();
             let rows = spec.rows;
             if let Some(row) = rows.iter().find(|row| row.path == super::ROBOTS_PATH) {
-                // A redirect to itself is followed as often as the budget has it.
+                // A redirect to itself is followed as often as the budget allows.
                 let max = tries * (self.budget.redirects + 1);
                 (outcomes, requests) = (row.outcomes, Range { min: 1, max });
             } else if spec.manner == Manner::Mute && spec.certificate.is_none() {
-                // It is asked, and doesn't read.
+                // The host gets the request but does not read it.
                 (outcomes, requests) = (&[Outcome::HeadTimedOut], Range::exactly(0));
             } else if rows.iter().all(|row| row.asked == Asked::Never) {
                 return;
             }
         }
-        // Whether the archive keeps robots.txt is a setting of the crawler's.
+        // Whether the archive keeps robots.txt depends on the crawler's settings.
         let records = Range::upto(requests.max);
         self.entries.push(Entry { place, outcomes, requests, records, open: false });
     }
 }
 
-/// Pages listed of a tree of links without end.
+/// The number of pages listed of an endless tree of links.
 const ENDLESS_LISTED: u32 = 6;

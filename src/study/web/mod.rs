@@ -1,21 +1,24 @@
-//! A synthetic web, described: hosts, pages, links, times and faults, all drawn from one seed.
+//! The description of a synthetic web: hosts, pages, links, times and faults, drawn from one seed.
 //!
-//! No socket, file or clock: the lab serves it over real sockets, the simulator over virtual ones,
-//! and both take from here what there is ([`Web::host`]), what is at a URL ([`Web::place`]), what
-//! the server says ([`Web::answer`], turned into bytes by [`wire`]), and what a crawler should
-//! make of it ([`Manifest`]), and what a page is worth ([`Web::page_rank`]). Pages are made when
-//! asked for; nothing but the number of pages per host, one block of prose and a graph is kept.
+//! It uses no socket, file or clock: the lab serves it over real sockets, the simulator over
+//! virtual ones. Both read from here which hosts exist ([`Web::host`]), what a URL refers to
+//! ([`Web::place`]), what the server replies ([`Web::answer`], encoded by [`wire`]), what a crawler
+//! should make of it ([`Manifest`]), and the quality of a page ([`Web::page_rank`]). Pages are made
+//! when requested; only the number of pages per host, one block of prose and a graph are kept in
+//! memory.
 //!
-//! Shape, drawn: pages of a host form a tree under its root, hosts form a tree under the seeds;
-//! each page links to its children and then to others at random. Pages that can't be parents
-//! (errors, redirects, closed ones) hand their children to the next lower page that can.
-//! Shape, real: hosts, pages and links are those of a [`graph`], all pages HTML; the rest is drawn.
+//! Shape of a drawn web: the pages of a host form a tree under its root, hosts form a tree under
+//! the seeds; each page links to its children and then to random pages. Pages that can't be parents
+//! (errors, redirects, disallowed ones) leave their children to the next lower page that can. Shape
+//! of a real web: hosts, pages and links are those of a [`graph`], all pages are HTML, and the rest
+//! is drawn.
 //!
-//! Laws: equal settings and ports give equal webs, byte for byte, on every machine; every page of
-//! every behaving host is reachable from the seeds by links a crawler follows, except below hosts
-//! closed by robots.txt, whose root is reachable and refused (of a graph: every page that its entry
-//! reaches); paths and places map one to one, but for session ids.
-//! Cost (measured): traits of a host 0.1 us, a link 15 ns, an HTML body of 25 links 5.6 us for
+//! Laws: equal settings and ports give equal webs, byte for byte, on every machine. Every page of
+//! every well-behaved host is reachable from the seeds by links that a crawler follows, except
+//! below hosts that robots.txt disallows, whose root is linked to and refused (in a graph: every
+//! page that its entry reaches). Paths and places map one to one, except for session ids.
+//!
+//! Cost (measured): the traits of a host 0.1 us, a link 15 ns, an HTML body of 25 links 5.6 us for
 //! 16.7 kB, one without prose 4.4 us; the manifest of 100,000 pages 0.1 s and 10 MB.
 
 mod body;
@@ -46,12 +49,12 @@ use draw::{Draw, Purpose};
 use graph::Graph;
 use std::sync::Arc;
 
-/// Ports that the web's URLs name; 80 and 443 are left out of them.
+/// The ports in the web's URLs; 80 and 443 are left out of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// Of plain hosts.
+    /// The port of plain-text hosts.
     pub http: u16,
-    /// Of hosts over TLS.
+    /// The port of TLS hosts.
     pub https: u16,
 }
 
@@ -64,34 +67,34 @@ impl Default for Ports {
 /// One resource of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Number of the host.
+    /// The number of the host.
     pub host: u32,
-    /// What of it.
+    /// The resource on the host.
     pub resource: Resource,
 }
 
-/// What there is on a host.
+/// A resource of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// `/robots.txt`
     Robots,
-    /// A page of a behaving host; 0 is its root.
+    /// A page of a well-behaved host; 0 is its root.
     Page(u32),
-    /// The `index`-th of a row of a hostile host's table.
+    /// The `index`-th resource of a row of a hostile host's table.
     Row {
-        /// Place of the row in the table.
+        /// The position of the row in the table.
         row: u32,
-        /// Which of the row, counted from 0.
+        /// The position within the row, counted from 0.
         index: u32,
     },
 }
 
-/// What a server gives for a request.
+/// How a server answers a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A reply, sent as the host sends.
+    /// A reply, which is framed and encoded as the host does it.
     Reply(Reply),
-    /// Something a behaving server would not do; for hostile hosts.
+    /// Behaviour that no well-behaved server shows; for hostile hosts.
     Play(Play),
 }
 
@@ -100,12 +103,13 @@ pub enum Answer {
 pub struct Web {
     settings: Settings,
     ports: Ports,
-    /// Pages before each behaving host's, and after the last host all pages.
+    /// For each well-behaved host the number of pages before its own; after the last host, the
+    /// number of all pages.
     starts: Vec<u32>,
-    /// Host of the first seed.
+    /// The host of the first seed.
     first_host: u32,
     shape: Shape,
-    /// What pages are filled with.
+    /// The prose that fills pages.
     prose: Box<str>,
 }
 
@@ -119,7 +123,8 @@ enum Shape {
 const ROBOTS_PATH: &str = "/robots.txt";
 
 impl Web {
-    /// The web of these settings, with URLs naming these ports. At least one host behaves.
+    /// Creates the web of these settings, whose URLs use these ports. It has at least one
+    /// well-behaved host.
     pub fn new(mut settings: Settings, ports: Ports) -> Self {
         settings.hosts = settings.hosts.max(1);
         settings.seeds = settings.seeds.clamp(1, settings.hosts);
@@ -131,9 +136,10 @@ impl Web {
         Self { settings, ports, starts, first_host: 0, shape: Shape::Drawn, prose }
     }
 
-    /// The web of a graph: its hosts, pages and links, and one seed, its entry. Times, sizes,
-    /// codings and all else a host does are drawn from the settings, whose own numbers of hosts,
-    /// pages, seeds and links, and shares of kinds of pages, say nothing.
+    /// Creates the web of a graph: it has the graph's hosts, pages and links, and one seed, its
+    /// entry. Times, sizes, codings and all other traits of hosts are drawn from the settings;
+    /// their own numbers of hosts, pages, seeds and links, and their shares of page kinds, are
+    /// ignored.
     pub fn of_graph(graph: Arc<Graph>, mut settings: Settings, ports: Ports) -> Self {
         settings.hosts = graph.hosts();
         settings.pages = graph.pages();
@@ -144,18 +150,18 @@ impl Web {
         Self { settings, ports, starts, first_host, shape: Shape::Graph(graph), prose }
     }
 
-    /// The same web, its URLs naming other ports.
+    /// Returns the same web with URLs that use other ports.
     pub fn at_ports(&self, ports: Ports) -> Self {
         Self { ports, ..self.clone() }
     }
 
-    /// The settings, put into range.
+    /// Returns the settings, limited to their valid ranges.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// URLs a crawl starts from: the first hosts' roots, or a graph's entry, and every hostile
-    /// host's root.
+    /// Returns the URLs to start a crawl from: the roots of the first hosts (or a graph's entry)
+    /// and of every hostile host.
     pub fn seeds(&self) -> Vec<String> {
         self.seed_places().map(|place| self.url(place)).collect()
     }
@@ -170,18 +176,19 @@ impl Web {
         behaving.chain(hostile.filter_map(|host| self.place(host, "/")))
     }
 
-    /// Pages of all behaving hosts together.
+    /// Returns the number of pages of all well-behaved hosts.
     pub fn pages_total(&self) -> usize {
         self.starts[self.settings.hosts as usize] as usize
     }
 
-    /// Number of a page among those of all behaving hosts: host after host, from 0.
+    /// Returns the number of a page among those of all well-behaved hosts, counted host after host
+    /// from 0.
     pub fn page_index(&self, host: u32, page: u32) -> usize {
         assert!(page < self.pages_of(host), "host {host} has no page {page}");
         (self.starts[host as usize] + page) as usize
     }
 
-    /// The page of this number, below [`Web::pages_total`].
+    /// Returns the page with this number, which is below [`Web::pages_total`].
     pub fn place_of(&self, index: usize) -> Place {
         assert!(index < self.pages_total(), "there is no page {index}");
         let index = u32::try_from(index).expect("below the number of pages");
@@ -191,7 +198,7 @@ impl Web {
         Place { host, resource: Resource::Page(page) }
     }
 
-    /// The whole URL of a place.
+    /// Returns the full URL of a place.
     pub fn url(&self, place: Place) -> String {
         let mut url = String::new();
         self.push_origin(&mut url, place.host);
@@ -199,7 +206,7 @@ impl Web {
         url
     }
 
-    /// Path and query of a place.
+    /// Returns the path and query of a place.
     pub fn path(&self, place: Place) -> String {
         let mut path = String::new();
         self.push_path(&mut path, place);
@@ -219,7 +226,7 @@ impl Web {
         }
     }
 
-    /// What is at this path (with its query) of a host; nothing: 404.
+    /// Returns what is at this path (with its query) of a host; `None` means 404.
     pub fn place(&self, host: u32, path: &str) -> Option<Place> {
         let resource = match self.hostile_of(host) {
             Some(kind) => find_row(kind.spec().rows, path)
@@ -230,13 +237,13 @@ impl Web {
         Some(Place { host, resource })
     }
 
-    /// What the server says to a request for what is at this place, or for a path where nothing is.
-    /// `Reply`s are complete but for how the host frames and codes them.
+    /// Returns the server's answer to a request for a place, or for a path where nothing is. A
+    /// `Reply` is complete except for the host's framing and content coding.
     pub fn answer(&self, place: Option<Place>) -> Answer {
         place.map_or_else(|| Answer::Reply(Reply::not_found()), |place| self.answer_at(place))
     }
 
-    /// What the server says to a request for this place.
+    /// Returns the server's answer to a request for a place.
     pub fn answer_at(&self, place: Place) -> Answer {
         match place.resource {
             Resource::Robots => Answer::Reply(self.robots_reply(place.host)),
@@ -254,7 +261,7 @@ impl Web {
 }
 
 /// Writes a number in decimal, with leading zeros up to `digits`. Bodies are full of numbers, and
-/// the formatter takes three times as long.
+/// the standard formatter takes three times as long.
 fn push_number(out: &mut String, mut number: u32, digits: usize) {
     let mut text = [b'0'; 10];
     let mut at = text.len();
@@ -284,7 +291,7 @@ fn find_row(rows: &[Row], path: &str) -> Option<Resource> {
             return rest.is_empty().then_some(0);
         }
         let index = rest.parse().ok().filter(|index| *index < row.count)?;
-        // `+1` and `01` parse too, and aren't paths of ours.
+        // `+1` and `01` parse, too, but are not paths of this web.
         (row_path(row, index) == path).then_some(index)
     };
     let found = rows.iter().enumerate().find_map(|(place, row)| Some((place, index_in(row)?)));

@@ -1,16 +1,16 @@
-//! Servers that mix up replies: each reply is right by itself, and lies under another request.
+//! Servers that mix up replies: each reply is correct, but answers another request.
 //!
-//! Most do it only to requests that come together, as pipelined ones do; bytes behind a body come
-//! always. What is mixed is a list of whatever a server has for each request, so that the
-//! simulated server and the lab do the same.
+//! Most kinds affect only requests that arrive together, as pipelined ones do; bytes behind a body
+//! are always sent. What is mixed is a list of whatever represents a server's answer to each
+//! request, so that the simulated server and the lab behave alike.
 
 use super::Web;
 use super::draw::Purpose;
 
-/// How a server mixes replies up.
+/// How a server mixes up replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Muddle {
-    /// Requests that come together are answered in reversed order.
+    /// Requests that arrive together are answered in reversed order.
     Swap,
     /// The first of them is answered twice.
     Twice,
@@ -20,18 +20,18 @@ pub enum Muddle {
     Last,
     /// The last of them gets no reply.
     Drop,
-    /// Bytes that belong to no reply lie behind each body.
+    /// Bytes that belong to no reply follow each body.
     Pad,
-    /// Line ends do.
+    /// Extra line ends follow each body.
     PadLines,
 }
 
 impl Muddle {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 7] =
         [Self::Swap, Self::Twice, Self::Stale, Self::Last, Self::Drop, Self::Pad, Self::PadLines];
 
-    /// Mixes up what is sent for requests that came together.
+    /// Mixes up the answers to requests that arrived together.
     pub fn mix<T: Clone>(self, together: &mut Vec<T>) {
         if together.len() < 2 {
             return;
@@ -49,7 +49,7 @@ impl Muddle {
         }
     }
 
-    /// What lies behind each body.
+    /// Returns the bytes that follow each body.
     pub fn padding(self) -> &'static [u8] {
         match self {
             Self::Pad => b"0123456789abc",
@@ -60,7 +60,7 @@ impl Muddle {
 }
 
 impl Web {
-    /// How a host mixes replies up, if it does.
+    /// Returns how a host mixes up replies; `None` if it doesn't.
     pub(super) fn muddle_of(&self, number: u32) -> Option<Muddle> {
         if let Some(kind) = self.hostile_of(number) {
             return kind.muddle();

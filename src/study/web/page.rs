@@ -1,4 +1,5 @@
-//! Pages: where they are, of which kind, what they link to, and the reply that carries them.
+//! Pages of a synthetic web: their paths, their kinds, their links, and the replies that carry
+//! them.
 
 use super::draw::Purpose;
 use super::graph::Graph;
@@ -7,14 +8,14 @@ use super::wire::CODED_BYTES_MIN;
 use super::{Coding, Host, Place, ROBOTS_PATH, Resource, Robots, Shape, Web, push_number};
 use std::fmt::Write;
 
-/// What a page of a behaving host is.
+/// The kind of a page of a well-behaved host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// HTML with links of its own.
     Html,
-    /// HTML whose body is the same as other pages' of the host, with one link, to the root.
+    /// HTML with the same body as other pages of the host; its one link leads to the root.
     Duplicate,
-    /// Not HTML, though it looks like it in places.
+    /// Not HTML, though parts of it look like HTML.
     Binary,
     /// A redirect.
     Redirect,
@@ -22,30 +23,30 @@ pub enum Kind {
     NotFound,
     /// 500.
     ServerError,
-    /// Closed by the host's robots.txt.
+    /// Disallowed by the host's robots.txt.
     Closed,
 }
 
 /// A link that a crawler is meant to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Where it leads.
+    /// The target of the link.
     pub to: Place,
-    /// Maybe the only way to `to` (its parent's, or one to a host that is closed): never written
-    /// as something that a crawler may be told not to follow.
+    /// Whether this may be the only link to `to` (from its parent, or to a host that is
+    /// disallowed): it is never written in a form that a crawler may be told not to follow.
     pub sure: bool,
 }
 
-/// A reply before framing and coding.
+/// A reply before framing and content coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// Status code.
     pub status: u16,
-    /// Of the body.
+    /// The value of Content-Type.
     pub content_type: &'static str,
     /// Further header fields, each with its line end.
     pub fields: String,
-    /// The body, uncoded.
+    /// The body, without content coding.
     pub body: Vec<u8>,
 }
 
@@ -75,32 +76,32 @@ impl Reply {
     }
 }
 
-/// A reply without its bulk: the same links, and what it would weigh. For worlds that charge a
-/// body at its length and don't move its bytes.
+/// A reply without most of its body: the same links, and the lengths it would have. For
+/// simulations, which count a body's length and don't move its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compact {
     /// The reply; its body holds the links and little else.
     pub reply: Reply,
-    /// Length of the whole body on the wire, coded as the host codes it, bytes.
+    /// Bytes of the whole body on the wire, in the host's content coding.
     pub wire_bytes: u64,
-    /// Length of the whole body's text, bytes.
+    /// Bytes of the whole body's text.
     pub text_bytes: u64,
 }
 
-/// Pages to a folder.
+/// The number of pages in a folder.
 const FOLDER_PAGES: u32 = 16;
 const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
-/// Bodies that the duplicates of a host share.
+/// The number of bodies that the duplicates of a host share.
 const DUPLICATES: u32 = 4;
 
 impl Web {
-    /// Pages of a host; 0 for hostile ones.
+    /// Returns the number of pages of a host; 0 for hostile ones.
     pub fn pages_of(&self, host: u32) -> u32 {
         let host = host as usize;
         self.starts.get(host + 1).map_or(0, |until| until - self.starts[host])
     }
 
-    /// What a page is.
+    /// Returns the kind of a page.
     pub fn kind(&self, host: u32, page: u32) -> Kind {
         let of = &self.settings;
         if page == 0 || matches!(self.shape, Shape::Graph(_)) {
@@ -125,14 +126,15 @@ impl Web {
         Kind::Html
     }
 
-    /// Length of an HTML page's body before coding, bytes, unless its links need more.
+    /// Returns the length in bytes of an HTML page's body before coding, unless its links need
+    /// more.
     pub fn page_bytes(&self, host: u32, page: u32) -> usize {
         let mut draw = self.draw(Purpose::Size, host, page);
         draw.lognormal(self.settings.page_bytes).min(64e6) as usize
     }
 
-    /// Links of a place, in the order of the page: a graph's as they are; drawn ones with children
-    /// first, then others at random.
+    /// Returns the links of a place in the order of the page: a graph's as they are; of drawn ones,
+    /// children first, then random ones.
     pub fn links(&self, place: Place) -> Vec<Link> {
         let host = place.host;
         match place.resource {
@@ -151,7 +153,7 @@ impl Web {
         }
     }
 
-    /// Where a redirecting page leads.
+    /// Returns the target of a page that redirects.
     pub fn redirect_of(&self, from: u32, page: u32) -> Place {
         let mut draw = self.draw(Purpose::Redirect, from, page);
         let (host, mut to) = if draw.chance(0.2) {
@@ -162,8 +164,8 @@ impl Web {
         } else {
             (from, draw.below(page))
         };
-        // A third of the redirects may lead to a redirect that leads to a page: chains stay at
-        // two. Numbers go down, so that nothing turns in circles.
+        // A third of the redirects may lead to a redirect that leads to a page: chains have at most
+        // two hops. Page numbers decrease along a chain, so that there are no loops.
         let relays = |host, page| self.draw(Purpose::Redirect, host, page).next().is_multiple_of(3);
         let relayed = relays(from, page);
         while self.kind(host, to) == Kind::Redirect && (relays(host, to) || !relayed) {
@@ -172,7 +174,7 @@ impl Web {
         Place { host, resource: Resource::Page(to) }
     }
 
-    /// Each of them may be the only way there is.
+    /// Each of these links may be the only one to its target.
     fn graph_links(&self, graph: &Graph, host: u32, page: u32) -> Vec<Link> {
         let links = graph.links(self.starts[host as usize] + page).iter();
         links.map(|to| Link { to: self.place_of(*to as usize), sure: true }).collect()
@@ -195,15 +197,15 @@ impl Web {
             let host = if stays { host } else { draw.skewed(self.settings.hosts, skew) };
             let page = draw.skewed(self.pages_of(host), skew);
             let to = Place { host, resource: Resource::Page(page) };
-            // Nobody reads the pages of a closed host: this may be the only way there is.
+            // Nobody reads the pages of a disallowed host: this may be the only link.
             let sure = !stays && self.robots_of(host) == Robots::Deny;
             links.push(Link { to, sure });
         }
         links
     }
 
-    /// Pages whose first link is on this one: its own by number, and those of the pages above it
-    /// that can't have any.
+    /// Finds the pages whose first link is on this one: its own children, and those of its
+    /// descendants that can't have links.
     fn child_pages(&self, host: u32, page: u32, found: &mut dyn FnMut(u32)) {
         let pages = u64::from(self.pages_of(host));
         let fanout = u64::from(self.settings.fanout);
@@ -223,7 +225,7 @@ impl Web {
         }
     }
 
-    /// Hosts whose root's first link is on this page.
+    /// Finds the hosts whose root has its first link on this page.
     fn child_hosts(&self, host: u32, page: u32, found: &mut dyn FnMut(u32)) {
         let hosts = u64::from(self.settings.hosts);
         let fanout = u64::from(self.settings.host_fanout);
@@ -236,7 +238,7 @@ impl Web {
             }
             for child in first..(first + fanout).min(hosts) {
                 let child = u32::try_from(child).expect("below the number of hosts");
-                if self.hung_on(host, child) == page {
+                if self.parent_page(host, child) == page {
                     found(child);
                 }
             }
@@ -247,8 +249,8 @@ impl Web {
         }
     }
 
-    /// The page of `host` that links to the root of `child`.
-    fn hung_on(&self, host: u32, child: u32) -> u32 {
+    /// Returns the page of `host` that links to the root of `child`.
+    fn parent_page(&self, host: u32, child: u32) -> u32 {
         let mut page = self.draw(Purpose::Hang, host, child).below(self.pages_of(host));
         while self.kind(host, page) != Kind::Html {
             page -= 1;
@@ -283,7 +285,7 @@ impl Web {
         }
     }
 
-    /// Writes the path of a page: folders of sixteen, in several fashions of naming.
+    /// Writes the path of a page: folders of sixteen pages, with several styles of naming.
     pub(super) fn push_page_path(&self, out: &mut String, host: u32, page: u32) {
         if page == 0 {
             return out.push('/');
@@ -291,7 +293,8 @@ impl Web {
         let drawn = self.draw(Purpose::Path, host, page).below(10);
         let fashion = if self.settings.easy { 0 } else { drawn };
         let part = self.robots_of(host) == Robots::Part;
-        // What stands before the number of the folder, between the numbers, and after the page's.
+        // The parts before the number of the folder, between the numbers, and after the page's
+        // number.
         let (before, between, after) = match fashion {
             0..6 if part && self.kind(host, page) == Kind::Closed => ("/private/s", "/p", ".html"),
             _ if part && self.kind(host, page) == Kind::Closed => ("/s", "/p", ".bak"),
@@ -315,7 +318,8 @@ impl Web {
         out.push_str(after);
     }
 
-    /// The page at a path: every path but the root names its page after its last `p`.
+    /// Returns the page at a path: every path but the root has its page's number after the last
+    /// `p`.
     pub(super) fn page_at(&self, host: u32, path: &str) -> Option<u32> {
         if path == "/" {
             return Some(0);
@@ -333,8 +337,9 @@ impl Web {
         })
     }
 
-    /// The reply to a request for a page of a behaving host, without its bulk. `coded`: the client
-    /// accepts the host's coding. What isn't HTML, or is a copy of another page, is cut short.
+    /// Returns the reply to a request for a page of a well-behaved host, without most of its body.
+    /// `coded`: the client accepts the host's content coding. What isn't HTML, or is a copy of
+    /// another page, is cut short.
     pub fn compact(&self, host: &Host, page: u32, coded: bool) -> Compact {
         let (reply, text_bytes) = self.reply(host.number, page, true);
         let coded = coded
@@ -351,7 +356,7 @@ impl Web {
         self.reply(host, page, false).0
     }
 
-    /// The reply to a request for a page, and the length of its body if that were whole.
+    /// Returns the reply to a request for a page, and the length of its whole body.
     fn reply(&self, host: u32, page: u32, compact: bool) -> (Reply, usize) {
         let mut draw = self.draw(Purpose::Body, host, page);
         let html = |(body, bytes)| (Reply::html(200, body), bytes);

@@ -1,42 +1,43 @@
-//! A scripted conversation: what one server says on each of its connections, as text.
+//! A scripted conversation: what a server sends on each of its connections, as text.
 //!
-//! A protocol bug becomes a script, not a program. The same script is played by the simulated
-//! network and by real sockets; the [`Player`] is a pure state machine, fed with bytes and time.
+//! A bug in the protocol becomes a script, not a program. The same script is played by the
+//! simulated network and over real sockets; the [`Player`] is a pure state machine that receives
+//! bytes and time.
 //!
 //! ```text
-//! # A comment: what this shows.
+//! # A comment: what this script shows.
 //! conf politeness.burst = "server"
 //! seed http://a.test/
 //! name b.test no-such-name          # or: no-address, private, timed-out, failed
 //! name c.test private 2             # for its first two look-ups only
-//! host a.test                       # what follows is a.test's
+//! host a.test                       # the following lines are about a.test
 //! on connection                     # its first one; the last script serves all further ones
-//!   request /robots.txt             # waits for this request; another one is a fault
+//!   request /robots.txt             # waits for this request; any other is a fault
 //!   request /a with k=1;l=2         # ... with these cookies; without `with` it has none
 //!   reply 404
 //!   request /
 //!   reply 200 links /x /y
 //!   reply 302 to /z
 //!   raw HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel
-//!   fill 1048576                    # so many bytes of body
+//!   fill 1048576                    # this many bytes of body
 //!   body <p>caf\xe9</p>             # Content-Length, the end of the head, and this body
 //!   wait 200ms
 //!   close                           # or: reset, mute
-//! refuse a.test                     # nothing listens there
+//! refuse a.test                     # a.test refuses connections
 //! expect http://a.test/x ok         # the outcome of a URL: its last line in the crawl log
-//! expect http://a.test/y ok after 2 # ... after so many lines
+//! expect http://a.test/y ok after 2 # ... which is its second line
 //! note http://a.test/y linksCut     # ... and an annotation of that line, its detail or evidence
-//! requests a.test 4                 # requests the server has seen
+//! requests a.test 4                 # the number of requests that the server has received
 //! connections a.test 1
 //! ```
-//! A script ends with its last step: then the player waits, and answers nothing.
+//! After the last step the player waits and answers nothing.
 
 use crate::ground::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// A whole script.
+/// A script.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// Lines of configuration, `section.key = value`.
@@ -47,45 +48,46 @@ pub struct Script {
     pub names: BTreeMap<String, Denial>,
     /// Hosts that refuse connections.
     pub refusing: Vec<String>,
-    /// What each host does on its connections.
+    /// The steps of each host, by connection.
     pub hosts: BTreeMap<String, Vec<Vec<Step>>>,
-    /// What each URL is to come to, and after how many lines in the log.
+    /// The expected outcome of each URL, and the number of its lines in the log if that is
+    /// expected, too.
     pub outcomes: Vec<(String, String, Option<usize>)>,
-    /// Annotations that the last line of a URL is to have.
+    /// Annotations that are expected in the last log line of a URL.
     pub notes: Vec<(String, String)>,
-    /// Requests each host is to see.
+    /// The number of requests expected at each host.
     pub requests: Vec<(String, usize)>,
-    /// Connections each host is to see.
+    /// The number of connections expected at each host.
     pub connections: Vec<(String, usize)>,
 }
 
-/// What a resolver says of a name in place of its address.
+/// A resolver's answer to a name instead of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// What it says.
+    /// The kind of answer.
     pub why: String,
-    /// For how many look-ups of the name; `None`: always.
+    /// How many look-ups of the name get it; `None`: all.
     pub lookups: Option<usize>,
 }
 
 impl Denial {
-    /// What it says to a look-up of which so many came before.
+    /// Returns the answer to a look-up with so many before it; `None` if it gets the address.
     pub fn after(&self, lookups: usize) -> Option<&str> {
         self.lookups.is_none_or(|most| lookups < most).then_some(&*self.why)
     }
 }
 
-/// The address that a resolver says where a script has it say a private one.
+/// The address in answers of the kind `private`.
 pub const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 1, 2, 3);
 
 /// One thing a server does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Waits for a request of this target, with these cookies if it may have any.
+    /// Waits for a request of this target, with these cookies, or without any.
     Request(String, Option<String>),
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Does nothing for so long.
+    /// Does nothing for this long.
     Wait(Duration),
     /// Closes in order.
     Close,
@@ -95,17 +97,20 @@ pub enum Step {
     Mute,
 }
 
-/// A line that makes no sense: its number, and why.
+/// A line that can't be parsed: its number, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub reason: String,
 }
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script.
+    ///
+    /// # Errors
+    /// The first line that can't be parsed.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
         let mut script = Self::default();
         let mut host = None;
@@ -199,8 +204,8 @@ fn step(verb: &str, rest: &str, words: &[&str]) -> Result<Step, String> {
     })
 }
 
-/// A whole reply with a length: `links` fills the body, `to` is a Location, `field` adds one,
-/// `closing` announces the end of the connection.
+/// Returns a complete reply with a length: `links` fills the body, `to` adds a Location, `field`
+/// adds a header field, `closing` announces the end of the connection.
 fn reply(status: u16, words: &[&str]) -> Result<Vec<u8>, String> {
     let (mut fields, mut body) = (String::new(), String::new());
     let mut words = words.iter();
@@ -232,7 +237,7 @@ fn reply(status: u16, words: &[&str]) -> Result<Vec<u8>, String> {
     .into_bytes())
 }
 
-/// `\r`, `\n`, `\0` and `\xHH` stand for bytes, `\\` for itself.
+/// Decodes `\r`, `\n`, `\0`, `\xHH` and `\\`.
 fn unescape(text: &str) -> Vec<u8> {
     let (mut bytes, mut chars) = (Vec::new(), text.chars());
     while let Some(char) = chars.next() {
@@ -255,26 +260,26 @@ fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Plays one connection of a script.
+/// Plays the server's side of one connection.
 #[derive(Clone, Debug)]
 pub struct Player {
     steps: VecDeque<Step>,
     input: Vec<u8>,
     until: Option<Instant>,
-    /// Targets asked for so far.
+    /// Request targets received so far.
     requests: Vec<String>,
-    /// Requests that were not the ones waited for.
+    /// Requests that differ from what the script expects.
     faults: Vec<String>,
 }
 
 /// What a player does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Play {
-    /// Send this, then ask again.
+    /// Send this, then call [`Player::play`] again.
     Send(Vec<u8>),
-    /// Nothing before then, unless bytes come.
+    /// Wait until then, or until bytes arrive.
     WaitUntil(Instant),
-    /// Nothing without more bytes.
+    /// Wait for more bytes.
     WaitForBytes,
     /// Close in order.
     Close,
@@ -283,7 +288,7 @@ pub enum Play {
 }
 
 impl Player {
-    /// Plays these steps.
+    /// Creates a player of these steps.
     pub fn new(steps: &[Step]) -> Self {
         Self {
             steps: steps.iter().cloned().collect(),
@@ -294,12 +299,12 @@ impl Player {
         }
     }
 
-    /// Bytes from the client.
+    /// Takes in bytes from the client.
     pub fn received(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }
 
-    /// What to do now.
+    /// Returns what to do now.
     pub fn play(&mut self, now: Instant) -> Play {
         loop {
             match self.steps.front() {
@@ -337,24 +342,24 @@ impl Player {
         }
     }
 
-    /// Targets asked for so far.
+    /// Returns the request targets received so far.
     pub fn requests(&self) -> &[String] {
         &self.requests
     }
 
-    /// What went otherwise than the script says.
+    /// Returns the deviations from what the script expects.
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
 
-    /// Requests that no step waits for are counted too.
+    /// Counts the requests that no step waits for.
     fn count_unasked(&mut self) {
         while let Some((asked, _)) = self.request() {
             self.requests.push(asked);
         }
     }
 
-    /// The next request that has come whole: its target, and its cookies without blanks.
+    /// Takes the next complete request: its target, and its cookies without blanks.
     fn request(&mut self) -> Option<(String, Option<String>)> {
         let end = self.input.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
         let head: Vec<u8> = self.input.drain(..end).collect();

@@ -1,4 +1,4 @@
-//! Laws of the synthetic web, against an HTML tokenizer and a URL parser that aren't ours.
+//! Laws of the synthetic web, checked with an HTML tokenizer and a URL parser from other projects.
 
 mod compact;
 mod scenarios;
@@ -15,7 +15,7 @@ use std::io::Read;
 
 const PORTS: Ports = Ports { http: 8_080, https: 8_443 };
 
-/// A web in which everything happens often.
+/// Returns a web in which everything happens often.
 fn rich(seed: u64) -> Web {
     let settings = Settings {
         seed,
@@ -66,7 +66,7 @@ impl TokenSink for Sink {
     }
 }
 
-/// What a crawler finds on a page: references joined, fragments off, scope `.test`.
+/// Returns what a crawler finds on a page: references joined, fragments removed, scope `.test`.
 fn references(url: &str, body: &[u8]) -> Vec<String> {
     let input = BufferQueue::default();
     input.push_back(StrTendril::from(String::from_utf8_lossy(body).as_ref()));
@@ -90,7 +90,7 @@ fn references(url: &str, body: &[u8]) -> Vec<String> {
     found
 }
 
-/// Host number and path of one of the web's own URLs.
+/// Returns the host number and path of one of the web's own URLs.
 fn split(web: &Web, url: &str) -> (u32, String) {
     let url = ::url::Url::parse(url).unwrap();
     let host = web
@@ -165,7 +165,8 @@ fn paths_and_places_map_one_to_one() {
     assert!(changed > 100, "some changes hit another page: {changed}");
 }
 
-/// Paths that any crawler can read, each of one page; replies that any keeps a connection for.
+/// Any crawler can read the paths, each of which is one page; replies keep the connection
+/// explicitly.
 #[test]
 fn an_easy_web_is_easy() {
     let web = Web::new(Settings { easy: true, ..Settings::bench(3) }, PORTS);
@@ -231,7 +232,8 @@ fn bodies_have_the_length_drawn() {
     }
 }
 
-/// Rules of our own robots.txt files, matched naively: prefixes, `*.bak$`, longest wins.
+/// Evaluates the rules of this web's robots.txt files in a naive way: prefixes, `*.bak$`, longest
+/// wins.
 fn allowed(rules: &str, path: &str) -> bool {
     let ours = rules.rsplit("User-agent: *").next().unwrap();
     let mut best = (0, true);
@@ -245,7 +247,7 @@ fn allowed(rules: &str, path: &str) -> bool {
     best.1
 }
 
-/// The manifest against a crawl of the served HTML by other people's parsers.
+/// The manifest agrees with a crawl of the served HTML by parsers of other projects.
 #[test]
 fn the_manifest_agrees_with_a_crawl_of_the_pages() {
     let web = rich(7);
@@ -302,7 +304,8 @@ fn every_page_is_reachable_unless_its_host_is_closed() {
         assert_eq!(known.len(), manifest.entries.len(), "no URL twice");
         for (host, page) in all_pages(&web) {
             let open = web.robots_of(host) != Robots::Deny;
-            // Only a page of a closed host that others link to at random is known besides its root.
+            // Besides its root, only a page of a disallowed host that others link to at random is
+            // known.
             assert!(!open && page > 0 || known.contains(&page_place(host, page)), "{host} {page}");
         }
     }
@@ -379,9 +382,10 @@ fn the_manifest_lists_every_hostile_host() {
     }
 }
 
-/// What nobody but other hosts links to is never hidden behind `nofollow`: its own host is closed.
+/// A page with links only from other hosts is never hidden behind `nofollow`: its own host is
+/// disallowed.
 #[test]
-fn pages_of_closed_hosts_are_linked_to_in_earnest() {
+fn links_to_pages_of_closed_hosts_are_plain() {
     let web = rich(3);
     let mut count = 0;
     for (host, page) in all_pages(&web) {
@@ -435,7 +439,7 @@ fn presets_are_what_they_say() {
     }
 }
 
-/// Shares of hosts are drawn as set: within four standard deviations of 4,000 hosts.
+/// Shares of hosts are drawn as set: within four standard deviations for 4,000 hosts.
 #[test]
 fn shares_are_kept() {
     let settings = Settings { hosts: 4_000, pages: 4_000, ..Settings::quickstart() };
@@ -458,7 +462,7 @@ fn shares_are_kept() {
     }
 }
 
-/// Takes chunks apart the naive way.
+/// Decodes chunks in a naive way.
 pub(crate) fn dechunk(mut bytes: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     loop {

@@ -1,8 +1,9 @@
-//! Replies as bytes: framing, content codings, and the scripts of hostile plays.
+//! Replies as bytes on the wire: framing, content codings, and the steps of hostile behaviour.
 //!
-//! What is sent is a list of [`Step`]s; a world (or the lab) only has to carry them out: send,
-//! repeat, drip, stall, close, reset. A behaving reply is one step.
-//! Source: RFC 9112 (framing), RFC 9110 8.4 (codings), RFC 1950 to 1952, 7932, 8878.
+//! A server's behaviour is a list of [`Step`]s; a simulated world or the lab only has to carry them
+//! out: send, repeat, drip, stall, close, reset. The reply of a well-behaved host is one step.
+//!
+//! Source: RFC 9112 (framing); RFC 9110, section 8.4 (codings); RFC 1950 to 1952, 7932, 8878.
 
 use super::hostile::{Hostile, Play, heavy, sessions};
 use super::page::Reply;
@@ -18,52 +19,52 @@ use std::time::Duration;
 pub enum Step {
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Sends these bytes again and again until the client goes away.
+    /// Sends these bytes repeatedly until the client closes the connection.
     Repeat(Vec<u8>),
     /// Sends these bytes one at a time, [`DRIP_EVERY`] apart.
     Drip(Vec<u8>),
-    /// Does nothing until the client goes away.
+    /// Does nothing until the client closes the connection.
     Stall,
     /// Closes in order.
     Close,
-    /// Resets.
+    /// Resets the connection.
     Reset,
 }
 
-/// Time between two bytes of a [`Step::Drip`].
+/// The time between two bytes of a [`Step::Drip`].
 pub const DRIP_EVERY: Duration = Duration::from_secs(1);
 
-/// What of a request decides about the reply's form.
+/// The properties of a request that decide the form of the reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// The client speaks HTTP/1.0: no chunks.
+    /// The client uses HTTP/1.0: no chunks.
     pub http10: bool,
-    /// HEAD: no body.
+    /// The method is HEAD: no body.
     pub head: bool,
     /// The client accepts the host's content coding.
     pub coded: bool,
 }
 
-/// A reply ready to be sent.
+/// An encoded reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
     /// Head and body.
     pub bytes: Vec<u8>,
-    /// Where further header fields may be put in.
+    /// The position where further header fields may be inserted.
     pub fields_at: usize,
-    /// Where the head goes on behind one that says how the connection is kept, in place of the
-    /// reply's own, if it has one.
+    /// Where the head continues after its `Connection` field, if it has one:
+    /// `fields_at..fields_end` may be replaced by another one.
     pub fields_end: usize,
-    /// The end of the body is the end of the connection.
+    /// Whether the end of the connection marks the end of the body.
     pub closes: bool,
 }
 
-/// Bodies below it aren't worth coding.
+/// Shorter bodies are not coded.
 pub(super) const CODED_BYTES_MIN: usize = 200;
-/// Decoded length of a bomb: twice the usual cap on decoded bodies.
+/// The decoded length of a bomb: twice the usual limit of decoded bodies.
 pub const BOMB_BYTES: usize = 128 << 20;
 
-/// Frames and codes a reply the way the host does.
+/// Frames and codes a reply as the host does.
 pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
     let coded = terms.coded
         && host.coding != Coding::Identity
@@ -84,7 +85,7 @@ pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
         let _ = write!(head, "Content-Encoding: {}\r\nVary: Accept-Encoding\r\n", coding.name());
     }
     let chunked = host.chunked && !terms.http10;
-    // Half of the HTTP/1.0 hosts leave it to the close to end the body.
+    // Half of the HTTP/1.0 hosts mark the end of the body by closing only.
     let closes = host.http10 && host.number % 2 == 1;
     if chunked {
         head.push_str("Transfer-Encoding: chunked\r\n");
@@ -104,7 +105,8 @@ pub fn encode(reply: &Reply, host: &Host, terms: Terms) -> Wire {
     Wire { bytes, fields_at, fields_end, closes }
 }
 
-/// Chunks of uneven sizes; the first has an extension, the last a trailer (RFC 9112 7.1).
+/// Writes chunks of uneven sizes; the first has an extension, the last a trailer (RFC 9112, section
+/// 7.1).
 fn push_chunks(bytes: &mut Vec<u8>, mut body: &[u8]) {
     let sizes = [7, 1_000, 4_096, 333, 8_000];
     let mut sizes = sizes.iter().cycle();
@@ -120,12 +122,12 @@ fn push_chunks(bytes: &mut Vec<u8>, mut body: &[u8]) {
     bytes.extend(b"0\r\nX-Trailer: done\r\n\r\n");
 }
 
-/// The body in this coding.
+/// Compresses a body with this coding.
 pub fn compress(coding: Coding, body: &[u8]) -> Vec<u8> {
     pack(coding, |out| out.write_all(body))
 }
 
-/// Much from little: [`BOMB_BYTES`] of blanks in this coding.
+/// Returns a decompression bomb: [`BOMB_BYTES`] of blanks in this coding.
 pub fn bomb(coding: Coding) -> Vec<u8> {
     let block = [b' '; 1 << 16];
     pack(coding, |out| (0..BOMB_BYTES / block.len()).try_for_each(|_| out.write_all(&block)))
@@ -168,8 +170,8 @@ fn pack(coding: Coding, fill: impl Fn(&mut dyn Write) -> std::io::Result<()>) ->
     }
 }
 
-/// Carries a play out: what is done on the connection when `place` is asked for. `asked` is how
-/// often it has been before.
+/// Returns the steps of hostile behaviour: what happens on the connection when `place` is
+/// requested. `asked` is how often it was requested before.
 pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> Vec<Step> {
     let host = web.host(place.host);
     let send = |reply: &Reply| vec![Step::Send(encode(reply, &host, terms).bytes)];
@@ -208,7 +210,7 @@ pub fn script(web: &Web, place: Place, play: Play, asked: u32, terms: Terms) -> 
     }
 }
 
-/// Plays that don't depend on the page.
+/// Returns the steps of behaviour that doesn't depend on the page.
 fn misbehave(play: Play) -> Vec<Step> {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
     const SMALL: &str = "<!DOCTYPE html><title>Small</title><p>A body of little weight.";
@@ -264,7 +266,7 @@ fn under(coding: &str, body: &[u8]) -> Vec<u8> {
     whole(&format!("Content-Type: text/html\r\nContent-Encoding: {coding}\r\n"), body)
 }
 
-/// A reply with these head fields and this body.
+/// Returns a complete reply with these head fields and this body.
 fn whole(fields: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let mut bytes =
@@ -273,7 +275,7 @@ fn whole(fields: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The rule that counts stands first: parsers may stop at 500 KiB (RFC 9309 2.5).
+/// The rule that matters comes first: parsers may stop at 500 KiB (RFC 9309, section 2.5).
 fn huge_robots() -> Reply {
     let mut rules = "User-agent: *\nDisallow: /closed\n".to_owned();
     let mut number = 0;
@@ -284,12 +286,12 @@ fn huge_robots() -> Reply {
     Reply::text(rules)
 }
 
-/// Whether a host's plays include a reset, for which its server must leave bytes unread.
+/// Whether a kind of host resets connections, for which its server must leave bytes unread.
 pub fn resets(kind: Hostile) -> bool {
     kind.spec().rows.iter().any(|row| matches!(row.play, Play::ResetAtOnce | Play::ResetLater))
 }
 
-/// The reason phrase of a status.
+/// Returns the reason phrase of a status.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

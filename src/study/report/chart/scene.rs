@@ -1,4 +1,4 @@
-//! Scenes: the curves, bands and lines of reference of a chart, in pixels.
+//! The curves, bands and reference lines of a chart, in pixels.
 
 use super::{At, Mark, Series, Style};
 use crate::study::report::canvas::{Anchor, Canvas, Ink, TEXT_SIZE, escaped, fitted, through};
@@ -7,7 +7,7 @@ use crate::study::report::scale::Span;
 use crate::study::report::slots::Slot;
 use crate::study::report::thin::{Point, thin};
 
-/// The plot and what its sides mean.
+/// The plot and the spans of its axes.
 pub(super) struct Scene {
     pub(super) plot: Plot,
     pub(super) x: Span,
@@ -19,7 +19,7 @@ impl Scene {
         Some((self.plot.x(&self.x, x)?, self.plot.y(&self.y, y)?))
     }
 
-    /// The points of a series in pixels, cut at its gaps.
+    /// Returns the points of a series in pixels, split at its gaps.
     pub(super) fn pieces(&self, series: &Series) -> Vec<Vec<Point>> {
         pieces(series.points.iter().map(|(x, y)| self.place(*x, *y)))
     }
@@ -50,7 +50,7 @@ impl Scene {
             .iter()
             .map(|piece| if series.style == Style::Marked { piece.clone() } else { thin(piece) })
             .collect();
-        // A point between gaps has no line: its marker shows it.
+        // A point between two gaps has no line: its marker shows it.
         let alone = pieces.iter().filter(|piece| piece.len() == 1).flatten().copied();
         let spots: Vec<Point> = match series.style {
             Style::Marked => pieces.iter().flatten().copied().collect(),
@@ -67,7 +67,7 @@ impl Scene {
         canvas.close();
     }
 
-    /// Where a line has its few markers: shifted a little from those of the next line.
+    /// Returns the positions of a line's few markers, shifted a little from those of the next line.
     fn spots(&self, pieces: &[Vec<Point>], shift: f64) -> Vec<Point> {
         const COUNT: usize = 5;
         let width = self.plot.width() / COUNT as f64;
@@ -93,7 +93,7 @@ impl Scene {
         }
     }
 
-    /// Labels over the left ends of horizontal lines.
+    /// Writes labels over the left ends of horizontal lines.
     pub(super) fn labels_within(&self, canvas: &mut Canvas, marks: &[Mark]) {
         let Plot { left, right, .. } = self.plot;
         for mark in marks {
@@ -108,7 +108,7 @@ impl Scene {
     }
 }
 
-/// What lies between gaps.
+/// Splits a sequence at its gaps.
 fn pieces<T>(places: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
     let mut pieces = Vec::new();
     let mut piece = Vec::new();
@@ -125,7 +125,7 @@ fn pieces<T>(places: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
     pieces
 }
 
-/// Where a line passes an x, if it does.
+/// Returns the height of a line at an x, if it passes there.
 fn height_at(piece: &[Point], x: f64) -> Option<f64> {
     let pair = piece.windows(2).find(|pair| pair[0].0 <= x && x <= pair[1].0)?;
     let width = pair[1].0 - pair[0].0;

@@ -1,4 +1,4 @@
-//! Charts by their structure: what lies where, what is said in words, what is left out.
+//! Tests of charts by their structure: positions, descriptions, and what is left out.
 
 use super::*;
 use crate::study::report::number::Format;
@@ -12,7 +12,7 @@ fn chart(series: Vec<Series>) -> Chart {
     Chart { series, ..Chart::new("Pages over time", x, y) }
 }
 
-/// The places of each curve, in pixels, piece by piece.
+/// Returns the points of each curve in pixels, split at its gaps.
 fn curves(svg: &str) -> Vec<Vec<Vec<Point>>> {
     let plot = svg.split_once("class=\"plot\"").expect("a plot").1;
     let plot = plot.split_once("</g>\n</g>").expect("the plot's end").0;
@@ -27,7 +27,7 @@ fn curves(svg: &str) -> Vec<Vec<Vec<Point>>> {
     lines.map(pieces).collect()
 }
 
-/// What an attribute of the plot says of an axis: low, high, pixel of low, pixel of high.
+/// Returns what an attribute of the plot says of an axis: low, high, pixel of low, pixel of high.
 fn axis(svg: &str, name: &str) -> [f64; 4] {
     let (_, data) = svg.split_once(&format!("{name}=\"")).expect("data of an axis");
     let words: Vec<&str> = data.split_once('"').unwrap().0.split(' ').collect();
@@ -93,7 +93,7 @@ fn names_stand_at_the_ends_where_they_have_room() {
         (vec![to(&"long ".repeat(20), 9.0, 5.0)], false, "a name without room"),
     ] {
         let svg = chart(series.clone()).svg();
-        // The legend lies before the plot, the names at the ends after it.
+        // The legend comes before the plot, the names at the ends after it.
         let (before, after) = svg.split_once("class=\"plot\"").unwrap();
         let names = |part: &str| part.matches("class=\"line\"").count();
         let legend = if at_ends { 0 } else { series.len() };

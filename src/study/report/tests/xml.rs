@@ -1,16 +1,16 @@
 //! A small checker of XML, and of HTML written like it: tags balance, attributes are quoted and
-//! come once, texts are escaped, ids are unique.
+//! unique, texts are escaped, ids are unique.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 type Attributes = BTreeMap<String, String>;
 
-/// The first thing that is wrong with a document.
+/// Returns the first error of a document.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     walk(text).map(drop)
 }
 
-/// All elements with their attributes, in their order.
+/// Returns all elements with their attributes, in their order.
 pub(crate) fn elements(text: &str) -> Vec<(String, Attributes)> {
     walk(text).expect("a document that is well-formed")
 }
@@ -29,7 +29,7 @@ fn walk(text: &str) -> Result<Vec<(String, Attributes)>, String> {
         if open.is_empty() && !before.trim().is_empty() {
             return Err(format!("text outside of the root: {before}"));
         }
-        // A quoted `>` is escaped too, so the first one ends the tag.
+        // A quoted `>` is escaped, too, so the first one ends the tag.
         let end = tag.find('>').ok_or("a tag without end")?;
         let inner = &tag[1..end];
         rest = &tag[end + 1..];
@@ -64,7 +64,7 @@ fn walk(text: &str) -> Result<Vec<(String, Attributes)>, String> {
     }
 }
 
-/// `name a="1" b="2"`.
+/// Parses `name a="1" b="2"`.
 fn start(inner: &str) -> Result<(String, Attributes), String> {
     let name_end = inner.find(' ').unwrap_or(inner.len());
     let (name, mut rest) = inner.split_at(name_end);
@@ -91,7 +91,7 @@ fn word(name: &str) -> Result<(), String> {
     if starts && name.chars().all(fits) { Ok(()) } else { Err(format!("the name {name:?}")) }
 }
 
-/// Only characters that XML allows, and `&` only as an entity it knows.
+/// Checks for characters that XML forbids, and for unknown entities.
 fn characters(text: &str) -> Result<(), String> {
     let control = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     if let Some(letter) = text

@@ -1,8 +1,9 @@
-//! Servers that have something to answer: no more of a group at once than were promised.
+//! Servers with unanswered requests: no more of a group at the same time than promised.
 //!
 //! A crawler matches replies to requests by their order, so each reply answers one request: its own
-//! if it is open, else the oldest. A server that mixes replies up may send one of them twice and
-//! another never (`web::muddle`); when as many came as were asked for, nothing is open.
+//! if that is unanswered, else the oldest. A server that mixes up replies may send one of them
+//! twice and another never (`web::muddle`); once it has sent as many replies as it got requests,
+//! nothing is unanswered.
 
 use super::{Group, Judge, Traits};
 use crate::engine::contract::ConnId;
@@ -10,7 +11,7 @@ use crate::ground::time::Instant;
 use crate::study::web::Place;
 
 impl Judge {
-    /// A server that had nothing to answer is asked something.
+    /// Counts a server without unanswered requests as visited from now on, and checks its groups.
     pub(super) fn asks(&mut self, at: Instant, host: u32) {
         let Some(Traits { groups, .. }) = self.traits.get(host as usize) else { return };
         let mut full = Vec::new();
@@ -28,8 +29,8 @@ impl Judge {
         full.into_iter().for_each(|how| self.report("groups", at, how));
     }
 
-    /// A reply has come, to a request for `place`. If that isn't open, the reply stands for
-    /// another, which is asked for again: that is no further try.
+    /// Takes in a reply to a request for `place`. If that request is not unanswered, the reply
+    /// takes the place of another one, whose page is requested again; this is not a further try.
     pub(super) fn is_answered(&mut self, conn: ConnId, place: Option<Place>) {
         let Some(line) = self.conns.get_mut(&conn).filter(|line| !line.open.is_empty()) else {
             return;
@@ -45,14 +46,14 @@ impl Judge {
         }
     }
 
-    /// A server has nothing to answer any more.
+    /// Counts a server as no longer visited: all its requests are answered.
     pub(super) fn is_quiet(&mut self, host: u32) {
         for group in self.traits.get(host as usize).map_or(&[][..], |traits| &traits.groups) {
             *self.asking.get_mut(group).expect("it was asked") -= 1;
         }
     }
 
-    /// What was asked doesn't count as a try.
+    /// Takes back a try of a page.
     pub(super) fn is_no_try(&mut self, place: Place) {
         if let Some(asked) = self.asked.get_mut(&place) {
             *asked = asked.saturating_sub(1);
@@ -68,8 +69,8 @@ mod tests {
     use crate::study::web::{Muddle, Ports, Resource, Settings, Web};
     use std::time::Duration;
 
-    /// However a server mixes replies up, it is asked until as many came as were asked for: then
-    /// another server of its address may be asked.
+    /// However a server mixes up replies, it counts as visited until it has sent as many replies as
+    /// it got requests: then another server of its address may be visited.
     #[test]
     fn each_reply_answers_one_request() {
         let settings =
@@ -93,7 +94,7 @@ mod tests {
     }
 
     /// A server answers a batch with its last reply only. Of these equal neighbours a crawl
-    /// compares the first as well, finds that it differs, and asks for all of them again.
+    /// compares the first as well, finds that it differs, and requests all of them again.
     #[test]
     fn a_batch_is_compared_by_what_it_asked_for() {
         let (first, last) = (page_of(0, 0), page_of(0, 1));
@@ -143,14 +144,14 @@ mod tests {
         Place { host, resource: Resource::Page(page) }
     }
 
-    /// Shows requests on a new connection, and what replies they get.
+    /// Observes requests on a new connection, and the replies to them.
     fn show(judge: &mut Judge, slot: u32, asked: &[Place], replies: &[Place]) {
         let (conn, host) = (ConnId { slot, generation: 0 }, asked[0].host);
         judge.observe(Instant::ZERO, &Observation::Connecting { conn, host });
         more(judge, slot, asked, replies);
     }
 
-    /// The same on a connection that stands.
+    /// Observes more requests on an established connection, and the replies to them.
     fn more(judge: &mut Judge, slot: u32, asked: &[Place], replies: &[Place]) {
         let (conn, host, at) = (ConnId { slot, generation: 0 }, asked[0].host, Instant::ZERO);
         judge.observe(at, &Observation::Sent { conn });

@@ -1,31 +1,32 @@
-//! The page of a graph from which a crawl gets furthest.
+//! Finds the page of a graph from which a crawl reaches most pages.
 //!
-//! Laws: if some page reaches all, so does the one found; otherwise it is the furthest-reaching of
-//! the [`STARTS_MAX`] walks that found most, which in a web with one great component is that
-//! component with most of what leads into it.
+//! Laws: if some page reaches all, so does the one found. Otherwise the best of the [`STARTS_MAX`]
+//! most successful walks is taken; in a web with one giant component, that is one that reaches this
+//! component and most of what leads into it.
+//!
 //! Cost: two walks of the graph if a page reaches all, [`STARTS_MAX`] more if none does; eight
-//! bytes a page for the time of it.
+//! bytes a page while it runs.
 
 use super::Links;
 use std::cmp::Reverse;
 
-/// Where a crawl of a graph starts.
+/// The page at which a crawl of a graph starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The page.
     pub page: u32,
-    /// Pages that links lead to from there, itself included.
+    /// The number of pages reached by links from there, itself included.
     pub reached: u32,
 }
 
-/// Walks that are taken up again where no page reaches all.
+/// The number of walks that are repeated if no page reaches all.
 pub(super) const STARTS_MAX: usize = 64;
 
-/// The page that reaches most; of a graph that has pages.
+/// Returns the page that reaches most; the graph has pages.
 pub(super) fn find(links: &Links) -> Entry {
     let mut walker = Walker { links, seen: vec![0; links.pages() as usize], found: Vec::new() };
-    // What has been found so far is closed under links, so a page that reaches all is found by the
-    // last of these walks, and where that one starts reaches all, too.
+    // The pages found so far are closed under links. So if a page reaches all, the last of these
+    // walks finds it, and the start of that walk reaches all, too.
     let mut starts = Vec::new();
     for page in 0..links.pages() {
         let reached = walker.walk(page, 1);
@@ -43,7 +44,7 @@ pub(super) fn find(links: &Links) -> Entry {
     let mut best = whole;
     for (start, mark) in starts.iter().zip(3..) {
         let reached = walker.walk(start.page, mark);
-        // Of equals the lowest page, whatever the order of the walks.
+        // Among equals the lowest page is taken, whatever the order of the walks.
         if (reached, Reverse(start.page)) > (best.reached, Reverse(best.page)) {
             best = Entry { page: start.page, reached };
         }
@@ -53,14 +54,14 @@ pub(super) fn find(links: &Links) -> Entry {
 
 struct Walker<'a> {
     links: &'a Links,
-    /// Mark of the last walk that came by each page.
+    /// The mark of the last walk that reached each page.
     seen: Vec<u32>,
-    /// Found and not yet looked at.
+    /// Pages found and not yet visited.
     found: Vec<u32>,
 }
 
 impl Walker<'_> {
-    /// Pages that a walk finds which avoids those with its mark, and marks them.
+    /// Marks the pages that are reachable without passing pages with this mark, and counts them.
     fn walk(&mut self, from: u32, mark: u32) -> u32 {
         let mut count = 0;
         self.find(from, mark);

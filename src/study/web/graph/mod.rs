@@ -1,14 +1,15 @@
-//! A real web's links: pages and what they link to, cut into hosts, with the page to start from.
+//! A real web's link graph: pages and their links, cut into hosts, with the page to start from.
 //!
-//! Read from two arrays of little-endian 32-bit numbers: how many links each page has, and where
-//! they lead, page after page. Links stay as they are, in their order, those to the page itself
-//! and those that come twice included. [`super::Web::of_graph`] makes a web of it: names, sizes
-//! and times are drawn, links aren't.
+//! It is read from two arrays of little-endian 32-bit numbers: the number of links of each page,
+//! and the targets of all links, page after page. Links are kept as they are, in their order,
+//! including those to the page itself and repeated ones. [`super::Web::of_graph`] makes a web of
+//! it, for which names, sizes and times are drawn.
 //!
-//! Laws: a file that was cut, joined wrongly or damaged is refused with what is wrong with it;
-//! whatever was accepted has every link lead to a page. Hosts are runs of pages with neighbouring
-//! numbers, as [`Cut`] says. The entry reaches every page if any page does.
-//! Cost: four bytes a link and a page; reading is linear, 40 ms for 3.2 million links with
+//! Laws: a file that is truncated, badly joined or damaged is refused with a description of the
+//! flaw; every link of an accepted graph leads to a page. Hosts are runs of pages with consecutive
+//! numbers, see [`Cut`]. The entry reaches every page if any page does.
+//!
+//! Cost: four bytes a link and a page; reading is linear: 40 ms for 3.2 million links, including
 //! the cut and the search for an entry that reaches all.
 
 mod cut;
@@ -30,47 +31,47 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     links: Links,
-    /// First page of each host, and after the last host the number of pages.
+    /// The first page of each host; after the last host, the number of pages.
     starts: Vec<u32>,
     entry: Entry,
 }
 
-/// Links of all pages, page after page.
+/// The links of all pages, page after page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Links {
-    /// Where each page's links begin, and after the last page the number of links.
+    /// Where each page's links begin; after the last page, the number of links.
     offsets: Vec<u32>,
     targets: Vec<u32>,
 }
 
-/// One of the two arrays a graph is read from.
+/// One of the two arrays that a graph is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// How many links each page has.
+    /// The number of links of each page.
     Degrees,
-    /// Where the links lead.
+    /// The targets of the links.
     Targets,
 }
 
-/// Why two arrays are no graph.
+/// Why two arrays are not a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// There are no pages.
     Empty,
-    /// The length of an array is no multiple of four bytes.
+    /// The length of an array is not a multiple of four bytes.
     Uneven(Part),
-    /// Links that the degrees count and the targets don't have: cut short.
+    /// Targets are truncated: the degrees count this many more links.
     Missing(u64),
-    /// Targets that belong to no page.
+    /// This many targets belong to no page.
     Surplus(u64),
-    /// The link of this number leads to a page there isn't.
+    /// A link leads to a page that does not exist.
     Nowhere {
-        /// Number of the link, counted from 0.
+        /// The number of the link, counted from 0.
         link: u32,
-        /// The page it names.
+        /// The number of its target.
         target: u32,
     },
-    /// More pages or links than 32 bits can number.
+    /// There are more pages or links than 32 bits can count.
     TooLarge,
 }
 
@@ -97,10 +98,10 @@ impl fmt::Display for Flaw {
 impl std::error::Error for Flaw {}
 
 impl Graph {
-    /// The graph of these two arrays, cut into hosts.
+    /// Reads the graph of these two arrays and cuts it into hosts.
     ///
     /// # Errors
-    /// What is wrong with the arrays, the first flaw found.
+    /// The first flaw of the arrays.
     pub fn read(degrees: &[u8], targets: &[u8], cut: Cut) -> Result<Self, Flaw> {
         let links = Links::read(degrees, targets)?;
         let starts = cut.starts(&links);
@@ -108,38 +109,38 @@ impl Graph {
         Ok(Self { links, starts, entry })
     }
 
-    /// Pages there are.
+    /// Returns the number of pages.
     pub fn pages(&self) -> u32 {
         self.links.pages()
     }
 
-    /// Links of all pages together.
+    /// Returns the number of links of all pages together.
     pub fn links_total(&self) -> u32 {
         self.links.offsets[self.links.pages() as usize]
     }
 
-    /// Where a page's links lead, in the order of the page.
+    /// Returns the targets of a page's links, in the order of the page.
     pub fn links(&self, page: u32) -> &[u32] {
         self.links.of(page)
     }
 
-    /// Hosts that the pages were cut into.
+    /// Returns the number of hosts that the pages were cut into.
     pub fn hosts(&self) -> u32 {
         u32::try_from(self.starts.len() - 1).expect("no more hosts than pages")
     }
 
-    /// The pages of a host.
+    /// Returns the pages of a host.
     pub fn pages_of(&self, host: u32) -> Range<u32> {
         self.starts[host as usize]..self.starts[host as usize + 1]
     }
 
-    /// The host of a page.
+    /// Returns the host of a page.
     pub fn host_of(&self, page: u32) -> u32 {
         let after = self.starts.partition_point(|start| *start <= page);
         u32::try_from(after - 1).expect("no more hosts than pages")
     }
 
-    /// The page to start from, and how many it reaches.
+    /// Returns the page to start from, and how many pages it reaches.
     pub fn entry(&self) -> Entry {
         self.entry
     }
@@ -189,7 +190,7 @@ impl Links {
     }
 }
 
-/// The numbers in an array of bytes; `None` if there is a part of one.
+/// Decodes the numbers in an array of bytes; `None` if its length is not a multiple of four.
 fn numbers(bytes: &[u8]) -> Option<impl ExactSizeIterator<Item = u32> + Clone> {
     let (words, rest) = bytes.as_chunks::<4>();
     rest.is_empty().then(|| words.iter().map(|word| u32::from_le_bytes(*word)))

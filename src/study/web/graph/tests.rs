@@ -1,4 +1,4 @@
-//! Laws of graphs: flaws by table, the cut and the entry against naive models.
+//! Laws of graphs: flaws by table, the cut and the entry compared with naive models.
 
 mod xz;
 
@@ -11,7 +11,7 @@ fn packed(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// The two arrays of a list of pages with their links.
+/// Encodes a list of pages with their links as the two arrays.
 pub(in crate::study::web) fn arrays(pages: &[Vec<u32>]) -> (Vec<u8>, Vec<u8>) {
     let degrees: Vec<u32> = pages.iter().map(|links| u32::try_from(links.len()).unwrap()).collect();
     (packed(&degrees), packed(&pages.concat()))
@@ -39,7 +39,7 @@ fn links_are_read_as_they_are() {
 
 #[test]
 fn flaws_are_named() {
-    // Degrees, targets, bytes the targets are cut by, the flaw, and how it is told.
+    // Degrees, targets, bytes cut off the targets, the flaw, and its message.
     type Case<'a> = (&'a [u32], &'a [u32], usize, Flaw, &'a str);
     let cases: [Case; 8] = [
         (&[], &[], 0, Flaw::Empty, "there are no pages"),
@@ -63,8 +63,8 @@ fn flaws_are_named() {
     assert!(flaw.to_string().starts_with("the length of the degrees"), "{flaw}");
 }
 
-/// Files changed and cut at random: read as they are now, or refused; never a panic, and nothing
-/// that is accepted leads nowhere.
+/// Files changed and truncated at random are read as they are now, or refused; never a panic, and
+/// every link of an accepted graph leads to a page.
 #[test]
 fn no_bytes_make_it_stumble() {
     let mut draw = Draw::new(1, Purpose::Noise, 0, 0);
@@ -93,8 +93,8 @@ fn no_bytes_make_it_stumble() {
     assert!(read > 500 && refused > 500, "{read} read, {refused} refused");
 }
 
-/// Five hosts of known sizes: pages link within 20 pages on their host, and now and then to a page
-/// of another host that is further away than that.
+/// Five hosts of known sizes: pages link to pages of their host within a distance of 20, and some
+/// to a page of another host that is further away.
 fn five_hosts() -> ([u32; 6], Vec<Vec<u32>>) {
     let starts = [0, 300, 310, 311, 700, 1_000];
     let mut draw = Draw::new(5, Purpose::Links, 0, 0);
@@ -102,7 +102,7 @@ fn five_hosts() -> ([u32; 6], Vec<Vec<u32>>) {
     for host in starts.windows(2) {
         for page in host[0]..host[1] {
             let mut links = Vec::new();
-            // To the page before it, so that the host holds together, and back to somewhere near.
+            // A link to the previous page connects the host; others lead back to a page nearby.
             links.extend((page > host[0]).then(|| page - 1));
             links.push((page + draw.below(20)).min(host[1] - 1));
             let far = draw.below(1_000);
@@ -123,13 +123,13 @@ fn known_hosts_are_found() {
     for (page, host) in [(0, 0), (299, 0), (300, 1), (310, 2), (311, 3), (999, 4)] {
         assert_eq!(found.host_of(page), host);
     }
-    // One short link over a border joins two hosts, unless as many are allowed.
+    // One short link across a border joins two hosts, unless the limit allows it.
     pages[705].push(690);
     assert_eq!(graph(&pages, strict).starts(), [0, 300, 310, 311, 1_000]);
-    // All borders that one link passes at most: the five hosts', and such as are inside of hosts.
+    // Every border that at most one link crosses: those of the five hosts, and some inside hosts.
     let lax = graph(&pages, Cut { crossing_max: 1, ..strict });
     assert!(starts.iter().all(|start| lax.starts().contains(start)));
-    // Whole graphs can be one host, and each page one of its own.
+    // A whole graph can be one host, and each page a host of its own.
     assert_eq!(graph(&pages, Cut { span_max: 1_000, crossing_max: 0 }).hosts(), 1);
     assert_eq!(graph(&pages, Cut { span_max: 0, crossing_max: 0 }).hosts(), 1_000);
 }
@@ -162,7 +162,7 @@ fn the_cut_is_the_naive_one() {
     assert!(inner > 1_000, "{inner} borders");
 }
 
-/// Pages reached from each, the naive way.
+/// Counts the pages reached from each page, in a naive way.
 fn reaches(pages: &[Vec<u32>]) -> Vec<u32> {
     let reach = |from: usize| {
         let mut seen = BTreeSet::from([from]);
@@ -175,7 +175,7 @@ fn reaches(pages: &[Vec<u32>]) -> Vec<u32> {
     (0..pages.len()).map(reach).collect()
 }
 
-/// Up to so many pages the search for the entry is exact.
+/// Up to this many pages the search for the entry is exact.
 #[test]
 fn the_entry_reaches_most() {
     let mut draw = Draw::new(3, Purpose::Noise, 0, 0);
@@ -194,7 +194,7 @@ fn the_entry_reaches_most() {
     assert!(whole > 50 && part > 50, "{whole} with a page that reaches all, {part} without");
 }
 
-/// Beyond that it still finds the page that reaches all, however late it comes.
+/// In larger graphs it still finds the page that reaches all, however high its number.
 #[test]
 fn a_page_that_reaches_all_is_found_among_many() {
     let count = 5_000;

@@ -1,19 +1,20 @@
-//! Files packed by `xz`, unpacked in memory up to a cap.
+//! Decompresses `xz` files in memory, up to a limit.
 //!
-//! Laws: what is given back is whole and fits the checksum that the file carries; no bytes make it
-//! panic; it is never longer than the cap, and the decoder's own memory has one as well.
-//! Cost: 0.15 s for 13 MB of link targets. Source: the .xz file format 1.2.1.
+//! Laws: the result is complete and matches the checksum in the file; no input makes it panic; the
+//! result never exceeds the limit, and the decoder's own memory is limited, too.
+//!
+//! Cost: 0.15 s for 13 MB of link targets. Source: the .xz file format, version 1.2.1.
 
 use lzma_rust2::XzReader;
 use std::fmt;
 use std::io::Read;
 
-/// Why a file could not be unpacked.
+/// Why a file could not be decompressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum XzFlaw {
-    /// It is longer than allowed.
+    /// Its content is longer than allowed.
     TooLarge,
-    /// It is damaged, cut short, or no xz file: in the decoder's words.
+    /// It is damaged, truncated, or not an xz file: the decoder's message.
     Broken(String),
 }
 
@@ -28,13 +29,13 @@ impl fmt::Display for XzFlaw {
 
 impl std::error::Error for XzFlaw {}
 
-/// Memory of the decoder. `xz -9` takes a window of 64 MiB, the most of its levels.
+/// The memory limit of the decoder. `xz -9` uses a window of 64 MiB, the most of its levels.
 const MEMORY_KIB_MAX: u32 = 96 << 10;
 
-/// Unpacks a whole file of no more than `bytes_max` bytes.
+/// Decompresses a file whose content has at most `bytes_max` bytes.
 ///
 /// # Errors
-/// A file that is longer than that, or no whole xz file.
+/// The content is longer than that, or the file is not a complete xz file.
 pub fn unpack_xz(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, XzFlaw> {
     let mut bytes = Vec::new();
     let limit = (bytes_max as u64).saturating_add(1);

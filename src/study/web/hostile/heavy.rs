@@ -1,23 +1,26 @@
-//! Replies that cost a crawler much: each is small on the wire, and made when it is asked for.
+//! Replies that cost a crawler much work: each is small on the wire, and made when it is requested.
 //!
-//! A crawler that pays by what it sends on, not by what it reads, stalls at each of them.
-//! Source: RFC 1951 3.2 (blocks), RFC 1952 2.2 (members), RFC 9309 2.2.3 (rules), WHATWG Encoding.
+//! A crawler that limits its work by the bytes it outputs, not by those it reads, stalls at each of
+//! them.
+//!
+//! Source: RFC 1951, section 3.2 (blocks); RFC 1952, section 2.2 (members); RFC 9309, section 2.2.3
+//! (rules); WHATWG Encoding.
 
 use super::super::wire::compress;
 use super::Coding;
 use super::Heavy;
 use std::fmt::Write;
 
-/// Empty blocks and empty members of a body: a megabyte of them before it is packed again.
+/// Bytes of empty blocks or members in a body, before it is compressed again.
 const EMPTY_BYTES: usize = 1 << 20;
-/// Links to hosts that IDNA maps, as long as it may be asked to map, and longer.
+/// The number of links to hosts with non-ASCII names, some longer than IDNA allows.
 const LONG_HOSTS: usize = 400;
-/// A robots.txt is read up to 500 KiB (RFC 9309 2.5).
+/// The length of the rules: a robots.txt is read up to 500 KiB (RFC 9309, section 2.5).
 const RULES_BYTES: usize = 495 << 10;
-/// Text in a charset that has to be converted.
+/// Bytes of text in a charset that has to be converted.
 const WIDE_BYTES: usize = 1 << 20;
 
-/// Its head fields, and its body.
+/// Returns the header fields and the body of a reply.
 pub(in super::super) fn reply(heavy: Heavy) -> (&'static str, Vec<u8>) {
     const HTML: &str = "Content-Type: text/html\r\n";
     const TWICE: &str = "Content-Type: text/html\r\nContent-Encoding: gzip, gzip\r\n";
@@ -47,13 +50,13 @@ pub(in super::super) fn reply(heavy: Heavy) -> (&'static str, Vec<u8>) {
     }
 }
 
-/// A gzip member of empty blocks by the fixed codes: each is a bit for "not the last", two for the
-/// kind and seven zeros that end it; four of them are five bytes.
+/// Returns a gzip member of empty blocks with fixed codes: each has one bit for "not the last", two
+/// for the type and seven zeros that end it; four of them are five bytes.
 fn empty_blocks() -> Vec<u8> {
     const FOUR: [u8; 5] = [0b0000_0010, 0b0000_1000, 0b0010_0000, 0b1000_0000, 0];
     let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     bytes.extend(FOUR.repeat(EMPTY_BYTES / FOUR.len()));
-    // The last block, then checksum and length of nothing.
+    // The last block, then the checksum and the length of empty content.
     bytes.extend([0b0000_0011, 0]);
     bytes.extend([0; 8]);
     bytes
@@ -73,7 +76,8 @@ fn long_hosts() -> String {
     page
 }
 
-/// Rules with stars whose pieces all paths of the host begin to match; the last one closes them.
+/// Returns rules with wildcards that match a part of every path of the host; the last one disallows
+/// them.
 fn many_rules() -> String {
     let mut rules = String::from("User-agent: *\n");
     let mut number = 0;

@@ -1,9 +1,10 @@
-//! Hostile hosts: each does one thing wrong, is named by it, and says what a crawler makes of it.
+//! Hostile hosts: each has one fault, is named after it, and states what a crawler should make of
+//! it.
 //!
-//! A kind has a way to be found (names), a way to be reached (sockets, certificates) and a list of
-//! resources, each with the [`Play`] the server gives and the outcomes that are right answers to
-//! it. All of it is one table: [`Hostile::spec`].
-//! What is named here is carried out by [`super::wire`] and by the server itself.
+//! A kind defines how its name resolves, how its sockets and certificates behave, and a list of
+//! resources, each with the behaviour of the server ([`Play`]) and the acceptable outcomes. All of
+//! it is in one table: [`Hostile::spec`]. The behaviour is carried out by [`super::wire`] and by
+//! the servers.
 
 pub(super) mod heavy;
 pub(super) mod sessions;
@@ -14,143 +15,143 @@ use super::manifest::Outcome;
 use super::muddle::Muddle;
 pub use crate::conf::Hostile;
 
-/// How a kind's name is answered.
+/// How name servers answer the name of a hostile host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// Its address.
+    /// With its address.
     Address,
-    /// NXDOMAIN.
+    /// With NXDOMAIN.
     NoSuchName,
-    /// The name exists, without an address.
+    /// With no data: the name exists, but has no address.
     NoAddress,
-    /// SERVFAIL.
+    /// With SERVFAIL.
     Fails,
-    /// Nothing, ever.
+    /// Never.
     Mute,
-    /// A packet that isn't an answer.
+    /// With a packet that is not an answer.
     Garbled,
-    /// Truncated over UDP; its address over TCP.
+    /// Truncated over UDP; with its address over TCP.
     OverTcp,
-    /// An address no crawler should go to (169.254.169.254).
+    /// With an address that no crawler should connect to (169.254.169.254).
     Forbidden,
 }
 
-/// How a kind's sockets behave.
+/// How the sockets of a hostile host behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// As a server does.
+    /// Normally.
     Serve,
-    /// Nobody listens.
+    /// It refuses connections.
     Refuse,
-    /// Somebody listens, with no room left for a connection.
+    /// Its listen queue is full, so that connections hang.
     Full,
-    /// Accepts, never says a word.
+    /// It accepts connections and never sends a byte.
     Mute,
-    /// Mixes up the replies to requests that come together.
+    /// It mixes up the replies to requests that arrive together.
     Muddle(Muddle),
-    /// Closes in silence after so many replies, whatever else was asked.
+    /// It closes without announcement after this many replies, whatever else was requested.
     Limit(u32),
-    /// Speaks plain HTTP where TLS is expected.
+    /// It uses plain HTTP where TLS is expected.
     NotTls,
 }
 
-/// Which certificate a kind shows.
+/// The certificate of a hostile host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certificate {
-    /// Its own, signed by the lab's authority.
+    /// A valid one, signed by the lab's authority.
     Good,
-    /// Past its date.
+    /// An expired one.
     Expired,
-    /// Another host's.
+    /// One for another host.
     WrongName,
-    /// Signed by itself.
+    /// A self-signed one.
     UnknownIssuer,
 }
 
-/// What the server does when a resource is asked for.
+/// How a server behaves when a resource is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Play {
-    /// A page with links to all other resources of the host.
+    /// Sends a page with links to all other resources of the host.
     Index,
-    /// A small page.
+    /// Sends a small page.
     Plain,
-    /// A page with links to two more, for ever.
+    /// Sends a page with links to two more pages, without end.
     TwoMore,
-    /// A page whose links hold session ids of their own.
+    /// Sends a page whose links have new session ids.
     Sessions,
-    /// A redirect to this path.
+    /// Redirects to this path.
     RedirectTo(&'static str),
-    /// A redirect to the next of the row, for ever.
+    /// Redirects to the next resource of the row, without end.
     RedirectOn,
-    /// 503 with Retry-After: so many seconds, for the first times of asking; then a page.
+    /// Sends 503 with Retry-After for the first requests, then a page.
     RetryAfter {
-        /// What Retry-After says.
+        /// The seconds in Retry-After.
         seconds: u32,
-        /// Refusals before the page comes.
+        /// The number of refusals before the page is sent.
         times: u32,
     },
-    /// 500.
+    /// Sends 500.
     Error,
-    /// Robots rules closing `/closed`, then 600 KiB of others.
+    /// Sends robots.txt rules that disallow `/closed`, followed by 600 KiB of others.
     HugeRobots,
-    /// Header lines without end.
+    /// Sends header lines without end.
     EndlessHead,
-    /// A page without end, in chunks.
+    /// Sends a page without end, in chunks.
     EndlessBody,
-    /// A head at one byte a second.
+    /// Sends a head at one byte a second.
     DripHead,
-    /// A body at one byte a second.
+    /// Sends a body at one byte a second.
     DripBody,
-    /// Closes without a byte.
+    /// Closes without sending a byte.
     CloseAtOnce,
-    /// Resets without a byte.
+    /// Resets without sending a byte.
     ResetAtOnce,
     /// Resets in the middle of the body.
     ResetLater,
     /// Never answers.
     StallHead,
-    /// Stops for ever in the middle of the body.
+    /// Stops forever in the middle of the body.
     StallBody,
     /// Closes in the middle of the body.
     CutBody,
     /// Sends more bytes than Content-Length says.
     TooLong,
-    /// These header lines, then a small body, then close.
+    /// Sends these header lines, then a small body, then closes.
     Framing(&'static str),
-    /// This body under `Transfer-Encoding: chunked`, then close.
+    /// Sends this body as `Transfer-Encoding: chunked`, then closes.
     Chunks(&'static str),
-    /// This head, then a small body, then close.
+    /// Sends this head, then a small body, then closes.
     Head(&'static str),
-    /// 103 and 100 before the reply proper.
+    /// Sends 103 and 100 before the final reply.
     Informational,
-    /// Much from little.
+    /// Sends a decompression bomb.
     Bomb(Coding),
-    /// A gzip bomb in a gzip.
+    /// Sends a gzip bomb inside gzip.
     BombTwice,
-    /// Much work from little.
+    /// Sends a reply that costs much work.
     Heavy(Heavy),
 }
 
-/// What costs a crawler much, other than by its size.
+/// A small reply that costs a crawler much work, other than by its decoded size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heavy {
-    /// Deflate blocks with nothing in them, packed twice.
+    /// Empty deflate blocks, compressed twice.
     EmptyBlocks,
-    /// Gzip members with nothing in them, packed again.
+    /// Empty gzip members, compressed again.
     EmptyMembers,
-    /// Links to hosts of 330 and 990 ideographs.
+    /// Links to hosts whose names have 330 and 990 ideographs.
     LongHosts,
-    /// Robots rules closing `/p`, by 495 KiB of rules with stars.
+    /// robots.txt rules that disallow `/p`, as 495 KiB of rules with wildcards.
     ManyRules,
-    /// Robots rules closing `/late/`.
+    /// robots.txt rules that disallow `/late/`.
     ClosedRules,
     /// A megabyte in UTF-16.
     Utf16,
-    /// The same in ISO-2022-JP.
+    /// A megabyte in ISO-2022-JP.
     Iso2022Jp,
 }
 
-/// How often the server sees a resource asked for.
+/// How often a resource is requested from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Never: it can't be reached.
@@ -159,47 +160,47 @@ pub enum Asked {
     Once,
     /// Once, or again as often as the crawler retries.
     Tries,
-    /// Once, and once more if the crawler tries again at all.
+    /// Once, and once more if the crawler retries at all.
     Twice,
-    /// Until this many refusals have passed, if the crawler tries that often.
+    /// Until this many refusals have passed, if the crawler retries that often.
     Past(u32),
 }
 
-/// Resources of one row: `path` alone, or `path` followed by 0, 1, 2 if there are more.
+/// The resources of one row: `path` alone, or `path` followed by 0, 1, 2 if there are several.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Path, or its beginning.
+    /// The path, or its prefix.
     pub path: &'static str,
-    /// How many.
+    /// The number of resources.
     pub count: u32,
-    /// What the server does.
+    /// The behaviour of the server.
     pub play: Play,
-    /// Any of these is right.
+    /// The outcomes, of which any is acceptable.
     pub outcomes: &'static [Outcome],
-    /// Requests the server sees.
+    /// How often the server is asked.
     pub asked: Asked,
 }
 
-/// A kind in full.
+/// The complete definition of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// How its name is answered.
+    /// How its name resolves.
     pub naming: Naming,
     /// How its sockets behave.
     pub manner: Manner,
-    /// Set for hosts over TLS.
+    /// Its certificate, for hosts that use TLS.
     pub certificate: Option<Certificate>,
-    /// A crawler is done with it within five seconds at default time-outs.
+    /// Whether a crawler finishes with it within five seconds at default timeouts.
     pub quick: bool,
-    /// Its resources; `/robots.txt` is allowed to all unless listed.
+    /// Its resources; `/robots.txt` allows everything unless listed.
     pub rows: &'static [Row],
 }
 
-/// Rows without end: deeper ones exist, no crawler should get there.
+/// The count of an endless row: deeper resources exist, but no crawler should request them.
 pub(super) const ENDLESS: u32 = u32::MAX;
 
 impl Hostile {
-    /// Whether a crawler is done with it within five seconds at default time-outs.
+    /// Whether a crawler finishes with it within five seconds at default timeouts.
     pub fn is_quick(self) -> bool {
         self.spec().quick
     }

@@ -1,22 +1,23 @@
-//! Pages whose every link holds a session id that is new: a crawler that takes each spelling for a
-//! page of its own asks for each page as often as there are links to it.
+//! Pages whose links all have new session ids.
 //!
-//! A page's path is spelled with the id that the index hands out: a crawler that knows what a
-//! session id is asks for that, and for none of the others, which lead to the same pages.
+//! A crawler that takes each spelling for a page of its own requests each page as often as there
+//! are links to it. The index links to each page with one fixed id; a crawler that recognises
+//! session ids requests that spelling, and none of the others, which lead to the same pages.
+//!
 //! Law: the ids of two links differ, and links to one page differ in nothing else.
 
 use super::super::draw::{Draw, Purpose};
 use std::fmt::Write;
 
-/// Pages, a quarter of them with each kind of id.
+/// The number of pages, a quarter of them with each kind of id.
 pub(in super::super) const PAGES: u32 = 20;
 
-/// The path of a page as a link of the index has it.
+/// Returns the path of a page as spelled in the index.
 pub(in super::super) fn path(page: u32) -> String {
     spelled(page, PAGES)
 }
 
-/// The path of a page as a link `from` another has it.
+/// Returns the path of a page as spelled in a link on page `from`.
 fn spelled(page: u32, from: u32) -> String {
     let mut draw = Draw::new(0, Purpose::Path, from, page);
     match page % 4 {
@@ -29,13 +30,13 @@ fn spelled(page: u32, from: u32) -> String {
     }
 }
 
-/// An id of so many letters. The first two make sure that it has a letter and a digit.
+/// Returns an id of `len` letters. The first two guarantee a letter and a digit.
 fn id(draw: &mut Draw, letters: &[u8], len: usize) -> String {
     let rest = (2..len).map(|_| letters[draw.below(letters.len() as u32) as usize]);
     b"a1".iter().copied().chain(rest).map(char::from).collect()
 }
 
-/// The page at a path, whatever its id.
+/// Returns the page at a path, whatever its id.
 pub(in super::super) fn page_at(path: &str) -> Option<u32> {
     let path = path.split([';', '?']).next()?;
     let (_, number) = path.rsplit_once("/p")?;
@@ -44,7 +45,7 @@ pub(in super::super) fn page_at(path: &str) -> Option<u32> {
     (is_in_segment == (page % 4 == 3)).then_some(page)
 }
 
-/// A page: links to all.
+/// Returns the body of a page, with links to all pages.
 pub(in super::super) fn body(page: u32) -> String {
     let mut body = format!("<!DOCTYPE html><title>Page {page}</title>\n");
     for to in 0..PAGES {

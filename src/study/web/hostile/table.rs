@@ -1,4 +1,4 @@
-//! The table of hostile kinds: manners, resources, and the outcomes that are right.
+//! The table of hostile hosts: their kinds, resources, and acceptable outcomes.
 
 use super::sessions::PAGES;
 use super::{Asked, Certificate, ENDLESS, Heavy, Hostile, Manner, Naming, Play, Row, Spec};
@@ -22,7 +22,7 @@ const fn once(path: &'static str, play: Play, outcomes: &'static [Outcome]) -> R
     Row { path, count: 1, play, outcomes, asked: Asked::Once }
 }
 
-/// A short body: a page after one more try.
+/// A truncated body: the page is requested twice.
 const fn twice(path: &'static str, play: Play, outcomes: &'static [Outcome]) -> Row {
     Row { path, count: 1, play, outcomes, asked: Asked::Twice }
 }
@@ -34,7 +34,7 @@ const fn never(outcomes: &'static [Outcome]) -> Row {
 const INDEX: Row = once("/", Play::Index, &[Ok]);
 
 impl Hostile {
-    /// The kind in full.
+    /// Returns the complete definition of a kind.
     pub fn spec(self) -> Spec {
         match self {
             Self::EndlessHead | Self::EndlessBody | Self::Drip => self.spec_of_endless(),
@@ -119,7 +119,7 @@ impl Hostile {
     }
 
     fn spec_of_muddled(self) -> Spec {
-        // What was not proven is asked for again.
+        // What was not proven is requested again.
         const ROWS: &[Row] = &[
             row("/", Play::Index, &[Ok]),
             Row { path: "/p", count: 24, play: Play::Plain, outcomes: &[Ok], asked: Asked::Tries },
@@ -149,7 +149,7 @@ impl Hostile {
                         Play::Framing("Content-Length: 10\r\nContent-Length: 20\r\n"),
                         &[MalformedFraming],
                     ),
-                    // As browsers read it: a length that is none is none.
+                    // As browsers do: a length that is not a number is ignored.
                     once("/below-zero", Play::Framing("Content-Length: -5\r\n"), &[Ok]),
                     once(
                         "/overflow",
@@ -197,7 +197,7 @@ impl Hostile {
         Spec { rows, ..PLAIN }
     }
 
-    /// A bomb is a whole reply; how much of it is unpacked is between a crawler and its memory.
+    /// A bomb is a complete reply; how much of it is decoded is the crawler's choice.
     fn spec_of_bombs(self) -> Spec {
         let rows: &'static [Row] = match self {
             Self::BombGzip => {
@@ -318,8 +318,8 @@ impl Hostile {
                 Spec { rows: ROWS, ..PLAIN }
             }
             Self::RobotsLoop => {
-                // Beyond the redirects a crawler follows, it may take the file as unavailable
-                // (RFC 9309 2.3.1.2) and so the host as open.
+                // Beyond the redirects that a crawler follows, it may treat the file as unavailable
+                // (RFC 9309, section 2.3.1.2) and so the host as allowed.
                 const ROWS: &[Row] = &[
                     row(ROBOTS, Play::RedirectTo("/robots.txt"), &[Redirect, RedirectLimit]),
                     row("/", Play::Plain, &[Ok, RobotsUnreachable]),
@@ -342,7 +342,7 @@ impl Hostile {
         const fn heavy(path: &'static str, heavy: Heavy) -> Row {
             once(path, Play::Heavy(heavy), &[Ok])
         }
-        /// URLs that robots.txt forbids.
+        /// URLs that robots.txt disallows.
         const fn closed(path: &'static str, count: u32) -> Row {
             Row { count, asked: Asked::Never, ..once(path, Play::Plain, &[RobotsDenied]) }
         }
@@ -408,7 +408,7 @@ impl Hostile {
                 (Naming::Mute, ROWS)
             }
             Self::NamesGarbled => {
-                // A resolver may wait for a better packet until its time is up.
+                // A resolver may wait for a better packet until its timeout.
                 const ROWS: &[Row] = &[never(&[DnsFailed, DnsTimedOut])];
                 (Naming::Garbled, ROWS)
             }

@@ -1,4 +1,4 @@
-//! Worths against a dense solution, against what is known, and bit for bit.
+//! PageRank compared with a dense solution and with known values, and bit for bit.
 
 use super::*;
 use crate::study::web::graph::{Cut, Graph, tests::arrays};
@@ -13,7 +13,7 @@ fn web_of(pages: &[Vec<u32>]) -> Web {
     Web::of_graph(Arc::new(graph), Settings::default(), Ports::default())
 }
 
-/// A web with all that can come between a page and its links.
+/// Returns a web with everything that can lie between a page and its links.
 fn mixed(seed: u64) -> Web {
     let settings = Settings {
         seed,
@@ -31,7 +31,7 @@ fn mixed(seed: u64) -> Web {
     Web::new(settings, Ports::default())
 }
 
-/// Solves the equations by elimination. Who is in them comes from the manifest.
+/// Solves the equations by elimination. The manifest says which pages are in them.
 fn dense(web: &Web, damping: f64) -> Vec<f64> {
     let manifest = Manifest::new(web, Budget::default());
     let fetched = manifest.entries.iter().filter(|entry| entry.outcomes != [Outcome::RobotsDenied]);
@@ -41,7 +41,7 @@ fn dense(web: &Web, damping: f64) -> Vec<f64> {
     });
     let numbers: BTreeMap<(u32, u32), usize> = pages.zip(0..).collect();
     let count = numbers.len();
-    // Row u: R(u) - d * sum of its parts of the R(v) = 1 - d.
+    // Row u: R(u) - d * the sum of its shares of the R(v) = 1 - d.
     let mut rows = vec![vec![0.0; count + 1]; count];
     for (at, row) in rows.iter_mut().enumerate() {
         row[at] = 1.0;
@@ -76,7 +76,7 @@ fn dense(web: &Web, damping: f64) -> Vec<f64> {
     quality
 }
 
-/// Gauss, Jordan; the diagonal leads by columns, so that no exchange is needed.
+/// Gauss-Jordan elimination; the diagonal dominates by columns, so no pivoting is needed.
 fn eliminate(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     let count = rows.len();
     for at in 0..count {
@@ -97,7 +97,7 @@ fn distance(one: &[f64], other: &[f64]) -> f64 {
 }
 
 #[test]
-fn worths_solve_the_equations() {
+fn qualities_solve_the_equations() {
     for seed in 0..6 {
         for damping in [0.0, 0.5, DAMPING, 0.99] {
             let web = mixed(seed);
@@ -113,19 +113,19 @@ fn worths_solve_the_equations() {
 }
 
 #[test]
-fn the_mean_worth_is_one() {
+fn the_mean_quality_is_one() {
     for web in [mixed(7), rich_graph(2), Web::new(Settings::quickstart(), Ports::default())] {
         let rank = web.page_rank(DAMPING);
         let sum: f64 = rank.quality.iter().sum();
         assert!((sum / rank.pages as f64 - 1.0).abs() < ERROR_MAX, "{sum} of {}", rank.pages);
-        let worth = rank.quality.iter().filter(|quality| **quality > 0.0).count();
-        assert_eq!(worth, rank.pages, "what can be reached is worth something, all else nothing");
+        let ranked = rank.quality.iter().filter(|quality| **quality > 0.0).count();
+        assert_eq!(ranked, rank.pages, "exactly the reachable pages have a quality");
     }
 }
 
 #[test]
-fn worths_that_are_known() {
-    // Links of each page, its worth, and why.
+fn qualities_that_are_known() {
+    // The links of each page, its expected quality, and why.
     type Case<'a> = (&'a [&'a [u32]], &'a [f64], &'a str);
     let d = DAMPING;
     let cases: [Case; 5] = [
@@ -150,9 +150,9 @@ fn worths_that_are_known() {
     }
 }
 
-/// What no link leads to is worth nothing, and isn't counted.
+/// A page that no link leads to has the quality 0 and isn't counted.
 #[test]
-fn what_a_crawl_cannot_reach_is_worth_nothing() {
+fn what_a_crawl_cannot_reach_has_no_quality() {
     let web = web_of(&[vec![1], vec![0], vec![0, 1], vec![3]]);
     let rank = web.page_rank(DAMPING);
     assert_eq!((rank.pages, rank.links), (3, 4), "from page 2 on");
@@ -182,7 +182,7 @@ fn bits_are_what_they_were() {
 }
 
 #[test]
-fn worths_at_random_follow_the_law() {
+fn qualities_at_random_follow_the_law() {
     let web = mixed(3);
     let count = web.pages_total();
     for exponent in [0.0, 0.5, 1.0, 2.0] {
@@ -191,9 +191,9 @@ fn worths_at_random_follow_the_law() {
         assert!((sum / count as f64 - 1.0).abs() < 1e-12, "a mean of one: {sum}");
         let mut sorted = quality.clone();
         sorted.sort_by(|one, other| other.total_cmp(one));
-        for (rank, worth) in (1..).zip(&sorted) {
+        for (rank, quality) in (1..).zip(&sorted) {
             let expected = sorted[0] / f64::from(rank).powf(exponent);
-            assert!((worth / expected - 1.0).abs() < 1e-11, "rank {rank}, {exponent}");
+            assert!((quality / expected - 1.0).abs() < 1e-11, "rank {rank}, {exponent}");
         }
         let mut other = web.zipf_permutation(exponent, 2);
         assert_eq!(quality == other, exponent == 0.0, "another seed, another order");
@@ -202,7 +202,7 @@ fn worths_at_random_follow_the_law() {
     }
 }
 
-/// Every page is as likely to be the best.
+/// Every page is equally likely to be the best.
 #[test]
 fn ranks_are_spread_evenly() {
     let web = web_of(&vec![vec![0]; 10]);

@@ -1,4 +1,4 @@
-//! Compact replies stand for the whole ones: the same but for the bulk, and its exact length.
+//! Compact replies equal the full ones in everything but their bulk, whose exact length they know.
 
 use super::*;
 
@@ -29,11 +29,11 @@ fn compact_replies_weigh_what_whole_ones_do() {
             *kinds.entry(format!("{kind:?} {packed}")).or_insert(0) += 1;
         }
     }
-    // Seven kinds, of which those with a body of some length are coded, too.
+    // Seven kinds, of which those with a longer body are coded, too.
     assert_eq!(kinds.len(), 10, "{kinds:?}");
 }
 
-/// Compact bodies are equal exactly if the whole ones are, on all hosts.
+/// Compact bodies are equal exactly if the full ones are, on all hosts.
 #[test]
 fn copies_stay_copies() {
     let web = rich(10);
@@ -52,7 +52,7 @@ fn copies_stay_copies() {
     assert!(copies > 10, "{copies} copies");
 }
 
-/// What a page is charged at is the length it was drawn with, as long as its links fit.
+/// The nominal length of a page is the length drawn for it, as long as its links fit.
 #[test]
 fn bulk_is_left_out() {
     let web = Web::new(Settings::bench(2), PORTS);

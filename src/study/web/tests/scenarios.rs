@@ -1,16 +1,16 @@
-//! The scenarios are what they say: shares and spreads, drawn on many hosts.
+//! The presets of 2003 and 2025 have the shares and spreads they claim, drawn on many hosts.
 
 use super::*;
 use std::time::Duration;
 
-/// Hosts of the scenario, were it of so many.
+/// Returns the hosts of a preset with `count` hosts.
 fn hosts_of(settings: Settings, count: u32) -> (Web, Vec<Host>) {
     let web = Web::new(Settings { hosts: count, pages: count, ..settings }, PORTS);
     let hosts = (0..count).map(|number| web.host(number)).collect();
     (web, hosts)
 }
 
-/// Within four standard deviations.
+/// Checks a share, within four standard deviations.
 fn assert_share(what: &str, hosts: &[Host], wanted: f64, fits: impl Fn(&Host) -> bool) {
     let count = hosts.len() as f64;
     let found = hosts.iter().filter(|host| fits(host)).count() as f64 / count;
@@ -72,13 +72,13 @@ fn of_2025() {
     assert_median("think", &hosts, 120.0, |host| host.think_time);
     assert_median("round trip", &hosts, 60.0, |host| host.round_trip);
     assert_median("names", &hosts, 30.0, |host| host.dns_time);
-    // Design: a mean of 242 kB, which is what the spread comes to.
+    // The spread is designed for a mean of 242 kB.
     let sizes = (0..20_000).map(|host| many.page_bytes(host, 0) as f64);
     let mean = sizes.sum::<f64>() / 20_000.0;
     assert!((mean / 242_000.0 - 1.0).abs() < 0.05, "mean page of {mean}");
     let kinds =
         |kind| all_pages(&web).filter(|(host, page)| web.kind(*host, *page) == kind).count();
-    // All pages but the roots have a kind drawn.
+    // All pages but the roots have a drawn kind.
     for (kind, share) in [(Kind::NotFound, 0.02), (Kind::Redirect, 0.03), (Kind::Binary, 0.0)] {
         let (found, wanted) = (kinds(kind) as f64, 58_000.0 * share);
         assert!((found - wanted).abs() <= 4.0 * wanted.sqrt(), "{kind:?}: {found} of {wanted}");

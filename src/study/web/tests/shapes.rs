@@ -4,8 +4,8 @@ use super::*;
 use crate::study::web::graph::{Cut, Graph, tests::arrays};
 use std::sync::Arc;
 
-/// A small real-looking graph: pages in hosts of ten to fifty, linked near by and at random, with
-/// links to themselves and twice the same. Page 77 reaches all.
+/// A small graph like a real one: pages in hosts of ten to fifty, linked to pages nearby and at
+/// random, with links to themselves and repeated links. Page 77 reaches all.
 pub(crate) fn knotted() -> Arc<Graph> {
     let mut draw = Draw::new(11, Purpose::Links, 0, 0);
     let (mut pages, mut last_pages, mut host) = (Vec::new(), Vec::new(), 0..0);
@@ -16,7 +16,7 @@ pub(crate) fn knotted() -> Arc<Graph> {
         }
         let near = (0..draw.below(6)).map(|_| host.start + draw.below(host.end - host.start));
         let mut links: Vec<u32> = near.collect();
-        // From the last page of a host a crawl gets to its first, and on to some host before.
+        // From the last page of a host a crawl reaches its first, and continues to an earlier host.
         links.extend((page > host.start).then(|| page - 1));
         links.extend((page == host.start && page > 0).then(|| draw.below(page)));
         pages.push(links);
@@ -27,7 +27,7 @@ pub(crate) fn knotted() -> Arc<Graph> {
     Arc::new(Graph::read(&degrees, &targets, Cut { span_max: 8, crossing_max: 0 }).unwrap())
 }
 
-/// All a host can do, on a graph's links.
+/// A web on this graph in which hosts have all drawn traits.
 pub(crate) fn rich_graph(seed: u64) -> Web {
     let settings = Settings {
         robots_part: 0.4,
@@ -78,7 +78,7 @@ fn a_graph_is_served_and_crawled_whole() {
     let is_page = |entry: &&Entry| matches!(entry.place.resource, Resource::Page(_));
     let asked = manifest.entries.iter().filter(is_page).filter(|entry| entry.requests.min == 1);
     assert_eq!(asked.count(), 600, "every page is found and may be asked for");
-    // One seed, and the hostile hosts', as in a drawn web.
+    // One seed, and those of the hostile hosts, as in a drawn web.
     let hostile = web.settings().hostile.len();
     assert_eq!(
         (web.seeds().len(), web.hosts() as usize),

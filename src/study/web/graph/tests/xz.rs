@@ -1,4 +1,4 @@
-//! Files made by `xz` 5.4, unpacked: whole, cut, damaged, too large.
+//! Files made by `xz` 5.4, decompressed: whole, truncated, damaged, too large.
 
 use crate::study::web::draw::{Draw, Purpose};
 use crate::study::web::graph::{XzFlaw, unpack_xz};
@@ -77,7 +77,7 @@ fn the_cap_holds_to_the_byte() {
     }
 }
 
-/// The file is 100 bytes long and asks for half a gigabyte to be unpacked with.
+/// The file is 100 bytes long and needs half a gigabyte of memory to be decompressed.
 #[test]
 fn a_file_that_wants_much_memory_is_refused() {
     assert!(matches!(unpack_xz(&bytes(WIDE), 1 << 20), Err(XzFlaw::Broken(_))));
@@ -93,7 +93,7 @@ fn a_cut_file_is_broken() {
     }
 }
 
-/// Whatever bytes change, what comes out is the text or a flaw, and never a panic.
+/// Whatever bytes change, the result is the text or an error, and never a panic.
 #[test]
 fn a_damaged_file_is_found_out() {
     let mut draw = Draw::new(1, Purpose::Noise, 0, 0);
