@@ -59,7 +59,7 @@ const SIZES: [u64; 5] = [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_0
 
 fn main() {
     // As the program does.
-    signal::join_freed_memory();
+    signal::merge_freed_memory();
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let number = |text: &String| text.parse::<u64>().expect("a number");

@@ -1,13 +1,13 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
-// What is shared with the benches calls the crate by its name.
+// Code shared with the benches uses the crate's name.
 #[cfg(test)]
 extern crate self as sted;
 
-// Plain values, known to all.
+// Plain values, which all parts may use.
 pub mod ground;
 
-// Stations, in the order a URL meets them.
+// Stations, in the order in which a URL passes them.
 pub mod url;
 
 pub mod seeds;
@@ -28,16 +28,16 @@ pub mod links;
 
 pub mod store;
 
-// The road.
+// The configuration, and the engine that joins the stations.
 pub mod conf;
 pub mod engine;
 
 // The real world.
 pub mod os;
 
-// The top.
+// The command line.
 pub mod commands;
 
-// The study of crawlers; `commands::study` is its front door.
+// Tools for studying crawls; only `commands::study` uses them.
 #[cfg(feature = "study")]
 pub mod study;

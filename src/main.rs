@@ -1,4 +1,4 @@
-//! From the command line to a command, and from how it ended to an exit code.
+//! The program: parses the command line, runs the command, and returns its exit code.
 
 use clap::Parser;
 use env_logger::{Target, WriteStyle};
@@ -9,14 +9,14 @@ use sted::commands::{Cli, Exit};
 use sted::os::{console, signal};
 
 fn main() -> ExitCode {
-    signal::join_freed_memory();
+    signal::merge_freed_memory();
     let cli = Cli::parse();
     start_log(&cli);
-    // A panic is a fault of the program; its message is printed by the panic itself.
+    // A panic is an internal error; the panic itself has printed its message.
     let exit = match panic::catch_unwind(|| cli.run()) {
         Ok(Ok(exit)) => exit,
         Ok(Err(failure)) => {
-            console::last_words(&failure.to_string());
+            console::write_final(&failure.to_string());
             failure.exit
         }
         Err(_) => Exit::Internal,
@@ -28,7 +28,7 @@ fn start_log(cli: &Cli) {
     let mut log =
         env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn"));
     if let Some(level) = cli.log_level() {
-        // What is asked for is the crawler's talk; of the libraries only what is wrong.
+        // The level applies to the crawler's own messages; libraries log only warnings and errors.
         log.filter_level(level.min(log::LevelFilter::Warn)).filter_module("sted", level);
     }
     let is_plain = !signal::is_terminal() || std::env::var_os("NO_COLOR").is_some();

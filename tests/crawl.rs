@@ -239,9 +239,9 @@ fn a_server_without_its_robots_is_reported_and_comes_back() {
     };
     let (code, told) = ends(&[]);
     assert_eq!(code, 12, "{told}");
-    let ill = format!("http://{ill_at}: 20 URLs: robots-unreachable; its robots.txt can't be");
-    let mute = format!("http://{mute_at}: 3 URLs: robots-unreachable, never answered; its robots");
-    let all = "23 URLs; 1 servers had answered before; --retry-given-up";
+    let ill = format!("http://{ill_at}: 20 URLs: robots-unreachable; robots.txt can't be");
+    let mute = format!("http://{mute_at}: 3 URLs: robots-unreachable, never answered; robots");
+    let all = "23 URLs; 1 of the servers had answered; retry with --retry-given-up";
     assert!([&*ill, &mute, all].iter().all(|line| told.contains(line)), "{told}");
     let (code, told) = ends(&["--retry-given-up"]);
     assert!(code == 12 && told.contains(all), "it is lost again, and counted once: {code}\n{told}");

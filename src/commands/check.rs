@@ -91,11 +91,11 @@ pub(super) fn refuse_missing_files(conf: &Conf, path: &Path) -> Result<(), Failu
     ];
     let named = named.into_iter().filter_map(|(key, file)| Some((key, file.clone()?)));
     let files = named.chain(study::files_named(conf));
-    let told = files.filter_map(|(key, file)| {
+    let faults = files.filter_map(|(key, file)| {
         let error = fault(&file)?;
         Some(format!("{}: {key}: cannot open {}: {error}", path.display(), file.display()))
     });
-    let missing: Vec<String> = told.collect();
+    let missing: Vec<String> = faults.collect();
     if missing.is_empty() { Ok(()) } else { Err(Failure::new(Exit::Usage, missing.join("\n"))) }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scope_is_told_as_it_is() {
+    fn the_scope_is_described() {
         let mut set = Scope::default();
         assert_eq!(scope(&set), "the open web");
         set.span = FromSeeds::Host;

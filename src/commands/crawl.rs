@@ -201,7 +201,7 @@ fn say_how_it_begins(directory: &Path, earlier: Option<&Earlier>, engine: &Engin
             "the crawl in {job} resumes from its archive; {urls} URLs wait on {servers} servers"
         );
     }
-    let how = if earlier.is_clean() { "was stopped properly" } else { "was not stopped properly" };
+    let how = if earlier.is_clean() { "was stopped in order" } else { "was not stopped in order" };
     log::info!(
         "the crawl in {job} resumes from its checkpoint of {}; it {how}; {urls} URLs wait on \
          {servers} servers",
@@ -261,20 +261,20 @@ fn refuse_what_may_not_change(conf: &Conf, directory: &Path, rebuild: bool) -> R
     // A rebuilt state is made with the current rules of [url].
     let kept = |key: &Key| key.flags.contains(&Flag::Kept) && !(rebuild && key.section == "url");
     let changed = began.keys().into_iter().filter(kept).zip(conf.keys().into_iter().filter(kept));
-    let told: Vec<String> = changed
+    let differences: Vec<String> = changed
         .filter(|(before, now)| before.value != now.value)
         .map(|(Key { section, name, value, .. }, now)| {
             format!("{section}.{name} was {value} and is now {}", now.value)
         })
         .collect();
-    if told.is_empty() {
+    if differences.is_empty() {
         return Ok(());
     }
     let text = format!(
         "{}: keys that are fixed for a crawl have changed: {}; restore them (see {name}), or \
          choose another job.directory",
         directory.display(),
-        told.join("; ")
+        differences.join("; ")
     );
     Err(Failure::new(Exit::Job, text))
 }

@@ -41,8 +41,8 @@ pub(crate) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>
         .map_err(|error| Failure::new(Exit::Usage, format!("quality.file: {name}: {error}")))?;
     let limits = Limits { url_bytes_max: conf.scope.url_bytes_max };
     let table = Table::parse(&text, key, limits).map_err(|mistakes| {
-        let told = mistakes.list.iter();
-        let mut lines: Vec<String> = told
+        let listed = mistakes.list.iter();
+        let mut lines: Vec<String> = listed
             .map(|mistake| {
                 format!("{name}:{}: {:?}: {}", mistake.line, mistake.text, mistake.reason)
             })
@@ -84,7 +84,7 @@ fn warn_if(count: u64, text: impl Fn(u64) -> String) {
 }
 
 /// The most mistakes of a seed file that are reported one by one.
-const MISTAKES_TOLD: usize = 10;
+const MISTAKES_SHOWN: usize = 10;
 
 /// Reads the seeds of the configuration and of its seed file. Warns of lines without a seed: the
 /// first ten, and their number.
@@ -157,8 +157,8 @@ fn refused(conf: &Scope, seeds: &[Seed]) -> Vec<String> {
 /// Appends reports on the lines of a list of seeds.
 fn report(name: &str, parsed: &Parsed, wrong: &mut Vec<String>) {
     let mistakes = &parsed.mistakes;
-    wrong.extend(mistakes.iter().take(MISTAKES_TOLD).map(|mistake| format!("{name}: {mistake}")));
-    if let Some(more) = mistakes.len().checked_sub(MISTAKES_TOLD).filter(|more| *more > 0) {
+    wrong.extend(mistakes.iter().take(MISTAKES_SHOWN).map(|mistake| format!("{name}: {mistake}")));
+    if let Some(more) = mistakes.len().checked_sub(MISTAKES_SHOWN).filter(|more| *more > 0) {
         let seeds = parsed.seeds.len();
         wrong.push(format!("{name}: {more} more lines have no seed; {seeds} lines have one"));
     }

@@ -1,6 +1,4 @@
-//! Converts the configuration to the settings of each part: the one place that knows both.
-//!
-//! Every key becomes a setting of a station, the engine or the world here; no part knows the file.
+//! Converts the configuration to the settings of each part; no part knows the configuration file.
 
 use crate::conf::{self, Conf, Decimal, DiskFull, Scheme};
 use crate::dns::address;
@@ -13,7 +11,7 @@ use crate::store::digest::Algorithm;
 use crate::url::scope::Schemes;
 use crate::{dns, frontier, http, links, os, rating, seen, store, url};
 
-/// The engine's settings. `key` is the crawl's own, for its fingerprints.
+/// Returns the engine's settings. `key` is the crawl's key for fingerprints.
 pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
     Settings {
         identity: identity(conf),
@@ -67,7 +65,7 @@ pub fn engine(conf: &Conf, key: [u8; 16]) -> Settings {
     }
 }
 
-/// The real world's settings.
+/// Returns the real world's settings.
 pub fn world(conf: &Conf, period: std::time::Duration) -> os::Settings {
     let names = &conf.names;
     let tls = &conf.tls;
@@ -189,7 +187,7 @@ fn seen(memory: &conf::Memory, crawl: Option<u64>) -> seen::Settings {
     }
 }
 
-/// What tells the files of this crawl's state from those of others; `None` if none is kept.
+/// Returns a number that identifies the state files of this crawl; `None` if no state is kept.
 fn crawl_of(conf: &Conf, key: [u8; 16]) -> Option<u64> {
     conf.state.keep.then(|| url::Fingerprinter::new(key).of(b"crawl").0)
 }
@@ -206,7 +204,8 @@ fn schedule(conf: &Conf) -> frontier::policy::Settings {
     }
 }
 
-/// All but the table, which is a file: [`super::inputs`] reads it.
+/// Returns the settings of the quality, without the table, which [`super::inputs`] reads from a
+/// file.
 fn rating(conf: &conf::Qualities, key: [u8; 16]) -> rating::Settings {
     rating::Settings {
         key,
@@ -237,7 +236,7 @@ fn names(conf: &conf::Names) -> dns::Settings {
     }
 }
 
-/// The settings of the scope.
+/// Returns the settings of the scope.
 pub(super) fn scope(conf: &conf::Scope) -> url::scope::Settings {
     let wants = |scheme| conf.schemes.contains(&scheme);
     url::scope::Settings {
@@ -269,7 +268,8 @@ fn links(conf: &Conf) -> links::Settings {
         obey_meta: conf.links.robots_meta,
         product: conf.identity.product.clone(),
         links_max: conf.links.links_max,
-        // A URL may be shorter than its reference, by dot segments and line breaks.
+        // A URL may be shorter than its reference, because dot segments and line breaks are
+        // removed.
         reference_bytes_max: 2 * conf.scope.url_bytes_max,
         ..links::Settings::default()
     }
@@ -297,12 +297,12 @@ fn store(conf: &conf::Store) -> store::Settings {
 mod tests {
     use super::*;
 
-    /// What the file is silent about is what each part has by itself.
+    /// Keys that the file doesn't set have the defaults of the parts.
     #[test]
     fn defaults_are_the_parts_own() {
         let conf = Conf::default();
         assert_eq!(schedule(&conf), frontier::policy::Settings::default());
-        let told = format!("{:?}", rating(&conf.quality, [0; 16]));
-        assert_eq!(told, format!("{:?}", rating::Settings::default()));
+        let text = format!("{:?}", rating(&conf.quality, [0; 16]));
+        assert_eq!(text, format!("{:?}", rating::Settings::default()));
     }
 }

@@ -170,10 +170,10 @@ impl Summary {
     /// Adds the lines about CPU time.
     fn add_cpu(&self, line: &mut dyn FnMut(&str, String)) {
         let (usage, stages) = (&self.usage, shares(&self.usage));
-        let told = stages.iter().filter(|(_, share)| *share >= 0.005);
-        let told: Vec<String> =
-            told.map(|(name, share)| format!("{name} {:.0}%", share * 100.0)).collect();
-        line("CPU of the loop", told.join(", "));
+        let shown = stages.iter().filter(|(_, share)| *share >= 0.005);
+        let shown: Vec<String> =
+            shown.map(|(name, share)| format!("{name} {:.0}%", share * 100.0)).collect();
+        line("CPU of the loop", shown.join(", "));
         let share = |us: u64| us as f64 / (usage.wall.as_micros() as f64).max(1.0) * 100.0;
         let (looping, jobs, names) = (usage.looping, usage.jobs_us, usage.names_us);
         line(
@@ -351,14 +351,14 @@ fn cpu_json(usage: &Usage) -> serde_json::Value {
 /// most CPU time of any turn.
 fn turn_text(turn: &Turn, cpu_max: Duration) -> String {
     let shares = turn.shares();
-    let told = shares.iter().filter(|(_, share)| *share >= 0.01).take(3);
-    let told: Vec<String> =
-        told.map(|(stage, share)| format!("{} {:.0}%", stage.name(), share * 100.0)).collect();
+    let shown = shares.iter().filter(|(_, share)| *share >= 0.01).take(3);
+    let shown: Vec<String> =
+        shown.map(|(stage, share)| format!("{} {:.0}%", stage.name(), share * 100.0)).collect();
     format!(
         "{:.1} ms, {:.1} s after the start: {}; {:.1} ms of CPU at most in one",
         turn.took.as_secs_f64() * 1e3,
         turn.began.since(Instant::ZERO).as_secs_f64(),
-        if told.is_empty() { "-".to_owned() } else { told.join(", ") },
+        if shown.is_empty() { "-".to_owned() } else { shown.join(", ") },
         cpu_max.as_secs_f64() * 1e3
     )
 }
@@ -378,14 +378,14 @@ fn turn_json(turn: &Turn, cpu_max: Duration) -> serde_json::Value {
 fn work_text(turn: &TurnWork) -> String {
     let mut kinds: Vec<_> = turn.kinds().collect();
     kinds.sort_by_key(|(_, units)| std::cmp::Reverse(*units));
-    let told = kinds.iter().take(3).filter(|(_, units)| 100 * units >= turn.units.max(1));
-    let told: Vec<String> = told
+    let shown = kinds.iter().take(3).filter(|(_, units)| 100 * units >= turn.units.max(1));
+    let shown: Vec<String> = shown
         .map(|(work, units)| format!("{} {}", work.name(), HumanCount(*units as u64)))
         .collect();
     format!(
         "{} units of work: {}",
         HumanCount(turn.units as u64),
-        if told.is_empty() { "-".to_owned() } else { told.join(", ") }
+        if shown.is_empty() { "-".to_owned() } else { shown.join(", ") }
     )
 }
 

@@ -41,10 +41,10 @@ pub(super) fn clashes(conf: &Conf, named: [bool; 2]) -> Vec<Clash> {
 }
 
 /// A function that reports a contradiction if the condition holds: condition, keys, text.
-type Tell<'a> = dyn FnMut(bool, &'static [&'static str], &str) + 'a;
+type Reporter<'a> = dyn FnMut(bool, &'static [&'static str], &str) + 'a;
 
-/// The rules of the open web: a contact, a rest and robots.txt are mandatory.
-fn open_web(conf: &Conf, clash: &mut Tell<'_>) {
+/// Checks the rules of the open web: a contact, a rest and robots.txt are mandatory.
+fn open_web(conf: &Conf, clash: &mut Reporter<'_>) {
     clash(
         conf.identity.contact.is_empty(),
         &["identity.contact"],
@@ -80,7 +80,7 @@ fn open_web(conf: &Conf, clash: &mut Tell<'_>) {
     );
 }
 
-fn quality(conf: &Conf, clash: &mut Tell<'_>) {
+fn quality(conf: &Conf, clash: &mut Reporter<'_>) {
     let quality = &conf.quality;
     let is_table = quality.source == Source::Table;
     clash(
@@ -95,7 +95,7 @@ fn quality(conf: &Conf, clash: &mut Tell<'_>) {
     );
 }
 
-fn scope(conf: &Conf, clash: &mut Tell<'_>) {
+fn scope(conf: &Conf, clash: &mut Reporter<'_>) {
     let scope = &conf.scope;
     let all = !scope.is_bounded();
     let text = "has no effect with span = \"any\"; write span = \"host\" to crawl the hosts of the \
@@ -110,7 +110,7 @@ fn scope(conf: &Conf, clash: &mut Tell<'_>) {
     );
 }
 
-fn identity(conf: &Conf, clash: &mut Tell<'_>) {
+fn identity(conf: &Conf, clash: &mut Reporter<'_>) {
     let identity = &conf.identity;
     let Some(agent) = &identity.user_agent else { return };
     clash(
@@ -130,8 +130,8 @@ fn identity(conf: &Conf, clash: &mut Tell<'_>) {
     );
 }
 
-/// The longest rest must not cut the rests that are owed.
-fn rests(conf: &Conf, clash: &mut Tell<'_>) {
+/// Checks that the longest rest doesn't cut the rests that are owed.
+fn rests(conf: &Conf, clash: &mut Reporter<'_>) {
     let politeness = &conf.politeness;
     let (delay, most) = (politeness.delay, politeness.delay_max);
     let requests = match politeness.burst {
@@ -159,8 +159,8 @@ fn rests(conf: &Conf, clash: &mut Tell<'_>) {
     );
 }
 
-/// Pairs of times of which the first must not exceed the second.
-fn times(conf: &Conf, clash: &mut Tell<'_>) {
+/// Checks pairs of times of which the first must not exceed the second.
+fn times(conf: &Conf, clash: &mut Reporter<'_>) {
     let (names, connections, retries) = (&conf.names, &conf.connections, &conf.retries);
     let whole = connections.fetch_timeout;
     let rules: [(&'static [&'static str], Duration, Duration); 6] = [
@@ -193,7 +193,7 @@ fn times(conf: &Conf, clash: &mut Tell<'_>) {
     }
 }
 
-fn sizes(conf: &Conf, clash: &mut Tell<'_>) {
+fn sizes(conf: &Conf, clash: &mut Reporter<'_>) {
     let (fetch, memory) = (&conf.fetch, &conf.memory);
     let most = fetch.body_bytes_max.max(fetch.decoded_bytes_max).max(fetch.head_bytes_max);
     clash(

@@ -177,21 +177,21 @@ fn mistakes_name_line_key_value_and_mend() {
 }
 
 #[test]
-fn several_mistakes_are_told_at_once_in_order() {
+fn several_mistakes_are_reported_at_once_in_order() {
     let text = "[politeness]\nrobots = 1\n[job]\nseeds = [\"a b\", 3]\n[limits]\ntime_max = \"x\"";
-    let told = mistakes(text);
+    let found = mistakes(text);
     let starts = ["x.toml:2: politeness.robots", "x.toml:4: job.seeds", "x.toml:4: job.seeds"];
-    assert_eq!(told.len(), 5, "{told:#?}");
-    assert!(told.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{told:#?}");
-    assert!(told[3].starts_with("x.toml:6: limits.time_max") && told[4].contains("contact"));
+    assert_eq!(found.len(), 5, "{found:#?}");
+    assert!(found.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{found:#?}");
+    assert!(found[3].starts_with("x.toml:6: limits.time_max") && found[4].contains("contact"));
 }
 
 #[test]
-fn syntax_is_told_by_line() {
+fn syntax_is_reported_by_line() {
     for (text, line) in [("a = \n", 1), ("[job]\nname = \"x\nb = 1\n", 2), ("a=1\na=2\n", 2)] {
-        let told = mistakes(text);
+        let found = mistakes(text);
         let start = format!("x.toml:{line}: not TOML: ");
-        assert!(!told.is_empty() && told[0].starts_with(&start), "{text:?}: {told:?}");
+        assert!(!found.is_empty() && found[0].starts_with(&start), "{text:?}: {found:?}");
     }
     let deep = format!("a = {}", "[".repeat(100_000));
     assert!(!mistakes(&deep).is_empty(), "nesting without end is a mistake, not a crash");
@@ -231,8 +231,8 @@ fn values_that_are_wrong_in_themselves() {
             assert_eq!(parse(value), Vec::<String>::new(), "{key} = {value}");
         }
         for value in *wrong {
-            let told = parse(value);
-            assert!(told.len() == 1 && told[0].contains(key), "{key} = {value}: {told:?}");
+            let found = parse(value);
+            assert!(found.len() == 1 && found[0].contains(key), "{key} = {value}: {found:?}");
         }
     }
 }
@@ -274,8 +274,8 @@ fn items_that_are_wrong_in_themselves() {
             assert_eq!(parse(value), Vec::<String>::new(), "{key} = {value}");
         }
         for value in *wrong {
-            let told = parse(value);
-            assert!(told.len() == 1 && told[0].contains(key), "{key} = {value}: {told:?}");
+            let found = parse(value);
+            assert!(found.len() == 1 && found[0].contains(key), "{key} = {value}: {found:?}");
         }
     }
 }
@@ -392,13 +392,14 @@ fn contradictions() {
 
 fn hold(cases: &[Case]) {
     for (whole, more, expected, why) in cases {
-        let told = mistakes(&whole(more));
+        let found = mistakes(&whole(more));
         match expected {
             Some(key) => {
-                let tells = told.first().is_some_and(|line| line.contains(&format!(": {key}: ")));
-                assert!(tells, "{why}: {told:?}");
+                let is_reported =
+                    found.first().is_some_and(|line| line.contains(&format!(": {key}: ")));
+                assert!(is_reported, "{why}: {found:?}");
             }
-            None => assert_eq!(told, Vec::<String>::new(), "{why}"),
+            None => assert_eq!(found, Vec::<String>::new(), "{why}"),
         }
     }
 }
@@ -414,16 +415,16 @@ fn many_mistakes_end_at_a_hundred() {
         format!("[job]\nseeds = [\n{items}]"),
         "x = = \n".repeat(100_000),
     ] {
-        let told = mistakes(&text);
-        assert_eq!(told.len(), 101, "{:?}", told.first());
-        assert_eq!(told[100], "x.toml: there are more; only the first 100 are shown");
+        let found = mistakes(&text);
+        assert_eq!(found.len(), 101, "{:?}", found.first());
+        assert_eq!(found[100], "x.toml: there are more; only the first 100 are shown");
     }
 }
 
 #[test]
-fn a_mistake_is_not_told_twice() {
-    let told = mistakes("job.seeds = 1\nidentity.contact = \"nobody\"");
-    assert_eq!(told.len(), 2, "{told:#?}");
+fn a_mistake_is_not_reported_twice() {
+    let found = mistakes("job.seeds = 1\nidentity.contact = \"nobody\"");
+    assert_eq!(found.len(), 2, "{found:#?}");
 }
 
 #[test]
@@ -477,8 +478,8 @@ fn ranges_hold_at_both_ends() {
             let line = format!("{}.{} = {value}", key.section, key.name);
             // Without a comparison nothing reads the section of the simulated world.
             let study = if key.section == "compare" { "" } else { "compare = {}\n" };
-            let told = mistakes(&lab(&format!("{study}{line}")));
-            told.iter().any(|line| line.contains("too little") || line.contains("too much"))
+            let found = mistakes(&lab(&format!("{study}{line}")));
+            found.iter().any(|line| line.contains("too little") || line.contains("too much"))
         };
         assert!(!refused(least) && !refused(most), "{key:?}");
         let beyond = match most.strip_prefix('"') {

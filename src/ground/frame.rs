@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_and_every_cut_is_told() {
+    fn every_changed_bit_and_every_cut_is_reported() {
         let whole = file(&[(1, b"one".to_vec()), (3, vec![5; 30])]);
         for bit in 0..whole.len() * 8 {
             let mut bytes = whole.clone();
@@ -423,13 +423,13 @@ mod tests {
             assert!(damage.offset <= (bit / 8) as u64, "{damage}: bit {bit}");
         }
         for end in 0..whole.len() {
-            let told = read_all(&whole[..end], Some(whole.len() as u64));
-            assert_eq!(flaw(told.unwrap_err()).flaw, Flaw::Cut, "cut to {end}");
+            let read = read_all(&whole[..end], Some(whole.len() as u64));
+            assert_eq!(flaw(read.unwrap_err()).flaw, Flaw::Cut, "cut to {end}");
         }
     }
 
     #[test]
-    fn files_of_others_are_told_apart() {
+    fn files_of_others_are_refused() {
         let mut other = Vec::new();
         push_opening(Role::Bucket, CRAWL, &mut other);
         assert_eq!(
@@ -451,9 +451,9 @@ mod tests {
                 out.put_u16(format);
                 out.put_u64(CRAWL);
             });
-            let told = flaw(read_all(&other, None).unwrap_err());
-            assert_eq!(told.flaw, Flaw::Version(format));
-            assert!(told.to_string().contains(age), "{told}");
+            let damage = flaw(read_all(&other, None).unwrap_err());
+            assert_eq!(damage.flaw, Flaw::Version(format));
+            assert!(damage.to_string().contains(age), "{damage}");
         }
         assert_eq!(flaw(read_all(b"", None).unwrap_err()).flaw, Flaw::Cut, "an empty file");
     }

@@ -39,7 +39,7 @@ pub fn is_quiet() -> bool {
 }
 
 /// Writes the final output of a command. Waits for the reader, if there is one, but never fails.
-pub fn last_words(text: &str) {
+pub fn write_final(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 

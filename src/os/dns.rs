@@ -19,7 +19,7 @@
 //! its own, by a second channel that is created when it is first needed.
 //!
 //! The side thread shares only the mailbox with the loop (`work::Mailbox`): its callbacks post a
-//! letter and wake the loop, once a batch. They don't panic, which c-ares could not handle.
+//! message and wake the loop, once a batch. They don't panic, which c-ares could not handle.
 //! Dropping the resolver ends pending look-ups without an answer and joins the thread.
 //!
 //! Cost: a look-up takes one table entry and one boxed callback for each family; a drain without
@@ -91,9 +91,9 @@ pub struct Resolver {
     settings: Settings,
     hosts: Hosts,
     pending: Map<LookupId, Pending>,
-    mailbox: Arc<Mailbox<Letter>>,
+    mailbox: Arc<Mailbox<Message>>,
     /// The answers being handed out; swapped with the mailbox's list to avoid allocations.
-    letters: Vec<Letter>,
+    messages: Vec<Message>,
 }
 
 /// One look-up in flight.
@@ -123,7 +123,7 @@ enum Family {
 }
 
 /// A result that the side thread posts.
-struct Letter {
+struct Message {
     lookup: LookupId,
     family: Family,
     /// Whether the query had a port of its own.
@@ -147,7 +147,7 @@ impl Resolver {
             hosts: Hosts::read(&settings.hosts_file)?,
             pending: Map::default(),
             mailbox: Arc::new(Mailbox::new(waker)),
-            letters: Vec::new(),
+            messages: Vec::new(),
         })
     }
 
@@ -182,14 +182,14 @@ impl Resolver {
 
     /// Hands out the results since the last call. Call it after the waker has fired.
     pub fn drain(&mut self, mut take: impl FnMut(LookupId, Result<Answer, NameFailure>)) {
-        let mut letters = std::mem::take(&mut self.letters);
-        self.mailbox.collect(&mut letters);
-        for letter in letters.drain(..) {
-            if let Some((lookup, result)) = self.settle(letter) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.mailbox.collect(&mut messages);
+        for message in messages.drain(..) {
+            if let Some((lookup, result)) = self.settle(message) {
                 take(lookup, result);
             }
         }
-        self.letters = letters;
+        self.messages = messages;
     }
 
     /// Returns the number of look-ups in flight.
@@ -200,7 +200,7 @@ impl Resolver {
     /// Looks the name up in the hosts file, or else queries the name servers.
     fn ask(&mut self, lookup: LookupId, name: &str, family: Family, alone: bool) {
         let mailbox = Arc::clone(&self.mailbox);
-        let post = move |found| mailbox.post(Letter { lookup, family, alone, found });
+        let post = move |found| mailbox.post(Message { lookup, family, alone, found });
         if !is_askable(name) {
             return post(Err(NameFailure::Malformed));
         }
@@ -226,9 +226,9 @@ impl Resolver {
     }
 
     /// Stores the result of one family. Returns the whole answer once both have arrived.
-    fn settle(&mut self, letter: Letter) -> Option<(LookupId, Result<Answer, NameFailure>)> {
-        let Letter { lookup, family, alone, found } = letter;
-        let pending = self.pending.get_mut(&lookup).expect("a look-up waits for its letters");
+    fn settle(&mut self, message: Message) -> Option<(LookupId, Result<Answer, NameFailure>)> {
+        let Message { lookup, family, alone, found } = message;
+        let pending = self.pending.get_mut(&lookup).expect("a look-up waits for its messages");
         let early = pending.since.elapsed() < self.settings.timeout;
         let again = match found {
             Err(NameFailure::TimedOut) if early => Some(alone),

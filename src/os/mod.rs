@@ -161,8 +161,8 @@ impl World {
         let mut gauge = Gauge::begin(engine.meter(), self.worker.cpu_ns());
         self.turns.begin(engine.meter(), signal::thread_cpu_ns());
         // A signal may have arrived before there was a loop to wake.
-        let mut is_over = self.heed_signals(engine, now);
-        self.obey(engine, now);
+        let mut is_over = self.handle_signals(engine, now);
+        self.drain_actions(engine, now);
         while !is_over && !engine.is_finished() {
             let wait = self.wait(engine, now, report);
             let stage = engine.meter_mut().enter(Stage::Wait, 0);
@@ -176,13 +176,13 @@ impl World {
             engine.meter_mut().back(stage);
             now = self.clock.now();
             self.turns.begin(engine.meter(), signal::thread_cpu_ns());
-            is_over = self.heed_signals(engine, now);
+            is_over = self.handle_signals(engine, now);
             if is_over {
                 break;
             }
             self.feed(engine, now, &events);
             engine.expired(now);
-            self.obey(engine, now);
+            self.drain_actions(engine, now);
             if now.at >= report {
                 report = now.at + self.period;
                 observe(self.view(engine, now, &gauge));
@@ -214,7 +214,7 @@ impl World {
     }
 
     /// Handles signals. Returns whether the loop should end at once.
-    fn heed_signals(&self, engine: &mut Engine, now: Now) -> bool {
+    fn handle_signals(&self, engine: &mut Engine, now: Now) -> bool {
         if self.signals.asked_to_rotate() {
             engine.rotate_log(now);
         }
@@ -236,7 +236,7 @@ impl World {
         self.resolver.drain(|lookup, answer| engine.resolved(now, lookup, answer));
         self.worker.drain(|done| engine.worked(now, done));
         let stage = engine.meter_mut().enter(Stage::Receive, 0);
-        self.net.tell_ends(engine, now);
+        self.net.report_ends(engine, now);
         self.net.read_ready(engine, now);
         for event in events {
             if event.token() != WAKER && event.token() != SIGNALS {
@@ -256,7 +256,7 @@ impl World {
     }
 
     /// Carries out the engine's actions.
-    fn obey(&mut self, engine: &mut Engine, now: Now) {
+    fn drain_actions(&mut self, engine: &mut Engine, now: Now) {
         while let Some(action) = engine.next_action() {
             let meter = engine.meter_mut();
             let stage = match &action {

@@ -103,7 +103,7 @@ impl Net {
 
     /// Reports the ends that occurred while actions were carried out, after reading what was
     /// received before them.
-    pub(super) fn tell_ends(&mut self, engine: &mut Engine, now: Now) {
+    pub(super) fn report_ends(&mut self, engine: &mut Engine, now: Now) {
         for (conn, reason) in std::mem::take(&mut self.ends) {
             if self.socket(conn).is_some_and(|socket| socket.state == State::Open) {
                 self.read(engine, now, conn, true);

@@ -138,7 +138,7 @@ pub fn descriptor_limit() -> u64 {
 /// By default glibc keeps small freed pieces apart and merges all of them at the next large
 /// request: after a million queues have become empty, that stalls the loop for a tenth of a second
 /// (`bench/frontier.rs`). Other allocators are not changed.
-pub fn join_freed_memory() {
+pub fn merge_freed_memory() {
     system::keep_no_fast_bins();
 }
 
@@ -437,13 +437,13 @@ mod tests {
         system::mask(libc::SIG_BLOCK, &CAUGHT); // as a parent may have done
         let signals = Signals::new(poll.registry(), TOKEN).unwrap();
         assert_eq!(signals.asked(), Asked::Nothing);
-        let told = [
+        let cases = [
             (libc::SIGTERM, Asked::Stop),
             (libc::SIGINT, Asked::StopAtOnce),
             (libc::SIGHUP, Asked::StopAtOnce),
             (libc::SIGQUIT, Asked::StopAtOnce),
         ];
-        for (signal, asked) in told {
+        for (signal, asked) in cases {
             system::raise(signal);
             assert_eq!(signals.asked(), asked);
             // The signal may interrupt the poll itself.
@@ -451,7 +451,7 @@ mod tests {
                 assert_eq!(error.kind(), io::ErrorKind::Interrupted);
             }
             let tokens: Vec<mio::Token> = events.iter().map(mio::event::Event::token).collect();
-            assert_eq!(tokens, [TOKEN], "each signal is told of anew");
+            assert_eq!(tokens, [TOKEN], "each signal causes an event");
         }
         drop(signals);
         assert_eq!(CAUGHT.map(system::disposition), before);
@@ -503,7 +503,7 @@ mod tests {
     #[test]
     #[cfg(target_env = "gnu")]
     fn no_freed_memory_is_laid_aside() {
-        join_freed_memory();
+        merge_freed_memory();
         let before = system::laid_aside_bytes();
         let pieces: Vec<Box<[u8; 64]>> = (0..500).map(|_| Box::new([1; 64])).collect();
         drop(std::hint::black_box(pieces));

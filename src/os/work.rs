@@ -55,7 +55,7 @@ impl Worker {
         let jobs = self.jobs.as_ref().expect("jobs are there until the worker is dropped");
         let sent = jobs.send(job).is_ok();
         if !sent {
-            self.pass_panic_on();
+            self.raise_panic();
         }
         self.in_flight += 1;
     }
@@ -66,7 +66,7 @@ impl Worker {
         self.in_flight -= self.collected.len();
         self.collected.drain(..).for_each(&mut take);
         if self.thread.as_ref().is_some_and(thread::JoinHandle::is_finished) {
-            self.pass_panic_on();
+            self.raise_panic();
         }
     }
 
@@ -81,7 +81,7 @@ impl Worker {
     }
 
     /// Raises the side thread's panic here; the thread ends early only by a panic.
-    fn pass_panic_on(&mut self) {
+    fn raise_panic(&mut self) {
         let thread = self.thread.take().expect("the thread is joined once");
         let fate = thread.join();
         panic::resume_unwind(fate.expect_err("the thread works as long as there may be jobs"));
@@ -120,33 +120,33 @@ impl Drop for Alarm<'_> {
 /// Law: the loop is woken when the first message of a batch arrives, and not again until it has
 /// collected. No message stays without a wake after it.
 pub(super) struct Mailbox<T> {
-    letters: Mutex<Vec<T>>,
+    messages: Mutex<Vec<T>>,
     waker: Arc<mio::Waker>,
 }
 
 impl<T> Mailbox<T> {
     pub(super) fn new(waker: Arc<mio::Waker>) -> Self {
-        Self { letters: Mutex::new(Vec::new()), waker }
+        Self { messages: Mutex::new(Vec::new()), waker }
     }
 
     /// Adds a message, and wakes the loop if it is the first of its batch. Never panics.
-    pub(super) fn post(&self, letter: T) {
-        if self.add(letter) {
+    pub(super) fn post(&self, message: T) {
+        if self.add(message) {
             self.wake();
         }
     }
 
     /// Moves all messages into `into`, which must be empty: the lists are swapped.
     pub(super) fn collect(&self, into: &mut Vec<T>) {
-        assert!(into.is_empty(), "letters collected before were read");
+        assert!(into.is_empty(), "messages collected before were read");
         mem::swap(&mut *self.lock(), into);
     }
 
     /// Adds a message. Returns whether it is the first since the last [`Self::collect`].
-    fn add(&self, letter: T) -> bool {
-        let mut letters = self.lock();
-        letters.push(letter);
-        letters.len() == 1
+    fn add(&self, message: T) -> bool {
+        let mut messages = self.lock();
+        messages.push(message);
+        messages.len() == 1
     }
 
     fn wake(&self) {
@@ -157,7 +157,7 @@ impl<T> Mailbox<T> {
 
     /// Locks the list. It is valid between any two statements, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -269,16 +269,16 @@ mod tests {
 
     /// Law: one wake for a batch, and another one after it was collected.
     #[test]
-    fn the_first_letter_of_a_batch_wakes() {
+    fn the_first_message_of_a_batch_wakes() {
         let (_poll, waker) = poll_and_waker();
         let mailbox = Mailbox::new(waker);
-        let mut letters = Vec::new();
+        let mut messages = Vec::new();
         for batch in 0..3 {
             let woken: Vec<bool> = (0..4).map(|at| mailbox.add(batch * 4 + at)).collect();
             assert_eq!(woken, [true, false, false, false]);
-            mailbox.collect(&mut letters);
-            assert_eq!(letters, (batch * 4..batch * 4 + 4).collect::<Vec<_>>());
-            letters.clear();
+            mailbox.collect(&mut messages);
+            assert_eq!(messages, (batch * 4..batch * 4 + 4).collect::<Vec<_>>());
+            messages.clear();
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Contradictions in the sections of experiments: `[lab]`, `[web]`, `[sim]`, `[compare]`,
+//! Finds contradictions in the sections of experiments: `[lab]`, `[web]`, `[sim]`, `[compare]`,
 //! `[profile]`.
 
-use super::Tell;
+use super::Reporter;
 use crate::conf::units::show_size;
 use crate::conf::{Compare, Conf, Decimal, Hostile, HostsFile, Over, Source, Web, Worth};
 
-/// Sections without an effect. `named`: whether the file has `[web]`, and `[sim]`.
-pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Tell<'_>) {
+/// Reports sections without an effect. `named` is whether the file has `[web]`, and `[sim]`.
+pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Reporter<'_>) {
     let [web, sim] = named;
     clash(
         web && !conf.is_experiment(),
@@ -20,8 +20,8 @@ pub(super) fn unused(conf: &Conf, named: [bool; 2], clash: &mut Tell<'_>) {
     );
 }
 
-/// The rules of a crawl that reaches no one else's servers.
-pub(super) fn whole(conf: &Conf, clash: &mut Tell<'_>) {
+/// Checks a crawl of a synthetic web.
+pub(super) fn whole(conf: &Conf, clash: &mut Reporter<'_>) {
     places(conf, clash);
     graph(conf, clash);
     shape(&conf.web, clash);
@@ -33,7 +33,7 @@ pub(super) fn whole(conf: &Conf, clash: &mut Tell<'_>) {
     }
 }
 
-fn places(conf: &Conf, clash: &mut Tell<'_>) {
+fn places(conf: &Conf, clash: &mut Reporter<'_>) {
     let foreign = conf.job.seeds.iter().find(|seed| !is_lab_name(seed));
     if let Some(seed) = foreign {
         let text = format!(
@@ -53,7 +53,7 @@ fn is_lab_name(seed: &str) -> bool {
     host.is_some_and(|host| host.ends_with(".test"))
 }
 
-fn graph(conf: &Conf, clash: &mut Tell<'_>) {
+fn graph(conf: &Conf, clash: &mut Reporter<'_>) {
     let over_sockets = conf.compare.as_ref().is_none_or(|compare| compare.over == Over::Sockets);
     clash(
         conf.web.graph.is_some() && over_sockets,
@@ -67,8 +67,9 @@ fn graph(conf: &Conf, clash: &mut Tell<'_>) {
     );
 }
 
-/// A host without an end needs a crawl with a limit: each level of links doubles its pages.
-fn endless(conf: &Conf, clash: &mut Tell<'_>) {
+/// Checks that a crawl with an endless host has a limit, because each level of links doubles its
+/// pages.
+fn endless(conf: &Conf, clash: &mut Reporter<'_>) {
     const DEPTH_MAX: u32 = 16;
     let ends = conf.limits.pages_max.is_some()
         || conf.limits.bytes_max.is_some()
@@ -82,7 +83,7 @@ fn endless(conf: &Conf, clash: &mut Tell<'_>) {
     );
 }
 
-fn shape(web: &Web, clash: &mut Tell<'_>) {
+fn shape(web: &Web, clash: &mut Reporter<'_>) {
     clash(
         web.hosts == 0 && web.hostile.is_empty(),
         &["web.hosts", "web.hostile"],
@@ -92,8 +93,8 @@ fn shape(web: &Web, clash: &mut Tell<'_>) {
     clash(web.graph.is_none() && web.pages < web.hosts, &["web.pages", "web.hosts"], &text);
 }
 
-/// The shares of one choice add up to at most one.
-fn shares(web: &Web, clash: &mut Tell<'_>) {
+/// Checks that the shares of one choice add up to at most one.
+fn shares(web: &Web, clash: &mut Reporter<'_>) {
     let mut choice = |keys: &'static [&'static str], shares: &[Decimal]| {
         let total = shares.iter().fold(0_u32, |sum, each| sum.saturating_add(each.thousandths()));
         let text = format!(
@@ -134,7 +135,7 @@ fn shares(web: &Web, clash: &mut Tell<'_>) {
     choice(&["web.requests_per_connection"], &allowances);
 }
 
-fn sim(conf: &Conf, clash: &mut Tell<'_>) {
+fn sim(conf: &Conf, clash: &mut Reporter<'_>) {
     let sim = &conf.sim;
     let text = format!(
         "{} is less than window_first, {}",
@@ -156,7 +157,7 @@ fn sim(conf: &Conf, clash: &mut Tell<'_>) {
     }
 }
 
-fn compare(conf: &Conf, compare: &Compare, clash: &mut Tell<'_>) {
+fn compare(conf: &Conf, compare: &Compare, clash: &mut Reporter<'_>) {
     let text = "nothing to compare; write policies = [\"bfs\", \"capability\"]";
     clash(compare.policies.is_empty(), &["compare.policies"], text);
     clash(
@@ -190,8 +191,8 @@ fn compare(conf: &Conf, compare: &Compare, clash: &mut Tell<'_>) {
     );
 }
 
-/// The steps of a profile must increase.
-pub(super) fn profile(conf: &Conf, clash: &mut Tell<'_>) {
+/// Checks that the steps of a profile increase.
+pub(super) fn profile(conf: &Conf, clash: &mut Reporter<'_>) {
     let Some(profile) = &conf.profile else { return };
     clash(
         profile.connections.is_empty(),

@@ -100,7 +100,7 @@ const STUDIES: &[(&str, Option<&str>, &str)] = &[
     (
         "across = \"connections.open\"\nvalues = [1, 2]",
         Some("did you mean connections.open_max?"),
-        "no such key, told once",
+        "no such key, found once",
     ),
     ("across = \"open_max\"\nvalues = [1]", Some("compare.across: \"open_max\""), "no section"),
     (
@@ -136,13 +136,13 @@ const STUDIES: &[(&str, Option<&str>, &str)] = &[
 #[test]
 fn studies() {
     for (lines, expected, why) in STUDIES {
-        let told = mistakes(&format!("[compare]\n{lines}"));
+        let found = mistakes(&format!("[compare]\n{lines}"));
         match expected {
             Some(text) => {
-                assert!(told.len() == 1 && told[0].contains(text), "{why}: {told:#?}");
-                assert!(told[0].starts_with("x.toml:"), "{why}: the line is told: {told:?}");
+                assert!(found.len() == 1 && found[0].contains(text), "{why}: {found:#?}");
+                assert!(found[0].starts_with("x.toml:"), "{why}: the line is found: {found:?}");
             }
-            None => assert_eq!(told, Vec::<String>::new(), "{why}"),
+            None => assert_eq!(found, Vec::<String>::new(), "{why}"),
         }
     }
 }
@@ -163,8 +163,8 @@ fn a_changed_configuration_differs_in_what_was_changed_only() {
     assert_eq!(changed, expected);
     assert_eq!(conf.with("v", &[]), Ok(conf.clone()), "no change is the same");
     let wrong = conf.with("variant x", &[change("connections.open_max", "0")]);
-    let told = wrong.expect_err("out of range").to_string();
-    assert!(told.starts_with("variant x: connections.open_max: 0 is too little"), "{told}");
+    let found = wrong.expect_err("out of range").to_string();
+    assert!(found.starts_with("variant x: connections.open_max: 0 is too little"), "{found}");
 }
 
 /// A key is identified by its section, too; a section of the lab is unknown without a lab.

@@ -307,7 +307,7 @@ fn cuts_change_nothing() {
             assert!(bytes == pattern(LEN), "seed {seed}, room {room}: {} bytes", bytes.len());
             let end = if ends_in_order { CloseReason::End } else { CloseReason::TlsCut };
             assert_eq!(reason, end, "seed {seed}, room {room}");
-            assert_eq!(peer.stream.read(&mut [0; 9]), Read::Closed(end), "told again");
+            assert_eq!(peer.stream.read(&mut [0; 9]), Read::Closed(end), "reported again");
         }
     }
 }
@@ -440,11 +440,11 @@ fn changed_keys_are_followed() {
 
 #[test]
 fn closing_says_goodbye() {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let authority = Authority::new("one");
     let address = serve(authority.server("good.test", |_| ()), move |mut tunnel| {
         // rustls reports an end without a TLS close as an error.
-        tell.send(tunnel.read(&mut [0; 1]).is_ok_and(|count| count == 0)).unwrap();
+        sender.send(tunnel.read(&mut [0; 1]).is_ok_and(|count| count == 0)).unwrap();
     });
     let client = authority.client();
     for goodbye in [true, false] {
@@ -455,7 +455,7 @@ fn closing_says_goodbye() {
         } else {
             drop(peer);
         }
-        assert_eq!(told.recv_timeout(Duration::from_secs(5)), Ok(goodbye));
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(5)), Ok(goodbye));
     }
 }
 

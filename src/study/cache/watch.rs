@@ -58,7 +58,7 @@ impl Watch {
             if signals.asked() != Asked::Nothing {
                 self.clear();
                 let text = self.text();
-                console::last_words(&format!(
+                console::write_final(&format!(
                     "stopped by a signal: {text}; no results were written"
                 ));
                 process::exit(Exit::Interrupted.code().into());
