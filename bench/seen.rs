@@ -195,7 +195,7 @@ impl Run {
         let mut fingerprints = [Fingerprint(0); TURN as usize];
         fingerprints.iter_mut().for_each(|fingerprint| *fingerprint = self.draw());
         for few in fingerprints.chunks(AHEAD) {
-            seen.look_ahead(few);
+            seen.prefetch(few);
             few.iter().for_each(|fingerprint| seen.offer(*fingerprint, &self.url));
         }
         self.checks += TURN;
@@ -247,7 +247,7 @@ impl Run {
             let is_over = self.keys >= keys_max;
             let turn_began = Clock::now();
             // A loop that has nothing to do, or may not, sleeps until the job is done.
-            let sleeps = is_out && (seen.is_sated() || is_over && !seen.has_fresh());
+            let sleeps = is_out && (seen.is_overloaded() || is_over && !seen.has_fresh());
             let answer = if sleeps { done.recv().ok() } else { done.try_recv().ok() };
             if sleeps {
                 waited += turn_began.elapsed();
@@ -257,7 +257,7 @@ impl Run {
                 is_out = false;
                 seen.worked(done).expect("the disk is well");
             }
-            if !is_over && !seen.is_sated() {
+            if !is_over && !seen.is_overloaded() {
                 self.offer(&mut seen);
             }
             self.take(&mut seen, TURN as usize);

@@ -337,7 +337,7 @@ fn seen_offer() -> Work {
         for few in drawn.next().chunks(AHEAD) {
             prints.clear();
             prints.extend(few.iter().map(|key| Fingerprint(*key)));
-            seen.look_ahead(&prints);
+            seen.prefetch(&prints);
             for fingerprint in &prints {
                 seen.offer_with(*fingerprint, |out| out.extend_from_slice(&entry));
             }

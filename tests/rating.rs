@@ -64,7 +64,7 @@ fn measure(pages: u64, hosts: u64) -> String {
             "{name} {zipf_exponent_milli} by {}: {counted:.1} ns a link, {asked:.1} ns a look-up; \
              {sites} sites, {} forgotten; sum {}",
             site.name(),
-            rating.forgotten(),
+            rating.evicted(),
             black_box(sum),
         )
         .expect("a string takes all");

@@ -47,8 +47,8 @@ pub(crate) fn qualities(conf: &Conf, key: [u8; 16]) -> Result<Option<Arc<Table>>
                 format!("{name}:{}: {:?}: {}", mistake.line, mistake.text, mistake.reason)
             })
             .collect();
-        if mistakes.untold > 0 {
-            lines.push(format!("{name}: and {} more mistakes", mistakes.untold));
+        if mistakes.omitted > 0 {
+            lines.push(format!("{name}: and {} more mistakes", mistakes.omitted));
         }
         Failure::new(Exit::Usage, lines.join("\n"))
     })?;

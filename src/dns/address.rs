@@ -1,58 +1,63 @@
-//! Which addresses a crawl may connect to (design D13): global ones, and what the config lists.
+//! Decides which IP addresses a crawl may connect to: global ones, and those that the configuration
+//! lists.
 //!
-//! The check is made on the resolved address of every hop, right before the connection is asked
-//! for, so that neither a redirect nor a name that changes its mind can reach inside. IPv6 forms
-//! that carry an IPv4 address are judged by it. Source: the special-purpose registries of
-//! RFC 6890 and their updates.
+//! The resolved address of every hop is checked, right before the connection is requested, so that
+//! neither a redirect nor a name whose address changes can reach an internal network. IPv6
+//! addresses that contain an IPv4 address are checked by that one (design D13).
+//! Source: the special-purpose registries of RFC 6890 and their updates.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A range of addresses that share their first bits, as in `10.0.0.0/8`.
+/// A range of addresses that share their first bits, such as `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The first address: all bits beyond the prefix are zero.
+    /// The first address: all bits after the prefix are zero.
     address: IpAddr,
-    /// How many bits are shared: 0 to 32, or 0 to 128.
+    /// The number of shared bits: 0 to 32, or 0 to 128.
     prefix_bits: u32,
 }
 
 impl Block {
-    /// The block of the first `prefix_bits` bits of `address`; `None` if it hasn't as many.
+    /// Creates the block of the first `prefix_bits` bits of `address`; `None` if the address has
+    /// fewer bits.
     pub fn new(address: IpAddr, prefix_bits: u32) -> Option<Self> {
         let width = width_bits(address);
         (prefix_bits <= width).then(|| Self { address: cut(address, prefix_bits), prefix_bits })
     }
 
-    /// Whether the address belongs to it. An IPv4 address never belongs to an IPv6 block:
+    /// Returns whether the block contains the address. An IPv6 block contains no IPv4 address:
     /// unmap mapped addresses first.
     pub fn contains(&self, address: IpAddr) -> bool {
         width_bits(address) == width_bits(self.address)
             && cut(address, self.prefix_bits) == self.address
     }
 
-    /// The first address of the block.
+    /// Returns the first address of the block.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// How many bits the addresses share.
+    /// Returns how many bits the addresses share.
     pub fn prefix_bits(&self) -> u32 {
         self.prefix_bits
     }
 
-    /// Reads `10.0.0.0/8`, `fd00::/8`, or a single address; what is wrong is told with the mend.
+    /// Parses `10.0.0.0/8`, `fd00::/8`, or a single address.
+    ///
+    /// # Errors
+    /// Returns a message that says what is wrong and how to write it.
     pub fn read(text: &str) -> Result<Self, String> {
         let (address, bits) =
             text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().map_err(|_| {
-            format!("{text:?} is no address range; write it like \"10.0.0.0/8\" or \"::1\"")
+            format!("{text:?} is not an address range; write it like \"10.0.0.0/8\" or \"::1\"")
         })?;
         let width = width_bits(address);
         let bits = bits.map_or(Ok(width), |bits| {
             let plain = bits.bytes().all(|byte| byte.is_ascii_digit());
             bits.parse().ok().filter(|&bits| plain && bits <= width).ok_or_else(|| {
-                format!("{text:?}: what follows the slash is a number of bits from 0 to {width}")
+                format!("{text:?}: the number after the slash must be from 0 to {width}")
             })
         })?;
         let block = Self { address: cut(address, bits), prefix_bits: bits };
@@ -73,7 +78,7 @@ fn width_bits(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// The address with all but its first `bits` bits cleared.
+/// Returns the address with all but its first `bits` bits cleared.
 fn cut(address: IpAddr, bits: u32) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
@@ -87,12 +92,12 @@ fn cut(address: IpAddr, bits: u32) -> IpAddr {
     }
 }
 
-/// Which addresses a crawl may connect to beside what holds for all.
+/// Which addresses a crawl may connect to, besides the global ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Blocks that may be connected to though they are not global.
+    /// Blocks that are allowed although they are not global.
     pub allowed: Vec<Block>,
-    /// Blocks that may not be connected to, whatever else is said.
+    /// Blocks that are refused, even if they are global or allowed.
     pub refused: Vec<Block>,
 }
 
@@ -103,9 +108,9 @@ impl Default for Rules {
     }
 }
 
-/// Where providers of virtual machines answer questions about the machine that asks, secrets
-/// included: Azure, most others, Alibaba, Oracle, Equinix, AWS, Google. Some are global addresses;
-/// the others would be reached if a range around them is allowed.
+/// The metadata services of cloud providers, which return data of the machine that asks, including
+/// secrets: Azure, most others, Alibaba, Oracle, Equinix, AWS, Google. Some are global addresses;
+/// the others would be reachable if a range around them is allowed.
 const METADATA: [&str; 7] = [
     "168.63.129.16/32",
     "169.254.169.254/32",
@@ -117,8 +122,8 @@ const METADATA: [&str; 7] = [
 ];
 
 impl Rules {
-    /// Whether the crawl may connect to `address`. An IPv6 form that carries an IPv4 address is
-    /// refused if either is, and allowed if the carried one is.
+    /// Returns whether the crawl may connect to `address`. An IPv6 address that contains an IPv4
+    /// address is refused if either is, and allowed if the contained one is.
     pub fn allow(&self, address: IpAddr) -> bool {
         let carried = carried_ipv4(address);
         let judged = carried.map_or(address, IpAddr::V4);
@@ -129,7 +134,8 @@ impl Rules {
     }
 }
 
-/// The IPv4 address that an IPv6 form carries: mapped, compatible, NAT64, 6to4, Teredo's client.
+/// Returns the IPv4 address that an IPv6 address contains: mapped, compatible, NAT64, 6to4,
+/// Teredo's client.
 fn carried_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(v6) = address else { return None };
     let [a, b, c, d, e, f, g, h] = v6.segments();
@@ -169,7 +175,7 @@ fn is_global_v4(address: Ipv4Addr) -> bool {
     )
 }
 
-/// Global unicast is 2000::/3 less its special blocks; all else is special.
+/// Returns whether an IPv6 address is global: in 2000::/3, without its special-purpose blocks.
 fn is_global_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
     let unicast = a & 0xe000 == 0x2000;

@@ -1,9 +1,10 @@
-//! Names to addresses: the cache in front of the world's resolver, and who waits for whom.
+//! The DNS cache of a crawl, and the list of who waits for each name.
 //!
-//! Promises: one look-up under way for a name however many wait for it; no more look-ups at once
-//! than the cap; answers, negative ones included, are kept for their clamped time to live.
-//! It asks nobody itself: names to look up come out of [`Names::next_lookup`].
-//! Cost: a map probe an ask; memory for `names_max` names.
+//! Laws: only one look-up is in flight for a name, however many wait for it; at most the configured
+//! number of look-ups is in flight; answers, including negative ones, are kept for their time to
+//! live, within limits. This module sends no queries: the world takes the names to look up from
+//! [`Names::next_lookup`].
+//! Cost: one hash probe for a request; memory for `names_max` names.
 
 pub mod address;
 
@@ -15,22 +16,22 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Settings of the station.
+/// The settings of name resolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Shortest time an answer is kept, whatever its time to live says.
+    /// The minimum time that an answer is kept, whatever its time to live.
     pub ttl_min: Duration,
-    /// Longest time an answer is kept.
+    /// The maximum time that an answer is kept.
     pub ttl_max: Duration,
     /// How long "no such name" and "no address" are kept.
     pub negative_ttl: Duration,
-    /// How long a time-out or a dead name server is kept before the name is asked for again.
+    /// How long a timeout or a failed name server is kept before the name is looked up again.
     pub failure_ttl: Duration,
-    /// Look-ups under way at once.
+    /// The maximum number of look-ups in flight.
     pub in_flight_max: usize,
-    /// Names kept; the oldest answer goes first.
+    /// The maximum number of names in the cache; the oldest answer is evicted first.
     pub names_max: usize,
-    /// Which addresses to ask for, and which come first.
+    /// Which address families are looked up, and which is tried first.
     pub families: Families,
 }
 
@@ -48,7 +49,7 @@ impl Default for Settings {
     }
 }
 
-/// Which families of addresses are asked for and tried, in which order.
+/// The address families that are looked up and tried, and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Families {
     /// IPv4 first, IPv6 if none works.
@@ -62,12 +63,12 @@ pub enum Families {
     Ipv6,
 }
 
-/// Addresses of a name, in the order in which they are to be tried.
+/// The addresses of a name, in the order in which they are tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Never empty.
+    /// The addresses; never empty.
     pub addresses: SmallVec<[IpAddr; 4]>,
-    /// The least time to live of the records.
+    /// The shortest time to live of the records.
     pub ttl: Duration,
 }
 
@@ -76,29 +77,30 @@ pub struct Answer {
 pub enum NameFailure {
     /// NXDOMAIN: the name does not exist.
     NoSuchName,
-    /// The name exists and has no address.
+    /// The name exists, but has no address.
     NoAddress,
-    /// No answer in time.
+    /// There was no answer in time.
     TimedOut,
-    /// The name server refused, failed (SERVFAIL), or can't be reached.
+    /// The name server refused, failed (SERVFAIL), or is unreachable.
     ServerFailed,
-    /// The answer made no sense, or the name can't be asked for.
+    /// The answer is malformed, or the name can't be looked up.
     Malformed,
 }
 
-/// The cache and the names being asked for. Whoever waits is a number of the engine's.
+/// The cache, and the names that are being looked up. A waiter is identified by a number of the
+/// engine.
 #[derive(Debug)]
 pub struct Names {
     settings: Settings,
     entries: Map<Box<str>, Entry>,
-    /// Names with an answer, by age of the answer: which goes first when the cache is full.
+    /// Names with an answer, the oldest answer first: the order of eviction.
     ages: VecDeque<(Box<str>, u64)>,
     waiting: Map<u32, (Box<str>, Vec<u32>)>,
-    /// How many wait for all of these and for the names in line.
+    /// The number of waiters of all look-ups and queued names.
     waiters: usize,
     next_lookup: u32,
     sequence: u64,
-    /// Names that wait for a free look-up, with who waits for them.
+    /// Names that wait for a free look-up.
     line: VecDeque<Box<str>>,
 }
 
@@ -109,17 +111,17 @@ enum Entry {
     InLine { waiters: Vec<u32> },
 }
 
-/// What is known of a name.
+/// The result of a request for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
     /// The addresses, or why there are none.
     Now(Result<Answer, NameFailure>),
-    /// The waiter will be named by [`Names::answered`].
+    /// The answer comes later: [`Names::answered`] will return the waiter.
     Later,
 }
 
 impl Names {
-    /// An empty cache.
+    /// Creates an empty cache.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -133,12 +135,12 @@ impl Names {
         }
     }
 
-    /// The families that every look-up asks for.
+    /// Returns the families that every look-up asks for.
     pub fn families(&self) -> Families {
         self.settings.families
     }
 
-    /// Asks for `name` on behalf of `waiter`. An address literal is its own answer.
+    /// Requests the addresses of `name` for `waiter`. An IP address is its own answer.
     pub fn ask(&mut self, name: &str, waiter: u32, now: Instant) -> Known {
         if let Some(address) = literal(name) {
             let addresses = smallvec::smallvec![address];
@@ -162,7 +164,7 @@ impl Names {
         Known::Later
     }
 
-    /// The next name to look up, as long as fewer than the cap are under way.
+    /// Returns the number of the next look-up and its name, unless the maximum number is in flight.
     pub fn next_lookup(&mut self) -> Option<(u32, Box<str>)> {
         if self.waiting.len() >= self.settings.in_flight_max {
             return None;
@@ -178,7 +180,8 @@ impl Names {
         Some((lookup, name))
     }
 
-    /// Takes the world's answer; returns who waited. An answer nobody asked for is dropped.
+    /// Stores the answer of a look-up, and returns its waiters. An answer to an unknown look-up is
+    /// dropped.
     pub fn answered(
         &mut self,
         lookup: u32,
@@ -198,19 +201,19 @@ impl Names {
         waiters
     }
 
-    /// What is known of a name is not believed beyond this instant: the answer may be wrong.
+    /// Lets the answer for a name expire at `at` or earlier, because it may be wrong.
     pub fn expire_by(&mut self, name: &str, at: Instant) {
         if let Some(Entry::Known { until, .. }) = self.entries.get_mut(name) {
             *until = (*until).min(at);
         }
     }
 
-    /// Those who wait for an answer.
+    /// Returns the number of waiters.
     pub fn waiters(&self) -> usize {
         self.waiters
     }
 
-    /// Look-ups under way.
+    /// Returns the number of look-ups in flight.
     pub fn in_flight(&self) -> usize {
         self.waiting.len()
     }
@@ -224,7 +227,7 @@ impl Names {
         }
     }
 
-    /// Forgets the oldest answers beyond the cap; those asked again since are not the oldest.
+    /// Evicts the oldest answers beyond the cap; a newer answer for the same name stays.
     fn trim(&mut self) {
         while self.ages.len() > self.settings.names_max {
             let Some((name, aged)) = self.ages.pop_front() else { break };
@@ -237,7 +240,7 @@ impl Names {
     }
 }
 
-/// The address that a host name spells out, if it does (IPv6 in brackets, as in URLs).
+/// Parses a host name that is an IP address (IPv6 in brackets, as in URLs).
 fn literal(name: &str) -> Option<IpAddr> {
     let inner = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     inner.unwrap_or(name).parse().ok()

@@ -335,7 +335,7 @@ impl Engine {
             || self.turn.is_spent(Work::Rules)
             || self.pages.bytes() > self.settings.turn_bytes_max
             || self.is_clearing()
-            || self.admission.seen().is_sated()
+            || self.admission.seen().is_overloaded()
     }
 
     /// Whether this turn has work left for a TLS handshake.

@@ -1,14 +1,14 @@
-//! Quality as the number of links from other sites, counted as the crawl goes.
+//! Quality as the number of links from other sites, counted during the crawl.
 //!
-//! A site with n links from other sites is worth 1 + n, [`Quality::MAX`] at most; so is each of its
-//! URLs. Links within a site are no votes. Every link counts, repeats on a page too. The mean site
-//! is not worth one: the scale is that of links, and grows with the crawl.
+//! A site with n links from other sites has the quality 1 + n, at most [`Quality::MAX`], and so has
+//! each of its URLs. Links within a site don't count. Every other link counts, also duplicates on a
+//! page. The mean quality is not one: the unit is a link, and qualities grow with the crawl.
 //!
-//! Laws: as long as no site is forgotten, counts are exact; a link more never makes the site it
-//! leads to worth less. A site that was forgotten begins again at none: past
-//! [`sites_max`](super::Settings::sites_max) a site must be linked to again before others of its
-//! set push it out, which the popular ones are.
-//! Cost: 12 bytes a site; 60 ns a link, nearly all of it for those that leave the site.
+//! Laws: as long as no site is evicted, counts are exact; another link never lowers the quality of
+//! its target. An evicted site starts again at none: if there are more than
+//! [`sites_max`](super::Settings::sites_max) sites, a site must be linked to again before others of
+//! its set evict it, which happens for popular sites.
+//! Cost: 12 bytes a site; 60 ns a link, nearly all of it for links that leave the site.
 
 use super::PIECE_BYTES;
 use super::sites::{Key, Names, Sites};
@@ -16,26 +16,26 @@ use crate::ground::codec::{Put, Short, Take};
 use crate::ground::quality::Quality;
 use crate::url::UrlRef;
 
-/// Begins each piece that is written down.
+/// The first byte of each encoded piece.
 pub(super) const TAG: u8 = b'i';
 
-/// Counts of links by site.
+/// The number of links to each site.
 #[derive(Debug)]
 pub(super) struct Inlinks {
     names: Names,
-    /// Links from other sites; those that have one at least.
+    /// The number of links from other sites, for sites that have any.
     counts: Sites<u32>,
-    /// Where the links of the page at hand lead. Kept for its memory.
+    /// The targets of the current page's links; kept to reuse its memory.
     others: Vec<Key>,
 }
 
 impl Inlinks {
-    /// No link seen yet.
+    /// Creates an empty count.
     pub(super) fn new(names: Names, sites_max: usize) -> Self {
         Self { names, counts: Sites::new(sites_max), others: Vec::new() }
     }
 
-    /// The quality of a URL's site.
+    /// Returns the quality of a URL's site.
     pub(super) fn of(&self, url: UrlRef<'_>) -> Quality {
         let count = self.counts.find(self.names.key(url)).copied().unwrap_or(0);
         Quality::from_millionths((1 + u64::from(count)) * Quality::ONE.millionths())
@@ -58,21 +58,21 @@ impl Inlinks {
         }
     }
 
-    /// Tells the counts piece by piece, for a later run.
-    pub(super) fn encode(&self, tell: &mut dyn FnMut(&[u8])) {
+    /// Encodes the counts in pieces, for a later run.
+    pub(super) fn encode(&self, report: &mut dyn FnMut(&[u8])) {
         let mut piece = vec![TAG];
         for (site, count) in self.counts.iter() {
             piece.put_u64(site.0);
             piece.put_u32(*count);
             if piece.len() >= PIECE_BYTES {
-                tell(&piece);
+                report(&piece);
                 piece.truncate(1);
             }
         }
-        tell(&piece);
+        report(&piece);
     }
 
-    /// Takes in a piece that [`Inlinks::encode`] told.
+    /// Decodes a piece of [`Inlinks::encode`].
     pub(super) fn decode(&mut self, mut take: Take<'_>) -> Result<(), Short> {
         while !take.is_empty() {
             let (site, count) = (Key(take.u64()?), take.u32()?);
@@ -84,14 +84,14 @@ impl Inlinks {
         Ok(())
     }
 
-    /// Sites counted.
+    /// Returns the number of sites counted.
     pub(super) fn sites(&self) -> usize {
         self.counts.held()
     }
 
-    /// Sites forgotten.
-    pub(super) fn forgotten(&self) -> u64 {
-        self.counts.forgotten()
+    /// Returns the number of evictions.
+    pub(super) fn evicted(&self) -> u64 {
+        self.counts.evicted()
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use crate::rating::tests::{World, url};
     use std::collections::BTreeMap;
 
-    /// Law: with room for all, the counts of a map without bound.
+    /// Law: with space for all sites, the counts are those of an unbounded map.
     #[test]
     fn counts_are_exact_while_there_is_room() {
         for site in Site::ALL {
@@ -120,7 +120,7 @@ mod tests {
                     }
                 }
             }
-            assert_eq!((inlinks.sites(), inlinks.forgotten()), (model.len(), 0));
+            assert_eq!((inlinks.sites(), inlinks.evicted()), (model.len(), 0));
             for (site, url) in world.all() {
                 let links = model.get(&site).copied().unwrap_or(0);
                 assert_eq!(inlinks.of(url.view()).millionths(), (1 + links) * 1_000_000, "{url}");
@@ -128,8 +128,8 @@ mod tests {
         }
     }
 
-    /// Law, in a table far too small as well: a link never makes its site worth less, and a link
-    /// within the page's site changes nothing.
+    /// Law, also in a table that is far too small: a link never lowers the quality of its target,
+    /// and a link within a site changes nothing.
     #[test]
     fn a_link_more_is_never_worth_less() {
         let world = World { site: Site::Server, sites: 300 };
@@ -144,10 +144,10 @@ mod tests {
             let more = if is_own { 0 } else { Quality::ONE.millionths() };
             assert_eq!(inlinks.of(link.view()).millionths(), before.millionths() + more);
         }
-        assert!(inlinks.forgotten() > 1_000 && inlinks.sites() == 64);
+        assert!(inlinks.evicted() > 1_000 && inlinks.sites() == 64);
     }
 
-    /// The popular sites of a web four times as large as the table keep their places.
+    /// The popular sites of a web four times as large as the table stay in it.
     #[test]
     fn popular_sites_stay_in_a_table_too_small() {
         let mut random = Random(0x5eed_0608);
@@ -160,7 +160,7 @@ mod tests {
         }
         for site in 0..20 {
             let quality = inlinks.of(url(&format!("http://h{site}.test/")).view());
-            // Of 1,250 links each; a place may be lost before the first few have come.
+            // Of 1,250 links each; a site may be evicted before it has its first few.
             assert!(quality.millionths() > 1_000 * 1_000_000, "{site}: {quality}");
         }
     }

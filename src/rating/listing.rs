@@ -1,6 +1,6 @@
-//! Text of a file of scores to a table, and what is wrong with the lines that can't be read.
+//! Parses a file of scores to a table, and reports the invalid lines.
 //!
-//! One entry a line: a URL or a bare host, white space, a score.
+//! Each line contains a URL or a host, white space, and a score:
 //!
 //! ```text
 //! # The host's front page, and what is worth less than the mean page.
@@ -8,29 +8,29 @@
 //! example.com             0.25
 //! ```
 //!
-//! Blank lines and what follows a `#` at the start of a line or behind white space are skipped; a
-//! line may end in CR LF, the file may begin with a byte order mark. URLs are made canonical, hosts
-//! too (any case, international names). Scores are decimal numbers from 0 to 1,000,000; the mean
-//! page is worth one.
+//! Blank lines are skipped, and so are comments: a `#` at the start of a line or after white space,
+//! and the rest of the line. A line may end in CR LF, and the file may begin with a byte order
+//! mark. URLs and hosts are made canonical (any case, international names). Scores are decimal
+//! numbers from 0 to 1,000,000; the mean page has a score of one.
 //!
-//! Laws: either every line was read or the table isn't made; the order of lines makes no
-//! difference but for entries given twice, of which the last counts; no text panics.
-//! Cost: linear in the text, 0.7 microseconds a line; nothing of the text is kept.
+//! Laws: the table is only created if every line is valid. The order of lines makes no difference
+//! except for duplicate entries, of which the last counts. No text causes a panic.
+//! Cost: linear in the text, 0.7 microseconds a line; the text itself is not kept.
 
 use super::Table;
 use crate::ground::quality::{self, Quality};
 use crate::url::{self, Limits, Url};
 use std::fmt;
 
-/// Mistakes told of one file: who has more has another file in hand.
+/// The maximum number of mistakes reported for a file: a file with more is probably the wrong one.
 const MISTAKES_MAX: usize = 20;
 
-/// A line that is no entry.
+/// An invalid line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where it stands, counted from 1.
+    /// The number of the line, counted from 1.
     pub line: usize,
-    /// What stands there, as far as it is wrong; shortened if it is long.
+    /// The invalid part of the line, shortened if it is long.
     pub text: String,
     /// What is wrong with it.
     pub reason: Reason,
@@ -39,19 +39,19 @@ pub struct Mistake {
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It isn't UTF-8.
+    /// It is not UTF-8.
     NotUtf8,
-    /// There is only one word.
+    /// It has only one word.
     NoScore,
-    /// There are more than two words.
+    /// It has more than two words.
     Surplus,
     /// The score comes first.
     Swapped,
-    /// The second word is no score.
+    /// The second word is not a score.
     Score(quality::Invalid),
-    /// The first word is a URL, but not one that can be fetched.
+    /// The first word is a URL that can't be fetched.
     Url(url::Invalid),
-    /// The first word is neither a URL nor a bare host.
+    /// The first word is neither a URL nor a host.
     Host(url::Invalid),
 }
 
@@ -78,31 +78,31 @@ impl fmt::Display for Reason {
     }
 }
 
-/// `line 3: "nan": not a finite number; write a score such as 1 or 0.25`.
+/// For example `line 3: "nan": not a finite number; write a score such as 1 or 0.25`.
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {:?}: {}", self.line, self.text, self.reason)
     }
 }
 
-/// All that is wrong with a file; never nothing.
+/// The mistakes in a file; never empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mistakes {
-    /// In order of line; the first twenty, if there are more.
+    /// The first mistakes, at most twenty, in order of line.
     pub list: Vec<Mistake>,
-    /// How many more there are.
-    pub untold: usize,
+    /// The number of further mistakes.
+    pub omitted: usize,
 }
 
-/// One line per mistake.
+/// One line for each mistake.
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, mistake) in self.list.iter().enumerate() {
             write!(f, "{}{mistake}", if index > 0 { "\n" } else { "" })?;
         }
-        match self.untold {
+        match self.omitted {
             0 => Ok(()),
-            untold => write!(f, "\nand {untold} more"),
+            omitted => write!(f, "\nand {omitted} more"),
         }
     }
 }
@@ -110,11 +110,11 @@ impl fmt::Display for Mistakes {
 impl std::error::Error for Mistakes {}
 
 impl Table {
-    /// Reads a file of scores. The key is that of [`Table::new`]; `limits` are the crawl's for
-    /// URLs.
+    /// Parses a file of scores. `key` is that of [`Table::new`]; `limits` are those of the crawl
+    /// for URLs.
     ///
     /// # Errors
-    /// All lines that are no entry.
+    /// Returns all invalid lines.
     pub fn parse(text: &[u8], key: [u8; 16], limits: Limits) -> Result<Self, Mistakes> {
         let (mut table, mut mistakes) = (Self::new(key), Mistakes::default());
         table.reserve(lines(text).count());
@@ -123,28 +123,28 @@ impl Table {
             if mistakes.list.len() < MISTAKES_MAX {
                 mistakes.list.push(Mistake { line, text: shortened(text), reason });
             } else {
-                mistakes.untold += 1;
+                mistakes.omitted += 1;
             }
         }
         if mistakes.list.is_empty() { Ok(table) } else { Err(mistakes) }
     }
 }
 
-/// The lines that have content, with their numbers from 1.
+/// Returns the lines that have content, with their numbers from 1.
 fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let lines = text.split(|&byte| byte == b'\n').map(content);
     (1..).zip(lines).filter(|(_, content)| !content.is_empty())
 }
 
-/// The line without its comment and the white space around it.
+/// Returns the line without its comment and the white space around it.
 fn content(line: &[u8]) -> &[u8] {
     let is_comment = |at: &usize| *at == 0 || line[at - 1].is_ascii_whitespace();
     let end = memchr::memchr_iter(b'#', line).find(is_comment).unwrap_or(line.len());
     line[..end].trim_ascii()
 }
 
-/// Enters one line into the table, or says what is wrong, and with which part of it.
+/// Adds one line to the table, or returns what is wrong, and with which part of it.
 fn read<'a>(
     table: &mut Table,
     content: &'a [u8],
@@ -176,22 +176,22 @@ fn read<'a>(
     Ok(())
 }
 
-/// A URL of the host that is all of `text`.
+/// Returns a URL of the host `text`; an error if `text` is anything but a host.
 fn bare_host(text: &str) -> Result<Url, url::Invalid> {
     if text.contains(['/', '\\', '?', '#', '@']) {
         return Err(url::Invalid::Host);
     }
-    // Behind it stands a port already, so that one of its own makes no URL.
+    // With a port appended, a text that contains one already is invalid.
     Url::parse(&format!("http://{text}:81/"))
 }
 
-/// Whether a number, which is zero or next to it, says zero.
+/// Returns whether a number that was rounded to zero is written as zero.
 fn is_zero(number: &str) -> bool {
     let digits = number.split(['e', 'E']).next().unwrap_or(number);
     !digits.contains(|c: char| ('1'..='9').contains(&c))
 }
 
-/// At most 200 characters, for a line of a report.
+/// Returns at most 200 characters, for messages.
 fn shortened(content: &[u8]) -> String {
     const CHARS_MAX: usize = 200;
     let text = String::from_utf8_lossy(&content[..content.len().min(4 * CHARS_MAX)]);
@@ -314,12 +314,12 @@ mod tests {
                         such as example.com, or a URL with http:// or https://";
         assert_eq!(mistakes.to_string(), expected);
         let mistakes = parse("a.test\n".repeat(50).as_bytes()).unwrap_err();
-        assert_eq!((mistakes.list.len(), mistakes.untold), (20, 30));
+        assert_eq!((mistakes.list.len(), mistakes.omitted), (20, 30));
         assert_eq!(mistakes.list[19].line, 20);
         assert!(mistakes.to_string().ends_with("\nand 30 more"));
     }
 
-    /// Law: the order of lines makes no difference where no entry is given twice.
+    /// Law: the order of lines makes no difference if no entry is given twice.
     #[test]
     fn the_order_of_lines_makes_no_difference() {
         let mut lines: Vec<String> = (0..500)
@@ -345,8 +345,8 @@ mod tests {
         }
     }
 
-    /// Law: no text panics; a file is read if and only if each of its lines is; what was read
-    /// answers within the range of qualities.
+    /// Law: no text causes a panic; a file is valid if and only if each of its lines is; the parsed
+    /// values are in the range of qualities.
     #[test]
     fn mutated_files_are_survived() {
         let text =

@@ -1,15 +1,15 @@
-//! Q(u), the quality of a URL before it is fetched: uniform, drawn, looked up, or estimated.
+//! Q(u), the quality of a URL before it is fetched: uniform, random, from a table, or estimated.
 //!
-//! Promises: [`Rating::of`] gives every URL a quality; equal settings and equal pages in equal
-//! order give equal qualities on every machine, in integers alone. Whatever the pages hold, memory
-//! stays as it was made: a table of sites has its full size from the start.
+//! Laws: [`Rating::of`] returns a quality for every URL. Equal settings and equal pages in equal
+//! order give equal qualities on every machine, because only integers are used. Memory is bounded
+//! whatever the pages contain: a table of sites has its full size from the start.
 //!
-//! Estimates are kept by site and so are the same for all URLs of one: what links say about a
-//! single URL is known only once it is met, and a table of all URLs met has no bound.
+//! Estimates are stored by site, and are the same for all URLs of a site: what links say about a
+//! single URL is only known once it is found, and a table of all URLs found would be unbounded.
 //!
-//! Cost in nanoseconds, on pages of 25 links of which three quarters stay on the page's server, of
-//! a web of 200,000 hosts (150,000 sites met, so that most look-ups miss the processor's caches; a
-//! table of a million URLs); the best of ten runs beside other work (`tests/rating.rs`):
+//! Cost in nanoseconds, on pages of 25 links of which three quarters stay on the page's server, in
+//! a web of 200,000 hosts (150,000 sites seen, so that most look-ups miss the processor's caches; a
+//! table of a million URLs); the best of ten runs on a busy machine (`tests/rating.rs`):
 //!
 //! | source | look-up | link of a page | memory |
 //! |---|---|---|---|
@@ -41,27 +41,27 @@ use std::sync::Arc;
 use table::Lookups;
 use zipf::Zipf;
 
-/// Where qualities come from.
+/// The source of qualities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// Every URL is worth one.
+    /// Every URL has the quality one.
     #[default]
     Uniform,
-    /// Drawn for each URL, so that qualities are spread as Zipf's law says.
+    /// A random quality for each URL, distributed by Zipf's law.
     Zipf,
-    /// Looked up in a table, by URL or by host.
+    /// A table, by URL or by host.
     Table,
-    /// Links from other sites that lead to the URL's site, as far as the crawl has seen.
+    /// The number of links from other sites to the URL's site that the crawl has seen.
     Inlinks,
-    /// Importance of the URL's site by OPIC: cash that pages pass on along their links.
+    /// The importance of the URL's site by OPIC, in which pages pass on cash along their links.
     Opic,
 }
 
 impl Source {
-    /// All of them.
+    /// All sources.
     pub const ALL: [Self; 5] = [Self::Uniform, Self::Zipf, Self::Table, Self::Inlinks, Self::Opic];
 
-    /// Its name in configuration and reports.
+    /// Returns the name used in configuration and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -73,7 +73,7 @@ impl Source {
     }
 }
 
-/// What a site is, for estimates that are kept by site.
+/// What counts as a site, for estimates that are stored by site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Site {
     /// A server: scheme, host, port.
@@ -84,10 +84,10 @@ pub enum Site {
 }
 
 impl Site {
-    /// Both.
+    /// All kinds of sites.
     pub const ALL: [Self; 2] = [Self::Server, Self::Domain];
 
-    /// Its name in configuration and reports.
+    /// Returns the name used in configuration and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -96,29 +96,29 @@ impl Site {
     }
 }
 
-/// Settings of the ratings.
+/// The settings of ratings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where qualities come from.
+    /// The source of qualities.
     pub source: Source,
-    /// Decides the draws of [`Source::Zipf`].
+    /// The seed of [`Source::Zipf`].
     pub zipf_seed: u64,
-    /// Pages among which the draws of [`Source::Zipf`] spread, 1 to 10^12: the best is worth so
-    /// many times the last, for an exponent of one.
+    /// The number of ranks of [`Source::Zipf`], 1 to 10^12. With an exponent of one the first rank
+    /// has this many times the quality of the last.
     pub zipf_pages: u64,
-    /// Exponent of Zipf's law, in thousandths.
+    /// The exponent of Zipf's law, in thousandths.
     pub zipf_exponent_milli: u32,
     /// The table of [`Source::Table`].
     pub table: Option<Arc<Table>>,
-    /// Quality of a URL that isn't in the table.
+    /// The quality of a URL that isn't in the table.
     pub unlisted: Quality,
-    /// What [`Source::Inlinks`] and [`Source::Opic`] count by.
+    /// The kind of site that [`Source::Inlinks`] and [`Source::Opic`] count by.
     pub site: Site,
-    /// Sites that are counted at most, 8 or more; beyond, those that count for least are
-    /// forgotten.
+    /// The maximum number of sites that are counted, 8 or more; beyond it those of the lowest
+    /// quality are evicted.
     pub sites_max: usize,
-    /// Key of the fingerprints of sites: who doesn't know it can't make two of them collide, nor
-    /// have one of his choice forgotten.
+    /// The key of the fingerprints of sites. Without knowing it nobody can make two sites collide,
+    /// or have a chosen site evicted.
     pub key: [u8; 16],
 }
 
@@ -138,17 +138,16 @@ impl Default for Settings {
     }
 }
 
-/// Links of one page that are counted at most: a page with more of them is a list.
+/// The maximum number of links of one page that are counted: a page with more is only a list.
 pub const LINKS_MAX: usize = 10_000;
 
-/// What URLs are thought to be worth.
+/// The qualities of URLs.
 #[derive(Debug)]
 pub struct Rating {
     estimate: Estimate,
 }
 
-/// What is known, by source.
-/// Bytes of a piece of what was learnt, or a site more.
+/// The approximate length of an encoded piece, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -161,7 +160,7 @@ enum Estimate {
 }
 
 impl Rating {
-    /// Ratings by these settings, before any page. A table of sites is made at its full size.
+    /// Creates ratings before any page. A table of sites is allocated at its full size.
     pub fn new(settings: Settings) -> Self {
         let names = Names::new(settings.site, settings.key);
         let estimate = match settings.source {
@@ -181,8 +180,8 @@ impl Rating {
         Self { estimate }
     }
 
-    /// The quality of a URL, as far as is known now. Asking changes no answer; that a table was
-    /// asked is noted for [`Rating::unused`] and [`Rating::unlisted`].
+    /// Returns the current quality of a URL. A call changes no quality; look-ups in a table are
+    /// counted for [`Rating::unused`] and [`Rating::unlisted`].
     pub fn of(&self, url: UrlRef<'_>) -> Quality {
         match &self.estimate {
             Estimate::Uniform => Quality::ONE,
@@ -193,13 +192,13 @@ impl Rating {
         }
     }
 
-    /// Whether [`Rating::page`] makes a difference.
+    /// Returns whether [`Rating::page`] has an effect.
     pub fn counts_links(&self) -> bool {
         matches!(self.estimate, Estimate::Inlinks(_) | Estimate::Opic(_))
     }
 
-    /// A page was read, and these are its links into the crawl, known ones and repeats included.
-    /// What comes after the first ten thousand isn't counted. Costs nothing unless
+    /// Counts the links of a page that was read; `links` are those into the crawl, including known
+    /// ones and duplicates. Links after the first ten thousand aren't counted. Costs nothing unless
     /// [`Rating::counts_links`].
     pub fn page<'a>(&mut self, page: UrlRef<'_>, links: &mut dyn Iterator<Item = UrlRef<'a>>) {
         let links = &mut links.take(LINKS_MAX);
@@ -210,9 +209,9 @@ impl Rating {
         }
     }
 
-    /// Entries of the table that have given no URL its quality so far: what a table holds and the
-    /// crawl never meets is most often misspelt. Counted on the spot, a microsecond for a hundred
-    /// thousand entries.
+    /// Returns the number of table entries that no URL has used so far. An entry that is never used
+    /// is usually misspelt. It is counted in each call, a microsecond for a hundred thousand
+    /// entries.
     pub fn unused(&self) -> usize {
         match &self.estimate {
             Estimate::Table(lookups) => lookups.unused(),
@@ -220,7 +219,7 @@ impl Rating {
         }
     }
 
-    /// Look-ups so far that found nothing in the table and got the default.
+    /// Returns how many look-ups found nothing in the table and returned the default.
     pub fn unlisted(&self) -> u64 {
         match &self.estimate {
             Estimate::Table(lookups) => lookups.unlisted(),
@@ -228,17 +227,20 @@ impl Rating {
         }
     }
 
-    /// Tells what was learnt, piece by piece, for a later run by the same settings; nothing if
-    /// qualities are known beforehand.
-    pub fn encode(&self, tell: &mut dyn FnMut(&[u8])) {
+    /// Encodes the estimates in pieces, for a later run with the same settings; nothing if
+    /// qualities don't depend on the crawl.
+    pub fn encode(&self, report: &mut dyn FnMut(&[u8])) {
         match &self.estimate {
             Estimate::Uniform | Estimate::Zipf(_) | Estimate::Table(_) => {}
-            Estimate::Inlinks(inlinks) => inlinks.encode(tell),
-            Estimate::Opic(opic) => opic.encode(tell),
+            Estimate::Inlinks(inlinks) => inlinks.encode(report),
+            Estimate::Opic(opic) => opic.encode(report),
         }
     }
 
-    /// Takes in a piece that [`Rating::encode`] told. One of another source says nothing here.
+    /// Decodes a piece of [`Rating::encode`]. A piece of another source is ignored.
+    ///
+    /// # Errors
+    /// Returns [`Short`] if the bytes end early or are invalid.
     pub fn decode(&mut self, piece: &[u8]) -> Result<(), Short> {
         let mut take = Take::new(piece);
         match (&mut self.estimate, take.u8()?) {
@@ -248,7 +250,7 @@ impl Rating {
         }
     }
 
-    /// Sites that are counted now.
+    /// Returns the number of sites that are counted now.
     pub fn sites(&self) -> usize {
         match &self.estimate {
             Estimate::Inlinks(inlinks) => inlinks.sites(),
@@ -257,11 +259,11 @@ impl Rating {
         }
     }
 
-    /// Sites forgotten so far for want of room; each time one is forgotten counts.
-    pub fn forgotten(&self) -> u64 {
+    /// Returns the number of evictions of sites so far.
+    pub fn evicted(&self) -> u64 {
         match &self.estimate {
-            Estimate::Inlinks(inlinks) => inlinks.forgotten(),
-            Estimate::Opic(opic) => opic.forgotten(),
+            Estimate::Inlinks(inlinks) => inlinks.evicted(),
+            Estimate::Opic(opic) => opic.evicted(),
             _ => 0,
         }
     }

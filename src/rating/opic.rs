@@ -1,35 +1,36 @@
 //! Quality as importance by OPIC, on-line page importance computation, at the level of sites.
 //!
-//! Each site holds cash and a history. When one of its pages is read, the cash of the site goes
-//! out along the page's links, in equal shares, and what goes out is added to the site's history.
-//! Cash that comes in often and much makes a long history: the importance of a site is its history
-//! and cash against those of all sites. It converges on what a random surfer would find, whatever
-//! the order in which pages are read, without a matrix of links.
+//! Each site has cash and a history. When one of its pages is read, the cash of the site is
+//! distributed along the page's links, in equal shares, and the distributed amount is added to the
+//! site's history. A site that often receives much cash gets a long history: the importance of a
+//! site is its history and cash relative to those of all sites. It converges to the probability of
+//! a random surfer, whatever the order in which pages are read, without a matrix of links.
 //!
-//! - A site met for the first time gets one unit of cash.
-//! - Each page has one link more than it shows, to a *virtual page* that links to all sites: so no
-//!   cash is caught in a corner, and a page without links gives all it has to the virtual page.
-//!   What that has got is paid out to all sites, evenly, after each page.
-//! - The shares of links within the site stay where they are and make no history: they are no
-//!   votes. So does what can't be divided.
-//! - The cash of a site that is forgotten goes to the virtual page, and the site that took its
-//!   place gets its unit from there, as far as there is so much.
+//! - A site that is seen for the first time gets one unit of cash.
+//! - Each page has an additional link to a *virtual page* that links to all sites. So no cash is
+//!   trapped in a part of the web, and a page without links gives all of its cash to the virtual
+//!   page. What the virtual page has received is paid out to all sites in equal parts after each
+//!   page.
+//! - The shares of links within the site stay there and add nothing to its history. So does an
+//!   indivisible remainder.
+//! - The cash of an evicted site goes to the virtual page, and the site that took its slot gets its
+//!   unit from there, as far as it suffices.
 //!
-//! The quality of a URL is its site's importance, scaled so that the mean site held is worth one; a
-//! site that isn't held is worth what a newcomer is.
+//! The quality of a URL is the importance of its site, scaled so that the mean of the stored sites
+//! is one; a site that isn't stored has the quality of a new one.
 //!
-//! Laws: cash is neither made nor lost but by a first unit, to the last fraction: all there is, at
-//! any time, is one unit for each site held. Qualities of the sites held have a mean of one, but
-//! for rounding and [`Quality::MAX`].
+//! Laws: apart from the first unit of a site, cash is neither created nor lost, to the last
+//! fraction: at any time the total is one unit for each stored site. Qualities of the stored sites
+//! have a mean of one, except for rounding and [`Quality::MAX`].
 //!
-//! Why by site: a page's importance would have to be kept for each URL met, known or not, and these
-//! have no bound. What that loses: all URLs of a site are worth the same, its front page and the
-//! last page of its archive; the order within a site is left to arrival. And as in the paper's
-//! plain form, history is never aged: who came early has more of it, until the crawl has gone round
-//! often enough.
+//! Why by site: the importance of pages would have to be stored for each URL found, known or not,
+//! and their number is unbounded. The price: all URLs of a site have the same quality, its front
+//! page and the last page of its archive, so the order within a site is that of arrival. As in the
+//! plain form of the paper, history is never aged: sites that were found early have more of it,
+//! until the crawl has visited all sites often enough.
 //!
-//! Cost: 32 bytes a site, 66 ns a link. Paying out to all sites is one addition: each site notes
-//! how much a site had been paid when it last looked, and takes the difference when it looks again.
+//! Cost: 32 bytes a site, 66 ns a link. Paying out to all sites is one addition: each site stores
+//! the total that a site had been paid at its last update, and adds the difference at the next.
 //! Source: Abiteboul, Preda, Cobena: Adaptive On-Line Page Importance Computation, WWW 2003.
 
 use super::PIECE_BYTES;
@@ -38,52 +39,52 @@ use crate::ground::codec::{Put, Short, Take};
 use crate::ground::quality::Quality;
 use crate::url::UrlRef;
 
-/// A site's first cash, in the fractions that everything is counted in: even a page of ten
+/// The first cash of a site, in the fractions in which all cash is counted: even a page with ten
 /// thousand links divides it into shares that are exact to a thousandth.
 const UNIT: u64 = 1 << 24;
 
-/// What sites hold, and the virtual page.
+/// The accounts of all sites, and the virtual page.
 #[derive(Debug)]
 pub(super) struct Opic {
     names: Names,
     accounts: Sites<Account>,
-    /// What each site has been paid by the virtual page since the crawl began. Wraps round: only
-    /// differences count, and they are cash that there is.
+    /// The total that each site has been paid by the virtual page since the crawl began. It may
+    /// wrap around, because only differences are used, which are at most all existing cash.
     paid: u64,
-    /// What the virtual page holds.
+    /// The cash of the virtual page.
     pot: u64,
-    /// Histories of all sites held.
+    /// The sum of the histories of all stored sites.
     history: u128,
-    /// Where the links of the page at hand lead. Kept for its memory.
+    /// The targets of the current page's links; kept to reuse its memory.
     others: Vec<Key>,
 }
 
-/// Begins each piece that is written down.
+/// The first byte of each encoded piece.
 pub(super) const TAG: u8 = b'o';
 
-/// What is known of a site.
+/// The account of a site.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// As of the last look.
+    /// The cash at the last update.
     cash: u64,
-    /// All cash that has ever gone out.
+    /// All cash that was ever distributed.
     history: u64,
-    /// [`Opic::paid`] at the last look.
+    /// The value of [`Opic::paid`] at the last update.
     paid: u64,
 }
 
 impl Account {
-    /// Its cash, with what it has been paid since.
+    /// Returns its cash, with the payments since the last update.
     fn cash(&self, paid: u64) -> u64 {
         self.cash + paid.wrapping_sub(self.paid)
     }
 
-    /// What its importance is measured by.
+    /// Returns the sum that determines its importance.
     fn worth(&self, paid: u64) -> u128 {
         u128::from(self.history) + u128::from(self.cash(paid))
     }
 
-    /// Takes what it has been paid since.
+    /// Adds the payments since the last update.
     fn settle(&mut self, paid: u64) {
         self.cash = self.cash(paid);
         self.paid = paid;
@@ -91,13 +92,13 @@ impl Account {
 }
 
 impl Opic {
-    /// No site met yet.
+    /// Creates the state before any site was seen.
     pub(super) fn new(names: Names, sites_max: usize) -> Self {
         let accounts = Sites::new(sites_max);
         Self { names, accounts, paid: 0, pot: 0, history: 0, others: Vec::new() }
     }
 
-    /// The quality of a URL's site.
+    /// Returns the quality of a URL's site.
     pub(super) fn of(&self, url: UrlRef<'_>) -> Quality {
         let account = self.accounts.find(self.names.key(url));
         let worth = account.map_or(u128::from(UNIT), |account| account.worth(self.paid));
@@ -111,7 +112,7 @@ impl Opic {
         }
     }
 
-    /// Passes the cash of a page's site on along the page's links.
+    /// Distributes the cash of a page's site along the page's links.
     pub(super) fn page<'a>(
         &mut self,
         page: UrlRef<'_>,
@@ -128,9 +129,9 @@ impl Opic {
         self.pay_out();
     }
 
-    /// Tells all cash and history piece by piece, for a later run. Each piece begins with what is
-    /// no site's.
-    pub(super) fn encode(&self, tell: &mut dyn FnMut(&[u8])) {
+    /// Encodes all cash and history in pieces, for a later run. Each piece begins with the values
+    /// that belong to no site.
+    pub(super) fn encode(&self, report: &mut dyn FnMut(&[u8])) {
         let mut head = vec![TAG];
         head.put_u64(self.paid);
         head.put_u64(self.pot);
@@ -143,14 +144,14 @@ impl Opic {
             piece.put_u64(account.history);
             piece.put_u64(account.paid);
             if piece.len() >= PIECE_BYTES {
-                tell(&piece);
+                report(&piece);
                 piece.clone_from(&head);
             }
         }
-        tell(&piece);
+        report(&piece);
     }
 
-    /// Takes in a piece that [`Opic::encode`] told.
+    /// Decodes a piece of [`Opic::encode`].
     pub(super) fn decode(&mut self, mut take: Take<'_>) -> Result<(), Short> {
         (self.paid, self.pot) = (take.u64()?, take.u64()?);
         self.history = u128::from(take.u64()?) | u128::from(take.u64()?) << 64;
@@ -166,17 +167,17 @@ impl Opic {
         Ok(())
     }
 
-    /// Sites counted.
+    /// Returns the number of stored sites.
     pub(super) fn sites(&self) -> usize {
         self.accounts.held()
     }
 
-    /// Sites forgotten.
-    pub(super) fn forgotten(&self) -> u64 {
-        self.accounts.forgotten()
+    /// Returns the number of evictions.
+    pub(super) fn evicted(&self) -> u64 {
+        self.accounts.evicted()
     }
 
-    /// Takes so many of all `shares` of a site's cash out of it, and says how large one is.
+    /// Removes `spent` of `shares` equal parts from a site's cash, and returns the size of a part.
     fn spend(&mut self, site: Key, shares: u64, spent: u64) -> u64 {
         let account = self.account(site);
         let share = account.cash / shares;
@@ -188,7 +189,7 @@ impl Opic {
         share
     }
 
-    /// The account of a site, with its cash as of now; opened if need be.
+    /// Returns the updated account of a site; opens it if necessary.
     fn account(&mut self, site: Key) -> &mut Account {
         if self.accounts.find(site).is_none() {
             self.open(site);
@@ -198,7 +199,8 @@ impl Opic {
         account
     }
 
-    /// Opens an account: with a new unit of cash if there was room, else with what can be had.
+    /// Opens an account: with a new unit of cash if there was a free slot, else with as much as the
+    /// virtual page has.
     fn open(&mut self, site: Key) {
         let paid = self.paid;
         let account = Account { cash: UNIT, history: 0, paid };
@@ -212,14 +214,14 @@ impl Opic {
         }
     }
 
-    /// The virtual page is read: all sites get the same, a rest stays.
+    /// Distributes the cash of the virtual page to all sites equally; a remainder stays.
     fn pay_out(&mut self) {
         let sites = self.accounts.held() as u64;
         self.paid = self.paid.wrapping_add(self.pot / sites);
         self.pot %= sites;
     }
 
-    /// All cash there is, by the law: a unit for each site held.
+    /// Returns the total of all cash, by the law: a unit for each stored site.
     fn cash(&self) -> u64 {
         self.accounts.held() as u64 * UNIT
     }
@@ -238,7 +240,7 @@ mod tests {
         opic.page(page.view(), &mut links.iter().map(Url::view));
     }
 
-    /// All cash in fact, by the books of each site.
+    /// Returns the total of all cash, summed over the accounts.
     fn cash_of_all(opic: &Opic) -> u64 {
         opic.accounts
             .iter()
@@ -256,7 +258,7 @@ mod tests {
             .sum()
     }
 
-    /// The rules as the head of the file has them, word by word, without bound.
+    /// The rules at the head of this file, implemented literally and unbounded.
     #[derive(Default)]
     struct Model {
         /// Cash and history by site.
@@ -294,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Law: with room for all, to the last fraction what the rules say.
+    /// Law: with space for all sites, all accounts are exactly those of the rules.
     #[test]
     fn the_books_are_those_of_the_rules() {
         for site in Site::ALL {
@@ -316,11 +318,11 @@ mod tests {
                     assert_eq!(opic.of(url.view()).millionths(), expected, "{url} {round}");
                 }
             }
-            assert_eq!(opic.forgotten(), 0);
+            assert_eq!(opic.evicted(), 0);
         }
     }
 
-    /// Law: cash is conserved and the mean quality is one, in tables too small as well.
+    /// Law: cash is conserved and the mean quality is one, also in tables that are too small.
     #[test]
     fn cash_is_conserved() {
         for (sites_max, sites) in [(8, 40), (64, 300), (1_024, 300)] {
@@ -339,9 +341,9 @@ mod tests {
                 let all = opic.history + u128::from(opic.cash() - opic.pot);
                 assert_eq!(worth_of_all(&opic), all);
             }
-            // Less in the smallest: newcomers find an empty pot.
+            // Less in the smallest: new sites find no cash in the virtual page.
             assert!(moved > 4_000, "{moved}");
-            assert!(opic.sites() <= sites_max && (opic.forgotten() > 0) == (sites > places));
+            assert!(opic.sites() <= sites_max && (opic.evicted() > 0) == (sites > places));
             if sites < places {
                 let all = world.all();
                 let sum: u64 = all.iter().map(|(_, url)| opic.of(url.view()).millionths()).sum();
@@ -351,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Cash that wraps round: the difference still is what was paid.
+    /// If the payments wrap around, the difference is still correct.
     #[test]
     fn what_was_paid_may_wrap_round() {
         let world = World { site: Site::Server, sites: 40 };
@@ -380,10 +382,10 @@ mod tests {
         read(&mut opic, &a, &[]);
         assert_eq!((opic.of(a.view()), opic.history), (Quality::ONE, u128::from(UNIT)));
         assert_eq!((cash_of_all(&opic), opic.pot), (UNIT, 0), "all came back as its only site's");
-        // Its worth is two units now, one of them history.
+        // It has two units now, one of them history.
         assert_eq!(opic.of(b.view()).millionths(), 500_000, "as a newcomer");
         read(&mut opic, &a, &[a.clone(), b.clone(), a.clone()]);
-        // A quarter each: two stay, one is b's, one is paid out to both.
+        // A quarter each: two stay, one goes to b, one is paid out to both.
         assert_eq!(opic.history, u128::from(UNIT + UNIT / 2));
         let expected = [(&a, UNIT / 2 + UNIT / 8 + UNIT * 3 / 2), (&b, UNIT + UNIT / 4 + UNIT / 8)];
         for (site, worth) in expected {
@@ -392,14 +394,15 @@ mod tests {
         }
     }
 
-    /// Theorem of the paper (section 3): importance converges on the fixed point of the walk, in
-    /// whatever order pages are read.
+    /// Theorem of the paper (section 3): importance converges to the stationary distribution of the
+    /// random walk, in whatever order pages are read.
     #[test]
     fn it_converges_on_the_walk() {
-        // Where the page of each site links to, itself included.
+        // The links of the page of each site, also to itself.
         const LINKS: [&[usize]; 6] = [&[1, 2, 0, 0], &[2], &[0, 3, 3], &[2, 3], &[2, 4, 4, 4], &[]];
         let sites: Vec<Url> = (0..6).map(|site| url(&format!("http://h{site}.test/"))).collect();
-        // The walk: along a link that leaves the site or to the virtual page, from there anywhere.
+        // The random walk: along a link that leaves the site or to the virtual page, from there
+        // anywhere.
         let (mut at, mut virtual_page) = ([1.0_f64; 6], 1.0);
         for _ in 0..2_000 {
             let mut next = [virtual_page / 6.0; 6];

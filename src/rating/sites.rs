@@ -1,18 +1,19 @@
-//! Sites: what names one, which links leave a page's own, and a bounded table by site.
+//! Sites: their keys, the links that leave a page's site, and a bounded table by site.
 //!
-//! Laws of the table: it never holds more than it was made for; of a full set the site that counts
-//! for least gives way to a newcomer, of several the one that came first; all others stay.
-//! Cost: a site is found in one or two cache lines; names are hashed only where a link leaves its
-//! page's site for one that isn't among the page's last few.
+//! Laws of the table: it never holds more sites than it was created for. If a set is full, the site
+//! with the lowest value is evicted for a new one, of several the one that came first; all others
+//! stay.
+//! Cost: a look-up reads one or two cache lines; a name is hashed only if a link leaves its page's
+//! site for one that isn't among the last few of the page.
 
 use super::Site;
 use crate::url::{Fingerprinter, UrlRef, domain};
 
-/// What names a site: the fingerprint of its origin or registrable domain; never 0.
+/// The key of a site: the fingerprint of its origin or registrable domain; never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(pub(super) u64);
 
-/// Names sites.
+/// Computes the keys of sites.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     site: Site,
@@ -20,21 +21,21 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Of sites of this kind, under this key.
+    /// Creates names for this kind of site, with this hash key.
     pub(super) fn new(site: Site, key: [u8; 16]) -> Self {
         Self { site, fingerprinter: Fingerprinter::new(key) }
     }
 
-    /// The site of a URL.
+    /// Returns the site of a URL.
     pub(super) fn key(&self, url: UrlRef<'_>) -> Key {
         self.key_of(self.name(url))
     }
 
-    /// Appends where the links of a page lead to `others`, those within its site left out; says
-    /// how many links there are.
+    /// Appends the target sites of the links of a page to `others`, except for its own site;
+    /// returns the number of links.
     ///
-    /// Who then looks up one site after the other has the processor wait for several at a time;
-    /// with the naming in between it would wait for each.
+    /// The caller then looks up one site after the other, so that the cache misses overlap; with
+    /// the naming in between they would not.
     pub(super) fn sort<'l>(
         &self,
         page: UrlRef<'_>,
@@ -42,9 +43,10 @@ impl Names {
         others: &mut Vec<Key>,
     ) -> usize {
         let (origin, own) = (page.origin(), self.name(page));
-        let mut around = Around { names: *self, origin, own, last: [("", None); LAST], next: 0 };
+        let mut links_of_page =
+            PageLinks { names: *self, origin, own, last: [("", None); LAST], next: 0 };
         let mut count = 0;
-        others.extend(links.inspect(|_| count += 1).filter_map(|link| around.other(link)));
+        others.extend(links.inspect(|_| count += 1).filter_map(|link| links_of_page.other(link)));
         count
     }
 
@@ -60,24 +62,25 @@ impl Names {
     }
 }
 
-/// Origins that are remembered while the links of a page are sorted: links cluster.
+/// The number of origins that are cached while the links of a page are processed: links are often
+/// to the same few.
 const LAST: usize = 4;
 
-/// Tells where the links of one page lead.
+/// Determines the target sites of the links of one page.
 #[derive(Debug)]
-struct Around<'p, 'l> {
+struct PageLinks<'p, 'l> {
     names: Names,
-    /// The page's.
+    /// The origin of the page.
     origin: &'p str,
     /// The name of the page's site.
     own: &'p str,
-    /// The last origins that aren't the page's, with what was found out about them.
+    /// The last origins other than the page's, with their sites.
     last: [(&'l str, Option<Key>); LAST],
     next: usize,
 }
 
-impl<'l> Around<'_, 'l> {
-    /// The site that a link leads to; `None` if it is the page's own.
+impl<'l> PageLinks<'_, 'l> {
+    /// Returns the target site of a link; `None` if it is the page's own.
     fn other(&mut self, link: UrlRef<'l>) -> Option<Key> {
         let origin = link.origin();
         if origin == self.origin {
@@ -94,21 +97,21 @@ impl<'l> Around<'_, 'l> {
     }
 }
 
-/// Places of a set.
+/// The number of slots in a set.
 const WAYS: usize = 8;
 
-/// A table by site, of fixed size: sets of eight places, the set given by the site's key.
+/// A table of fixed size by site: sets of eight slots; the key of a site selects its set.
 ///
-/// A set may be full while others have room. With as many sites as places about one in seven is
-/// without a place, with half as many one in a hundred.
+/// A set may be full while others have free slots. With as many sites as slots about one site in
+/// seven has no slot, with half as many one in a hundred.
 #[derive(Debug)]
 pub(super) struct Sites<V> {
     sets: Vec<Set<V>>,
     held: usize,
-    forgotten: u64,
+    evicted: u64,
 }
 
-/// Sites in order of arrival; behind them, places with key 0.
+/// The sites in order of arrival, then free slots with key 0.
 #[derive(Clone, Debug, Default)]
 struct Set<V> {
     keys: [Key; WAYS],
@@ -116,36 +119,36 @@ struct Set<V> {
 }
 
 impl<V: Copy + Default> Sites<V> {
-    /// With places for `sites_max`, rounded down to whole sets; for one set at least.
+    /// Creates a table for `sites_max` sites, rounded down to whole sets; at least one set.
     pub(super) fn new(sites_max: usize) -> Self {
-        Self { sets: vec![Set::default(); (sites_max / WAYS).max(1)], held: 0, forgotten: 0 }
+        Self { sets: vec![Set::default(); (sites_max / WAYS).max(1)], held: 0, evicted: 0 }
     }
 
-    /// Sites held.
+    /// Returns the number of stored sites.
     pub(super) fn held(&self) -> usize {
         self.held
     }
 
-    /// Sites that have had to give way.
-    pub(super) fn forgotten(&self) -> u64 {
-        self.forgotten
+    /// Returns the number of evicted sites.
+    pub(super) fn evicted(&self) -> u64 {
+        self.evicted
     }
 
-    /// What is known of a site.
+    /// Returns the value of a site.
     pub(super) fn find(&self, site: Key) -> Option<&V> {
         let set = &self.sets[self.set(site)];
         set.place(site).map(|place| &set.values[place])
     }
 
-    /// What is known of a site.
+    /// Returns the value of a site.
     pub(super) fn find_mut(&mut self, site: Key) -> Option<&mut V> {
         let index = self.set(site);
         let set = &mut self.sets[index];
         set.place(site).map(|place| &mut set.values[place])
     }
 
-    /// Enters a site that isn't held. Of a full set the one that is worth least gives way, and
-    /// what was known of it is returned.
+    /// Adds a site that isn't stored. If its set is full the site with the lowest `worth` is
+    /// evicted, and its value returned.
     pub(super) fn enter<W: Ord>(
         &mut self,
         site: Key,
@@ -160,11 +163,11 @@ impl<V: Copy + Default> Sites<V> {
             (set.keys[free], set.values[free]) = (site, value);
             return None;
         }
-        self.forgotten += 1;
+        self.evicted += 1;
         let least = (0..WAYS).min_by_key(|place| worth(&set.values[*place]));
         let least = least.expect("a set has places");
         let gone = set.values[least];
-        // The younger ones move up, so that order of places stays order of arrival.
+        // The later ones move up, so that the slots stay in order of arrival.
         set.keys[least..].rotate_left(1);
         set.values[least..].rotate_left(1);
         (set.keys[WAYS - 1], set.values[WAYS - 1]) = (site, value);
@@ -176,8 +179,8 @@ impl<V: Copy + Default> Sites<V> {
         usize::try_from(set).expect("below the number of sets")
     }
 
-    /// All sites held; entered in this order into an empty table of the same size they make the
-    /// same table.
+    /// Returns all stored sites; added in this order to an empty table of the same size they give
+    /// the same table.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Key, &V)> {
         let places = |set: &'_ Set<V>| set.place(Key::default()).unwrap_or(WAYS);
         self.sets
@@ -188,7 +191,7 @@ impl<V: Copy + Default> Sites<V> {
 
 impl<V> Set<V> {
     fn place(&self, site: Key) -> Option<usize> {
-        // Eight comparisons without a branch: a search would end where nobody can predict.
+        // Eight comparisons without a branch, because the end of a search can't be predicted.
         let place = (0..WAYS)
             .rev()
             .fold(WAYS, |found, place| if self.keys[place] == site { place } else { found });
@@ -203,14 +206,14 @@ mod tests {
     use crate::rating::tests::url;
     use crate::url::Url;
 
-    /// Law: the table against a list for each set that is searched from end to end.
+    /// Law: the table agrees with a list for each set that is searched linearly.
     #[test]
     fn the_least_and_oldest_gives_way() {
         for sets in [1, 3, 16] {
             let mut random = Random(0x5eed_0604);
             let mut sites: Sites<u64> = Sites::new(sets * WAYS + 5);
             let mut model: Vec<Vec<(Key, u64)>> = vec![Vec::new(); sets];
-            let mut forgotten = 0;
+            let mut evicted = 0;
             for _ in 0..20_000 {
                 let site = Key((random.below(sets as u64 * 12) + 1) << 50 | 1);
                 let list = &mut model[((u128::from(site.0) * sets as u128) >> 64) as usize];
@@ -227,17 +230,17 @@ mod tests {
                     let least = list.iter().map(|(_, count)| *count).min().expect("it is full");
                     let at = list.iter().position(|(_, count)| *count == least);
                     gone = Some(list.remove(at.expect("it has a least")).1);
-                    forgotten += 1;
+                    evicted += 1;
                 }
                 let value = random.below(5);
                 list.push((site, value));
                 assert_eq!(sites.enter(site, value, |count| *count), gone);
                 assert_eq!(sites.held(), model.iter().map(Vec::len).sum::<usize>());
-                assert_eq!(sites.forgotten(), forgotten);
+                assert_eq!(sites.evicted(), evicted);
             }
             let all: Vec<u64> = model.iter().flatten().map(|(_, count)| *count).collect();
             assert_eq!(sites.iter().map(|(_, value)| *value).collect::<Vec<_>>(), all);
-            assert!(forgotten > 100 || sets > 1, "{forgotten}");
+            assert!(evicted > 100 || sets > 1, "{evicted}");
         }
     }
 
@@ -248,11 +251,11 @@ mod tests {
             for site in 1..100 {
                 sites.enter(Key(site << 56), 1, |count| *count);
             }
-            assert_eq!((sites.held(), sites.forgotten()), (8, 91));
+            assert_eq!((sites.held(), sites.evicted()), (8, 91));
         }
     }
 
-    /// What the head of the module states.
+    /// The figures in the documentation of the table.
     #[test]
     fn how_full_it_gets() {
         for (sites, most_forgotten) in [(8_000, 1_150), (4_000, 50)] {
@@ -262,12 +265,12 @@ mod tests {
                 let url = url(&format!("http://h{site}.test/"));
                 table.enter(names.key(url.view()), 0, |count| *count);
             }
-            assert!(table.forgotten() <= most_forgotten, "{} of {sites}", table.forgotten());
-            assert_eq!(table.held() as u64 + table.forgotten(), sites);
+            assert!(table.evicted() <= most_forgotten, "{} of {sites}", table.evicted());
+            assert_eq!(table.held() as u64 + table.evicted(), sites);
         }
     }
 
-    /// Law: what is remembered of a page's links changes no answer.
+    /// Law: the cached origins change no answer.
     #[test]
     fn links_are_sorted_as_their_names_say() {
         let hosts = ["a.test", "b.a.test", "b.test", "c.b.test", "a.co.uk", "b.co.uk", "10.0.0.1"];

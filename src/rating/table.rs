@@ -1,17 +1,18 @@
-//! Qualities that are known before the crawl: by URL, and by host.
+//! A table of qualities that are known before the crawl, by URL and by host.
 //!
-//! A URL's own entry comes before that of its host. The table is read-only once the crawl begins
-//! and may be shared; what a crawl found in it is counted apart, by [`Lookups`].
+//! The entry of a URL takes precedence over that of its host. The table is read-only during the
+//! crawl and may be shared; what a crawl found in it is counted separately, by [`Lookups`].
 //!
-//! Not texts are kept but their fingerprints, 64 bits under the table's key. So a URL that isn't
-//! listed passes for one that is with odds of entries / 2^64: with ten million entries, one of
-//! 1.8 * 10^12 look-ups; and of n entries two are taken for one with odds of n^2 / 2^65: of ten
-//! million, three in a million. Who doesn't know the key can't better the odds.
+//! Only fingerprints of the texts are stored, 64 bits under the table's key. So a URL that isn't
+//! listed is mistaken for a listed one with a probability of entries / 2^64: with ten million
+//! entries, in one of 1.8 * 10^12 look-ups. Two of n entries are mistaken for one with a
+//! probability of n^2 / 2^65: of ten million, three in a million. Without knowing the key nobody
+//! can increase these probabilities.
 //!
-//! Law: answers are those of a map of texts, the last insertion of a text counts.
-//! Cost: 16 bytes in a table at most three quarters full, so 21.3 bytes an entry when read from
-//! text (ten million: 213 MB), up to 33 when inserted one by one. A look-up is two hashes and two
-//! short walks along memory, one if the table has only URLs or only hosts.
+//! Law: the answers are those of a map of texts; the last insertion of a text counts.
+//! Cost: 16 bytes a slot in a table at most three quarters full, so 21.3 bytes an entry if parsed
+//! from text (ten million: 213 MB), up to 33 if inserted one by one. A look-up is two hashes and
+//! two short probe sequences, one if the table has only URLs or only hosts.
 
 use crate::ground::quality::Quality;
 use crate::url::{Fingerprinter, UrlRef};
@@ -22,8 +23,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Table {
     fingerprinter: Fingerprinter,
-    /// Open addressing, linear probing. An entry's home is its fingerprint scaled to the length,
-    /// so that entries stand nearly in order of fingerprints.
+    /// Open addressing with linear probing. The home slot of an entry is its fingerprint scaled to
+    /// the length, so that entries are nearly sorted by fingerprint.
     slots: Vec<Slot>,
     urls: usize,
     hosts: usize,
@@ -33,7 +34,7 @@ pub struct Table {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// 0 where there is no entry.
+    /// The fingerprint; 0 in a free slot.
     fingerprint: u64,
     quality: Quality,
 }
@@ -45,21 +46,21 @@ impl Default for Table {
 }
 
 impl Table {
-    /// An empty table. The key should be the crawl's own, unless its web is trusted.
+    /// Creates an empty table. The key should be that of the crawl, unless its web is trusted.
     pub fn new(key: [u8; 16]) -> Self {
         let fingerprinter = Fingerprinter::new(key);
         Self { fingerprinter, slots: Vec::new(), urls: 0, hosts: 0, repeats: 0, zeroed: 0 }
     }
 
-    /// Sets the quality of a URL; the last word counts.
+    /// Sets the quality of a URL; the last insertion counts.
     pub fn insert(&mut self, url: UrlRef<'_>, quality: Quality) {
         if self.set(url.as_str(), quality) {
             self.urls += 1;
         }
     }
 
-    /// Sets the quality of a host's URLs that have no entry of their own, whatever their scheme
-    /// and port; the last word counts. `host` is as in a canonical URL.
+    /// Sets the quality of a host's URLs that have no entry of their own, whatever their scheme and
+    /// port; the last insertion counts. `host` is in the form of a canonical URL.
     pub fn insert_host(&mut self, host: &str, quality: Quality) {
         assert!(!host.contains('/'), "hosts and URLs are told apart by their slashes");
         if self.set(host, quality) {
@@ -67,38 +68,38 @@ impl Table {
         }
     }
 
-    /// The quality of a URL, if the table has it or its host.
+    /// Returns the quality of a URL, if it or its host is in the table.
     pub fn of(&self, url: UrlRef<'_>) -> Option<Quality> {
         self.find(url).map(|slot| self.slots[slot].quality)
     }
 
-    /// Entries, of URLs and of hosts.
+    /// Returns the number of entries, of URLs and of hosts.
     pub fn len(&self) -> usize {
         self.urls + self.hosts
     }
 
-    /// Whether it has none.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Insertions that took the place of an earlier one.
+    /// Returns how many insertions replaced an earlier one.
     pub fn repeats(&self) -> u64 {
         self.repeats
     }
 
-    /// Lines of [`Table::parse`] whose score is above zero but below half a millionth, and so
-    /// became zero: scores are best scaled to a mean of one.
+    /// Returns the number of lines of [`Table::parse`] whose score is above zero but below half a
+    /// millionth, and was rounded to zero: scores should be scaled to a mean of one.
     pub fn zeroed(&self) -> u64 {
         self.zeroed
     }
 
-    /// Notes a line as in [`Table::zeroed`].
+    /// Counts a line for [`Table::zeroed`].
     pub(super) fn note_zeroed(&mut self) {
         self.zeroed += 1;
     }
 
-    /// Makes room for so many entries more, exactly.
+    /// Reserves space for exactly so many more entries.
     pub(super) fn reserve(&mut self, entries: usize) {
         let slots = slots_for(self.len() + entries);
         if slots > self.slots.len() {
@@ -106,7 +107,7 @@ impl Table {
         }
     }
 
-    /// Where the entry that counts for a URL stands.
+    /// Returns the slot of the entry that applies to a URL.
     fn find(&self, url: UrlRef<'_>) -> Option<usize> {
         let own = if self.urls > 0 { self.slot(url.as_str()).ok() } else { None };
         match own {
@@ -115,7 +116,7 @@ impl Table {
         }
     }
 
-    /// Sets an entry; whether it is new.
+    /// Sets an entry; returns whether it is new.
     fn set(&mut self, text: &str, quality: Quality) -> bool {
         let fingerprint = self.fingerprint(text);
         if let Ok(slot) = self.slot(text) {
@@ -131,8 +132,8 @@ impl Table {
         true
     }
 
-    /// The slot that holds a text's entry, or else the one that waits for it. There must be an
-    /// empty one, or none at all.
+    /// Returns the slot of a text's entry, or as error the free slot for it. The table must have a
+    /// free slot, or no slots.
     fn slot(&self, text: &str) -> Result<usize, usize> {
         if self.slots.is_empty() {
             return Err(0);
@@ -140,7 +141,7 @@ impl Table {
         walk(&self.slots, self.fingerprint(text))
     }
 
-    /// Never 0, which stands for no entry.
+    /// Returns the fingerprint of a text; never 0, which marks a free slot.
     fn fingerprint(&self, text: &str) -> u64 {
         self.fingerprinter.of(text.as_bytes()).0.max(1)
     }
@@ -155,13 +156,14 @@ impl Table {
     }
 }
 
-/// Slots that hold so many entries: a quarter is left empty, and one slot at least, so that every
-/// walk ends.
+/// Returns the number of slots for so many entries: a quarter is free, and at least one slot, so
+/// that every probe sequence ends.
 fn slots_for(entries: usize) -> usize {
     entries + entries / 3 + 1
 }
 
-/// From a fingerprint's home on to its entry, or to the first empty slot.
+/// Probes from a fingerprint's home slot to its entry, or to the first free slot, which is the
+/// error.
 fn walk(slots: &[Slot], fingerprint: u64) -> Result<usize, usize> {
     let home = (u128::from(fingerprint) * slots.len() as u128) >> 64;
     let mut at = usize::try_from(home).expect("below the number of slots");
@@ -174,7 +176,7 @@ fn walk(slots: &[Slot], fingerprint: u64) -> Result<usize, usize> {
     }
 }
 
-/// One crawl's view of a table: answers, and a count of what was asked. A bit a slot.
+/// One crawl's access to a table, which counts the look-ups. Takes a bit for each slot.
 #[derive(Debug)]
 pub(super) struct Lookups {
     table: Arc<Table>,
@@ -185,13 +187,13 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    /// Nothing asked yet; URLs that aren't listed will have the quality `default`.
+    /// Creates an access without look-ups; URLs that aren't listed will have the quality `default`.
     pub(super) fn new(table: Arc<Table>, default: Quality) -> Self {
         let met = vec![Cell::new(0); table.slots.len().div_ceil(64)];
         Self { table, default, met, unlisted: Cell::new(0) }
     }
 
-    /// The quality of a URL, or the default.
+    /// Returns the quality of a URL, or the default.
     pub(super) fn of(&self, url: UrlRef<'_>) -> Quality {
         let Some(slot) = self.table.find(url) else {
             self.unlisted.set(self.unlisted.get() + 1);
@@ -202,13 +204,13 @@ impl Lookups {
         self.table.slots[slot].quality
     }
 
-    /// Entries that gave no quality yet.
+    /// Returns the number of entries that no URL has used yet.
     pub(super) fn unused(&self) -> usize {
         let met: u32 = self.met.iter().map(|word| word.get().count_ones()).sum();
         self.table.len() - met as usize
     }
 
-    /// Look-ups that got the default.
+    /// Returns the number of look-ups that returned the default.
     pub(super) fn unlisted(&self) -> u64 {
         self.unlisted.get()
     }
@@ -221,7 +223,7 @@ mod tests {
     use crate::rating::tests::url;
     use std::collections::BTreeMap;
 
-    /// Law: as a map of texts, with URLs before hosts, whatever the order of insertions.
+    /// Law: equivalent to a map of texts, with URLs before hosts, whatever the order of insertions.
     #[test]
     fn a_table_is_a_map_of_texts() {
         let mut random = Random(0x5eed_0601);
@@ -308,7 +310,7 @@ mod tests {
         assert_eq!((other.unused(), other.unlisted()), (202, 0), "crawls count for themselves");
     }
 
-    /// What the head of the file states, to the byte.
+    /// The figures in the documentation of this file, to the byte.
     #[test]
     fn ten_million_entries_fit() {
         assert_eq!(size_of::<Slot>(), 16);

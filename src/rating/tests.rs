@@ -1,4 +1,4 @@
-//! The ratings from outside: each source's promise, and what the tests of its parts share.
+//! Tests the ratings through their interface; also contains what the tests of the sources share.
 
 use super::*;
 use crate::ground::random::Random;
@@ -8,14 +8,14 @@ pub(super) fn url(text: &str) -> Url {
     Url::parse(text).expect(text)
 }
 
-/// A web of so many hosts, three to a domain, low numbers linked to more often.
+/// A web of so many hosts, three in a domain; low numbers are linked to more often.
 pub(super) struct World {
     pub(super) site: Site,
     pub(super) sites: u64,
 }
 
 impl World {
-    /// A page and its links: most within its host, some of them repeats.
+    /// Returns a page and its links: most within its host, some of them duplicates.
     pub(super) fn page(&self, random: &mut Random) -> (Url, Vec<Url>) {
         let own = random.below(self.sites);
         let count = random.below(30);
@@ -30,7 +30,7 @@ impl World {
         (self.url(own, 0), links)
     }
 
-    /// The name of a URL's site, cut out of its text.
+    /// Returns the name of a URL's site, cut out of its text.
     pub(super) fn name(&self, url: &Url) -> String {
         let host = url.as_str().split('/').nth(2).expect("a host behind the scheme");
         match self.site {
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// For each host its site's name and a URL.
+    /// Returns the name of the site and a URL for each host.
     pub(super) fn all(&self) -> Vec<(String, Url)> {
         let urls = (0..self.sites).map(|host| self.url(host, 9));
         urls.map(|url| (self.name(&url), url)).collect()
@@ -54,7 +54,7 @@ fn rating(source: Source) -> Rating {
     Rating::new(Settings { source, sites_max: 1_024, ..Settings::default() })
 }
 
-/// Each source by its name, and what it says before any page.
+/// The quality by each source before any page.
 #[test]
 fn sources_before_any_page() {
     let url = url("http://a.test/");
@@ -68,14 +68,14 @@ fn sources_before_any_page() {
         let rating = rating(source);
         assert_eq!((source.name(), rating.counts_links()), (name, counts));
         assert_eq!(rating.of(url.view()) == Quality::ONE, source != Source::Zipf, "{name}");
-        let numbers = (rating.unused(), rating.sites(), rating.forgotten());
+        let numbers = (rating.unused(), rating.sites(), rating.evicted());
         assert_eq!((numbers, rating.unlisted()), ((0, 0, 0), u64::from(source == Source::Table)));
     }
     assert_eq!(Source::ALL.map(Source::name).len(), 5);
     assert_eq!(Site::ALL.map(Site::name), ["server", "domain"]);
 }
 
-/// Law: pages make a difference where `counts_links` says so, and nowhere else; asking makes none.
+/// Law: pages have an effect if `counts_links` says so, and only then; look-ups have none.
 #[test]
 fn pages_count_where_they_are_said_to() {
     let world = World { site: Site::Server, sites: 30 };
@@ -95,8 +95,7 @@ fn pages_count_where_they_are_said_to() {
     }
 }
 
-/// Law: the same pages give the same qualities, whatever else a key decides, as long as nothing is
-/// forgotten.
+/// Law: the same pages give the same qualities, whatever the key, as long as nothing is evicted.
 #[test]
 fn equal_histories_give_equal_qualities() {
     for source in [Source::Inlinks, Source::Opic] {
@@ -111,7 +110,7 @@ fn equal_histories_give_equal_qualities() {
                     let (page, links) = world.page(&mut random);
                     rating.page(page.view(), &mut links.iter().map(Url::view));
                 }
-                assert_eq!(rating.forgotten(), 0);
+                assert_eq!(rating.evicted(), 0);
                 assert!(rating.sites() > 10);
                 world.all().iter().map(|(_, url)| rating.of(url.view())).collect()
             };
@@ -139,7 +138,7 @@ fn a_table_and_its_default() {
     assert_eq!((rating.unused(), rating.unlisted()), (1, 1));
 }
 
-/// A page of more links than are counted: those behind the limit might not be there.
+/// Of a page with more links than are counted, those beyond the limit have no effect.
 #[test]
 fn lists_are_cut() {
     let page = url("http://a.test/");
@@ -157,7 +156,7 @@ fn lists_are_cut() {
     }
 }
 
-/// Law: what was learnt, written down and taken in by a new run, rates as before and goes on alike.
+/// Law: after encoding and decoding, estimates are the same and continue in the same way.
 #[test]
 fn what_was_learnt_survives_being_written_down() {
     for source in [Source::Inlinks, Source::Opic] {

@@ -1,43 +1,44 @@
 //! Qualities by Zipf's law, drawn for each URL from a seed.
 //!
-//! Each URL has a rank, drawn evenly from 1 to `pages` by its keyed hash, and the quality that the
-//! law gives this rank: proportional to `1 / rank^exponent`, scaled so that the mean over all ranks
-//! is one. Nothing is stored: the same URL is drawn the same way whenever it is met.
+//! Each URL has a rank, drawn uniformly from 1 to `pages` by its keyed hash, and the quality of
+//! that rank by the law: proportional to `1 / rank^exponent`, scaled so that the mean over all
+//! ranks is one. Nothing is stored: a URL has the same quality whenever it is found.
 //!
-//! Laws: integers only, so that the same seed gives the same qualities on every machine; a better
-//! rank is never worth less. The mean is one but for a part in ten million, and but for two
-//! limits of [`Quality`]: the first ranks of a web above some twenty million pages (exponent one)
-//! would be worth more than [`Quality::MAX`] and are worth that, and what is below half a
-//! millionth is zero.
+//! Laws: only integers are used, so that the same seed gives the same qualities on every machine; a
+//! better rank never has a lower quality. The mean is one to a part in ten million, except for two
+//! limits of [`Quality`]: in a web of more than about twenty million pages (exponent one) the first
+//! ranks would exceed [`Quality::MAX`] and are capped, and a quality below half a millionth is
+//! zero.
 //! Cost: 50 ns a URL for an exponent of one, most of it the hash; for others a logarithm and a
-//! power by digits, 280 ns. Made in 15 ms at most.
+//! power computed digit by digit, 280 ns. Creation takes at most 15 ms.
 //! Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and Quality, Princeton
 //! TR-682-03 (qualities by rank, assigned at random).
 
 use crate::ground::quality::Quality;
 use crate::url::{Fingerprinter, UrlRef};
 
-/// Most pages there are. `pages * 10^6` millionths and [`SCALE_BITS`] then fit 64 bits.
+/// The maximum number of pages, so that `pages * 10^6` millionths and [`SCALE_BITS`] fit into 64
+/// bits.
 const PAGES_MAX: u64 = 1_000_000_000_000;
 
-/// Bits of a weight behind the point: one is `1 << 63`.
+/// The number of fraction bits of a weight: one is `1 << 63`.
 const WEIGHT_BITS: u32 = 63;
 
-/// Bits of the scale below a millionth.
+/// The number of bits of the scale below a millionth.
 const SCALE_BITS: u32 = 4;
 
-/// Draws of quality.
+/// A source of random qualities.
 #[derive(Debug)]
 pub(super) struct Zipf {
     draws: Fingerprinter,
     pages: u64,
     law: Law,
-    /// Quality of the first rank, in millionths times `1 << SCALE_BITS`.
+    /// The quality of the first rank, in millionths times `1 << SCALE_BITS`.
     scale: u64,
 }
 
 impl Zipf {
-    /// Draws among `pages` ranks, at least 1 and at most [`PAGES_MAX`].
+    /// Creates a source with `pages` ranks, at least 1 and at most [`PAGES_MAX`].
     pub(super) fn new(seed: u64, pages: u64, exponent_milli: u32) -> Self {
         let pages = pages.clamp(1, PAGES_MAX);
         let law = Law::new(exponent_milli);
@@ -49,7 +50,7 @@ impl Zipf {
         Self { draws: Fingerprinter::new(key), pages, law, scale }
     }
 
-    /// The quality drawn for a URL.
+    /// Returns the quality drawn for a URL.
     pub(super) fn of(&self, url: UrlRef<'_>) -> Quality {
         self.at(self.rank(url))
     }
@@ -68,7 +69,7 @@ impl Zipf {
     }
 }
 
-/// The function `1 / rank^exponent`, by integers.
+/// The function `1 / rank^exponent` in integers.
 #[derive(Debug)]
 struct Law {
     exponent_milli: u32,
@@ -76,13 +77,14 @@ struct Law {
     roots: Box<[u64; LOG_BITS as usize]>,
 }
 
-/// Bits of a logarithm behind the point: makes powers exact to a part in 10^12.
+/// The number of fraction bits of a logarithm: makes powers exact to a part in 10^12.
 const LOG_BITS: u32 = 40;
 
 impl Law {
     fn new(exponent_milli: u32) -> Self {
         let mut roots = Box::new([0; LOG_BITS as usize]);
-        // The root of a half, and of each root the root again. Half of 2^64 is 2^63.
+        // The square root of a half, and then repeatedly the root of the root. Half of 2^64 is
+        // 2^63.
         let mut square = 1_u64 << 63;
         for root in roots.iter_mut() {
             let exact = (u128::from(square) << 64).isqrt();
@@ -92,7 +94,7 @@ impl Law {
         Self { exponent_milli, roots }
     }
 
-    /// The weight of a rank, in units of `2^-63`: one at rank 1.
+    /// Returns the weight of a rank, in units of `2^-63`: one at rank 1.
     fn weight(&self, rank: u64) -> u64 {
         const ONE: u64 = 1 << WEIGHT_BITS;
         if self.exponent_milli == 1_000 {
@@ -103,19 +105,21 @@ impl Law {
         let digits = u64::try_from(power & ((1 << LOG_BITS) - 1)).expect("masked");
         let mut weight = ONE;
         for (index, root) in (1..).zip(self.roots.iter()) {
-            // Both are at hand: a choice, not a branch that is mistaken every other time.
+            // Both values are computed, so that the choice compiles to no branch, which would be
+            // mispredicted every other time.
             let lower = high(weight, *root);
             weight = if (digits >> (LOG_BITS - index)) & 1 == 1 { lower } else { weight };
         }
         weight.checked_shr(whole).unwrap_or(0)
     }
 
-    /// The weights of ranks 1 to `pages` together, in units of `2^-63`.
+    /// Returns the sum of the weights of ranks 1 to `pages`, in units of `2^-63`.
     ///
-    /// The first four thousand ranks are taken one by one; behind them runs of ranks, each short
-    /// against its first, count as so many of their middle. By Taylor's formula that is wrong
-    /// by `exponent * (exponent + 1) / 24 * (length / rank)^2` of the run at most: 5e-8 for an
-    /// exponent of one. Steeper laws have next to nothing in their runs.
+    /// The first four thousand ranks are summed one by one. After them runs of ranks, each short
+    /// relative to its first rank, count as their length times the weight of their middle. By
+    /// Taylor's formula the relative error of a run is at most `exponent * (exponent + 1) / 24 *
+    /// (length / rank)^2`: 5e-8 for an exponent of one. For steeper laws the runs contribute almost
+    /// nothing.
     fn sum(&self, pages: u64) -> u128 {
         let (mut sum, mut rank) = (0, 1);
         while rank <= pages {
@@ -129,15 +133,15 @@ impl Law {
     }
 }
 
-/// The binary logarithm of `number`, which isn't 0, with [`LOG_BITS`] bits behind the point: digit
-/// by digit, by squaring what is left.
+/// Returns the binary logarithm of `number`, which isn't 0, with [`LOG_BITS`] fraction bits. It is
+/// computed digit by digit, by repeated squaring.
 fn log2(number: u64) -> u64 {
     let whole = number.ilog2();
-    // From one up to two, in units of 2^-63.
+    // From one to two, in units of 2^-63.
     let mut rest = number << (63 - whole);
     let mut log = u64::from(whole);
     for _ in 0..LOG_BITS {
-        // From one up to four, in units of 2^-62.
+        // From one to four, in units of 2^-62.
         let square = high(rest, rest);
         let is_two = square >> 63;
         log = (log << 1) | is_two;
@@ -146,7 +150,7 @@ fn log2(number: u64) -> u64 {
     log
 }
 
-/// The upper half of a product.
+/// Returns the upper half of a product.
 fn high(one: u64, other: u64) -> u64 {
     let product = (u128::from(one) * u128::from(other)) >> 64;
     u64::try_from(product).expect("half of the bits are gone")
@@ -157,8 +161,8 @@ mod tests {
     use super::*;
     use crate::rating::tests::url;
 
-    /// Law: the mean over all ranks is one; a better rank is worth no less; the first is worth
-    /// what the law says.
+    /// Law: the mean over all ranks is one; a better rank has no lower quality; the first has the
+    /// quality of the law.
     #[test]
     fn the_mean_page_is_worth_one() {
         for (pages, exponent_milli) in [
@@ -193,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Sums that runs make up, against closed forms: Euler's constant and pi.
+    /// Sums of runs, compared with closed forms: Euler's constant and pi.
     #[test]
     fn sums_of_large_webs() {
         let one = f64::from(1 << 21) * f64::from(1 << 21) * f64::from(1 << 21);
@@ -212,7 +216,7 @@ mod tests {
         }
     }
 
-    /// The law by digits against the library's floats; and for the exponent one, both ways.
+    /// The weights, compared with floating point; and for an exponent of one, by both algorithms.
     #[test]
     fn weights_are_powers() {
         let one = (1_u64 << WEIGHT_BITS) as f64;
@@ -236,8 +240,8 @@ mod tests {
         assert_eq!(log2(1 << 40), 40 << LOG_BITS);
     }
 
-    /// Ranks are drawn evenly: a hundred ranges of ranks, by chi squared (99 expected, and five
-    /// times its deviation of 14 allowed for).
+    /// Ranks are drawn uniformly: a hundred ranges of ranks, by chi squared (99 expected, with five
+    /// times its deviation of 14 allowed).
     #[test]
     fn ranks_are_drawn_evenly_and_by_seed() {
         const DRAWS: u32 = 20_000;
@@ -254,9 +258,10 @@ mod tests {
         let mean = f64::from(DRAWS / 100);
         let chi: f64 = counts.iter().map(|n| (f64::from(*n) - mean).powi(2) / mean).sum();
         assert!((29.0..169.0).contains(&chi), "{chi}");
-        // Seeds have nothing to do with each other: one in fifty falls so near.
+        // Different seeds are independent: one in fifty is this close.
         assert!((200..600).contains(&same), "{same}");
-        // The k-th best of n draws from N ranks has a rank of about k N / n, and quality by that.
+        // The k-th best of n draws from N ranks has a rank of about k N / n, and the quality of
+        // that rank.
         qualities.sort_unstable_by(|one, other| other.cmp(one));
         for best in [50, 100, 1_000, 10_000, 20_000] {
             let rank = best as f64 * 1e6 / f64::from(DRAWS);
@@ -267,8 +272,8 @@ mod tests {
         }
     }
 
-    /// Worked out apart, with forty decimal digits and series for the sums. Kept for ever: a change
-    /// of these values would make earlier experiments unrepeatable.
+    /// Computed independently, with forty decimal digits and series for the sums. These values must
+    /// never change, or earlier experiments could not be repeated.
     #[test]
     fn draws_are_the_same_on_every_machine() {
         for (pages, exponent_milli, expected) in [

@@ -1,66 +1,67 @@
-//! URLs that wait for their test: keys in memory, by bucket; bytes in a log, by arrival.
+//! A batch of URLs that wait for the test whether they are new: keys in memory, bytes in a log.
 //!
-//! Where a URL lies in the log needn't be kept: the log says its key, and so its bucket; and in a
-//! bucket keys are in order of arrival too.
+//! Keys are stored by bucket, the bytes in the log by order of arrival. The position of a URL in
+//! the log is not stored: each log record contains the key, which determines the bucket, and the
+//! keys of a bucket are in order of arrival too.
 //!
-//! Cost: eight bytes of memory a URL, in pieces that are neither moved nor grown; bytes are written
-//! to the log's frame, and are not seen again until those of first-timers are read.
+//! Cost: eight bytes of memory a URL, in blocks that are never moved or grown. The bytes are
+//! written to the log's frame, and are read again only when the new URLs are extracted.
 
 use super::log::Log;
 
-/// A bucket is the keys that share so many upper bits.
+/// The number of upper bits that the keys of a bucket share.
 pub(super) const BUCKET_BITS: u32 = 6;
-/// 64: with a billion keys a bucket is 75 MB, a job of a third of a second; more would mean more
-/// files to sync a merge, fewer longer jobs.
+/// The number of buckets. With 64, a bucket of a billion keys is 75 MB, and its merge takes a third
+/// of a second. More buckets mean more files to sync for each merge, fewer mean longer jobs.
 pub(super) const BUCKETS: usize = 1 << BUCKET_BITS;
-/// What a URL takes of memory while it waits: its key.
+/// The memory that a waiting URL takes: its key.
 pub(super) const ENTRY_BYTES: usize = size_of::<u64>();
 
-/// Number of the bucket of a key.
+/// Returns the number of the bucket of a key.
 pub(super) fn bucket_of(key: u64) -> usize {
     (key >> (u64::BITS - BUCKET_BITS)) as usize
 }
 
-/// URLs that wait.
+/// URLs that wait for their test.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// By bucket.
+    /// The keys, by bucket.
     pub(super) parts: Vec<Part>,
-    /// Their bytes.
+    /// The bytes of the URLs.
     pub(super) log: Log,
-    /// URLs, repeats included.
+    /// The number of URLs, duplicates included.
     len: u32,
-    /// Keys of a piece of a part.
-    piece: usize,
+    /// The number of keys in a block of a part.
+    block: usize,
 }
 
 impl Batch {
-    /// An empty batch, to take some `urls_max` URLs.
+    /// Creates an empty batch for about `urls_max` URLs.
     pub(super) fn new(log: Log, urls_max: usize) -> Self {
         let parts = std::iter::repeat_with(Part::default).take(BUCKETS).collect();
-        // What the last piece of each part leaves free is a sixteenth of the batch.
-        let piece = (urls_max / BUCKETS / 8).clamp(16, 8_192);
-        Self { parts, log, len: 0, piece }
+        // The unused space in the last block of each part is a sixteenth of the batch.
+        let block = (urls_max / BUCKETS / 8).clamp(16, 8_192);
+        Self { parts, log, len: 0, block }
     }
 
-    /// Takes in a URL, whose bytes `write` appends.
+    /// Adds a URL, whose bytes `write` appends.
     pub(super) fn push(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
         self.log.add(key, write);
         self.push_key(key);
     }
 
-    /// Takes in a URL whose bytes are in the log already.
+    /// Adds a URL whose bytes are in the log already.
     pub(super) fn push_key(&mut self, key: u64) {
-        self.parts[bucket_of(key)].push(key, self.piece);
+        self.parts[bucket_of(key)].push(key, self.block);
         self.len = self.len.checked_add(1).expect("fewer than 2^32 URLs wait");
     }
 
-    /// URLs, repeats included.
+    /// Returns the number of URLs, duplicates included.
     pub(super) fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Bytes of memory it takes.
+    /// Returns the memory in use, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.len() * ENTRY_BYTES + self.log.waiting_bytes()
     }
@@ -69,41 +70,41 @@ impl Batch {
 /// The keys of one bucket, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// The piece that is being filled.
+    /// The block that is being filled.
     open: Vec<u64>,
-    /// Those before it.
+    /// The full blocks before it.
     full: Vec<Vec<u64>>,
-    /// Keys in those.
+    /// The number of keys in the full blocks.
     full_len: usize,
 }
 
 impl Part {
-    /// Adds a key; memory is taken for `piece` of them at once.
-    pub(super) fn push(&mut self, key: u64, piece: usize) {
+    /// Adds a key; memory is allocated for `block` keys at once.
+    pub(super) fn push(&mut self, key: u64, block: usize) {
         if self.open.len() == self.open.capacity() {
-            self.open_piece(piece);
+            self.open_block(block);
         }
         self.open.push(key);
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.full_len + self.open.len()
     }
 
-    /// Its keys in pieces, of which only the last may still grow.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = &[u64]> {
+    /// Returns the keys in blocks, of which only the last may still grow.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &[u64]> {
         self.full.iter().chain([&self.open]).map(Vec::as_slice)
     }
 
-    /// All keys.
+    /// Returns all keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = u64> + Clone {
         self.full.iter().chain([&self.open]).flatten().copied()
     }
 
     #[cold]
-    fn open_piece(&mut self, piece: usize) {
-        let full = std::mem::replace(&mut self.open, Vec::with_capacity(piece));
+    fn open_block(&mut self, block: usize) {
+        let full = std::mem::replace(&mut self.open, Vec::with_capacity(block));
         self.full_len += full.len();
         if !full.is_empty() {
             self.full.push(full);

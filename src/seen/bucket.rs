@@ -1,15 +1,18 @@
 //! A bucket: the fingerprints that share their upper six bits, sorted, in one file.
 //!
 //! ```text
-//! KEYS (1)  number of keys u16, 1 to 4,096 | width u8 | first key u64 | for each further key what
-//!           lies between it and the one before, in `width` bits, low bits first | 7 zero bytes
+//! KEYS (1)  number of keys u16, 1 to 4,096 | width u8 | first key u64 | for each further key its
+//!           gap to the key before (the difference minus one), in `width` bits, low bits
+//!           first | 7 zero bytes
 //! END (2)   number of keys of the file u64
 //! ```
 //!
-//! The width is what the widest gap of the frame needs, 8 to 50 bits, or 64; the zeros let a reader
-//! take eight bytes anywhere. A hundred million keys take 5.2 bytes each, a billion 4.8.
+//! The width is that of the largest difference in the frame, 8 to 50 bits, or 64. The zeros let a
+//! reader load eight bytes at any position. With a hundred million keys a key takes 5.2 bytes, with
+//! a billion 4.8.
 //!
-//! Laws: keys ascend strictly; a file without its end, or with another number of keys, is damaged.
+//! Laws: keys ascend strictly; a file without its END frame, or with another number of keys, is
+//! damaged.
 //! Cost: 1.5 ns a key to read and 3 to write, checksums included.
 
 use super::batch::bucket_of;
@@ -18,34 +21,34 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Frame, Role};
 use crate::ground::tail::Tail;
 
-/// Where the station keeps its files.
+/// The folder of the files of the seen-set.
 pub(super) const FOLDER: &str = "state/seen";
 
 const KEYS: u8 = 1;
 const END: u8 = 2;
-/// Keys of a frame, at most.
+/// The maximum number of keys of a frame.
 const KEYS_MAX: usize = 4_096;
-/// A bucket is written in pieces of this size, or a frame more.
+/// The number of bytes after which pending frames are written.
 const WRITE_BYTES: usize = 1 << 20;
-/// Gaps up to this width are a part of eight bytes, wherever they begin, and all gaps of a frame
-/// together are less than 2^63.
+/// The maximum width of a gap (a difference minus one) that always fits into eight bytes, at any
+/// bit offset; all gaps of a frame together are then less than 2^63.
 const WIDTH_MAX: u32 = 50;
-/// No byte has bits of more than two gaps.
+/// The minimum width, so that no byte contains bits of more than two gaps.
 const WIDTH_MIN: u32 = 8;
 const PADDING: usize = 7;
 
 /// A bucket on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
-    /// In its name: no two files have the same.
+    /// The number in its file name, which is never used twice.
     pub(super) serial: u64,
-    /// Length of the file.
+    /// The length of the file, in bytes.
     pub(super) bytes: u64,
-    /// Fingerprints in it.
+    /// The number of fingerprints.
     pub(super) keys: u64,
 }
 
-/// Name of the file of bucket `number`.
+/// Returns the name of the file of bucket `number`.
 pub(super) fn name(number: usize, serial: u64) -> String {
     format!("{FOLDER}/bucket-{number:02}-{serial}")
 }
@@ -53,7 +56,7 @@ pub(super) fn name(number: usize, serial: u64) -> String {
 /// Writes a bucket, key by key.
 pub(super) struct Writer {
     tail: Tail,
-    /// Keys that are in no frame yet: the first `waiting`. What is behind them is room.
+    /// The first `waiting` keys are in no frame yet. The rest is spare space.
     open: Vec<u64>,
     waiting: usize,
     keys: u64,
@@ -61,7 +64,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins a file; what an earlier try has left of it goes.
+    /// Creates the file, and first removes what an earlier attempt left of it.
     pub(super) fn create(
         number: usize,
         serial: u64,
@@ -77,9 +80,9 @@ impl Writer {
         Ok(Self { tail, open: Vec::new(), waiting: 0, keys: 0, serial })
     }
 
-    /// Room for `most` keys at the end of those that wait, to be written to; [`Writer::put`] says
-    /// how many came.
-    pub(super) fn room(&mut self, most: usize) -> &mut [u64] {
+    /// Returns space for `most` keys after the waiting ones. [`Writer::put`] reports how many were
+    /// written to it.
+    pub(super) fn space(&mut self, most: usize) -> &mut [u64] {
         let wanted = self.waiting + most;
         if self.open.len() < wanted {
             self.open.resize(wanted, 0);
@@ -87,7 +90,7 @@ impl Writer {
         &mut self.open[self.waiting..wanted]
     }
 
-    /// Of the room the first `used` are used.
+    /// Adds the first `used` keys of the space that [`Writer::space`] returned.
     pub(super) fn put(&mut self, used: usize, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         self.waiting += used;
         self.keys += used as u64;
@@ -103,7 +106,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the file and makes it durable.
+    /// Completes the file and syncs it.
     pub(super) fn finish(mut self, disk: &mut dyn Disk) -> Result<Bucket, disk::Error> {
         if self.waiting > 0 {
             push_keys(&self.open[..self.waiting], &mut self.tail.pending);
@@ -119,9 +122,9 @@ impl Writer {
 pub(super) struct Reader {
     number: usize,
     reader: frame::Reader,
-    /// The last frame's.
+    /// The keys of the last frame.
     pub(super) keys: Vec<u64>,
-    /// Keys of the file, and those not yet read.
+    /// The number of keys of the file, and of those not yet read.
     total: u64,
     left: u64,
 }
@@ -139,7 +142,7 @@ impl Reader {
         Ok(Self { number, reader, keys: Vec::new(), total: bucket.keys, left: bucket.keys })
     }
 
-    /// Reads the next frame into `keys`; false at the end.
+    /// Reads the next frame into `keys`; returns false at the end.
     pub(super) fn next(&mut self, disk: &mut dyn Disk) -> Result<bool, frame::Error> {
         let at = self.reader.offset();
         let last = self.keys.last().copied();
@@ -166,7 +169,7 @@ impl Reader {
     }
 }
 
-/// Appends a frame of keys that ascend.
+/// Appends a frame of ascending keys.
 fn push_keys(keys: &[u64], out: &mut Vec<u8>) {
     let widest = keys.iter().zip(&keys[1..]).fold(0, |bits, (key, next)| bits | (next - key - 1));
     let width = match u64::BITS - widest.leading_zeros() {
@@ -184,14 +187,14 @@ fn push_keys(keys: &[u64], out: &mut Vec<u8>) {
     });
 }
 
-/// Writes the gaps between keys, in `width` bits each, one behind the other. The byte in which two
-/// meet is written twice, the second time with the upper bits of the gap before: nothing that was
-/// written a moment ago is read back, nor does one step wait for another.
+/// Writes the gaps between keys, each in `width` bits. A byte that belongs to two gaps is written
+/// twice, the second time with the upper bits of the gap before. So nothing that was just written
+/// is read back, and no step waits for another.
 fn pack(keys: &[u64], width: u32, out: &mut [u8]) {
     let (mut bit, mut before) = (0_usize, 0_u64);
     for (key, next) in keys.iter().zip(&keys[1..]) {
         let (gap, shift) = (next - key - 1, (bit % 8) as u32);
-        // In two steps, for a width of 64 is no shift.
+        // In two steps, because a shift by 64 is not allowed.
         let eight = gap << shift | before >> 1 >> (width - 1 - shift);
         out[bit / 8..bit / 8 + 8].copy_from_slice(&eight.to_le_bytes());
         before = gap;
@@ -199,7 +202,7 @@ fn pack(keys: &[u64], width: u32, out: &mut [u8]) {
     }
 }
 
-/// Reads the `count` keys that follow `key`.
+/// Decodes the `count` keys that follow `key`.
 fn unpack(mut key: u64, width: u32, packed: &[u8], count: usize, keys: &mut Vec<u64>) {
     let mask = u64::MAX >> (u64::BITS - width);
     let mut bit = 0;
@@ -216,25 +219,26 @@ fn packed_bytes(keys: usize, width: u32) -> usize {
     ((keys - 1) * width as usize).div_ceil(8) + PADDING
 }
 
-/// Whether bytes from the middle of a file may be a frame of keys, by its length and its kind.
+/// Returns whether bytes from the middle of a file may be a frame of keys, by its length and its
+/// kind.
 pub(super) fn may_begin(bytes: &[u8]) -> bool {
     let Some([a, b, c, d, kind]) = bytes.first_chunk() else { return false };
     let len = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
     *kind == KEYS && len <= 16 + packed_bytes(KEYS_MAX, u64::BITS)
 }
 
-/// The first key of a frame, if it is one of keys.
+/// Returns the first key of a frame, if it is a frame of keys.
 pub(super) fn first_key(frame: &Frame<'_>) -> Option<u64> {
     let first = frame.payload.get(3..)?.first_chunk()?;
     (frame.kind == KEYS).then(|| u64::from_le_bytes(*first))
 }
 
-/// Whether a frame is the end of its file.
+/// Returns whether a frame is the END frame.
 pub(super) fn is_end(frame: &Frame<'_>) -> bool {
     frame.kind == END
 }
 
-/// Reads a frame of keys, which lie past `last`; `None` if it makes no sense.
+/// Decodes a frame of keys, which are greater than `last`; `None` if it is invalid.
 pub(super) fn take_keys(payload: &[u8], last: Option<u64>, keys: &mut Vec<u64>) -> Option<()> {
     keys.clear();
     let mut take = Take::new(payload);
@@ -251,7 +255,7 @@ pub(super) fn take_keys(payload: &[u8], last: Option<u64>, keys: &mut Vec<u64>) 
     }
     keys.push(first);
     unpack(first, width, packed, count - 1, keys);
-    // Narrow gaps can't go round more than once.
+    // The sum of narrow gaps can overflow at most once.
     let ascend = match width {
         ..=WIDTH_MAX => *keys.last()? >= first,
         _ => keys.is_sorted_by(|key, next| key < next),
@@ -270,7 +274,7 @@ mod tests {
     fn write(keys: &[u64], cut: usize, disk: &mut Memory) -> Bucket {
         let mut writer = Writer::create(3, 1, CRAWL, disk).expect("there is room");
         for keys in keys.chunks(cut) {
-            writer.room(keys.len() + 5)[..keys.len()].copy_from_slice(keys);
+            writer.space(keys.len() + 5)[..keys.len()].copy_from_slice(keys);
             writer.put(keys.len(), disk).expect("there is room");
         }
         writer.finish(disk).expect("there is room")
@@ -285,7 +289,7 @@ mod tests {
         Ok(keys)
     }
 
-    /// Law: keys of any spread, in any number, are read as they were written.
+    /// Law: keys of any distribution, in any number, are read as they were written.
     #[test]
     fn what_was_written_is_read() {
         let whole: Vec<u64> = (0..10_000).collect();
@@ -326,14 +330,14 @@ mod tests {
     #[test]
     fn random_keys_take_little_room() {
         let mut random = Random(1);
-        // As close to each other as those of a hundred million.
+        // As dense as a hundred million keys.
         let mut keys: Vec<u64> = (0..200_000).map(|_| random.word() / 500).collect();
         keys.sort_unstable();
         let bucket = write(&keys, 50_000, &mut Memory::default());
         assert!(bucket.bytes * 10 < keys.len() as u64 * 53, "{bucket:?}");
     }
 
-    /// Law: no payload is misread as keys that don't ascend, and none makes the reader panic.
+    /// Law: no payload is read as keys that don't ascend, and none causes a panic.
     #[test]
     fn senseless_frames_are_told() {
         let mut random = Random(5);

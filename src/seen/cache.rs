@@ -1,20 +1,20 @@
-//! A cache of fingerprints: most of what a page links to was met a moment ago, and need not be
-//! asked of the disk.
+//! A cache of fingerprints: most links of a page were seen recently, and need no look-up on disk.
 //!
-//! Fixed memory: 66 bits for each fingerprint of 64, the place in the table and the right to stay
-//! included (65 under [`Replacement::Random`]). `table` is the set, `clock` chooses who leaves.
+//! Its memory is fixed: 66 bits for each fingerprint of 64 bits, with the table's metadata and the
+//! reference bit (65 with [`Replacement::Random`]). `table` is the set, `clock` selects the entry
+//! to evict.
 //!
-//! Laws: a fingerprint is in it after its touch, and an answer is never wrong: what was put in and
-//! not replaced is known, what was never put in isn't. No more than the capacity are in it, and
-//! once full it stays full. Equal touches from an equal seed give equal answers, one by one or
-//! all at once.
-//! Misses, of a hundred touches, against the textbook's clock (2^8 to 2^18 entries): 0.3 to 0.8
-//! more on links of servers being drained, 0.3 to 0.5 on Zipf's law, none on uniform keys, 0.9
-//! fewer on keys drawn from the last new ones. The tests hold it to 1.5 either way.
+//! Laws: a fingerprint is in the cache after its touch, and an answer is never wrong: what was
+//! added and not evicted is found, what was never added is not. The cache holds at most its
+//! capacity, and once full it stays full. Equal touches with an equal seed give equal answers, one
+//! by one or in bulk. Misses per hundred touches, compared with a textbook CLOCK (2^8 to 2^18
+//! entries): 0.3 to 0.8 more on links of crawled servers, 0.3 to 0.5 more on Zipf's law, none on
+//! uniform keys, 0.9 fewer on keys drawn from the most recent new ones. The tests allow 1.5 in
+//! either direction.
 //! Cost: at 2^18 entries and a fifth of misses, 119 instructions a touch, 39 million a second on a
-//! busy machine; at 2^22, 12 million one by one and 17 all at once. One touch hits memory twice
-//! or more; sets of eight entries in a cache line hit it once and are twice as fast, but miss one
-//! to two touches of a hundred more, and a miss is the dearer of the two (`bench/cache.rs`).
+//! busy machine; at 2^22, 12 million one by one and 17 in bulk. A touch reads memory twice or more.
+//! Sets of eight entries in a cache line would read it once and be twice as fast, but miss one to
+//! two touches of a hundred more, and a miss costs more than that (`bench/cache.rs`).
 //! Source: Broder, Najork, Wiener, "Efficient URL Caching for World Wide Web Crawling", WWW 2003,
 //! sections 3.4, 3.5 and 6.
 
@@ -29,20 +29,20 @@ use crate::ground::random::Random;
 use clock::Clock;
 use table::Table;
 
-/// Which entry makes room for a new one.
+/// The policy that selects the entry to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// The next one by a hand that goes round, sparing each that was hit since it last came by.
+    /// CLOCK: a hand advances over the entries, and skips each that was hit since its last pass.
     Clock,
-    /// One drawn by lot.
+    /// A random entry.
     Random,
 }
 
 impl Replacement {
-    /// Both.
+    /// All policies.
     pub const ALL: [Self; 2] = [Self::Clock, Self::Random];
 
-    /// As reports spell it.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clock => "clock",
@@ -51,24 +51,24 @@ impl Replacement {
     }
 }
 
-/// Fingerprints touched of late, as many as it was made for.
+/// A set of recently touched fingerprints, with a fixed capacity.
 #[derive(Clone, Debug)]
 pub struct Cache {
     table: Table,
     order: Order,
 }
 
-/// Who leaves next, and all that must be kept to know it.
+/// The state of the replacement policy.
 #[derive(Clone, Debug)]
 enum Order {
     Clock(Clock),
-    /// The state of the lot.
+    /// The state of the random generator.
     Random(Random),
 }
 
 impl Cache {
-    /// An empty cache for 2^`entries_log2` fingerprints, 0 to 32. `seed` is for
-    /// [`Replacement::Random`] only. All memory is reserved here, and used as it fills.
+    /// Creates an empty cache for 2^`entries_log2` fingerprints, 0 to 32. `seed` is for
+    /// [`Replacement::Random`] only. All memory is reserved here, and used as the cache fills.
     pub fn new(entries_log2: u32, replacement: Replacement, seed: u64) -> Self {
         let table = Table::new(entries_log2);
         let order = match replacement {
@@ -78,7 +78,7 @@ impl Cache {
         Self { table, order }
     }
 
-    /// Looks a fingerprint up, and puts it in if it isn't there. Returns whether it was there.
+    /// Looks a fingerprint up, and adds it if it is missing. Returns whether it was found.
     #[inline]
     pub fn touch(&mut self, fingerprint: u64) -> bool {
         let key = self.table.key(fingerprint);
@@ -90,8 +90,8 @@ impl Cache {
         found.is_some()
     }
 
-    /// [`Cache::touch`] of each in turn; the answers go to the end of `hits`. For tables larger
-    /// than the processor's caches: memory is asked for ahead.
+    /// Calls [`Cache::touch`] for each fingerprint in turn, and appends the answers to `hits`.
+    /// Prefetches memory, which pays off for tables larger than the processor's caches.
     pub fn touch_all(&mut self, fingerprints: &[u64], hits: &mut Vec<bool>) {
         for few in fingerprints.chunks(AHEAD) {
             self.fetch(few.iter().copied());
@@ -99,35 +99,34 @@ impl Cache {
         }
     }
 
-    /// Asks memory for what touches of these will read, without a use for it: [`AHEAD`] of them at
-    /// most.
+    /// Prefetches the memory that touches of these fingerprints will read; at most [`AHEAD`] at
+    /// once.
     pub fn fetch(&self, fingerprints: impl Iterator<Item = u64>) {
         self.table.fetch(fingerprints);
     }
 
-    /// Whether a fingerprint is in it. Changes nothing.
+    /// Returns whether a fingerprint is in the cache. Changes nothing.
     pub fn contains(&self, fingerprint: u64) -> bool {
         self.table.find(self.table.key(fingerprint)).is_some()
     }
 
-    /// Fingerprints in it.
+    /// Returns the number of fingerprints.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Fingerprints it has room for.
+    /// Returns the maximum number of fingerprints.
     pub fn capacity(&self) -> usize {
         self.table.capacity()
     }
 
-    /// Bits of all tables: 66 an entry under [`Replacement::Clock`], 65 under
-    /// [`Replacement::Random`]. Below 64 entries maps of bits take a word each, which isn't
-    /// counted.
+    /// Returns the size of all tables in bits: 66 an entry with [`Replacement::Clock`], 65 with
+    /// [`Replacement::Random`]. Below 64 entries bit maps take a word each, which isn't counted.
     pub fn memory_bits(&self) -> u64 {
         let marks = match self.order {
             Order::Clock(_) => 1,
@@ -136,8 +135,8 @@ impl Cache {
         (table::ENTRY_BITS + marks) * self.capacity() as u64
     }
 
-    /// Puts in a key that isn't there. Apart, so that a hit needn't save the registers that this
-    /// uses: a fifth of its instructions.
+    /// Adds a missing key. Not inlined, so that a hit needn't save the registers that this uses,
+    /// which would be a fifth of its instructions.
     #[inline(never)]
     fn put(&mut self, key: u64) {
         let full = self.table.is_full();
@@ -158,14 +157,14 @@ impl Cache {
 }
 
 impl Order {
-    /// The entry at `slot` was touched again.
+    /// Reports that the entry at `slot` was touched again.
     fn hit(&mut self, slot: usize) {
         if let Self::Clock(clock) = self {
             clock.hit(slot);
         }
     }
 
-    /// The slot to be freed.
+    /// Returns the slot to free.
     fn next(&mut self, capacity: usize) -> usize {
         match self {
             Self::Clock(clock) => clock.next(),
@@ -173,7 +172,7 @@ impl Order {
         }
     }
 
-    /// Whatever was at `from` is at `to` now; they may be the same.
+    /// Reports that the entry at `from` is now at `to`; they may be equal.
     fn moved(&mut self, from: usize, to: usize) {
         if let Self::Clock(clock) = self
             && from != to
@@ -182,7 +181,7 @@ impl Order {
         }
     }
 
-    /// A new entry has replaced another and is at `slot`.
+    /// Reports that a new entry, which replaced another, is at `slot`.
     fn settled(&mut self, slot: usize) {
         if let Self::Clock(clock) = self {
             clock.settled(slot);

@@ -1,66 +1,66 @@
-//! The station's files by name: which may go, and when.
+//! Tracks the files of the seen-set by name: which may be removed, and when.
 //!
-//! Law: a file that the durable checkpoint names, or one that may have become durable since, is
-//! not removed; one that none names goes with the next job. A name is never used twice.
+//! Law: a file is not removed while the durable checkpoint names it, or a later one that may have
+//! become durable. A file that none names is removed by the next job. A name is never used twice.
 
 use super::bucket::FOLDER;
 use crate::ground::disk::{self, Disk};
 use std::collections::BTreeSet;
 
-/// What is known of the files beside their contents.
+/// The state of all files, apart from their contents.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// Goes into the name of the next file.
+    /// The number in the name of the next file.
     pub(super) serial: u64,
-    /// Not needed any more.
+    /// Files that are not needed any more.
     gone: Vec<String>,
-    /// Named by the durable mark or by one after it.
+    /// Files named by the durable mark or by a later one.
     marked: BTreeSet<String>,
-    /// Named by the last mark.
+    /// Files named by the last mark.
     last: BTreeSet<String>,
-    /// What an earlier crawl left is removed.
-    swept: bool,
+    /// Whether the files of an earlier crawl were removed.
+    is_swept: bool,
 }
 
 impl Files {
-    /// Those of a crawl that goes on from a mark which names `named`.
-    pub(super) fn going_on(serial: u64, named: BTreeSet<String>) -> Self {
+    /// Continues a crawl from a mark that names the files `named`.
+    pub(super) fn resume(serial: u64, named: BTreeSet<String>) -> Self {
         let marked = named.clone();
-        Self { serial, gone: Vec::new(), marked, last: named, swept: false }
+        Self { serial, gone: Vec::new(), marked, last: named, is_swept: false }
     }
 
-    /// A number for a new file's name.
+    /// Returns a number for the name of a new file.
     pub(super) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial - 1
     }
 
-    /// A file isn't needed any more.
-    pub(super) fn let_go(&mut self, name: String) {
+    /// Marks a file as not needed any more.
+    pub(super) fn release(&mut self, name: String) {
         self.gone.push(name);
     }
 
-    /// The files that may be removed now; they are forgotten.
-    pub(super) fn rubbish(&mut self) -> Vec<String> {
+    /// Returns the files that may be removed now, and forgets them.
+    pub(super) fn removable(&mut self) -> Vec<String> {
         let marked = &self.marked;
         self.gone.extract_if(.., |name| !marked.contains(name)).collect()
     }
 
-    /// A mark names these files.
+    /// Records that a mark names these files.
     pub(super) fn mark(&mut self, names: BTreeSet<String>) {
         self.marked.extend(names.iter().cloned());
         self.last = names;
     }
 
-    /// The last mark is durable.
+    /// Records that the last mark is durable.
     pub(super) fn settled(&mut self) {
         self.marked.clone_from(&self.last);
     }
 
-    /// Before the first file is written: removes what another crawl, or this one after its mark,
-    /// has left.
+    /// Before the first file is written: removes the files of another crawl, or of this one after
+    /// its mark.
     pub(super) fn sweep(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-        if self.swept {
+        if self.is_swept {
             return Ok(());
         }
         for file in disk.list(FOLDER)? {
@@ -69,7 +69,7 @@ impl Files {
                 disk.remove(&name)?;
             }
         }
-        self.swept = true;
+        self.is_swept = true;
         Ok(())
     }
 }

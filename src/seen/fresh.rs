@@ -1,12 +1,12 @@
-//! First-timers on their way out: bytes, one behind the other, until the crawl takes them.
+//! The output queue of new URLs: their bytes, until the engine takes them.
 
 use super::log;
 
-/// First-timers that wait to be taken, each a length and its bytes.
+/// New URLs that wait to be taken, each as a length and its bytes.
 #[derive(Debug, Default)]
 pub(super) struct Fresh {
     pub(super) bytes: Vec<u8>,
-    /// Where the next one begins.
+    /// The position of the next URL in `bytes`.
     next: usize,
 }
 
@@ -26,7 +26,7 @@ impl Fresh {
         self.next == self.bytes.len()
     }
 
-    /// The memory, to be filled elsewhere; if all that was in it is taken.
+    /// Returns the memory to be filled by a job, if all URLs in it were taken.
     pub(super) fn spare(&mut self) -> Option<&mut Vec<u8>> {
         let is_dry = self.is_dry();
         is_dry.then(|| {
@@ -36,7 +36,7 @@ impl Fresh {
         })
     }
 
-    /// Takes what was found; all from before must be taken.
+    /// Replaces the content with the result of a job; all earlier URLs must have been taken.
     pub(super) fn fill(&mut self, found: Vec<u8>) {
         assert!(self.is_dry(), "first-timers are let out when those before were taken");
         self.bytes = found;

@@ -1,14 +1,14 @@
-//! The station's jobs: what would stall a turn, with all that it needs.
+//! The jobs of the seen-set: work that would stall a turn, with all the data it needs.
 //!
-//! A job first removes files that nobody needs, then brings the ends of logs to the disk, then does
-//! its task: so what the task reads is there.
+//! A job first removes unneeded files, then writes the tails of logs, then performs its task, so
+//! that the task can read what was written.
 //!
-//! Laws: a task leaves old files as they are, so one that fails, or is cut off by a crash, can be
-//! run again from its beginning; inputs come back with the answer, the ends of logs with what of
-//! them isn't written.
+//! Laws: a task leaves old files unchanged, so one that fails, or is interrupted by a crash, can be
+//! run again from its beginning. The inputs come back with the result, and the tails of logs with
+//! what of them is not yet written.
 
 use super::log;
-use super::merge::{Founding, Merging};
+use super::merge::{Creation, Merging};
 use super::round::Reading;
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame;
@@ -16,35 +16,35 @@ use crate::ground::tail::Tail;
 use std::fmt;
 use std::io;
 
-/// Merge a bucket, or read first-timers; write what waits, and remove files that nobody needs.
+/// A job: merge a bucket or extract new URLs; write logs, and remove unneeded files.
 pub struct SeenJob {
-    /// A handle of the job's own.
+    /// A disk handle of the job's own.
     pub(super) disk: Box<dyn Disk>,
     pub(super) crawl: u64,
-    pub(super) rubbish: Vec<String>,
-    /// Ends of logs.
+    pub(super) removable: Vec<String>,
+    /// Unwritten ends of logs.
     pub(super) tails: Vec<Tail>,
     pub(super) task: Box<Task>,
 }
 
-/// What came of a [`SeenJob`].
+/// The result of a [`SeenJob`].
 #[derive(Debug)]
 pub struct SeenDone {
-    /// Files that are still there, and why the first of them is.
-    pub(super) rubbish: Vec<String>,
-    pub(super) stuck: Option<disk::Error>,
-    /// Ends of logs.
+    /// Files that could not be removed, and the error of the first.
+    pub(super) removable: Vec<String>,
+    pub(super) remove_error: Option<disk::Error>,
+    /// Unwritten ends of logs.
     pub(super) tails: Vec<Tail>,
     pub(super) task: Box<Task>,
     pub(super) result: Result<(), frame::Error>,
 }
 
-/// What is to be done, and what came of it.
+/// A task and, once it is done, its result.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// Only what comes before it.
+    /// Only remove files and write logs.
     Nothing,
-    Found(Founding),
+    Create(Creation),
     Merge(Merging),
     Read(Reading),
 }
@@ -56,20 +56,26 @@ impl fmt::Debug for SeenJob {
 }
 
 impl SeenJob {
-    /// Does the work.
+    /// Performs the job.
     pub fn run(mut self) -> SeenDone {
-        // First, for it makes room.
-        let stuck = self.remove();
+        // Removal comes first, because it frees space.
+        let remove_error = self.remove();
         let result = self.work();
-        SeenDone { rubbish: self.rubbish, stuck, tails: self.tails, task: self.task, result }
+        SeenDone {
+            removable: self.removable,
+            remove_error,
+            tails: self.tails,
+            task: self.task,
+            result,
+        }
     }
 
-    /// What it is, in a word.
+    /// Returns the kind of job in a word.
     pub fn kind(&self) -> &'static str {
         match *self.task {
             Task::Nothing if self.tails.is_empty() => "sweep",
             Task::Nothing => "write",
-            Task::Found(_) => "found",
+            Task::Create(_) => "found",
             Task::Merge(_) => "merge",
             Task::Read(_) => "read",
         }
@@ -82,22 +88,22 @@ impl SeenJob {
         }
         match &mut *self.task {
             Task::Nothing => Ok(()),
-            Task::Found(founding) => founding.run(self.crawl, disk),
+            Task::Create(creation) => creation.run(self.crawl, disk),
             Task::Merge(merging) => merging.run(self.crawl, disk),
             Task::Read(reading) => reading.run(self.crawl, disk),
         }
     }
 
     fn remove(&mut self) -> Option<disk::Error> {
-        let mut stuck = None;
+        let mut remove_error = None;
         let disk = &mut self.disk;
-        self.rubbish.retain(|name| match disk.remove(name) {
+        self.removable.retain(|name| match disk.remove(name) {
             Err(error) if error.source.kind() != io::ErrorKind::NotFound => {
-                stuck.get_or_insert(error);
+                remove_error.get_or_insert(error);
                 true
             }
             _ => false,
         });
-        stuck
+        remove_error
     }
 }

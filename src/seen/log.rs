@@ -1,26 +1,26 @@
-//! A file of frames that only grows: records gather in a frame, frames in a tail.
+//! An append-only file of frames: records are collected in a frame, frames in a tail.
 //!
 //! ```text
 //! RECORDS (1)  number of records u32 | their keys, u64 each | their bytes: of each a length u32
 //!              and so many bytes (in a file of keys there are none)
 //! ```
 //!
-//! Whole frames are brought to the disk by jobs: the file's end goes with the job and comes back,
-//! and meanwhile what is added gathers here.
+//! Complete frames are written by jobs. The tail of the file is handed to the job and comes back;
+//! meanwhile new frames are collected here.
 //!
-//! Law: what was added is in memory or on disk, whole and once, whatever fails. Cost: two copies of
-//! each record and a checksum; the disk is met once in 256 KiB.
+//! Law: an added record is in memory or on disk, complete and once, whatever fails.
+//! Cost: two copies of each record and a checksum; one write for 256 KiB.
 
 use crate::ground::codec::{Put, Take};
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Frame, Role};
 use crate::ground::tail::Tail;
 
-/// Kind of the frames that hold records.
+/// The kind of frames that contain records.
 pub(super) const RECORDS: u8 = 1;
-/// A frame is closed when it holds so much.
+/// The size at which a frame is closed, in bytes.
 const FRAME_BYTES: usize = 64 << 10;
-/// What waits is written when it is so much.
+/// The size at which waiting frames are written, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// The end of one file of records.
@@ -28,18 +28,19 @@ const WRITE_BYTES: usize = 256 << 10;
 pub(super) struct Log {
     name: String,
     tail: End,
-    /// Whole frames, behind those of the tail.
+    /// Complete frames after those of the tail.
     frames: Vec<u8>,
-    /// Of the frame that is being filled.
+    /// The keys of the frame that is being filled.
     keys: Vec<u8>,
     bodies: Vec<u8>,
 }
 
-/// Where the file's end is.
+/// Where the tail of the file is.
 #[derive(Debug)]
 enum End {
     Here(Tail),
-    /// With a job: how long the file will be, and how many bytes of that the job has.
+    /// Handed to a job: the length of the file once it is written, and the number of bytes that the
+    /// job has.
     Out {
         len: u64,
         bytes: usize,
@@ -47,15 +48,15 @@ enum End {
 }
 
 impl Log {
-    /// A file that comes into being.
+    /// Creates a new file.
     pub(super) fn new(name: String, role: Role, crawl: u64) -> Self {
-        let mut log = Self::going_on(name, 0);
+        let mut log = Self::resume(name, 0);
         frame::push_opening(role, crawl, &mut log.frames);
         log
     }
 
-    /// A file that holds `len` bytes.
-    pub(super) fn going_on(name: String, len: u64) -> Self {
+    /// Continues a file of `len` bytes.
+    pub(super) fn resume(name: String, len: u64) -> Self {
         let tail = End::Here(Tail::new(name.clone(), len));
         Self { name, tail, frames: Vec::new(), keys: Vec::new(), bodies: Vec::new() }
     }
@@ -74,7 +75,7 @@ impl Log {
         self.add_key(key);
     }
 
-    /// Whether so much waits that it is to be written.
+    /// Returns whether enough frames wait to be written.
     pub(super) fn is_due(&self) -> bool {
         let frames_bytes = match &self.tail {
             End::Here(tail) => tail.pending.len() + self.frames.len(),
@@ -83,7 +84,8 @@ impl Log {
         frames_bytes >= WRITE_BYTES
     }
 
-    /// The file's end with all whole frames, for a job to be written; `None` if a job has it.
+    /// Hands out the tail with all complete frames, to be written by a job; `None` if there are
+    /// none, or a job has the tail already.
     pub(super) fn hand_out(&mut self) -> Option<Tail> {
         let (len, bytes) = match self.gather()? {
             Tail { pending, .. } if pending.is_empty() => return None,
@@ -95,24 +97,24 @@ impl Log {
         }
     }
 
-    /// A job gives the file's end back; what it couldn't write waits on.
+    /// Takes the tail back from a job; what it could not write stays in the tail.
     pub(super) fn take_back(&mut self, tail: Tail) {
         assert!(matches!(self.tail, End::Out { .. }), "it was handed out");
         self.tail = End::Here(tail);
     }
 
-    /// Closes the last frame and brings all that waits to the disk, but for what a job has.
+    /// Closes the last frame and writes everything, except what a job has.
     pub(super) fn write(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         self.close_frame();
         self.gather().map_or(Ok(()), |tail| tail.flush(disk, 2 * WRITE_BYTES))
     }
 
-    /// The file's name.
+    /// Returns the name of the file.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Length of the file when all is written that is in closed frames.
+    /// Returns the length of the file once all closed frames are written.
     pub(super) fn len(&self) -> u64 {
         let len = match &self.tail {
             End::Here(tail) => tail.len(),
@@ -121,7 +123,7 @@ impl Log {
         len + self.frames.len() as u64
     }
 
-    /// Bytes that wait in memory, here or with a job.
+    /// Returns the number of bytes in memory that are not written, here or with a job.
     pub(super) fn waiting_bytes(&self) -> usize {
         let bytes = match &self.tail {
             End::Here(tail) => tail.pending.len(),
@@ -130,7 +132,7 @@ impl Log {
         self.keys.len() + self.bodies.len() + self.frames.len() + bytes
     }
 
-    /// Closes the frame that is being filled, if there is anything in it.
+    /// Closes the frame that is being filled, unless it is empty.
     pub(super) fn close_frame(&mut self) {
         if self.keys.is_empty() {
             return;
@@ -146,7 +148,7 @@ impl Log {
         self.bodies.clear();
     }
 
-    /// The file's end with all whole frames, if it is here.
+    /// Returns the tail with all complete frames, unless a job has it.
     fn gather(&mut self) -> Option<&mut Tail> {
         let End::Here(tail) = &mut self.tail else { return None };
         if tail.pending.is_empty() {
@@ -158,12 +160,12 @@ impl Log {
     }
 }
 
-/// Brings the end of a file to the disk, in a job.
+/// Writes the tail of a file, in a job.
 pub(super) fn flush(tail: &mut Tail, disk: &mut dyn Disk) -> Result<(), disk::Error> {
     tail.flush(disk, 2 * WRITE_BYTES)
 }
 
-/// Appends the bytes that `write` appends, behind their length.
+/// Appends the bytes that `write` appends, preceded by their length.
 pub(super) fn push_body(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let head = out.len();
     out.put_u32(0);
@@ -174,13 +176,13 @@ pub(super) fn push_body(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out[head..start].copy_from_slice(&len.to_le_bytes());
 }
 
-/// The length at the front of `body`, and what is behind it.
+/// Splits off the length at the start of `body`.
 pub(super) fn split_body(body: &[u8]) -> Option<(usize, &[u8])> {
     let (head, rest) = body.split_first_chunk()?;
     Some((u32::from_le_bytes(*head) as usize, rest))
 }
 
-/// Takes a frame apart: the keys of its records, and their bytes. `None` if it makes no sense.
+/// Splits a frame into the keys of its records and their bytes. `None` if it is invalid.
 pub(super) fn take_records<'a>(frame: &Frame<'a>) -> Option<(&'a [[u8; 8]], &'a [u8])> {
     if frame.kind != RECORDS {
         return None;

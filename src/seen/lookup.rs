@@ -1,14 +1,14 @@
-//! Looks a fingerprint up without offering it: is a URL known, whether it came out or still waits?
+//! Looks up a fingerprint without offering it: is the URL known, either seen or still waiting?
 //!
-//! In memory that is one probe. On disk the cache knows what was met of late; else the bucket's
-//! file is searched by interpolation, window by window (fingerprints are spread evenly, so the
-//! first guess is nearly always right), and then the keys of the round and of the batch are
-//! scanned, piece by piece. What a job has in hand can't be looked at: the answer comes when it is
-//! done.
+//! In memory that is one probe. On disk the cache knows recently seen fingerprints. Otherwise the
+//! file of the bucket is searched by interpolation, window by window (fingerprints are uniformly
+//! distributed, so the first guess is nearly always right), and then the keys of the round and of
+//! the batch are scanned, block by block. Data that a job has can't be searched: the answer comes
+//! when the job is done.
 //!
-//! Laws: the answer is that of an offer made now (held to the model in `tests.rs`); a call does
-//! about the work it was granted; a file that can't be what was written is an error with its name
-//! and offset. Cost: eight bytes of memory read a key that waits; a read of 80 KiB or two.
+//! Laws: the answer is that of an offer made now (tested against the model in `tests.rs`); a call
+//! does about the granted amount of work; a damaged file is an error with its name and offset.
+//! Cost: eight bytes of memory are read for each waiting key; one or two reads of 80 KiB.
 
 use super::batch::{BUCKET_BITS, Part, bucket_of};
 use super::bucket::{self, Bucket};
@@ -18,48 +18,48 @@ use crate::ground::disk::Disk;
 use crate::ground::frame::{self, Damage, Flaw};
 use crate::url::Fingerprint;
 
-/// A fingerprint that is being looked up.
+/// A look-up in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup {
     key: u64,
-    /// What was looked through, while nothing was moved since: the bucket's file, and so many
-    /// pieces of keys.
+    /// What was searched so far, valid for this epoch: whether the file of the bucket was, and the
+    /// number of blocks of keys.
     is_in_no_file: bool,
     scanned: usize,
     epoch: u64,
 }
 
-/// What is known of it.
+/// The state of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It was offered, or is in a bucket.
+    /// The fingerprint was offered, or is in a bucket.
     Known,
-    /// It would be new.
+    /// The fingerprint would be new.
     New,
-    /// The work granted is done: to be asked again.
+    /// The granted work is done: call again.
     More,
-    /// A job has what must be looked at: to be asked again when it is done.
+    /// A job has the data: call again when it is done.
     Busy,
 }
 
-/// So much of a bucket's file is read at once: the longest frame fits in it twice.
+/// The number of bytes read of a bucket's file at once; the longest frame fits in twice.
 const WINDOW_BYTES: usize = 80 << 10;
-/// Guesses at where a key lies before the rest is halved instead.
+/// The number of interpolations before the search continues by bisection.
 const GUESSES: u32 = 3;
 
 impl Lookup {
-    /// Looks this fingerprint up.
+    /// Begins the look-up of this fingerprint.
     pub fn new(fingerprint: Fingerprint) -> Self {
         Self { key: fingerprint.0, is_in_no_file: false, scanned: 0, epoch: 0 }
     }
 }
 
 impl Seen {
-    /// Goes on with a look-up; returns the answer and the units of work it took, at most about
-    /// `units_max` and one window of a file.
+    /// Continues a look-up. Returns its state and the units of work done, at most about `units_max`
+    /// and one window of a file.
     ///
     /// # Errors
-    /// The disk, or a damaged bucket.
+    /// Returns an error of the disk, or the damage of a bucket.
     pub fn look_up(
         &self,
         lookup: &mut Lookup,
@@ -76,11 +76,11 @@ impl Seen {
             Known::Moving { table, .. } if table.contains(key) => return Ok((Answer::Known, 1)),
             Known::Moving { buckets, .. } | Known::Disk(buckets) => buckets,
         };
-        if self.hand.bucket == Some(number) {
+        if self.job_data.bucket == Some(number) {
             return Ok((Answer::Busy, 1));
         }
-        if lookup.epoch != self.hand.epoch {
-            *lookup = Lookup { epoch: self.hand.epoch, ..Lookup::new(Fingerprint(key)) };
+        if lookup.epoch != self.job_data.epoch {
+            *lookup = Lookup { epoch: self.job_data.epoch, ..Lookup::new(Fingerprint(key)) };
         }
         let mut used = 1;
         if !lookup.is_in_no_file {
@@ -96,15 +96,16 @@ impl Seen {
         }
         let round = self.round.as_ref().map(|round| round.part(number));
         let batch = self.batch.as_ref().map(|batch| &batch.parts[number]);
-        // Only the last piece still grows: it is scanned by the call that ends. Each scans one.
+        // Only the last block still grows, and only the final call scans it. Each call scans at
+        // least one block.
         let began = lookup.scanned;
-        let pieces = round.into_iter().chain(batch).flat_map(Part::pieces);
-        for (place, piece) in pieces.enumerate().skip(lookup.scanned) {
+        let blocks = round.into_iter().chain(batch).flat_map(Part::blocks);
+        for (place, block) in blocks.enumerate().skip(lookup.scanned) {
             if used > units_max && place > began {
                 return Ok((Answer::More, used));
             }
-            used += piece.len();
-            if piece.contains(&key) {
+            used += block.len();
+            if block.contains(&key) {
                 return Ok((Answer::Known, used));
             }
             lookup.scanned += 1;
@@ -113,20 +114,20 @@ impl Seen {
     }
 }
 
-/// What a job has in hand.
+/// The data that a job has.
 #[derive(Debug, Default)]
-pub(super) struct Hand {
-    /// The bucket that it makes.
+pub(super) struct JobData {
+    /// The bucket that the job creates.
     bucket: Option<usize>,
-    /// Keys were given to a job, or came back, so many times.
+    /// How often keys were handed to a job or came back.
     epoch: u64,
 }
 
-impl Hand {
-    /// A job is given out, or is done: keys change places, and look-ups begin again.
-    pub(super) fn takes(&mut self, task: Option<&Task>) {
+impl JobData {
+    /// Records that a job begins or is done: keys have moved, so look-ups start again.
+    pub(super) fn set_task(&mut self, task: Option<&Task>) {
         let bucket = match task {
-            Some(Task::Found(founding)) => Some(founding.number),
+            Some(Task::Create(creation)) => Some(creation.number),
             Some(Task::Merge(merging)) => Some(merging.number),
             Some(Task::Nothing | Task::Read(_)) | None => None,
         };
@@ -135,22 +136,23 @@ impl Hand {
     }
 }
 
-/// A key is searched in a bucket's file.
+/// The search for a key in the file of a bucket.
 struct Search {
     name: String,
     key: u64,
-    /// The first byte of a frame that may hold it, and the lowest key that may be there.
+    /// The first byte of a frame that may contain the key, and the lowest key that may be there.
     low: (u64, u64),
-    /// No frame from here on holds it, for they begin with this key or a higher one.
+    /// No frame from this offset on contains the key, because it begins with this key or a higher
+    /// one.
     high: (u64, u128),
     end: u64,
     read_bytes: usize,
 }
 
-/// What a window says.
+/// The result of reading a window.
 enum Step {
     Found(bool),
-    /// Look on between what is low and high now.
+    /// Continue between the new low and high.
     On,
 }
 
@@ -188,15 +190,15 @@ impl Search {
             self.read_bytes += wanted;
             match self.look(start, &bytes[..wanted]).map_err(|(at, flaw)| self.damage(at, flaw))? {
                 Step::Found(is_in) => return Ok(is_in),
-                // What was read from a frame's first byte on brings the search on; else it is read
-                // from there, in the end.
+                // If the window began at a frame, the bounds have moved. Otherwise the frame is
+                // read from its first byte in the end.
                 Step::On => {}
             }
         }
         Ok(false)
     }
 
-    /// Where to read: some bytes before the place where the key should be.
+    /// Returns where to read: somewhat before the expected position of the key.
     fn start(&self, guess: u32) -> u64 {
         let ((low, first), (high, next)) = (self.low, self.high);
         let (bytes, window) = (high - low, WINDOW_BYTES as u64);
@@ -213,10 +215,10 @@ impl Search {
         low + offset.saturating_sub(window / 2).min(bytes - window)
     }
 
-    /// Looks at a window of the file, whose frames are found by their checksums.
+    /// Searches a window of the file; its frames are found by their checksums.
     fn look(&mut self, start: u64, bytes: &[u8]) -> Result<Step, (u64, Flaw)> {
         let mut at = if start == self.low.0 { 0 } else { first_frame(bytes) };
-        // The last frame that begins with the key or a lower one: where it lies.
+        // The last frame that begins with the key or a lower one.
         let (mut last, mut is_end) = (None, false);
         let first = at;
         while let Ok((frame, len)) = frame::parse(&bytes[at..], start + at as u64) {
@@ -236,7 +238,7 @@ impl Search {
             at += len;
         }
         let Some((at, len)) = last else {
-            // The first frame must be whole: a window holds the longest.
+            // The first frame must be complete, because a window holds the longest one.
             if start == self.low.0 && !is_end {
                 return Err((start, Flaw::Senseless));
             }
@@ -254,8 +256,8 @@ impl Search {
         Ok(Step::On)
     }
 
-    /// A window in which no frame was found: it is the end of the file, or lies in the middle of
-    /// what was changed.
+    /// Narrows the bounds after a window without a frame: it is at the end of the file, or in a
+    /// damaged part.
     fn narrow(&mut self, start: u64) -> Step {
         self.high.0 = self.high.0.min(start.max(self.low.0 + 1));
         Step::On
@@ -266,7 +268,8 @@ impl Search {
     }
 }
 
-/// Where in bytes from the middle of a file the first whole frame begins; their end if none does.
+/// Returns the offset of the first complete frame in bytes from the middle of a file; their end if
+/// there is none.
 fn first_frame(bytes: &[u8]) -> usize {
     let is_whole = |at: &usize| {
         let may_be = bucket::may_begin(&bytes[*at..]);
@@ -282,7 +285,7 @@ mod tests {
     use crate::ground::disk::memory::Memory;
     use crate::ground::random::Random;
 
-    /// Law: every key of a bucket is found, and no other, however the keys are spread; those of a
+    /// Law: every key of a bucket is found, and no other, for any distribution of keys; those of a
     /// keyed hash within two windows.
     #[test]
     fn keys_are_found_in_a_file() {
@@ -301,7 +304,7 @@ mod tests {
             let mut disk = Memory::default();
             let mut writer = Writer::create(5, 1, 9, &mut disk).expect("there is room");
             for keys in keys.chunks(10_000) {
-                writer.room(keys.len()).copy_from_slice(keys);
+                writer.space(keys.len()).copy_from_slice(keys);
                 writer.put(keys.len(), &mut disk).expect("there is room");
             }
             let bucket = writer.finish(&mut disk).expect("there is room");
@@ -320,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Law: a changed bit is an error or does no harm, and never an endless search.
+    /// Law: a changed bit is an error or does no harm, and never causes an endless search.
     #[test]
     fn damage_is_told_or_harmless() {
         let mut random = Random(3);
@@ -328,7 +331,7 @@ mod tests {
         keys.sort_unstable();
         let mut disk = Memory::default();
         let mut writer = Writer::create(5, 1, 9, &mut disk).expect("there is room");
-        writer.room(keys.len()).copy_from_slice(&keys);
+        writer.space(keys.len()).copy_from_slice(&keys);
         writer.put(keys.len(), &mut disk).expect("there is room");
         let bucket = writer.finish(&mut disk).expect("there is room");
         let name = bucket::name(5, 1);

@@ -1,4 +1,4 @@
-//! The station's state at one moment, as bytes and files, and back.
+//! Saves the state of the seen-set as bytes and files, and restores it.
 //!
 //! ```text
 //! state    number of the next file, checks, hits, dropped, merges, bytes read, bytes written: each
@@ -9,9 +9,9 @@
 //! waiting  0, or 1 | name | length | number of URLs
 //! ```
 //!
-//! Law: what is restored gives to all offers the answers that the one marked would have given.
-//! Cost: a mark is 64 names; a restore reads all keys that were in memory or waiting, 0.05
-//! microseconds each, and looks at the length of the other files only.
+//! Law: a restored seen-set answers all offers as the marked one would have.
+//! Cost: a mark is 64 names. A restore reads all keys that were in memory or waiting, at 0.05
+//! microseconds each, and only checks the length of the other files.
 
 use super::batch::{BUCKETS, Batch};
 use super::bucket::{self, Bucket, FOLDER};
@@ -24,8 +24,11 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Damage, Flaw, Mark, Role};
 
 impl Seen {
-    /// The state at this moment, which must be a quiet one. Writes what waits: on a full disk the
-    /// error, and nothing has changed.
+    /// Returns the state at this moment, which must be quiet ([`Seen::is_quiet`]). Writes all logs
+    /// first.
+    ///
+    /// # Errors
+    /// Returns the error of a full disk; then nothing has changed.
     pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
         assert!(self.is_quiet(), "a mark is asked for when nothing is on its way");
         assert!(self.settings.crawl.is_some(), "only a crawl that is kept is marked");
@@ -48,19 +51,19 @@ impl Seen {
         Ok(mark)
     }
 
-    /// The last mark is durable: names of files that are not needed any more, for the caller to
-    /// remove in a job of its own.
+    /// Reports that the last mark is durable. Returns the names of files that are not needed any
+    /// more, for the caller to remove in a job of its own.
     pub fn settled(&mut self) -> Vec<String> {
         self.files.settled();
-        self.files.rubbish()
+        self.files.removable()
     }
 
-    /// Goes on from a mark that was durable. Files are cut to what counted then; those of the
-    /// station's folder that the mark doesn't name are removed.
+    /// Restores the state of a durable mark. Files are truncated to their length at the mark; other
+    /// files in the folder are removed.
     ///
     /// # Errors
-    /// Files that are damaged, too short or missing; with the name of none, a state that makes no
-    /// sense.
+    /// Returns which file is damaged, too short or missing. An invalid state is reported as damage
+    /// of the folder.
     pub fn restore(
         settings: Settings,
         state: &[u8],
@@ -76,14 +79,14 @@ impl Seen {
         }
         let mut seen = Self::new(settings);
         let names = named.into_iter().map(|(name, _)| name).collect();
-        seen.files = Files::going_on(state.serial, names);
+        seen.files = Files::resume(state.serial, names);
         seen.files.sweep(disk)?;
         seen.totals = state.totals;
         match state.known {
             Kept::Nothing => {}
             Kept::Keys(keys) => {
                 let table = read_keys(&keys, seen.settings.table_bytes(), crawl, disk)?;
-                let log = Some(Log::going_on(keys.name, keys.bytes));
+                let log = Some(Log::resume(keys.name, keys.bytes));
                 seen.len = table.len();
                 let is_over = table.bytes() > seen.settings.table_bytes();
                 seen.known = Known::Memory(Memory { table, log, is_full: false });
@@ -99,7 +102,7 @@ impl Seen {
         }
         if let Some(waiting) = state.waiting {
             seen.overflow();
-            let log = Log::going_on(waiting.name.clone(), waiting.bytes);
+            let log = Log::resume(waiting.name.clone(), waiting.bytes);
             let mut batch = Batch::new(log, seen.settings.batch_urls());
             read_waiting(&waiting, &mut batch, crawl, disk)?;
             seen.batch = Some(batch);
@@ -108,7 +111,7 @@ impl Seen {
     }
 }
 
-/// A state, read.
+/// A decoded state.
 struct State {
     serial: u64,
     totals: Totals,
@@ -116,7 +119,7 @@ struct State {
     waiting: Option<Records>,
 }
 
-/// Where fingerprints are.
+/// Where the fingerprints are.
 enum Kept {
     Nothing,
     Keys(Records),
@@ -127,7 +130,7 @@ enum Kept {
 struct Records {
     name: String,
     bytes: u64,
-    /// Keys, or URLs.
+    /// The number of keys or URLs.
     count: u64,
 }
 
@@ -160,7 +163,7 @@ impl State {
         Ok(Self { serial, totals, known, waiting })
     }
 
-    /// The files that it names, and how much of each counts.
+    /// Returns the names of its files, and their lengths at the mark.
     fn names(&self) -> Vec<(String, u64)> {
         let of = |records: &Records| (records.name.clone(), records.bytes);
         let mut names: Vec<_> = self.waiting.iter().map(of).collect();
@@ -183,7 +186,7 @@ impl Records {
     }
 }
 
-/// A number that something was counted to: there is room to count on.
+/// Decodes a counter; its limit of 48 bits leaves room to count on.
 fn counter(take: &mut Take<'_>) -> Result<u64, Short> {
     take.varint().and_then(|number| if number >> 48 == 0 { Ok(number) } else { Err(Short) })
 }
@@ -223,14 +226,14 @@ fn take_buckets(take: &mut Take<'_>) -> Result<Vec<Option<Bucket>>, Short> {
     Ok(buckets)
 }
 
-/// Names and lengths of buckets.
+/// Returns the names and lengths of buckets.
 fn files_of(buckets: &[Option<Bucket>]) -> impl Iterator<Item = (String, u64)> {
     let there = buckets.iter().enumerate();
     let there = there.filter_map(|(number, bucket)| bucket.map(|bucket| (number, bucket)));
     there.map(|(number, bucket)| (bucket::name(number, bucket.serial), bucket.bytes))
 }
 
-/// Cuts a file to what counts.
+/// Truncates a file to its length at the mark.
 fn cut(name: &str, len: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
     let have = disk.len(name)?.unwrap_or(0);
     if have < len {
@@ -242,7 +245,7 @@ fn cut(name: &str, len: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
     Ok(())
 }
 
-/// The table of the keys in a file, larger than it may be if they don't fit.
+/// Reads the keys of a file into a table, which exceeds its budget if they don't fit.
 fn read_keys(
     keys: &Records,
     bytes_max: usize,
@@ -251,7 +254,7 @@ fn read_keys(
 ) -> Result<Table, frame::Error> {
     let mut reader = frame::Reader::open(&keys.name, Role::Keys, crawl, Some(keys.bytes), disk)?;
     let mut table = Table::new(bytes_max);
-    // A key takes eight bytes of the file: what it says is no more than it has.
+    // A key takes eight bytes, so a wrong count can't reserve more than the file has.
     table.reserve(usize::try_from(keys.count.min(keys.bytes / 8)).unwrap_or(0));
     loop {
         let at = reader.offset();
@@ -274,7 +277,7 @@ fn read_keys(
     Ok(table)
 }
 
-/// Puts a key in, whatever the table may take; false if it was in.
+/// Adds a key, beyond the budget of the table if needed; returns false if it was in the table.
 fn put(table: &mut Table, key: u64) -> bool {
     let put = table.insert(key);
     if put != Insertion::Full {

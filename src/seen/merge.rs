@@ -1,11 +1,12 @@
-//! One bucket of a batch against the disk: which of its URLs are new, and a bucket with them in.
+//! Merges the keys of a batch into one bucket on disk, and finds out which of them are new.
 //!
-//! Laws: of the entries with one key, the one that came first is new if the old bucket doesn't hold
-//! the key; the new bucket holds the old one's keys and those of the new entries; the old file is
-//! not touched, so a merge that fails is begun again. No more keys are let in than there is room
-//! for; the rest is counted and forgotten.
-//! Cost: the old bucket read, the new one written: 5 to 9 ns a key that was there; and the entries
-//! sorted. A batch with few entries reads first, and writes only if one is new.
+//! Laws: of the entries with the same key, the first is new if the old bucket doesn't contain the
+//! key. The new bucket contains the keys of the old one and those of the new entries. The old file
+//! is not changed, so a failed merge can be repeated. No more keys are admitted than the limit
+//! allows; the rest is counted and discarded.
+//! Cost: the old bucket is read and the new one written, 5 to 9 ns for each old key; and the
+//! entries are sorted. If there are few entries the old bucket is read first, and the new one
+//! written only if one is new.
 
 use super::batch::Part;
 use super::bucket::{Bucket, Reader, Writer};
@@ -15,27 +16,27 @@ use super::table::Segment;
 use crate::ground::disk::Disk;
 use crate::ground::frame;
 
-/// Makes a bucket of keys that lay in memory: nobody waits for an answer.
+/// Creates a bucket from keys that were in memory, none of which needs an answer.
 #[derive(Debug)]
-pub(super) struct Founding {
-    /// Number of the bucket.
+pub(super) struct Creation {
+    /// The number of the bucket.
     pub(super) number: usize,
-    /// Of the new file.
+    /// The serial of the new file.
     pub(super) serial: u64,
-    /// Where the keys lie.
+    /// The table segments that contain the keys.
     pub(super) segments: Vec<Segment>,
-    /// What came of it.
+    /// The result.
     pub(super) new: Option<Bucket>,
 }
 
-impl Founding {
+impl Creation {
     pub(super) fn run(&mut self, crawl: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
         let keys = self.segments.iter().flat_map(Segment::keys);
         let len = self.segments.iter().map(Segment::len).sum();
         let keys = sort::firsts(keys, len).keys;
         let mut writer = Writer::create(self.number, self.serial, crawl, disk)?;
         for keys in keys.chunks(OWN_KEYS_MAX) {
-            writer.room(keys.len()).copy_from_slice(keys);
+            writer.space(keys.len()).copy_from_slice(keys);
             writer.put(keys.len(), disk)?;
         }
         self.new = Some(writer.finish(disk)?);
@@ -46,42 +47,43 @@ impl Founding {
 /// Tests the entries of one bucket, and merges the new ones into it.
 #[derive(Debug)]
 pub(super) struct Merging {
-    /// Number of the bucket.
+    /// The number of the bucket.
     pub(super) number: usize,
-    /// Of the new file.
+    /// The serial of the new file.
     pub(super) serial: u64,
-    /// What is there; `None`: nothing.
+    /// The old bucket, if there is one.
     pub(super) old: Option<Bucket>,
-    /// Keys of the URLs that wait.
+    /// The keys of the waiting URLs.
     pub(super) part: Part,
-    /// Keys that may be let in.
+    /// The number of keys that may be admitted.
     pub(super) room: u64,
-    /// What came of it.
+    /// The result.
     pub(super) merged: Merged,
 }
 
-/// What came of a merge.
+/// The result of a merge.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
-    /// The new bucket; `None`: no entry was new, the old one stays.
+    /// The new bucket; `None` if no entry was new and the old one stays.
     pub(super) new: Option<Bucket>,
-    /// The first-timers, and how many they are.
+    /// A bit for each waiting URL, set if it is new; and the number of new ones.
     pub(super) firsts: Bits,
     pub(super) admitted: usize,
-    /// Keys for which there was no room.
+    /// The number of keys that exceeded the limit.
     pub(super) dropped: u64,
-    /// Bytes of the old bucket that were read.
+    /// The number of bytes read of the old bucket.
     pub(super) read_bytes: u64,
 }
 
-/// With fewer entries than one for so many keys it pays to look first whether any is new.
+/// If there are more than this many old keys for each entry, it pays to test first whether any
+/// entry is new.
 const SPARSE: u64 = 64;
 
-/// Old keys are copied so many at a time,
+/// The number of old keys copied at a time between two entries.
 const STRIDE: usize = 8;
-/// or so many where entries are few.
+/// The number of old keys copied at a time if all of them precede the next entry.
 const LEAP: usize = 64;
-/// Keys that come after all old ones are written so many at a time.
+/// The number of keys written at a time after the last old one.
 const OWN_KEYS_MAX: usize = 4_096;
 
 impl Merging {
@@ -103,13 +105,13 @@ impl Merging {
             let mut reader = Reader::open(self.number, old, crawl, disk)?;
             while reader.next(disk)? {
                 let most = reader.keys.len() + stream.up_to(&reader.keys) + STRIDE;
-                let used = stream.merge(&reader.keys, writer.room(most));
+                let used = stream.merge(&reader.keys, writer.space(most));
                 writer.put(used, disk)?;
             }
             self.merged.read_bytes += old.bytes;
         }
         while let count @ 1.. = stream.keys.len().min(OWN_KEYS_MAX) {
-            let used = stream.merge_first(count, &[], writer.room(count + 1));
+            let used = stream.merge_first(count, &[], writer.space(count + 1));
             writer.put(used, disk)?;
         }
         (self.merged.firsts, self.merged.dropped) = (stream.firsts, stream.dropped);
@@ -118,7 +120,7 @@ impl Merging {
         Ok(())
     }
 
-    /// Takes out the entries that the old bucket holds, without writing anything.
+    /// Removes the entries that the old bucket contains, without writing anything.
     fn drop_known(
         &mut self,
         entries: &mut Sorted,
@@ -131,24 +133,24 @@ impl Merging {
         while reader.next(disk)? {
             let last = reader.keys.last().expect("no frame is empty");
             while let Some(key) = entries.keys.get(next).copied().filter(|key| key <= last) {
-                (entries.keys[kept], entries.places[kept]) = (key, entries.places[next]);
+                (entries.keys[kept], entries.indices[kept]) = (key, entries.indices[next]);
                 kept += usize::from(reader.keys.binary_search(&key).is_err());
                 next += 1;
             }
         }
         entries.keys.drain(kept..next);
-        entries.places.drain(kept..next);
+        entries.indices.drain(kept..next);
         self.merged.read_bytes += old.bytes;
         Ok(())
     }
 }
 
-/// Entries on their way into a bucket.
+/// The entries that are being merged into a bucket.
 struct Stream<'a> {
-    /// Still to come, each key once; and their places.
+    /// The remaining keys, each once, and their indices in the part.
     keys: &'a [u64],
-    places: &'a [u32],
-    /// The new ones, and how many are so far.
+    indices: &'a [u32],
+    /// A bit for each URL that is new, and their number so far.
     firsts: Bits,
     admitted: usize,
     room: usize,
@@ -156,31 +158,33 @@ struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// `len` is how many places there are.
+    /// Creates a stream; `len` is the number of keys in the part, duplicates included.
     fn new(entries: &'a Sorted, len: usize, room: usize) -> Self {
-        let Sorted { keys, places } = entries;
-        Self { keys, places, firsts: Bits::new(len), admitted: 0, room, dropped: 0 }
+        let Sorted { keys, indices } = entries;
+        Self { keys, indices, firsts: Bits::new(len), admitted: 0, room, dropped: 0 }
     }
 
-    /// How many entries belong before or at the last of `old`.
+    /// Returns how many entries are at most the last key of `old`.
     fn up_to(&self, old: &[u64]) -> usize {
         let last = old.last().expect("no frame is empty");
         self.keys.partition_point(|key| key <= last)
     }
 
-    /// Merges into `out` what belongs there up to the last of `old`; returns how many keys it is.
+    /// Merges `old` and all entries up to its last key into `out`; returns the number of keys
+    /// written.
     fn merge(&mut self, old: &[u64], out: &mut [u64]) -> usize {
         self.merge_first(self.up_to(old), old, out)
     }
 
-    /// Merges the first `count` entries and `old`, of which more than one lie between two entries:
-    /// they are copied by the eight, and as many as are less count. Without branches on what is
-    /// less: that is as good as drawn by lot, and a wrong guess would cost more than all the rest.
+    /// Merges the first `count` entries and `old` into `out`. Many old keys are usually between two
+    /// entries: eight are copied at a time, and the position advances by the number that is less
+    /// than the entry. There is no branch on that comparison, because its result is as good as
+    /// random, and mispredicted branches would cost more than all the rest.
     fn merge_first(&mut self, count: usize, old: &[u64], out: &mut [u64]) -> usize {
-        let (keys, places) = (&self.keys[..count], &self.places[..count]);
-        (self.keys, self.places) = (&self.keys[count..], &self.places[count..]);
+        let (keys, indices) = (&self.keys[..count], &self.indices[..count]);
+        (self.keys, self.indices) = (&self.keys[count..], &self.indices[count..]);
         let (mut at, mut used) = (0, 0);
-        for (&key, &place) in keys.iter().zip(places) {
+        for (&key, &index) in keys.iter().zip(indices) {
             while let Some(many) =
                 old[at..].first_chunk::<LEAP>().filter(|many| many[LEAP - 1] < key)
             {
@@ -189,7 +193,8 @@ impl<'a> Stream<'a> {
             }
             while let Some(eight) = old[at..].first_chunk::<STRIDE>() {
                 *out[used..].first_chunk_mut().expect("room for a stride more") = *eight;
-                // Keys of one bucket are so close to one another that the sign tells.
+                // Keys of one bucket differ by so little that the sign of the difference is the
+                // comparison.
                 let less: u64 = eight.iter().map(|known| known.wrapping_sub(key) >> 63).sum();
                 let less = less as usize;
                 (at, used) = (at + less, used + less);
@@ -201,12 +206,12 @@ impl<'a> Stream<'a> {
                 out[used] = old[at];
                 (at, used) = (at + 1, used + 1);
             }
-            // A known one is copied when it's the turn of the old keys again.
+            // A known key is copied later, with the old keys.
             let new = old.get(at) != Some(&key);
             let admitted = new && self.admitted < self.room;
             out[used] = key;
             used += usize::from(admitted);
-            self.firsts.put(place, admitted);
+            self.firsts.put(index, admitted);
             self.admitted += usize::from(admitted);
             self.dropped += u64::from(new && !admitted);
         }
@@ -239,13 +244,13 @@ mod tests {
         let mut table = Table::new(usize::MAX);
         keys.iter().for_each(|key| assert_eq!(table.insert(*key), Insertion::New));
         let segments = table.take(0, 6);
-        let mut founding = Founding { number: 0, serial: 0, segments, new: None };
-        founding.run(CRAWL, disk).expect("there is room");
-        founding.new.expect("it ran")
+        let mut creation = Creation { number: 0, serial: 0, segments, new: None };
+        creation.run(CRAWL, disk).expect("there is room");
+        creation.new.expect("it ran")
     }
 
-    /// Law: new are the first of each key that the old bucket lacks, as far as there is room; the
-    /// new bucket is the union; where nothing is new, nothing is written.
+    /// Law: new are the first of each key that the old bucket lacks, within the limit; the new
+    /// bucket is the union; if nothing is new, nothing is written.
     #[test]
     fn a_merge_agrees_with_sets() {
         let (mut kept, mut sparse, mut cramped) = (0, 0, 0);
@@ -261,12 +266,12 @@ mod tests {
             let mut part = Part::default();
             let mut first = BTreeMap::new();
             let repeats_only = random.one_in(4) && !old.is_empty();
-            for place in 0..=entries as u32 {
+            for index in 0..=entries as u32 {
                 let key = random.below(most);
                 let repeat = old.range(key..).next().filter(|_| repeats_only);
                 let key = repeat.copied().unwrap_or(key);
                 part.push(key, 100);
-                first.entry(key).or_insert(place);
+                first.entry(key).or_insert(index);
             }
             first.retain(|key, _| !old.contains(key));
             let cramp = random.one_in(4);
@@ -277,7 +282,7 @@ mod tests {
             let Merged { new, firsts, dropped, .. } = merging.merged;
             let admitted = first.len().min(usize::try_from(room).unwrap_or(usize::MAX));
             let expected: BTreeSet<u32> = first.values().copied().take(admitted).collect();
-            let found = (0..=entries as u32 + 70).filter(|place| firsts.has(*place));
+            let found = (0..=entries as u32 + 70).filter(|index| firsts.has(*index));
             assert!(found.eq(expected), "seed {seed}");
             assert_eq!(merging.merged.admitted, admitted);
             assert_eq!(dropped, (first.len() - admitted) as u64);

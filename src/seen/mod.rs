@@ -1,12 +1,14 @@
-//! The duplicate URL eliminator: each URL passes once.
+//! The seen-set, also called duplicate URL eliminator: each URL passes once.
 //!
 //! URLs are offered as fingerprints with opaque bytes; those never seen before come out of
-//! [`Seen::fresh`]. As long as all fingerprints fit into memory the answer is there at once, and
-//! first-timers come out in order of arrival. Past that they lie in sorted buckets on disk, and
-//! the test takes three steps: a cache of fingerprints met of late drops most repeats; the others
-//! wait in a batch, their keys in memory and their bytes in a log; when the batch is large (or the
-//! frontier starves, [`Seen::hasten`]), jobs merge it with the buckets, one by one, and then read
-//! its first-timers from the log, in order of arrival within the batch. Meanwhile the next fills.
+//! [`Seen::fresh`]. As long as all fingerprints fit into memory the answer is immediate, and new
+//! URLs come out in order of arrival. Beyond that the fingerprints are in sorted buckets on disk,
+//! and the test takes three steps:
+//! 1. A cache of recently seen fingerprints drops most duplicates.
+//! 2. The others wait in a batch, with their keys in memory and their bytes in a log.
+//! 3. When the batch is large (or the frontier runs dry, [`Seen::hasten`]), jobs merge it with the
+//!    buckets, one by one, and then read its new URLs from the log, in order of arrival within the
+//!    batch. Meanwhile the next batch fills.
 //!
 //! Files, under `state/seen/`, made of frames ([`crate::ground::frame`]):
 //!
@@ -16,13 +18,16 @@
 //! bucket-BB-N   sorted fingerprints; written once, replaced by one of a higher number
 //! ```
 //!
-//! Laws: of all offers with one fingerprint exactly the first comes out, or is counted as dropped
-//! when a cap is reached; whatever fails on the disk, nothing is lost or doubled, and the step can
-//! be tried again; a crawl restored from a mark answers as the one that was marked.
-//! Cost (measured by `bench/seen.rs`): in memory one probe, which is a miss or two of the
-//! processor's caches, and 10 to 15 bytes a fingerprint. On disk, beside the cache: 8 bytes of
-//! memory an offer of the batch, some 20 ns of the loop, and, on the side thread, its share of a
-//! merge, which moves 10 bytes of disk for each fingerprint known: `10 x known / batch`.
+//! Laws:
+//! - Of all offers with one fingerprint exactly the first comes out, or is counted as dropped when
+//!   a cap is reached.
+//! - After any failure of the disk nothing is lost or doubled, and the step can be repeated.
+//! - A crawl restored from a mark answers as the marked one would have.
+//!
+//! Cost (measured by `bench/seen.rs`): in memory one probe, which is one or two misses of the
+//! processor's caches, and 10 to 15 bytes a fingerprint. On disk, in addition to the cache: 8 bytes
+//! of memory for each offer in the batch, some 20 ns of the loop, and on the side thread its share
+//! of a merge, which reads and writes 10 bytes for each known fingerprint: `10 x known / batch`.
 //! Source: DRUM (Lee, Leonard, Wang, Loguinov 2008); the cache, Broder, Najork, Wiener 2003.
 
 mod batch;
@@ -54,21 +59,23 @@ use fresh::Fresh;
 use job::Task;
 pub use job::{SeenDone, SeenJob};
 use log::Log;
-use merge::{Founding, Merged, Merging};
+use merge::{Creation, Merged, Merging};
 use round::{Round, Step};
 use serde::Serialize;
 use table::{Insertion, Table};
 
-/// Settings of the station.
+/// The settings of the seen-set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Fingerprints kept, in memory and on disk.
+    /// The maximum number of fingerprints, in memory and on disk.
     pub urls_max: usize,
-    /// Bytes for fingerprints in memory: all of them as long as they fit, then those of a batch.
+    /// The memory for fingerprints in bytes: for all of them while they fit, then for those of a
+    /// batch.
     pub memory_bytes: usize,
-    /// Entries of the cache before the test on disk, as a power of two; 0: no cache.
+    /// The base-2 logarithm of the number of cache entries, used once fingerprints are on disk; 0
+    /// for no cache.
     pub cache_entries_log2: u32,
-    /// Number of the crawl whose files are kept under `state/`; `None`: nothing goes to the disk.
+    /// The number of the crawl whose files are kept under `state/`; `None` to use no disk.
     pub crawl: Option<u64>,
 }
 
@@ -79,40 +86,42 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// An eighth is left for what is being written and sorted.
+    /// Returns the size of the table in bytes: an eighth is left for data that is being written and
+    /// sorted.
     fn table_bytes(&self) -> usize {
         self.memory_bytes / 8 * 7
     }
 
-    /// URLs of a batch that is to be merged: a sixteenth more is for the next one to begin with.
+    /// Returns the size of a batch that is due, in URLs. A sixteenth more is reserved for the start
+    /// of the next batch.
     fn batch_urls(&self) -> usize {
         let urls = self.memory_bytes / 8 * 6 / ENTRY_BYTES;
         urls.clamp(1, u32::MAX as usize / 2)
     }
 }
 
-/// All fingerprints seen, URLs that wait for their test, and first-timers that wait to be taken.
+/// All seen fingerprints, URLs that wait for their test, and new URLs that wait to be taken.
 #[derive(Debug)]
 pub struct Seen {
     settings: Settings,
     known: Known,
-    /// Fingerprints known: of URLs that came out, or will.
+    /// The number of known fingerprints: of URLs that came out, or will.
     len: usize,
-    /// There from the moment on at which memory was full, if it is wanted.
+    /// Created when memory is full, if it is enabled.
     cache: Option<Cache>,
     /// URLs that wait for the next round; never empty.
     batch: Option<Batch>,
     round: Option<Round>,
     fresh: Fresh,
     files: Files,
-    /// A job is out.
+    /// Whether a job is running.
     is_working: bool,
-    /// It has the end of a log.
+    /// Whether that job has the tail of a log.
     is_writing: bool,
-    /// What a job that failed was to do.
+    /// The task of a job that failed.
     failed: Option<Box<Task>>,
-    /// What of the keys a job has.
-    hand: lookup::Hand,
+    /// Which keys a job has.
+    job_data: lookup::JobData,
     held: bool,
     hastened: bool,
     totals: Totals,
@@ -121,53 +130,53 @@ pub struct Seen {
 /// Where the fingerprints are.
 #[derive(Debug)]
 enum Known {
-    /// All in a table.
+    /// All are in a table.
     Memory(Memory),
-    /// The table is becoming buckets.
+    /// The table is being converted to buckets.
     Moving {
         table: Table,
         buckets: Vec<Option<Bucket>>,
-        /// Its file, which goes when that is done.
+        /// The file of the table's keys, which is removed when the conversion is done.
         log: Option<Log>,
     },
-    /// In buckets.
+    /// All are in buckets.
     Disk(Vec<Option<Bucket>>),
 }
 
 #[derive(Debug)]
 struct Memory {
     table: Table,
-    /// The same keys in order of arrival, if the crawl is kept; comes into being with the first.
+    /// The same keys in order of arrival, if the crawl is kept on disk; created with the first key.
     log: Option<Log>,
-    /// A key has found no room.
+    /// Whether a key did not fit.
     is_full: bool,
 }
 
-/// What was counted.
+/// The counters of the seen-set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Fingerprints known.
+    /// The number of known fingerprints.
     pub known: u64,
-    /// Those of them that are on disk only.
+    /// How many of them are only on disk.
     pub on_disk: u64,
-    /// URLs that wait for their test, repeats included.
+    /// The number of URLs that wait for their test, duplicates included.
     pub waiting: u64,
-    /// URLs offered.
+    /// The number of URLs offered.
     pub checks: u64,
-    /// Of them, repeats told by the cache.
+    /// How many of them the cache found to be duplicates.
     pub hits: u64,
-    /// URLs dropped because a cap was reached.
+    /// The number of URLs dropped because a cap was reached.
     pub dropped: u64,
-    /// Buckets merged.
+    /// The number of buckets merged.
     pub merges: u64,
-    /// Bytes that merges read: buckets and logs.
+    /// The number of bytes that merges read, from buckets and logs.
     pub merge_read_bytes: u64,
-    /// Bytes that merges wrote.
+    /// The number of bytes that merges wrote.
     pub merge_written_bytes: u64,
 }
 
 impl Seen {
-    /// Nothing seen.
+    /// Creates an empty seen-set.
     pub fn new(settings: Settings) -> Self {
         let table = Table::new(settings.table_bytes());
         Self {
@@ -182,16 +191,16 @@ impl Seen {
             is_working: false,
             is_writing: false,
             failed: None,
-            hand: lookup::Hand::default(),
+            job_data: lookup::JobData::default(),
             held: false,
             hastened: false,
             totals: Totals::default(),
         }
     }
 
-    /// Asks memory for what the offers of these will read, some [`AHEAD`] at once: no miss of the
-    /// processor's caches then waits for the one before.
-    pub fn look_ahead(&self, fingerprints: &[Fingerprint]) {
+    /// Prefetches the memory that offers of these fingerprints will read, about [`AHEAD`] at once,
+    /// so that their cache misses overlap.
+    pub fn prefetch(&self, fingerprints: &[Fingerprint]) {
         let keys = fingerprints.iter().map(|fingerprint| fingerprint.0);
         match (&self.known, &self.cache) {
             (Known::Memory(memory), _) => memory.table.fetch(keys),
@@ -205,9 +214,9 @@ impl Seen {
         self.offer_with(fingerprint, |out| out.extend_from_slice(bytes));
     }
 
-    /// Offers a URL; if it is new, the bytes that `write` appends will come out of
-    /// [`Seen::fresh`]. They are not asked for if the URL is known to be none. Doesn't touch the
-    /// disk: bytes wait in memory for a job, or for [`Seen::write`].
+    /// Offers a URL. If it is new, the bytes that `write` appends will come out of [`Seen::fresh`];
+    /// `write` is not called if the URL is already known to be a duplicate. Does not use the disk:
+    /// the bytes wait in memory for a job, or for [`Seen::write`].
     pub fn offer_with(&mut self, fingerprint: Fingerprint, write: impl FnOnce(&mut Vec<u8>)) {
         self.totals.checks += 1;
         let key = fingerprint.0;
@@ -220,7 +229,7 @@ impl Seen {
             } else {
                 match memory.table.insert(key) {
                     Insertion::Known => return,
-                    Insertion::New => return self.let_in(key, write),
+                    Insertion::New => return self.admit(key, write),
                     Insertion::Full => self.overflow(),
                 }
             }
@@ -233,28 +242,31 @@ impl Seen {
         self.defer(key, write);
     }
 
-    /// Takes the next first-timer's bytes. When there are none, a job may bring more.
+    /// Takes the bytes of the next new URL. If there are none, a job may bring more.
     pub fn fresh(&mut self) -> Option<&[u8]> {
         self.fresh.next()
     }
 
-    /// Whether there is a next first-timer at once.
+    /// Returns whether a new URL can be taken now.
     pub fn has_fresh(&self) -> bool {
         !self.fresh.is_dry()
     }
 
-    /// The frontier starves: what waits is to be merged now, and comes out as early as it can.
+    /// Reports that the frontier runs dry: the waiting URLs are merged now, and come out as early
+    /// as possible.
     pub fn hasten(&mut self) {
         self.hastened |= self.batch.is_some() || self.round.is_some();
     }
 
-    /// Begins no new round of merges (a checkpoint is wanted), or does so again.
+    /// Stops new rounds of merges, because a checkpoint is requested, or allows them again.
     pub fn hold(&mut self, held: bool) {
         self.held = held;
     }
 
-    /// Brings all bytes that wait to the disk, but for those that a job has. On an error (a full
-    /// disk) nothing is lost or doubled: to be called again.
+    /// Writes all logs, except what a job has.
+    ///
+    /// # Errors
+    /// Returns an error of the disk, such as a full one. Nothing is lost or doubled: call again.
     pub fn write(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         if self.logs().any(|log| log.waiting_bytes() > 0) {
             self.files.sweep(disk)?;
@@ -262,8 +274,11 @@ impl Seen {
         self.logs().try_for_each(|log| log.write(disk))
     }
 
-    /// The next job, if one is due and none is out. To be asked for after each turn's offers and
-    /// each answer. On an error of the disk nothing has changed.
+    /// Returns the next job, if one is due and none is running. Call it after the offers of each
+    /// turn and after each result.
+    ///
+    /// # Errors
+    /// Returns an error of the disk; then nothing has changed.
     pub fn job(&mut self, disk: &mut dyn Disk) -> Result<Option<SeenJob>, disk::Error> {
         let Some(crawl) = self.settings.crawl.filter(|_| !self.is_working) else {
             return Ok(None);
@@ -273,7 +288,7 @@ impl Seen {
         }
         let task = loop {
             let failed = self.failed.take().map(|task| *task);
-            if let Some(task) = failed.or_else(|| self.move_on()).or_else(|| self.go_on()) {
+            if let Some(task) = failed.or_else(|| self.next_bucket()).or_else(|| self.next_step()) {
                 break Some(task);
             }
             if !self.is_due() {
@@ -282,24 +297,27 @@ impl Seen {
             self.begin(disk)?;
         };
         if task.is_some() {
-            self.hand.takes(task.as_ref());
+            self.job_data.set_task(task.as_ref());
         }
-        let rubbish = self.files.rubbish();
+        let removable = self.files.removable();
         let tails = self.tails(task.is_some());
-        if task.is_none() && rubbish.is_empty() && tails.is_empty() {
+        if task.is_none() && removable.is_empty() && tails.is_empty() {
             return Ok(None);
         }
         (self.is_working, self.is_writing) = (true, !tails.is_empty());
         let task = Box::new(task.unwrap_or(Task::Nothing));
-        Ok(Some(SeenJob { disk: disk.handle(), crawl, rubbish, tails, task }))
+        Ok(Some(SeenJob { disk: disk.handle(), crawl, removable, tails, task }))
     }
 
-    /// A job's answer. After an error of the disk the job will be handed out again when
-    /// [`Seen::job`] is asked; the crawl can go on if the disk can. After damage it can't.
+    /// Processes the result of a job.
+    ///
+    /// # Errors
+    /// After an error of the disk [`Seen::job`] returns the job again, and the crawl can continue
+    /// if the disk can. After damage it can't.
     pub fn worked(&mut self, done: SeenDone) -> Result<(), frame::Error> {
         (self.is_working, self.is_writing) = (false, false);
-        let SeenDone { rubbish, stuck, tails, task, result } = done;
-        rubbish.into_iter().for_each(|name| self.files.let_go(name));
+        let SeenDone { removable, remove_error, tails, task, result } = done;
+        removable.into_iter().for_each(|name| self.files.release(name));
         for tail in tails {
             let log = self.logs().find(|log| log.name() == tail.name());
             log.expect("logs stay while a job is out").take_back(tail);
@@ -308,10 +326,10 @@ impl Seen {
             self.failed = Some(task);
             return result;
         }
-        self.hand.takes(None);
+        self.job_data.set_task(None);
         match *task {
             Task::Nothing => {}
-            Task::Found(founding) => self.founded(&founding),
+            Task::Create(creation) => self.created(&creation),
             Task::Merge(mut merging) => self.merged(&mut merging),
             Task::Read(mut reading) => {
                 self.totals.merge_read_bytes += reading.bytes;
@@ -320,26 +338,27 @@ impl Seen {
             }
         }
         self.end_round();
-        stuck.map_or(Ok(()), |error| Err(error.into()))
+        remove_error.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Whether every offer has its answer, and all first-timers were taken.
+    /// Returns whether every offer has its answer, and all new URLs were taken.
     pub fn is_settled(&self) -> bool {
         self.batch.is_none() && self.round.is_none() && self.fresh.is_dry()
     }
 
-    /// Whether no batch is being merged or let out and nothing written: a moment that can be
-    /// marked. While held, it comes by itself; offers may wait.
+    /// Returns whether no batch is being merged or extracted and nothing is being written, so that
+    /// the state can be marked. While held, this state is reached by itself; offers may wait.
     pub fn is_quiet(&self) -> bool {
         let moving = matches!(self.known, Known::Moving { .. });
         !moving && self.round.is_none() && self.fresh.is_dry() && !self.is_writing
     }
 
-    /// Whether more waits than there is memory for: offers are better kept back until jobs and the
-    /// disk have caught up.
-    pub fn is_sated(&self) -> bool {
-        // Of 32 shares the table has 28, what waits behind it one, until it gives way. The rest is
-        // for jobs (a bucket's keys in two orders), and for what the allocator loses.
+    /// Returns whether more URLs wait than there is memory for: the caller should hold back offers
+    /// until jobs and the disk have caught up.
+    pub fn is_overloaded(&self) -> bool {
+        // Of 32 shares of the memory the table has 28, and what waits after it one, until the table
+        // is converted. The rest is for jobs (the keys of a bucket in two orders), and for the
+        // overhead of the allocator.
         let share = self.settings.memory_bytes / 32;
         let (known_bytes, most) = match &self.known {
             Known::Memory(memory) => {
@@ -355,38 +374,40 @@ impl Seen {
             .round
             .as_ref()
             .map_or(0, |round| round.keys() * ENTRY_BYTES + round.log.waiting_bytes());
-        // What can't be written as fast as it comes is held back early: its memory grows by moves.
-        let is_late = log_bytes > (2 * share).max(SATED_BYTES_MIN);
-        is_late || known_bytes + batch_bytes + round_bytes > most.max(SATED_BYTES_MIN)
+        // If the log can't be written as fast as it grows, offers are held back early, because its
+        // memory grows by reallocation.
+        let is_late = log_bytes > (2 * share).max(OVERLOAD_BYTES_MIN);
+        is_late || known_bytes + batch_bytes + round_bytes > most.max(OVERLOAD_BYTES_MIN)
     }
 
-    /// Whether a job is out: it may have what a look-up waits for.
+    /// Returns whether a job is running; a look-up may wait for it.
     pub fn is_working(&self) -> bool {
         self.is_working
     }
 
-    /// Fingerprints known.
+    /// Returns the number of known fingerprints.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is known.
+    /// Returns whether no fingerprint is known.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether a cap is reached: on fingerprints, or on memory if there is only that.
+    /// Returns whether a cap is reached: on fingerprints, or on memory if no disk is used.
     pub fn is_full(&self) -> bool {
         let memory = matches!(&self.known, Known::Memory(memory) if memory.is_full);
         self.len >= self.settings.urls_max || memory && self.settings.crawl.is_none()
     }
 
-    /// URLs dropped because of that: new ones, and on disk all that the cache doesn't know.
+    /// Returns the number of URLs dropped because of that: new ones, and with buckets on disk all
+    /// that are not in the cache.
     pub fn dropped(&self) -> u64 {
         self.totals.dropped
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     pub fn totals(&self) -> Totals {
         let known = self.len as u64;
         let on_disk = match &self.known {
@@ -398,7 +419,7 @@ impl Seen {
         Totals { known, on_disk, waiting, ..self.totals }
     }
 
-    /// The logs that offers go to, and that of the round.
+    /// Returns the logs of the table, the round and the batch, as far as they exist.
     fn logs(&mut self) -> impl Iterator<Item = &mut Log> {
         let keys = match &mut self.known {
             Known::Memory(memory) => memory.log.as_mut(),
@@ -409,8 +430,8 @@ impl Seen {
         [keys, round, batch].into_iter().flatten()
     }
 
-    /// What the next job is to write: what the round will read, and where much waits. Nothing new
-    /// is begun while held.
+    /// Returns the tails that the next job must write: what the round will read, and long ones.
+    /// While held, no other tails are handed out.
     fn tails(&mut self, has_task: bool) -> Vec<Tail> {
         let mut tails = Vec::new();
         if let Some(round) = &mut self.round {
@@ -426,8 +447,8 @@ impl Seen {
         self.batch.as_ref().map_or(0, Batch::len)
     }
 
-    /// A first-timer whose fingerprint went into the table.
-    fn let_in(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Admits a new URL whose fingerprint was added to the table.
+    fn admit(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
         self.len += 1;
         log::push_body(&mut self.fresh.bytes, write);
         let (Known::Memory(memory), Some(crawl)) = (&mut self.known, self.settings.crawl) else {
@@ -440,7 +461,7 @@ impl Seen {
         log.add_key(key);
     }
 
-    /// Memory is full: what is new from here on waits for the disk.
+    /// Reports that memory is full: new URLs wait for the disk from now on.
     fn overflow(&mut self) {
         if let Known::Memory(memory) = &mut self.known {
             memory.is_full = true;
@@ -451,7 +472,7 @@ impl Seen {
         }
     }
 
-    /// Puts an offer into the batch, unless the cache knows it.
+    /// Adds an offer to the batch, unless the cache knows it.
     fn defer(&mut self, key: u64, write: impl FnOnce(&mut Vec<u8>)) {
         if self.cache.as_mut().is_some_and(|cache| cache.touch(key)) {
             self.totals.hits += 1;
@@ -466,7 +487,7 @@ impl Seen {
         batch.push(key, write);
     }
 
-    /// Whether the table is to move, or a round to begin.
+    /// Returns whether the table is to be converted, or a round to begin.
     fn is_due(&self) -> bool {
         let idle = !self.held && self.round.is_none();
         idle && match &self.known {
@@ -494,27 +515,27 @@ impl Seen {
         Ok(())
     }
 
-    /// The next bucket that the table becomes.
-    fn move_on(&mut self) -> Option<Task> {
+    /// Returns the task that converts the next part of the table to a bucket.
+    fn next_bucket(&mut self) -> Option<Task> {
         let Known::Moving { table, buckets, log } = &mut self.known else { return None };
         while buckets.len() < BUCKETS {
             let number = buckets.len();
             let segments = table.take(number, BUCKET_BITS);
             if segments.iter().any(|segment| segment.keys().next().is_some()) {
                 let serial = self.files.next_serial();
-                return Some(Task::Found(Founding { number, serial, segments, new: None }));
+                return Some(Task::Create(Creation { number, serial, segments, new: None }));
             }
             buckets.push(None);
         }
         if let Some(log) = log {
-            self.files.let_go(log.name().to_owned());
+            self.files.release(log.name().to_owned());
         }
         self.known = Known::Disk(std::mem::take(buckets));
         None
     }
 
-    /// The round's next step.
-    fn go_on(&mut self) -> Option<Task> {
+    /// Returns the next task of the round.
+    fn next_step(&mut self) -> Option<Task> {
         match self.round.as_mut()?.step(self.hastened, self.fresh.spare()) {
             Step::Wait => None,
             Step::Read(reading) => Some(Task::Read(reading)),
@@ -528,12 +549,12 @@ impl Seen {
         }
     }
 
-    fn founded(&mut self, founding: &Founding) {
+    fn created(&mut self, creation: &Creation) {
         let Known::Moving { buckets, .. } = &mut self.known else {
-            unreachable!("buckets are founded while the table moves")
+            unreachable!("buckets are created while the table moves")
         };
-        self.totals.merge_written_bytes += founding.new.map_or(0, |new| new.bytes);
-        buckets.push(founding.new);
+        self.totals.merge_written_bytes += creation.new.map_or(0, |new| new.bytes);
+        buckets.push(creation.new);
     }
 
     fn merged(&mut self, merging: &mut Merging) {
@@ -541,7 +562,7 @@ impl Seen {
         let Known::Disk(buckets) = &mut self.known else { unreachable!("rounds need buckets") };
         if let Some(new) = merged.new {
             let old = buckets[number].replace(new);
-            old.iter().for_each(|old| self.files.let_go(bucket::name(number, old.serial)));
+            old.iter().for_each(|old| self.files.release(bucket::name(number, old.serial)));
         }
         self.totals.merge_read_bytes += merged.read_bytes;
         self.totals.merge_written_bytes += merged.new.map_or(0, |new| new.bytes);
@@ -551,20 +572,20 @@ impl Seen {
         self.round.as_mut().expect("it is merged for a round").merged(merging);
     }
 
-    /// Ends the round if there is nothing left to do.
+    /// Ends the round if nothing is left to do.
     fn end_round(&mut self) {
         if self.round.as_ref().is_some_and(Round::is_over) {
             let round = self.round.take().expect("it is over");
-            self.files.let_go(round.log.name().to_owned());
+            self.files.release(round.log.name().to_owned());
             self.hastened = false;
         }
     }
 }
 
-/// Offers to [`Seen::look_ahead`] at: more reads than a core has room for.
+/// The number of fingerprints to prefetch at once: more reads than a core can have in flight.
 pub const AHEAD: usize = 32;
-/// Below this much, what waits is never too much.
-const SATED_BYTES_MIN: usize = 1 << 20;
+/// Waiting data below this size never holds back offers, in bytes.
+const OVERLOAD_BYTES_MIN: usize = 1 << 20;
 
 fn keys_of(buckets: &[Option<Bucket>]) -> u64 {
     buckets.iter().flatten().map(|bucket| bucket.keys).sum()

@@ -1,13 +1,14 @@
-//! A batch on its way: its buckets are merged one by one, then its first-timers are let out.
+//! A round: merges the buckets of a batch one by one, then extracts its new URLs from the log.
 //!
-//! A merge says by a bit for each key of its bucket's part which are first-timers. Reading the log
-//! from its start gives them in order of arrival: each record's key says its bucket, and it is the
-//! next of that bucket's part. When the frontier starves they are let out before all buckets are
-//! merged, as soon as what was merged weighs as much as the log: so reading it again and again at
-//! most doubles the work, and with a short log each bucket's first-timers come at once.
+//! A merge returns a bit for each key of its bucket that says whether the URL is new. Reading the
+//! log from its start gives the new URLs in order of arrival: the key of a record determines its
+//! bucket, and it is the next key of that bucket's part. When the frontier runs dry, URLs are
+//! extracted before all buckets are merged, as soon as the merges have moved as many bytes as the
+//! log has. So reading the log repeatedly at most doubles the work, and with a short log the new
+//! URLs of each bucket come at once.
 //!
-//! Laws: each first-timer is let out once; nothing is read while earlier ones wait to be taken.
-//! Cost: the log read once, 3 ns a record beside its bytes.
+//! Laws: each new URL comes out once; nothing is read while earlier ones wait to be taken.
+//! Cost: the log is read once, 3 ns a record in addition to its bytes.
 
 use super::batch::{BUCKETS, Batch, Part, bucket_of};
 use super::log::{self, Log};
@@ -15,34 +16,34 @@ use super::merge::Merging;
 use crate::ground::disk::Disk;
 use crate::ground::frame::{self, Flaw, Frame, Role};
 
-/// What is left of a batch.
+/// The rest of a batch that is being processed.
 #[derive(Debug)]
 pub(super) struct Round {
-    /// Its bytes; what isn't on disk yet goes with the next job.
+    /// The log of the URLs; what isn't written yet is written by the next job.
     pub(super) log: Log,
-    /// By bucket; those done are empty.
+    /// The keys by bucket; empty for merged buckets.
     parts: Vec<Part>,
-    /// First-timers that are still in the log.
+    /// The new URLs that are still in the log.
     waiting: Firsts,
-    /// How far they have been read.
+    /// The position up to which the log has been read.
     reading: Option<Cursor>,
-    /// Bytes read and written since first-timers were let out.
+    /// The number of bytes read and written since URLs were last extracted.
     moved_bytes: u64,
 }
 
-/// What the round wants done next.
+/// The next step of a round.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// The next bucket with keys: its number and its keys.
+    /// Merge the next bucket with keys: its number and its keys.
     Merge(usize, Part),
-    /// Read on.
+    /// Continue to read the log.
     Read(Reading),
-    /// First let the fresh ones be taken.
+    /// Wait until the new URLs are taken.
     Wait,
 }
 
 impl Round {
-    /// Begins.
+    /// Begins a round.
     pub(super) fn new(mut batch: Batch) -> Self {
         batch.log.close_frame();
         Self {
@@ -54,7 +55,8 @@ impl Round {
         }
     }
 
-    /// What is next. `spare` is memory for first-timers; there is none until the last were taken.
+    /// Returns the next step. `spare` is memory for new URLs, which is only available once the last
+    /// ones were taken.
     pub(super) fn step(&mut self, hastened: bool, spare: Option<&mut Vec<u8>>) -> Step {
         let early = hastened && self.moved_bytes >= self.log.len();
         let next = self.parts.iter().position(|part| part.len() > 0);
@@ -78,7 +80,7 @@ impl Round {
         }
     }
 
-    /// A bucket is merged.
+    /// Records the result of a merge.
     pub(super) fn merged(&mut self, merging: &mut Merging) {
         let merged = &mut merging.merged;
         self.waiting.count += merged.admitted;
@@ -86,7 +88,7 @@ impl Round {
         self.moved_bytes += merged.read_bytes + merged.new.map_or(0, |new| new.bytes);
     }
 
-    /// A piece of the log is read.
+    /// Records the result of reading a part of the log.
     pub(super) fn read(&mut self, reading: Reading) {
         if reading.waiting.count > 0 {
             self.reading = Some(reading.cursor);
@@ -94,30 +96,30 @@ impl Round {
         }
     }
 
-    /// Whether all is merged and let out.
+    /// Returns whether all buckets are merged and all new URLs extracted.
     pub(super) fn is_over(&self) -> bool {
         self.waiting.count == 0 && self.parts.iter().all(|part| part.len() == 0)
     }
 
-    /// Those of one bucket that are not yet merged.
+    /// Returns the keys of one bucket that are not yet merged.
     pub(super) fn part(&self, number: usize) -> &Part {
         &self.parts[number]
     }
 
-    /// Keys not yet merged.
+    /// Returns the number of keys not yet merged.
     pub(super) fn keys(&self) -> usize {
         self.parts.iter().map(Part::len).sum()
     }
 }
 
-/// A place in a log.
+/// A position in a log.
 #[derive(Debug)]
 struct Cursor {
-    /// `None`: it is to be opened (again).
+    /// The open file; `None` if it must be opened (again).
     reader: Option<frame::Reader>,
-    /// Where the next frame begins.
+    /// The offset of the next frame.
     offset: u64,
-    /// How many records of each bucket were passed.
+    /// The number of records of each bucket that were read.
     passed: Box<[u32; BUCKETS]>,
 }
 
@@ -127,29 +129,29 @@ impl Default for Cursor {
     }
 }
 
-/// Reads first-timers from a log.
+/// A task: extracts new URLs from a log.
 #[derive(Debug)]
 pub(super) struct Reading {
     log: String,
     log_bytes: u64,
     cursor: Cursor,
     waiting: Firsts,
-    /// Where the first-timers of one frame begin.
+    /// The offsets of the new URLs in one frame.
     starts: Vec<usize>,
-    /// First-timers found, each a length and its bytes.
+    /// The extracted URLs, each as a length and its bytes.
     pub(super) found: Vec<u8>,
-    /// Bytes read.
+    /// The number of bytes read.
     pub(super) bytes: u64,
 }
 
-/// A job stops when it has found so much,
+/// The number of extracted bytes at which a task stops.
 const FOUND_BYTES: usize = 1 << 20;
-/// or read so much.
+/// The number of read bytes at which a task stops.
 const READ_BYTES: u64 = 16 << 20;
 
 impl Reading {
-    /// Reads on until enough is found. On an error nothing is: the next try begins where this one
-    /// began.
+    /// Reads until enough is extracted. On an error nothing is extracted, and the next attempt
+    /// begins at the same position.
     pub(super) fn run(&mut self, crawl: u64, disk: &mut dyn Disk) -> Result<(), frame::Error> {
         self.found.clear();
         self.bytes = 0;
@@ -180,7 +182,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Opens the log, and passes over what was read before.
+    /// Opens the log, and skips the part that was read before.
     fn open(&self, crawl: u64, disk: &mut dyn Disk) -> Result<frame::Reader, frame::Error> {
         let end = Some(self.log_bytes);
         let mut reader = frame::Reader::open(&self.log, Role::Pending, crawl, end, disk)?;
@@ -190,8 +192,8 @@ impl Reading {
         Ok(reader)
     }
 
-    /// Takes the first-timers out of a frame. Where they begin is found first, in a loop that
-    /// doesn't branch on what is one.
+    /// Extracts the new URLs of a frame. A first loop finds where they begin, without a branch on
+    /// whether a URL is new.
     fn take(&mut self, frame: &Frame<'_>) -> Option<()> {
         let (keys, bodies) = log::take_records(frame)?;
         self.starts.resize(self.starts.len().max(keys.len() + 1), 0);
@@ -222,12 +224,12 @@ fn is_enough(found: &[u8], read_bytes: u64) -> bool {
     found.len() >= FOUND_BYTES || read_bytes >= READ_BYTES
 }
 
-/// The first-timers of a batch, as far as it is merged.
+/// The new URLs of a batch, as far as its buckets are merged.
 #[derive(Debug)]
 struct Firsts {
-    /// By bucket; without bits where nothing is merged, or all was let out.
+    /// The bits of each bucket; empty if it is not merged yet, or all its URLs were extracted.
     parts: Vec<Bits>,
-    /// Bits that are set, but for those of first-timers that were let out.
+    /// The number of set bits, without those of URLs that were extracted.
     count: usize,
 }
 
@@ -237,23 +239,23 @@ impl Default for Firsts {
     }
 }
 
-/// A bit for each URL of a bucket's part.
+/// One bit for each URL in the part of a bucket.
 #[derive(Debug, Default)]
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// `len` bits, all clear.
+    /// Creates `len` bits, all clear.
     pub(super) fn new(len: usize) -> Self {
         Self(vec![0; len.div_ceil(u64::BITS as usize)])
     }
 
-    /// Whether a bit is there, and set.
+    /// Returns whether a bit exists and is set.
     pub(super) fn has(&self, place: u32) -> bool {
         let word = self.0.get((place / u64::BITS) as usize);
         word.is_some_and(|word| word >> (place % u64::BITS) & 1 == 1)
     }
 
-    /// Sets a bit, if it is `true`.
+    /// Sets a bit, if `bit` is true.
     pub(super) fn put(&mut self, place: u32, bit: bool) {
         self.0[(place / u64::BITS) as usize] |= u64::from(bit) << (place % u64::BITS);
     }

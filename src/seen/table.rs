@@ -1,21 +1,21 @@
-//! Fingerprints in memory: an open-addressing table within a budget of bytes.
+//! A hash table of fingerprints in memory, with open addressing and a budget in bytes.
 //!
-//! The table is cut into 1,024 segments by the upper bits of the fingerprint; each is probed
-//! linearly and grows by itself, by half. So no moment holds old and new of more than one segment,
-//! no look-up waits for more than one segment to move (a quarter of a megabyte in a table of
-//! 256 MiB: 0.1 ms), and a bucket of the disk is a run of whole segments.
+//! The table is split into 1,024 segments by the upper bits of the fingerprint; each is probed
+//! linearly and grows on its own, by half. So old and new slots of only one segment are in memory
+//! at a time, no look-up waits for more than one segment to be rehashed (a quarter of a megabyte in
+//! a table of 256 MiB: 0.1 ms), and a bucket on disk consists of whole segments.
 //!
-//! Laws: the slots of all segments, the one that grows counted twice, fit the budget; a key that
-//! doesn't fit is refused, never forgotten.
-//! Cost: a look-up reads the head of a segment and 1 to 3 lines of slots; 10 to 15 bytes a key, 10
-//! when the budget is used up.
+//! Laws: the slots of all segments, those of a growing one counted twice, fit into the budget; a
+//! key that doesn't fit is refused, and no key is ever lost.
+//! Cost: a look-up reads the head of a segment and 1 to 3 cache lines of slots. A key takes 10 to
+//! 15 bytes, 10 when the budget is used up.
 
-/// A table is cut by so many upper bits of the key.
+/// The number of upper bits of a key that select its segment.
 const SEGMENT_BITS: u32 = 10;
 const SEGMENTS: usize = 1 << SEGMENT_BITS;
-/// Slots of the smallest segment that holds anything.
+/// The minimum number of slots of a segment that is not empty.
 const SLOTS_MIN: usize = 8;
-/// Share of slots in use, at most: beyond it, runs of used slots get long.
+/// The maximum share of used slots: above it, runs of used slots become long.
 const LOAD: (usize, usize) = (4, 5);
 const SLOT_BYTES: usize = size_of::<u64>();
 
@@ -23,7 +23,7 @@ const SLOT_BYTES: usize = size_of::<u64>();
 #[derive(Debug)]
 pub(super) struct Table {
     segments: Vec<Segment>,
-    /// Of all segments.
+    /// The number of slots of all segments.
     slots: usize,
     slots_max: usize,
     len: usize,
@@ -32,32 +32,32 @@ pub(super) struct Table {
 /// The fingerprints that share their upper bits.
 #[derive(Debug, Default)]
 pub(super) struct Segment {
-    /// 0 is a free slot.
+    /// The slots; 0 is a free one.
     slots: Box<[u64]>,
     used: usize,
-    /// The key 0 is in, which no slot can hold.
+    /// Whether the key 0 is in the set, which no slot can hold.
     zero: bool,
 }
 
-/// What became of a key.
+/// The result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Insertion {
-    /// It was in already.
+    /// The key was in the set already.
     Known,
-    /// It is in now.
+    /// The key was added.
     New,
-    /// It is not in, and there is no room for it.
+    /// The key was not added, because it doesn't fit.
     Full,
 }
 
 impl Table {
-    /// An empty table that takes at most so many bytes.
+    /// Creates an empty table that takes at most so many bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
         let segments = std::iter::repeat_with(Segment::default).take(SEGMENTS).collect();
         Self { segments, slots: 0, slots_max: bytes_max / SLOT_BYTES, len: 0 }
     }
 
-    /// Makes room for so many keys at once, if they are within the budget.
+    /// Reserves memory for so many keys, if they are within the budget.
     pub(super) fn reserve(&mut self, keys: usize) {
         assert_eq!(self.len, 0, "room is made before there are keys");
         let slots = keys / SEGMENTS * LOAD.1 / LOAD.0 * 17 / 16;
@@ -68,12 +68,12 @@ impl Table {
         self.slots = slots * SEGMENTS;
     }
 
-    /// The budget from now on; what is in stays in.
+    /// Changes the budget; all keys stay.
     pub(super) fn limit(&mut self, bytes_max: usize) {
         self.slots_max = bytes_max / SLOT_BYTES;
     }
 
-    /// Puts a key in if it isn't in and there is room.
+    /// Adds a key, if it is missing and fits.
     pub(super) fn insert(&mut self, key: u64) -> Insertion {
         let segment = &mut self.segments[segment_of(key)];
         let Err(place) = segment.find(key) else { return Insertion::Known };
@@ -81,7 +81,7 @@ impl Table {
             Some(place) if !segment.is_crowded() => segment.slots[place] = key,
             None if key == 0 => segment.zero = true,
             _ => {
-                // One share more, for the segment that grows is there twice.
+                // One share more, because a growing segment is in memory twice.
                 let (have, share) = (segment.slots.len(), self.slots_max / (SEGMENTS + 1));
                 let slots = grown(have, share);
                 if self.slots + slots > self.slots_max {
@@ -97,8 +97,8 @@ impl Table {
         Insertion::New
     }
 
-    /// Reads what look-ups of these will read first, without a use for it: no read waits for
-    /// another key's, so that the core has many under way at once.
+    /// Prefetches the slots that look-ups of these keys read first. No read depends on another, so
+    /// the core can have many in flight.
     pub(super) fn fetch(&self, keys: impl Iterator<Item = u64>) {
         let first = |key: u64| {
             let segment = &self.segments[segment_of(key)];
@@ -107,23 +107,23 @@ impl Table {
         std::hint::black_box(keys.map(first).fold(0, |sum, slot| sum ^ slot));
     }
 
-    /// Whether a key is in.
+    /// Returns whether a key is in the set.
     pub(super) fn contains(&self, key: u64) -> bool {
         self.segments[segment_of(key)].find(key).is_ok()
     }
 
-    /// Keys.
+    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of its slots.
+    /// Returns the size of the slots, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.slots * SLOT_BYTES
     }
 
-    /// Takes out all segments of the keys that begin with the `bits` upper bits `prefix`; they are
-    /// not known any more.
+    /// Takes out all segments of the keys whose `bits` upper bits are `prefix`; these keys are then
+    /// no longer known.
     pub(super) fn take(&mut self, prefix: usize, bits: u32) -> Vec<Segment> {
         let each = SEGMENTS >> bits;
         let segments = &mut self.segments[prefix * each..][..each];
@@ -134,8 +134,9 @@ impl Table {
     }
 }
 
-/// Slots of a segment that is to grow from `have`. One that would pass its share of the budget
-/// stops at it first: when keys are spread evenly, all segments can have their share.
+/// Returns the number of slots of a segment that grows from `have`. If it would exceed its share of
+/// the budget, it first grows to that share: with uniformly distributed keys, all segments can have
+/// their share.
 fn grown(have: usize, share: usize) -> usize {
     let more = (have + have / 2).max(SLOTS_MIN);
     if have < share { more.min(share.max(SLOTS_MIN)) } else { more }
@@ -146,18 +147,18 @@ fn segment_of(key: u64) -> usize {
 }
 
 impl Segment {
-    /// How many keys.
+    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.used + usize::from(self.zero)
     }
 
-    /// Its keys, in no order.
+    /// Returns the keys, in no order.
     pub(super) fn keys(&self) -> impl Iterator<Item = u64> + Clone {
         let zero = self.zero.then_some(0);
         zero.into_iter().chain(self.slots.iter().copied().filter(|key| *key != 0))
     }
 
-    /// Whether `key` is in; if not, the slot where it would go, if there can be one.
+    /// Returns whether `key` is in the segment; if not, the slot for it, if there are slots.
     fn find(&self, key: u64) -> Result<(), Option<usize>> {
         if key == 0 || self.slots.is_empty() {
             return if key == 0 && self.zero { Ok(()) } else { Err(None) };
@@ -175,7 +176,7 @@ impl Segment {
         }
     }
 
-    /// Where the search for a key begins. The factor spreads keys that are not random.
+    /// Returns where the search for a key begins. The factor spreads keys that are not random.
     fn home(&self, key: u64) -> usize {
         let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((u128::from(mixed) * self.slots.len() as u128) >> u64::BITS) as usize
@@ -185,7 +186,7 @@ impl Segment {
         (self.used + 1) * LOAD.1 > self.slots.len() * LOAD.0
     }
 
-    /// Puts in a key that is neither in nor 0, without counting it.
+    /// Stores a key that is neither in the segment nor 0, without counting it.
     fn place(&mut self, key: u64) {
         let place = self.find(key).expect_err("it isn't in").expect("there are slots");
         self.slots[place] = key;
@@ -203,7 +204,7 @@ mod tests {
     use crate::ground::random::Random;
     use std::collections::BTreeSet;
 
-    /// Law: known, new and full are what a plain set and the budget say; nothing in is forgotten.
+    /// Law: known, new and full are what a plain set and the budget say; no key is lost.
     #[test]
     fn a_table_agrees_with_a_set() {
         let mut refused = 0;
@@ -241,8 +242,8 @@ mod tests {
         assert!(refused > 1_000, "the budget was met: {refused}");
     }
 
-    /// Law: when keys are spread evenly the budget holds one for each 11 bytes (small budgets less,
-    /// for segments of a hundred keys differ).
+    /// Law: with uniformly distributed keys the budget holds one key for each 11 bytes (small
+    /// budgets fewer, because segments of a hundred keys differ in size).
     #[test]
     fn a_budget_is_used_up() {
         for (bytes_max, each) in [(1 << 20, 16), (3 << 20, 14), (20 << 20, 11)] {

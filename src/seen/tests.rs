@@ -1,4 +1,5 @@
-//! The station against a plain map, on a disk that fills up, loses power and goes back to marks.
+//! Tests the seen-set against a plain map, on a disk that fills up, loses power and returns to
+//! marks.
 
 mod damage;
 
@@ -11,15 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const CRAWL: u64 = 0x5eed;
 
-/// What ought to be: by fingerprint the number of the offer that was first, and those that came
-/// out.
+/// The expected state: for each fingerprint the number of its first offer, and those that came out.
 #[derive(Clone, Default)]
 struct Model {
     first: BTreeMap<u64, u64>,
     out: BTreeSet<u64>,
 }
 
-/// A station on a disk with faults, and its model.
+/// A seen-set on a disk with faults, and its model.
 struct Rig {
     random: Random,
     disk: Memory,
@@ -27,19 +27,19 @@ struct Rig {
     seen: Seen,
     model: Model,
     job: Option<SeenJob>,
-    /// Number of the next offer; goes on through restores, so that offers of a life that is
-    /// undone are told from others.
+    /// The number of the next offer. Restores don't reset it, so that offers undone by a restore
+    /// have numbers of their own.
     next: u64,
-    /// Keys are drawn below it, and shifted.
+    /// Keys are drawn below this number, and shifted.
     keys: u64,
     shift: u32,
     offers_max: u64,
     padding_max: u64,
-    /// The last mark that is durable, and whether the station knows.
+    /// The last durable mark, of which the seen-set may not know.
     durable: Option<(Mark, Model)>,
-    /// Before that.
+    /// The last mark that the seen-set knows to be durable.
     settled: Option<(Mark, Model)>,
-    /// First-timers come out by bucket.
+    /// Whether new URLs come out by bucket.
     hastened: bool,
     met: BTreeMap<&'static str, u64>,
 }
@@ -104,7 +104,7 @@ impl Rig {
         for _ in 0..=self.random.below(self.offers_max) {
             let key = self.random.below(self.keys).rotate_right(self.shift);
             if self.random.one_in(2) {
-                self.seen.look_ahead(&[Fingerprint(key), Fingerprint(!key)]);
+                self.seen.prefetch(&[Fingerprint(key), Fingerprint(!key)]);
             }
             if self.random.one_in(16) {
                 self.look_up(key);
@@ -124,8 +124,7 @@ impl Rig {
         }
     }
 
-    /// The answer is that of an offer made now; work that is granted piece by piece
-    /// gives the same one.
+    /// The answer is that of an offer made now, also when the work is granted piece by piece.
     fn look_up(&mut self, key: u64) {
         let (mut lookup, mut answer) = (Lookup::new(Fingerprint(key)), Answer::More);
         let granted = [1, 40, usize::MAX][self.random.below(3) as usize];
@@ -157,7 +156,7 @@ impl Rig {
         }
     }
 
-    /// Takes a job, or does it.
+    /// Requests a job, or runs the one requested.
     fn work(&mut self) {
         let Some(job) = self.job.take() else {
             match self.seen.job(&mut self.disk) {
@@ -174,7 +173,7 @@ impl Rig {
         }
     }
 
-    /// The disk gets full, or fails to sync, or is well again.
+    /// The disk becomes full, fails to sync, or recovers.
     fn disturb(&mut self) {
         let width = self.random.below(20);
         let room = self.disk.used() + self.random.below(1 << width);
@@ -191,7 +190,7 @@ impl Rig {
         self.met("marked");
         let synced = mark.files.iter().all(|(name, _)| self.disk.sync(name).is_ok());
         if synced {
-            // The checkpoint may be durable though nobody lives to say so.
+            // The checkpoint may be durable before the process can report it.
             self.durable = Some((mark, self.model.clone()));
             if self.random.one_in(2) {
                 self.settled = self.durable.clone();
@@ -202,7 +201,7 @@ impl Rig {
         }
     }
 
-    /// The process dies, maybe the machine; another goes on.
+    /// The process dies, and perhaps the machine; another one continues.
     fn restore(&mut self) {
         let from = if self.random.one_in(3) { &self.settled } else { &self.durable };
         let Some((mark, model)) = from.clone() else { return };
@@ -223,13 +222,13 @@ impl Rig {
         let named: BTreeSet<String> = mark.files.iter().map(|(name, _)| name.clone()).collect();
         assert!(self.disk.names().into_iter().eq(named), "no other file is left");
         self.model = model.clone();
-        // What counts as durable now is what it was restored from.
+        // From here on the restored state counts as durable.
         self.durable = Some((mark, model));
         self.settled = self.durable.clone();
         self.met("restored");
     }
 
-    /// All is well; everything gets its answer.
+    /// All faults end; every offer gets its answer.
     fn finish(mut self) -> BTreeMap<&'static str, u64> {
         self.disk.limit(None, false);
         self.disk.fail_syncs(false);
@@ -260,8 +259,8 @@ impl Rig {
     }
 }
 
-/// Law: of all offers with one fingerprint the first comes out, once, and nothing else; from memory
-/// to disk, through merges, full disks, marks, restores and losses of power.
+/// Law: of all offers with one fingerprint the first comes out, once, and nothing else: from memory
+/// to disk, through merges, full disks, marks, restores and power losses.
 #[test]
 fn each_fingerprint_passes_once() {
     let mut met: BTreeMap<&str, u64> = BTreeMap::new();
@@ -282,8 +281,8 @@ fn each_fingerprint_passes_once() {
     }
 }
 
-/// Law: in memory the answer is there at once, and nothing goes to the disk of a crawl that isn't
-/// kept; what is past the memory is dropped and counted.
+/// Law: in memory the answer is immediate, and a crawl that isn't kept writes nothing to disk; what
+/// exceeds the memory is dropped and counted.
 #[test]
 fn without_a_disk_answers_come_at_once() {
     for memory_bytes in [1 << 20, 3_000] {
@@ -315,7 +314,7 @@ fn without_a_disk_answers_come_at_once() {
     }
 }
 
-/// Law: no more than the cap come out, each once; the rest is counted.
+/// Law: at most as many as the cap come out, each once; the rest is counted.
 #[test]
 fn a_full_set_drops_what_is_new_and_counts_it() {
     let mut seen = Seen::new(Settings { urls_max: 2, ..Settings::default() });
@@ -352,8 +351,9 @@ fn a_full_set_drops_what_is_new_and_counts_it() {
     }
 }
 
-/// Law: a starving frontier gets the first-timers of each bucket as soon as it is merged, in order
-/// of arrival; and where buckets are small beside the log, the log isn't read for each of them.
+/// Law: when the frontier runs dry, it gets the new URLs of each bucket as soon as it is merged, in
+/// order of arrival. If buckets are small compared with the log, the log isn't read for each of
+/// them.
 #[test]
 fn a_starving_frontier_is_served_bucket_by_bucket() {
     for (padding, offers, reads_max) in [(0, 50, BUCKETS), (4_000, 600, 8)] {
@@ -402,7 +402,7 @@ fn a_starving_frontier_is_served_bucket_by_bucket() {
     }
 }
 
-/// Law: a bucket counts when it is durable, and not before.
+/// Law: a bucket counts once it is durable, and not before.
 #[test]
 fn a_merge_that_cannot_be_synced_is_done_again() {
     let settings = Settings { memory_bytes: 1 << 10, crawl: Some(CRAWL), ..Settings::default() };
@@ -425,15 +425,15 @@ fn a_merge_that_cannot_be_synced_is_done_again() {
     assert!(failed > 20 && out == 500 && seen.len() == 500 && seen.is_settled(), "{failed}");
 }
 
-/// Law: the station says when more waits than there is memory for, and jobs relieve it.
+/// Law: the seen-set reports when more waits than there is memory for, and jobs relieve it.
 #[test]
-fn it_is_sated_before_memory_runs_out() {
+fn it_is_overloaded_before_memory_runs_out() {
     let memory_bytes = 12 << 20;
     let settings = Settings { memory_bytes, crawl: Some(CRAWL), ..Settings::default() };
     let (mut seen, mut disk, mut random) = (Seen::new(settings), Memory::default(), Random(6));
     for life in 0..3 {
         let mut offers = 0;
-        while !seen.is_sated() {
+        while !seen.is_overloaded() {
             seen.offer(Fingerprint(random.word()), b"");
             offers += 1;
             if offers % 100 == 0 {
@@ -446,19 +446,19 @@ fn it_is_sated_before_memory_runs_out() {
             Known::Moving { .. } | Known::Disk(_) => 0,
         };
         let waiting_bytes = seen.totals().waiting as usize * ENTRY_BYTES;
-        // Beside the table one share of 32 is for what waits: jobs have three.
+        // Besides the table one share of 32 is for waiting URLs; jobs have three.
         assert!(waiting_bytes > memory_bytes / 40, "offers could wait, life {life}");
         assert!(table_bytes + waiting_bytes < memory_bytes, "life {life}");
         while let Some(job) = seen.job(&mut disk).expect("there is room") {
             seen.worked(job.run()).expect("the disk is well");
             while seen.fresh().is_some() {}
         }
-        assert!(!seen.is_sated(), "life {life}");
+        assert!(!seen.is_overloaded(), "life {life}");
     }
     assert!(matches!(seen.known, Known::Disk(_)) && seen.totals().merges > 60);
 }
 
-/// Law: a crawl that goes on with less memory than it had brings its table to the disk at once.
+/// Law: a crawl that resumes with less memory than it had converts its table to buckets at once.
 #[test]
 fn a_table_that_is_too_large_after_a_restore_moves() {
     let mut settings =
@@ -474,11 +474,11 @@ fn a_table_that_is_too_large_after_a_restore_moves() {
         settings.memory_bytes = memory_bytes;
         let restored = Seen::restore(settings.clone(), &mark.state, &mut disk);
         let mut seen = restored.expect("it was marked just now");
-        assert_eq!(seen.is_sated(), moves, "more is there than there may be");
+        assert_eq!(seen.is_overloaded(), moves, "more is there than there may be");
         while let Some(job) = seen.job(&mut disk).expect("there is room") {
             seen.worked(job.run()).expect("the disk is well");
         }
-        assert!(!seen.is_sated() && seen.len() == 200_000);
+        assert!(!seen.is_overloaded() && seen.len() == 200_000);
         assert_eq!(matches!(seen.known, Known::Disk(_)), moves);
     }
 }

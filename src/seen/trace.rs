@@ -1,10 +1,10 @@
-//! The trace: the stream of URLs that a crawl discovers, as its pages bring them.
+//! The trace of a crawl: the stream of URLs in the order in which they are discovered.
 //!
-//! What a cache of known URLs is worth depends on the order in which links come: this is that
-//! order, for replays. For each page that was gone through for links, and each redirect: when, of
-//! which server and host, with how many connections; then each of its links that is in scope, in
-//! the order of the page, repeats included, before any test of whether it is known. What is out of
-//! scope never gets to the test, and is not here.
+//! The hit rate of a cache of known URLs depends on the order of links; a trace records that order
+//! for replays. For each scanned page, and each redirect, it contains the time, server and host,
+//! and the number of connections; then each link of the page that is in scope, in the order of the
+//! page and with duplicates, before any test of whether it is known. Links out of scope are never
+//! tested, and not recorded.
 //!
 //! ```text
 //! file   = opening group*                     frames, see crate::ground::frame; the role is Trace
@@ -13,61 +13,62 @@
 //! link   = fingerprint u64, host u32
 //! ```
 //!
-//! All numbers are little-endian. Hosts are the low 32 bits of their keyed hash: equal hosts have
-//! equal numbers, and of a thousand hosts two share one with a chance of one in ten thousand. Cost
-//! on disk: 29 bytes a page and 12 a link.
+//! All numbers are little-endian. A host is recorded as the low 32 bits of its keyed hash: equal
+//! hosts have equal numbers, and the chance that two of a thousand hosts share a number is one in
+//! ten thousand.
 //!
-//! Laws: a file is whole up to some group; what follows it (a torn end, changed bytes) is told with
-//! its offset. No length in it is believed past that of the longest frame.
+//! Laws: a file is valid up to some group; what follows it (a torn end, changed bytes) is reported
+//! with its offset. No length in the file is trusted beyond that of the longest frame.
+//! Cost: 29 bytes of disk a page and 12 a link.
 
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::frame::{self, Flaw, Role};
 use crate::url::Fingerprint;
 use std::fmt;
 
-/// Kind of a frame that is a page with its links.
+/// The kind of frames that contain a page with its links.
 const GROUP: u8 = 1;
-/// Bytes of a page beside its links.
+/// The length of a page without its links, in bytes.
 const PAGE_BYTES: usize = 20;
-/// Bytes of a link.
+/// The length of a link, in bytes.
 const LINK_BYTES: usize = 12;
-/// Links that a frame has room for: more than any page may have.
+/// The maximum number of links in a frame, which is more than any page may have.
 const LINKS_MAX: usize = (frame::PAYLOAD_BYTES_MAX - PAGE_BYTES) / LINK_BYTES;
 
-/// What is known of a page beside its links.
+/// The data of a page without its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Since the crawl began, microseconds.
+    /// The time since the crawl began, in microseconds.
     pub time_us: u64,
-    /// Number of its server.
+    /// The number of its server.
     pub server: u32,
-    /// Hash of its host.
+    /// The hash of its host.
     pub host: u32,
-    /// Connections that are on a visit: servers that are drained side by side.
+    /// The number of connections on a visit, that is, of servers crawled in parallel.
     pub busy: u16,
-    /// Connections kept open between visits.
+    /// The number of idle connections kept open between visits.
     pub parked: u16,
 }
 
-/// One link.
+/// A link of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Of the key that its URL is deduplicated by.
+    /// The fingerprint of the deduplication key of its URL.
     pub fingerprint: Fingerprint,
-    /// Hash of its host.
+    /// The hash of its host.
     pub host: u32,
 }
 
-/// Makes the bytes of a trace.
+/// Encodes a trace.
 #[derive(Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
-    /// The page under work, its links behind it.
+    /// The current page and its links.
     group: Vec<u8>,
 }
 
 impl Writer {
-    /// A trace of this crawl, that begins.
+    /// Begins a trace of this crawl.
     pub fn new(crawl: u64) -> Self {
         let mut bytes = Vec::new();
         frame::push_opening(Role::Trace, crawl, &mut bytes);
@@ -84,7 +85,7 @@ impl Writer {
         self.group.put_u16(page.parked);
     }
 
-    /// Adds a link of the page; past what a frame holds it is left out.
+    /// Adds a link of the page; links that exceed a frame are omitted.
     pub fn link(&mut self, link: &Link) {
         if self.group.len() < PAGE_BYTES + LINKS_MAX * LINK_BYTES {
             self.group.put_u64(link.fingerprint.0);
@@ -98,27 +99,27 @@ impl Writer {
         self.group.clear();
     }
 
-    /// Whole groups, those since the last [`Writer::clear`].
+    /// Returns the complete groups since the last [`Writer::clear`].
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes are written.
+    /// Discards the bytes, after they were written.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 }
 
-/// A group as it was read.
+/// A decoded group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group<'a> {
-    /// Its page.
+    /// The page.
     pub page: Page,
     links: &'a [u8],
 }
 
 impl<'a> Group<'a> {
-    /// Its links, in the order of the page.
+    /// Returns the links, in the order of the page.
     pub fn links(self) -> impl ExactSizeIterator<Item = Link> + use<'a> {
         self.links.chunks_exact(LINK_BYTES).map(|bytes| Link {
             fingerprint: Fingerprint(u64::from_le_bytes(part(bytes, 0))),
@@ -127,20 +128,20 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Takes a trace apart, in pieces of any length.
+/// Decodes a trace, in pieces of any length.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// What was fed and not taken yet begins at `at`.
+    /// The bytes that were fed; those before `at` are decoded.
     bytes: Vec<u8>,
     at: usize,
-    /// Where `at` is in the file.
+    /// The offset of `at` in the file.
     offset: u64,
 }
 
-/// Why the rest of a file is no trace.
+/// Why the rest of a file is no valid trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// Where what is whole ends, bytes from the start of the file.
+    /// The end of the valid part, in bytes from the start of the file.
     pub offset: u64,
     /// What is wrong there.
     pub flaw: Flaw,
@@ -153,17 +154,18 @@ impl fmt::Display for Broken {
 }
 
 impl Reader {
-    /// Gives it the next bytes of the file.
+    /// Adds the next bytes of the file.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Takes the next group; `None` if more bytes are needed.
+    /// Returns the next group; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// What comes is no group. What follows it can't be trusted: the error is for good.
+    /// Returns what is wrong if the next bytes are no group. What follows can't be trusted: all
+    /// further calls fail.
     pub fn group(&mut self) -> Result<Option<Group<'_>>, Broken> {
         if self.offset == 0 && self.open()?.is_none() {
             return Ok(None);
@@ -183,19 +185,19 @@ impl Reader {
         Ok(Some(group))
     }
 
-    /// The file has no more bytes.
+    /// Checks that the file may end here.
     ///
     /// # Errors
-    /// It ends elsewhere than behind a group.
+    /// Returns an error if it doesn't end after a group.
     pub fn end(&self) -> Result<(), Broken> {
         let is_whole = self.at == self.bytes.len() && self.offset > 0;
         if is_whole { Ok(()) } else { Err(Broken { offset: self.offset, flaw: Flaw::Cut }) }
     }
 
-    /// Takes the opening.
+    /// Decodes the opening.
     fn open(&mut self) -> Result<Option<()>, Broken> {
         let bytes = &self.bytes[self.at..];
-        // Other files are told by their first bytes, not by a length that they never had.
+        // Other files are recognized by their first bytes, whatever length those encode.
         let begins = |flaw| if bytes.len() < frame::OPENING_BYTES { Flaw::Cut } else { flaw };
         let parsed = frame::parse(bytes, 0).map_err(|_| begins(Flaw::Foreign(Role::Trace)));
         let opened =

@@ -1,9 +1,10 @@
-//! One capture: what came over the wire, the facts beside it, and its records.
+//! A capture: the bytes of a request and its response, facts about them, and the fields of their
+//! records.
 //!
-//! WARC-Payload-Digest is that of the body without its transfer coding, as the standard's section
-//! 6.3.2 has the payload. Every `response` record has it: an index that is built from the archive
-//! finds the original of a `revisit` record by it. Replay puts the head of a `revisit` record
-//! before the body of the original, so both were sent in chunks or neither was.
+//! WARC-Payload-Digest is that of the body without its transfer coding, which is the payload by the
+//! standard's section 6.3.2. Every `response` record has it, because an index built from the
+//! archive uses it to find the original of a `revisit` record. Replay joins the head of a `revisit`
+//! record with the body of the original, so either both were sent in chunks or neither was.
 
 use super::digest::{Algorithm, Digest};
 use super::text::media_type;
@@ -15,57 +16,58 @@ use std::rc::Rc;
 /// A request and its response, as they were sent and received.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
-    /// The URL that was asked for: absolute and canonical.
+    /// The requested URL, absolute and canonical.
     pub url: &'a str,
-    /// Address of the server.
+    /// The IP address of the server.
     pub ip: Option<IpAddr>,
-    /// When the fetch began: the date of its records.
+    /// When the fetch began, which is the date of its records.
     pub started: UnixTime,
-    /// The request's bytes; empty if they are not at hand.
+    /// The bytes of the request; empty if they are not available.
     pub request: &'a [u8],
-    /// The response's bytes, head and framing included.
+    /// The bytes of the response, with head and framing.
     pub response: &'a [u8],
-    /// Length of the head in them, its empty line included.
+    /// The length of the head in these bytes, with its empty line.
     pub head_bytes: usize,
-    /// The body without its transfer coding, its content coding kept: what follows the head in
-    /// `response`, unless it was chunked.
+    /// The body without its transfer coding, but with its content coding: the bytes after the head
+    /// in `response`, unless it was chunked.
     pub payload: &'a [u8],
-    /// HTTP status.
+    /// The HTTP status.
     pub status: u16,
-    /// Content-Type value as it came, empty if there was none.
+    /// The unchanged value of Content-Type, empty if there was none.
     pub mime: &'a str,
-    /// The body was sent in chunks.
+    /// Whether the body was sent in chunks.
     pub chunked: bool,
-    /// The payload has a content coding: compressing it again would be wasted.
+    /// Whether the payload has a content coding, so that compressing it again would be wasteful.
     pub coded: bool,
-    /// Why the response is not all of what the server had to give.
+    /// Why the response is incomplete, if it is.
     pub truncated: Option<Truncated>,
-    /// Facts of the connection, if it was encrypted.
+    /// Facts about the connection, if it was encrypted.
     pub tls: Option<Tls<'a>>,
-    /// Where the response points to, if it redirects.
+    /// The target of the response, if it is a redirect.
     pub redirect: Option<&'a str>,
-    /// It is a robots.txt, fetched as such.
+    /// Whether it is a robots.txt, fetched as such.
     pub robots: bool,
 }
 
-/// Fields of both records, an index line, and the opening record of a file.
+/// An allowance for the fields of both records, an index line, and the first record of a file, in
+/// bytes.
 const FIELDS_BYTES: usize = 4_096;
 
-/// Why a response was cut, as WARC-Truncated has it.
+/// Why a response was truncated, as in WARC-Truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncated {
     /// It was longer than the cap.
     Length,
     /// It took longer than the cap.
     Time,
-    /// The connection ended before it did.
+    /// The connection ended early.
     Disconnect,
-    /// Another reason.
+    /// Any other reason.
     Unspecified,
 }
 
 impl Truncated {
-    /// The standard's word.
+    /// Returns the standard's word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Length => "length",
@@ -75,75 +77,76 @@ impl Truncated {
         }
     }
 
-    /// The reason of that name.
+    /// Returns the reason of that name.
     pub(super) fn named(name: &str) -> Option<Self> {
         let all = [Self::Length, Self::Time, Self::Disconnect, Self::Unspecified];
         all.into_iter().find(|why| why.name() == name)
     }
 }
 
-/// Facts of an encrypted connection.
+/// Facts about an encrypted connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tls<'a> {
-    /// `tls/1.2` or `tls/1.3`.
+    /// The version: `tls/1.2` or `tls/1.3`.
     pub version: &'a str,
-    /// Name of the cipher suite.
+    /// The name of the cipher suite.
     pub suite: &'a str,
-    /// The server's certificate was verified.
+    /// Whether the certificate of the server was verified.
     pub verified: bool,
 }
 
-/// Where a capture was put.
+/// Where a capture was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Its number in this run, from 1: durable once `Totals::committed` reaches it.
+    /// The number of the capture in this run, from 1: it is durable once `Totals::committed`
+    /// reaches it.
     pub number: u64,
-    /// Final name of the WARC file, without its folder; shared by all captures in it.
+    /// The final name of the WARC file, without its folder; shared by all captures in it.
     pub file: Rc<str>,
-    /// Where its response or revisit record begins in the file, in bytes.
+    /// The offset of its response or revisit record in the file, in bytes.
     pub offset: u64,
-    /// Length of that record in the file, in bytes.
+    /// The length of that record in the file, in bytes.
     pub length: u64,
-    /// Digest of the payload.
+    /// The digest of the payload.
     pub digest: Digest,
-    /// The payload had been stored before.
+    /// Whether the payload had been stored before.
     pub revisit: bool,
 }
 
-/// Text of a record's fields besides URLs is shorter than this, in bytes.
+/// An upper bound on the length of a record's fields without URLs, in bytes.
 const FIELDS_BYTES_MAX: u64 = 1 << 10;
-/// A URL that a `revisit` refers to is no longer than this, in bytes.
+/// The maximum length of a URL that a `revisit` refers to, in bytes.
 pub(super) const FIRST_URL_BYTES_MAX: usize = 8 << 10;
 
 impl Capture<'_> {
-    /// Bytes of its records before compression, about, and no less.
+    /// Returns an upper estimate of the length of its records before compression, in bytes.
     pub(super) fn bytes_about(&self) -> usize {
         self.request.len() + self.response.len() + FIELDS_BYTES + 2 * self.url.len()
     }
 
-    /// Holds the caller to what the fields promise.
+    /// Asserts what the fields promise.
     pub(super) fn check(&self) {
         assert!(self.head_bytes <= self.response.len(), "the head is part of the response");
         let body_bytes = self.response.len() - self.head_bytes;
         assert!(self.payload.len() <= body_bytes, "framing only adds to a payload");
     }
 
-    /// Whether compressing its response would cost time and save next to nothing: the payload is
-    /// compressed already, and makes up nearly all of the record.
+    /// Returns whether compressing its response would cost time and save almost nothing: the
+    /// payload is compressed already, and makes up nearly all of the record.
     fn is_packed(&self) -> bool {
         const BYTES_MIN: usize = 8 << 10;
         self.payload.len() >= BYTES_MIN && (self.coded || is_packed_media(media_type(self.mime)))
     }
 
-    /// Whether its payload may stand for a later one or be stood for: nothing refers to a cut one,
-    /// and an empty one isn't worth a reference.
+    /// Returns whether a `revisit` may refer to its payload, or it may itself be a `revisit`: not
+    /// if it is truncated, and not if it is empty, which would save nothing.
     pub(super) fn can_repeat(&self) -> bool {
         self.truncated.is_none()
             && !self.payload.is_empty()
             && self.url.len() <= FIRST_URL_BYTES_MAX
     }
 
-    /// Most bytes its records can take in the file.
+    /// Returns the maximum length of its records in the file, in bytes.
     pub(super) fn bytes_max(&self) -> u64 {
         let tls_bytes = self.tls.map_or(0, |tls| tls.version.len() + tls.suite.len());
         let response_bytes = self.response.len() + self.url.len() + FIRST_URL_BYTES_MAX + tls_bytes;
@@ -152,13 +155,13 @@ impl Capture<'_> {
             + bytes_max(request_bytes as u64 + FIELDS_BYTES_MAX)
     }
 
-    /// `http/1.0` or `http/1.1`, by the status line.
+    /// Returns `http/1.0` or `http/1.1`, by the status line.
     fn protocol(&self) -> &'static str {
         if self.response.starts_with(b"HTTP/1.0") { "http/1.0" } else { "http/1.1" }
     }
 }
 
-/// Media types whose formats compress by themselves.
+/// Returns whether the format of a media type is compressed.
 fn is_packed_media(media: &str) -> bool {
     let (kind, format) = media.split_once('/').unwrap_or((media, ""));
     let is = |name: &str| kind.eq_ignore_ascii_case(name);
@@ -172,29 +175,29 @@ fn is_packed_media(media: &str) -> bool {
         || is("application") && among(&["zip", "gzip", "x-gzip", "pdf", "x-7z-compressed"])
 }
 
-/// The record that holds the payload.
+/// The record that contains the payload already.
 pub(super) struct Known<'a> {
-    /// If it is known, too.
+    /// Its id, if that is known.
     pub(super) id: Option<RecordId>,
     /// Its WARC-Date.
     pub(super) date: &'a str,
     pub(super) url: &'a str,
 }
 
-/// A capture with all that its records say.
+/// A capture with everything that its records contain.
 pub(super) struct Ready<'a> {
     pub(super) capture: &'a Capture<'a>,
-    /// WARC-Date of all its records.
+    /// The WARC-Date of all its records.
     pub(super) date: &'a str,
-    /// The file's `warcinfo` record.
+    /// The id of the file's `warcinfo` record.
     pub(super) info: RecordId,
-    /// The response's record.
+    /// The id of the response's record.
     pub(super) id: RecordId,
-    /// Of the payload.
+    /// The digest of the payload.
     pub(super) digest: Digest,
-    /// Where the payload is already.
+    /// The record that contains the payload already, if there is one.
     pub(super) first: Option<Known<'a>>,
-    /// What blocks are digested by, if they are.
+    /// The algorithm of block digests, if they are enabled.
     pub(super) digests: Option<Algorithm>,
 }
 
@@ -207,18 +210,19 @@ impl Ready<'_> {
         record.end(block);
     }
 
-    /// The block of the response's record: the head alone if the payload is known.
+    /// Returns the block of the response's record: only the head if the payload is stored already.
     pub(super) fn response_block(&self) -> &[u8] {
         let Capture { response, head_bytes, .. } = self.capture;
         if self.first.is_some() { &response[..*head_bytes] } else { response }
     }
 
-    /// Whether compressing that block would save next to nothing.
+    /// Returns whether compressing that block would save almost nothing.
     pub(super) fn is_packed(&self) -> bool {
         self.first.is_none() && self.capture.is_packed()
     }
 
-    /// Appends the fields of the `response` record, or `revisit` if the payload is known.
+    /// Appends the fields of the `response` record, or of `revisit` if the payload is stored
+    /// already.
     pub(super) fn push_response(&self, out: &mut Vec<u8>) {
         let (capture, block) = (self.capture, self.response_block());
         let Some(first) = &self.first else {
@@ -261,8 +265,8 @@ impl Ready<'_> {
         record
     }
 
-    /// What is known of the connection. A certificate that was not verified is told, since the
-    /// reader can't know who answered then.
+    /// Adds the fields about the connection. A certificate that was not verified is recorded,
+    /// because the identity of the server is then unknown.
     fn connection(&self, record: &mut Record<'_>) {
         record.value("WARC-Protocol", self.capture.protocol());
         if let Some(tls) = self.capture.tls {

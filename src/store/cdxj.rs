@@ -1,12 +1,15 @@
-//! The index: one line a captured response, `SURT timestamp {json}`, sorted by bytes.
+//! The index in CDXJ format: one line for each captured response, `SURT timestamp {json}`, sorted
+//! by bytes.
 //!
-//! A line leads from a URL to its record: file, offset and length of the member. Values are
-//! strings, as Common Crawl's and pywb's are. A repeat has the media type `warc/revisit`.
+//! A line leads from a URL to its record: file, offset and length of the gzip member. Values are
+//! strings, as in the indexes of Common Crawl and pywb. A `revisit` record has the media type
+//! `warc/revisit`.
 //!
-//! While a WARC file grows its lines are appended in order of capture; they're sorted when it is
-//! full, see [`super::job`]. A line is the mark that its capture is whole: it is written after the
-//! record, and points past the request that belongs to it. The next start reads it after a crash.
-//! Cost: a line is about 300 bytes and written without allocation.
+//! While a WARC file grows, its lines are appended in order of capture; they are sorted when it is
+//! full, see [`super::job`]. A line also marks its capture as complete: it is written after the
+//! record, and points past the request that belongs to it. After a crash the next start reads the
+//! lines.
+//! Cost: a line takes about 300 bytes and is written without allocation.
 
 use super::digest::Digest;
 use super::surt::Surt;
@@ -15,33 +18,33 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) struct Capture<'a> {
     pub(super) url: &'a str,
-    /// Fourteen digits.
+    /// The time of the capture, in fourteen digits.
     pub(super) stamp: &'a str,
-    /// The Content-Type value as it came.
+    /// The unchanged value of Content-Type.
     pub(super) mime: &'a str,
     pub(super) status: u16,
-    /// Of the payload, if the record says it.
+    /// The digest of the payload, if the record contains it.
     pub(super) digest: Option<&'a Digest>,
     pub(super) revisit: bool,
-    /// Name of the WARC file, without its folder.
+    /// The name of the WARC file, without its folder.
     pub(super) file: &'a str,
-    /// Of the response's record in the file, in bytes.
+    /// The offset of the response's record in the file, in bytes.
     pub(super) offset: u64,
     pub(super) length: u64,
-    /// Why the record holds less than the server had to give.
+    /// Why the record is incomplete, if it is.
     pub(super) truncated: Option<&'a str>,
-    /// The body was sent in chunks.
+    /// Whether the body was sent in chunks.
     pub(super) chunked: bool,
-    /// Where the response pointed to.
+    /// The target of the response, if it is a redirect.
     pub(super) redirect: Option<&'a str>,
 }
 
 impl Capture<'_> {
-    /// Appends the line, its end included.
+    /// Appends the line with its line end.
     pub(super) fn push(&self, out: &mut Vec<u8>, surt: &mut Surt) {
         surt.push(out, self.url);
         let mime = match media_type(self.mime) {
@@ -74,34 +77,34 @@ impl Capture<'_> {
     }
 }
 
-/// A line of the index, read back.
+/// A parsed line of the index.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Key of the URL.
+    /// The sort key of the URL.
     pub surt: &'a str,
-    /// Fourteen digits, UTC.
+    /// The time of the capture, in fourteen digits, UTC.
     pub stamp: &'a str,
     /// The URL.
     pub url: Cow<'a, str>,
-    /// Media type, `warc/revisit` for a repeat.
+    /// The media type, `warc/revisit` for a `revisit` record.
     pub mime: Cow<'a, str>,
-    /// HTTP status.
+    /// The HTTP status.
     pub status: u16,
-    /// Digest of the payload, as in the line.
+    /// The digest of the payload, as in the line.
     pub digest: Cow<'a, str>,
-    /// Name of the WARC file.
+    /// The name of the WARC file.
     pub file: Cow<'a, str>,
-    /// Place of the record in it, in bytes.
+    /// The offset of the record in the file, in bytes.
     pub offset: u64,
-    /// Length of the record in the file, in bytes.
+    /// The length of the record in the file, in bytes.
     pub length: u64,
-    /// Whether the record holds less than the server had to give.
+    /// Whether the record is incomplete.
     pub truncated: bool,
     /// Whether the body was sent in chunks.
     pub chunked: bool,
 }
 
-/// A line that isn't one of the index.
+/// The error for a line that is not one of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -135,7 +138,10 @@ struct Fields<'a> {
     framing: Option<Cow<'a, str>>,
 }
 
-/// Reads one line, without its end.
+/// Parses one line, without its line end.
+///
+/// # Errors
+/// Returns [`Malformed`] if it is not a line of the index.
 pub fn parse(line: &str) -> Result<Entry<'_>, Malformed> {
     let mut parts = line.splitn(3, ' ');
     let mut part = || parts.next().ok_or(Malformed);
@@ -176,8 +182,8 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// A page that a loss of power took may end within a later line: what is left of it must not
-    /// pass for whole.
+    /// A page lost in a power failure may end inside a later line: the remainder must not be read
+    /// as complete.
     #[test]
     fn zeros_in_a_line_are_told() {
         let digest = Algorithm::Sha1Base32.of(b"");
@@ -238,7 +244,7 @@ mod tests {
         assert!(line.ends_with("\"truncated\": \"length\", \"redirect\": \"/\\\"\\r\\n\"}\n"));
     }
 
-    /// Hostile media types stay inside their string; the line is read back as it was meant.
+    /// Hostile media types stay inside their string, and the line is parsed correctly.
     #[test]
     fn lines_are_read_back() {
         let digest = Algorithm::Sha256Hex.of(b"x");

@@ -1,13 +1,13 @@
-//! Digests of blocks and payloads, and the bounded memory of payloads that were stored before.
+//! Digests of blocks and payloads, and a bounded index of payloads that were stored before.
 //!
-//! A digest is printed as archives do: `sha1:` and base 32 (RFC 4648, section 6), which replay
-//! tools and indexes expect; SHA-256 on request.
+//! A digest is printed in the usual form of archives: `sha1:` and base 32 (RFC 4648, section 6),
+//! which replay tools and indexes expect; SHA-256 is optional.
 //!
-//! `Repeats` answers "was this payload stored before, where from and when". It forgets first in,
-//! first out, in names and in bytes of their URLs: its memory is fixed by its settings. What it
-//! forgot is stored in full once more: a loss of space, never of content.
-//! Cost: a digest is one pass of SHA-1 or SHA-256; a look-up or entry is a hash probe and a copy of
-//! the URL, without allocation once the tables have grown to their bound.
+//! `RevisitIndex` returns whether, where and when a payload was stored before. It is bounded in
+//! entries and in bytes of their URLs, and evicts the oldest entries. An evicted payload is stored
+//! in full once more, which costs space but loses no content.
+//! Cost: a digest is one pass of SHA-1 or SHA-256; a look-up or insertion is a hash probe and a
+//! copy of the URL, without allocation once the tables have reached their bound.
 
 use super::text::put;
 use super::warc::RecordId;
@@ -17,20 +17,20 @@ use sha1::Digest as _;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Which digest is taken, and how it is printed.
+/// The digest algorithm and its printed form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// `sha1:` and 32 characters of base 32: what archives use.
+    /// `sha1:` and 32 characters of base 32: the usual form in archives.
     #[default]
     Sha1Base32,
-    /// `sha256:` and 56 characters of base 32, padding included.
+    /// `sha256:` and 56 characters of base 32 with padding.
     Sha256Base32,
-    /// `sha256:` and 64 hexadecimal digits in lower case.
+    /// `sha256:` and 64 lower-case hexadecimal digits.
     Sha256Hex,
 }
 
 impl Algorithm {
-    /// The digest of `bytes`.
+    /// Returns the digest of `bytes`.
     pub fn of(self, bytes: &[u8]) -> Digest {
         let mut value = [0; 32];
         match self {
@@ -42,7 +42,7 @@ impl Algorithm {
         Digest { algorithm: self, value }
     }
 
-    /// The digest that is written so in an index ([`Digest::push_indexed`]), if it is of this kind.
+    /// Parses a digest as in an index ([`Digest::push_indexed`]); `None` if it is not of this kind.
     pub(super) fn parse_indexed(self, text: &str) -> Option<Digest> {
         let mut value = [0; 32];
         let bytes = &mut value[..self.bytes()];
@@ -69,7 +69,7 @@ impl Algorithm {
     }
 }
 
-/// A digest of some bytes. Its `Display` is the form of WARC-Payload-Digest.
+/// A digest. Its `Display` is the form of WARC-Payload-Digest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest {
     algorithm: Algorithm,
@@ -78,7 +78,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// The digest that is written so, with its label: as in WARC-Payload-Digest.
+    /// Parses a digest with its label, as in WARC-Payload-Digest.
     pub(super) fn parse(text: &str) -> Option<Self> {
         use Algorithm::{Sha1Base32, Sha256Base32, Sha256Hex};
         let text = text.strip_prefix(Sha1Base32.label()).unwrap_or(text);
@@ -91,7 +91,8 @@ impl Digest {
         self.push_value(out);
     }
 
-    /// Appends what the index holds: SHA-1 bare, as replay tools look it up; others with label.
+    /// Appends the form used in the index: SHA-1 without label, as replay tools look it up; others
+    /// with label.
     pub(super) fn push_indexed(&self, out: &mut Vec<u8>) {
         match self.algorithm {
             Algorithm::Sha1Base32 => self.push_value(out),
@@ -107,7 +108,7 @@ impl Digest {
         }
     }
 
-    /// The bytes most digests differ in already.
+    /// Returns the first eight bytes, by which nearly all digests differ.
     fn prefix(&self) -> u64 {
         u64::from_le_bytes(self.value[..8].try_into().expect("eight of thirty-two bytes"))
     }
@@ -127,7 +128,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Whether a block has this digest; one of an unknown kind is taken for right.
+/// Returns whether a block has this digest; a digest of an unknown kind is accepted.
 pub(super) fn is_of(block: &[u8], digest: &str) -> bool {
     use Algorithm::{Sha1Base32, Sha256Base32, Sha256Hex};
     let kind = match (digest.strip_prefix("sha1:"), digest.strip_prefix("sha256:")) {
@@ -139,7 +140,7 @@ pub(super) fn is_of(block: &[u8], digest: &str) -> bool {
     kind.of(block).to_string() == digest
 }
 
-/// Five bytes become eight characters; a shorter end is filled up with `=`.
+/// Encodes each five bytes as eight characters; a shorter rest is padded with `=`.
 fn push_base32(out: &mut Vec<u8>, bytes: &[u8]) {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     for group in bytes.chunks(5) {
@@ -155,8 +156,8 @@ fn push_base32(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The bytes of which [`push_base32`] makes that text, as many as there is room for; `None` if
-/// there is no such row of them.
+/// Decodes the output of [`push_base32`] to exactly fill `bytes`; `None` if the text is not such
+/// output.
 fn take_base32(text: &str, bytes: &mut [u8]) -> Option<()> {
     if text.len() != bytes.len().div_ceil(5) * 8 {
         return None;
@@ -180,7 +181,7 @@ fn take_base32(text: &str, bytes: &mut [u8]) -> Option<()> {
     (again == text.as_bytes()).then_some(())
 }
 
-/// The bytes that are written so in hexadecimal digits, in lower case.
+/// Decodes lower-case hexadecimal digits to exactly fill `bytes`.
 fn take_hex(text: &str, bytes: &mut [u8]) -> Option<()> {
     let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if !is_hex || text.len() != 2 * bytes.len() {
@@ -192,29 +193,31 @@ fn take_hex(text: &str, bytes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Where and when a payload was stored first.
+/// The record in which a payload was stored first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct First {
-    /// Its record, if this run wrote it.
+    /// The id of the record, if this run wrote it.
     pub(super) id: Option<RecordId>,
-    /// The record's date.
+    /// The date of the record.
     pub(super) date: UnixTime,
-    /// Its body was sent in chunks.
+    /// Whether its body was sent in chunks.
     pub(super) chunked: bool,
 }
 
-/// Payloads stored before, the latest of them.
+/// An index of the latest payloads that were stored, by digest.
 #[derive(Debug)]
-pub(super) struct Repeats {
+pub(super) struct RevisitIndex {
     names_max: usize,
-    /// Bytes of URLs kept, [`URL_BYTES`] a name.
+    /// The maximum length of all URLs, in bytes: [`URL_BYTES`] an entry.
     url_bytes_max: usize,
-    /// Prefix of a digest to the number of its entry; a clash of prefixes keeps the later one.
+    /// Maps the prefix of a digest to the number of its entry; of equal prefixes the later one is
+    /// kept.
     numbers: Map<u64, u64>,
     entries: VecDeque<Entry>,
-    /// URLs of the entries, end to end.
+    /// The URLs of the entries, concatenated.
     urls: VecDeque<u8>,
-    /// Number of the oldest entry, and the place its URL begins, counted from the start of time.
+    /// The number of the oldest entry, and the position of its URL in the sequence of all URLs ever
+    /// added.
     first_number: u64,
     first_place: u64,
 }
@@ -227,11 +230,12 @@ struct Entry {
     url_bytes: usize,
 }
 
-/// What a URL is reckoned to take; longer ones push more old names out.
+/// The length that is allowed for a URL, in bytes; longer ones cause more old entries to be
+/// evicted.
 const URL_BYTES: usize = 100;
 
-impl Repeats {
-    /// Remembers up to `names_max` payloads: some 250 bytes each.
+impl RevisitIndex {
+    /// Creates an index of up to `names_max` payloads; each takes some 250 bytes.
     pub(super) fn new(names_max: usize) -> Self {
         Self {
             names_max,
@@ -244,7 +248,8 @@ impl Repeats {
         }
     }
 
-    /// Where the payload of that digest was stored first; its URL goes to `url`.
+    /// Returns the record in which the payload of that digest was stored first, and writes its URL
+    /// to `url`.
     pub(super) fn find(&self, digest: &Digest, url: &mut Vec<u8>) -> Option<First> {
         let number = self.numbers.get(&digest.prefix())?;
         let entry = &self.entries[index(*number - self.first_number)];
@@ -257,7 +262,7 @@ impl Repeats {
         Some(entry.first)
     }
 
-    /// Remembers a payload that was stored in full. A URL longer than all the room is not kept.
+    /// Adds a payload that was stored in full. A URL longer than the whole limit is not added.
     pub(super) fn add(&mut self, digest: Digest, url: &str, first: First) {
         if self.names_max == 0 || url.len() > self.url_bytes_max {
             return;
@@ -315,7 +320,7 @@ mod tests {
         }
     }
 
-    /// Law: what an index holds is read as the digest that was written, and nothing else is one.
+    /// Law: digests in an index are parsed as they were written, and nothing else is accepted.
     #[test]
     fn indexed_digests_read_back() {
         let kinds = [Algorithm::Sha1Base32, Algorithm::Sha256Base32, Algorithm::Sha256Hex];
@@ -361,17 +366,18 @@ mod tests {
         }
     }
 
-    /// Law: the cache agrees with a list that is searched from its end and cut naively.
+    /// Law: the index agrees with a list that is searched from its end and truncated naively.
     #[test]
     fn repeats_agree_with_a_list() {
-        let (mut repeats, mut list) = (Repeats::new(8), Vec::<(Digest, String, First)>::new());
+        let (mut revisit_index, mut list) =
+            (RevisitIndex::new(8), Vec::<(Digest, String, First)>::new());
         let mut ids = super::super::warc::Ids::new(7);
         let mut url = Vec::new();
         for step in 0..5_000_u64 {
             let random = step.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
             let digest = Algorithm::Sha1Base32.of(&[(random % 24) as u8]);
             let found = list.iter().find(|(known, ..)| *known == digest);
-            let answer = repeats.find(&digest, &mut url);
+            let answer = revisit_index.find(&digest, &mut url);
             assert_eq!(answer, found.map(|(.., first)| *first), "step {step}");
             if let Some((_, known_url, _)) = found {
                 assert_eq!(url, known_url.as_bytes());
@@ -380,21 +386,21 @@ mod tests {
             let text = "u".repeat((random % 300) as usize);
             let first =
                 First { id: Some(ids.next()), date: UnixTime::from_micros(step), chunked: false };
-            repeats.add(digest, &text, first);
+            revisit_index.add(digest, &text, first);
             list.push((digest, text, first));
             while list.len() > 8 || list.iter().map(|(_, url, _)| url.len()).sum::<usize>() > 800 {
                 list.remove(0);
             }
-            assert_eq!(repeats.numbers.len(), list.len());
+            assert_eq!(revisit_index.numbers.len(), list.len());
         }
     }
 
     #[test]
     fn no_names_means_no_memory() {
-        let mut repeats = Repeats::new(0);
+        let mut revisit_index = RevisitIndex::new(0);
         let digest = Algorithm::Sha1Base32.of(b"x");
         let first = First { id: None, date: UnixTime::default(), chunked: false };
-        repeats.add(digest, "", first);
-        assert_eq!(repeats.find(&digest, &mut Vec::new()), None);
+        revisit_index.add(digest, "", first);
+        assert_eq!(revisit_index.find(&digest, &mut Vec::new()), None);
     }
 }

@@ -1,14 +1,15 @@
-//! The archive's jobs: what is synced on a side thread, in which order, and what becomes of files
-//! that are full.
+//! The jobs of the archive: which files are synced on a side thread, in which order, and how full
+//! files are closed.
 //!
-//! A full WARC file is synced; its index lines, which were appended in order of capture, are sorted
-//! by bytes (the order of `LC_ALL=C sort`) into a file of its final name; last the WARC file loses
-//! its `.open`. From then on somebody may take both away, even before the job has ended: the
-//! `.open` name of the index is gone by then, and no loss of power brings it back.
+//! A full WARC file is synced. Its index lines, which were appended in order of capture, are sorted
+//! by bytes (the order of `LC_ALL=C sort`) into a file with its final name. Last the WARC file
+//! loses its suffix `.open`. From then on the operator may move both away, even before the job has
+//! ended: the `.open` file of the index is removed by then, and no power failure brings it back.
 //!
-//! Laws: a name without `.open` means the whole file, durable; a job may be cut anywhere by a
-//! crash and run again. Cost: a sort holds one file's lines in memory, at most the settings'
-//! `index_bytes_max` and 16 bytes a line.
+//! Laws: a file whose name has no `.open` is complete and durable. A job may be interrupted
+//! anywhere by a crash and run again.
+//! Cost: a sort holds the lines of one file in memory, at most `index_bytes_max` of the settings
+//! and 16 bytes a line.
 
 use super::log_file::is_log;
 use super::segment::serial_of;
@@ -16,32 +17,32 @@ use crate::ground::disk::{Disk, Error};
 use std::fmt;
 use std::io;
 
-/// Sync these files, in this order, then settle those that are full.
+/// A job: sync files in this order, then close those that are full.
 pub struct StoreJob {
-    /// A handle of the job's own.
+    /// A disk handle of the job's own.
     pub disk: Box<dyn Disk>,
     /// Names relative to the job directory; data before index before log.
     pub files: Vec<String>,
-    /// Files that get their final names, oldest first; they are among `files`.
+    /// Full files, which get their final names, oldest first; they are among `files`.
     pub full: Vec<Full>,
-    /// Handed back in the answer.
+    /// Identifies the job; the result contains the same number.
     pub ticket: u64,
 }
 
-/// A WARC file and its index, by their final names; so far both end in [`OPEN`].
+/// The final names of a WARC file and its index; until they are closed both end in [`OPEN`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// `warc/....warc.gz`
+    /// The name of the WARC file, such as `warc/....warc.gz`.
     pub warc: String,
-    /// `index/....cdxj`
+    /// The name of the index, such as `index/....cdxj`.
     pub index: String,
 }
 
-/// What the names of files end in while they grow.
+/// The suffix of files while they grow.
 pub const OPEN: &str = ".open";
-/// What the name of an index ends in while its sorted form is being written.
+/// The suffix of an index while it is being sorted.
 pub(super) const SORTING: &str = ".sorting";
-/// Sorted lines are written in pieces of this size.
+/// The number of bytes of sorted lines written at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
 impl fmt::Debug for StoreJob {
@@ -55,7 +56,7 @@ impl fmt::Debug for StoreJob {
 }
 
 impl StoreJob {
-    /// Syncs each file, then settles the full ones; stops at the first that fails.
+    /// Syncs each file, then closes the full ones; stops at the first error.
     pub fn run(mut self) -> StoreDone {
         StoreDone { ticket: self.ticket, result: self.work() }
     }
@@ -63,13 +64,13 @@ impl StoreJob {
     fn work(&mut self) -> Result<(), Error> {
         for name in &self.files {
             match self.disk.sync(name) {
-                // Logs may be taken away at any time.
+                // The operator may move logs away at any time.
                 Err(error) if is_log(name) && is_missing(&error) => {}
                 synced => synced?,
             }
         }
         for full in &self.full {
-            full.settle(self.disk.as_mut())?;
+            full.close(self.disk.as_mut())?;
         }
         Ok(())
     }
@@ -86,41 +87,41 @@ fn is_missing(error: &Error) -> bool {
     error.source.kind() == io::ErrorKind::NotFound
 }
 
-/// What came of a [`StoreJob`].
+/// The result of a [`StoreJob`].
 #[derive(Debug)]
 pub struct StoreDone {
-    /// The job's.
+    /// The number of the job.
     pub ticket: u64,
     /// `Ok` if all of it is durable.
     pub result: Result<(), Error>,
 }
 
 impl Full {
-    /// Serial number of the WARC file.
+    /// Returns the serial number of the WARC file.
     pub(super) fn serial(&self) -> u32 {
         serial_of(&self.warc).expect("it was made of one")
     }
 
-    /// Name of the WARC file while it grows.
+    /// Returns the name of the WARC file while it grows.
     pub(super) fn warc_open(&self) -> String {
         format!("{}{OPEN}", self.warc)
     }
 
-    /// Name of its lines in order of capture.
+    /// Returns the name of its lines in order of capture.
     pub(super) fn index_open(&self) -> String {
         format!("{}{OPEN}", self.index)
     }
 
-    /// Gives both files their final names. What an earlier run did already is left alone.
-    fn settle(&self, disk: &mut dyn Disk) -> Result<(), Error> {
+    /// Gives both files their final names, and skips the steps that an earlier run completed.
+    fn close(&self, disk: &mut dyn Disk) -> Result<(), Error> {
         let (warc_open, index_open) = (self.warc_open(), self.index_open());
         if let Some(bytes) = disk.len(&index_open)? {
             self.sort(disk, &index_open, bytes)?;
             disk.remove(&index_open)?;
         }
         if disk.len(&warc_open)?.is_some() {
-            // An index that is still `.open` says that its WARC file can't have been taken away:
-            // a loss of power must not bring it back.
+            // As long as the index has `.open`, its WARC file can't have been moved away. A power
+            // failure must not restore that state, so the sorted index is synced first.
             sync_if_there(&self.index, disk)?;
             disk.rename(&warc_open, &self.warc)?;
         }
@@ -150,7 +151,7 @@ impl Full {
     }
 }
 
-/// Exactly the bytes asked for; an end before them is an error. Allocates them.
+/// Reads exactly `bytes` bytes at `offset`; a shorter file is an error. Allocates the result.
 pub(super) fn read(
     disk: &mut dyn Disk,
     name: &str,
@@ -163,7 +164,7 @@ pub(super) fn read(
     let mut filled = 0;
     while filled < text.len() {
         match disk.read_at(name, offset + filled as u64, &mut text[filled..])? {
-            0 => return Err(short("the file ends before its end")),
+            0 => return Err(short("the file is shorter than expected")),
             more => filled += more,
         }
     }

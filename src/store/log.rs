@@ -1,33 +1,42 @@
-//! The crawl log: one line for each attempt to fetch, in Heritrix's `crawl.log` form.
+//! The crawl log: one line for each attempt to fetch, in the format of Heritrix's `crawl.log`.
 //!
-//! Thirteen fields, separated by spaces; `-` stands for nothing:
+//! Thirteen fields, separated by spaces; `-` means no value:
 //!
-//!  1. when the line was written, `2026-11-20T09:38:49.123Z`
-//!  2. status, right-aligned to 5: HTTP's, or a negative code of Heritrix's for what went wrong
-//!  3. bytes of the response, right-aligned to 10
-//!  4. URL, percent-encoded where it isn't visible ASCII
-//!  5. path of discovery: a letter a hop (`L` link, `E` embed, `R` redirect, `P` prerequisite, ...)
-//!  6. URL of the page it was found on
-//!  7. media type, without parameters
-//!  8. worker: always `#000`, one thread crawls
-//!  9. start of the fetch and its duration in ms, `20261120093849123+45`
-//! 10. digest of the payload
-//! 11. source tag of the seed
-//! 12. annotations, separated by commas
-//! 13. JSON, on the rest of the line: `warcFilename` and `warcFileOffset` (of the response, if one
-//!     was kept), `server` (the origin), `visit` (which visit of that server, from 1), `conn`
-//!     (number of the connection in this run), `sent` (when the request was sent, µs since 1970),
-//!     `reason` (in words), `hops` (redirects before this one), `chain` (of a hop: the URL that
-//!     its chain of redirects began with), `sitemaps` (that a robots.txt names, those of its first
-//!     kilobytes), `detail` and `evidence` (of a reply that can't be read: what is wrong with it,
-//!     and its first 64 bytes, escaped as in C; if its head is whole, those at which the framing
-//!     of its body breaks)
+//! ```text
+//!   1. when the line was written, `2026-11-20T09:38:49.123Z`
+//!   2. status, right-aligned to 5: of HTTP, or a negative code of Heritrix for a failure
+//!   3. bytes of the response, right-aligned to 10
+//!   4. URL, percent-encoded where it isn't visible ASCII
+//!   5. path of discovery: a letter a hop (`L` link, `E` embed, `R` redirect, ...)
+//!   6. URL of the page it was found on
+//!   7. media type, without parameters
+//!   8. worker: always `#000`, one thread crawls
+//!   9. start of the fetch and its duration in ms, `20261120093849123+45`
+//!  10. digest of the payload
+//!  11. source tag of the seed
+//!  12. annotations, separated by commas
+//!  13. JSON, on the rest of the line
+//! ```
 //!
-//! Every request that went out has its line with `sent`: promised and observed gaps can be told
-//! from the log alone. After a crash the log may name a record that was cut from its file; what is
-//! kept is for the index to say.
+//! The JSON has these members:
+//! - `warcFilename`, `warcFileOffset`: the record of the response, if it was stored
+//! - `server`: the origin
+//! - `visit`: which visit of that server, from 1
+//! - `conn`: the number of the connection in this run
+//! - `sent`: when the request was sent, in microseconds since 1970
+//! - `reason`: the reason of the status, in words
+//! - `hops`: the number of redirects before this one
+//! - `chain`: of a redirect target, the first URL of its chain
+//! - `sitemaps`: the sitemaps that a robots.txt names, those of its first kilobytes
+//! - `detail`, `evidence`: of an unreadable reply, what is wrong with it, and its first 64 bytes
+//!   with escapes as in C; if its head is complete, the bytes at which the framing of its body is
+//!   malformed
 //!
-//! Laws: a line is one line whatever the network said, and [`parse`] reads back what was written.
+//! Every request that was sent has a line with `sent`, so the required and the actual gaps between
+//! requests can be checked from the log alone. After a crash the log may name a record that was cut
+//! from its file; which records exist is recorded in the index.
+//!
+//! Laws: whatever the network sends, a line is one line, and [`parse`] reads back what was written.
 //! Cost: about 350 bytes a line, some ten formatted numbers, no allocation once the buffer has
 //! grown.
 
@@ -39,75 +48,75 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// URLs in a line are cut here; the archive has them whole.
+/// The maximum length of a URL in a line, in bytes; the archive contains it in full.
 const URL_BYTES_MAX: usize = 8_192;
-/// Sitemaps in a line take no more than this, in bytes.
+/// The maximum length of all sitemaps in a line, in bytes.
 const SITEMAPS_BYTES_MAX: usize = 4 << 10;
-/// Evidence in a line is cut here: 64 bytes, escaped, fit.
+/// The maximum length of the evidence in a line, in bytes: 64 escaped bytes fit.
 const EVIDENCE_BYTES_MAX: usize = 256;
-/// Words in a line are cut here.
+/// The maximum length of other words in a line, in bytes.
 const WORD_BYTES_MAX: usize = 255;
 
-/// What is written of one attempt.
+/// The content of a line.
 #[derive(Clone, Debug, Default)]
 pub struct Line<'a> {
     /// When the line is written.
     pub time: UnixTime,
-    /// HTTP status, or a negative code.
+    /// The HTTP status, or a negative code.
     pub status: i32,
-    /// Bytes of the response, head and framing included.
+    /// The length of the response with head and framing, in bytes.
     pub size: Option<u64>,
     /// The URL.
     pub url: &'a str,
-    /// Letters of the hops it was discovered by; empty for a seed.
+    /// The letters of the hops by which it was discovered; empty for a seed.
     pub path: &'a str,
-    /// The page it was found on.
+    /// The URL of the page on which it was found.
     pub via: Option<&'a str>,
-    /// Content-Type value as it came.
+    /// The unchanged value of Content-Type.
     pub mime: Option<&'a str>,
-    /// Start of the fetch and how long it took.
+    /// The start of the fetch, and its duration.
     pub begun: Option<(UnixTime, Duration)>,
-    /// Digest of the payload.
+    /// The digest of the payload.
     pub digest: Option<Digest>,
-    /// Tag of the seed it descends from.
+    /// The tag of the seed from which it was reached.
     pub source: Option<&'a str>,
-    /// Notes on what happened, one word each.
+    /// Annotations, one word each.
     pub annotations: &'a [&'a str],
     /// Where the response was stored: file name and offset.
     pub stored: Option<(&'a str, u64)>,
-    /// Origin of the server.
+    /// The origin of the server.
     pub server: &'a str,
-    /// Which visit of the server this was, from 1.
+    /// The number of the visit of the server, from 1.
     pub visit: u64,
-    /// Number of the connection in this run.
+    /// The number of the connection in this run.
     pub conn: Option<u64>,
     /// When the request was sent; `None` if none was.
     pub sent: Option<UnixTime>,
-    /// Why it came to that status, in words.
+    /// The reason of the status, in words.
     pub reason: Option<&'a str>,
-    /// Redirects followed before.
+    /// The number of redirects followed before.
     pub hops: u32,
-    /// The URL that its chain of redirects began with.
+    /// The first URL of its chain of redirects.
     pub chain: Option<&'a str>,
-    /// Sitemaps that a robots.txt names, those of the first kilobytes.
+    /// The sitemaps that a robots.txt names in its first kilobytes.
     pub sitemaps: &'a [&'a str],
-    /// What is wrong with a reply that can't be read.
+    /// What is wrong with an unreadable reply.
     pub detail: Option<&'a str>,
-    /// First bytes of such a reply, escaped.
+    /// The first bytes of an unreadable reply, escaped.
     pub evidence: Option<&'a str>,
 }
 
-/// The printed seconds of the last line: most lines share them with the one before.
+/// Caches the printed seconds of the last line, which most lines share.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// When the line was written.
+    /// The seconds at which the line was written.
     written: Stamps,
-    /// When the fetch began, often a second earlier.
+    /// The seconds at which the fetch began, which is often a second earlier.
     begun: Stamps,
 }
 
 impl Line<'_> {
-    /// Appends the line, its end included.
+    /// Appends the line with its line end.
     pub(super) fn push(&self, out: &mut Vec<u8>, clock: &mut Clock) {
         push_date(out, self.time, &mut clock.written);
         match u64::try_from(self.status) {
@@ -188,7 +197,7 @@ impl Line<'_> {
     }
 }
 
-/// As many as fit into [`SITEMAPS_BYTES_MAX`].
+/// Returns as many sitemaps as fit into [`SITEMAPS_BYTES_MAX`].
 fn sitemaps_within<'a>(sitemaps: &[&'a str]) -> Vec<Cow<'a, str>> {
     let mut left = SITEMAPS_BYTES_MAX;
     let fits = |url: &&&str| {
@@ -199,78 +208,78 @@ fn sitemaps_within<'a>(sitemaps: &[&'a str]) -> Vec<Cow<'a, str>> {
     sitemaps.iter().take_while(fits).map(|url| Cow::Borrowed(*url)).collect()
 }
 
-/// The thirteenth field.
+/// The thirteenth field of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extra<'a> {
-    /// WARC file of the response.
+    /// The WARC file of the response.
     #[serde(borrow, rename = "warcFilename", skip_serializing_if = "Option::is_none")]
     pub file: Option<Cow<'a, str>>,
-    /// Offset of its record there, in bytes.
+    /// The offset of its record in that file, in bytes.
     #[serde(rename = "warcFileOffset", skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// Origin of the server.
+    /// The origin of the server.
     #[serde(borrow)]
     pub server: Cow<'a, str>,
-    /// Which visit of the server.
+    /// The number of the visit of the server.
     pub visit: u64,
-    /// Number of the connection.
+    /// The number of the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conn: Option<u64>,
     /// When the request was sent, in microseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
-    /// Why, in words.
+    /// The reason of the status, in words.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
-    /// Redirects before this one.
+    /// The number of redirects before this one.
     pub hops: u32,
-    /// The URL that its chain of redirects began with.
+    /// The first URL of its chain of redirects.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Cow<'a, str>>,
-    /// Sitemaps that a robots.txt names.
+    /// The sitemaps that a robots.txt names.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub sitemaps: Vec<Cow<'a, str>>,
-    /// What is wrong with a reply that can't be read.
+    /// What is wrong with an unreadable reply.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Cow<'a, str>>,
-    /// First bytes of such a reply, escaped.
+    /// The first bytes of an unreadable reply, escaped.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Cow<'a, str>>,
 }
 
-/// A line read back: as [`Line`], with its words as they stand in the line.
+/// A parsed line: like [`Line`], with words as in the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// When the line was written, to the millisecond.
     pub time: UnixTime,
-    /// HTTP status, or a negative code.
+    /// The HTTP status, or a negative code.
     pub status: i32,
-    /// Bytes of the response.
+    /// The length of the response, in bytes.
     pub size: Option<u64>,
     /// The URL.
     pub url: &'a str,
-    /// Letters of the hops.
+    /// The letters of the hops.
     pub path: Option<&'a str>,
-    /// The page it was found on.
+    /// The URL of the page on which it was found.
     pub via: Option<&'a str>,
-    /// Media type.
+    /// The media type.
     pub mime: Option<&'a str>,
-    /// Start, to the millisecond, and duration, in milliseconds.
+    /// The start, to the millisecond, and the duration, in milliseconds.
     pub begun: Option<(UnixTime, Duration)>,
-    /// Digest of the payload, with its label.
+    /// The digest of the payload, with its label.
     pub digest: Option<&'a str>,
-    /// Source tag.
+    /// The source tag.
     pub source: Option<&'a str>,
-    /// Annotations, separated by commas.
+    /// The annotations, separated by commas.
     pub annotations: Option<&'a str>,
     /// The thirteenth field.
     pub extra: Extra<'a>,
 }
 
-/// What is wrong with a line: the number of the first field that makes no sense, from 1.
+/// The error for a malformed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// 1 to 13.
+    /// The number of the first malformed field, 1 to 13.
     pub field: u8,
 }
 
@@ -282,7 +291,10 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Reads one line, without its end.
+/// Parses one line, without its line end.
+///
+/// # Errors
+/// Returns the number of the first malformed field.
 pub fn parse(line: &str) -> Result<Entry<'_>, Malformed> {
     let mut words = Words { rest: line, field: 0 };
     Ok(Entry {
@@ -304,10 +316,10 @@ pub fn parse(line: &str) -> Result<Entry<'_>, Malformed> {
     })
 }
 
-/// The words of a line, one after the other.
+/// Iterates over the words of a line.
 struct Words<'a> {
     rest: &'a str,
-    /// Fields read so far.
+    /// The number of fields read so far.
     field: u8,
 }
 
@@ -320,7 +332,7 @@ impl<'a> Words<'a> {
         read(word).ok_or(fault)
     }
 
-    /// As `read`; `-` is nothing.
+    /// Does the same as `read`; `-` is no value.
     fn optional<T>(
         &mut self,
         read: impl FnOnce(&'a str) -> Option<T>,
@@ -329,15 +341,15 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `20261120093849123+45`.
+/// Parses `20261120093849123+45`.
 fn begun_of(word: &str) -> Option<(UnixTime, Duration)> {
     let (start, duration) = word.split_once('+')?;
     let start = unix_of(start, &[4, 0, 2, 0, 2, 0, 2, 0, 2, 0, 2, 0, 3, 0])?;
     Some((start, Duration::from_millis(duration.parse().ok()?)))
 }
 
-/// Year, month, day, hour, minute, second and millisecond as time. `widths` are those of the
-/// numbers, each followed by that of its separator.
+/// Parses year, month, day, hour, minute, second and millisecond. `widths` are those of the
+/// numbers, each followed by the width of its separator.
 fn unix_of(text: &str, widths: &[usize; 14]) -> Option<UnixTime> {
     let mut place = 0;
     let mut numbers = [0_u32; 7];

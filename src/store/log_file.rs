@@ -1,13 +1,13 @@
-//! The crawl log on disk: `crawl.log`, which grows, and the parts `crawl-00000.log`, ... that it
-//! became when it was long enough or somebody asked for it.
+//! The files of the crawl log: `crawl.log`, which grows, and its rotated parts `crawl-00000.log`
+//! and so on.
 //!
-//! Others may rename the file or empty it (`logrotate` does either): before bytes go to the disk
-//! the file is looked for by its name, and the log goes on at the end of what is there. Parts may
-//! be moved away, so each is listed in `crawl.parts` before it gets its name: numbers are never
-//! reused.
+//! The log is rotated when it is long enough, or on request. Other programs may rename or truncate
+//! the file (`logrotate` does either): before bytes are written the file is looked up by its name,
+//! and the log continues at its end. Parts may be moved away, so each is listed in `crawl.parts`
+//! before it gets its name: numbers are never reused.
 //!
-//! Laws: no line is split over two parts; no file is written over; a part is renamed only when the
-//! one before it is durable or gone, so a crash tears the newest part and `crawl.log` at most.
+//! Laws: no line is split over two parts. No file is overwritten. A part is only created when the
+//! one before it is durable or gone, so a crash damages at most the newest part and `crawl.log`.
 //! Cost: two system calls a flush; a rotation lists the job directory.
 
 use super::Error;
@@ -16,34 +16,34 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::tail::Tail;
 use std::io;
 
-/// Name of the log while it grows.
+/// The name of the log while it grows.
 pub(super) const LOG: &str = "crawl.log";
 
-/// Name of the list of all parts that ever were, a line each.
+/// The name of the list of all parts that ever existed, one on each line.
 pub(super) const PARTS: &str = "crawl.parts";
 
-/// Only so much of the end of that list is read, in bytes.
+/// The number of bytes at the end of that list that are read.
 const PARTS_READ_MAX: u64 = 64 << 10;
 
-/// Most digits in the number of a part; a longer number is not one.
+/// The maximum number of digits in the number of a part.
 const DIGITS_MAX: usize = 18;
 
 /// The crawl log.
 #[derive(Debug)]
 pub(super) struct LogFile {
     tail: Tail,
-    /// A file this long is renamed, in bytes.
+    /// The length at which the file is rotated, in bytes.
     bytes_max: u64,
-    /// No part has had this number or a higher one.
+    /// The number of the next part; no part has had this number or a higher one.
     next: u64,
     /// The last part, unless it is known to be durable.
     unsynced: Option<String>,
-    /// The file is to be renamed as soon as that can be.
+    /// Whether the file must be rotated as soon as possible.
     wanted: bool,
 }
 
 impl LogFile {
-    /// The log that an earlier run left, cut behind its last whole line.
+    /// Opens the log of an earlier run, truncated after its last complete line.
     pub(super) fn open(bytes_max: u64, disk: &mut dyn Disk) -> Result<Self, Error> {
         let parts = parts(disk)?;
         if let Some(last) = parts.last() {
@@ -57,12 +57,13 @@ impl LogFile {
         Ok(Self { tail, bytes_max, next, unsynced, wanted: false })
     }
 
-    /// Where lines are put; they wait there.
+    /// Returns the buffer that lines are appended to.
     pub(super) fn pending(&mut self) -> &mut Vec<u8> {
         &mut self.tail.pending
     }
 
-    /// Brings what waits to the disk, and renames the file if it is time. On an error all waits on.
+    /// Writes the buffered lines, and rotates the file if it is due. On an error all lines stay in
+    /// the buffer.
     pub(super) fn flush(
         &mut self,
         may_rotate: bool,
@@ -78,25 +79,25 @@ impl LogFile {
         if let Some(part) = &self.unsynced {
             disk.refresh(part)?;
             if disk.len(part)?.is_none() {
-                // It was moved away before it was durable: nobody can sync it any more.
+                // It was moved away before it was durable, so it can't be synced any more.
                 self.unsynced = None;
             }
         }
         if self.unsynced.is_none() { self.rotate(disk) } else { Ok(()) }
     }
 
-    /// The file is to become a part, whatever its length.
+    /// Requests a rotation, whatever the length of the file.
     pub(super) fn want_rotation(&mut self) {
         self.wanted = true;
     }
 
-    /// Files to be synced: they may be gone by then.
+    /// Returns the files to be synced; they may be gone by then.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
         let unsynced = self.unsynced.as_deref().into_iter();
         unsynced.flat_map(|part| [part, PARTS]).chain([LOG])
     }
 
-    /// These files are durable.
+    /// Reports that these files are durable.
     pub(super) fn synced(&mut self, files: &[String]) {
         if self.unsynced.as_ref().is_some_and(|part| files.contains(part)) {
             self.unsynced = None;
@@ -104,14 +105,14 @@ impl LogFile {
     }
 
     fn rotate(&mut self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
-        // Somebody else may have put files here since the last time.
+        // Other files may have been put here since the last rotation.
         self.next = self.next.max(next_unused(disk)?);
         let part = format!("crawl-{:05}.log", self.next);
         disk.refresh(PARTS)?;
         disk.append(PARTS, format!("{part}\n").as_bytes())?;
         self.next += 1;
         match disk.rename(LOG, &part) {
-            // Somebody else has just renamed it.
+            // Another program has just renamed it.
             Err(error) if error.source.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
@@ -124,15 +125,15 @@ impl LogFile {
     }
 }
 
-/// Whether a file is one of the log's.
+/// Returns whether a file belongs to the log.
 pub(super) fn is_log(name: &str) -> bool {
     name == LOG || name == PARTS || number_of(name).is_some()
 }
 
-/// The renamed parts of the log in a job's directory, oldest first.
+/// Returns the rotated parts of the log in a job's directory, oldest first.
 ///
 /// # Errors
-/// The disk.
+/// Returns an error of the disk.
 pub fn parts(disk: &mut dyn Disk) -> Result<Vec<String>, disk::Error> {
     let mut parts = disk.list("")?;
     parts.retain(|name| number_of(name).is_some());
@@ -140,14 +141,14 @@ pub fn parts(disk: &mut dyn Disk) -> Result<Vec<String>, disk::Error> {
     Ok(parts)
 }
 
-/// The number of a part.
+/// Returns the number of a part.
 fn number_of(name: &str) -> Option<u64> {
     let (number, suffix) = numbered(name)?;
     (suffix == ".log").then_some(number)
 }
 
-/// The number in the name of a part, and what is behind it: `.log`, or what somebody made of that
-/// (`.log.gz`, `.log.1`, ` (copy).log`).
+/// Returns the number in the name of a part, and the rest of the name: `.log`, or what another
+/// program made of it (`.log.gz`, `.log.1`, ` (copy).log`).
 fn numbered(name: &str) -> Option<(u64, &str)> {
     let rest = name.strip_prefix("crawl-")?;
     let end = rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
@@ -156,26 +157,26 @@ fn numbered(name: &str) -> Option<(u64, &str)> {
     Some((digits.parse().ok().filter(|_| is_number)?, suffix))
 }
 
-/// A number above those of all files here, whatever became of their names.
+/// Returns a number above those of all files here, even if they were renamed.
 fn next_unused(disk: &mut dyn Disk) -> Result<u64, disk::Error> {
     let names = disk.list("")?;
     let numbers = names.iter().filter_map(|name| numbered(name));
     Ok(numbers.map(|(number, _)| number + 1).max().unwrap_or(0))
 }
 
-/// A number above those of all parts in the list, also of those that were moved away.
+/// Returns a number above those of all parts in the list, even if they were moved away.
 fn next_listed(disk: &mut dyn Disk) -> Result<u64, Error> {
     let Some(bytes) = disk.len(PARTS)? else { return Ok(0) };
     let start = bytes.saturating_sub(PARTS_READ_MAX);
     let list = read(disk, PARTS, start, bytes - start)?;
-    // A line may be torn, with the next one behind it.
+    // A line may be torn, and followed by the next one without a line end.
     let places = memchr::memmem::find_iter(&list, "crawl-");
     let texts = places.filter_map(|at| list[at..].split(|&byte| byte == b'\n').next());
     let numbers = texts.filter_map(|text| Some(numbered(std::str::from_utf8(text).ok()?)?.0));
     Ok(numbers.map(|number| number + 1).max().unwrap_or(0))
 }
 
-/// Cuts a log behind its last whole line; returns its length.
+/// Truncates a log after its last complete line; returns its length.
 fn trim(name: &str, disk: &mut dyn Disk) -> Result<u64, Error> {
     const PIECE_BYTES: u64 = 64 << 10;
     let Some(bytes) = disk.len(name)? else {
@@ -197,8 +198,8 @@ fn trim(name: &str, disk: &mut dyn Disk) -> Result<u64, Error> {
     Ok(whole)
 }
 
-/// Where zeros begin in the end of a log: a page that a loss of power took. So much is not written
-/// between two syncs.
+/// Returns where zeros begin in the end of a log: a page that was lost in a power failure. At most
+/// so many bytes are written between two syncs.
 fn hole(name: &str, bytes: u64, disk: &mut dyn Disk) -> Result<Option<u64>, Error> {
     const UNSYNCED_BYTES_MAX: u64 = 32 << 20;
     const PIECE_BYTES: u64 = 1 << 20;
@@ -219,8 +220,8 @@ mod tests {
     use super::*;
     use crate::ground::disk::memory::Memory;
 
-    /// Writes a line and rotates as SIGUSR1 does; returns the part's name. What was there before
-    /// is synced.
+    /// Writes a line and rotates as SIGUSR1 does; returns the name of the part. Earlier parts count
+    /// as synced.
     fn rotate(log: &mut LogFile, line: &str, disk: &mut Memory) -> String {
         log.unsynced = None;
         log.pending().extend_from_slice(line.as_bytes());
@@ -233,7 +234,7 @@ mod tests {
         LogFile::open(1 << 20, disk).expect("a log")
     }
 
-    /// Law: no rotation writes over a file, whoever put it there, whatever it is called.
+    /// Law: no rotation overwrites a file, whoever created it and whatever its name.
     #[test]
     fn no_part_is_written_over() {
         let stranger = [
@@ -266,7 +267,7 @@ mod tests {
         }
     }
 
-    /// The log itself becomes a part by somebody else's hand, under the next number.
+    /// Another program renames the log to the next part.
     #[test]
     fn a_log_that_was_renamed_to_the_next_part_stays() {
         let mut disk = Memory::default();
@@ -278,7 +279,7 @@ mod tests {
         assert_eq!(disk.bytes("crawl-00000.log"), b"a\n");
     }
 
-    /// Law: numbers go on though all parts were moved away, after a restart, too.
+    /// Law: numbering continues after all parts were moved away, also after a restart.
     #[test]
     fn numbers_outlive_their_parts() {
         let mut disk = Memory::default();
@@ -288,7 +289,7 @@ mod tests {
             assert_eq!(part, format!("crawl-{number:05}.log"));
             disk.remove(&part).expect("there");
         }
-        // Torn by a loss of power, with a line behind it.
+        // Torn by a power failure, followed by another line.
         for torn in ["crawl-0003", "\0\0\0\0", "crawl-00041.log\n", "\u{e9}"] {
             disk.append(PARTS, torn.as_bytes()).expect("room");
         }
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(open(&mut disk).next, 0);
     }
 
-    /// A part that is moved away before it was synced doesn't keep the log from rotating.
+    /// A part that is moved away before it was synced doesn't stop the rotation.
     #[test]
     fn a_part_that_is_gone_keeps_nothing_waiting() {
         let mut disk = Memory::default();
@@ -312,7 +313,8 @@ mod tests {
         }
     }
 
-    /// A full disk: no line is lost, and the next try rotates, whatever the first left in the list.
+    /// A full disk: no line is lost, and the next attempt rotates, whatever the first one left in
+    /// the list.
     #[test]
     fn a_full_disk_rotates_later() {
         for room in 0..16 {

@@ -1,42 +1,46 @@
-//! The archive: which fetches become which records, in which file; the index and the crawl log.
+//! The archive: writes captures to WARC files, the index, and the crawl log.
 //!
-//! A capture is what a server was asked and what it answered, verbatim. It becomes a `request`
-//! record (on demand) and behind it a `response` record, or a `revisit` record if the same payload
-//! was stored before; a line of the index points to the latter. Files, relative to the job:
+//! A capture is the bytes of a request and of its response, unchanged. It becomes a `request`
+//! record (optional) and after it a `response` record, or a `revisit` record if the same payload
+//! was stored before; a line of the index points to the latter. The files, relative to the job
+//! directory:
 //!
 //! ```text
-//! warc/PREFIX-20261120093849-00000.warc.gz    .open behind it while it grows
+//! warc/PREFIX-20261120093849-00000.warc.gz    with the suffix .open while it grows
 //! index/PREFIX-20261120093849-00000.cdxj      likewise; in order of capture until it is sorted
-//! crawl.log                                   one line an attempt, kept or not: see log
+//! crawl.log                                   one line an attempt, stored or not: see log
 //! ```
 //!
-//! What it promises:
-//! - *Verbatim*: head, framing and content coding as they came. WARC-Payload-Digest is over the
-//!   body without its transfer coding (RFC 9112, section 7), as the standard means it; readers
-//!   that take it over the chunks (warcio's `check` does) report chunked responses.
-//! - *A name without `.open` is final*: such a file is whole, durable and, where checkpoints are
-//!   made, known to one in all that it holds ([`Store::release`]). It may be taken away.
-//! - *Committed means durable*: bytes wait in memory, reach the disk in pieces, and are synced by
-//!   a job every `sync_period`, records before index before log. [`Totals::committed`] counts what
-//!   no crash can take back; what it can take is cut by the next [`Store::open`], see `recover`.
-//! - *An error changes nothing*: a capture that met a full disk was not kept, and can be offered
-//!   again. A file whose only capture met one holds its opening record alone, and has no index.
-//! - *Bounded*: buffers of `buffer_bytes` a file, and two that a record which gets compressed may
-//!   grow to its length, at most `gzip_bytes_max`, and that are given back; a longer response is
-//!   never copied whole, it goes to the disk in pieces. An index of at most `index_bytes_max` a
-//!   file; some 250 bytes a remembered payload.
+//! Guarantees:
+//! - *Verbatim*: head, framing and content coding are stored as received. WARC-Payload-Digest is
+//!   that of the body without its transfer coding (RFC 9112, section 7), as the standard defines
+//!   it; readers that compute it over the chunks (warcio's `check` does) report chunked responses.
+//! - *A name without `.open` is final*: such a file is complete, durable and, if checkpoints are
+//!   made, one of them contains everything in it ([`Store::release`]). It may be moved away.
+//! - *Committed means durable*: bytes wait in memory, are written in pieces, and are synced by a
+//!   job every `sync_period`, records before index before log. [`Totals::committed`] counts the
+//!   captures that survive any crash; the remains of others are cut off by the next
+//!   [`Store::open`], see `recover`.
+//! - *An error changes nothing*: a capture that failed on a full disk was not stored, and can be
+//!   offered again. A file whose only capture failed contains only its first record, and has no
+//!   index.
+//! - *Bounded memory*: buffers of `buffer_bytes` for each file, and two that may grow to the length
+//!   of a compressed record, at most `gzip_bytes_max`, and are freed again. A longer response is
+//!   never copied as a whole, but written in pieces. An index takes at most `index_bytes_max` for
+//!   each file, and a remembered payload some 250 bytes.
 //!
-//! Laws: no file is written over; file, offset and length in a [`Receipt`] and in the index are
-//! those of the record; a WARC file is at most `file_bytes_max` long unless one capture alone is
-//! longer; the same calls give the same bytes.
+//! Laws: no file is overwritten; file, offset and length in a [`Receipt`] and in the index are
+//! those of the record; a WARC file is at most `file_bytes_max` long unless a single capture is
+//! longer; the same calls write the same bytes.
 //!
-//! Cost of a capture: one compression, two digests, one copy, in that order of weight (of 17 KB:
-//! 71, 18 and 1 us), and 1.5 us for its fields, its line and the look-up of its payload; nothing
-//! is allocated but a date's text once a second and once a repeat. Its request takes 9 us and 490
-//! bytes more, of 101 us and 6.2 KB in all; 0.5 us without gzip. A response past `gzip_bytes_max`
-//! is wrapped without compressing, so that it holds the loop up by its digests alone (two, at
-//! about 0.6 ms a MB); one whose payload is compressed already likewise: compressing it again would
-//! run at half speed and save nothing. A line of the log takes less than a microsecond.
+//! Cost of a capture: one compression, two digests, one copy, in order of cost (for 17 KB: 71, 18
+//! and 1 us), and 1.5 us for its fields, its line and the look-up of its payload; nothing is
+//! allocated but the text of a date, once a second and once for each `revisit`. Its request takes
+//! another 9 us and 490 bytes, of 101 us and 6.2 KB in all; 0.5 us without gzip. A response longer
+//! than `gzip_bytes_max` is stored without compressing, so that only its digests hold up the loop
+//! (two, at about 0.6 ms a MB). The same is done if its payload is compressed already: compressing
+//! it again would run at half speed and save nothing. A line of the log takes less than a
+//! microsecond.
 //! Source: WARC 1.1 (ISO 28500:2017); the proposed fields WARC-Protocol and WARC-Cipher-Suite.
 
 pub mod cdxj;
@@ -45,14 +49,14 @@ pub mod job;
 pub mod log;
 
 mod capture;
+mod free_space;
 mod log_file;
-mod recall;
 mod records;
 mod recover;
 mod repair;
 mod replay;
 mod reread;
-mod room;
+mod revisit_index;
 mod segment;
 mod settings;
 mod surt;
@@ -74,7 +78,7 @@ use crate::ground::disk::Disk;
 use crate::ground::tail::{Outlet, Tail};
 use crate::ground::time::{Instant, UnixTime};
 use capture::{Known, Ready};
-use digest::{First, Repeats};
+use digest::{First, RevisitIndex};
 use job::{Full, StoreDone, StoreJob};
 use log_file::LogFile;
 pub use log_file::parts as log_parts;
@@ -96,30 +100,31 @@ pub struct Store {
     stamps: Stamps,
     log_clock: log::Clock,
     surt: Surt,
-    repeats: Repeats,
-    /// URL of a repeat's first record.
+    revisit_index: RevisitIndex,
+    /// The URL of the record to which a `revisit` refers.
     first_url: Vec<u8>,
-    /// The file that grows; none before the first capture.
+    /// The growing file; `None` before the first capture.
     segment: Option<Segment>,
-    /// Files that are full and not settled yet, oldest first.
+    /// Full files that are not closed yet, oldest first.
     full: Vec<Full>,
-    /// Files of lower serial numbers may get their final names.
+    /// Files with lower serial numbers may be closed.
     released: u32,
     log: LogFile,
-    /// The next file's.
+    /// The serial number of the next file.
     serial: u32,
     outstanding: Option<Outstanding>,
     tickets: u64,
     last_sync: Instant,
-    /// Something was written since the last job went out.
+    /// Whether anything was written since the last job began.
     dirty: bool,
     totals: Totals,
     cut: Cut,
-    /// Bytes of the capture that could not be kept, about: 0 if all could.
+    /// An estimate of the length of the capture that could not be stored, in bytes; 0 if there is
+    /// none.
     wanted_bytes: usize,
 }
 
-/// What the job under way will have made durable.
+/// What is durable once the running job has succeeded.
 #[derive(Debug)]
 struct Outstanding {
     ticket: u64,
@@ -129,40 +134,44 @@ struct Outstanding {
     log_lines: u64,
 }
 
-/// Counters of one run.
+/// The counters of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Captures kept.
+    /// The number of captures stored.
     pub captures: u64,
-    /// Captures that are durable, index line included: the first so many.
+    /// The number of captures that are durable with their index lines; these are the first ones.
     pub committed: u64,
-    /// Captures kept as `revisit` records.
+    /// The number of captures stored as `revisit` records.
     pub revisits: u64,
-    /// Captures that hold less than the server had to give.
+    /// The number of incomplete captures.
     pub truncated: u64,
-    /// Records of all types.
+    /// The number of records of all types.
     pub records: u64,
-    /// WARC files begun.
+    /// The number of WARC files begun.
     pub files: u64,
-    /// Bytes of records before compression.
+    /// The length of all records before compression, in bytes.
     pub raw_bytes: u64,
-    /// Bytes of WARC files.
+    /// The length of all WARC files, in bytes.
     pub warc_bytes: u64,
-    /// Bytes of index lines.
+    /// The length of all index lines, in bytes.
     pub index_bytes: u64,
-    /// Lines in the crawl log.
+    /// The number of lines in the crawl log.
     pub log_lines: u64,
-    /// Bytes of those lines.
+    /// The length of these lines, in bytes.
     pub log_bytes: u64,
-    /// Lines that are durable: the first so many.
+    /// The number of lines that are durable; these are the first ones.
     pub log_synced: u64,
-    /// Jobs that synced what there was.
+    /// The number of completed sync jobs.
     pub syncs: u64,
 }
 
 impl Store {
-    /// Opens the archive in the job directory. What an earlier run left open is cut to what is
-    /// whole and settled by the next job; numbering goes on. Ids are drawn from `seed` and `now`.
+    /// Opens the archive in the job directory. Files that an earlier run left open are truncated to
+    /// their complete part, and closed by the next job; serial numbers continue. Record ids are
+    /// drawn from `seed` and `now`.
+    ///
+    /// # Errors
+    /// Returns an invalid setting, or an error of the disk.
     pub fn open(
         settings: Settings,
         identity: Identity,
@@ -173,7 +182,11 @@ impl Store {
         Self::open_since(Position::default(), settings, identity, seed, disk, now)
     }
 
-    /// The same where all before `durable` is known to be whole: only what is behind it is read.
+    /// Does the same if everything before `durable` is known to be complete: only what follows is
+    /// read.
+    ///
+    /// # Errors
+    /// Returns an invalid setting, or an error of the disk.
     pub fn open_since(
         durable: Position,
         settings: Settings,
@@ -192,7 +205,7 @@ impl Store {
             stamps: Stamps::default(),
             log_clock: log::Clock::default(),
             surt: Surt::default(),
-            repeats: Repeats::new(settings.revisit_names_max),
+            revisit_index: RevisitIndex::new(settings.revisit_names_max),
             first_url: Vec::new(),
             segment: None,
             dirty: !found.full.is_empty(),
@@ -208,11 +221,14 @@ impl Store {
             wanted_bytes: 0,
             settings,
         };
-        store.recall(disk)?;
+        store.load_revisit_index(disk)?;
         Ok(store)
     }
 
-    /// Keeps a capture; `None` if the settings don't want it. On an error nothing was kept.
+    /// Stores a capture; returns `None` if the settings exclude it.
+    ///
+    /// # Errors
+    /// Returns an error of the disk; then nothing was stored.
     pub fn keep(
         &mut self,
         capture: &Capture<'_>,
@@ -222,7 +238,7 @@ impl Store {
         if self.settings.format == Format::None || capture.robots && !self.settings.robots {
             return Ok(None);
         }
-        // Until it is kept.
+        // Until it is stored.
         self.wanted_bytes = capture.bytes_about();
         self.flush_if_full(disk)?;
         self.ready_segment(capture, disk)?;
@@ -233,7 +249,10 @@ impl Store {
         Ok(Some(receipt))
     }
 
-    /// Writes a line of the crawl log. On an error it waits in memory, and is not lost.
+    /// Appends a line to the crawl log.
+    ///
+    /// # Errors
+    /// Returns an error of the disk; the line then waits in memory, and is not lost.
     pub fn note(&mut self, line: &log::Line<'_>, disk: &mut dyn Disk) -> Result<(), Error> {
         if !self.settings.log {
             return Ok(());
@@ -247,28 +266,34 @@ impl Store {
         self.flush_if_full(disk)
     }
 
-    /// The disk was full. Brings what waits in memory to it, and looks whether there is room for
-    /// the capture that it could not take. On an error all waits on.
+    /// Tries to write everything that waits in memory after the disk was full, and checks whether
+    /// the capture that failed now fits.
+    ///
+    /// # Errors
+    /// Returns an error of the disk; everything still waits.
     pub fn try_again(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         self.flush(disk)?;
-        room::probe(self.wanted_bytes, disk)?;
+        free_space::probe(self.wanted_bytes, disk)?;
         self.wanted_bytes = 0;
         Ok(())
     }
 
-    /// When the next job is due; `None` if there is nothing to sync or a job is under way.
+    /// Returns when the next job is due; `None` if there is nothing to sync or a job is running.
     pub fn next_sync(&self) -> Option<Instant> {
         let waiting = self.dirty && self.outstanding.is_none();
         waiting.then(|| self.last_sync + self.settings.sync_period)
     }
 
-    /// Whether a job is due.
+    /// Returns whether a job is due.
     pub fn due(&self, at: Instant) -> bool {
         self.next_sync().is_some_and(|next| next <= at)
     }
 
-    /// Flushes and hands out the job that makes durable what was kept so far, due or not; `None`
-    /// as for [`Store::next_sync`]. Its answer belongs to [`Store::synced`].
+    /// Flushes, and returns the job that makes everything durable that was stored so far, due or
+    /// not; `None` as for [`Store::next_sync`]. Its result is passed to [`Store::synced`].
+    ///
+    /// # Errors
+    /// Returns an error of the disk.
     pub fn sync_job(
         &mut self,
         at: Instant,
@@ -292,8 +317,11 @@ impl Store {
         Ok(Some(job))
     }
 
-    /// Takes the answer of the job. After an error it is not known what is durable: the caller
-    /// should stop; a later job tries all of it again.
+    /// Processes the result of a job.
+    ///
+    /// # Errors
+    /// Returns the error of the job. It is then unknown what is durable: the caller should stop; a
+    /// later job tries everything again.
     pub fn synced(&mut self, done: StoreDone) -> Result<(), Error> {
         let outstanding = self.outstanding.take().expect("one answer for each job");
         assert_eq!(outstanding.ticket, done.ticket, "the answer is that of the job under way");
@@ -309,9 +337,12 @@ impl Store {
         Ok(())
     }
 
-    /// Ends the archive: flushes, and hands out the job that syncs all, and closes the files that
-    /// are released; `None` if that is done. No other job may be under way. After an error, here or
-    /// in the answer, it can be called again.
+    /// Closes the archive: flushes, and returns the job that syncs everything and closes the files
+    /// that are released; `None` if that is done. No other job may be running.
+    ///
+    /// # Errors
+    /// Returns an error of the disk. After an error, here or in the result of the job, it can be
+    /// called again.
     pub fn close(&mut self, at: Instant, disk: &mut dyn Disk) -> Result<Option<StoreJob>, Error> {
         assert!(self.outstanding.is_none(), "the last job's answer comes before the end");
         self.flush(disk)?;
@@ -319,8 +350,8 @@ impl Store {
         self.sync_job(at, disk)
     }
 
-    /// Full files before this one may get their final names, no others: what they hold is known
-    /// without them. As long as nobody calls this, all may.
+    /// Allows the full files before `serial` to be closed, and no others: a checkpoint contains
+    /// everything in them. As long as this is never called, all may be closed.
     pub fn release(&mut self, serial: u32) {
         self.released = serial;
         let some = self.releasable().next().is_some();
@@ -331,29 +362,29 @@ impl Store {
         self.full.iter().take_while(|full| full.serial() < self.released)
     }
 
-    /// Counters of this run.
+    /// Returns the counters of this run.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// What [`Store::open`] had to cut.
+    /// Returns what [`Store::open`] had to cut off.
     pub fn cut(&self) -> Cut {
         self.cut
     }
 
-    /// The segment's files and the log, whatever is due of them.
+    /// Writes the buffers of the current file and the log.
     fn flush(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         let kept_bytes = 2 * self.settings.buffer_bytes;
         if let Some(segment) = &mut self.segment {
             segment.flush(disk, kept_bytes)?;
         }
-        // What a job has been told to sync must keep its name until then.
+        // A file that a running job must sync has to keep its name until then.
         let may_rotate = self.outstanding.is_none();
         self.log.flush(may_rotate, disk, kept_bytes)?;
         Ok(())
     }
 
-    /// The crawl log begins a new file as soon as that can be.
+    /// Requests that the crawl log is rotated as soon as possible.
     pub fn rotate_log(&mut self) {
         self.log.want_rotation();
         self.dirty = true;
@@ -376,7 +407,7 @@ impl Store {
             files.extend([segment.warc.name().to_owned(), segment.index.name().to_owned()]);
         }
         files.extend(self.log.files().map(str::to_owned));
-        // A job that failed half-way may have settled some; the log may not have begun.
+        // A job that failed half-way may have closed some files; the log may not exist yet.
         let mut there = Vec::new();
         for name in files {
             if disk.len(&name)?.is_some() {
@@ -387,13 +418,13 @@ impl Store {
         Ok(StoreJob { disk: disk.handle(), files: there, full, ticket: self.tickets })
     }
 
-    /// The file that grows is full.
+    /// Marks the growing file as full.
     fn retire(&mut self) {
         self.full.extend(self.segment.take().map(|segment| segment.full));
         self.dirty |= !self.full.is_empty();
     }
 
-    /// Sees to it that there is a file with room for the capture.
+    /// Makes sure that there is a file with space for the capture.
     fn ready_segment(&mut self, capture: &Capture<'_>, disk: &mut dyn Disk) -> Result<(), Error> {
         let wanted = capture.bytes_max();
         let fits = |segment: &Segment| {
@@ -429,17 +460,17 @@ impl Store {
         Ok(())
     }
 
-    /// The record that holds the same payload already.
+    /// Finds the record that contains the same payload already.
     fn find_first(&mut self, capture: &Capture<'_>, digest: &Digest) -> Option<First> {
         self.first_url.clear();
         if !capture.can_repeat() {
             return None;
         }
-        let first = self.repeats.find(digest, &mut self.first_url);
+        let first = self.revisit_index.find(digest, &mut self.first_url);
         first.filter(|first| first.chunked == capture.chunked)
     }
 
-    /// Builds the records and the line.
+    /// Writes the records and the index line.
     fn write(
         &mut self,
         capture: &Capture<'_>,
@@ -452,7 +483,7 @@ impl Store {
         // From here on nothing can fail.
         if first.is_none() && capture.can_repeat() {
             let Capture { started: date, chunked, .. } = *capture;
-            self.repeats.add(digest, capture.url, First { id: Some(id), date, chunked });
+            self.revisit_index.add(digest, capture.url, First { id: Some(id), date, chunked });
         }
         self.totals.captures += 1;
         self.totals.revisits += u64::from(first.is_some());
@@ -472,8 +503,8 @@ impl Store {
         Ok(receipt)
     }
 
-    /// Appends the request, then the response or the reference, both or neither; what it says is
-    /// of the latter.
+    /// Appends the request, then the `response` or `revisit` record; both or neither. Returns the
+    /// lengths of the latter.
     fn push_records(
         &mut self,
         capture: &Capture<'_>,

@@ -1,12 +1,12 @@
 //! Reads the records of a WARC file one after the other, without an index.
 //!
-//! A gzip member ends where its checksum is, a plain record where its Content-Length says. Where
-//! there is no whole record the file is searched for the next one of the same file: one that names
-//! the same `warcinfo` record, which no archived page can know.
+//! A gzip member ends at its checksum, a plain record after its Content-Length. If there is no
+//! complete record, the file is searched for the next record of the same file: one that names the
+//! same `warcinfo` record, whose id no archived page can contain.
 //!
-//! Laws: what is handed out is one whole record, its checksum or the digest of its block verified;
-//! nothing that was written whole is passed over. Cost: one inflation; the longest record is held
-//! in memory.
+//! Laws: each returned record is complete, and its checksum or the digest of its block is verified;
+//! no complete record is skipped.
+//! Cost: everything is inflated once; the longest record is held in memory.
 
 use super::Error;
 use super::warc::{block_of, field, is_sound};
@@ -14,52 +14,53 @@ use crate::ground::disk::Disk;
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, Read};
 
-/// Bytes read from the disk at once.
+/// The number of bytes read from the disk at once.
 const PIECE_BYTES: usize = 64 << 10;
-/// Longer records aren't ours.
+/// The maximum length of a record; this program writes none that is longer.
 const RECORD_BYTES_MAX: usize = 1 << 30;
-/// What a gzip member begins with.
+/// The first bytes of a gzip member.
 const MEMBER: &[u8] = &[0x1f, 0x8b, 8];
-/// What a record begins with.
+/// The first bytes of a record.
 const RECORD: &[u8] = b"WARC/1.1\r\n";
 
-/// The records of a file, in order.
+/// Iterates over the records of a file.
 pub(super) struct Records {
     source: Option<Source>,
     gzip: bool,
     record: Vec<u8>,
-    /// Value of WARC-Warcinfo-ID of the first record that has one.
+    /// The value of WARC-Warcinfo-ID in the first record that has one.
     info: Option<String>,
 }
 
-/// What comes next in a file.
+/// The next part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A whole record at this offset, of so many bytes: see [`Records::record`].
+    /// A complete record at this offset, of this length: see [`Records::record`].
     Record(u64, u64),
-    /// No whole record from here to there: the end of the file, if the last is `true`.
+    /// There is no complete record between these offsets; `true` if the second is the end of the
+    /// file.
     Damage(u64, u64, bool),
-    /// The end.
+    /// The end of the file.
     End,
 }
 
 impl Records {
-    /// The records of `name` from `offset` on, up to `end`.
+    /// Creates an iterator over the records of `name` from `offset` up to `end`.
     pub(super) fn new(name: &str, offset: u64, end: u64, disk: &dyn Disk) -> Self {
         let source = Source::new(name, offset, end, disk.handle());
         let gzip = name.contains(".warc.gz");
         Self { source: Some(source), gzip, record: Vec::new(), info: None }
     }
 
-    /// The record that came last: head, block and end.
+    /// Returns the last record, with head, block and end.
     pub(super) fn record(&self) -> &[u8] {
         &self.record
     }
 
-    /// Reads on.
+    /// Reads the next part of the file.
     ///
     /// # Errors
-    /// The disk.
+    /// Returns an error of the disk.
     pub(super) fn next(&mut self) -> Result<Next, Error> {
         let (start, end) = (self.source().position(), self.source().end);
         if start >= end {
@@ -72,7 +73,8 @@ impl Records {
         Ok(Next::Damage(start, found.unwrap_or(end), found.is_none()))
     }
 
-    /// Length of the whole record at `offset`; `None` if there is none. What follows is read next.
+    /// Reads the record at `offset`; returns its length, or `None` if there is no complete one. The
+    /// next read continues after it.
     fn read_at(&mut self, offset: u64) -> Result<Option<u64>, Error> {
         self.source().seek(offset);
         self.record.clear();
@@ -89,7 +91,8 @@ impl Records {
         Ok(is_whole.then(|| end - offset))
     }
 
-    /// What is in hand is one whole record. A member has a checksum of its own.
+    /// Returns whether the buffer contains one complete record. A gzip member has a checksum of its
+    /// own.
     fn is_whole(&self) -> bool {
         if self.gzip { block_of(&self.record).is_some() } else { is_sound(&self.record) }
     }
@@ -102,7 +105,7 @@ impl Records {
         if read.is_err() {
             self.record.clear();
         }
-        source.trouble.take().map_or(Ok(()), |error| Err(error.into()))
+        source.error.take().map_or(Ok(()), |error| Err(error.into()))
     }
 
     fn read_plain(&mut self) -> Result<(), Error> {
@@ -111,7 +114,7 @@ impl Records {
         let mut line = 0;
         while !record.ends_with(b"\r\n\r\n") && record.len() < PIECE_BYTES {
             let more = source.take(PIECE_BYTES as u64).read_until(b'\n', record);
-            // The line of the version comes first, or it is no record.
+            // A record begins with the version line.
             if more.unwrap_or(0) == 0 || line == 0 && record != RECORD {
                 record.clear();
                 break;
@@ -124,10 +127,11 @@ impl Records {
             Some(bytes) if source.take(bytes + 4).read_to_end(record).is_ok() => {}
             _ => record.clear(),
         }
-        source.trouble.take().map_or(Ok(()), |error| Err(error.into()))
+        source.error.take().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// The first whole record of this file from `from` on; it is read next.
+    /// Returns the offset of the first complete record of this file from `from` on, which is read
+    /// next.
     fn search(&mut self, mut from: u64) -> Result<Option<u64>, Error> {
         let start = if self.gzip { MEMBER } else { RECORD };
         while let Some(at) = self.find(start, from)? {
@@ -146,12 +150,12 @@ impl Records {
     fn names_this_file(&self) -> bool {
         match (&self.info, field(&self.record, "WARC-Warcinfo-ID")) {
             (Some(ours), Some(its)) => ours == its,
-            // Who opens the file names nobody.
+            // The first record of a file names no other.
             (_, its) => its.is_some(),
         }
     }
 
-    /// Where these bytes come next.
+    /// Returns the offset of the next occurrence of these bytes.
     fn find(&mut self, bytes: &[u8], from: u64) -> Result<Option<u64>, Error> {
         let source = self.source();
         source.seek(from);
@@ -164,7 +168,7 @@ impl Records {
             let kept = window.len().saturating_sub(bytes.len() - 1);
             window.drain(..kept);
             let more = source.fill_buf().map(<[u8]>::to_vec).unwrap_or_default();
-            if let Some(error) = source.trouble.take() {
+            if let Some(error) = source.error.take() {
                 return Err(error.into());
             }
             if more.is_empty() {
@@ -180,34 +184,34 @@ impl Records {
     }
 }
 
-/// Bytes of a file from the disk, piece by piece.
+/// Reads the bytes of a file, piece by piece.
 pub(super) struct Source {
     disk: Box<dyn Disk>,
     name: String,
-    /// Where the buffer ends in the file, and where the file does.
+    /// The offset of the end of the buffer, and of the file.
     at: u64,
     end: u64,
     buffer: Vec<u8>,
     used: usize,
-    /// What the disk said, if it failed: readers of bytes only pass a copy on.
-    trouble: Option<crate::ground::disk::Error>,
+    /// The error of the disk, if there was one; `io::Error` only carries a copy.
+    error: Option<crate::ground::disk::Error>,
 }
 
 impl Source {
-    /// The bytes of `name` from `offset` to `end`.
+    /// Creates a reader of the bytes of `name` from `offset` to `end`.
     pub(super) fn new(name: &str, offset: u64, end: u64, disk: Box<dyn Disk>) -> Self {
         let buffer = Vec::new();
-        Self { disk, name: name.to_owned(), at: offset, end, buffer, used: 0, trouble: None }
+        Self { disk, name: name.to_owned(), at: offset, end, buffer, used: 0, error: None }
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.at - (self.buffer.len() - self.used) as u64
     }
 
-    /// What the disk said, if it failed.
-    pub(super) fn trouble(&mut self) -> Option<crate::ground::disk::Error> {
-        self.trouble.take()
+    /// Takes the error of the disk, if there was one.
+    pub(super) fn error(&mut self) -> Option<crate::ground::disk::Error> {
+        self.error.take()
     }
 
     fn seek(&mut self, offset: u64) {
@@ -230,12 +234,12 @@ impl BufRead for Source {
             self.used = 0;
             let read = self.disk.read_at(&self.name, self.at, &mut self.buffer);
             let bytes = read.unwrap_or_else(|error| {
-                self.trouble = Some(error);
+                self.error = Some(error);
                 0
             });
             self.buffer.truncate(bytes);
             self.at += bytes as u64;
-            if self.trouble.is_some() {
+            if self.error.is_some() {
                 return Err(io::Error::other("the disk"));
             }
         }

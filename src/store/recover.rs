@@ -1,53 +1,55 @@
-//! After a stop that was none: what an earlier run left open is cut to what is whole.
+//! Recovers the archive after an unclean stop: truncates open files to their complete part.
 //!
-//! A capture counts if its line is whole in the index and the records up to its end are whole in
-//! the WARC file, by the checksums of their members or the digests of their blocks: after a loss of
-//! power a page within may read as zeros though what is behind it was written. Lines are in order
-//! of capture and are written after their records, so the files are cut behind the last capture
-//! that counts. A file that lost something ends the archive: what lies in later ones was not yet
-//! durable, and may refer to what was lost, so they go. A file with no capture left goes, too.
+//! A capture counts if its index line is complete and the records up to its end are complete in the
+//! WARC file, by the checksums of their members or the digests of their blocks: after a power
+//! failure a page inside may be zeros although later ones were written. Lines are in order of
+//! capture and are written after their records, so the files are truncated after the last capture
+//! that counts. A file that lost something ends the archive: later files were not yet durable, and
+//! may refer to what was lost, so they are removed. A file without any capture left is removed,
+//! too.
 //!
-//! Laws: nothing that was synced is cut; running it again changes nothing more.
-//! Cost: the lines of each open file are read once, and the records behind what is known to be
-//! durable are inflated, or digested where they are plain.
+//! Laws: nothing that was synced is cut off; running it again changes nothing more.
+//! Cost: the lines of each open file are read once, and the records that are not known to be
+//! durable are inflated, or digested if they are plain.
 
 use super::Error;
 use super::cdxj;
+use super::free_space;
 use super::job::{Full, OPEN, SORTING, read};
 use super::replay::Position;
-use super::room;
 use super::segment::{Name, full_of, name_of};
 use super::warc::{are_whole, unpack};
 use crate::ground::disk::Disk;
 
-/// What was found in the job directory.
+/// The result of the recovery.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The first serial no file has had, also of those that are gone.
+    /// The first serial number that no file has had, including removed ones.
     pub(super) serial: u32,
-    /// Files to be settled.
+    /// Files to be closed.
     pub(super) full: Vec<Full>,
-    /// What was cut.
+    /// What was cut off.
     pub(super) cut: Cut,
 }
 
-/// What an unclean stop cost.
+/// What an unclean stop has cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Bytes cut from or removed with WARC files.
+    /// The number of bytes cut off from WARC files or removed with them.
     pub warc_bytes: u64,
-    /// Files removed because no whole capture was in them.
+    /// The number of files removed because they contained no complete capture.
     pub files: u64,
 }
 
-/// Looks at the files of `prefix` and cuts what is torn; all before `durable` is known to be whole.
+/// Checks the files of `prefix`, and cuts off what is incomplete; everything before `durable` is
+/// known to be complete.
 pub(super) fn recover(
     prefix: &str,
     durable: Position,
     disk: &mut dyn Disk,
 ) -> Result<Found, Error> {
     let mut found = Found::default();
-    room::clear(disk)?;
+    free_space::clear(disk)?;
     let (warcs, indexes) = (disk.list("warc")?, disk.list("index")?);
     let names = || warcs.iter().chain(&indexes).filter_map(|name| name_of(name, prefix));
     let serials = names().map(|name| name.serial.saturating_add(1));
@@ -60,14 +62,14 @@ pub(super) fn recover(
         let full = full_of(name.stem, name.suffix == ".warc.gz");
         if name.open {
             let kept = if torn { None } else { whole(&full, durable.bytes_of(name.serial), disk)? };
-            // What was durable may be damaged, but doesn't end the archive.
+            // Durable data may be damaged, but that doesn't end the archive.
             torn |= name.serial >= durable.serial && kept.as_ref().is_none_or(|kept| kept.torn);
             plan.push((full, kept));
         } else if disk.len(&full.index_open())?.is_some() {
             found.full.push(full);
         }
     }
-    // Last first: if this is cut short, too, what it did not reach is still seen to be torn.
+    // Last first: if this is interrupted, the files it did not reach are still recognized as torn.
     for (full, kept) in plan.into_iter().rev() {
         cut(full, kept, disk, &mut found)?;
     }
@@ -76,20 +78,20 @@ pub(super) fn recover(
     Ok(found)
 }
 
-/// Bytes of each file up to and with the last capture that counts.
+/// The lengths of a file and its index up to the last capture that counts.
 struct Whole {
     warc_bytes: u64,
     index_bytes: u64,
-    /// There is more in one of them.
+    /// Whether one of them is longer.
     torn: bool,
 }
 
-/// What of an open file is whole; `None` if no capture is.
+/// Returns the complete part of an open file; `None` if it has no complete capture.
 fn whole(full: &Full, durable_bytes: u64, disk: &mut dyn Disk) -> Result<Option<Whole>, Error> {
     let (warc, index) = (full.warc_open(), full.index_open());
     let warc_bytes = disk.len(&warc)?.unwrap_or(0);
     let Some(index_bytes) = disk.len(&index)? else {
-        // Its lines were sorted: it was whole, and all but its name was settled.
+        // Its lines were sorted, so it was complete, and only lacks its final name.
         let sorted = disk.len(&full.index)?;
         return Ok(sorted.map(|index_bytes| Whole { warc_bytes, index_bytes, torn: false }));
     };
@@ -109,7 +111,7 @@ fn whole(full: &Full, durable_bytes: u64, disk: &mut dyn Disk) -> Result<Option<
         }
         if end > durable_bytes {
             let bytes = read(disk, &warc, warc_end, end - warc_end)?;
-            // In front of a reply lie its request and perhaps what opens the file.
+            // Before a reply there are its request and perhaps the first record of the file.
             let at = usize::try_from(offset - warc_end).expect("within what was read");
             if !are_whole(&bytes[..at]) || unpack(&bytes[at..]).is_none() {
                 break;
@@ -122,14 +124,14 @@ fn whole(full: &Full, durable_bytes: u64, disk: &mut dyn Disk) -> Result<Option<
     Ok(kept)
 }
 
-/// Offset and length in a line with its end; `None` if it is torn.
+/// Returns offset and length in a line with its line end; `None` if it is torn.
 fn place_of(line: &[u8]) -> Option<(u64, u64)> {
     let line = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
     let entry = cdxj::parse(line).ok()?;
     Some((entry.offset, entry.length))
 }
 
-/// Cuts both files to what is whole, or removes them.
+/// Truncates both files to their complete part, or removes them.
 fn cut(
     full: Full,
     kept: Option<Whole>,
@@ -139,7 +141,7 @@ fn cut(
     let (warc, index) = (full.warc_open(), full.index_open());
     let warc_bytes = disk.len(&warc)?.unwrap_or(0);
     let Some(kept) = kept else {
-        // The index first: without it the WARC file counts as torn whatever it holds.
+        // The index first: without it the WARC file counts as torn, whatever it contains.
         if disk.len(&index)?.is_some() {
             disk.remove(&index)?;
         }
@@ -157,8 +159,8 @@ fn cut(
     Ok(())
 }
 
-/// Open indexes whose WARC file never reached the disk, and indexes that were being written: they
-/// are written again from what they were made of, if that is still there.
+/// Removes open indexes whose WARC file never reached the disk, and unfinished sorted indexes. The
+/// latter are sorted again if their source still exists.
 fn remove_orphans(indexes: &[String], prefix: &str, disk: &mut dyn Disk) -> Result<(), Error> {
     for name in indexes {
         if let Some(written) = name.strip_suffix(SORTING) {

@@ -1,15 +1,15 @@
-//! Checks the archive when a crawl goes on, and rebuilds what its index lacks from the WARC files.
+//! Checks the archive when a crawl resumes, and rebuilds missing index lines from the WARC files.
 //!
-//! The WARC files are the truth: every line of the index follows from a record. An index that is
-//! missing, or has missing or damaged lines or ones that lead to no record, is rewritten. Damage in
-//! a WARC file is reported with its place, and left there: what is whole behind it stays in use.
+//! Every line of the index can be derived from a record. An index is rewritten if it is missing, or
+//! has missing or damaged lines, or lines that lead to no record. Damage in a WARC file is reported
+//! with its offsets, and left there: complete records after it stay in use.
 //!
-//! A WARC file with its final name may have been taken away; one that was still `.open` is lost if
-//! it isn't there.
+//! A WARC file with its final name may have been moved away; one that was still `.open` is lost if
+//! it is missing.
 //!
-//! Laws: no byte of a WARC file is changed; a rebuilt line is the one that was written when its
-//! record was; what a crash tore off the end of a file that was growing is no damage, and left to
-//! `recover`. Cost: what is checked is read and inflated once. That is the last files up to
+//! Laws: no byte of a WARC file is changed. A rebuilt line is equal to the one written with its
+//! record. The end of a growing file that a crash tore off is no damage, and is left to `recover`.
+//! Cost: each checked byte is read and inflated once. Checked are the last files up to
 //! `verify_bytes_max`, and every file without an index.
 
 use super::cdxj::{self, Capture};
@@ -25,79 +25,80 @@ use crate::ground::disk::Disk;
 use crate::ground::map::Map;
 use std::collections::BTreeSet;
 
-/// What an index line takes from the head of a reply.
+/// The parts of an index line that come from the head of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadFacts {
-    /// HTTP status.
+    /// The HTTP status.
     pub status: u16,
-    /// Value of Content-Type, empty if there is none.
+    /// The value of Content-Type, empty if there is none.
     pub mime: String,
-    /// Value of Location.
+    /// The value of Location.
     pub redirect: Option<String>,
-    /// The body was sent in chunks.
+    /// Whether the body was sent in chunks.
     pub chunked: bool,
 }
 
-/// Reads the head at the front of a reply, as the crawl did.
+/// Parses the head at the start of a reply, as the crawl did.
 pub type ReadHead = fn(&[u8]) -> Option<HeadFacts>;
 
-/// What was found, as soon as it is: for the log.
+/// An event of the check, reported as soon as it is found, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding<'a> {
-    /// This WARC file is read through: which, and the last one's number.
+    /// This WARC file is being read: its name, its number, and the number of files.
     Reads(&'a str, usize, usize),
     /// The index of this WARC file was rebuilt: so many lines were missing or damaged.
     Indexed(&'a str, u64),
-    /// No whole record in this WARC file, from the one offset to the other.
+    /// There is no complete record between these offsets of this WARC file.
     Damaged(&'a str, u64, u64),
-    /// A line of the index led to no record: the WARC file, the offset, the URL.
+    /// A line of the index leads to no record: the WARC file, the offset, the URL.
     Lost(&'a str, u64, &'a str),
-    /// This WARC file was read through and has no damage; its index lacked so many lines.
+    /// This WARC file was read and has no damage; its index lacked so many lines.
     Sound(&'a str, u64),
-    /// The WARC file of this index isn't there.
+    /// The WARC file of this index is missing.
     Gone(&'a str),
-    /// This WARC file isn't there though it was not closed, and so many captures in it count as
-    /// fetched; 0 if nobody knows how many.
+    /// This WARC file is missing although it was not closed, and so many captures in it count as
+    /// fetched; 0 if their number is unknown.
     Missing(&'a str, u64),
-    /// There is no room for the index of this WARC file.
+    /// There is no space for the index of this WARC file.
     NoRoom(&'a str),
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// Lines of the index that were missing or damaged, and were rebuilt.
+    /// The number of index lines that were missing or damaged, and were rebuilt.
     pub lines_added: u64,
-    /// Captures that count as fetched, and whose records are damaged or missing.
+    /// The number of captures that count as fetched, but whose records are damaged or missing.
     pub lost: u64,
-    /// Places in WARC files without a whole record.
+    /// The number of places in WARC files without a complete record.
     pub damaged: u64,
-    /// Index files without their WARC file.
+    /// The number of index files without their WARC file.
     pub gone: u64,
-    /// Bytes of WARC files that were not checked.
+    /// The number of bytes of WARC files that were not checked.
     pub unchecked_bytes: u64,
 }
 
-/// Checks the files of an archive of which all before `durable` must be whole.
+/// Checks the files of an archive; everything before `durable` must be complete. Findings are
+/// passed to `report`.
 ///
 /// # Errors
-/// The disk, unless it is full.
+/// Returns an error of the disk, unless it is full.
 pub fn repair(
     settings: &Settings,
     durable: Position,
     disk: &mut dyn Disk,
     read_head: ReadHead,
-    tell: &mut dyn FnMut(Finding<'_>),
+    report: &mut dyn FnMut(Finding<'_>),
 ) -> Result<Repaired, Error> {
     let rebuilds = durable == Position::END;
     let (done, surt) = (Repaired::default(), Surt::default());
-    let mut repair = Repair { done, surt, rebuilds, read_head, tell };
+    let mut repair = Repair { done, surt, rebuilds, read_head, report };
     if settings.format == Format::None {
         return Ok(repair.done);
     }
     let mut left = settings.verify_bytes_max;
     let files = files(&settings.prefix, durable, disk)?;
-    // What was written last suffers most.
+    // The last files are the most likely to be damaged.
     for (number, file) in files.iter().rev().enumerate() {
         let bytes = file.warc_bytes;
         let checks = bytes <= left;
@@ -107,9 +108,9 @@ pub fn repair(
             repair.done.unchecked_bytes += bytes;
             continue;
         }
-        (repair.tell)(Finding::Reads(&file.warc, number + 1, files.len()));
+        (repair.report)(Finding::Reads(&file.warc, number + 1, files.len()));
         match repair.file(file, checks, disk) {
-            Err(error) if error.is_full() => (repair.tell)(Finding::NoRoom(&file.warc)),
+            Err(error) if error.is_full() => (repair.report)(Finding::NoRoom(&file.warc)),
             repaired => repaired?,
         }
     }
@@ -117,19 +118,20 @@ pub fn repair(
     Ok(repair.done)
 }
 
-/// A WARC file and its index, by the names they have now.
+/// The current names of a WARC file and its index.
 struct File {
     full: Full,
     warc: String,
     warc_bytes: u64,
     index: Option<String>,
-    /// It may have grown when the crawl stopped: its lines are in order of capture.
+    /// Whether it may have been growing when the crawl stopped: its lines are then in order of
+    /// capture.
     open: bool,
-    /// So many bytes of it must be whole.
+    /// The number of bytes that must be complete.
     durable_bytes: u64,
 }
 
-/// The files, in the order in which they were written.
+/// Returns the files, in the order in which they were written.
 fn files(prefix: &str, durable: Position, disk: &mut dyn Disk) -> Result<Vec<File>, Error> {
     let mut files = Vec::new();
     for name in disk.list("warc")? {
@@ -157,24 +159,24 @@ fn files(prefix: &str, durable: Position, disk: &mut dyn Disk) -> Result<Vec<Fil
 struct Repair<'a> {
     done: Repaired,
     surt: Surt,
-    /// Nobody knows what was durable.
+    /// Whether it is unknown what was durable.
     rebuilds: bool,
     read_head: ReadHead,
-    tell: &'a mut dyn FnMut(Finding<'_>),
+    report: &'a mut dyn FnMut(Finding<'_>),
 }
 
-/// Lines of an index that are whole, by the offset of their records.
+/// The valid lines of an index, by the offset of their records.
 struct Old<'a> {
     lines: Map<u64, (u64, &'a [u8])>,
-    /// What isn't a line, or is the second of its record.
+    /// The number of invalid lines and of duplicates.
     bad: u64,
-    /// How far the lines go without a fault, in the index and in the WARC file.
+    /// The length of the valid beginning, in the index and in the WARC file.
     sound_bytes: usize,
     sound_end: u64,
 }
 
 impl Repair<'_> {
-    /// Files that the archive should have, and hasn't.
+    /// Reports the files that should exist, but don't.
     fn missing_files(
         &mut self,
         settings: &Settings,
@@ -182,7 +184,7 @@ impl Repair<'_> {
         files: &[File],
         disk: &mut dyn Disk,
     ) -> Result<(), Error> {
-        // The file that the crawl was writing at the checkpoint, unless that knows of none.
+        // The file that was growing at the checkpoint, if there was one.
         let mut expected = Some(durable.serial).filter(|_| !self.rebuilds && durable.offset > 0);
         expected.take_if(|serial| files.iter().any(|file| file.full.serial() == *serial));
         let names = disk.list("index")?;
@@ -194,7 +196,7 @@ impl Repair<'_> {
             expected.take_if(|serial| *serial == name.serial);
             if !name.open {
                 self.done.gone += 1;
-                (self.tell)(Finding::Gone(&index));
+                (self.report)(Finding::Gone(&index));
                 continue;
             }
             let captures =
@@ -202,14 +204,14 @@ impl Repair<'_> {
             if captures > 0 {
                 self.done.lost += captures;
                 let warc = full_of(name.stem, settings.gzip_level > 0).warc_open();
-                (self.tell)(Finding::Missing(&warc, captures));
+                (self.report)(Finding::Missing(&warc, captures));
             }
         }
         if let Some(serial) = expected {
             self.done.lost += 1;
             let stem = super::segment::stem(&settings.prefix, "*", serial);
             let warc = full_of(&stem, settings.gzip_level > 0).warc_open();
-            (self.tell)(Finding::Missing(&warc, 0));
+            (self.report)(Finding::Missing(&warc, 0));
         }
         Ok(())
     }
@@ -231,29 +233,29 @@ impl Repair<'_> {
         }
         let damaged = self.done.damaged;
         let (added, torn_at) = self.walk(file, start, &mut old, &mut new, disk)?;
-        // What the walk did not meet leads to no record.
+        // Lines that the walk did not reach lead to no record.
         let mut lost: Vec<(u64, &[u8])> =
             old.lines.iter().map(|(offset, (_, line))| (*offset, *line)).collect();
         lost.retain(|(offset, _)| torn_at.is_none_or(|torn_at| *offset < torn_at));
         if file.open {
-            // A loss of power may end the file between two records: what lay behind wasn't durable.
+            // A power failure may end the file between two records; what followed wasn't durable.
             let sure_bytes = file.warc_bytes.max(file.durable_bytes);
             lost.retain(|(offset, _)| *offset < sure_bytes);
         }
         if added > 0 && !lost.is_empty() {
-            // Who compresses a file anew moves its records.
+            // Recompressing a file moves its records.
             let moved: BTreeSet<_> = lines_of(&new).filter_map(identity_of).collect();
             lost.retain(|(_, line)| identity_of(line).is_none_or(|it| !moved.contains(&it)));
         }
         lost.sort_unstable();
         for (offset, line) in &lost {
             let url = entry_of(line).map(|entry| entry.url.into_owned()).unwrap_or_default();
-            (self.tell)(Finding::Lost(&file.warc, *offset, &url));
+            (self.report)(Finding::Lost(&file.warc, *offset, &url));
         }
         self.done.lost += lost.len() as u64;
         self.done.lines_added += added;
         if checks && lost.is_empty() && self.done.damaged == damaged {
-            (self.tell)(Finding::Sound(&file.warc, added));
+            (self.report)(Finding::Sound(&file.warc, added));
         }
         let torn = torn_at.is_some();
         if added == 0 && lost.is_empty() && (old.bad == 0 || torn) {
@@ -261,13 +263,13 @@ impl Repair<'_> {
         }
         rewrite(file, &new, disk)?;
         if added > 0 || old.bad > 0 {
-            (self.tell)(Finding::Indexed(&file.warc, added.max(old.bad)));
+            (self.report)(Finding::Indexed(&file.warc, added.max(old.bad)));
         }
         Ok(())
     }
 
-    /// Goes through the records from `start` on; returns how many lines were made, and where what
-    /// a crash tore begins.
+    /// Reads the records from `start` on. Returns how many lines were added, and where the part
+    /// begins that a crash tore.
     fn walk(
         &mut self,
         file: &File,
@@ -287,7 +289,7 @@ impl Repair<'_> {
                     let before = new.len();
                     let is_sure = self.push_line(&records, file, (offset, length), new);
                     match known {
-                        // A record by another version may lack what its line says.
+                        // A record written by another version may lack what its line contains.
                         Some(known) if !is_sure => {
                             new.truncate(before);
                             new.extend_from_slice(known);
@@ -301,19 +303,19 @@ impl Repair<'_> {
                         return Ok((added, Some(from)));
                     }
                     self.done.damaged += 1;
-                    (self.tell)(Finding::Damaged(&file.warc, from, to));
+                    (self.report)(Finding::Damaged(&file.warc, from, to));
                 }
             }
         }
         if file.open && file.durable_bytes != u64::MAX && file.warc_bytes < file.durable_bytes {
             self.done.damaged += 1;
-            (self.tell)(Finding::Damaged(&file.warc, file.warc_bytes, file.durable_bytes));
+            (self.report)(Finding::Damaged(&file.warc, file.warc_bytes, file.durable_bytes));
         }
         Ok((added, None))
     }
 
-    /// Appends the line of a record, if it is that of a reply; says whether it is as it was when
-    /// the record was written.
+    /// Appends the line of a record, if it is that of a reply. Returns whether the line is equal to
+    /// the one written with the record.
     fn push_line(
         &mut self,
         records: &Records,
@@ -376,7 +378,7 @@ impl<'a> Old<'a> {
     }
 }
 
-/// How many captures of an index lie before so many bytes of its WARC file.
+/// Returns how many captures of an index are in the first `durable_bytes` bytes of its WARC file.
 fn captures(index: &str, durable_bytes: u64, disk: &mut dyn Disk) -> Result<u64, Error> {
     let bytes = disk.len(index)?.unwrap_or(0);
     let text = read(disk, index, 0, bytes)?;
@@ -388,13 +390,14 @@ fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split_inclusive(|&byte| byte == b'\n')
 }
 
-/// What is the same of a capture wherever its record is: URL, time and payload.
+/// Returns the properties of a capture that don't depend on the position of its record: URL, time
+/// and payload.
 fn identity_of(line: &[u8]) -> Option<(String, &str, String)> {
     let entry = entry_of(line)?;
     Some((entry.url.into_owned(), entry.stamp, entry.digest.into_owned()))
 }
 
-/// A line with its end.
+/// Parses a line with its line end.
 fn entry_of(line: &[u8]) -> Option<cdxj::Entry<'_>> {
     cdxj::parse(std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?).ok()
 }

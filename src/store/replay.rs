@@ -1,10 +1,9 @@
-//! What the archive holds since a moment, read back: a crawl that stopped without a word goes on
-//! from an older checkpoint, and need not ask again for what it has.
+//! Finds the captures since a checkpoint: after an unclean stop they need not be fetched again.
 //!
-//! Laws: every whole capture since then is told once; a reply read back is the reply that was
-//! kept, byte for byte.
-//! Cost: the index lines of the files since then are read once; if repeats are among them, those
-//! of all files, for the payload that a repeat only mentions.
+//! Laws: every complete capture since then is reported once; a reply read back equals the stored
+//! one, byte for byte.
+//! Cost: the index lines of the files since then are read once; if there are `revisit` records
+//! among them, those of all files are read to find the payloads.
 
 use super::cdxj;
 use super::job::OPEN;
@@ -16,60 +15,61 @@ use crate::ground::map::{Map, Set};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// A moment of the archive: all captures before it lie before this place.
+/// A position in the archive: all captures before it have records before this offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// Serial number of a WARC file.
+    /// The serial number of a WARC file.
     pub serial: u32,
-    /// Bytes of it.
+    /// The offset in that file, in bytes.
     pub offset: u64,
 }
 
-/// A record of a reply in the archive.
+/// The position of a reply's record in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Name of the WARC file, without its folder and without what its name ends in while it grows.
+    /// The name of the WARC file, without its folder and without `.open`.
     pub(super) file: Rc<str>,
     pub(super) offset: u64,
     pub(super) length: u64,
 }
 
-/// A capture to be read back.
+/// A capture that can be read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Its own record.
     pub(super) own: Place,
-    /// The record with its payload, if its own only refers to it.
+    /// The record with its payload, if its own record is a `revisit`.
     pub(super) payload: Option<Place>,
 }
 
-/// A reply as it was kept.
+/// A reply that was read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Head and body, verbatim; of a repeat the head.
+    /// Head and body, unchanged; of a `revisit` only the head.
     pub own: Vec<u8>,
-    /// The reply that had the same payload first, if `own` has none.
+    /// The reply that first had the same payload, if `own` is a `revisit`.
     pub first: Option<Vec<u8>>,
-    /// Why less was kept than the server had to give, in a word of the standard.
+    /// Why the stored reply is incomplete, if it is.
     pub truncated: Option<Truncated>,
 }
 
 impl Position {
-    /// Behind all that there is.
+    /// The position after everything.
     pub const END: Self = Self { serial: u32::MAX, offset: u64::MAX };
 
-    /// Behind the whole file: it grows no more.
+    /// Returns the position after this whole file, which grows no more.
     pub fn behind_file(self) -> Self {
         Self { serial: self.next_serial(), offset: 0 }
     }
 
-    /// The serial of the first file that lies behind it as a whole.
+    /// Returns the serial number of the first file that is entirely after this position.
     pub(super) fn next_serial(self) -> u32 {
-        // The end says nothing about serials.
+        // `END` says nothing about serial numbers.
         if self == Self::END { 0 } else { self.serial.saturating_add(u32::from(self.offset > 0)) }
     }
 
-    /// How many bytes of a WARC file lie before it: all, if the whole file does.
+    /// Returns how many bytes of a WARC file are before this position; `u64::MAX` if the whole file
+    /// is.
     pub(super) fn bytes_of(self, serial: u32) -> u64 {
         match serial.cmp(&self.serial) {
             Ordering::Less => u64::MAX,
@@ -80,7 +80,7 @@ impl Position {
 }
 
 impl Store {
-    /// This moment.
+    /// Returns the current position.
     pub fn position(&self) -> Position {
         match &self.segment {
             Some(segment) => {
@@ -90,12 +90,15 @@ impl Store {
         }
     }
 
-    /// Tells the URLs of all captures since a moment, and where they are.
+    /// Calls `report` with the URLs of all captures since a position, and where they are.
+    ///
+    /// # Errors
+    /// Returns an error of the disk.
     pub fn since(
         &self,
         moment: Position,
         disk: &mut dyn Disk,
-        tell: &mut dyn FnMut(&str, Kept),
+        report: &mut dyn FnMut(&str, Kept),
     ) -> Result<(), Error> {
         let mut repeats = Vec::new();
         let mut wanted = Set::default();
@@ -111,7 +114,7 @@ impl Store {
                     let url = entry.url.to_string();
                     repeats.push((url, entry.digest.to_string(), Place::of(entry)));
                 } else {
-                    tell(&entry.url, Kept { own: Place::of(entry), payload: None });
+                    report(&entry.url, Kept { own: Place::of(entry), payload: None });
                 }
             })?;
         }
@@ -120,15 +123,15 @@ impl Store {
         }
         let firsts = self.firsts(&wanted, disk)?;
         for (url, digest, own) in repeats {
-            // A repeat whose first record is gone can't be read back: it is asked for again.
+            // A `revisit` whose first record is gone can't be read back: it is fetched again.
             if let Some(first) = firsts.get(&digest) {
-                tell(&url, Kept { own, payload: Some(first.clone()) });
+                report(&url, Kept { own, payload: Some(first.clone()) });
             }
         }
         Ok(())
     }
 
-    /// The first records with these payloads.
+    /// Returns the first records with these payloads.
     fn firsts(
         &self,
         digests: &Set<String>,
@@ -145,11 +148,11 @@ impl Store {
         Ok(firsts)
     }
 
-    /// Index files by serial number, each once.
+    /// Returns the index files by serial number, each once.
     pub(super) fn indexes(&self, disk: &mut dyn Disk) -> Result<Vec<(u32, String)>, Error> {
         let names = disk.list("index")?;
         let ours = names.iter().filter_map(|name| name_of(name, &self.settings.prefix));
-        // A crash may have left both the sorted file and the one it was made of.
+        // A crash may have left both the sorted file and its source.
         let mut found: Vec<(u32, bool, String)> = ours
             .map(|name| {
                 let open = if name.open { OPEN } else { "" };
@@ -165,19 +168,22 @@ impl Store {
 pub(super) const REPEAT: &str = "warc/revisit";
 
 impl Kept {
-    /// Whether it was archived before another.
+    /// Returns whether it was archived before another capture.
     pub fn is_before(&self, other: &Self) -> bool {
         (&self.own.file, self.own.offset) < (&other.own.file, other.own.offset)
     }
 
-    /// Writes it down, for a later run.
+    /// Encodes it for a later run.
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.own.encode(out);
         out.put_bool(self.payload.is_some());
         self.payload.iter().for_each(|place| place.encode(out));
     }
 
-    /// What [`Kept::encode`] wrote.
+    /// Decodes the output of [`Kept::encode`].
+    ///
+    /// # Errors
+    /// Returns [`Short`] if the bytes end early.
     pub fn decode(take: &mut Take<'_>) -> Result<Self, Short> {
         let own = Place::decode(take)?;
         let payload = take.bool()?.then(|| Place::decode(take)).transpose()?;
@@ -196,7 +202,7 @@ impl Place {
         Ok(Self { file: take.str()?.into(), offset: take.varint()?, length: take.varint()? })
     }
 
-    /// What is wrong with it, in words.
+    /// Returns a message with file, offset and reason.
     pub(super) fn says(&self, why: &str) -> String {
         format!("warc/{} at byte {}: {why}", self.file, self.offset)
     }
@@ -206,12 +212,12 @@ impl Place {
     }
 }
 
-/// Reads an index line by line. A line that isn't one is passed over: what was torn has been cut,
-/// and what somebody else wrote there is none of ours.
+/// Calls `report` with each line of an index. Invalid lines are skipped: torn ones have been cut
+/// off, and other programs may have written others.
 pub(super) fn each_line(
     name: &str,
     disk: &mut dyn Disk,
-    tell: &mut dyn FnMut(&cdxj::Entry<'_>),
+    report: &mut dyn FnMut(&cdxj::Entry<'_>),
 ) -> Result<(), Error> {
     const PIECE_BYTES: usize = 256 << 10;
     let (mut text, mut offset) = (Vec::new(), 0);
@@ -225,7 +231,7 @@ pub(super) fn each_line(
         let mut from = 0;
         for to in memchr::memchr_iter(b'\n', &text[..end]) {
             let line = std::str::from_utf8(&text[from..to]).ok();
-            line.and_then(|line| cdxj::parse(line).ok()).iter().for_each(&mut *tell);
+            line.and_then(|line| cdxj::parse(line).ok()).iter().for_each(&mut *report);
             from = to + 1;
         }
         text.drain(..end);

@@ -1,8 +1,10 @@
-//! One capture read back from the archive, piece by piece: its record, and the record with its
-//! payload if its own only refers to it.
+//! Reads one capture back from the archive, piece by piece: its record, and that of its payload.
 //!
-//! Laws: a reply read back is the reply that was kept, byte for byte, or none; a step does a
-//! bounded amount of work. Cost: an inflation; the records are held in memory meanwhile.
+//! The second record is only read if the first is a `revisit`.
+//!
+//! Laws: a reply read back equals the stored one, byte for byte, or there is an error; a step does
+//! a bounded amount of work.
+//! Cost: the records are inflated, and held in memory meanwhile.
 
 use super::Truncated;
 use super::job::OPEN;
@@ -14,16 +16,16 @@ use flate2::bufread::GzDecoder;
 use std::fmt;
 use std::io::Read;
 
-/// Most bytes that a step inflates.
+/// The maximum number of bytes that a step inflates.
 const STEP_BYTES: usize = 64 << 10;
-/// Longer records aren't ours.
+/// The maximum length of a record; this program writes none that is longer.
 const RECORD_BYTES_MAX: usize = 1 << 30;
 
 /// A capture that is being read back.
 pub struct Reread {
     kept: Kept,
     part: Part,
-    /// The capture's own block, once the payload is read.
+    /// The capture's own block, once the record of the payload is being read.
     own: Option<Block>,
 }
 
@@ -33,18 +35,18 @@ impl fmt::Debug for Reread {
     }
 }
 
-/// How far reading a capture back has come.
+/// The state of reading a capture back.
 #[derive(Debug)]
 pub enum Step {
     /// There is more to read.
     More,
-    /// It is whole.
+    /// The capture is complete.
     Whole(Reply),
-    /// It can't be read: why, with file and offset.
+    /// It can't be read; the text is the reason with file and offset.
     Unreadable(String),
 }
 
-/// The block of a record, and why it was cut if it says so.
+/// The block of a record, and why it is truncated, if it is.
 type Block = (Vec<u8>, Option<Truncated>);
 
 impl Reread {
@@ -54,7 +56,7 @@ impl Reread {
         Self { kept, part, own: None }
     }
 
-    /// Reads some more; says how many bytes were read and inflated.
+    /// Reads the next piece. Returns the number of bytes read and inflated, and the state.
     pub fn step(&mut self, disk: &dyn Disk) -> (usize, Step) {
         let (bytes, ended) = self.part.read(disk);
         let block = match ended {
@@ -76,7 +78,7 @@ impl Reread {
                 let (own, truncated) = block;
                 Step::Whole(Reply { own, truncated, first: None })
             }
-            // A repeat is marked as truncated because its body is left out.
+            // A `revisit` is marked as truncated because it has no body.
             (Some((own, _)), _) => {
                 Step::Whole(Reply { own, truncated: None, first: Some(block.0) })
             }
@@ -89,7 +91,7 @@ impl Reread {
 struct Part {
     place: Place,
     member: Member,
-    /// It was looked for under its final name, too.
+    /// Whether it is being read from the file with its final name.
     is_closed: bool,
     record: Vec<u8>,
 }
@@ -100,14 +102,14 @@ enum Member {
 }
 
 impl Part {
-    /// A job may give the file its final name at any moment: if it isn't there under the name that
-    /// it has while it grows, it is under that one.
+    /// Begins to read a record. A job may close the file at any time: if it is missing under its
+    /// `.open` name, it is read under its final one.
     fn new(place: &Place, disk: &dyn Disk) -> Self {
         let member = Member::new(&format!("warc/{}{OPEN}", place.file), place, disk);
         Self { place: place.clone(), member, is_closed: false, record: Vec::new() }
     }
 
-    /// Reads some more: how many bytes, and whether the record has ended.
+    /// Reads the next piece: returns the number of bytes, and whether the record has ended.
     fn read(&mut self, disk: &dyn Disk) -> (usize, Result<bool, String>) {
         let before = self.member.source().position();
         let filled = self.record.len();
@@ -116,8 +118,8 @@ impl Part {
         self.record.truncate(filled + read.as_ref().map_or(0, |bytes| *bytes));
         let source = self.member.source();
         let bytes = usize::try_from(source.position() - before).unwrap_or(STEP_BYTES);
-        let trouble = source.trouble();
-        let ended = match (read, trouble) {
+        let error = source.error();
+        let ended = match (read, error) {
             (_, Some(_)) if !self.is_closed => {
                 self.is_closed = true;
                 self.record.clear();
@@ -133,10 +135,10 @@ impl Part {
         (bytes + self.record.len().saturating_sub(filled), ended)
     }
 
-    /// The block of the record, all of which was read.
+    /// Returns the block of the record, after all of it was read.
     fn block(&mut self) -> Result<Block, String> {
         let Some(block) = block_of(&self.record) else {
-            return Err("there is no whole record".to_owned());
+            return Err("there is no complete record".to_owned());
         };
         let end = self.record.len() - END_BYTES;
         let head_bytes = end - block.len();
@@ -147,7 +149,7 @@ impl Part {
     }
 }
 
-/// What follows the block of a record.
+/// The length of the line ends after the block of a record.
 const END_BYTES: usize = 4;
 
 impl Member {

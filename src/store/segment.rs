@@ -1,12 +1,12 @@
-//! One WARC file being written, with its index: names, the opening record, size.
+//! A growing WARC file with its index: names, first record, size.
 //!
-//! Names follow the archives' habit: `PREFIX-20261120093849-00000.warc.gz`, the time of the first
-//! capture and a serial that goes on across runs of the job, also when files were taken away;
-//! `.open` behind it while it grows. The index has the same stem:
+//! Names follow the convention of archives: `PREFIX-20261120093849-00000.warc.gz`, with the time of
+//! the first capture and a serial number that continues across the runs of a job, even after files
+//! were moved away; with the suffix `.open` while the file grows. The index has the same stem:
 //! `index/PREFIX-20261120093849-00000.cdxj`.
 //!
-//! Laws: a file that exists is never written over; every file begins with a `warcinfo` record;
-//! the index reaches the disk after the records it points to.
+//! Laws: an existing file is never overwritten; every file begins with a `warcinfo` record; the
+//! index is written after the records it points to.
 
 use super::Error;
 use super::job::{Full, OPEN};
@@ -15,17 +15,17 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::tail::Tail;
 use std::rc::Rc;
 
-/// A WARC file that grows.
+/// A growing WARC file.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// Final name without its folder, as the index and the log give it.
+    /// The final name without its folder, as in index and log.
     pub(super) file: Rc<str>,
     pub(super) full: Full,
     pub(super) warc: Tail,
     pub(super) index: Tail,
-    /// Id of its `warcinfo` record.
+    /// The id of its `warcinfo` record.
     pub(super) info: RecordId,
-    /// Captures in it.
+    /// The number of captures in it.
     pub(super) captures: u64,
 }
 
@@ -54,7 +54,7 @@ impl Segment {
         })
     }
 
-    /// Records first, then the lines that point to them.
+    /// Writes the records first, then the lines that point to them.
     pub(super) fn flush(
         &mut self,
         disk: &mut dyn Disk,
@@ -65,34 +65,34 @@ impl Segment {
     }
 }
 
-/// `PREFIX-20261120093849-00000`.
+/// Returns the stem of file names, such as `PREFIX-20261120093849-00000`.
 pub(super) fn stem(prefix: &str, digits: &str, serial: u32) -> String {
     format!("{prefix}-{digits}-{serial:05}")
 }
 
-/// The final names of a stem's files.
+/// Returns the final names of the files with this stem.
 pub(super) fn full_of(stem: &str, gzip: bool) -> Full {
     let suffix = if gzip { ".warc.gz" } else { ".warc" };
     Full { warc: format!("warc/{stem}{suffix}"), index: format!("index/{stem}.cdxj") }
 }
 
-/// The serial number in the name of a WARC file or its index.
+/// Returns the serial number in the name of a WARC file or its index.
 pub(super) fn serial_of(name: &str) -> Option<u32> {
     let (_, end) = name.rsplit_once('-')?;
     end.split('.').next()?.parse().ok()
 }
 
-/// What the name of a file in `warc/` or `index/` says.
+/// The parsed name of a file in `warc/` or `index/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name<'a> {
     pub(super) stem: &'a str,
     pub(super) serial: u32,
-    /// `.warc`, `.warc.gz` or `.cdxj`.
+    /// The suffix: `.warc`, `.warc.gz` or `.cdxj`.
     pub(super) suffix: &'a str,
     pub(super) open: bool,
 }
 
-/// Reads a file's name; `None` if it is not one of ours.
+/// Parses the name of a file; `None` if it is not one of this archive.
 pub(super) fn name_of<'a>(name: &'a str, prefix: &str) -> Option<Name<'a>> {
     let (closed, open) = match name.strip_suffix(OPEN) {
         Some(closed) => (closed, true),

@@ -1,4 +1,4 @@
-//! What the operator sets of the archive, what it says of its maker, and what can go wrong with it.
+//! The settings of the archive, the description of its creator, and its errors.
 
 use super::digest::Algorithm;
 use super::text::{push_value, put};
@@ -6,49 +6,53 @@ use crate::ground::disk;
 use std::fmt;
 use std::time::Duration;
 
-/// Settings of the station.
+/// The settings of the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What captures are written as.
+    /// The format of captures.
     pub format: Format,
-    /// Level of gzip, 1 (fast) to 12 (small); 0 writes `.warc` without compression.
+    /// The level of gzip, 1 (fast) to 12 (small); 0 writes `.warc` files without compression.
     pub gzip_level: u8,
-    /// Responses longer than this are put into their member without compressing, in bytes: what
-    /// is so large seldom gets smaller, and would hold up the loop. Compressing one takes up to
-    /// twice its length of memory besides it.
+    /// The maximum length of a response that is compressed, in bytes. Longer ones are stored
+    /// without compressing: they seldom get smaller, and would hold up the loop. Compressing one
+    /// takes up to twice its length of additional memory.
     pub gzip_bytes_max: usize,
-    /// A WARC file that a capture would take past this is full, in bytes.
+    /// The maximum length of a WARC file, in bytes: a capture that would exceed it goes to the next
+    /// file.
     pub file_bytes_max: u64,
-    /// A WARC file whose index has reached this is full, in bytes: its sort needs that much memory.
+    /// The length of an index at which its WARC file is full, in bytes: sorting takes that much
+    /// memory.
     pub index_bytes_max: u64,
-    /// What the names of files begin with: letters, digits, `-`, `_` and `.`.
+    /// The prefix of file names: letters, digits, `-`, `_` and `.`.
     pub prefix: String,
-    /// Which digest payloads and blocks get.
+    /// The digest algorithm of payloads and blocks.
     pub digest: Algorithm,
-    /// Whether records get a digest of their block besides that of their payload.
+    /// Whether records have a digest of their block in addition to that of their payload.
     pub block_digests: bool,
-    /// Whether requests are stored beside their responses.
+    /// Whether requests are stored with their responses.
     pub requests: bool,
-    /// Whether robots.txt replies are stored.
+    /// Whether replies to robots.txt requests are stored.
     pub robots: bool,
     /// Whether the crawl log is written.
     pub log: bool,
-    /// Length at which the crawl log is renamed and begins anew, in bytes.
+    /// The length at which the crawl log is rotated, in bytes.
     pub log_bytes_max: u64,
-    /// Bytes that wait in memory before they go to the disk, for each file.
+    /// The number of bytes that wait in memory before they are written, for each file.
     pub buffer_bytes: usize,
-    /// Longest time that what was kept stays uncommitted.
+    /// The maximum time until stored captures are synced.
     pub sync_period: Duration,
-    /// Bytes of WARC files, the last ones first, that are read through when a crawl goes on.
+    /// The number of bytes of WARC files, the last ones first, that are checked when a crawl
+    /// resumes.
     pub verify_bytes_max: u64,
-    /// Payloads remembered, so that a repeat is stored as a reference; 0 stores all in full.
+    /// The number of payloads remembered, so that duplicates are stored as `revisit` records; 0
+    /// stores all in full.
     pub revisit_names_max: usize,
 }
 
-/// What captures are written as.
+/// The format of captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Nothing is kept but the crawl log.
+    /// Nothing is stored but the crawl log.
     None,
     /// WARC 1.1.
     #[default]
@@ -79,7 +83,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether the archive can be written so.
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// Returns the first invalid setting.
     pub fn validate(&self) -> Result<(), Error> {
         let wrong = |key, why: &str| Err(Error::Setting { key, why: why.to_owned() });
         if self.gzip_level > 12 {
@@ -94,29 +101,29 @@ impl Settings {
     }
 }
 
-/// Who made the archive, and how: the first record of every file says so.
+/// Who created the archive, and how; stored in the first record of every file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Name and version of the program.
     pub software: String,
-    /// Whom to write to about the crawl.
+    /// The contact address of the crawl.
     pub operator: String,
-    /// The User-Agent sent.
+    /// The User-Agent that was sent.
     pub user_agent: String,
-    /// The From sent.
+    /// The From that was sent.
     pub from: Option<String>,
-    /// Name of the machine.
+    /// The name of the machine.
     pub hostname: Option<String>,
-    /// Name of the job.
+    /// The name of the job.
     pub job: String,
     /// How robots.txt was treated, in a word.
     pub robots: String,
-    /// Digest of the effective configuration.
+    /// The digest of the effective configuration.
     pub config: String,
 }
 
 impl Identity {
-    /// The fields of a `warcinfo` record; empty ones are left out.
+    /// Returns the fields of a `warcinfo` record; empty ones are left out.
     pub(super) fn fields(&self) -> Vec<u8> {
         const STANDARD: &str = "http://iipc.github.io/warc-specifications/specifications/\
                                 warc-format/warc-1.1/";
@@ -142,16 +149,16 @@ impl Identity {
     }
 }
 
-/// Our own trouble with the archive.
+/// An error of the archive.
 #[derive(Debug)]
 pub enum Error {
-    /// A file could not be written or read; it says which.
+    /// A file could not be written or read; the error names it.
     Disk(disk::Error),
-    /// A file is there that would have to be written over.
+    /// A file exists that would have to be overwritten.
     Exists(String),
-    /// A setting makes no sense.
+    /// A setting is invalid.
     Setting {
-        /// Its name.
+        /// The name of the setting.
         key: &'static str,
         /// What it must be.
         why: String,
@@ -159,7 +166,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether there is no room left on the disk: the one error that goes away by itself.
+    /// Returns whether the disk is full, which is the only error that may resolve itself.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Disk(error) if error.is_full())
     }
@@ -175,7 +182,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disk(error) => error.fmt(f),
-            Self::Exists(name) => write!(f, "{name} is there already and won't be written over"),
+            Self::Exists(name) => write!(f, "{name} already exists and is not overwritten"),
             Self::Setting { key, why } => write!(f, "{key} {why}"),
         }
     }

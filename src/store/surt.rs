@@ -1,17 +1,19 @@
-//! The key of the index: a URL with its host reversed, in the form replay tools look it up by.
+//! The SURT key of the index: a URL with its host reversed, in the form that replay tools look up.
 //!
 //! `https://www.Example.com:8080/B/A/?y=2&x=1` becomes `com,example:8080)/b/a?x=1&y=2`: the rules
-//! of the `surt` package's default canonicalizer, applied to a URL that is canonical already.
-//! Other spellings of a page share the key on purpose: a reader looks the page up, then compares.
+//! are those of the default canonicalizer of the `surt` package, applied to a URL that is canonical
+//! already. Different spellings of a page share a key on purpose: a reader looks the page up, then
+//! compares.
 //!
-//! Not done: stripping of ASP.NET's session directories from paths.
-//! Laws: a key holds visible ASCII only, so it can't shift the fields of its line. Cost: linear in
-//! the URL but for the sort of its arguments; no allocation once the scratch has grown.
+//! Not implemented: removing ASP.NET's session directories from paths.
+//! Laws: a key contains visible ASCII only, so it can't shift the fields of its line.
+//! Cost: linear in the URL except for sorting its arguments; no allocation once the buffers have
+//! grown.
 
 use super::text::{push_percent, push_visible};
 use smallvec::SmallVec;
 
-/// Writes keys; keeps its scratch.
+/// Writes keys; its buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct Surt {
     plain: Vec<u8>,
@@ -65,8 +67,8 @@ impl Surt {
     }
 }
 
-/// `www.example.com:8080` as `com,example:8080`. IPv4 addresses are reversed like names; of IPv6
-/// addresses the brackets go.
+/// Appends `www.example.com:8080` as `com,example:8080`. IPv4 addresses are reversed like names;
+/// the brackets of IPv6 addresses are removed.
 fn push_host(out: &mut Vec<u8>, scheme: &str, authority: &str) {
     let host_and_port = authority.rsplit('@').next().unwrap_or("");
     let start = out.len();
@@ -88,15 +90,15 @@ fn push_host(out: &mut Vec<u8>, scheme: &str, authority: &str) {
     out[start..].make_ascii_lowercase();
 }
 
-/// The host less a leading `www.`, `www2.` and the like.
+/// Returns the host without a leading `www.`, `www2.` and the like.
 fn without_www(host: &str) -> &str {
     let number_on = host.get(..3).filter(|www| www.eq_ignore_ascii_case("www")).map(|_| &host[3..]);
     let rest = number_on.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     rest.and_then(|rest| rest.strip_prefix('.')).unwrap_or(host)
 }
 
-/// Percent-decodes until nothing is left to decode, in one pass: a byte that a decoded one
-/// completes to another escape is decoded in turn.
+/// Percent-decodes repeatedly until nothing is left to decode, in one pass: if a decoded byte
+/// completes another escape, that is decoded in turn.
 fn decode(out: &mut Vec<u8>, text: &[u8]) {
     out.clear();
     for &byte in text {
@@ -114,7 +116,8 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// Encodes what may not stand in a URL, and the two characters that would change its reading.
+/// Encodes the bytes that are not allowed in a URL, and the two characters that would change its
+/// meaning.
 fn encode(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
         match byte {
@@ -124,7 +127,7 @@ fn encode(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Appends the path without empty and dot segments. A `..` with nothing before it stays.
+/// Appends the path without empty and dot segments. A `..` without a segment before it is kept.
 fn normal_path(out: &mut Vec<u8>, path: &[u8]) {
     let mut kept: SmallVec<[&[u8]; 16]> = SmallVec::new();
     for segment in path.split(|&byte| byte == b'/').skip(1) {
@@ -147,7 +150,8 @@ fn normal_path(out: &mut Vec<u8>, path: &[u8]) {
     out.extend_from_slice(last);
 }
 
-/// Arguments are ordered by name, those without a value before those with an empty one.
+/// Returns the sort key of an argument: by name, and arguments without a value before those with an
+/// empty one.
 fn key_and_value(argument: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'=', argument) {
         Some(place) => (&argument[..place], Some(&argument[place + 1..])),
@@ -155,9 +159,9 @@ fn key_and_value(argument: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// An argument that names a session of one visitor, in lower case.
+/// The parameter of a visitor's session, in lower case.
 enum Session {
-    /// Name and length of a value of letters and digits.
+    /// A name, and the length of a value of letters and digits.
     Value(&'static [u8], usize),
     /// `aspsessionid`, eight letters, `=`, twenty-four letters.
     Asp,
@@ -174,7 +178,7 @@ const SESSIONS: [Session; 5] = [
 ];
 
 impl Session {
-    /// Removes the last such argument, and the `&` after it.
+    /// Removes the last such parameter, and the `&` after it.
     fn strip(&self, query: &mut Vec<u8>) {
         let found = (0..query.len()).rev().find_map(|start| {
             let bytes = self.matches(&query[start..])?;
@@ -190,7 +194,7 @@ impl Session {
         }
     }
 
-    /// Length of the session's argument that `text` begins with.
+    /// Returns the length of the session parameter with which `text` begins.
     fn matches(&self, text: &[u8]) -> Option<usize> {
         match self {
             Self::Value(name, bytes) => {
@@ -213,7 +217,7 @@ impl Session {
     }
 }
 
-/// Length of what stands before the next `&`; `None` if nothing does.
+/// Returns the length of the text before the next `&`; `None` if it is empty.
 fn until_ampersand(text: &[u8]) -> Option<usize> {
     let bytes = memchr::memchr(b'&', text).unwrap_or(text.len());
     (bytes > 0).then_some(bytes)
@@ -229,7 +233,7 @@ mod tests {
         String::from_utf8(out).expect("keys are ASCII")
     }
 
-    /// Expected values are what `surt` 0.3.1 answers.
+    /// The expected values are the output of `surt` 0.3.1.
     #[test]
     fn keys_as_replay_tools_make_them() {
         let cases = [
@@ -268,7 +272,7 @@ mod tests {
         assert_eq!(key("http://[::1]:8080/a"), "::1:8080)/a");
     }
 
-    /// Law: whatever the URL, its key is one visible word; nested escapes cost one pass.
+    /// Law: for any URL the key is one visible word; nested escapes cost one pass.
     #[test]
     fn keys_of_anything_are_visible_ascii() {
         let mut random = super::super::warc::Ids::new(5);

@@ -1,9 +1,9 @@
-//! The archive as a whole, on a disk in memory: bytes, files, jobs. What goes wrong is in `faults`.
+//! Tests the archive on a disk in memory: bytes, files, jobs. Failures are tested in `faults`.
 
 mod faults;
-mod recall;
 mod repair;
 mod replay;
+mod revisit_index;
 
 use super::warc::{Ids, unpack};
 use super::*;
@@ -36,7 +36,7 @@ fn open(settings: &Settings, disk: &mut Memory) -> Store {
     Store::open(settings.clone(), identity(), 1, disk, START).expect("an archive")
 }
 
-/// Closes the archive and does its last job, if there is one.
+/// Closes the archive and runs its last job, if there is one.
 fn finish(store: &mut Store, disk: &mut Memory) -> Result<(), Error> {
     match store.close(Instant::ZERO, disk)? {
         Some(job) => store.synced(job.run()),
@@ -44,7 +44,7 @@ fn finish(store: &mut Store, disk: &mut Memory) -> Result<(), Error> {
     }
 }
 
-/// A response of a head and a body that is its own payload.
+/// A response whose body is its payload.
 fn capture<'a>(url: &'a str, response: &'a [u8], head_bytes: usize) -> Capture<'a> {
     Capture {
         url,
@@ -69,22 +69,22 @@ fn page(body: &str) -> Vec<u8> {
     [HEAD, body.as_bytes()].concat()
 }
 
-/// Keeps a page and says where it went.
+/// Stores a page and returns where.
 fn keep(store: &mut Store, disk: &mut Memory, url: &str, body: &str) -> Receipt {
     let response = page(body);
     let kept = store.keep(&capture(url, &response, HEAD.len()), disk);
     kept.expect("room").expect("wanted")
 }
 
-/// Runs the job that is waiting, if there is one.
+/// Runs the waiting job, if there is one.
 fn sync(store: &mut Store, disk: &mut Memory) {
     if let Some(job) = store.sync_job(Instant::ZERO, disk).expect("flushed") {
         store.synced(job.run()).expect("synced");
     }
 }
 
-/// The records of a WARC file, each with its place: read member by member by another inflater, or
-/// header by header.
+/// Returns the records of a WARC file with their offsets, read by another inflater, or header by
+/// header.
 fn records(bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let (mut place, mut records) = (0, Vec::new());
     while place < bytes.len() {
@@ -119,7 +119,7 @@ fn find(record: &[u8], name: &str) -> Option<String> {
         .find_map(|(field, value)| (field == name).then(|| value.to_owned()))
 }
 
-/// Holds a finished archive to its laws; returns the URLs of its captures, in order.
+/// Checks the laws of a closed archive; returns the URLs of its captures, in order.
 fn judge(disk: &Memory) -> Vec<String> {
     let (mut urls, mut dated, mut stored) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
     for name in disk.names() {
@@ -166,7 +166,7 @@ fn judge(disk: &Memory) -> Vec<String> {
     urls
 }
 
-/// Offset to URL, of an index that must be sorted.
+/// Maps offsets to URLs, for an index that must be sorted.
 fn places(index: &[u8], file: &str) -> BTreeMap<u64, String> {
     let text = std::str::from_utf8(index).expect("an index is text");
     let lines: Vec<&str> = text.lines().collect();
@@ -195,7 +195,7 @@ fn a_file_to_the_byte() {
     assert_eq!(receipt.digest.to_string(), "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N");
 }
 
-/// WARC 1.1, annex D.2: a member a record. Rotation, order of the index, names.
+/// WARC 1.1, annex D.2: one member for each record. Rotation, order of the index, names.
 #[test]
 fn many_files_hold_all_that_was_kept() {
     for (gzip_level, requests, gzip_bytes_max) in
@@ -250,7 +250,7 @@ fn a_full_index_ends_the_file() {
     assert_eq!(store.totals().files, 4, "five lines of a good 200 bytes a file");
 }
 
-/// What is compressed already, or very large, becomes a member all the same.
+/// Data that is compressed already, or very large, also becomes a member.
 #[test]
 fn what_is_packed_is_only_wrapped() {
     let settings = Settings { gzip_bytes_max: 50_000, requests: false, ..Settings::default() };
@@ -362,7 +362,7 @@ fn facts_of_the_connection() {
     assert_eq!(find(&records[4].1, "Sted-Certificate"), None);
 }
 
-/// Nothing a server or an operator writes can forge a field, a record or a line.
+/// No value of a server or an operator can forge a field, a record or a line.
 #[test]
 fn hostile_values_stay_in_their_place() {
     let hostile = "x\r\n\r\nWARC/1.1\r\nWARC-Type: warcinfo\r\n\r\n\n\0\"}";

@@ -1,7 +1,7 @@
-//! What may stand in a line: the network's words made safe for fields, logs and the index.
+//! Encodes text from the network so that it is safe in fields, logs and the index.
 //!
-//! Laws: a word has no space, no control byte and no byte beyond ASCII, and is never empty; a
-//! field value has no control byte. Whatever a server sends, it can't end a line or a field.
+//! Laws: a word contains no space, no control byte and no byte outside ASCII, and is never empty; a
+//! field value contains no control byte. Whatever a server sends, it can't end a line or a field.
 //! Cost: one pass, no allocation once the target has grown.
 
 use crate::ground::time::UnixTime;
@@ -15,25 +15,26 @@ macro_rules! put {
 }
 pub(super) use put;
 
-/// Longest media type that is written down, in bytes (RFC 6838: 127 for each half).
+/// The maximum length of a media type in the output, in bytes (RFC 6838: 127 for each half).
 const MEDIA_TYPE_BYTES_MAX: usize = 255;
 
-/// Appends `text` as one word: visible ASCII as it is, all else percent-encoded; `-` for nothing.
-/// What is past `bytes_max` bytes of `text` is dropped.
+/// Appends `text` as one word: visible ASCII unchanged, all else percent-encoded; `-` if it is
+/// empty. Everything after the first `bytes_max` bytes of `text` is dropped.
 pub(super) fn push_word(out: &mut Vec<u8>, text: &str, bytes_max: usize) {
     let text = &text.as_bytes()[..text.len().min(bytes_max)];
     if text.is_empty() {
         out.push(b'-');
     }
-    // No branch a byte: this becomes vector code, and nearly all words are visible.
+    // The loop has no branch on a byte, so it is compiled to vector code; nearly all words are
+    // visible.
     if text.iter().fold(true, |all, byte| all & byte.is_ascii_graphic()) {
         return out.extend_from_slice(text);
     }
     text.iter().for_each(|byte| push_visible(out, *byte));
 }
 
-/// Appends a number, right-aligned to `width` bytes by `pad`. The formatting machinery of the
-/// standard library takes ten times as long, and a line of the log has a dozen numbers.
+/// Appends a number, right-aligned to `width` bytes with `pad`. The formatting of the standard
+/// library takes ten times as long, and a line of the log has a dozen numbers.
 pub(super) fn push_number(out: &mut Vec<u8>, mut number: u64, width: usize, pad: u8) {
     let mut digits = [pad; DIGITS_MAX];
     let mut at = DIGITS_MAX;
@@ -45,7 +46,7 @@ pub(super) fn push_number(out: &mut Vec<u8>, mut number: u64, width: usize, pad:
     out.extend_from_slice(&digits[at.min(DIGITS_MAX - width.min(DIGITS_MAX))..]);
 }
 
-/// Of 2^64 - 1.
+/// The number of digits of 2^64 - 1.
 const DIGITS_MAX: usize = 20;
 
 /// Appends one byte, percent-encoded unless it is visible ASCII.
@@ -69,13 +70,13 @@ pub(super) fn push_value(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));
 }
 
-/// The media type of a Content-Type value: what stands before the parameters.
+/// Returns the media type of a Content-Type value, without parameters.
 pub(super) fn media_type(value: &str) -> &str {
     let essence = value.split(';').next().unwrap_or("").trim();
     cut(essence, MEDIA_TYPE_BYTES_MAX)
 }
 
-/// The first `bytes_max` bytes of `text`, or a few less, so as not to split a character.
+/// Returns the first `bytes_max` bytes of `text`, or a few less, so as not to split a character.
 pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     let mut end = bytes_max.min(text.len());
     while !text.is_char_boundary(end) {
@@ -84,7 +85,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// The printed forms of the last second asked for: many records share one.
+/// Caches the printed forms of the last second, which many records share.
 #[derive(Debug)]
 pub(super) struct Stamps {
     second: u64,
@@ -99,13 +100,13 @@ impl Default for Stamps {
 }
 
 impl Stamps {
-    /// `2026-11-20T09:38:49Z`, as in WARC-Date.
+    /// Returns `2026-11-20T09:38:49Z`, as in WARC-Date.
     pub(super) fn iso(&mut self, time: UnixTime) -> &str {
         self.turn_to(time);
         &self.iso
     }
 
-    /// `20261120093849`, as in the index and in file names.
+    /// Returns `20261120093849`, as in the index and in file names.
     pub(super) fn digits(&mut self, time: UnixTime) -> &str {
         self.turn_to(time);
         &self.digits

@@ -1,13 +1,14 @@
-//! Record to bytes: WARC 1.1 headers, ids, one gzip member a record.
+//! Encodes WARC 1.1 records: headers, ids, one gzip member for each record.
 //!
-//! A record is a version line, named fields, an empty line, the block as it came, and two line
-//! ends. Every member holds exactly one record and can be read alone, given its offset and length.
-//! What gets compressed is put together first, since its compressor wants it in one piece; what
-//! does not is never in memory twice: it goes to the disk in pieces, as a member of stored blocks.
+//! A record is a version line, named fields, an empty line, the unchanged block, and two line ends.
+//! Every member contains exactly one record and can be read alone, given its offset and length. A
+//! record that is compressed is assembled first, because the compressor needs it in one piece. Any
+//! other record is never in memory twice: it is written in pieces, as a member of stored blocks.
 //!
-//! Laws: a field's value never holds a line end; Content-Length is the block's length; the same
-//! seed gives the same ids. Cost: the block is copied once, then compressed; no allocation once
-//! the buffers have grown (past a megabyte they are given back).
+//! Laws: the value of a field never contains a line end; Content-Length is the length of the block;
+//! the same seed gives the same ids.
+//! Cost: the block is copied once, then compressed; no allocation once the buffers have grown
+//! (beyond a megabyte they are freed).
 //! Source: WARC 1.1 (ISO 28500:2017), sections 4 to 6 and annex D; RFC 1951, section 3.2.4; RFC
 //! 1952, section 2.3.
 
@@ -21,9 +22,9 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-/// Buffers larger than this are given back after use.
+/// Larger buffers are freed after use.
 const KEPT_BYTES: usize = 1 << 20;
-/// What follows a record's block.
+/// The bytes after the block of a record.
 const END: &[u8] = b"\r\n\r\n";
 
 /// The type of a record.
@@ -54,13 +55,13 @@ impl Kind {
     }
 }
 
-/// A record's name, a version 4 UUID.
+/// The id of a record, a version 4 UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RecordId([u8; 16]);
 
 impl RecordId {
-    /// Appends the form of WARC-Record-ID: `<urn:uuid:...>`. Each record has three: digits come
-    /// from a table, at a tenth of what `format!` takes.
+    /// Appends the form of WARC-Record-ID: `<urn:uuid:...>`. Each record has three. The digits come
+    /// from a table, which takes a tenth of the time of `format!`.
     fn push(self, out: &mut Vec<u8>) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = *b"<urn:uuid:00000000-0000-0000-0000-000000000000>";
@@ -80,12 +81,12 @@ impl RecordId {
 pub(super) struct Ids(Random);
 
 impl Ids {
-    /// The sequence of `seed`.
+    /// Begins the sequence of `seed`.
     pub(super) fn new(seed: u64) -> Self {
         Self(Random(seed))
     }
 
-    /// The next id, with version and variant bits in place (RFC 9562, section 5.4).
+    /// Returns the next id, with version and variant bits set (RFC 9562, section 5.4).
     pub(super) fn next(&mut self) -> RecordId {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.word().to_be_bytes());
@@ -95,20 +96,20 @@ impl Ids {
         RecordId(bytes)
     }
 
-    /// One word of the sequence.
+    /// Returns one word of the sequence.
     pub(super) fn word(&mut self) -> u64 {
         self.0.word()
     }
 }
 
-/// The fields of a record under construction, at the end of a buffer.
+/// Writes the fields of a record to the end of a buffer.
 pub(super) struct Record<'a> {
     out: &'a mut Vec<u8>,
     kind: Kind,
 }
 
 impl<'a> Record<'a> {
-    /// Starts a record at the end of `out`. `date` is as [`super::text::Stamps::iso`] has it.
+    /// Begins a record at the end of `out`. `date` is in the form of [`super::text::Stamps::iso`].
     pub(super) fn begin(out: &'a mut Vec<u8>, kind: Kind, id: RecordId, date: &str) -> Self {
         out.extend_from_slice(b"WARC/1.1\r\n");
         let mut record = Self { out, kind };
@@ -116,28 +117,28 @@ impl<'a> Record<'a> {
         record
     }
 
-    /// Adds a field whose value may come from anywhere.
+    /// Adds a field whose value is not trusted.
     pub(super) fn text(&mut self, name: &str, value: &str) -> &mut Self {
         self.name(name);
         push_value(self.out, value);
         self.end_line()
     }
 
-    /// Adds a field whose value is our own.
+    /// Adds a field whose value is trusted.
     pub(super) fn value(&mut self, name: &str, value: &str) -> &mut Self {
         self.name(name);
         self.out.extend_from_slice(value.as_bytes());
         self.end_line()
     }
 
-    /// Adds the name of a record.
+    /// Adds the id of a record.
     pub(super) fn id(&mut self, name: &str, id: RecordId) -> &mut Self {
         self.name(name);
         id.push(self.out);
         self.end_line()
     }
 
-    /// Adds an address.
+    /// Adds an IP address.
     pub(super) fn ip(&mut self, name: &str, ip: IpAddr) -> &mut Self {
         self.name(name);
         put!(self.out, "{ip}");
@@ -168,31 +169,31 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Builds records and appends them to a file's bytes, as members or as they are.
+/// Builds records and appends them to the bytes of a file, plain or as gzip members.
 pub(super) struct Packer {
     gzip: Option<Gzip>,
-    /// The record before compression, or its fields alone.
+    /// The record before compression, or only its fields.
     record: Vec<u8>,
 }
 
 struct Gzip {
     compressor: Compressor,
-    /// Longest block that is compressed.
+    /// The maximum length of a block that is compressed, in bytes.
     bytes_max: usize,
 }
 
-/// What a record came to, in bytes.
+/// The length of a record, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packed {
-    /// Of the record.
+    /// Uncompressed.
     pub(super) raw_bytes: u64,
     /// In the file.
     pub(super) bytes: u64,
 }
 
 impl Packer {
-    /// A packer at gzip `level` 1 to 12, 0 for none; blocks over `bytes_max` are not to be
-    /// compressed: they would hold up the loop.
+    /// Creates a packer with gzip `level` 1 to 12, 0 for none. Blocks longer than `bytes_max`
+    /// should not be compressed, because that would hold up the loop.
     pub(super) fn new(level: u8, bytes_max: usize) -> Self {
         let gzip = (level > 0).then(|| {
             let level = CompressionLvl::new(i32::from(level));
@@ -202,12 +203,12 @@ impl Packer {
         Self { gzip, record: Vec::new() }
     }
 
-    /// Whether a block of that length is to be compressed.
+    /// Returns whether a block of that length should be compressed.
     pub(super) fn compresses(&self, block_bytes: usize) -> bool {
         self.gzip.as_ref().is_some_and(|gzip| block_bytes <= gzip.bytes_max)
     }
 
-    /// Appends a record to `out`, whole: compressed, if anything is. `fields` writes its fields.
+    /// Appends a record to `out`, compressed if gzip is enabled. `fields` writes its fields.
     pub(super) fn pack(
         &mut self,
         out: &mut Vec<u8>,
@@ -238,8 +239,11 @@ impl Packer {
         Packed { raw_bytes, bytes: bytes as u64 }
     }
 
-    /// As [`Packer::pack`], piece by piece and without compressing. On an error part of the record
-    /// is out: the caller takes it back.
+    /// Does the same as [`Packer::pack`], but in pieces and without compressing.
+    ///
+    /// # Errors
+    /// Returns an error of the disk. A part of the record may be written then, which the caller
+    /// removes.
     pub(super) fn stream(
         &mut self,
         out: &mut Outlet<'_>,
@@ -262,9 +266,9 @@ impl Packer {
     }
 }
 
-/// Puts a gzip member of stored blocks, the last of them empty.
+/// Writes a gzip member of stored blocks, the last of them empty.
 fn put_member(parts: [&[u8]; 3], out: &mut Outlet<'_>) -> Result<(), disk::Error> {
-    /// No name, no time, compressed by the fastest way, by whatever system.
+    /// No name, no time, fastest compression, unknown system.
     const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
     const LAST: [u8; 5] = [1, 0, 0, 0xff, 0xff];
     let (mut crc, mut bytes) = (Crc::new(), 0_u32);
@@ -288,17 +292,18 @@ impl fmt::Debug for Packer {
     }
 }
 
-/// Most that a gzip member can add to the bytes in it: header, trailer, five bytes a stored block.
+/// Returns the maximum length of a gzip member of so many bytes: with header, trailer, and five
+/// bytes for each stored block.
 pub(super) fn bytes_max(raw_bytes: u64) -> u64 {
     raw_bytes + raw_bytes / 1_000 + 64
 }
 
-/// The record in `bytes`, which are all of its bytes as a file holds them; `None` if they are not
-/// one whole record, by the checksum of its member or the digest of its block. Allocates the
-/// record.
+/// Decodes the record in `bytes`, which must be exactly its bytes in a file. Returns `None` if they
+/// are not one complete record, by the checksum of its member or the digest of its block. Allocates
+/// the record.
 pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     const MEMBER_BYTES_MIN: usize = 18;
-    /// Deflate's best: 258 bytes for two bits.
+    /// The maximum ratio of deflate: 258 bytes for two bits.
     const RATIO_MAX: usize = 1_032;
     const RECORD_BYTES_MAX: usize = 1 << 30;
     let is_packed = bytes.starts_with(&[0x1f, 0x8b]);
@@ -320,15 +325,15 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     is_whole.then_some(record)
 }
 
-/// Whether an uncompressed record is whole, and its block the one that its digest is of.
+/// Returns whether an uncompressed record is complete, and its block has the stated digest.
 pub(super) fn is_sound(record: &[u8]) -> bool {
     let digest = || field(record, "WARC-Block-Digest");
     block_of(record).is_some_and(|block| digest().is_none_or(|digest| is_of(block, digest)))
 }
 
-/// The block of a record in its uncompressed form; `None` if that isn't one whole record. A head
-/// with control bytes is none (WARC 1.1, section 4): zeros that begin in the head of one record and
-/// end in that of another would make one of both.
+/// Returns the block of an uncompressed record; `None` if it isn't one complete record. A head with
+/// control bytes is invalid (WARC 1.1, section 4): zeros that begin in the head of one record and
+/// end in that of another would otherwise merge the two.
 pub(super) fn block_of(record: &[u8]) -> Option<&[u8]> {
     let head_bytes = head_bytes(record)?;
     let head = &record[..head_bytes];
@@ -342,7 +347,7 @@ pub(super) fn block_of(record: &[u8]) -> Option<&[u8]> {
     whole.then(|| &record[head_bytes..end])
 }
 
-/// A field in the head of a record that this program wrote.
+/// Returns a field in the head of a record that this program wrote.
 pub(super) fn field<'a>(record: &'a [u8], name: &str) -> Option<&'a str> {
     let head = std::str::from_utf8(&record[..head_bytes(record)?]).ok()?;
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
@@ -352,7 +357,7 @@ fn head_bytes(record: &[u8]) -> Option<usize> {
     memchr::memmem::find(record, END).map(|at| at + END.len())
 }
 
-/// Whether `bytes` are nothing but whole records.
+/// Returns whether `bytes` consist of complete records.
 pub(super) fn are_whole(bytes: &[u8]) -> bool {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         // Each member ends with a checksum of its own.
@@ -402,7 +407,7 @@ mod tests {
         assert_ne!(Ids::new(1).next(), Ids::new(2).next());
     }
 
-    /// A record as [`Packer::stream`] writes it, on a disk that takes all.
+    /// A record as written by [`Packer::stream`], on a disk without faults.
     fn streamed(level: u8, block: &[u8], fields: impl FnOnce(&mut Vec<u8>)) -> (Vec<u8>, Packed) {
         let (mut disk, mut tail) = (Memory::default(), Tail::new("x".to_owned(), 0));
         let mut packer = Packer::new(level, usize::MAX);
@@ -418,7 +423,7 @@ mod tests {
         Record::begin(out, Kind::Request, id, "2026-11-20T09:38:49Z").end(b"GET /");
     }
 
-    /// Cut or flip anything: what isn't a whole record is not taken for one.
+    /// Records truncated or changed anywhere are not accepted as complete.
     #[test]
     fn damaged_records_are_not_whole() {
         let mut members = Vec::new();
@@ -450,8 +455,8 @@ mod tests {
         }
     }
 
-    /// Law: a page that a loss of power took is seen wherever it lies: also if it begins in one
-    /// record and ends in another, and if what is left of both would make one.
+    /// Law: a page that was lost in a power failure is detected wherever it is, even if it begins
+    /// in one record and ends in another, and the remains of both would form one record.
     #[test]
     fn zeros_in_records_are_found() {
         let mut bytes = Vec::new();
@@ -493,7 +498,7 @@ mod tests {
         }
     }
 
-    /// Another inflater finds in a member what was put into it, to the byte.
+    /// Another inflater decodes a member to exactly the bytes that were written.
     #[test]
     fn streamed_members_hold_what_was_put() {
         let mut ids = Ids::new(11);

@@ -246,7 +246,7 @@ impl Engine {
                 units += OFFER_UNITS + url.as_str().len();
                 follow.fingerprints.push(self.admission.key_of(url, &mut follow.key));
             }
-            self.admission.seen_mut().look_ahead(&follow.fingerprints);
+            self.admission.seen_mut().prefetch(&follow.fingerprints);
             for (&(place, found), &fingerprint) in few.iter().zip(&follow.fingerprints) {
                 let url = follow.batch.get(place);
                 self.admission.trace_link(url, fingerprint);

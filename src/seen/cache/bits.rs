@@ -1,14 +1,14 @@
-//! Bits by number, 64 in a word.
+//! A bit vector, 64 bits in a word.
 //!
-//! Law: as a `Vec<bool>` does it, at an eighth of the memory. Cost: O(1), and a sweep looks at 64
-//! at once.
+//! Law: equivalent to a `Vec<bool>`, at an eighth of the memory.
+//! Cost: O(1); a sweep reads 64 bits at once.
 
-/// A row of bits, all clear at first.
+/// A vector of bits, all clear at first.
 #[derive(Clone, Debug)]
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// `len` bits, rounded up to whole words.
+    /// Creates `len` bits, rounded up to whole words.
     pub(super) fn new(len: usize) -> Self {
         Self(vec![0; len.div_ceil(64)])
     }
@@ -25,7 +25,7 @@ impl Bits {
         self.0[at / 64] &= !(1 << (at % 64));
     }
 
-    /// `to` becomes what `from` was, and `from` clear.
+    /// Moves the bit at `from` to `to`, and clears `from`.
     pub(super) fn shift(&mut self, from: usize, to: usize) {
         let bit = u64::from(self.has(from));
         self.clear(from);
@@ -33,11 +33,11 @@ impl Bits {
         self.0[to / 64] |= bit << (to % 64);
     }
 
-    /// The first clear bit at or after `from`, going round the first `len`, a power of two; the set
-    /// ones before it are cleared.
+    /// Returns the first clear bit at or after `from`, and clears the set ones before it. Wraps
+    /// around at `len`, a power of two.
     pub(super) fn sweep(&mut self, from: usize, len: usize) -> usize {
         let mut at = from;
-        // The part of the first word before `from` is looked at last.
+        // The part of the first word before `from` is read last.
         for _ in 0..=self.0.len() {
             let word = &mut self.0[at / 64];
             let (shift, end) = (at % 64, (len - at).min(64 - at % 64));
@@ -82,7 +82,7 @@ mod tests {
                         truths[to] = std::mem::take(&mut truths[at]);
                     }
                     16 if round % 64 == 0 => {
-                        // All set: the sweep goes round once.
+                        // All set: the sweep wraps around once.
                         (0..len).for_each(|at| bits.set(at));
                         truths.fill(true);
                     }

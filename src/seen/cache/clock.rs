@@ -1,29 +1,29 @@
-//! The clock of a cache: a hand goes round the slots and stops at the first that wasn't hit.
+//! CLOCK replacement: a hand advances over the slots and evicts the first entry that wasn't hit.
 //!
-//! As in the textbook but for one thing. The table moves an entry now and then: who sits in the
-//! home of a new circle must leave it, and a head that goes is followed by a member of its circle.
-//! So a new entry isn't always just behind the hand, with a full turn to be hit in; more than half
-//! of them land anywhere, with half a turn on average. A mark is worth one turn: where the hand
-//! comes within half a turn a new entry gets one, so that it has one turn on average. Entries that
-//! move take their marks along.
+//! It differs from the textbook in one respect, because the table sometimes moves an entry: an
+//! entry in the home slot of a new list must leave it, and when the head of a list is removed
+//! another member takes its slot. So a new entry isn't always right behind the hand, with a full
+//! turn to be hit in; more than half of them get a random slot, with half a turn on average. The
+//! reference bit is worth one turn: if the hand is due within half a turn, a new entry gets the
+//! bit, so that it has one turn on average. Entries that move keep their bits.
 //!
-//! Cost: O(1); the hand looks at 64 marks at once.
-//! Source: Broder, Najork, Wiener 2003, section 3.4: a hit sets the mark, a new entry has none. The
-//! rule for displaced ones is our own.
+//! Cost: O(1); the hand reads 64 bits at once.
+//! Source: Broder, Najork, Wiener 2003, section 3.4: a hit sets the bit, a new entry has it clear.
+//! The rule for moved entries is not from there.
 
 use super::bits::Bits;
 
-/// The hand and the marks.
+/// The hand and the reference bits.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
-    /// Entries that were hit since the hand came by.
+    /// Whether each entry was hit since the hand passed it.
     marks: Bits,
     hand: usize,
     capacity: usize,
 }
 
 impl Clock {
-    /// Of 2^n slots, none of them marked.
+    /// Creates a clock of 2^n slots, all bits clear.
     pub(super) fn new(capacity: usize) -> Self {
         assert!(capacity.is_power_of_two(), "distances are taken by mask");
         Self { marks: Bits::new(capacity), hand: 0, capacity }
@@ -33,22 +33,22 @@ impl Clock {
         self.marks.set(slot);
     }
 
-    /// Goes on to the next slot without a mark, past it, and returns it; the marks on the way are
-    /// cleared.
+    /// Advances the hand past the next slot whose bit is clear, and returns that slot; the bits on
+    /// the way are cleared.
     pub(super) fn next(&mut self) -> usize {
         let slot = self.marks.sweep(self.hand, self.capacity);
         self.hand = (slot + 1) & (self.capacity - 1);
         slot
     }
 
-    /// An entry has moved, and its mark goes with it.
+    /// Records that an entry has moved, with its bit.
     pub(super) fn moved(&mut self, from: usize, to: usize) {
         self.marks.shift(from, to);
     }
 
-    /// A new entry is at `slot`. Just behind the hand it has a full turn to be hit in, and starts
-    /// unmarked. Elsewhere the hand comes sooner: a mark is one more turn, and is given where that
-    /// comes nearer to one turn in all.
+    /// Records a new entry at `slot`. Right behind the hand it has a full turn to be hit in, and
+    /// starts with a clear bit. Elsewhere the hand is due sooner: the bit adds one turn, and is set
+    /// if that brings the total closer to one turn.
     pub(super) fn settled(&mut self, slot: usize) {
         let ahead = slot.wrapping_sub(self.hand) & (self.capacity - 1);
         if ahead < self.capacity / 2 {

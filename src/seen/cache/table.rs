@@ -1,47 +1,46 @@
-//! A set of 64-bit keys in 65 bits each: scatter table with circular lists, abbreviated keys.
+//! A set of 64-bit keys in 65 bits each: a hash table with circular lists and abbreviated keys.
 //!
-//! A key's first r bits are its *home*, one of 2^r slots; the other 64 - r are its *quotient*. All
-//! keys of one home are linked in a circle that begins there, so a slot needs to keep only the
-//! quotient: the home is where the circle begins. The r bits saved are the link, and quotient and
-//! link fill one word. One more bit says whether a slot is the *head* of a circle; a slot that is
-//! taken and no head holds an *alien*, a member of a circle with its head elsewhere.
+//! The first r bits of a key are its *home*, one of 2^r slots; the other 64 - r bits are its
+//! *quotient*. All keys with the same home are linked in a circular list that begins there, so a
+//! slot only stores the quotient: the home is where the list begins. The r saved bits are the link,
+//! and quotient and link fill one word. One more bit says whether a slot is the *head* of a list. A
+//! used slot that is no head holds an *alien*, a member of a list whose head is elsewhere.
 //!
-//! Links are kept as the difference (exclusive or) of both slots: a link to oneself is zero, and
-//! no alien has one. So a vacant slot is a zero word and no head, and fresh memory is an empty
-//! table.
+//! Links are stored as the exclusive or of both slots: a link to the slot itself is zero, and no
+//! alien has one. So a vacant slot is a zero word and no head, and zeroed memory is an empty table.
 //!
-//! Laws, for every slot s: if any key of home s is in the table, s is a head and holds such a key;
-//! the circle from s holds all keys of home s and no other; an alien is in some other's circle.
-//! Cost, for uniform keys in a full table: there is one key a home on average, so a search for what
-//! isn't there compares once, for what is there one and a half times; insertion and removal walk a
-//! circle each at most. With all keys of one home it is O(n): fingerprints are keyed, so that
-//! nobody outside can choose theirs.
+//! Laws, for every slot s: if any key with home s is in the table, s is a head and holds such a
+//! key; the list from s contains all keys with home s and no other; an alien is in the list of
+//! another home. Cost, for uniform keys in a full table: there is one key for each home on average,
+//! so a search for a missing key takes one comparison, for a present one one and a half; insertion
+//! and removal walk one list each at most. With all keys of one home it is O(n); fingerprints are
+//! keyed, so that nobody outside can choose their homes.
 //! Source: Knuth, The Art of Computer Programming, vol. 3, section 6.4, exercise 13 (Lampson);
 //! Broder, Najork, Wiener 2003, section 6.
 
 use super::super::AHEAD;
 use super::bits::Bits;
 
-/// Bits an entry: its word, and whether it is a head.
+/// The size of an entry in bits: its word, and whether it is a head.
 pub(super) const ENTRY_BITS: u64 = 64 + 1;
 
-/// The set; at most as many keys as slots.
+/// The set; it holds at most as many keys as slots.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// Quotient above, link below.
+    /// The words: quotient above, link below.
     words: Vec<u64>,
     heads: Bits,
-    /// The bits of a word that are its link, and of a key that are its home.
+    /// The mask of the bits of a word that are its link, and of a key that are its home.
     low: u64,
-    /// How many they are.
+    /// The number of these bits.
     low_bits: u32,
     len: usize,
-    /// No slot before it is vacant, until the table is full.
+    /// No slot before this one is vacant, until the table is full.
     filled: usize,
 }
 
 impl Table {
-    /// Room for 2^`entries_log2` keys.
+    /// Creates a table for 2^`entries_log2` keys.
     pub(super) fn new(entries_log2: u32) -> Self {
         assert!(entries_log2 <= 32, "a table of 2^{entries_log2} entries");
         let capacity = usize::try_from(1_u64 << entries_log2).expect("memory has as many bytes");
@@ -67,13 +66,13 @@ impl Table {
         self.len == self.words.len()
     }
 
-    /// The key of a fingerprint: turned so that the home is below, where links are. Each of both
-    /// can be told from the other.
+    /// Returns the key of a fingerprint: rotated so that the home is in the low bits, where links
+    /// are. The mapping is one to one.
     pub(super) fn key(&self, fingerprint: u64) -> u64 {
         fingerprint.rotate_left(self.low_bits)
     }
 
-    /// Where a key is.
+    /// Returns the slot of a key.
     pub(super) fn find(&self, key: u64) -> Option<usize> {
         let home = self.home(key);
         if !self.heads.has(home) {
@@ -82,7 +81,7 @@ impl Table {
         let mut slot = home;
         for _ in 0..self.words.len() {
             let word = self.words[slot];
-            // Equal quotients: they differ below only.
+            // Equal quotients: only the low bits differ.
             if word ^ key <= self.low {
                 return Some(slot);
             }
@@ -94,46 +93,46 @@ impl Table {
         unreachable!("circles close");
     }
 
-    /// Puts in a key that isn't there, where `free` is some vacant slot. Returns where it is now:
-    /// if that is another slot that was taken, who was there has moved to `free`.
+    /// Adds a missing key; `free` is a vacant slot. Returns the slot of the key. If that is a slot
+    /// that was used, its entry has moved to `free`.
     pub(super) fn insert(&mut self, key: u64, free: usize) -> usize {
         self.len += 1;
         let home = self.home(key);
         if self.heads.has(home) {
-            // A. Its circle exists: it goes in behind the head.
+            // A. Its list exists: insert it after the head.
             self.write(free, key, self.next(home));
             self.link(home, free);
             return free;
         }
         if !self.is_vacant(home) {
-            // C. Its circle must begin at home, and an alien sits there. That can be anywhere in
-            // its own circle, and so at `free`.
+            // C. Its list must begin at the home slot, which an alien uses. That may be anywhere in
+            // its own list, and moves to `free`.
             let before = self.before(home);
             self.write(free, self.words[home], self.next(home));
             self.link(before, free);
         }
-        // B. It is a circle of its own.
+        // B. It is a list of its own.
         self.write(home, key, home);
         self.heads.set(home);
         home
     }
 
-    /// Takes out who is at `slot`. Returns the slot that is vacant now: if it is another, who was
-    /// there has moved to `slot`.
+    /// Removes the entry at `slot`. Returns the slot that is vacant now. If it is another one, its
+    /// entry has moved to `slot`.
     pub(super) fn remove(&mut self, slot: usize) -> usize {
         self.len -= 1;
         let next = self.next(slot);
         let vacant = if !self.heads.has(slot) {
-            // D1. An alien: its circle closes without it.
+            // D1. An alien: unlink it.
             self.link(self.before(slot), next);
             slot
         } else if next == slot {
-            // D2. A head alone: there is no circle any more.
+            // D2. A head without others: the list ends.
             self.heads.clear(slot);
             slot
         } else {
-            // D3. A head with others: circles begin at home, so the next one has to take its
-            // place, and it is that one's slot which gets free.
+            // D3. A head with others: a list begins at its home slot, so the next entry moves
+            // there, and its slot becomes vacant.
             self.write(slot, self.words[next], self.next(next));
             next
         };
@@ -141,8 +140,8 @@ impl Table {
         vacant
     }
 
-    /// A vacant slot of a table that isn't full and never was. Over the filling of a table this
-    /// looks at each slot once.
+    /// Returns a vacant slot of a table that never was full. While a table fills, this reads each
+    /// slot once.
     pub(super) fn vacant(&mut self) -> usize {
         while !self.is_vacant(self.filled) {
             self.filled += 1;
@@ -150,8 +149,8 @@ impl Table {
         self.filled
     }
 
-    /// Reads what touches of these will read first, [`AHEAD`] of them at most, without a use for
-    /// it: no read waits for another key's, so that the core has many under way at once.
+    /// Prefetches what touches of these fingerprints, at most [`AHEAD`], will read first. No read
+    /// depends on another, so the core can have many in flight.
     pub(super) fn fetch(&self, fingerprints: impl Iterator<Item = u64>) {
         let (mut sum, mut nexts, mut count) = (0, [0; AHEAD], 0);
         for (fingerprint, next) in fingerprints.zip(&mut nexts) {
@@ -178,7 +177,7 @@ impl Table {
         slot ^ (self.words[slot] & self.low) as usize
     }
 
-    /// Whose link leads to `slot`: once around its circle.
+    /// Returns the slot whose link leads to `slot`, by following the list once around.
     fn before(&self, slot: usize) -> usize {
         let mut before = slot;
         for _ in 0..self.words.len() {
@@ -191,7 +190,7 @@ impl Table {
         unreachable!("circles close");
     }
 
-    /// Puts the quotient of `word` and a link to `next` at `slot`.
+    /// Stores the quotient of `word` and a link to `next` at `slot`.
     fn write(&mut self, slot: usize, word: u64, next: usize) {
         self.words[slot] = word & !self.low | (slot ^ next) as u64;
     }
@@ -203,8 +202,8 @@ impl Table {
 
 #[cfg(test)]
 impl Table {
-    /// The fingerprints by slot, or which law is broken where. Follows links only from heads, and
-    /// no more of them than there are slots.
+    /// Returns the fingerprints by slot, or which law is violated where. Follows links only from
+    /// heads, and at most as many as there are slots.
     pub(super) fn contents(&self) -> Result<Vec<Option<u64>>, String> {
         let mut contents = vec![None; self.capacity()];
         for head in (0..self.capacity()).filter(|slot| self.heads.has(*slot)) {
@@ -236,7 +235,7 @@ impl Table {
         }
     }
 
-    /// Bits in use, counted.
+    /// Returns the number of allocated bits.
     pub(super) fn allocated_bits(&self) -> u64 {
         64 * self.words.len() as u64 + self.heads.allocated_bits()
     }

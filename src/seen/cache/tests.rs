@@ -1,4 +1,5 @@
-//! The cache against naive models, its table's laws after every step, and what moving costs.
+//! Tests the cache against naive models, the laws of its table after every step, and the cost of
+//! moved entries.
 
 mod models;
 mod streams;
@@ -8,20 +9,20 @@ use crate::ground::random::{Random, mix};
 use models::{Plain, Textbook};
 use streams::Stream;
 
-/// Keys that are hard for a cache of `entries`, for a test of every step.
+/// Keys that are difficult for a cache of `entries`, for a test of every step.
 #[derive(Clone, Copy, Debug)]
 enum Hard {
-    /// From three times as many as entries.
+    /// Drawn from three times as many keys as entries.
     Spread,
-    /// All of one home.
+    /// All with one home.
     OneHome,
-    /// Of two homes that are neighbours.
+    /// With two adjacent homes.
     TwoHomes,
-    /// All bits clear or set, and their neighbours.
+    /// All bits clear or set, and adjacent values.
     Ends,
     /// Each several times in a row.
     Repeated,
-    /// Over and over in one order, one more than entries.
+    /// Repeatedly in one order, one more key than entries.
     Cycle,
 }
 
@@ -44,7 +45,7 @@ impl Hard {
     }
 }
 
-/// The whole state after each touch: who is where, the marks, the answers.
+/// Compares the whole state after each touch: slots, reference bits, answers.
 #[test]
 fn each_step_is_as_the_plain_model_does_it() {
     let mut moves = 0;
@@ -82,7 +83,7 @@ fn compare(replacement: Replacement, hard: Hard, entries_log2: u32, steps: u64) 
     model.moves
 }
 
-/// Keys chosen so that nobody has to move: then slots and answers are the textbook's.
+/// With keys chosen so that no entry moves, slots and answers are those of the textbook's CLOCK.
 #[test]
 fn where_nobody_moves_it_is_the_textbook_clock() {
     for entries_log2 in [0, 1, 2, 3, 5, 7] {
@@ -102,24 +103,24 @@ fn where_nobody_moves_it_is_the_textbook_clock() {
     }
 }
 
-/// A key that is there, or one whose insertion moves nobody.
+/// Returns a key that is in the cache, or one whose insertion moves no entry.
 fn unmoving(textbook: &Textbook, random: &mut Random) -> u64 {
     let slots = &textbook.slots;
     let home = |key: u64| ((u128::from(key) * slots.len() as u128) >> 64) as usize;
     let is_head = |slot: usize| slots[slot].is_some_and(|key| home(key) == slot);
     let crowd = |of: usize| slots.iter().flatten().filter(|key| home(**key) == of).count();
-    // Such can't leave without a move.
+    // Such an entry can't be evicted without a move.
     let is_stuck = |slot: usize| is_head(slot) && crowd(slot) > 1;
     let next = textbook.next();
     let pick = random.below(slots.len() as u64) as usize;
     let other = |slot: &usize| *slot != pick && !textbook.marks[*slot] && !is_stuck(*slot);
-    // Somebody who can leave must stay unmarked.
+    // Some entry that can be evicted must keep a clear bit.
     let spare = (0..slots.len()).any(|slot| other(&slot)) || !(0..slots.len()).any(is_stuck);
     match (slots[pick], slots[next]) {
         (Some(key), _) if spare && random.below(3) == 0 => key,
         (_, Some(key)) if is_stuck(next) => key,
         _ => {
-            // Into the circle of another head, or to its own home.
+            // Into the list of another head, or to its own home.
             let target = if is_head(pick) && pick != next { pick } else { next };
             let width = (1_u128 << 64) / slots.len() as u128;
             (target as u128 * width + u128::from(random.word()) % width) as u64
@@ -127,8 +128,8 @@ fn unmoving(textbook: &Textbook, random: &mut Random) -> u64 {
     }
 }
 
-/// Moved entries meet the hand early or late. What that costs in misses was measured: at most 0.8
-/// of a hundred touches either way (`bench/cache.rs` has all sizes).
+/// Moved entries meet the hand early or late. The measured cost in misses is at most 0.8 of a
+/// hundred touches in either direction (`bench/cache.rs` has all sizes).
 #[test]
 fn misses_are_close_to_the_textbook() {
     for stream in Stream::ALL {
@@ -147,7 +148,7 @@ fn misses_are_close_to_the_textbook() {
     }
 }
 
-/// In a hundred, once the first half has warmed it up.
+/// Returns the misses per hundred touches of the second half; the first half warms the cache.
 fn misses(keys: &[u64], mut touch: impl FnMut(u64) -> bool) -> f64 {
     let (warming, counted) = keys.split_at(keys.len() / 2);
     for key in warming {
@@ -178,8 +179,8 @@ fn all_at_once_is_one_by_one() {
     }
 }
 
-/// Who leaves is drawn evenly: the number of touches that a key survives is geometric, whatever
-/// its place and company.
+/// The evicted entry is drawn uniformly: the number of touches that a key survives is geometric,
+/// whatever its slot and list.
 #[test]
 fn random_replacement_is_even_and_follows_its_seed() {
     let survived = |seed| {

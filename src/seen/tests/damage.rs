@@ -1,9 +1,10 @@
-//! Files that were changed, cut or added to: told with their name, or harmless.
+//! Tests files that were changed, truncated or extended: they are reported with their name, or
+//! harmless.
 
 use super::*;
 use crate::ground::frame::{Damage, Flaw, OPENING_BYTES};
 
-/// A disk with its files, and the mark that names them.
+/// The files of a crawl, and the mark that names them.
 struct Image {
     files: Vec<(String, Vec<u8>)>,
     mark: Mark,
@@ -11,7 +12,8 @@ struct Image {
 }
 
 impl Image {
-    /// A crawl that knows 40 keys, all of one bucket, in memory or (if that is small) on disk.
+    /// Creates a crawl that knows 40 keys, all of one bucket, in memory or (if that is small) on
+    /// disk.
     fn new(memory_bytes: usize) -> Self {
         let settings = Settings { memory_bytes, crawl: Some(CRAWL), ..Settings::default() };
         let mut disk = Memory::default();
@@ -21,7 +23,7 @@ impl Image {
         }
         seen.hasten();
         run(&mut seen, &mut disk).expect("all is well");
-        // Some wait if there is a batch.
+        // Some URLs wait, if there is a batch.
         (30..50).for_each(|key| seen.offer(Fingerprint(key), b"more"));
         while seen.fresh().is_some() {}
         let mark = seen.mark(&mut disk).expect("there is room");
@@ -29,7 +31,7 @@ impl Image {
         Self { files, mark, settings }
     }
 
-    /// A crawl that goes on from these files, and tests many URLs more.
+    /// Resumes a crawl from these files, and tests many more URLs.
     fn go_on(&self, state: &[u8]) -> Result<BTreeSet<Vec<u8>>, frame::Error> {
         let mut disk = Memory::default();
         for (name, bytes) in &self.files {
@@ -50,7 +52,7 @@ impl Image {
     }
 }
 
-/// Runs all jobs and takes all first-timers.
+/// Runs all jobs and takes all new URLs.
 fn run(seen: &mut Seen, disk: &mut Memory) -> Result<BTreeSet<Vec<u8>>, frame::Error> {
     let mut out = BTreeSet::new();
     loop {
@@ -105,7 +107,7 @@ fn a_cut_is_told_and_what_does_not_count_is_harmless() {
             assert_eq!(image.go_on(&image.mark.state).expect("harmless"), expected);
             image.files[file] = whole;
         }
-        // Files of which the mark knows nothing; one has the name that the next file would get.
+        // Files that the mark doesn't name; one has the name of the next new file.
         for name in ["bucket-00-9999", "keys-1", "pending-1", "bucket-00-2", "x"] {
             image.files.push((format!("state/seen/{name}"), b"left".to_vec()));
         }
@@ -113,7 +115,7 @@ fn a_cut_is_told_and_what_does_not_count_is_harmless() {
     }
 }
 
-/// Law: no state makes the station panic, and none with a byte more or less is taken.
+/// Law: no state causes a panic, and none with a byte more or less is accepted.
 #[test]
 fn a_state_that_makes_no_sense_is_told() {
     let mut random = Random(3);
@@ -135,11 +137,11 @@ fn a_state_that_makes_no_sense_is_told() {
     assert!(told > 3_000, "{told}");
 }
 
-/// Checksums that are right, around what can't be.
+/// Valid checksums of invalid content.
 #[test]
 fn files_that_make_no_sense_are_told() {
     let [keys, waiting] = images();
-    // How many, and what follows.
+    // The number of records, and what follows.
     let records = |count: u32, rest: &[u8]| [&count.to_le_bytes(), rest].concat();
     let cases = [
         (&keys, 0, records(2, &[7; 16]), "a key twice"),
@@ -158,7 +160,8 @@ fn files_that_make_no_sense_are_told() {
         let (name, bytes) = &image.files[file];
         let mut forged = bytes[..OPENING_BYTES].to_vec();
         frame::push(log::RECORDS, &payload, &mut forged);
-        // As long as it was: of one frame more, that is passed over in some cases, and not others.
+        // As long as before: with one more frame, which is skipped in some cases, and not in
+        // others.
         let filler = bytes.len().checked_sub(forged.len() + frame::OVERHEAD_BYTES);
         frame::push(9, &vec![0; filler.expect("it was longer")], &mut forged);
         let mut files = image.files.clone();

@@ -1,11 +1,11 @@
-//! Traces written and read, whole, in pieces, and damaged.
+//! Tests traces that are written and read in full, in pieces, and damaged.
 
 use super::*;
 use crate::ground::random::Random;
 
 type Pages = Vec<(Page, Vec<Link>)>;
 
-/// Some pages, and their trace.
+/// Returns some pages, and their trace.
 fn sample(seed: u64) -> (Pages, Vec<u8>) {
     let (mut draw, mut pages, mut writer) = (Random(seed), Vec::new(), Writer::new(seed));
     let mut bytes = Vec::new();
@@ -26,7 +26,7 @@ fn sample(seed: u64) -> (Pages, Vec<u8>) {
         links.iter().for_each(|each| writer.link(each));
         writer.end();
         pages.push((page, links));
-        // Now and then what there is goes to the disk.
+        // Sometimes the bytes so far are written.
         if draw.below(4) == 0 {
             bytes.extend_from_slice(writer.bytes());
             writer.clear();
@@ -36,7 +36,7 @@ fn sample(seed: u64) -> (Pages, Vec<u8>) {
     (pages, bytes)
 }
 
-/// All groups of a file that comes in pieces, and what is wrong behind them.
+/// Reads all groups of a file that arrives in pieces, and returns what is wrong after them.
 fn read(bytes: &[u8], piece: &mut dyn FnMut() -> usize) -> (Pages, Option<Broken>) {
     let (mut reader, mut pages, mut rest) = (Reader::default(), Vec::new(), bytes);
     loop {

@@ -1,4 +1,4 @@
-//! Lines written and read back, whatever is put into them.
+//! Tests lines that are written and read back, with any content.
 
 use super::super::digest::Algorithm;
 use super::super::warc::Ids;
@@ -54,7 +54,7 @@ fn a_line_to_the_byte() {
     );
 }
 
-/// Law: what is written is read back, whatever the network put in.
+/// Law: what is written is read back, whatever the network sent.
 #[test]
 fn lines_are_read_back() {
     let mut random = Ids::new(11);
@@ -112,7 +112,7 @@ fn lines_are_read_back() {
     }
 }
 
-/// Random cuts and flips: an error with a field in it, never a panic.
+/// Lines truncated or changed at random: an error that names a field, never a panic.
 #[test]
 fn damaged_lines_are_errors() {
     let whole = text(&Line { url: "http://a/", server: "http://a", ..Line::default() });
@@ -142,7 +142,7 @@ fn damaged_lines_are_errors() {
     }
 }
 
-/// Law: dates are read as lines hold them.
+/// Law: dates are parsed as lines contain them.
 #[test]
 fn dates_agree_with_the_calendar() {
     let widths = [4, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 3, 1];

@@ -1,8 +1,8 @@
-//! The archive and its enemies: a full disk, a loss of power, strangers' files.
+//! Tests the archive with faults: a full disk, a power failure, files of other programs.
 
 use super::*;
 
-/// Law: a full disk, met anywhere, torn or not, neither loses nor doubles nor damages.
+/// Law: a full disk, at any write, torn or not, causes no loss, no duplicate and no damage.
 #[test]
 fn a_full_disk_loses_nothing_that_was_kept() {
     let settings = Settings {
@@ -40,7 +40,7 @@ fn a_full_disk_loses_nothing_that_was_kept() {
             lines += 1;
             match store.sync_job(Instant::ZERO, &mut disk) {
                 Ok(None) => {}
-                // The sort of a full file needs room, too.
+                // Sorting a full file needs space, too.
                 Ok(Some(job)) => unsorted += usize::from(store.synced(job.run()).is_err()),
                 Err(error) => assert!(error.is_full(), "{error}"),
             }
@@ -59,8 +59,8 @@ fn a_full_disk_loses_nothing_that_was_kept() {
     assert!(refused > 50 && unsorted > 5, "the faults were met: {refused}, {unsorted}");
 }
 
-/// Law: a response that goes to the disk in pieces and meets its end there leaves no trace, and
-/// never waits in memory as a whole.
+/// Law: a response that is written in pieces and fails leaves no trace, and never waits in memory
+/// as a whole.
 #[test]
 fn a_large_response_is_kept_whole_or_not_at_all() {
     let (mut refused, mut halves) = (0, 0);
@@ -107,8 +107,8 @@ fn a_large_response_is_kept_whole_or_not_at_all() {
     assert!(refused > 50 && halves > 30, "the fault was met: {refused}, {halves}");
 }
 
-/// Law: after a loss of power anywhere, all that was committed is there and all that is there is
-/// whole; the next run goes on behind it and writes nothing over.
+/// Law: after a power failure at any time, everything committed is there and everything there is
+/// complete; the next run continues after it and overwrites nothing.
 #[test]
 fn power_may_go_at_any_time() {
     let settings = Settings {
@@ -138,7 +138,7 @@ fn power_may_go_at_any_time() {
                 if random.word().is_multiple_of(10) {
                     sync(&mut store, &mut disk);
                 } else if random.word().is_multiple_of(10) {
-                    // A job that the loss of power overtakes: run, but not answered, or not run.
+                    // A job that a power failure interrupts: run without a result, or not run.
                     let job = store.sync_job(Instant::ZERO, &mut disk).expect("room");
                     if let Some(job) = job.filter(|_| random.word().is_multiple_of(2)) {
                         job.run().result.expect("synced");
@@ -169,7 +169,7 @@ fn power_may_go_at_any_time() {
     assert!(cuts > 20, "the fault was met: {cuts}");
 }
 
-/// Some file systems keep a file's length before its bytes: what should be records is zeros.
+/// Some file systems store the length of a file before its bytes: records are then read as zeros.
 #[test]
 fn records_that_did_not_reach_the_disk_are_cut() {
     for (gzip_level, zeros, expected) in [(0, 1, 8), (1, 6, 8), (1, 900, 7), (1, 99_999, 0)] {
@@ -190,8 +190,8 @@ fn records_that_did_not_reach_the_disk_are_cut() {
     }
 }
 
-/// Law: a page of zeros within what was not synced cuts the archive before the first capture that
-/// it touches, whatever lies behind; nothing is lost, and no record is made of two.
+/// Law: a page of zeros in data that was not synced ends the archive before the first capture that
+/// it affects, whatever follows; nothing else is lost, and no record is merged from two.
 #[test]
 fn a_page_of_zeros_cuts_the_archive_there() {
     let (mut random, mut tried) = (Ids::new(9), 0);
@@ -212,7 +212,7 @@ fn a_page_of_zeros_cuts_the_archive_there() {
         let from = random.word() as usize % bytes.len();
         let to = (from + 1 + random.word() as usize % 2_000).min(bytes.len());
         if settings.gzip_level > 0 && to - from < 8 {
-            // Bytes of a member may be zeros.
+            // A member may contain zeros itself.
             continue;
         }
         bytes[from..to].fill(0);
@@ -232,7 +232,7 @@ fn a_page_of_zeros_cuts_the_archive_there() {
     assert!(tried > 250, "{tried}");
 }
 
-/// A file that fills up while a job is under way is for the next one.
+/// A file that becomes full while a job is running is left to the next job.
 #[test]
 fn a_job_settles_what_it_took_along() {
     let settings = Settings { index_bytes_max: 1, ..plain() };
@@ -272,13 +272,13 @@ fn files_that_are_there_are_not_written_over() {
     assert_eq!(disk.bytes("warc/notes.txt"), b"mine");
 }
 
-/// Bytes of all WARC files.
+/// Returns the length of all WARC files, in bytes.
 fn warc_bytes(disk: &Memory) -> u64 {
     let names = disk.names().into_iter().filter(|name| name.starts_with("warc/"));
     names.map(|name| disk.bytes(&name).len() as u64).sum()
 }
 
-/// Law: at any time, what is in an index on disk leads to what is in a file on disk.
+/// Law: at any time, every line of an index on disk leads to data in a file on disk.
 fn lines_follow_records(disk: &Memory) {
     for name in disk.names() {
         let Some(stem) = name.strip_prefix("index/").and_then(|n| n.strip_suffix(".cdxj.open"))
@@ -286,7 +286,7 @@ fn lines_follow_records(disk: &Memory) {
             continue;
         };
         let index = String::from_utf8(disk.bytes(&name)).expect("text");
-        // A torn append may leave part of a line.
+        // A torn append may leave a part of a line.
         let whole = &index[..index.rfind('\n').map_or(0, |end| end + 1)];
         let end = whole.lines().map(|line| cdxj::parse(line).expect("a line"));
         let end = end.map(|entry| entry.offset + entry.length).max().unwrap_or(0);

@@ -1,9 +1,9 @@
-//! An index that is rebuilt from its WARC files, and damage that is named.
+//! Tests that an index is rebuilt from its WARC files, and that damage is reported.
 
 use super::*;
 use crate::store::repair::{Finding, HeadFacts, Repaired, repair};
 
-/// What a test's replies say of themselves.
+/// Parses the head of a reply of these tests.
 fn read_head(block: &[u8]) -> Option<HeadFacts> {
     let end = memchr::memmem::find(block, b"\r\n\r\n")?;
     let head = std::str::from_utf8(&block[..end]).ok()?;
@@ -16,7 +16,7 @@ fn read_head(block: &[u8]) -> Option<HeadFacts> {
     })
 }
 
-/// A found thing in words, so that it outlives the search.
+/// Formats a finding, so that it outlives the check.
 fn word(finding: Finding<'_>) -> Option<String> {
     match finding {
         Finding::Reads(..) | Finding::Sound(..) => None,
@@ -83,7 +83,7 @@ fn settings_of(seed: u64) -> Settings {
     }
 }
 
-/// All index files, by name.
+/// Returns all index files, by name.
 fn indexes(disk: &Memory) -> Vec<(String, Vec<u8>)> {
     let names = disk.names().into_iter().filter(|name| name.starts_with("index/"));
     names.map(|name| (name.clone(), disk.bytes(&name))).collect()
@@ -94,7 +94,7 @@ fn overwrite(disk: &mut Memory, name: &str, bytes: &[u8]) {
     disk.append(name, bytes).expect("room");
 }
 
-/// Law: whatever became of an index, what is rebuilt is what was written when it grew.
+/// Law: whatever happened to an index, the rebuilt one equals the one that was written.
 #[test]
 fn every_line_is_rebuilt_to_the_byte() {
     for seed in 0..12 {
@@ -128,7 +128,8 @@ fn every_line_is_rebuilt_to_the_byte() {
     }
 }
 
-/// Law: files that grew when the crawl stopped lose nothing by what became of their index.
+/// Law: files that were growing when the crawl stopped lose nothing, whatever happened to their
+/// index.
 #[test]
 fn a_growing_index_is_rebuilt_too() {
     for seed in 0..12 {
@@ -153,7 +154,7 @@ fn a_growing_index_is_rebuilt_too() {
                 }
             }
         }
-        // Who doesn't check goes by the index as far as it reads well.
+        // Without a check the index is trusted up to its first invalid line.
         let checks = seed.is_multiple_of(2);
         let verify_bytes_max = if checks { u64::MAX } else { 0 };
         let settings = Settings { verify_bytes_max, ..settings };
@@ -169,7 +170,7 @@ fn a_growing_index_is_rebuilt_too() {
     }
 }
 
-/// Damage is named with its file and place, its URL is told, and all else stays in use.
+/// Damage is reported with its file, offset and URL, and everything else stays in use.
 #[test]
 fn damage_is_named() {
     for seed in 0..12_u64 {
@@ -208,7 +209,7 @@ fn damage_is_named() {
     }
 }
 
-/// A file that was cut, one that is gone, and one that nobody had the time to look at.
+/// A truncated file, a missing one, and one that was not checked.
 #[test]
 fn what_is_not_there_is_named() {
     let settings = settings_of(1);
@@ -231,7 +232,7 @@ fn what_is_not_there_is_named() {
     assert!(done.unchecked_bytes > 1_000, "{done:?}");
 }
 
-/// Law: an index that was being written when its WARC file was taken away does not stay.
+/// Law: an unfinished index doesn't stay if its WARC file was moved away.
 #[test]
 fn a_half_written_index_goes() {
     let (settings, mut disk) = (plain(), Memory::default());
@@ -245,8 +246,8 @@ fn a_half_written_index_goes() {
     assert!(disk.names().iter().any(|name| name == others), "it isn't ours");
 }
 
-/// Removes what `which` says of a growing archive of several files that is durable up to its end,
-/// and checks it.
+/// Removes the files that `which` selects from a growing archive that is durable up to its end, and
+/// checks it.
 fn without(which: impl Fn(&str, u32) -> bool) -> (Repaired, Vec<String>, Vec<String>) {
     let settings = settings_of(1);
     let mut disk = Memory::default();
@@ -270,7 +271,7 @@ fn without(which: impl Fn(&str, u32) -> bool) -> (Repaired, Vec<String>, Vec<Str
     (done, found, counts)
 }
 
-/// A file that was growing can't have been taken away: its captures are lost.
+/// A growing file can't have been moved away: its captures are lost.
 #[test]
 fn a_growing_file_that_is_gone_is_lost() {
     let (done, found, counts) = without(|name, _| name.starts_with("warc/"));
@@ -289,7 +290,8 @@ fn a_growing_file_that_is_gone_is_lost() {
     assert_eq!(done.lost, 0, "only the index is: {found:?}");
 }
 
-/// What was not durable at the checkpoint is fetched again, and what was closed may be taken away.
+/// Captures that were not durable at the checkpoint are fetched again, and closed files may be
+/// moved away.
 #[test]
 fn only_what_counts_as_fetched_is_lost() {
     let settings = settings_of(1);
@@ -307,7 +309,7 @@ fn only_what_counts_as_fetched_is_lost() {
     let early = Position { serial: 0, offset: 1_000 };
     let (done, found) = repaired(&settings, early, &mut disk.clone());
     assert!((1..=3).contains(&done.lost), "what lies before it: {found:?}");
-    // After a stop in order all files are closed.
+    // After a clean stop all files are closed.
     for name in disk.names() {
         disk.remove(&name).expect("there");
     }
@@ -315,7 +317,7 @@ fn only_what_counts_as_fetched_is_lost() {
     assert_eq!((done, found.len()), (Repaired::default(), 0), "{found:?}");
 }
 
-/// Records that only moved, because somebody compressed the file anew, are not lost.
+/// Records that only moved, because the file was recompressed, are not lost.
 #[test]
 fn a_file_that_was_compressed_anew_is_whole() {
     let settings = Settings { gzip_level: 1, file_bytes_max: 1 << 20, ..settings_of(1) };

@@ -1,9 +1,9 @@
-//! Reading back what the archive holds since a moment.
+//! Tests reading back the captures since a position.
 
 use super::*;
 use crate::ground::codec::Take;
 
-/// Bodies of which some are alike, the last ones cut or too large to be compressed.
+/// Bodies, some of them equal; the last ones truncated or too large to be compressed.
 fn body(number: usize) -> String {
     match number % 7 {
         3 => "the same again".repeat(20),
@@ -12,8 +12,8 @@ fn body(number: usize) -> String {
     }
 }
 
-/// Law: after a crash every capture since the moment that was durable is told once, none from
-/// before it, and each reads back as the reply that was kept; a repeat with its first payload.
+/// Law: after a crash every capture since the durable position is reported once, none from before
+/// it, and each reads back as the stored reply; a `revisit` with its first payload.
 #[test]
 fn what_was_kept_since_a_moment_reads_back() {
     let (mut told_in_all, mut repeats) = (0, 0);
@@ -50,7 +50,7 @@ fn what_was_kept_since_a_moment_reads_back() {
         disk.lose_power(|bytes| random.word() % (bytes + 1));
         let mut store = open(&settings, &mut disk);
         if random.word().is_multiple_of(2) {
-            // Recovered files are settled: their lines are sorted.
+            // Recovered files are closed: their lines are sorted.
             sync(&mut store, &mut disk);
         }
         let mut told = Vec::new();
@@ -84,11 +84,11 @@ fn what_was_kept_since_a_moment_reads_back() {
     assert!(told_in_all > 500 && repeats > 50, "{told_in_all} told, {repeats} repeats");
 }
 
-/// Law: what is kept after a moment lies behind it, also if all files were taken away meanwhile, or
-/// none is of this prefix.
+/// Law: captures after a position have greater positions, even if all files were moved away
+/// meanwhile, or none has this prefix.
 #[test]
 fn files_that_are_gone_keep_their_serials() {
-    // Captures before the moment, files since the last of them, and what is done then.
+    // The captures before the position, files since the last of them, and what is done then.
     for (captures, is_begun, is_taken) in
         [(0, false, true), (3, true, true), (3, false, true), (3, true, false), (3, false, false)]
     {
@@ -125,7 +125,7 @@ fn files_that_are_gone_keep_their_serials() {
     }
 }
 
-/// A record that was damaged reads back as nothing, whatever was done to it.
+/// A damaged record is not read back, whatever the damage.
 #[test]
 fn a_damaged_record_is_not_read_back() {
     let mut disk = Memory::default();
@@ -146,7 +146,7 @@ fn a_damaged_record_is_not_read_back() {
         disk.truncate(&name, 0).expect("there");
         disk.append(&name, &bytes).expect("room");
         let reply = reread(found.clone(), &disk).ok();
-        // Some bytes of a gzip head mean nothing.
+        // Some bytes of a gzip head have no meaning.
         assert!(reply.is_none_or(|reply| reply.own == page("hello")), "byte {place}");
     }
     disk.truncate(&name, end as u64 - 1).expect("there");
@@ -157,7 +157,7 @@ fn a_damaged_record_is_not_read_back() {
     assert!(why.starts_with(&format!("{name} at byte {start}: ")), "{why}");
 }
 
-/// A file that gets its final name while it is read back is read under that one.
+/// A file that is closed while it is read back is read under its final name.
 #[test]
 fn a_file_that_is_closed_meanwhile_is_read_on() {
     for gzip_level in [0, 1] {
@@ -186,7 +186,7 @@ fn a_file_that_is_closed_meanwhile_is_read_on() {
     }
 }
 
-/// The one WARC file, by its final name.
+/// Returns the final name of the only WARC file.
 fn warc_of(disk: &Memory) -> String {
     let name = disk.names().into_iter().find(|name| name.starts_with("warc/"));
     name.expect("a file").trim_end_matches(".open").to_owned()

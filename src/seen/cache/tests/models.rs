@@ -1,11 +1,11 @@
-//! What the cache is held to: the textbook's clock, and its own rules without circles, links and
-//! abbreviations.
+//! Models of the cache: a textbook CLOCK, and the same rules as the cache's without lists, links
+//! and abbreviated keys.
 
 use super::super::Replacement;
 use crate::ground::map::Map;
 use crate::ground::random::Random;
 
-/// A clock as in books: entries in an array, found by a map, never moved.
+/// A textbook CLOCK: entries in an array, found by a map, never moved.
 pub(super) struct Textbook {
     pub(super) slots: Vec<Option<u64>>,
     pub(super) marks: Vec<bool>,
@@ -37,15 +37,15 @@ impl Textbook {
         false
     }
 
-    /// Where the next new key goes: the first slot from the hand on without a mark.
+    /// Returns the slot of the next new key: the first one from the hand on whose bit is clear.
     pub(super) fn next(&self) -> usize {
         let turn = (0..self.slots.len()).map(|step| (self.hand + step) % self.slots.len());
         turn.into_iter().find(|slot| !self.marks[*slot]).unwrap_or(self.hand)
     }
 }
 
-/// The same rules as the cache's, on whole keys: an array of entries, and for each home the list
-/// of its slots, head first.
+/// The rules of the cache with whole keys: an array of entries, and for each home the list of its
+/// slots, head first.
 pub(super) struct Plain {
     pub(super) slots: Vec<Option<u64>>,
     pub(super) marks: Vec<bool>,
@@ -53,7 +53,7 @@ pub(super) struct Plain {
     replacement: Replacement,
     hand: usize,
     lot: Random,
-    /// Entries that had to move.
+    /// The number of entries that had to move.
     pub(super) moves: usize,
 }
 
@@ -136,7 +136,7 @@ impl Plain {
         self.moves += 1;
     }
 
-    /// By division: the first bits of a key, as a share of all slots.
+    /// By division: the first bits of a key, as a fraction of all slots.
     fn home(&self, key: u64) -> usize {
         ((u128::from(key) * self.slots.len() as u128) >> 64) as usize
     }

@@ -1,33 +1,34 @@
-//! Streams of keys to measure caches with; the bench has them from here too.
+//! Streams of keys to measure caches with; the benches use them, too.
 //!
-//! Integers, `+` and `/` only: the same on every machine.
+//! Only integers, `+` and `/`, so that they are the same on every machine.
 
 use super::{Random, mix};
 
-/// What a stream is like. Sizes go with the cache's, so that one stream is as hard for any.
+/// The kind of stream. Sizes are relative to the cache, so that a stream is equally difficult for
+/// any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
-    /// All keys are equally likely; twice as many as entries.
+    /// All keys are equally likely; twice as many keys as entries.
     Uniform,
     /// Zipf's law with exponent 1; eight times as many keys as entries.
     Zipf,
-    /// So many of a hundred keys are new, the others are drawn from the last ones that were: half
-    /// as many as entries.
+    /// So many of a hundred keys are new; the others are drawn from the last new ones, half as many
+    /// as entries.
     Recent(u64),
-    /// Servers being drained, and what they link to fits in by far.
+    /// Servers being crawled, whose link targets fit into the cache easily.
     Ample,
-    /// The same, and it just fits in.
+    /// Servers being crawled, whose link targets just fit.
     Tight,
-    /// The same, twice as much as fits in.
+    /// Servers being crawled, with twice as many link targets as fit.
     Scarce,
 }
 
 impl Stream {
-    /// All of them.
+    /// All streams.
     pub(super) const ALL: [Self; 6] =
         [Self::Uniform, Self::Zipf, Self::Recent(20), Self::Ample, Self::Tight, Self::Scarce];
 
-    /// The first `len` keys for a cache of `entries`.
+    /// Returns the first `len` keys for a cache of `entries`.
     pub(super) fn keys(self, entries: usize, len: usize, seed: u64) -> Vec<u64> {
         let mut random = Random(seed);
         let entries = entries as u64;
@@ -45,24 +46,24 @@ impl Stream {
     }
 }
 
-/// [`Stream::Recent`] without an end.
+/// The endless stream of [`Stream::Recent`].
 pub(super) struct Recent {
     random: Random,
-    /// New keys so far, by number.
+    /// The number of new keys so far.
     newest: u64,
-    /// How far back old ones are drawn from.
+    /// The number of last new keys from which old ones are drawn.
     window: u64,
     new_of_hundred: u64,
 }
 
 impl Recent {
-    /// For a cache of so many entries.
+    /// Creates the stream for a cache of so many entries.
     pub(super) fn new(entries: u64, new_of_hundred: u64, seed: u64) -> Self {
         let window = (entries / 2).max(1);
         Self { random: Random(seed), newest: window, window, new_of_hundred }
     }
 
-    /// The next key.
+    /// Returns the next key.
     pub(super) fn next(&mut self) -> u64 {
         if self.random.below(100) < self.new_of_hundred {
             return self.new_key();
@@ -70,7 +71,7 @@ impl Recent {
         mix(self.newest - self.random.below(self.window))
     }
 
-    /// A key that hasn't been seen.
+    /// Returns a key that hasn't been seen.
     pub(super) fn new_key(&mut self) -> u64 {
         self.newest += 1;
         mix(self.newest)
@@ -92,14 +93,15 @@ fn zipf(keys: u64, len: usize, random: &mut Random) -> Vec<u64> {
     (0..len).map(draw).collect()
 }
 
-/// Keys that a server is asked for within a short time: its popular ones and its last hundred.
+/// The keys that a server's pages link to within a short time: its popular ones and its last
+/// hundred.
 const SERVER_KEYS: u64 = 116;
 const POPULAR: u64 = 16;
-/// Keys drawn at a server until another takes its place.
+/// The number of keys drawn at a server until another takes its place.
 const VISIT: u64 = 2_000;
 
-/// A few servers at a time; of what their pages link to, a fifth was never seen, two fifths are
-/// the server's popular pages, two fifths those that came up last.
+/// A few servers are crawled at a time. Of the links of their pages a fifth is new, two fifths are
+/// the server's popular pages, two fifths the most recent ones.
 fn draining(servers: u64, len: usize, random: &mut Random) -> Vec<u64> {
     struct Server {
         number: u64,

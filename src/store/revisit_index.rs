@@ -1,12 +1,12 @@
-//! Payloads that earlier runs stored, read back from the index: a repeat of one is a repeat still.
+//! Loads the revisit index with payloads that earlier runs stored, from the index files.
 //!
-//! The index tells digest, URL and date, which is what a reference needs; the name of the record,
-//! which is in the WARC file only, stays out of it. Of what there is the latest is wanted, so the
-//! last files are read, as many as have enough.
+//! An index line contains digest, URL and date, which is what a `revisit` record needs. The id of
+//! the record is only in the WARC file, and is left out. The latest payloads are wanted, so the
+//! last files are read, as many as needed.
 //!
-//! Laws: nothing is remembered but what is stored in full, by a digest of the kind that is taken
-//! now; what can't be read as a line is passed over.
-//! Cost: one to two microseconds a line, of somewhat more lines than are wanted.
+//! Laws: only payloads that are stored in full are loaded, and only digests of the current
+//! algorithm. Invalid lines are skipped.
+//! Cost: one to two microseconds a line, for somewhat more lines than needed.
 
 use super::capture::FIRST_URL_BYTES_MAX;
 use super::cdxj;
@@ -16,12 +16,12 @@ use super::{Error, Store};
 use crate::ground::disk::Disk;
 use crate::ground::time::UnixTime;
 
-/// What a line takes: more than most do, so that rather too many files are read.
+/// The assumed length of a line, in bytes. Most are shorter, so rather too many files are read.
 const LINE_BYTES: u64 = 400;
 
 impl Store {
-    /// Remembers the latest payloads that earlier runs stored, oldest first.
-    pub(super) fn recall(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
+    /// Loads the latest payloads that earlier runs stored, oldest first.
+    pub(super) fn load_revisit_index(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         let wanted = self.settings.revisit_names_max as u64;
         if wanted == 0 {
             return Ok(());
@@ -39,14 +39,14 @@ impl Store {
                 if let Some((digest, first)) = self.stored(entry)
                     && digest != nothing
                 {
-                    self.repeats.add(digest, &entry.url, first);
+                    self.revisit_index.add(digest, &entry.url, first);
                 }
             })?;
         }
         Ok(())
     }
 
-    /// The payload that a line tells of, if another may refer to it.
+    /// Returns the payload of a line, if a `revisit` may refer to it.
     fn stored(&self, entry: &cdxj::Entry<'_>) -> Option<(Digest, First)> {
         let is_whole = entry.mime != REPEAT && !entry.truncated;
         let is_wanted = is_whole && entry.url.len() <= FIRST_URL_BYTES_MAX;

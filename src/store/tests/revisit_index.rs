@@ -1,10 +1,10 @@
-//! Repeats of what earlier runs stored.
+//! Tests duplicates of payloads that earlier runs stored.
 
 use super::super::digest::Algorithm;
 use super::*;
 
-/// Law: over any number of runs and losses of power a payload is stored in full once, and again
-/// only if what held it was lost; all that is mentioned is there.
+/// Law: over any number of runs and power failures a payload is stored in full once, and again only
+/// if its record was lost; every record that a `revisit` refers to exists.
 #[test]
 fn a_repeat_of_an_earlier_run_is_a_repeat() {
     let kinds = [Algorithm::Sha1Base32, Algorithm::Sha256Base32, Algorithm::Sha256Hex];
@@ -58,7 +58,7 @@ fn a_repeat_of_an_earlier_run_is_a_repeat() {
     assert!(mentioned_across > 300, "{mentioned_across} of what an earlier run stored");
 }
 
-/// Payloads that the archive holds whole, by digest, as of no run.
+/// Returns the payloads that the archive contains in full, by digest, without record ids.
 fn in_full(disk: &Memory) -> BTreeMap<String, Option<u64>> {
     let mut stored = BTreeMap::new();
     for name in disk.names().iter().filter(|name| name.starts_with("warc/")) {
@@ -72,8 +72,8 @@ fn in_full(disk: &Memory) -> BTreeMap<String, Option<u64>> {
     stored
 }
 
-/// Of more payloads than are remembered the latest are, whatever files they lie in; digests of
-/// another kind are none.
+/// Of more payloads than fit, the latest are remembered, whichever files contain them; digests of
+/// other algorithms are ignored.
 #[test]
 fn the_latest_are_remembered() {
     let settings = Settings { revisit_names_max: 10, file_bytes_max: 9_000, ..plain() };

@@ -1,21 +1,21 @@
-//! Whether a disk that was full has room again for what it had no room for.
+//! Checks whether a disk that was full has free space again for the data that did not fit.
 //!
-//! Small things may fit where a page does not: a crawl that took the first small thing that fits
-//! for room would ask servers for the same pages over and over, to throw them away. So as many
-//! bytes as the last capture needed are written to a file of their own, and removed.
+//! Small writes may succeed where a page does not fit. A crawl that took one for free space would
+//! fetch the same pages repeatedly, only to discard them. So as many bytes as the last capture
+//! needed are written to a file of their own, which is then removed.
 //!
-//! Cost: a write of that size, once a look.
+//! Cost: one write of that size for each check.
 
 use crate::ground::disk::{self, Disk};
 
-/// Its name; whoever finds it may remove it.
+/// The name of the test file; it may be removed at any time.
 pub(super) const PROBE: &str = "warc/probe";
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Tries to write so many bytes.
 ///
 /// # Errors
-/// The disk's, if there is no room for them, or it has other trouble.
+/// Returns the error of the disk, if they don't fit or it fails otherwise.
 pub(super) fn probe(mut bytes: usize, disk: &mut dyn Disk) -> Result<(), disk::Error> {
     clear(disk)?;
     let zeros = [0; PIECE_BYTES];
@@ -29,10 +29,10 @@ pub(super) fn probe(mut bytes: usize, disk: &mut dyn Disk) -> Result<(), disk::E
     written
 }
 
-/// Removes what is left of a probe.
+/// Removes the remains of a check.
 ///
 /// # Errors
-/// The disk's.
+/// Returns an error of the disk.
 pub(super) fn clear(disk: &mut dyn Disk) -> Result<(), disk::Error> {
     if disk.len(PROBE)?.is_some() {
         disk.remove(PROBE)?;
