@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 STED = $(or $(CARGO_TARGET_DIR),target)/release/sted
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill props fresh check check-crawler msrv deny conformance
+.PHONY: help deps build crawl compare profile study cache-study frontier-study test sim crash kill props fresh fuzz check check-crawler msrv deny conformance
 .PHONY: bench bench-peers stations count map golden doc install clean ci
 
 help: ## list the targets
@@ -51,6 +51,9 @@ props: ## check the laws of every parser on mutated inputs, with N=100 seeds, or
 fresh: ## check simulations, crashes and properties with new random seeds, S=20 seconds each
 	@tests/deps build
 	STED_FRESH_S="$(S)" $(CARGO) test --locked --test tests -- --ignored --nocapture --test-threads 1 --exact sweep::fresh crash::fresh props::fresh
+
+fuzz: ## fuzz every parser with libFuzzer, S=30 seconds each, or T="url robots" only
+	@tests/fuzz/run $(or $(S),30) $(T)
 
 check: ## check format, lints and documentation
 	$(CARGO) fmt --check
