@@ -1,8 +1,8 @@
-//! The architecture as a failing test: who may know whom, what the core may name, and the sizes
-//! that keep a file readable.
+//! The architecture as a test: the dependencies between modules, what the core may name, and the
+//! sizes that keep files readable.
 //!
-//! Exceptions are listed here by name and may only shrink: one that nothing needs any more fails
-//! the test too.
+//! Exceptions are listed here by name and may only shrink: an exception that is no longer needed
+//! fails the test, too.
 
 mod checks;
 mod circles;
@@ -18,8 +18,9 @@ use std::path::PathBuf;
 /// Prefixes of paths, or names of modules.
 type Names = &'static [&'static str];
 
-/// What each part may use of this crate besides itself: prefixes of paths, `*` for all. A part is
-/// a top-level module, or one of `ground` or `study`. A part that isn't here fails the test.
+/// What each part may use of this crate besides itself: prefixes of paths, `*` for everything. A
+/// part is a top-level module, or one of `ground` or `study`. A part that isn't listed fails the
+/// test.
 const EDGES: &[(Names, &[Names])] = &[
     // Ground: plain values.
     (&["ground", "ground::random"], &[]),
@@ -41,16 +42,16 @@ const EDGES: &[(Names, &[Names])] = &[
         &[&["ground::disk", "ground::frame", "ground::random", "ground::tail"]],
     ),
     (&["url"], &[BASE]),
-    // Stations are strangers to one another.
+    // Stations don't know each other.
     (STATIONS, &[GROUND]),
     // The road.
     (&["engine"], &[GROUND, STATIONS]),
     (&["conf"], &[GROUND, STATIONS]),
-    // Worlds know the engine by its verbs and its contract only.
+    // Worlds know only the engine's methods and its contract.
     (&["os"], &[GROUND, ENGINE, &["conf"]]),
     // The top; nothing depends on it.
     (&["commands", "main", "lib"], &[&["*"]]),
-    // The study: the description of a web, a world and a server that use it, results to text, and
+    // The study: the description of a web, the world and the server that use it, reports, and
     // commands.
     (&["study::web"], &[GROUND, &["conf::Hostile"]]),
     (&["study::sim", "study::lab"], &[GROUND, ENGINE, &["conf", "study::web"]]),
@@ -77,36 +78,39 @@ const STUDIES: Names = &[
     "study::driven",
     "study::compare",
     "study::inputs",
+    "study::output",
     "study::profile",
     "study::serve",
     "study::settings",
 ];
 const ENGINE: Names = &["engine::contract", "engine::Engine"];
 
-/// The one file outside the study that may name it.
+/// The only file outside the study that may name it.
 const FRONT_DOOR: &str = "src/commands/study.rs";
 
-/// Where the world outside may be named: worlds, the lab and the top. All else is the core.
+/// The parts that may use the outside world (sockets, files, clocks): worlds, the lab and the top.
+/// Everything else is the core.
 const OUTSIDE: &[Names] = &[&["os", "study::lab", "commands", "main"], STUDIES];
 
-/// Where the meter may be read: worlds and commands, and where it is made.
+/// The parts that may read the meter: worlds and commands, and the meter's own.
 const METERED: &[Names] = &[&["os", "study::sim", "commands", "main", "ground::stats"], STUDIES];
 
-/// Paths and names excused from their layer's rules: `file: path`.
+/// Exceptions from the layers' rules: `file: path`.
 const STRAYS: Names = &[];
 
-/// What is excused from its size: `file: lines`, `file: columns`, `file: function`.
-// The table of the entity names is as long as the standard's.
+/// Exceptions from the sizes: `file: lines`, `file: columns`, `file: function`.
+// The table of entity names is as long as the standard's.
 const OVERSIZED: Names = &["src/links/names.rs: lines"];
 
-/// Parts with more than a dozen fields, and how many they have. Files move: they are not named.
+/// Structs with more than a dozen fields, and how many they have. They are not identified by file,
+/// because files move.
 const CROWDED: Names = &[
-    // It joins the parts, and nothing else has them all.
+    // It joins the parts; no other struct has them all.
     "Engine 15",
     // Stations that hold their settings, their files and their counts in one struct.
     "Store 21",
     "Seen 15",
-    // The study: a simulated or served world, and what a run has measured, are one struct each.
+    // The study: a simulated or served world, and the measurements of a run, are one struct each.
     "Server 18",
     "Judge 17",
     "Gathered 16",
@@ -120,7 +124,8 @@ const CROWDED: Names = &[
 
 /// Files that need one another: each circle by all its files, with its reason.
 const CIRCLES: Names = &[
-    // A label chooses the decoder; a decoder recognises gzip inside gzip by the label's magic.
+    // A label chooses the decoder; a decoder recognises gzip inside gzip by the label's magic
+    // number.
     "http::coding::codec http::coding::label",
     // A round starts merges, and a merge uses the round's bit sets.
     "seen::merge seen::round",
@@ -135,7 +140,7 @@ const CIRCLES: Names = &[
      study::web::page study::web::wire",
 ];
 
-/// Modules at the top that ARCHITECTURE.md doesn't name.
+/// Top-level modules that ARCHITECTURE.md doesn't name.
 const UNMAPPED: Names = &[];
 
 #[test]
@@ -210,13 +215,14 @@ fn the_table_names_each_module_once() {
     assert!(!sources.is_empty() && found == once, "of the table and of src: {once:?}\n{found:?}");
 }
 
-/// What `part` may use; `None` if the table doesn't know it.
+/// Returns what `part` may use; `None` if the table doesn't have it.
 fn allowed(part: &str) -> Option<Vec<&'static str>> {
     let (_, allowed) = EDGES.iter().find(|(parts, _)| parts.contains(&part))?;
     Some(allowed.concat())
 }
 
-/// Every offence must be excused, and every excuse needed. `key` is what excuses name.
+/// Checks that every offence is excused, and that every excuse is needed. `key` returns the name by
+/// which an offence is excused.
 fn judge(
     offences: &[Offence],
     key: impl Fn(&Offence) -> String,
@@ -233,7 +239,7 @@ fn judge(
         }
     }
     for excuse in needless {
-        verdict.push_str(&format!("\nexcused but no longer so, strike it: {excuse}"));
+        verdict.push_str(&format!("\nno longer needed as an exception, remove it: {excuse}"));
     }
     if verdict.is_empty() { Ok(()) } else { Err(verdict) }
 }
@@ -251,7 +257,7 @@ fn the_judge_can_fail() {
     assert_eq!(judged(&["a.rs: lines", "b.rs: lines"]), Ok(()));
     let verdict = judged(&["a.rs: lines", "b.rs: columns"]).unwrap_err();
     assert!(verdict.contains("b.rs:7: lines: too long"), "{verdict}");
-    assert!(verdict.contains("strike it: b.rs: columns"), "{verdict}");
+    assert!(verdict.contains("remove it: b.rs: columns"), "{verdict}");
     assert!(!verdict.contains("a.rs"), "{verdict}");
 }
 
@@ -268,7 +274,7 @@ impl Source {
     }
 }
 
-/// All Rust files below `folder`, by name.
+/// Returns all Rust files below `folder`, sorted by name.
 fn sources(folder: &str) -> Vec<Source> {
     let mut sources = Vec::new();
     let mut folders = vec![PathBuf::from(folder)];

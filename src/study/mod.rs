@@ -13,6 +13,7 @@ pub mod compare;
 mod driven;
 pub(crate) mod inputs;
 pub mod lab;
+pub(crate) mod output;
 pub mod profile;
 pub mod report;
 pub mod serve;

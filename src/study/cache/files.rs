@@ -5,24 +5,17 @@ use super::reading::Reading;
 use super::show::{self, streams};
 use super::study::Study;
 use super::{Asked, agree};
+use crate::commands::Failure;
+use crate::study::output;
 use crate::study::report::html::{Block, Figure, Page};
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Writes all files into `directory`.
 ///
 /// # Errors
 /// The first file that could not be written, with its name.
-pub(super) fn write(
-    directory: &Path,
-    studies: &[Study],
-    asked: &Asked,
-) -> Result<(), (PathBuf, io::Error)> {
-    let put = |name: &str, text: &str| {
-        let path = directory.join(name);
-        fs::write(&path, text).map_err(|error| (path, error))
-    };
+pub(super) fn write(directory: &Path, studies: &[Study], asked: &Asked) -> Result<(), Failure> {
+    let put = |name: &str, text: &str| output::put(directory, name, text);
     put("misses.csv", &show::all_misses(studies).csv())?;
     put("time.csv", &show::over_time(studies, asked).csv())?;
     let of_all = if studies.len() > 1 { curves::of_all(studies) } else { Vec::new() };

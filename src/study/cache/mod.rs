@@ -29,6 +29,7 @@ mod textbook;
 mod watch;
 
 use crate::commands::{Exit, Failure};
+use crate::study::output;
 
 use clap::Args;
 use std::collections::BTreeSet;
@@ -105,11 +106,8 @@ impl Asked {
 /// What kept it from finishing, with its exit code.
 pub fn run(asked: &Asked) -> Result<Exit, Failure> {
     let directory = asked.directory();
-    let disk = |path: &Path, error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Disk, format!("{}: {error}", path.display()))
-    };
     asked.traces.iter().try_for_each(|path| read::look(path))?;
-    fs::create_dir_all(&directory).map_err(|error| disk(&directory, &error))?;
+    fs::create_dir_all(&directory).map_err(|error| output::failed(&directory, &error))?;
     let watch = Watch::new();
     let studies = thread::scope(|scope| {
         let worker = scope.spawn(|| studies(asked, &watch));
@@ -117,7 +115,7 @@ pub fn run(asked: &Asked) -> Result<Exit, Failure> {
         watched.map_err(|error| Failure::new(Exit::System, error))?;
         worker.join().expect("a replay panicked")
     })?;
-    files::write(&directory, &studies, asked).map_err(|(path, error)| disk(&path, &error))?;
+    files::write(&directory, &studies, asked)?;
     let text = show::text(&studies, asked, &directory.join("report.html"));
     // An error means that the reader has closed standard output.
     let _ = io::stdout().write_all(text.as_bytes());

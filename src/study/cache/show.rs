@@ -5,6 +5,7 @@ use super::policy::Policy;
 use super::reading::Reading;
 use super::study::{Curves, Study};
 use super::{Asked, agree};
+use crate::study::output::wrapped;
 use crate::study::report::table::{Cell, Column, Table};
 use std::path::Path;
 
@@ -153,18 +154,18 @@ fn each(
 pub(super) fn text(studies: &[Study], asked: &Asked, report: &Path) -> String {
     let mut text = traces(studies).text();
     text.push('\n');
-    wrap(TRACES_LEGEND, &mut text);
+    text.push_str(&wrapped(TRACES_LEGEND));
     for study in studies {
         for ((name, _), curves) in streams(study) {
             text.push('\n');
             text.push_str(&rates(study, name, curves).text());
             text.push('\n');
-            wrap(&Reading::of(curves).text(study.connections()), &mut text);
+            text.push_str(&wrapped(&Reading::of(curves).text(study.connections())));
         }
     }
     if let Some(agreement) = agree::text(studies) {
         text.push('\n');
-        wrap(&agreement, &mut text);
+        text.push_str(&wrapped(&agreement));
     }
     let what = if studies.len() == 1 { "trace" } else { "traces" };
     text.push_str(&format!(
@@ -174,21 +175,4 @@ pub(super) fn text(studies: &[Study], asked: &Asked, report: &Path) -> String {
         report.display()
     ));
     text
-}
-
-/// Appends a text, wrapped to lines of at most 100 columns.
-fn wrap(text: &str, out: &mut String) {
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        if column > 0 && column + 1 + word.len() > 100 {
-            out.push('\n');
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += word.len();
-    }
-    out.push('\n');
 }

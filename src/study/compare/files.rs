@@ -3,27 +3,15 @@
 use super::curves::{self, Drawn};
 use super::series::Run;
 use super::show::{self, Results};
+use crate::commands::Failure;
 use crate::conf::{Conf, Over, Source, Worth};
+use crate::study::output;
 use crate::study::report::html::{Block, Figure, Page};
 use crate::study::report::number::grouped;
 use crate::study::report::table::{Cell, Column, Table};
-use std::fmt;
 use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
-
-/// A file that could not be written.
-#[derive(Debug)]
-pub(super) struct Error {
-    path: PathBuf,
-    source: io::Error,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.source)
-    }
-}
+use std::path::Path;
 
 /// Writes all files into `directory`. `path` names the configuration in the report.
 ///
@@ -34,11 +22,8 @@ pub(super) fn write(
     conf: &Conf,
     path: &Path,
     results: &Results<'_>,
-) -> Result<(), Error> {
-    let put = |name: &str, text: &str| {
-        let path = directory.join(name);
-        fs::write(&path, text).map_err(|source| Error { path, source })
-    };
+) -> Result<(), Failure> {
+    let put = |name: &str, text: &str| output::put(directory, name, text);
     let drawn = curves::all(results);
     put("conf.toml", &conf.render())?;
     put("summary.csv", &show::whole_summary(results).csv())?;
@@ -51,7 +36,7 @@ pub(super) fn write(
         let mut out = BufWriter::new(file);
         series(results, &mut out).and_then(|()| out.flush())
     });
-    written.map_err(|source| Error { path, source })
+    written.map_err(|error| output::failed(&path, &error))
 }
 
 /// Writes every sample of every crawl, one per line. Times are in seconds since the crawl's start.

@@ -25,6 +25,7 @@ mod watch;
 use crate::commands::{Exit, Failure, load};
 use crate::conf::{Compare, Conf, Over};
 use crate::os;
+use crate::study::output;
 use plan::Plan;
 use scene::Scenes;
 use series::Run;
@@ -58,16 +59,14 @@ pub fn run(path: &Path) -> Result<Exit, Failure> {
     };
     let plan = Plan::new(&conf, &compare, &path.display().to_string())?;
     let directory = &compare.directory;
-    fs::create_dir_all(directory)
-        .map_err(|error| Failure::new(Exit::Disk, format!("{}: {error}", directory.display())))?;
+    fs::create_dir_all(directory).map_err(|error| output::failed(directory, &error))?;
     let _lock = os::disk::lock(directory).map_err(|error| Failure::new(Exit::Job, error))?;
     let runs = match compare.over {
         Over::Simulation => simulated(&plan, &conf, &compare)?,
         Over::Sockets => sockets::run_all(&plan, &conf, &compare)?,
     };
     let results = show::Results::new(&plan, &runs);
-    files::write(directory, &conf, path, &results)
-        .map_err(|error| Failure::new(Exit::Disk, error))?;
+    files::write(directory, &conf, path, &results)?;
     // An error means that the reader has closed standard output.
     let _ = io::stdout().write_all(show::text(&results, directory).as_bytes());
     Ok(Exit::Finished)

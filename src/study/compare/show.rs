@@ -3,6 +3,7 @@
 use super::measure::{Figures, Measure, Spread, figures};
 use super::plan::Plan;
 use super::series::Run;
+use crate::study::output::wrapped;
 use crate::study::report::number::duration;
 use crate::study::report::table::{Best, Cell, Column, Table};
 use std::collections::BTreeSet;
@@ -356,25 +357,6 @@ pub(super) fn text(results: &Results<'_>, directory: &Path) -> String {
     let report = directory.join("report.html");
     text.push_str(&format!("\n{crawls} crawls; report: {}\n", report.display()));
     text
-}
-
-/// Wraps the text to lines of at most 100 columns.
-fn wrapped(text: &str) -> String {
-    let mut lines = String::new();
-    let mut column = 0;
-    for word in text.split(' ') {
-        if column > 0 && column + 1 + word.len() > 100 {
-            lines.push('\n');
-            column = 0;
-        } else if column > 0 {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += word.len();
-    }
-    lines.push('\n');
-    lines
 }
 
 #[cfg(test)]

@@ -4,26 +4,12 @@ use super::figures::{self, Drawn};
 use super::step::Step;
 use super::verdict::Verdict;
 use super::{flame, show};
+use crate::commands::Failure;
 use crate::conf::Conf;
+use crate::study::output;
 use crate::study::report::html::{Block, Page};
 use crate::study::report::number::grouped;
-use std::fmt;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-/// A file that could not be written.
-#[derive(Debug)]
-pub(super) struct Error {
-    path: PathBuf,
-    source: io::Error,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.source)
-    }
-}
+use std::path::Path;
 
 /// The results of a profile.
 pub(super) struct Results<'a> {
@@ -45,12 +31,9 @@ pub(super) fn write(
     path: &Path,
     results: &Results<'_>,
     has_flame: bool,
-) -> Result<(), Error> {
+) -> Result<(), Failure> {
     let Results { all, steps, verdict } = results;
-    let put = |name: &str, text: &str| {
-        let path = directory.join(name);
-        fs::write(&path, text).map_err(|source| Error { path, source })
-    };
+    let put = |name: &str, text: &str| output::put(directory, name, text);
     let drawn = figures::all(steps, verdict);
     put("conf.toml", &conf.render())?;
     put("steps.csv", &show::whole(all).csv())?;

@@ -69,8 +69,7 @@ pub fn run(path: &Path, flame: bool) -> Result<Exit, Failure> {
         path,
         &Results { all: &all, steps: &steps, verdict: &verdict },
         drawn,
-    )
-    .map_err(|error| Failure::new(Exit::Disk, error))?;
+    )?;
     // An error means that the reader has closed standard output.
     let _ = io::stdout().write_all(show::text(&steps, &verdict, directory).as_bytes());
     if let Some(file) = flame? {
