@@ -1,4 +1,4 @@
-//! Traces of crawls and what `sted cache` makes of them, from outside.
+//! Traces of crawls and `sted cache`, from outside.
 
 use super::util::{Run, sted};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use sted::url::key::KeyRules;
 use sted::url::{Fingerprinter, UrlRef};
 use tempfile::TempDir;
 
-/// A small web, drained by four connections, under two policies.
+/// A small web, crawled to the end with four connections under two policies.
 const STUDY: &str = "\
 [compare]
 directory = \"out\"
@@ -38,7 +38,7 @@ fn at(folder: &Path, arguments: &[&str]) -> Run {
     Run::of(output.expect("the program starts"))
 }
 
-/// A folder with a comparison in it that was run.
+/// Returns a folder in which a comparison was run.
 fn compared(text: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("study.toml"), text).expect("written");
@@ -58,8 +58,7 @@ fn groups(path: &Path) -> Vec<(Page, Vec<Link>)> {
     groups
 }
 
-/// The web knows what links its pages have: a trace holds them page by page, in their order, and
-/// nothing else.
+/// A trace holds exactly the links of every page of the web, page by page and in their order.
 #[test]
 fn a_trace_holds_the_links_of_every_page_as_they_stand() {
     let folder = compared(STUDY);
@@ -149,7 +148,7 @@ fn traces_become_a_report() {
     let run = at(folder.path(), &["cache", traces[0], "--out", "study.toml/x"]);
     assert_eq!((run.code, run.out.as_str()), (Some(3), ""), "{}", run.err);
     assert!(run.err.contains("study.toml/x: Not a directory"), "{}", run.err);
-    // The same again gives the same, and one thread the same as many.
+    // The same arguments give the same results, with one thread as with many.
     let again = ["cache", traces[0], traces[1], "--size", "64", "--threads", "1", "--out", "again"];
     assert_eq!(at(folder.path(), &again).code, Some(0));
     let second = fs::read_to_string(folder.path().join("again/misses.csv")).expect("written");
@@ -188,7 +187,7 @@ fn what_is_no_trace_is_refused() {
     }
 }
 
-/// Without being asked for no crawl leaves a trace: it is a file of some size.
+/// By default no crawl writes a trace, because it is a large file.
 #[test]
 fn no_trace_is_left_unasked() {
     let folder = compared(&STUDY.replace("trace = true\n", ""));
@@ -199,7 +198,7 @@ fn no_trace_is_left_unasked() {
     assert!(!names.iter().any(|name| name.contains("trace")), "{names:?}");
 }
 
-/// Variants that differ in odd letters alone have traces of their own.
+/// Variants whose names differ only in special characters have separate traces.
 #[test]
 fn every_crawl_has_a_trace_of_its_own() {
     let sweep = "variants = [\"a b\", \"a/b: web.seed=2\"]\nacross = \"connections.open_max\"\n\

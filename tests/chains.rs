@@ -1,12 +1,12 @@
-//! Chains of redirects where a script by itself can't show it: read back from the archive, past
-//! their bound, with most of what is known on disk, and at their worst for a turn.
+//! Redirect chains in situations that a script alone can't show: read back from the archive, beyond
+//! their limit, with most data on disk, and at their worst for a turn.
 
 use crate::scenario::{log_of, log_of_rebuilt, played};
 use std::collections::BTreeMap;
 use sted::engine::ledger::{Purse, Work};
 use sted::engine::settings::Settings;
 
-/// Walls, a hop on another server, a URL with its own key, a loop.
+/// Cookie walls, a hop on another server, a URL with its own key, a loop.
 const SCRIPT: &str = "
 seed http://a.test/
 conf store.format = \"warc\"
@@ -41,7 +41,7 @@ on connection
   reply 200 text end
 ";
 
-/// Lines of a log: how many there are of each URL with each status or reason, without robots.txt.
+/// Counts the lines of a log for each URL and status or reason, without robots.txt.
 fn lines_of(log: &str) -> BTreeMap<(String, String), usize> {
     let mut lines = BTreeMap::new();
     for line in log.lines().filter(|line| !line.contains("/robots.txt ")) {
@@ -51,7 +51,7 @@ fn lines_of(log: &str) -> BTreeMap<(String, String), usize> {
     lines
 }
 
-/// A crawl that has nothing but its archive reads its chains back, hop by hop, and asks nobody.
+/// A crawl that has only its archive reads its chains back, hop by hop, without requests.
 #[test]
 fn chains_are_read_back_from_the_archive() {
     let whole = SCRIPT.replace("host b.test", "  request /x\n  reply 200 text x\nhost b.test");
@@ -63,7 +63,7 @@ fn chains_are_read_back_from_the_archive() {
     assert_eq!(asked.count(), 0, "{again}");
 }
 
-/// Pages of a host that redirect to one login each, which takes a while to come.
+/// Pages of a host that each redirect to the same slow login page.
 fn logins(count: usize) -> String {
     let numbers = 0..count;
     let links: Vec<String> = numbers.clone().map(|number| format!("/{number}")).collect();
@@ -79,7 +79,8 @@ fn logins(count: usize) -> String {
             request /login\n  reply 200 text page\n"
 }
 
-/// One request for the login, a line for each page, whatever memory and a turn have room for.
+/// The login page is requested once, and each page has a line, whatever fits into memory and into a
+/// turn.
 #[test]
 fn a_login_that_pages_redirect_to_is_asked_for_once() {
     let count = 150;
@@ -97,13 +98,13 @@ fn a_login_that_pages_redirect_to_is_asked_for_once() {
     for (why, change) in cases {
         let (log, ledger) = played(&logins(count), &|settings| change(settings));
         let lines = lines_of(std::str::from_utf8(&log).expect("UTF-8"));
-        let told = |path: &str, status: &str| -> usize {
+        let count_of = |path: &str, status: &str| -> usize {
             let fits = |(url, is): &(String, String)| url.ends_with(path) && is == status;
             lines.iter().filter(|(line, _)| fits(line)).map(|(_, count)| count).sum()
         };
-        assert_eq!(told("/login", "200"), 1, "{why}");
-        assert_eq!(told("", "302"), count, "{why}");
-        let known = told("/login", "-4003");
+        assert_eq!(count_of("/login", "200"), 1, "{why}");
+        assert_eq!(count_of("", "302"), count, "{why}");
+        let known = count_of("/login", "-4003");
         let least = if why.starts_with("few") { 2 } else { count - 1 };
         assert!(known >= least, "{why}: {known} lines say that it is known");
         for purse in Purse::ALL {
@@ -112,8 +113,8 @@ fn a_login_that_pages_redirect_to_is_asked_for_once() {
     }
 }
 
-/// What is joined and kept for redirects is in the account of its turn: hosts that must be mapped,
-/// and cookies by the dozen.
+/// What is joined and kept for redirects is charged to its turn: hosts that must be mapped, and
+/// dozens of cookies.
 #[test]
 fn redirects_are_charged_to_their_turn() {
     let links: Vec<String> = (0..8).map(|number| format!("/{number}")).collect();
@@ -133,8 +134,8 @@ fn redirects_are_charged_to_their_turn() {
     assert!(charged >= least, "{charged} units, not {least}: {:?}", ledger.largest());
 }
 
-/// A site that redirects every URL to https, to a crawl for which both schemes are one page: each
-/// is fetched, once.
+/// A site redirects every URL to https, and the crawl's keys treat both schemes as one page: each
+/// is fetched once.
 #[test]
 fn a_site_that_moves_to_https_is_fetched() {
     let script = "

@@ -1,4 +1,4 @@
-//! The program from outside: what it prints, on which stream, and its exit code.
+//! The command line from outside: what it prints, on which stream, and its exit code.
 
 use super::util::{Run, golden, read, run, sted};
 use std::fs;
@@ -120,7 +120,7 @@ fn files_that_can_not_be_read_are_refused() {
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 6, "nothing was begun");
 }
 
-/// A comparison obeys nobody's robots.txt, for there is nobody: it must never reach the open web.
+/// A comparison ignores robots.txt, because its web is synthetic: it must never reach the open web.
 #[cfg(feature = "study")]
 #[test]
 fn a_comparison_is_not_crawled() {
@@ -135,7 +135,8 @@ fn a_comparison_is_not_crawled() {
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing was begun");
 }
 
-/// The crawler alone: commands of the study are not listed, but known; a lab is not crawled.
+/// The crawler alone does not list the study's commands, but recognises them; it refuses to crawl a
+/// lab.
 #[cfg(not(feature = "study"))]
 #[test]
 fn what_needs_the_study_says_so() {
@@ -189,7 +190,7 @@ fn a_closed_pipe_is_no_fault() {
 }
 
 #[test]
-fn a_full_disk_is_said() {
+fn a_full_disk_is_reported() {
     // Writing to this device fails as on a full disk.
     let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
     let output = sted(&["check", "conf/reference.toml"]).stdout(full).output();
@@ -199,9 +200,9 @@ fn a_full_disk_is_said() {
 }
 
 #[test]
-fn readme_tells_the_exit_codes() {
+fn readme_lists_the_exit_codes() {
     let readme = read("README.md");
-    let told: Vec<&str> = readme
+    let listed: Vec<&str> = readme
         .lines()
         .skip_while(|line| *line != "### Exit codes")
         .skip_while(|line| !line.starts_with("|---"))
@@ -210,5 +211,5 @@ fn readme_tells_the_exit_codes() {
         .collect();
     let known: Vec<String> =
         Exit::ALL.iter().map(|exit| format!("| {} | {} |", exit.code(), exit.meaning())).collect();
-    assert_eq!(told, known);
+    assert_eq!(listed, known);
 }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A small web with all the patience of one's own servers, under `more`.
+/// A small web, crawled without any delays.
 const SMALL: &str = "\
 [politeness]
 burst = \"server\"
@@ -25,7 +25,7 @@ hosts = 20
 pages = 400
 ";
 
-/// A folder with `study.toml` in it.
+/// Creates a folder with `study.toml` in it.
 fn folder(text: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("study.toml"), text).expect("written");
@@ -72,7 +72,7 @@ fn series(folder: &Path) -> Vec<Line> {
     lines.map(line).collect()
 }
 
-/// The last line of each run, by name.
+/// Returns the last line of each run, by name.
 fn ends(lines: Vec<Line>) -> BTreeMap<String, Line> {
     lines.into_iter().map(|line| (line.run.clone(), line)).collect()
 }
@@ -113,7 +113,7 @@ fn the_same_web_under_each_policy() {
         }
     }
     assert!(ends[",,1,bfs"].seconds != ends[",,2,bfs"].seconds, "repeats have other seeds");
-    // What a crawl does is its configuration's alone, on however many threads.
+    // A crawl depends on its configuration only, not on the number of threads.
     assert_eq!(compare(two.path()).code, Some(0));
     for name in ["series.csv", "summary.csv", "quality-over-time.svg"] {
         let read = |folder: &TempDir| fs::read(folder.path().join("out").join(name));
@@ -121,8 +121,8 @@ fn the_same_web_under_each_policy() {
     }
 }
 
-/// A crawl that estimates is judged by the truth: quality is the same in the end whatever it
-/// thought on its way.
+/// A crawl with estimated qualities is measured by the true ones: quality is the same in the end,
+/// whatever it estimated on the way.
 #[test]
 fn estimates_are_judged_by_the_truth() {
     let folder = folder(&study(
@@ -141,7 +141,7 @@ fn estimates_are_judged_by_the_truth() {
     for (name, line) in &ends {
         assert_eq!((line.pages, line.quality.round()), (400, 400.0), "{name}");
     }
-    // Who doesn't know what pages are worth treats them as others do under bfs.
+    // A crawl that doesn't know the qualities treats pages as breadth-first does.
     assert_eq!(ends["known,,1,bfs"].seconds, ends["opic,,1,bfs"].seconds);
 }
 
@@ -181,7 +181,7 @@ fn over_sockets_the_lab_is_crawled() {
 }
 
 #[test]
-fn what_can_not_be_compared_is_said() {
+fn what_can_not_be_compared_is_reported() {
     let graph = |degrees: &[u32], targets: usize| {
         let folder = folder(&study("").replace("hosts = 20", "graph = \"g\""));
         fs::create_dir(folder.path().join("g")).expect("a folder");
@@ -211,9 +211,9 @@ fn what_can_not_be_compared_is_said() {
     }
 }
 
-/// What a table says of URLs that there are not, and not of those that there are, is counted.
+/// Entries of a table that match no URL, and URLs without an entry, are counted.
 #[test]
-fn a_table_that_fits_badly_is_warned_of() {
+fn entries_of_a_table_without_effect_are_reported() {
     let quality = "quality = \"crawl\"\npolicies = [\"bfs\"]\n[quality]\nsource = \"file\"\n\
                    file = \"q\"";
     let folder = folder(&study(quality));
@@ -233,7 +233,7 @@ fn a_signal_ends_it_at_once() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // Its lock is there when it listens, or soon after.
+    // Its lock is there when it handles signals, or soon after.
     while !folder.path().join("out/lock").exists() {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -1,17 +1,18 @@
-//! The files under `conf/`: the manual equals the code, and what is shipped is right.
+//! The files under `conf/`: the manual equals the code, and the shipped files are valid.
 
 use super::util::{read, root};
 use std::collections::BTreeSet;
 use sted::conf::{Compare, Conf, Flag, Key, Lab, Profile};
 
-/// The configuration that the manual describes: every default, the lab and comparisons included.
+/// Returns the configuration that the manual describes: every default, including the lab and
+/// comparisons.
 fn manual() -> Conf {
     let (lab, compare) = (Some(Lab::default()), Some(Compare::default()));
     let profile = Some(Profile::default());
     Conf { lab, compare, profile, ..Conf::default() }
 }
 
-/// A key as it stands in the manual: the comment above it, and the line.
+/// A key in the manual: the comment above it, and its line.
 struct Entry {
     section: String,
     name: String,
@@ -19,7 +20,7 @@ struct Entry {
     comment: String,
 }
 
-/// The keys of the manual, read line by line: not by the parser that is tested with it.
+/// Reads the keys of the manual line by line, without the parser under test.
 fn entries(text: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut section = String::new();
@@ -47,7 +48,7 @@ fn entries(text: &str) -> Vec<Entry> {
     entries
 }
 
-/// What follows the opening of the manual is printed from the declarations of the keys. With
+/// Everything after the manual's introduction is generated from the declarations of the keys. With
 /// `STED_GOLDEN=1` in the environment it is rewritten.
 #[test]
 fn manual_is_what_the_code_declares() {
@@ -64,7 +65,7 @@ fn manual_is_what_the_code_declares() {
     assert!(text == declared, "not as declared; run `make golden`: {differing:?}");
 }
 
-/// A job can't keep a key that changes while it runs.
+/// A job can't be bound to the value of a key that may change while it runs.
 #[test]
 fn flags_do_not_contradict_each_other() {
     for Key { section, name, flags, .. } in manual().keys() {
@@ -116,7 +117,7 @@ fn manual_says_what_each_key_allows() {
     }
 }
 
-/// The manual speaks of other keys by name: they must exist.
+/// The manual mentions other keys by name: they must exist.
 #[test]
 fn manual_names_only_keys_that_are() {
     let keys = manual().keys();
@@ -130,7 +131,7 @@ fn manual_names_only_keys_that_are() {
                 Some((section, name)) if sections.contains(section) => {
                     keys.iter().any(|key| (key.section, key.name) == (section, name))
                 }
-                // Only names of keys have an underscore; numbers may.
+                // Only names of keys contain an underscore; numbers may, too.
                 None if word.contains('_')
                     && word.starts_with(|c: char| c.is_ascii_lowercase()) =>
                 {
@@ -154,7 +155,7 @@ fn what_is_shipped_is_right() {
         let result = Conf::parse(&read(&path), &path);
         files += 1;
         if name == "polite.toml" {
-            // What only the operator knows is left to fill in, and nothing else is wrong.
+            // What only the operator knows has to be filled in, and nothing else is wrong.
             let mistakes = result.expect_err("contact and seeds are the operator's").list;
             let keys: Vec<&str> = mistakes.iter().map(|mistake| mistake.key.as_str()).collect();
             assert_eq!(keys, ["job.seeds", "identity.contact"]);

@@ -1,11 +1,11 @@
-//! Crawls that are stopped, killed and robbed of their power, and go on: the laws of the sweep hold
-//! over all processes of a crawl together, and its archive is whole.
+//! Crawls that are stopped, killed or lose power, and resume: the laws of the sweep hold over all
+//! processes of a crawl together, and its archive is complete.
 //!
 //! A seed chooses a crawl as in [`crate::sweep`], with little memory and full disks, and one to
-//! five processes that don't come to its end: when each ends, how, what the disk is left with, how
-//! long the pause is and how the clock is set meanwhile. `make crash N=1000` runs seeds 1 to 1000,
-//! `make crash SEED=7` one of them with its plan, and with `FOLDER=new` what it did and wrote. A
-//! seed that failed once stays in [`REGRESSIONS`].
+//! five processes that end before the crawl does: when and how each ends, what remains on the disk,
+//! how long the pause is and how the clock is set meanwhile. `make crash N=1000` runs seeds 1 to
+//! 1000, `make crash SEED=7` one of them with its plan, and with `FOLDER=new` what it did and
+//! wrote. Seeds that failed once stay in [`REGRESSIONS`].
 
 mod archive;
 mod plan;
@@ -65,7 +65,7 @@ const REGRESSIONS: &[(u64, &str)] = &[
 /// Seeds of every run of the tests.
 const FIXED: std::ops::RangeInclusive<u64> = 1..=60;
 
-/// A crawl that nobody disturbs leaves an archive that is whole, each page in it once.
+/// A crawl without crashes leaves a complete archive with each page once.
 #[test]
 fn an_undisturbed_crawl_keeps_all_laws() {
     let seeds: Vec<u64> = (1..=12).collect();
@@ -106,8 +106,8 @@ fn two_runs_of_a_seed_are_the_same_to_the_byte() {
     assert!(cut_short > 4, "{cut_short} processes did not come to the end");
 }
 
-/// Rules of robots.txt files that memory has no room for are read from the disk, by processes that
-/// wrote them and by later ones; the judge holds every request to them.
+/// Rules of robots.txt files that exceed memory are read from the disk, by the process that wrote
+/// them and by later ones; the judge checks every request by them.
 #[test]
 fn rules_come_back_from_the_disk() {
     let wants = |engine: &Settings| engine.robots.obey && engine.robots_bytes_max < 1_000;
@@ -118,7 +118,7 @@ fn rules_come_back_from_the_disk() {
     assert!(read.iter().sum::<u64>() > 3, "{read:?}");
 }
 
-/// A disk that lies, a crawler that forgets or hurries, an archive that lacks something: each is
+/// A disk that lies, a crawler that forgets or hurries, an archive with a missing part: each is
 /// noticed, by the law that it breaks.
 #[test]
 fn the_laws_notice() {
@@ -161,14 +161,14 @@ fn sweep_of_crashes() {
     println!("{} seeds, no law broken", seeds.len());
 }
 
-/// Seeds that nobody ran before: `make fresh`.
+/// Seeds that were never run before: `make fresh`.
 #[test]
 #[ignore = "takes its time, with other seeds each time: make fresh"]
 fn fresh() {
     trials::fresh_seeds("crashes", judge_all);
 }
 
-/// What a crawl did and wrote, to be looked at.
+/// Writes what a crawl did and wrote to `folder`, for inspection.
 fn leave(outcome: &Outcome, folder: &Path) {
     let all = outcome.files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
     for (name, bytes) in all.chain([("actions", outcome.actions.as_bytes())]) {

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use sted::store::log;
 
-/// A lab that takes its time: long enough to be stopped in the middle.
+/// A slow lab: the crawl can be stopped in the middle.
 const SLOW: &str = r#"
 [job]
 directory = "DIR/job"
@@ -58,11 +58,12 @@ pub(crate) fn start(conf: &str) -> (Child, BufReader<std::process::ChildStderr>)
 
 pub(crate) fn signal(child: &Child, signal: i32) {
     let id = i32::try_from(child.id()).expect("a process id");
-    // SAFETY: the process is a child of ours that has not been waited for: the id is its own.
+    // SAFETY: the process is this process's child and has not been waited for, so the id is its
+    // own.
     assert_eq!(unsafe { libc::kill(id, signal) }, 0, "the child runs");
 }
 
-/// What a job directory holds is whole: every file has its final name, every log line parses.
+/// Checks that a job directory is complete: every file has its final name, every log line parses.
 fn check_whole(job: &Path) -> usize {
     let names = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(job.join(folder)).expect("a folder");
@@ -133,14 +134,14 @@ fn budgets_have_their_exit_codes() {
         check_whole(&folder.path().join("job"));
         if why == "pages" {
             let text = fs::read_to_string(folder.path().join("job/summary.json")).expect("JSON");
-            let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-            assert_eq!(told["counts"]["pages"], 50, "and not one more");
+            let summary: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(summary["counts"]["pages"], 50, "and not one more");
         }
     }
 }
 
-/// Answers each request on this port for as long as the listener lives: with the status and the
-/// body that `says` has for its target; a connection of whose target it says nothing is closed.
+/// Answers each request on this port while the listener lives, with the status and the body that
+/// `says` returns for its target; closes the connection if it returns `None`.
 fn serve(listener: TcpListener, says: impl Fn(&str) -> Option<(u16, String)> + Send + 'static) {
     thread::spawn(move || {
         for stream in listener.incoming() {
@@ -160,10 +161,10 @@ fn serve(listener: TcpListener, says: impl Fn(&str) -> Option<(u16, String)> + S
     });
 }
 
-/// A crawl that could not fetch its seed says so with its exit code, names it with a cause and a
-/// fix, and fetches it when the server is back and that is asked for.
+/// A crawl that could not fetch its seed exits with its own code, reports the seed with a cause and
+/// a fix, and fetches it with `--retry-given-up` once the server is back.
 #[test]
-fn a_failed_seed_is_told_and_comes_back() {
+fn a_failed_seed_is_reported_and_comes_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -182,21 +183,21 @@ fn a_failed_seed_is_told_and_comes_back() {
         let run = Run::of(sted(&[&["crawl", conf], more].concat()).output().expect("it starts"));
         (run.code.expect("no signal"), run.out + &run.err)
     };
-    let (code, told) = ends(&[]);
+    let (code, output) = ends(&[]);
     let seed = format!("http://{address}/: connect-refused; check scheme, host and port");
-    assert!(code == 12 && told.contains(&seed), "{code}\n{told}");
-    assert!(told.contains("1 URLs: connect-refused, never answered"), "{told}");
+    assert!(code == 12 && output.contains(&seed), "{code}\n{output}");
+    assert!(output.contains("1 URLs: connect-refused, never answered"), "{output}");
     assert_eq!(ends(&[]).0, 12, "a second start changes nothing");
     let listener = TcpListener::bind(address).expect("the port is free");
     serve(listener, |_| Some((200, "page".to_owned())));
-    let (code, told) = ends(&["--retry-given-up"]);
-    assert!(code == 0 && !told.contains("failed seeds"), "{code}\n{told}");
+    let (code, output) = ends(&["--retry-given-up"]);
+    assert!(code == 0 && !output.contains("failed seeds"), "{code}\n{output}");
     assert_eq!(ends(&[]).0, 0);
 }
 
-/// A server whose robots.txt answers with an error loses all its URLs: the crawl says so with its
-/// exit code, names the server with the cause, and fetches the URLs when the file is back and
-/// that is asked for. One that never answered is listed only.
+/// A server whose robots.txt answers with an error loses all its URLs: the crawl exits with its own
+/// code, reports the server with the cause, and fetches the URLs with `--retry-given-up` once the
+/// file is back. A server that never answered is only listed.
 #[test]
 fn a_server_without_its_robots_is_reported_and_comes_back() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -237,20 +238,23 @@ fn a_server_without_its_robots_is_reported_and_comes_back() {
         let run = Run::of(sted(&[&["crawl", conf], more].concat()).output().expect("it starts"));
         (run.code.expect("no signal"), run.out + &run.err)
     };
-    let (code, told) = ends(&[]);
-    assert_eq!(code, 12, "{told}");
+    let (code, output) = ends(&[]);
+    assert_eq!(code, 12, "{output}");
     let ill = format!("http://{ill_at}: 20 URLs: robots-unreachable; robots.txt can't be");
     let mute = format!("http://{mute_at}: 3 URLs: robots-unreachable, never answered; robots");
     let all = "23 URLs; 1 of the servers had answered; retry with --retry-given-up";
-    assert!([&*ill, &mute, all].iter().all(|line| told.contains(line)), "{told}");
-    let (code, told) = ends(&["--retry-given-up"]);
-    assert!(code == 12 && told.contains(all), "it is lost again, and counted once: {code}\n{told}");
+    assert!([&*ill, &mute, all].iter().all(|line| output.contains(line)), "{output}");
+    let (code, output) = ends(&["--retry-given-up"]);
+    assert!(
+        code == 12 && output.contains(all),
+        "it is lost again, and counted once: {code}\n{output}"
+    );
     is_well.store(true, Relaxed);
     assert_eq!(ends(&[]).0, 12, "a second start changes nothing");
-    let (code, told) = ends(&["--retry-given-up"]);
-    assert!(code == 0 && !told.contains("lost with servers"), "{code}\n{told}");
+    let (code, output) = ends(&["--retry-given-up"]);
+    assert!(code == 0 && !output.contains("lost with servers"), "{code}\n{output}");
     let log = fs::read_to_string(folder.path().join("job/crawl.log")).expect("the log");
     let pages = log.lines().filter(|line| line.contains(" 200 ")).count();
-    // The seed's page, those of both servers, and the robots.txt of the one that has none.
+    // The seed's page, those of both servers, and the robots.txt of the server that has none.
     assert_eq!(pages, 1 + 23 + 1, "{log}");
 }

@@ -1,5 +1,5 @@
-//! The job directory of a crawl that runs, and what others do to it meanwhile: logs renamed and
-//! emptied, files taken away, locks removed; and a crawl that is killed and goes on.
+//! What others do to the job directory of a running crawl: logs renamed and emptied, files moved
+//! away, locks removed; and a crawl that is killed and resumed.
 
 use crate::crawl;
 use crate::operate::short;
@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use sted::store::{cdxj, log};
 
-/// A lab that takes its time, and archive files that are soon full.
+/// A slow lab, and small archive files.
 const SLOW: &str = r#"
 [job]
 directory = "DIR/job"
@@ -42,10 +42,10 @@ page_bytes = "4KB"
 think_time = "150ms"
 "#;
 
-/// What should come soon, in a test that waits for it.
+/// How long a test waits for something that should come soon.
 const SOON: Duration = Duration::from_secs(60);
 
-/// A crawl in a folder of its own.
+/// A crawl in its own folder.
 struct Crawl {
     folder: tempfile::TempDir,
     child: Child,
@@ -65,7 +65,7 @@ impl Crawl {
         self.folder.path().join("job")
     }
 
-    /// The next line of its standard error that has this in it.
+    /// Waits for the next line of its standard error that contains `text`.
     fn wait_for(&mut self, text: &str) -> String {
         let started = Instant::now();
         loop {
@@ -80,12 +80,13 @@ impl Crawl {
 
     fn signal(&self, signal: i32) {
         let id = i32::try_from(self.child.id()).expect("a process id");
-        // SAFETY: the process is a child of ours that has not been waited for: the id is its own.
+        // SAFETY: the process is this process's child and has not been waited for, so the id is its
+        // own.
         assert_eq!(unsafe { libc::kill(id, signal) }, 0, "the child runs");
     }
 
-    /// Killed, and started again in the same folder, with rests as by default.
-    fn kill_and_begin_again(mut self) -> Self {
+    /// Kills the crawl and starts it again in the same folder, with the default rests.
+    fn kill_and_restart(mut self) -> Self {
         self.child.kill().expect("a child of ours");
         self.child.wait().expect("a child of ours");
         let conf = self.folder.path().join("crawl.toml");
@@ -95,7 +96,7 @@ impl Crawl {
         Self { child, lines, ..self }
     }
 
-    /// Stopped in order; its folder.
+    /// Stops the crawl in order; returns its folder.
     fn stop(self) -> tempfile::TempDir {
         self.signal(libc::SIGINT);
         drop(self.lines);
@@ -112,7 +113,7 @@ fn begin(folder: &Path) -> (Child, BufReader<ChildStderr>) {
     (child, lines)
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -125,7 +126,7 @@ fn bytes(file: &Path) -> u64 {
     fs::metadata(file).map_or(0, |facts| facts.len())
 }
 
-/// URLs in the index of these folders, and how often.
+/// Counts the URLs in the index of these folders.
 fn indexed(folders: &[PathBuf]) -> BTreeMap<String, usize> {
     let mut all = BTreeMap::new();
     for file in folders.iter().flat_map(|folder| fs::read_dir(folder).expect("an index")) {
@@ -137,8 +138,8 @@ fn indexed(folders: &[PathBuf]) -> BTreeMap<String, usize> {
     all
 }
 
-/// The crawl log begins a new file when it is asked to, and when somebody took its file away or
-/// emptied it; every line is in one of the files.
+/// The crawl log begins a new file on request, and when its file was moved or emptied by others;
+/// every line is in one of the files.
 #[test]
 fn the_log_is_rotated_by_anybody() {
     let crawl = Crawl::start();
@@ -147,7 +148,7 @@ fn the_log_is_rotated_by_anybody() {
     until("a log", || bytes(&at("crawl.log")) > 0);
     crawl.signal(libc::SIGUSR1);
     until("a part", || bytes(&at("crawl-00000.log")) > 0 && bytes(&at("crawl.log")) > 0);
-    // By the name that the next part would have had.
+    // Renamed to the name that the next part would have had.
     fs::rename(at("crawl.log"), at("crawl-00001.log")).expect("it is there");
     crawl.signal(libc::SIGUSR1);
     until("the next part", || bytes(&at("crawl-00002.log")) > 0 && bytes(&at("crawl.log")) > 0);
@@ -171,12 +172,12 @@ fn the_log_is_rotated_by_anybody() {
         }
     }
     let all = indexed(&[folder.path().join("job/index")]);
-    // What was written between the copy and the cut is lost by whoever rotates that way.
+    // This way of rotating loses what is written between the copy and the truncation.
     let missing = all.keys().filter(|url| !logged.contains(*url)).count();
     assert!(all.len() > 50 && missing <= 64, "{missing} of {} are in no log", all.len());
 }
 
-/// A second process is refused though somebody has removed the lock file.
+/// A second process is refused even if the lock file was removed.
 #[test]
 fn a_removed_lock_lets_nobody_in() {
     let crawl = Crawl::start();
@@ -190,8 +191,8 @@ fn a_removed_lock_lets_nobody_in() {
     crawl.stop();
 }
 
-/// Closed files are taken away while a crawl runs, then it is killed: nothing is fetched twice. It
-/// says why it waits, and reads back what it has meanwhile.
+/// Closed files are moved away while a crawl runs, then it is killed: nothing is fetched twice. The
+/// resumed crawl says why it waits, and reads back its archive meanwhile.
 #[test]
 fn files_may_be_taken_away_and_a_killed_crawl_says_what_it_waits_for() {
     let mut crawl = Crawl::start();
@@ -218,7 +219,7 @@ fn files_may_be_taken_away_and_a_killed_crawl_says_what_it_waits_for() {
             fs::rename(&file, away.join("index").join(name)).expect("it is there");
         }
     }
-    let mut crawl = crawl.kill_and_begin_again();
+    let mut crawl = crawl.kill_and_restart();
     crawl.wait_for("the crawl was not stopped in order: servers rest until ");
     let line = crawl.wait_for("after an unclean stop or a rebuild (politeness.delay_max)");
     assert!(line.starts_with("servers rest until "), "{line}");
@@ -232,7 +233,7 @@ fn files_may_be_taken_away_and_a_killed_crawl_says_what_it_waits_for() {
     assert!(!log.contains("notReadBack"));
 }
 
-/// How a crawl ends that goes on in this folder, and what it says.
+/// Resumes the crawl in this folder; returns its exit code and its output.
 fn ends(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
     let conf = folder.join("crawl.toml");
     let conf = conf.to_str().expect("UTF-8");
@@ -240,20 +241,20 @@ fn ends(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
     (run.code, run.out + &run.err)
 }
 
-/// The files in a folder of the job.
+/// Lists the files in a folder of the job.
 fn files(folder: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.join("job").join(name)).expect("a folder");
     entries.map(|entry| entry.expect("readable").path()).collect()
 }
 
-/// No rest after a stop that was none: nobody is asked for a Crawl-delay.
+/// No rest after an unclean stop: no Crawl-delay is presumed.
 const NO_REST: &str = "crawl_delay_max = \"0s\"\n";
 
-/// What becomes of a file's bytes.
+/// A change of a file's bytes.
 type Change<'a> = &'a dyn Fn(&mut Vec<u8>);
 
-/// A crawl whose archive was damaged after it is not whole until the file is put back, or a rebuild
-/// has fetched again what was lost.
+/// A crawl whose archive was damaged afterwards counts as incomplete until the file is restored, or
+/// a rebuild has fetched the lost captures again.
 #[test]
 fn a_damaged_archive_is_missing_until_it_is_fetched_again() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -313,7 +314,7 @@ fn a_damaged_archive_is_missing_until_it_is_fetched_again() {
     }
 }
 
-/// A file that a killed crawl was writing can't have been taken away.
+/// A file that a killed crawl was writing can't have been moved away by an operator.
 #[test]
 fn a_growing_file_that_is_gone_is_missing() {
     for which in ["warc", "both"] {

@@ -1,4 +1,4 @@
-//! What operators and their machines do to a crawl: signals, streams, limits, odd input files.
+//! What operators and their machines do to a crawl: signals, streams, limits, unusual input files.
 
 use crate::crawl::{signal, start, write_conf};
 use crate::util::{Run, sted};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// A crawl of the lab that ends by itself, soon.
+/// Writes the configuration of a crawl of the lab that ends soon by itself.
 pub(crate) fn short(folder: &Path, more: &str) -> String {
     let conf = write_conf(folder, more);
     let text = fs::read_to_string(&conf).expect("it was written");
@@ -17,7 +17,7 @@ pub(crate) fn short(folder: &Path, more: &str) -> String {
     conf
 }
 
-/// Standard error that is full, closed, or a pipe without a reader is no reason to end.
+/// A crawl continues if standard error is full, closed, or a pipe without a reader.
 #[test]
 fn nobody_needs_to_read_standard_error() {
     let streams: [fn() -> Stdio; 2] = [
@@ -43,7 +43,8 @@ fn nobody_needs_to_read_standard_error() {
     assert_eq!(run.code, Some(0), "{}", run.out);
 }
 
-/// A reader that doesn't read costs lines, not time: a pipe holds 64 KiB, and this says more.
+/// A reader that doesn't read loses lines, but doesn't stall the crawl: a pipe holds 64 KiB, and
+/// this crawl prints more.
 #[test]
 fn a_reader_that_does_not_read_stalls_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -65,7 +66,7 @@ fn quiet_is_quiet() {
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
 }
 
-/// Under nohup a hang-up is no request to stop.
+/// Under nohup, a hang-up signal doesn't stop the crawl.
 #[test]
 fn a_hang_up_that_was_ignored_stays_so() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -84,7 +85,7 @@ fn a_hang_up_that_was_ignored_stays_so() {
     assert_eq!(child.wait().expect("it ends").code(), Some(11));
 }
 
-/// A signal is heard while the seeds are still being read.
+/// A signal is handled while the seeds are still being read.
 #[test]
 fn a_signal_is_heard_from_the_first_moment() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -106,14 +107,15 @@ fn a_signal_is_heard_from_the_first_moment() {
     assert_eq!(run.code, Some(11), "{}{}", run.out, run.err);
 }
 
-/// A hundred thousand lines that are no URLs are ten lines and a count, in `check` as in `crawl`.
+/// A hundred thousand lines that aren't URLs are reported as ten lines and a count, in `check` as
+/// in `crawl`.
 #[test]
 fn junk_among_the_seeds_is_counted() {
     let folder = tempfile::tempdir().expect("a folder");
     let junk: String = (0..100_000).map(|n| format!("no URL at all {n}\n")).collect();
     let file = folder.path().join("seeds");
     fs::write(&file, format!("http://h0000.test/\n{junk}")).expect("written");
-    // Nobody listens at the seed's port: time ends the crawl.
+    // Nothing listens at the seed's port: the time limit ends the crawl.
     let conf = short(folder.path(), "[limits]\ntime_max = \"1s\"\n");
     let text = fs::read_to_string(&conf).expect("it was written");
     let named = format!("[job]\nseeds_file = {file:?}\n");
@@ -126,7 +128,7 @@ fn junk_among_the_seeds_is_counted() {
     }
 }
 
-/// What is no regular file is refused, not read for ever.
+/// An input that is not a regular file is refused, not read forever.
 #[test]
 fn devices_and_pipes_are_no_input_files() {
     let open = "[identity]\ncontact = \"me@a.org\"\n[job]\n";
@@ -164,7 +166,8 @@ fn control_characters_are_escaped() {
     assert!(run.err.contains("u{1b}"), "{}", run.err);
 }
 
-/// A limit on the size of files is a full disk: code 3 and the file's name, no signal.
+/// A limit on the size of files is handled like a full disk: exit code 3 and the file's name, no
+/// signal.
 #[test]
 fn a_limit_on_files_is_a_full_disk() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -179,7 +182,7 @@ fn a_limit_on_files_is_a_full_disk() {
     assert!(err.contains(".open") || err.contains("crawl.log") || err.contains("state/"), "{err}");
 }
 
-/// The crawl that other tests here make short is one that runs.
+/// The short crawl of the other tests here does run.
 #[test]
 fn a_crawl_writes_its_progress_to_standard_error() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,9 +1,9 @@
-//! Who comes first, as told by the order of the crawl log: what feeds the ranks is what servers do.
+//! The order of fetches, read off the crawl log: ranks depend on what servers do.
 
 use crate::scenario;
 use sted::store::log;
 
-/// Pages of a crawl in the order in which they were settled, robots.txt left out.
+/// Returns the pages of a crawl in the order in which they were completed, without robots.txt.
 fn order(text: &str) -> Vec<String> {
     let log = scenario::log_of(text);
     let lines = std::str::from_utf8(&log).expect("UTF-8").lines();
@@ -15,11 +15,11 @@ fn place(order: &[String], url: &str) -> usize {
     order.iter().position(|other| other == url).unwrap_or_else(|| panic!("{url} in {order:?}"))
 }
 
-/// One request a connection, each connection's conversation its own.
+/// One request per connection, each with its own conversation.
 const ALONE: &str = "conf connections.open_max = 1\nconf politeness.burst = 1\n\
                      conf connections.idle_timeout = \"0s\"\n";
 
-/// A server whose bodies pass the cap is as slow as their coming, not as fast as no time at all.
+/// A server whose bodies exceed the limit counts as slow as they arrive, not as infinitely fast.
 #[test]
 fn the_time_of_a_body_that_is_cut_off_counts() {
     let mut text = format!(
@@ -43,8 +43,8 @@ fn the_time_of_a_body_that_is_cut_off_counts() {
     assert!(place(&order, swift) < place(&order, slow), "{order:?}");
 }
 
-/// What waits for a robots.txt on another server is worth what it would be worth there. (Servers
-/// are thought to be quick until they have been measured, so that only worth decides.)
+/// A server whose robots.txt is on another server ranks by what waits for it there. (Servers count
+/// as fast until they have been measured, so that only quality decides.)
 #[test]
 fn a_robots_txt_that_is_elsewhere_is_worth_what_waits_for_it() {
     for policy in ["quality", "capability"] {

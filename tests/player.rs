@@ -1,5 +1,5 @@
-//! The servers of a script on real sockets: one thread a connection, and a name server that knows
-//! their names. All end with the value that started them.
+//! The servers of a script on real sockets: one thread per connection, and a name server that knows
+//! their names. All stop when the value that started them is dropped.
 
 use crate::scenario::read;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use sted::study::web::script::{PRIVATE, Play, Player, Script};
 
 type Seen = BTreeMap<String, (Vec<String>, usize)>;
 
-/// Servers that run.
+/// The running servers.
 pub(crate) struct Servers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -27,16 +27,16 @@ struct Shared {
     stop: AtomicBool,
     seen: Mutex<Seen>,
     faults: Mutex<Vec<String>>,
-    /// Look-ups so far, by name.
+    /// The number of look-ups so far, by name.
     lookups: Mutex<BTreeMap<String, usize>>,
     addresses: BTreeMap<String, Ipv4Addr>,
 }
 
-/// How often a thread that waits looks whether it is to stop.
+/// How often a waiting thread checks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Servers {
-    /// Starts a listener for each host that doesn't refuse, and a name server.
+    /// Starts a listener for each host that doesn't refuse connections, and a name server.
     pub(crate) fn start(text: &str) -> Self {
         let script = read(text, 0);
         let hosts: Vec<&String> = script.hosts.keys().chain(&script.refusing).collect();
@@ -67,7 +67,7 @@ impl Servers {
         Self { shared, threads, dns: dns_address, port }
     }
 
-    /// The script, with its port filled in.
+    /// Returns the script with its port filled in.
     pub(crate) fn script(&self) -> &Script {
         &self.shared.script
     }
@@ -76,12 +76,12 @@ impl Servers {
         self.dns.to_string()
     }
 
-    /// The one port of all hosts.
+    /// Returns the port of all hosts.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// What each host has seen, and what went otherwise than the script says.
+    /// Stops the servers; returns what each host has received, and the deviations from the script.
     pub(crate) fn stop(self) -> (Seen, Vec<String>) {
         self.shared.stop.store(true, Ordering::SeqCst);
         for thread in self.threads {
@@ -93,7 +93,7 @@ impl Servers {
     }
 }
 
-/// A port that is free at all addresses.
+/// Returns listeners on a port that is free at all addresses.
 fn listen(
     script: &Script,
     addresses: &BTreeMap<String, Ipv4Addr>,
@@ -152,8 +152,8 @@ impl Shared {
                 }
                 Play::WaitUntil(_) | Play::WaitForBytes => {}
                 Play::Close => {
-                    // Half a close, then what still comes is read: a server that closed with
-                    // bytes unread would reset what it has just sent.
+                    // Shuts down one direction, then reads what still arrives: a server that closed
+                    // with unread bytes would reset what it has just sent.
                     let _ = stream.shutdown(Shutdown::Write);
                     while matches!(stream.read(&mut buffer), Ok(1..)) {}
                     break;
@@ -189,7 +189,7 @@ impl Shared {
         }
     }
 
-    /// The answer to a query, as RFC 1035 has it; none at all where the script wants silence.
+    /// Returns the answer to a query (RFC 1035); `None` if the script demands silence.
     fn name_reply(&self, query: &[u8]) -> Option<Vec<u8>> {
         let (mut name, mut at) = (String::new(), 12);
         while let Some(&len) = query.get(at).filter(|len| **len > 0) {
@@ -200,7 +200,7 @@ impl Shared {
         let name = name.trim_end_matches('.');
         let wants_a = query.get(at + 1..at + 3)? == [0, 1];
         let end = at + 5;
-        // Both families are asked for at once: the query for the first one counts.
+        // Both address families are asked for at the same time: the query for the first one counts.
         let before = {
             let mut lookups = self.lookups.lock().expect("no panics");
             let asked = lookups.entry(name.to_owned()).or_default();
@@ -232,12 +232,12 @@ impl Shared {
     }
 }
 
-/// Closes with a reset: a zero linger time throws away what is unsent and says so.
+/// Closes with a reset: a zero linger time discards unsent bytes and sends a reset.
 fn reset(stream: &TcpStream) {
     use std::os::fd::AsRawFd;
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let size = u32::try_from(size_of::<libc::linger>()).expect("small");
-    // SAFETY: the descriptor is the stream's and open; the value is a whole `linger`, of the size
+    // SAFETY: the descriptor is the stream's and open; the value is a whole `linger` of the size
     // that is given, and is only read during the call.
     let set = unsafe {
         libc::setsockopt(

@@ -1,4 +1,4 @@
-//! The profile command as a process: against the lab, over real sockets, and what it refuses.
+//! The profile command as a process: with the lab over real sockets, and what it refuses.
 
 use crate::util::{Run, lacks, sted};
 use std::fs;
@@ -41,8 +41,9 @@ fn run_with(folder: &Path, more: &str, flags: &[&str]) -> Run {
     Run::of(sted(&profile).args(flags).output().expect("starts"))
 }
 
-/// Steps of more connections fetch more where hosts take their time; every stage that must have
-/// worked has its time and its bytes; CPU time by stage is that of the loop's thread.
+/// Steps with more connections fetch more pages where hosts are slow; every stage that must have
+/// worked has its time and its bytes; the CPU times of the stages add up to that of the loop's
+/// thread.
 #[test]
 fn a_profile_of_the_lab_says_what_a_page_takes() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -90,8 +91,8 @@ fn a_profile_of_the_lab_says_what_a_page_takes() {
     assert!(again.err.contains("profile.directory"), "{}", again.err);
 }
 
-/// Where this machine lets a profiler sample, the graph shows the loop and what it does; where not,
-/// that is said before anything is crawled.
+/// If the machine allows a profiler to sample, the graph shows the loop and its stages; if not,
+/// that is reported before anything is crawled.
 #[test]
 fn a_flame_graph_is_drawn_or_refused_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -118,7 +119,7 @@ fn a_flame_graph_is_drawn_or_refused_at_once() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_told() {
+fn what_cannot_be_measured_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let dry = run(folder.path(), "pages_sigma = 0\n[limits]\npages_max = 30");
     assert_eq!(dry.code, Some(2), "{}", dry.err);

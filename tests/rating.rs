@@ -1,4 +1,4 @@
-//! What the ratings cost: nanoseconds for a link of a page and for a look-up, by source.
+//! The cost of the ratings: nanoseconds for a link of a page and for a look-up, by source.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use sted::url::{Batch, Limits, Url, canon::Joiner};
 /// Links of a page; three quarters of them stay on its server.
 const LINKS: usize = 25;
 
-/// The measuring itself, too short to measure anything.
+/// Runs the measurement itself, too briefly to measure anything.
 #[test]
 fn costs_can_be_measured() {
     let table = measure(20, 50);
@@ -25,7 +25,7 @@ fn costs_of_ratings() {
     println!("{}", measure(40_000, 200_000));
 }
 
-/// A line of costs for each source; `pages` are read, of a web of so many `hosts`.
+/// Returns a line of costs for each source, for `pages` pages of a web of `hosts` hosts.
 fn measure(pages: u64, hosts: u64) -> String {
     let mut random = Random(0x5eed_0610);
     let mut below = |bound: u64| random.below(bound);
@@ -51,7 +51,7 @@ fn measure(pages: u64, hosts: u64) -> String {
             table,
             ..Settings::default()
         });
-        // Twice: the first round meets the sites, the second is the crawl in full course.
+        // Two rounds: in the first the sites are new, the second measures the steady state.
         let [_, counted] = [(); 2]
             .map(|()| ns_a_link(&web, |page, links| rating.page(page.view(), &mut links.iter())));
         let mut sum = 0_u64;
@@ -72,7 +72,7 @@ fn measure(pages: u64, hosts: u64) -> String {
     report
 }
 
-/// A page of some host, and its links.
+/// Returns a page of some host, and its links.
 fn page(hosts: u64, below: &mut impl FnMut(u64) -> u64) -> (Url, Batch) {
     let name = |host: u64| format!("https://www{}.domain-{}.test", host % 3, host / 3);
     let page = Url::parse(&format!("{}/a/page.html", name(below(hosts)))).expect("a URL");
@@ -87,7 +87,7 @@ fn page(hosts: u64, below: &mut impl FnMut(u64) -> u64) -> (Url, Batch) {
     (page, links)
 }
 
-/// A table of all URLs linked to, and nanoseconds a line.
+/// Returns a table of all linked URLs, and the nanoseconds per line.
 fn listed(web: &[(Url, Batch)]) -> (Arc<Table>, f64) {
     let mut text = String::new();
     for link in web.iter().flat_map(|(_, links)| links.iter()) {
@@ -99,8 +99,8 @@ fn listed(web: &[(Url, Batch)]) -> (Arc<Table>, f64) {
     (Arc::new(table), spent / (web.len() * LINKS) as f64)
 }
 
-/// Time with the page's links in the processor's caches, where joining leaves them. Reading the
-/// clock twice a page is in it: some 2 ns a link.
+/// Measures the time with the page's links in the processor's caches, where joining leaves them. It
+/// includes two clock reads per page: some 2 ns a link.
 fn ns_a_link(web: &[(Url, Batch)], mut visit: impl FnMut(&Url, &Batch)) -> f64 {
     let mut spent = Duration::ZERO;
     for (page, links) in web {

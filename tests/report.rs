@@ -1,5 +1,5 @@
-//! Reports as their readers get them: a small chart and a table, letter by letter, and a page to
-//! look at.
+//! Reports as their readers get them: a small chart and a table, compared byte by byte, and a page
+//! for inspection.
 
 use crate::util;
 use std::fs;
@@ -10,7 +10,7 @@ use sted::study::report::number::Format;
 use sted::study::report::scale::Axis;
 use sted::study::report::table::{Best, Cell, Column, Table};
 
-/// Four ways through the same web.
+/// The policies of the demonstration page.
 const POLICIES: [&str; 4] = ["bfs", "performance", "quality", "capability"];
 
 #[test]
@@ -29,8 +29,8 @@ fn a_small_chart_is_drawn_as_ever() {
     util::golden("report-chart.svg", &chart.svg());
 }
 
-/// A curve from (0, 0) to (10, 1): straight for a rise of 0, a corner for 1. No transcendental
-/// function, so that every machine has the same digits.
+/// A curve from (0, 0) to (10, 1): a straight line for a rise of 0, a corner for 1. It uses no
+/// transcendental function, so that every machine computes the same digits.
 fn quality(i: i32, rise: f64) -> f64 {
     let x = f64::from(i) / 10.0;
     x / (x + (1.0 - x) * (1.0 - rise))
@@ -68,7 +68,7 @@ fn results() -> Table {
     }
 }
 
-/// Writes a page with everything to look at, and prints where.
+/// Writes a page with all kinds of blocks for inspection, and prints its path.
 #[test]
 #[ignore = "for eyes: open the file it names"]
 fn a_page_to_look_at() {
@@ -117,7 +117,7 @@ fn demonstration() -> Page {
     }
 }
 
-/// Curves such as a comparison of policies has.
+/// Returns curves like those of a comparison of policies.
 fn curves(title: &str, [x, y]: &[&str; 2]) -> Chart {
     let axis = |name: &str| match name {
         "time" => Axis::linear("seconds", Format::Count),
@@ -175,7 +175,7 @@ fn processor() -> Bars {
     }
 }
 
-/// Hit rates such as a replay of a trace has.
+/// Returns hit rates like those of a replayed trace.
 fn cache() -> Chart {
     let mut chart = Chart::new(
         "Hit rate over cache size",

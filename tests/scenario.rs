@@ -1,6 +1,5 @@
-//! Scripted conversations, in both worlds: what a server says is text (`tests/scenarios/*.txt`,
-//! see `sted::study::web::script`), what the crawl makes of it is checked, and both worlds must
-//! agree.
+//! Scripted conversations in both worlds: what a server sends is text (`tests/scenarios/*.txt`, see
+//! `sted::study::web::script`); the results of the crawl are checked, and both worlds must agree.
 
 use crate::player::Servers;
 use crate::util::LOOP;
@@ -25,8 +24,8 @@ use sted::store::log;
 use sted::study::sim::{self, disk::MemoryDisk};
 use sted::study::web::script::Script;
 
-/// What every script's crawl is like, unless the script says otherwise: quick, so that real time
-/// suffices, and open to loopback.
+/// The configuration of every script's crawl, unless the script changes it: fast, because scripts
+/// are also played in real time, and with access to loopback addresses.
 const BASE: &[&str] = &[
     "job.seeds = [\"http://a.test/\"]",
     "identity.contact = \"crawler@sted.dev\"",
@@ -48,19 +47,19 @@ const BASE: &[&str] = &[
     "retries.retries_max = 2",
     "retries.server_failures_max = 3",
     "store.format = \"none\"",
-    // Scripts that are about it set it.
+    // Scripts that test probation set it.
     "pipeline.probation = 0",
     "limits.time_max = \"60s\"",
 ];
 
-/// What came of a script in one world.
+/// The results of a script in one world.
 #[derive(Debug, PartialEq, Eq)]
 struct Result {
-    /// For each URL: its last outcome, and its lines in the log.
+    /// For each URL, its last outcome and the number of its lines in the log.
     outcomes: BTreeMap<String, (String, usize)>,
-    /// For each URL: the annotations of its last line.
+    /// For each URL, the annotations of its last line.
     notes: BTreeMap<String, Vec<String>>,
-    /// For each host: targets asked for, in order, and connections.
+    /// For each host, the request targets in order, and the number of connections.
     seen: BTreeMap<String, (Vec<String>, usize)>,
     faults: Vec<String>,
 }
@@ -99,8 +98,8 @@ fn one_seed_gives_one_history_and_cuts_change_nothing() {
     }
 }
 
-/// What a seed's redirect brought into the scope is in it after a restart, as long as that is a
-/// seed; what leaves the scope is a failed seed.
+/// A host that a seed's redirect has added to the scope stays in it after a restart, as long as
+/// that seed exists; a seed whose redirect leaves the scope has failed.
 #[test]
 fn a_host_that_joined_the_scope_stays_in_it() {
     let server = |host: &str, rest: &str| {
@@ -134,8 +133,9 @@ fn a_host_that_joined_the_scope_stays_in_it() {
     }
 }
 
-/// What Crawl-delay a server has told a run that was killed nobody knows: until its robots.txt has
-/// been read again, requests for that are as far apart as the longest that is obeyed.
+/// Nobody knows which Crawl-delay a server has sent to a run that was killed. Until its robots.txt
+/// has been read again, requests for that are as far apart as the longest Crawl-delay that is
+/// obeyed.
 #[test]
 fn a_crawl_delay_that_was_lost_is_presumed() {
     let host = "conf state.keep = true\nconf limits.time_max = \"1h\"\nseed http://a.test/\n\
@@ -161,7 +161,7 @@ fn a_crawl_delay_that_was_lost_is_presumed() {
     };
     let is_quiet = |view: &sim::View<'_>| view.engine.counts().statuses.is_empty();
     live(&format!("{host}{rules}"), &is_quiet, false);
-    // The next run asks, too, and is stopped before there is an answer.
+    // The next run requests it, too, and is stopped before there is an answer.
     let longest = Duration::from_secs(60)..Duration::from_secs(62);
     let rested = live(host, &|view| view.engine.counts().requests < 1, true);
     assert!(longest.contains(&rested), "after a kill: {rested:?}");
@@ -169,8 +169,8 @@ fn a_crawl_delay_that_was_lost_is_presumed() {
     assert!(longest.contains(&rested), "without its rules: {rested:?}");
 }
 
-/// A URL may be as long as `scope.url_bytes_max` says, wherever it comes from; one that is longer
-/// is named with the key, but a seed is fetched all the same.
+/// A URL may be as long as `scope.url_bytes_max` allows, wherever it comes from. A longer one is
+/// reported with the key, but a seed is fetched nevertheless.
 #[test]
 fn urls_are_as_long_as_the_scope_says() {
     let script = |bytes_max: &str| {
@@ -198,8 +198,8 @@ fn urls_are_as_long_as_the_scope_says() {
     assert!(notes.contains(&"urlTooLong".to_owned()), "{notes:?}");
 }
 
-/// A seed that failed is tried again together with the servers that were given up, and stays failed
-/// until it succeeds.
+/// `--retry-given-up` retries failed seeds together with the servers that were given up; a seed
+/// stays failed until it succeeds.
 #[test]
 fn failed_seeds_are_tried_again_when_that_is_asked_for() {
     let text = |status: &str| {
@@ -228,8 +228,8 @@ fn failed_seeds_are_tried_again_when_that_is_asked_for() {
     }
 }
 
-/// A page that a gateway had none for is asked for again after its wait, not at once, though its
-/// server works; and the others meanwhile.
+/// A page for which a gateway had an error is requested again after its wait, not at once, though
+/// its server works; other pages are fetched meanwhile.
 #[test]
 fn pages_of_a_gateway_wait_on_their_own() {
     let text = "seed http://a.test/1\nseed http://a.test/2\nconf pipeline.enabled = false\n\
@@ -246,8 +246,8 @@ fn pages_of_a_gateway_wait_on_their_own() {
     assert_eq!((times("/1"), times("/2")), (vec![70, 140, 260], vec![90, 160]), "{log}");
 }
 
-/// What a server asks for holds once; if it asks again, the crawl's own waits, which double, hold
-/// as well.
+/// A server's Retry-After counts once; if it asks again, the crawl's own wait, which doubles,
+/// counts as well.
 #[test]
 fn a_server_that_asks_for_no_rest_again_and_again_gets_one() {
     let busy = " request /\n raw HTTP/1.1 503 Busy\\r\\nRetry-After: 0\\r\\n\
@@ -276,7 +276,7 @@ fn scripts() -> Vec<PathBuf> {
     paths
 }
 
-/// `{port}` in a script stands for the port of all its servers.
+/// Parses a script; `{port}` stands for the port of all its servers.
 pub(crate) fn read(text: &str, port: u16) -> Script {
     Script::parse(&text.replace("{port}", &port.to_string()))
         .unwrap_or_else(|mistake| panic!("line {}: {}\n{text}", mistake.line, mistake.reason))
@@ -298,7 +298,7 @@ fn settings(script: &Script, extra: &[String]) -> (Conf, Settings) {
     }
     let conf = Conf::parse(&text, "script").unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let mut settings = settings::engine(&conf, [7; 16]);
-    // Shorter than any crawl of strangers may have them: scripts are played in real time, too.
+    // Shorter than a real crawl may have: scripts are played in real time, too.
     settings.retries.wait = Duration::from_millis(50);
     settings.retries.wait_max = Duration::from_millis(100);
     settings.names.failure_ttl = Duration::from_millis(10);
@@ -308,7 +308,7 @@ fn settings(script: &Script, extra: &[String]) -> (Conf, Settings) {
     (conf, settings)
 }
 
-/// The port that URLs without one are crawled at: the same in both worlds.
+/// Adds the port at which URLs without a port are crawled: the same in both worlds.
 fn with_port(url: &str, port: u16) -> String {
     let (scheme, rest) = url.split_once("://").expect("a URL");
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -341,18 +341,18 @@ fn simulate(script: &Script, seed: u64) -> Result {
     Result { outcomes, notes, seen, faults }
 }
 
-/// The crawl log of a script's crawl in the simulated world.
+/// Returns the crawl log of a script's crawl in the simulated world.
 pub(crate) fn log_of(text: &str) -> Vec<u8> {
     played(text, &|_| {}).0
 }
 
-/// The same with other settings, and the account of its turns.
+/// Returns the crawl log of a script's crawl with other settings, and the ledger of its turns.
 pub(crate) fn played(text: &str, change: &dyn Fn(&mut Settings)) -> (Vec<u8>, Ledger) {
     let (_, disk, engine) = play(&read(text, SIMULATED_PORT), 1, change);
     (disk.read("crawl.log").unwrap_or_default(), engine.ledger().clone())
 }
 
-/// The records of a script's crawl in the simulated world, one file behind the other.
+/// Returns the records of a script's crawl in the simulated world, one file behind the other.
 pub(crate) fn archive_of(text: &str) -> Vec<u8> {
     let (_, disk, _) = play(&read(text, SIMULATED_PORT), 1, &|_| {});
     let mut names = disk.handle().list("warc").expect("a folder");
@@ -360,13 +360,13 @@ pub(crate) fn archive_of(text: &str) -> Vec<u8> {
     names.iter().flat_map(|name| disk.read(&format!("warc/{name}")).unwrap_or_default()).collect()
 }
 
-/// The lines that a script's crawl adds to its log when its state is made anew from its archive and
-/// it goes on.
+/// Returns the lines that a script's crawl adds to its log after a rebuild from its archive.
 pub(crate) fn log_of_rebuilt(text: &str) -> String {
     rebuilt(text, &|_| {}).0
 }
 
-/// The same with other settings, and what its turns did.
+/// Returns the lines that a script's crawl adds after a rebuild with other settings, and the ledger
+/// of its turns.
 pub(crate) fn rebuilt(text: &str, change: &dyn Fn(&mut Settings)) -> (String, Ledger) {
     let script = read(text, SIMULATED_PORT);
     let (_, disk, _) = play(&script, 1, &|_| {});
@@ -435,7 +435,8 @@ fn run_for_real(text: &str) -> Result {
     Result { outcomes, notes, seen, faults }
 }
 
-/// The annotations in the last line of each URL, and what it shows of a reply that is refused.
+/// Returns the annotations in the last line of each URL, with the detail and evidence of a refused
+/// reply.
 fn notes(log: &[u8], port: u16) -> BTreeMap<String, Vec<String>> {
     let lines = std::str::from_utf8(log).expect("UTF-8").lines();
     let of = |line| log::parse(line).unwrap_or_else(|bad| panic!("{bad:?}: {line}"));
@@ -448,7 +449,7 @@ fn notes(log: &[u8], port: u16) -> BTreeMap<String, Vec<String>> {
     lines.map(of).map(note).collect()
 }
 
-/// The last outcome of each URL, port taken out, and how many lines it has.
+/// Returns the last outcome of each URL, with its port removed, and the number of its lines.
 fn outcomes(log: &[u8], port: u16) -> BTreeMap<String, (String, usize)> {
     let mut outcomes: BTreeMap<String, (String, usize)> = BTreeMap::new();
     for line in std::str::from_utf8(log).expect("UTF-8").lines() {
@@ -466,7 +467,7 @@ fn outcomes(log: &[u8], port: u16) -> BTreeMap<String, (String, usize)> {
     outcomes
 }
 
-/// What is not as the script says.
+/// Returns the deviations from what the script expects.
 fn check<'a>(script: &'a Script, result: &'a Result) -> impl Iterator<Item = String> + 'a {
     let outcomes = script.outcomes.iter().filter_map(|(url, expected, lines)| {
         match result.outcomes.get(url) {

@@ -1,4 +1,4 @@
-//! Every configuration that is shipped runs: small, in folders of its own, with its own command.
+//! Every shipped configuration runs: reduced in size, in its own folders, with its own command.
 
 use crate::util::{Run, read, root, sted};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use toml::{Table, Value};
 
-/// Keys that make a run short, if the file has their section.
+/// Keys that make a run short, set if the file has their section.
 const SMALL: [(&str, &str, Value); 9] = [
     ("web", "hosts", Value::Integer(12)),
     ("web", "pages", Value::Integer(240)),
@@ -19,7 +19,7 @@ const SMALL: [(&str, &str, Value); 9] = [
     ("quality", "zipf_pages", Value::Integer(240)),
     ("sim", "seed", Value::Integer(1)),
 ];
-/// Lists of which two values will do.
+/// Lists that are cut to two values.
 const LISTS: [(&str, &str); 3] =
     [("compare", "values"), ("profile", "connections"), ("compare", "variants")];
 /// Folders that a run writes to.
@@ -30,12 +30,12 @@ const FOLDERS: [(&str, &str); 4] = [
     ("profile", "directory"),
 ];
 
-/// The configuration `path` made small, in `folder`.
+/// Returns the configuration `path` reduced in size, with its folders in `folder`.
 fn small(path: &str, folder: &Path, changes: &[(&str, &str, Value)]) -> String {
     let mut conf: Table = read(path).parse().unwrap_or_else(|error| panic!("{path}: {error}"));
     let has_graph = conf.get("web").and_then(|web| web.get("graph")).is_some();
     if has_graph {
-        // The graph is the operator's to get: a drawn web stands in.
+        // The operator has to download the graph: a drawn web replaces it.
         conf["web"].as_table_mut().expect("a section").remove("graph");
     }
     for (section, key, value) in SMALL.iter().chain(changes) {
@@ -73,7 +73,7 @@ fn succeeds(path: &str, command: &str, codes: &[i32], changes: &[(&str, &str, Va
     assert!(is_right, "sted {command} {path}: {:?}: {}{}", run.code, run.out, run.err);
 }
 
-/// What runs a file: the command for each section that asks for one.
+/// Runs each file with the command of each of its sections.
 #[test]
 fn every_shipped_configuration_runs() {
     let (mut crawls, mut others) = (0, 0);
@@ -99,7 +99,8 @@ fn every_shipped_configuration_runs() {
         let is_manual = name == "reference.toml";
         if conf.contains_key("lab") && (is_manual || !conf.contains_key("profile")) {
             let short = [("limits", "time_max", Value::String("8s".to_owned()))];
-            // All pages, so many of them, or so much time: a web of hostile hosts takes longer.
+            // The crawl ends after all pages, a number of pages, or a time: a web of hostile hosts
+            // takes longer.
             succeeds(&path, "crawl", &[0, 12, 14, 15], &short);
             crawls += 1;
         }
@@ -107,7 +108,7 @@ fn every_shipped_configuration_runs() {
     assert!(crawls >= 3 && others >= 14, "{crawls} crawls and {others} studies ran");
 }
 
-/// The comparison of the manual's own web, as somebody would write it who leaves all else out.
+/// A comparison of the default web, with all optional keys left out.
 #[test]
 fn the_default_web_is_compared() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -116,7 +117,7 @@ fn the_default_web_is_compared() {
     let output = sted(&["compare", "study.toml"]).current_dir(folder.path()).output();
     let run = Run::of(output.expect("starts"));
     assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
-    // The web of every hostile host has one without an end: who compares on it has to say when.
+    // The web of hostile hosts has an endless one: a comparison of it needs a limit.
     let endless = "[compare]\ndirectory = \"out\"\n[web]\npreset = \"hostile\"\n";
     fs::write(&conf, endless).expect("written");
     let output = sted(&["compare", "study.toml"]).current_dir(folder.path()).output();

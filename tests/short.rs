@@ -1,9 +1,9 @@
-//! What the archive holds of bodies that end early: never the original of a revisit record, never
-//! one itself, and marked as truncated.
+//! Truncated bodies in the archive: they are never the original of a revisit record, never a
+//! revisit record themselves, and marked as truncated.
 
 use crate::scenario::{archive_of, log_of_rebuilt};
 
-/// Four URLs with the same bytes, one behind the other: short, whole, whole, short.
+/// Four URLs with the same bytes, one after the other: truncated, whole, whole, truncated.
 const SCRIPT: &str = r#"
 seed http://a.test/1
 conf store.format = "warc"
@@ -58,14 +58,14 @@ fn a_short_body_is_neither_a_revisit_nor_the_original_of_one() {
         };
         (value("WARC-Type:"), value("WARC-Truncated:"), value("WARC-Refers-To-Target-URI:"))
     };
-    let told = |kind: &str, cut: &str, first: &str| (kind.into(), cut.into(), first.into());
-    assert_eq!(of("/1"), told("response", "disconnect", "-"));
-    assert_eq!(of("/2"), told("response", "-", "-"));
-    assert_eq!(of("/3"), told("revisit", "length", "http://a.test:8080/2"));
-    assert_eq!(of("/4"), told("response", "time", "-"));
+    let record = |kind: &str, cut: &str, first: &str| (kind.into(), cut.into(), first.into());
+    assert_eq!(of("/1"), record("response", "disconnect", "-"));
+    assert_eq!(of("/2"), record("response", "-", "-"));
+    assert_eq!(of("/3"), record("revisit", "length", "http://a.test:8080/2"));
+    assert_eq!(of("/4"), record("response", "time", "-"));
 }
 
-/// A crawl that goes on from its archive alone: the short page is read back and leads on.
+/// A crawl that resumes from its archive alone reads the truncated page back and follows its links.
 #[test]
 fn a_short_body_that_is_read_back_leads_on() {
     let log = log_of_rebuilt(&script());

@@ -1,9 +1,9 @@
-//! Simulated crawls of every kind, judged: a seed chooses the web, the network, the faults, the
-//! policy and how polite the crawl is; the laws are the same for all.
+//! Simulated crawls of every kind, checked by a judge: a seed chooses the web, the network, the
+//! faults, the policy and the politeness of the crawl; the laws are the same for all.
 //!
-//! `make sim N=1000` runs seeds 1 to 1000, `make sim SEED=7` one of them with its plan, and
-//! `make fresh` seeds that nobody ran before. After the faults stop, the crawl must complete. A
-//! seed that failed once stays in [`REGRESSIONS`].
+//! `make sim N=1000` runs seeds 1 to 1000, `make sim SEED=7` one of them with its plan, and `make
+//! fresh` seeds that were never run before. After the faults stop, the crawl must complete. Seeds
+//! that failed once stay in [`REGRESSIONS`].
 
 use crate::trials::{asked, each, fresh_seeds};
 use std::cell::RefCell;
@@ -64,7 +64,7 @@ fn two_runs_of_a_seed_are_the_same_to_the_byte() {
     }
 }
 
-/// Sabotage: a turn does more than was promised, and the judge notices.
+/// Sabotage: a turn does more than was promised, and the judge notices it.
 #[test]
 fn a_turn_that_does_too_much_is_noticed() {
     let mut plan = Plan::of(1);
@@ -73,7 +73,7 @@ fn a_turn_that_does_too_much_is_noticed() {
     assert!(verdict.is_err_and(|how| how.contains("law `turn` broken")));
 }
 
-/// What a crawl does is the same whatever one turn may do.
+/// The results of a crawl don't depend on the budget of a turn.
 #[test]
 fn what_comes_out_does_not_depend_on_the_budget() {
     for seed in [2, 5, 13] {
@@ -90,7 +90,7 @@ fn what_comes_out_does_not_depend_on_the_budget() {
             assert_eq!(run.verdict, Ok(()), "seed {seed}, {turn_bytes} bytes a turn");
             let (_, log) = run.files.iter().find(|(name, _)| name == "crawl.log").expect("it is");
             let log = String::from_utf8(log.clone()).expect("the log is text");
-            let mut lines: Vec<String> = log.lines().map(told).collect();
+            let mut lines: Vec<String> = log.lines().map(status_and_url).collect();
             lines.sort();
             lines
         };
@@ -101,8 +101,8 @@ fn what_comes_out_does_not_depend_on_the_budget() {
     }
 }
 
-/// Forty hosts on one address: no two visits to it begin within its delay, however many it admits
-/// at once. Sabotage: a crawl that keeps a shorter delay breaks the law.
+/// Forty hosts on one address: two visits to it never begin within its delay, however many visits
+/// it admits at once. Sabotage: a crawl with a shorter delay breaks the law.
 #[test]
 fn hosts_of_one_address_share_its_delay() {
     let delay = Duration::from_millis(250);
@@ -130,14 +130,14 @@ fn hosts_of_one_address_share_its_delay() {
     }
 }
 
-/// Status and URL of a line of the crawl log.
-fn told(line: &str) -> String {
+/// Returns the status and URL of a line of the crawl log.
+fn status_and_url(line: &str) -> String {
     let fields: Vec<&str> = line.split_whitespace().collect();
     format!("{} {}", fields[1], fields[3])
 }
 
-/// A crawl that trusts every server from the start files pages under wrong URLs, and the law sees
-/// it; one that compares first batches files none.
+/// A crawl that trusts every server from the start archives pages under wrong URLs, and the judge
+/// notices it; one that first compares batches archives none.
 #[test]
 fn a_page_under_another_url_breaks_a_law() {
     for probation in [0, 3] {
@@ -173,7 +173,7 @@ fn sweep() {
     println!("{} seeds, no law broken", seeds.len());
 }
 
-/// Seeds that nobody ran before: `make fresh`.
+/// Seeds that were never run before: `make fresh`.
 #[test]
 #[ignore = "takes its time, with other seeds each time: make fresh"]
 fn fresh() {
@@ -189,7 +189,7 @@ fn judge_all(seeds: &[u64]) {
     );
 }
 
-/// What came of a seed.
+/// The results of a seed.
 struct Run {
     verdict: Result<(), String>,
     actions: String,
@@ -219,7 +219,7 @@ fn run_plan(plan: Plan, records: bool) -> Run {
     let mut looks = 0_u32;
     let ended = world.run_watched(&mut engine, Duration::from_secs(1), &mut |view| {
         looks += 1;
-        // Often at first, then now and then: a crawl that waits a day is looked at all the same.
+        // Often at first, then rarely: a crawl that waits for a day is inspected, too.
         if looks < 100 || looks.is_multiple_of(looks / 50) {
             judge.borrow_mut().inspect(view);
         }
@@ -233,18 +233,20 @@ fn run_plan(plan: Plan, records: bool) -> Run {
             let log = disk.read("crawl.log").unwrap_or_default();
             println!("{}", String::from_utf8_lossy(&log));
         }
-        let told = |broken: Vec<Violation>| broken.iter().map(|one| format!("\n  {one}")).collect();
+        let listed =
+            |broken: Vec<Violation>| broken.iter().map(|one| format!("\n  {one}")).collect();
         let log = disk.read("crawl.log").unwrap_or_default();
         each_filed(&web, &log, |place, is_own| judge.check_capture(at, place, is_own));
-        judge.conclude(&engine, at).map_err(told)
+        judge.conclude(&engine, at).map_err(listed)
     });
     let files =
         disk.names().into_iter().map(|name| (name.clone(), disk.read(&name).expect("it is")));
     Run { verdict, actions, files: files.collect() }
 }
 
-/// Tells of each page that has its capture, by the crawl log, whether it is the page's own body.
-pub fn each_filed(web: &Web, log: &[u8], mut tell: impl FnMut(Place, bool)) {
+/// Calls `each` for each page with a capture, according to the crawl log, and says whether the
+/// capture has the page's own body.
+pub fn each_filed(web: &Web, log: &[u8], mut each: impl FnMut(Place, bool)) {
     for line in String::from_utf8_lossy(log).lines() {
         let Ok(entry) = log::parse(line) else { continue };
         let place = entry.url.split_once("://").and_then(|(_, rest)| {
@@ -253,13 +255,13 @@ pub fn each_filed(web: &Web, log: &[u8], mut tell: impl FnMut(Place, bool)) {
             web.place(host, &format!("/{path}"))
         });
         let (Some(place), Some(digest)) = (place, entry.digest) else { continue };
-        // Of a body that was cut there is only a part to compare.
+        // Only a part of a truncated body can be compared.
         if entry.annotations.iter().any(|word| word.ends_with("Trunc")) {
             continue;
         }
         let Resource::Page(page) = place.resource else { continue };
         let body = web.compact(&web.host(place.host), page, false).reply.body;
-        tell(place, digest == Algorithm::default().of(&body).to_string());
+        each(place, digest == Algorithm::default().of(&body).to_string());
     }
 }
 
@@ -293,7 +295,7 @@ impl Plan {
     }
 }
 
-/// Kinds that came later, drawn apart: seeds that failed once stay what they were.
+/// Kinds added later, with their own draw: seeds that failed once stay the same.
 const LATER: [Hostile; 3] = [Hostile::BombEmpty, Hostile::SessionIds, Hostile::LastForAll];
 
 fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
@@ -309,7 +311,7 @@ fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
     hostile.extend(LATER.iter().filter(|_| later.one_in(30)));
     hostile.sort_by_key(|kind| kind.name());
     hostile.dedup();
-    // A crawl of an endless host ends with caps of its own, days later: another test's subject.
+    // A crawl of an endless host ends at limits, days later: another test covers it.
     hostile.retain(|kind| !is_endless(*kind));
     let hosts = 1 + draw.below(25) as u32;
     sted::study::web::Settings {
@@ -340,7 +342,7 @@ fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
         requests_per_connection: vec![(0.2, 1), (0.2, 3), (0.3, 10), (0.1, 100)],
         close_silently: draw.pick(&[0.0, 0.5]),
         deep_redirects: seed.is_multiple_of(2),
-        // A draw of its own: it came later, and seeds that failed once stay what they were.
+        // Added later, with its own draw: seeds that failed once stay the same.
         muddled: Random(seed ^ 0x6d75_6464).pick(&[0.0, 0.0, 0.3]),
         idle_time: Duration::from_secs(draw.pick(&[1, 5, 60])),
         http10: draw.pick(&[0.0, 0.3]),
@@ -356,7 +358,7 @@ fn web(draw: &mut Random, seed: u64) -> sted::study::web::Settings {
     }
 }
 
-/// A share of redirects, by a draw of its own: it came later, too.
+/// Returns the share of redirects, with its own draw because it was added later.
 fn redirects(seed: u64) -> f64 {
     Random(seed ^ 0x7265_6469).pick(&[0.0, 0.0, 0.3])
 }
@@ -404,8 +406,8 @@ fn world(draw: &mut Random, seed: u64) -> sim::Settings {
     }
 }
 
-/// Outages for a third of the seeds, drawn apart from all else: of all hosts, of half of them, of
-/// one. A resolver lies for no longer than a server that never answered is given.
+/// Draws outages for a third of the seeds, with their own draw: of all hosts, of half of them, of
+/// one. A resolver gives wrong answers for no longer than a server that never answered is kept.
 fn outages(draw: &mut Random, seed: u64) -> Vec<Outage> {
     if !draw.one_in(3) {
         return Vec::new();
@@ -425,7 +427,7 @@ fn outages(draw: &mut Random, seed: u64) -> Vec<Outage> {
     (0..1 + draw.below(2)).map(|_| one(draw)).collect()
 }
 
-/// How the crawl goes about it, and the same once more as what is promised.
+/// Returns the crawl's settings, and the laws that follow from them.
 fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Settings, Laws) {
     let burst = draw.pick(&[None, Some(1), Some(1), Some(4)]);
     let delay_ms = draw.pick(&[0, 300, 1_000]);
@@ -463,10 +465,11 @@ fn crawl(draw: &mut Random, seed: u64, web: &sted::study::web::Settings) -> (Set
     let mut engine = settings::engine(&conf, seed.to_le_bytes().repeat(2).try_into().expect("16"));
     let turn_bytes = draw.pick(&[4_000, 16 << 10, 1 << 20, 1 << 20]);
     engine.turn_bytes_max = turn_bytes;
-    // Faults are to be outlived, however many of them meet one page.
+    // Faults must not end a page, however many of them affect it.
     engine.pipeline.head_faults_max = u8::MAX;
     engine.chains_max = Random(seed ^ 0x6368_6169).pick(&[1, CHAINS_MAX, CHAINS_MAX]);
-    // So is a page whose body is cut twice: what is behind it might never be found.
+    // A page whose body is truncated twice must not be given up: pages behind it might never be
+    // found.
     engine.retries.short_retries_max = u8::MAX;
     engine.frontier.scheduler.schedule.policy = draw.pick(&Policy::ALL);
     let sources = [Source::Uniform, Source::Zipf, Source::Inlinks, Source::Opic];

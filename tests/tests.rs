@@ -1,4 +1,4 @@
-//! The integration tests: one binary, a module for each behaviour.
+//! The integration tests: one binary, with a module for each behaviour.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests use the machine")]
 #![allow(unreachable_pub, reason = "in a test binary nothing is reachable from outside")]
@@ -13,7 +13,7 @@ mod real;
 mod trials;
 mod util;
 
-// Those that need the study: its webs, its simulator, its commands.
+// Tests that need the study: its webs, its simulator, its commands.
 #[cfg(feature = "study")]
 mod cache;
 #[cfg(feature = "study")]

@@ -1,5 +1,5 @@
-//! Ends of TLS that the server doesn't announce: a whole reply is whole all the same, and a body
-//! that ends with the connection may be cut, so it is asked for once more and then marked.
+//! Connections whose TLS close is not announced: a whole reply is accepted, and a body that ends
+//! with the connection may be truncated, so it is requested again once and then marked.
 
 use crate::util::LOOP;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -22,8 +22,8 @@ use sted::os::disk::OsDisk;
 use sted::store::log;
 use sted::{os, seeds};
 
-/// What is asked for, the reply, whether its end is announced; how often it is asked for, and its
-/// annotation, if it is to have one.
+/// A request target, its reply, and whether its TLS close is announced; then the expected number of
+/// requests and the expected annotation, if any.
 type Case = (&'static str, &'static str, bool, usize, Option<&'static str>);
 
 const CASES: [Case; 8] = [
@@ -68,7 +68,8 @@ const CASES: [Case; 8] = [
     ("/behind", "HTTP/1.1 200 X\r\nContent-Length: 3\r\n\r\nend", false, 1, None),
 ];
 
-/// Writes the authority's certificate to `roots`; a server's configuration for 127.0.0.1.
+/// Writes the authority's certificate to `roots`; returns the configuration of a server for
+/// 127.0.0.1.
 fn certified(roots: &Path) -> ServerConfig {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -87,7 +88,7 @@ fn certified(roots: &Path) -> ServerConfig {
     config.expect("they fit")
 }
 
-/// Answers one request and closes the connection. Returns what was asked for.
+/// Answers one request and closes the connection. Returns the request target.
 fn answer(config: &Arc<ServerConfig>, socket: TcpStream) -> Option<String> {
     let session = ServerConnection::new(Arc::clone(config)).expect("a configuration");
     let mut tunnel = StreamOwned::new(session, socket);

@@ -1,11 +1,11 @@
-//! Trials by seed: given seeds on all cores, or seeds that nobody ran before for some seconds.
+//! Trials by seed: given seeds on all cores, or random seeds for some seconds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use sted::ground::random::Random;
 
-/// Judges seeds drawn by the clock, some at once, for `STED_FRESH_S` seconds. `judge` panics with
-/// the command for each seed that fails.
+/// Runs `judge` with random seeds, several at once, for `STED_FRESH_S` seconds. `judge` panics with
+/// the command that repeats each seed that fails.
 pub fn fresh_seeds(what: &str, judge: impl Fn(&[u64])) {
     let begun = std::time::Instant::now();
     let time = Duration::from_secs(asked("STED_FRESH_S").unwrap_or(20));
@@ -21,8 +21,8 @@ pub fn fresh_seeds(what: &str, judge: impl Fn(&[u64])) {
     println!("{count} fresh seeds of {what}, no law broken");
 }
 
-/// Judges all seeds, as many at once as there are cores; prints each that fails at once, with its
-/// plan.
+/// Judges all seeds, as many at once as there are cores; prints each that fails immediately, with
+/// its plan.
 pub fn each(
     seeds: &[u64],
     judge: impl Fn(u64) -> Result<(), String> + Sync + std::panic::RefUnwindSafe,
@@ -50,7 +50,7 @@ pub fn each(
     assert!(failed.is_empty(), "{} seeds failed: {failed:?}", failed.len());
 }
 
-/// A number that the environment gives.
+/// Returns a number from an environment variable.
 pub fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! No turn does more than its budgets admit, whatever is received: strangers' input at its worst,
-//! with small budgets, and the same outcomes as with large ones.
+//! No turn exceeds its budgets, whatever is received: the worst input with small budgets gives the
+//! same outcomes as with large ones.
 
 use crate::scenario::{played, rebuilt};
 use flate2::Compression;
@@ -9,12 +9,12 @@ use sted::engine::ledger::{Ledger, Purse, STEP_UNITS};
 use sted::ground::random::Random;
 use sted::store::log;
 
-/// URLs that a page queues at another server.
+/// The number of URLs that a page queues at another server.
 const MANY: usize = 4_000;
-/// Units of a turn: as few as a configuration may say, and as many as it says by itself.
+/// Units of work per turn: the least that a configuration may have, and the default.
 const BUDGETS: [usize; 2] = [16 << 10, 1 << 20];
 
-/// How many lines of the log have this reason.
+/// Counts the lines of the log with this reason.
 fn count(log: &[u8], reason: &str) -> usize {
     let lines = std::str::from_utf8(log).expect("UTF-8").lines();
     let entries =
@@ -22,8 +22,8 @@ fn count(log: &[u8], reason: &str) -> usize {
     entries.filter(|entry| entry.extra.reason.as_deref() == Some(reason)).count()
 }
 
-/// Plays a script with each budget: how many lines have this reason, and the most that a turn took
-/// from this purse with the small one.
+/// Plays a script with each budget; returns the number of lines with this reason, and the most
+/// units that a turn took from this purse with the small budget.
 fn play(text: &str, reason: &str, purse: Purse) -> (usize, usize) {
     let mut found = Vec::new();
     for budget in BUDGETS {
@@ -32,7 +32,7 @@ fn play(text: &str, reason: &str, purse: Purse) -> (usize, usize) {
             let (peak, max) = (ledger.peak(purse), ledger.units_max(purse));
             assert!(peak <= max, "{} of {max} units: {:?}", peak, ledger.largest());
         }
-        // No step is large here, so that a turn which overran its budget would show.
+        // No step is large here, so that a turn that exceeds its budget would be noticed.
         assert!(ledger.peak(Purse::Queues) <= budget + (8 << 10), "{:?}", ledger.largest());
         found.push((count(&log, reason), ledger.peak(purse)));
     }
@@ -40,7 +40,7 @@ fn play(text: &str, reason: &str, purse: Purse) -> (usize, usize) {
     found[0]
 }
 
-/// A page with a link to another server's page of each number.
+/// A page with a link to each of [`MANY`] pages of another server.
 fn many_links(host: &str) -> String {
     let links: Vec<String> =
         (0..MANY).map(|number| format!("http://{host}:{{port}}/{number}")).collect();
@@ -106,7 +106,7 @@ fn play_large_steps(text: &str, reason: &str) -> (usize, [Ledger; 2]) {
     (small.0, [small.1, large.1])
 }
 
-/// A robots.txt of so many bytes that forbids `/no`, and doesn't pack well.
+/// A robots.txt of `bytes` bytes that disallows `/no`, and that compresses badly.
 fn robots_txt(bytes: usize) -> String {
     let mut text = "User-agent: *\nDisallow: /no\n".to_owned();
     let mut random = Random(1);
@@ -120,12 +120,12 @@ fn robots_txt(bytes: usize) -> String {
     text
 }
 
-/// As the text of a script has it.
+/// Escapes bytes for the text of a script.
 fn escaped(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
 }
 
-/// A page of its own, and what else is done on its server's connection first.
+/// The script of a server with one page, after other steps on its connection.
 fn one_page(host: &str, robots: &str, links: &str) -> String {
     format!(
         "host {host}\non connection\n  request /robots.txt\n{robots}  request /\n  \
@@ -133,8 +133,8 @@ fn one_page(host: &str, robots: &str, links: &str) -> String {
     )
 }
 
-/// A server whose page costs a thousand times what pages cost is left alone for that, as the pages
-/// of all others wait behind it.
+/// A server whose page costs a thousand times the usual work rests longer in proportion, because
+/// the pages of all others wait behind it.
 #[test]
 fn who_sends_heavy_pages_rests_for_them() {
     let gap = |kilobytes: usize| {
@@ -159,7 +159,7 @@ fn who_sends_heavy_pages_rests_for_them() {
     assert!(gap(20_000) > 3_000, "one of twenty megabytes is not");
 }
 
-/// A packed file of nearly 500 KiB costs more to decode than turns may spend, and is read.
+/// A compressed file of nearly 500 KiB costs more to decode than one turn may spend, and is read.
 #[test]
 fn a_packed_robots_txt_is_decoded_over_turns() {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
@@ -179,7 +179,7 @@ fn a_packed_robots_txt_is_decoded_over_turns() {
     assert!(parsed > 480_000, "parsing is charged: {parsed}");
 }
 
-/// Any number of servers may redirect to one file: its rules are copied over turns.
+/// Many servers may redirect to one robots.txt: its rules are copied over several turns.
 #[test]
 fn a_shared_robots_txt_is_copied_over_turns() {
     const SERVERS: usize = 40;
@@ -199,7 +199,7 @@ fn a_shared_robots_txt_is_copied_over_turns() {
     assert!((BUDGETS[1]..BUDGETS[1] + STEP_UNITS).contains(&units), "{units}");
 }
 
-/// What the archive holds is read back over turns when a crawl goes on.
+/// The archive of a crawl that resumes is read back over several turns.
 #[test]
 fn replies_are_read_back_over_turns() {
     const PAGES: usize = 200;

@@ -1,4 +1,4 @@
-//! What the integration tests share: the program, golden files, files of the repository.
+//! Helpers of the integration tests: running the program, golden files, files of the repository.
 
 use std::env;
 use std::fs;
@@ -7,18 +7,18 @@ use std::process::{Command, Output};
 #[cfg(feature = "study")]
 use std::sync::Mutex;
 
-/// The folder of the repository.
+/// Returns the folder of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The text of a file of the repository.
+/// Returns the text of a file of the repository.
 pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The program, to be run in the repository's folder: no variable of the caller changes what it
-/// says, and help is 100 columns wide as where there is no terminal.
+/// Returns a command that runs the program in the repository's folder. Variables of the caller
+/// don't affect its output, and help is 100 columns wide as without a terminal.
 pub(crate) fn sted(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sted"));
     command.args(arguments).current_dir(root());
@@ -26,7 +26,8 @@ pub(crate) fn sted(arguments: &[&str]) -> Command {
     command
 }
 
-/// Who crawls over sockets within this process holds it: one loop of a process listens to signals.
+/// Held by tests that crawl over sockets within this process: only one loop of a process may handle
+/// signals.
 #[cfg(feature = "study")]
 pub(crate) static LOOP: Mutex<()> = Mutex::new(());
 
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: &[&str]) -> Run {
     Run::of(sted(arguments).output().expect("the program starts"))
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     /// The exit code; `None` after a signal.
@@ -47,29 +48,29 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// From what the system says.
+    /// Converts the system's output.
     pub(crate) fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 }
 
-/// Tests that may pass under `CI=true` though the machine lacks what they want, by name.
+/// Names of tests that may pass under `CI=true` though the machine lacks what they need.
 const EXCUSED: &[&str] = &[
     // Containers may forbid sampling: then the refusal is tested instead of the graph.
     "a_flame_graph_is_drawn_or_refused_at_once",
 ];
 
-/// Says that a test does less than it would where the machine has `what`. Under `CI=true` no test
-/// may that isn't excused by name.
+/// Reports that a test does less because the machine lacks `what`. Under `CI=true`, only tests
+/// excused by name may do that.
 pub(crate) fn lacks(test: &str, what: &str) {
     let is_ci = env::var_os("CI").is_some_and(|value| value == "true");
     assert!(!is_ci || EXCUSED.contains(&test), "{test}: this machine lacks {what}");
     eprintln!("{test} does less: this machine lacks {what}");
 }
 
-/// Compares `text` with `tests/golden/NAME`; with `STED_GOLDEN=1` in the environment the file is
-/// written instead, to be reviewed as a change.
+/// Compares `text` with `tests/golden/NAME`; with `STED_GOLDEN=1` in the environment it writes the
+/// file instead, to be reviewed as a change.
 pub(crate) fn golden(name: &str, text: &str) {
     let path: PathBuf = root().join("tests/golden").join(name);
     if env::var_os("STED_GOLDEN").is_some_and(|value| value == "1") {

@@ -1,9 +1,8 @@
-//! Links of pages that two browser-grade parsers agree on, against the scanner's.
+//! Links of pages on which two parsers of browser quality agree, compared with the scanner's.
 //!
 //! Each case is a page with the sets of absolute URLs that `a`, `area`, `frame` and `iframe` lead
-//! to, that it embeds, and that its forms go to. The scanner sees tags, not a tree: it also finds
-//! links in tags that a tree builder throws away or hides where they stand. These cases are listed
-//! in [`ACCEPTED`].
+//! to, that it embeds, and that its forms submit to. The scanner reads tags, not a tree: it also
+//! finds links in tags that a tree builder drops or hides. These cases are listed in [`ACCEPTED`].
 
 use super::{Report, base64, folder, lines};
 use std::collections::BTreeSet;
@@ -38,7 +37,7 @@ pub fn run(folder: &Path) -> Report {
     report
 }
 
-/// What is followed, embedded and sent to.
+/// The URLs that are followed, embedded and submitted to.
 type Sets = [BTreeSet<String>; 3];
 
 fn sets(found: &Found, page: &str) -> Sets {
@@ -63,8 +62,8 @@ fn sets(found: &Found, page: &str) -> Sets {
     sets
 }
 
-/// Cases that differ, and why we let them: a link in a `template` is part of no page until a script
-/// copies it, but templates that declare a shadow root are shown by browsers as they stand.
+/// Cases that differ, with the reason: a link in a `template` is not part of a page until a script
+/// copies it, but browsers show templates that declare a shadow root.
 const ACCEPTED: [(&str, &str); 2] = [
     ("template.dat#23+inj", "links in a template that is never closed"),
     ("template.dat#90+inj", "links in templates that are never closed"),

@@ -1,16 +1,16 @@
-//! Replies of llhttp, h11, curl, Go and the web-platform tests, with what six real clients made of
-//! them.
+//! Replies from llhttp, h11, curl, Go and the web-platform tests, with the results of six real
+//! clients.
 //!
-//! Tier A, on which they agree, must pass whole: read alike, or refused by us as by them. Tier B
-//! (most of them agree) passes whole as well. Every case, also of tier C (no agreement),
-//! must end, and end alike however its bytes are cut.
+//! All cases of tier A, on which the clients agree, must pass: parsed alike, or refused like the
+//! clients do. All of tier B (most of them agree) must pass, too. Every case, also of tier C (no
+//! agreement), must end, with the same result however its bytes are cut.
 
 use super::{Report, base64, folder, lines};
 use sha1::{Digest, Sha1};
 use std::path::Path;
 use sted::http::response::{Event, Limits, Reader};
 
-/// Cases of tier B that most of the six clients refuse and we accept, as browsers do
+/// Cases of tier B that most of the six clients refuse and this crawler accepts, as browsers do
 /// (DECISIONS.md 80), each with what Chromium does.
 const READ_AS_BROWSERS_DO: &[(&str, &str)] = &[
     ("llhttp-0028", "a tab behind the version: 200"),
@@ -31,7 +31,7 @@ const READ_AS_BROWSERS_DO: &[(&str, &str)] = &[
     ("curl-0411", "chunked twice and another coding: chunked"),
 ];
 
-/// What a client made of a case.
+/// What a client makes of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
     Reply { status: u16, body: Vec<u8> },
@@ -81,7 +81,7 @@ fn run_tiers(folder: &Path, tiers: &str) -> Report {
     report
 }
 
-/// Reads the reply a case holds, `cut` bytes at a time.
+/// Parses the reply of a case, `cut` bytes at a time.
 fn read(raw: &[u8], method: &str, cut: usize) -> Outcome {
     let mut reader = Reader::new(Limits::default());
     if method == "HEAD" {
@@ -117,7 +117,7 @@ fn all_of_tier_a() {
     assert!(report.total > 0 && report.differences.is_empty(), "{report}");
 }
 
-/// Tier B whole, too. Of tier C all that is asked is in `run_tiers`: an end, and the same one.
+/// All of tier B must pass. Of tier C, `run_tiers` only demands an end that doesn't depend on cuts.
 #[test]
 #[ignore = "needs the cases: make conformance DIR=folder"]
 fn the_other_tiers() {

@@ -1,10 +1,10 @@
-//! Cases that nobody in this project wrote, run against its parsers.
+//! Test cases of other projects, run with the parsers of this one.
 //!
-//! The cases keep their own licences and are not part of this repository: the folder that holds
-//! them is named by the environment variable `STED_CONFORMANCE` (`make conformance DIR=...`).
-//! Without it these tests are ignored, and cargo says so.
+//! The cases have their own licences and are not part of this repository: the environment variable
+//! `STED_CONFORMANCE` names the folder that holds them (`make conformance DIR=...`). Without it
+//! these tests are ignored, and cargo says so.
 //!
-//! A runner is a function from the folder to a [`Report`]; each module says what share must pass
+//! A runner is a function from the folder to a [`Report`]; each module states what share must pass,
 //! and lists every accepted difference with its reason, enforced both ways.
 
 pub mod html;
@@ -15,19 +15,19 @@ pub mod url;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What came of the cases of one kind.
+/// The results of the cases of one kind.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Cases run.
     pub total: usize,
     /// Cases with the expected answer.
     pub passed: usize,
-    /// The others: case, expected, found; one line each.
+    /// The other cases: case, expected, found; one line each.
     pub differences: Vec<String>,
 }
 
 impl Report {
-    /// Notes one case; `difference` says what was expected and found, if they differ.
+    /// Adds one case; `difference` says what was expected and found, if they differ.
     pub fn add(&mut self, difference: Option<String>) {
         self.total += 1;
         match difference {
@@ -44,13 +44,13 @@ impl fmt::Display for Report {
     }
 }
 
-/// The folder of the cases.
+/// Returns the folder of the cases.
 pub fn folder() -> PathBuf {
     let folder = std::env::var_os("STED_CONFORMANCE").map(PathBuf::from);
     folder.expect("STED_CONFORMANCE names the folder of the cases: make conformance DIR=folder")
 }
 
-/// The JSON objects of a file, one a line.
+/// Returns the JSON objects of a file, which has one per line.
 pub fn lines(path: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(path)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
@@ -61,7 +61,7 @@ pub fn lines(path: &Path) -> Vec<serde_json::Value> {
     (1..).zip(text.lines()).map(parse).collect()
 }
 
-/// Decodes standard base64 with its padding (RFC 4648 section 4); `None` if it isn't that.
+/// Decodes standard base64 with its padding (RFC 4648, section 4); `None` if it isn't valid.
 pub fn base64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let quads = text.as_bytes().chunks(4);

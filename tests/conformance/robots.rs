@@ -1,19 +1,19 @@
-//! robots.txt files of google/robotstxt, crawler-commons, protego and reppy, with the verdicts
+//! robots.txt files of google/robotstxt, crawler-commons, protego and reppy, with the verdicts that
 //! their authors expect.
 //!
-//! Tier A, on which the standard and the reference matcher agree, must pass whole. Tier B (beyond
-//! the standard) and C (disputed) are reported, and may not get worse than they are.
+//! All cases of tier A, on which the standard and the reference matcher agree, must pass. Tiers B
+//! (beyond the standard) and C (disputed) are reported, and may not get worse.
 
 use super::{Report, base64, folder, lines};
 use std::path::Path;
 use sted::robots::Rules;
 
-/// Tier of a case.
+/// The tier of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     /// The standard and the reference matcher agree.
     A,
-    /// A corner outside the standard.
+    /// A case that the standard doesn't cover.
     B,
     /// Disputed.
     C,
@@ -59,8 +59,8 @@ fn all_of_tier_a() {
     assert!(report.total > 0 && report.differences.is_empty(), "{report}");
 }
 
-/// How many of the other tiers agree. More is welcome: then raise the number. Six of tier C turn
-/// on the inputs of google-0064, 0066 and 0067 in tier A with the opposite answer.
+/// The number of cases of the other tiers that agree; raise it when more do. Six of tier C
+/// contradict google-0064, 0066 and 0067 in tier A.
 #[test]
 #[ignore = "needs the cases: make conformance DIR=folder"]
 fn the_other_tiers_no_worse_than_known() {

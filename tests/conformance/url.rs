@@ -1,7 +1,7 @@
-//! The web-platform tests of URL parsing, against the standard's level and against the joiner.
+//! The web-platform tests of URL parsing, compared with the standard's parser and with the joiner.
 //!
-//! Reads `url.jsonl` of a folder with cases from elsewhere. A case has `base`, `input`, and the
-//! `href` the standard expects (absent for a failure); `enqueue` is that without its fragment.
+//! Reads `url.jsonl` of a folder with cases of other projects. A case has `base`, `input`, and the
+//! `href` that the standard expects (absent for a failure); `enqueue` is that without its fragment.
 
 use super::{Report, folder, lines};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use sted::url::{Batch, Url};
 
 const REFUSED: &str = "no web URL";
 
-/// Notes one case.
+/// Adds one case to the report.
 fn take(report: &mut Report, case: &str, actual: &str, expected: &str) {
     let differs = actual != expected;
     report.add(differs.then(|| format!("{case}: {actual}, expected {expected}")));
@@ -36,7 +36,8 @@ fn all_web_urls() {
     assert!(report.total > 0 && report.differences.is_empty(), "{report}");
 }
 
-/// The standard's level: user and fragment kept. Of what isn't on the web it only has to say so.
+/// Checks the standard's parser, which keeps user and fragment; URLs of other schemes only have to
+/// be refused.
 fn parse(case: &Value, report: &mut Report) {
     let input = case["input"].as_str().expect("input is a text");
     let actual = whatwg(case["base"].as_str(), input).ok();
@@ -48,7 +49,7 @@ fn web(href: Option<&str>) -> &str {
     href.filter(|href| href.starts_with("http:") || href.starts_with("https:")).unwrap_or(REFUSED)
 }
 
-/// Our level, which is the standard's less user, fragment, and what can't be asked for.
+/// Checks the joiner: as the standard, without user, fragment, and what can't be requested.
 fn join(case: &Value, report: &mut Report) {
     let Some(Ok(base)) = case["base"].as_str().map(Url::parse) else { return };
     let mut batch = Batch::new();
@@ -70,8 +71,8 @@ fn without_user(url: &str) -> String {
     format!("{scheme}://{}", &rest[user_bytes..])
 }
 
-/// Whether our own rules have no reason to refuse the URL: a host the DNS has room for, a port that
-/// isn't 0.
+/// Whether the crawler has no rule to refuse the URL: a host that DNS allows, and a port other than
+/// 0.
 fn can_be_asked_for(url: &str) -> bool {
     let rest = url.split_once("://").expect("enqueue is an http URL").1;
     let authority = rest.find('/').map_or(rest, |end| &rest[..end]);

@@ -1,7 +1,7 @@
-//! The archive on a simulated disk, read by its index: captures by page.
+//! Reads the archive on a simulated disk by its index: captures by page.
 //!
-//! An index that is being settled may be there twice, in order of capture (`.open`) and sorted:
-//! the sorted one counts. So it is with WARC files.
+//! An index whose file is being closed may be there twice, in order of capture (`.open`) and
+//! sorted: the sorted one counts. The same is true of WARC files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -11,10 +11,10 @@ use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::judge::Captures;
 use sted::study::web::{Resource, Web};
 
-/// Files that were taken away, by name.
+/// Files that were moved away from the archive, by name.
 pub type Taken = BTreeMap<String, Vec<u8>>;
 
-/// Takes away the files that are closed, each WARC file with its index.
+/// Moves the closed files away, each WARC file with its index.
 pub fn take_away(disk: &MemoryDisk, taken: &mut Taken) {
     let closed = |name: &String| name.starts_with("warc/") && !name.ends_with(".open");
     for warc in disk.names().into_iter().filter(closed) {
@@ -28,20 +28,20 @@ pub fn take_away(disk: &MemoryDisk, taken: &mut Taken) {
     }
 }
 
-/// Files of a disk, or what is certain of them.
+/// The archive's files on a disk: all of them, or their durable parts.
 pub struct Archive {
-    /// By name, without `.open`.
+    /// WARC files by name, without `.open`.
     warcs: BTreeMap<String, Vec<u8>>,
     indexes: BTreeMap<String, Vec<u8>>,
 }
 
 impl Archive {
-    /// All there is, with what was taken away.
+    /// Returns all files, including those moved away.
     pub fn of(disk: &MemoryDisk, taken: &Taken) -> Self {
         Self::with(disk, taken, MemoryDisk::read)
     }
 
-    /// What a sync has called durable.
+    /// Returns the parts that a sync has reported as durable.
     pub fn promised(disk: &MemoryDisk, taken: &Taken) -> Self {
         Self::with(disk, taken, MemoryDisk::promised)
     }
@@ -53,7 +53,7 @@ impl Archive {
     ) -> Self {
         let folder = |folder: &str| {
             let mut files = BTreeMap::new();
-            // A name comes before itself with `.open`.
+            // A name sorts before the same name with `.open`.
             let names = disk.names().into_iter().chain(taken.keys().cloned());
             for name in names {
                 let Some(file) = name.strip_prefix(folder) else { continue };
@@ -68,7 +68,7 @@ impl Archive {
         Self { warcs: folder("warc/"), indexes: folder("index/") }
     }
 
-    /// Pages whose line and record are whole; what is torn is passed over.
+    /// Returns the pages whose line and record are complete; torn ones are skipped.
     pub fn whole(&self, web: &Web) -> Captures {
         let mut captures = Captures::default();
         for line in self.indexes.values().flat_map(|text| text.split_inclusive(|b| *b == b'\n')) {
@@ -81,8 +81,8 @@ impl Archive {
         captures
     }
 
-    /// All pages; a mistake is told: a line that can't be read, or that leads to no record of its
-    /// URL, a byte between records, a reply without a line.
+    /// Returns all pages. Errors: a line that can't be parsed, or that leads to no record of its
+    /// URL, bytes between records, a reply without a line.
     pub fn read(&self, web: &Web) -> Result<Captures, String> {
         let mut captures = Captures::default();
         let mut led: BTreeSet<(&str, u64)> = BTreeSet::new();
@@ -120,7 +120,7 @@ impl Archive {
         Ok(captures)
     }
 
-    /// The record that a line leads to.
+    /// Returns the record that a line refers to.
     fn record(&self, entry: &cdxj::Entry<'_>) -> Result<Vec<u8>, String> {
         let file = self.warcs.get(&*entry.file).ok_or("no such file")?;
         let from = usize::try_from(entry.offset).map_err(|_| "far out")?;
@@ -131,7 +131,7 @@ impl Archive {
     }
 }
 
-/// The record at the front, unpacked, and how many bytes it takes.
+/// Decompresses the record at the front; returns it with its compressed length.
 fn unpack(bytes: &[u8]) -> Result<(Vec<u8>, usize), String> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         let used = length(bytes)?;
@@ -147,7 +147,7 @@ fn unpack(bytes: &[u8]) -> Result<(Vec<u8>, usize), String> {
     }
 }
 
-/// Bytes of the record at the front: head, block and two line ends, as they were written.
+/// Returns the length of the record at the front: head, block and two line ends.
 fn length(bytes: &[u8]) -> Result<usize, String> {
     let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").ok_or("no head")? + 4;
     if !bytes.starts_with(b"WARC/1.1\r\n") {
@@ -168,7 +168,7 @@ fn length(bytes: &[u8]) -> Result<usize, String> {
     Ok(end + 4)
 }
 
-/// A field of a record's head.
+/// Returns a field of a record's head.
 fn field<'a>(record: &'a [u8], name: &str) -> Option<&'a str> {
     let head = record.split(|byte| *byte == b'\n').take_while(|line| *line != b"\r");
     let mut lines = head.filter_map(|line| std::str::from_utf8(line).ok());

@@ -1,5 +1,5 @@
-//! What a seed chooses for the processes of a crawl: how far each comes, how it ends, what is
-//! between it and the next.
+//! The plan of a crawl in several processes, chosen by a seed: how far each comes, how it ends, and
+//! what happens between two of them.
 
 use crate::sweep;
 use std::fmt::Write;
@@ -11,50 +11,51 @@ use sted::study::sim::settings::DiskFaults;
 /// A crawl in several processes.
 pub struct Plan {
     pub crawl: sweep::Plan,
-    /// Those that don't come to the end of the crawl by plan, in order.
+    /// The processes that end before the crawl does, in order.
     pub lives: Vec<Life>,
-    /// Between two of them, somebody takes away the files of the archive that are closed.
+    /// Whether the closed files of the archive are moved away between two processes.
     pub takes_away: bool,
 }
 
 /// A process that ends before the crawl does.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// It dies amidst one of the first verbs it asks of the disk that change something, opening
-    /// what the one before has left.
+    /// If set, the process is killed in the middle of one of the first changing verbs of its disk,
+    /// while it opens what the previous one has left.
     pub opens_until: Option<u64>,
-    /// Replies that it gets.
+    /// The number of replies that it receives.
     pub replies: u64,
-    /// Half-way to them the disk has trouble.
+    /// A disk fault that begins after half of them.
     pub trouble: Option<Trouble>,
     /// What ends it.
     pub end: End,
-    /// Verbs that the job under way still does.
+    /// The number of verbs that the unfinished job still does.
     pub job_verbs: u64,
-    /// Power is lost, too.
+    /// Whether power is lost, too.
     pub power: bool,
-    /// Until the next one begins.
+    /// The pause until the next process begins.
     pub pause: Duration,
-    /// How the clock was set meanwhile.
+    /// How the clock is set meanwhile.
     pub jump: Jump,
-    /// Decides what else there is.
+    /// The seed of all other draws.
     pub seed: u64,
 }
 
 /// What ends a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It is killed, so much later.
+    /// It is killed, this much later.
     Kill(Duration),
-    /// It is killed amidst a verb of its disk, after so many more that change something.
+    /// It is killed in the middle of a verb of its disk, after this many more that change
+    /// something.
     KillAmidst(u64),
-    /// It is told to stop, and does.
+    /// It is asked to stop, and stops in order.
     Stop,
-    /// It is told to stop, and killed amidst a verb.
+    /// It is asked to stop, and killed in the middle of a verb.
     StopAndKill(u64),
 }
 
-/// A while of trouble with the disk.
+/// A period of disk faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Trouble {
     /// Bytes that still fit.
@@ -63,7 +64,7 @@ pub struct Trouble {
     pub lasts: Duration,
 }
 
-/// Folders and files that a crawl writes.
+/// Prefixes of the names of folders and files that a crawl writes.
 const KINDS: [&str; 5] = ["", "warc/", "index/", "crawl.log", "state/"];
 
 impl Plan {
@@ -75,7 +76,7 @@ impl Plan {
         engine.seen.cache_entries_log2 = draw.pick(&[4, 10]);
         engine.frontier.memory_bytes = draw.pick(&[1 << 10, 16 << 10, 1 << 20]);
         engine.rating.sites_max = 1_000;
-        // Not drawn: what is drawn after it stays the seed's.
+        // Not drawn, so that later draws of the seed stay the same.
         engine.robots_bytes_max = [0, 600, 64 << 20][(seed % 3) as usize];
         engine.state.period = Duration::from_secs(draw.pick(&[1, 10, 120]));
         let full_wait = Duration::from_millis(draw.pick(&[1, 2_000]));
@@ -85,10 +86,10 @@ impl Plan {
         store.file_bytes_max = draw.pick(&[1 << 20, 1 << 30]);
         store.gzip_level = draw.pick(&[0, 1]);
         store.buffer_bytes = draw.pick(&[1 << 10, 64 << 10]);
-        // Not drawn, either.
+        // Not drawn, for the same reason.
         let takes_away = seed % 5 == 1;
         if takes_away {
-            // A repeat can't be read back without its original.
+            // A revisit record can't be read back without its original.
             store.revisit_names_max = 0;
         }
         store.log_bytes_max = [2_000, 1 << 30][(seed % 2) as usize];
@@ -102,7 +103,7 @@ impl Plan {
         Self { crawl, lives, takes_away }
     }
 
-    /// In words.
+    /// Describes the plan in words.
     pub fn text(&self) -> String {
         let mut text = self.crawl.text.clone();
         for life in &self.lives {
@@ -127,8 +128,8 @@ impl Life {
         };
         let opens_until = if draw.one_in(5) { Some(verbs(draw)) } else { None };
         let trouble = draw.one_in(4).then(|| Trouble::of(draw));
-        // A stop that is heeded keeps its clocks by the calendar: were that set forward, nobody
-        // could know how much time has really passed.
+        // A process that stops in order stores its clocks by the calendar: if that is set forward,
+        // nobody can know how much time has really passed.
         let jumps = [Jump::None, Jump::Back(ms(500)), Jump::Back(ms(86_400_000))];
         let forward = Jump::Forward(ms(86_400_000));
         let may_jump = !matches!(end, End::Stop | End::StopAndKill(_)) && trouble.is_none();

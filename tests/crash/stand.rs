@@ -1,4 +1,4 @@
-//! A crawl in several processes, from its first to its end: one web, one disk, one judge.
+//! Runs a crawl in several processes, from its first to its end: one web, one disk, one judge.
 
 use super::archive::{Archive, Taken, take_away};
 use super::plan::{self, Life, Plan, Trouble};
@@ -19,41 +19,41 @@ use sted::study::sim::settings::DiskFaults;
 use sted::study::sim::{Jump, Ran, View, World};
 use sted::study::web::{Ports, Web};
 
-/// What is done to a crawl behind its back, to see whether it is noticed.
+/// A deliberate fault, to test whether the judge notices it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sabotage {
     #[default]
     None,
-    /// Syncs say that they are done, and aren't.
+    /// Syncs report success and make nothing durable.
     Lies,
-    /// What is under `state/` is gone after a crash.
+    /// Everything under `state/` is deleted after a crash.
     Amnesia,
-    /// After a crash the checkpoint says that the crawl had been stopped in order.
+    /// After a crash the checkpoint is changed to say that the crawl was stopped in order.
     Claimed,
-    /// More rest is owed than was promised.
+    /// The judge expects longer rests than the crawl keeps.
     Haste,
-    /// At the end a capture is taken out of the index, put in twice, or damaged.
+    /// At the end, a capture is removed from the index, entered twice, or damaged.
     Removed,
     Doubled,
     Damaged,
 }
 
-/// What came of it.
+/// The result of a plan.
 pub struct Outcome {
     pub verdict: Result<(), String>,
     pub actions: String,
     pub files: Vec<(String, Vec<u8>)>,
-    /// Processes that did not come to the crawl's end.
+    /// The number of processes that ended before the crawl did.
     pub cut_short: usize,
-    /// Rules of robots.txt files that were read back from the disk.
+    /// The number of robots.txt rules that were read back from the disk.
     pub rules_read: u64,
 }
 
 const CHECKPOINT: &str = "state/checkpoint";
-/// What a checkpoint says in which all is told.
+/// The mark of a checkpoint after an orderly stop.
 const CLEAN: &str = "\"clean\":true";
 
-/// A crawl and all around it.
+/// The state of a running plan.
 struct Stand<'a> {
     plan: &'a Plan,
     sabotage: Sabotage,
@@ -65,38 +65,39 @@ struct Stand<'a> {
     looks: u32,
     cut_short: usize,
     is_full: bool,
-    /// What a process leaves that died opening what was there.
+    /// What a process leaves to the next one if it dies while it opens what was there.
     carried: Option<Carried>,
-    /// Files of the archive that were taken away.
+    /// Files moved away from the archive.
     taken: Taken,
 }
 
-/// What a process that died opening what was there leaves to the next: nothing of its own.
+/// What a process that died while opening leaves to the next one: all of it from the process
+/// before.
 struct Carried {
-    /// How the one before it ended.
+    /// How the process before it ended.
     end: End,
     /// Captures that must still be there.
     kept: Captures,
-    /// Those that outlive a loss of power: a sync had called them durable. What else is there
-    /// after one is there by chance.
+    /// Captures that survive a loss of power, because a sync has reported them as durable. Others
+    /// may survive by chance.
     durable: Captures,
 }
 
 /// How a process has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
-    /// There is nothing left to be done.
+    /// The crawl is finished.
     Finished,
-    /// As it was told.
+    /// It was asked to stop.
     Stopped,
-    /// Because of the disk.
+    /// It stopped because of the disk.
     Troubled,
     Killed,
 }
 
 impl Ended {
-    /// As the judge is told.
-    fn told(self) -> End {
+    /// Converts it to the judge's enum.
+    fn for_judge(self) -> End {
         match self {
             Self::Finished | Self::Stopped => End::Stopped,
             Self::Troubled => End::Failed,
@@ -155,7 +156,7 @@ pub fn run(plan: &Plan, sabotage: Sabotage, records: bool) -> Outcome {
     Outcome { verdict, actions, files, cut_short, rules_read }
 }
 
-/// The crawl is over: the last laws.
+/// Checks the last laws after the end of the crawl.
 fn conclude(
     mut judge: Judge,
     engine: &Engine,
@@ -176,10 +177,10 @@ fn conclude(
     if let Some(line) = text.lines().find(|line| log::parse(line).is_err()) {
         return Err(format!("crawl.log: {line:?}"));
     }
-    let told = |broken: Vec<Violation>| -> String {
+    let listed = |broken: Vec<Violation>| -> String {
         broken.iter().map(|one| format!("\n  {one}")).collect()
     };
-    judge.conclude(engine, at).map_err(told)?;
+    judge.conclude(engine, at).map_err(listed)?;
     match engine.counts().cut.get("archive-lost") {
         Some(lost) => Err(format!("{lost} captures count as lost, and nobody took them")),
         None => Ok(()),
@@ -190,7 +191,7 @@ fn is_unfinished(name: &str) -> bool {
     name.ends_with(".open") || name.ends_with(".sorting")
 }
 
-/// Does to the archive what a sabotage says.
+/// Damages the archive as the sabotage demands.
 fn spoil(disk: &MemoryDisk, sabotage: Sabotage) {
     let folder = if sabotage == Sabotage::Damaged { "warc/" } else { "index/" };
     let Some(name) = disk.names().into_iter().find(|name| name.starts_with(folder)) else { return };
@@ -210,7 +211,7 @@ fn spoil(disk: &MemoryDisk, sabotage: Sabotage) {
 }
 
 impl Stand<'_> {
-    /// All processes, one after the other; returns the one that has come to the end of the crawl.
+    /// Runs all processes, one after the other; returns the last one, which finished the crawl.
     fn run(&mut self) -> Result<Engine, String> {
         let plan = self.plan;
         let mut engine = Some(self.begin()?);
@@ -234,7 +235,7 @@ impl Stand<'_> {
         }
     }
 
-    /// One process, until its plan ends it or the crawl is over.
+    /// Runs one process until its plan ends it or the crawl is finished.
     fn live(&mut self, engine: &mut Engine, life: &Life) -> Result<Ended, String> {
         let begun = self.world.figures().replies;
         if let Some(trouble) = &life.trouble {
@@ -257,7 +258,7 @@ impl Stand<'_> {
             plan::End::Kill(later) => self.world.at() + later,
             plan::End::KillAmidst(verbs) => {
                 self.disk.die_after(verbs, life.seed);
-                // A crawl may have nothing to write for long; then it is killed as it waits.
+                // A crawl may write nothing for a long time; then it is killed while it waits.
                 self.world.at() + Duration::from_secs(1_000)
             }
             plan::End::Stop => {
@@ -273,7 +274,7 @@ impl Stand<'_> {
         Ok(self.advance(engine, until, u64::MAX)?.unwrap_or(Ended::Killed))
     }
 
-    /// Lets the crawl run; `None` if it goes on.
+    /// Runs the crawl on; returns `None` if it has not ended.
     fn advance(
         &mut self,
         engine: &mut Engine,
@@ -287,7 +288,7 @@ impl Stand<'_> {
             if view.at >= look {
                 look = view.at + Duration::from_secs(1);
                 *looks += 1;
-                // Often at first, then now and then: a crawl that waits a day is looked at, too.
+                // Often at first, then rarely: a crawl that waits for a day is inspected, too.
                 if *looks < 100 || looks.is_multiple_of(*looks / 50) {
                     judge.borrow_mut().inspect(view);
                 }
@@ -311,8 +312,9 @@ impl Stand<'_> {
         })
     }
 
-    /// After the end of a process: the crash, the pause, the next one. `ended` is `None` if it
-    /// died while it opened what was there, and so is the answer, if the next one does.
+    /// Handles the end of a process: the crash, the pause, and the start of the next one. `ended`
+    /// is `None` if it died while it opened what was there; the result is `None` if the next one
+    /// does.
     fn go_on(
         &mut self,
         life: &Life,
@@ -322,7 +324,7 @@ impl Stand<'_> {
         self.die(life);
         let left = match ended {
             Some(ended) => Carried {
-                end: ended.told(),
+                end: ended.for_judge(),
                 kept: Archive::of(&self.disk, &self.taken).whole(&self.web),
                 durable: Archive::promised(&self.disk, &self.taken).whole(&self.web),
             },
@@ -364,7 +366,7 @@ impl Stand<'_> {
         Ok(Some(engine))
     }
 
-    /// The process is gone; the job under way has come as far as it has.
+    /// Kills the process; the unfinished job is done in part.
     fn die(&mut self, life: &Life) {
         let jobs = self.world.exit();
         if !self.disk.is_dead() {
@@ -375,13 +377,13 @@ impl Stand<'_> {
     }
 
     /// Whether the checkpoint on the disk says that the crawl was stopped in order and did nothing
-    /// since: then a process that died after it had written that, and before its exit, has lost
-    /// nothing, and the next one knows all clocks. The judge holds it to them, as after any stop.
+    /// since. A process that died after writing it and before its exit has lost nothing, and the
+    /// next one knows all clocks; the judge demands that, as after any stop.
     fn was_stopped(&self) -> bool {
         self.checkpoint().is_some_and(|(_, manifest)| manifest.contains(CLEAN))
     }
 
-    /// The two lines of the checkpoint; a disk that lies may have lost them.
+    /// Returns the two lines of the checkpoint; a disk that lies may have lost them.
     fn checkpoint(&self) -> Option<(String, String)> {
         let text = String::from_utf8(self.disk.read(CHECKPOINT)?).expect("a checkpoint is text");
         let (head, manifest) = text.split_once('\n')?;

@@ -1,41 +1,42 @@
-//! What a crawl did, URL by URL, against what the lab expects.
+//! Compares the results of a crawl with the lab's expectations, URL by URL.
 
 use super::crawl::{Crawl, Event, Expected, Logged, What};
 use std::collections::{BTreeMap, BTreeSet};
 use sted::conf::Burst;
 
-/// Both sides, by URL.
+/// Expectations and results, by URL.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// The lab's.
+    /// The lab's expectations.
     pub expected: BTreeMap<String, Expected>,
-    /// The crawl's.
+    /// The crawl's results.
     pub got: BTreeMap<String, Got>,
-    /// Requests that a server may be sent beyond that, to compare replies to pipelined requests.
+    /// The number of additional requests that a server may get, for comparisons of replies to
+    /// pipelined requests.
     pub compared_max: u64,
 }
 
-/// What was seen of one URL.
+/// The results for one URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Got {
-    /// The last word of the crawl log, if it has one.
+    /// The last outcome in the crawl log, if there is one.
     pub outcome: Option<String>,
     /// Requests in the lab's log.
     pub requests: u64,
     /// Lines of the index: file and offset of each.
     pub indexed: BTreeSet<(String, u64)>,
-    /// Records that the crawl log speaks of.
+    /// Records that the crawl log refers to.
     pub logged: BTreeSet<(String, u64)>,
 }
 
 impl Facts {
-    /// Those of a crawl.
+    /// Collects expectations and results of a crawl.
     pub fn of(crawl: &Crawl) -> Self {
         let expected = crawl.manifest();
         let mut got: BTreeMap<String, Got> = BTreeMap::new();
         for Logged { url, outcome, stored } in crawl.log() {
             let url = got.entry(url).or_default();
-            // That says of a chain how it ended, not of the URL what it came to.
+            // This line is about the end of a chain, not about the URL's own outcome.
             if outcome != "redirect-to-known" {
                 url.outcome = Some(outcome);
             }
@@ -57,7 +58,8 @@ impl Facts {
         Self { expected, got, compared_max }
     }
 
-    /// What the hosts that behave came to, without their ports, which differ from run to run.
+    /// Returns the outcomes at well-behaved hosts, without their ports, which differ from run to
+    /// run.
     pub fn of_behaving(&self) -> BTreeSet<(String, Option<String>)> {
         let all = self.got.iter().filter(|(url, _)| behaves(url));
         let portless = |url: &str| {
@@ -67,7 +69,7 @@ impl Facts {
         all.map(|(url, got)| (portless(url), got.outcome.clone())).collect()
     }
 
-    /// All that is not as it should be, a line each.
+    /// Returns all deviations, one per line.
     pub fn mistakes(&self) -> Vec<String> {
         let open = self.expected.iter().filter(|(_, expected)| expected.open);
         let endless: BTreeSet<&str> = open.map(|(url, _)| split(url).0).collect();
@@ -83,14 +85,14 @@ impl Facts {
             }
             match self.expected.get(url) {
                 Some(expected) => {
-                    // One is compared, and a batch whose connection ends is asked for once more.
+                    // One comparison, and a batch whose connection ends is requested again once.
                     let more = self.compared_max.min(2);
                     let more = more.min(got.requests.saturating_sub(expected.requests.1));
                     *compared.entry(split(url).0).or_default() += more;
                     let got = Got { requests: got.requests - more, ..got.clone() };
                     let mut expected = expected.clone();
                     if more > 0 {
-                        // What went back may have used up a refusal.
+                        // A request that was returned to the queue may have used up a refusal.
                         let refused = expected.outcomes.iter().any(|name| name == "http-error");
                         expected.outcomes.extend(refused.then(|| "ok".to_owned()));
                     }
@@ -110,7 +112,7 @@ impl Facts {
     }
 }
 
-/// Whether a URL, or a host's name, is of a host that behaves.
+/// Whether a URL, or a host's name, belongs to a well-behaved host.
 fn behaves(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     host.starts_with('h') && host[1..].starts_with(|digit: char| digit.is_ascii_digit())
@@ -131,7 +133,7 @@ fn judge(expected: &Expected, got: &Got, wrong: &mut impl FnMut(String)) {
     }
 }
 
-/// Of a site without end: fetched once, or dropped by a cap.
+/// Checks a page of an endless site: it is fetched once, or dropped by a limit.
 fn judge_endless(got: &Got, wrong: &mut impl FnMut(String)) {
     let count = match got.outcome.as_deref() {
         Some("ok") => 1,
@@ -143,7 +145,7 @@ fn judge_endless(got: &Got, wrong: &mut impl FnMut(String)) {
     }
 }
 
-/// The host's name and the origin of a URL.
+/// Splits a URL into its host's name and its origin.
 fn split(url: &str) -> (&str, &str) {
     let begin = url.find("://").expect("a URL") + 3;
     let end = url[begin..].find('/').expect("a path") + begin;
@@ -151,7 +153,7 @@ fn split(url: &str) -> (&str, &str) {
     (authority.split(':').next().unwrap_or(authority), &url[..end])
 }
 
-/// The comparison sees each kind of difference.
+/// The comparison notices each kind of difference.
 #[test]
 fn differences_are_seen() {
     let expected = Expected {
@@ -191,7 +193,7 @@ fn differences_are_seen() {
         let mistakes = with(url, changed.clone());
         assert!(mistakes.iter().any(|line| line.contains(says)), "{changed:?}: {mistakes:?}");
     }
-    // A host may be sent four times so many requests more, a URL two of them.
+    // A host may get four times as many more requests, a URL two of them.
     let mut facts = Facts { compared_max: 2, ..facts.clone() };
     for (path, requests, mistakes) in
         [("", 3, 0), ("b", 4, 1), ("b", 3, 0), ("c", 3, 0), ("d", 3, 0), ("e", 2, 1)]

@@ -1,4 +1,4 @@
-//! A crawl of the lab by the program, in a folder of its own, and what it left behind.
+//! Crawls of the lab by the program, each in its own folder, and the files they leave behind.
 
 use crate::util::{Run, read, sted};
 use serde_json::Value;
@@ -12,21 +12,21 @@ use sted::conf::Conf;
 use sted::store::{cdxj, log};
 use tempfile::TempDir;
 
-/// A crawl that takes longer than this hangs.
+/// A crawl that takes longer than this counts as hanging.
 const TIME_MAX: Duration = Duration::from_secs(120);
-/// Between two looks at the memory of the crawler.
+/// The time between two readings of the crawler's memory.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A crawl that has ended by itself.
 pub struct Crawl {
     folder: TempDir,
-    /// What it was told.
+    /// Its configuration.
     pub conf: Conf,
-    /// Most memory the crawler had resident, the lab excluded, in bytes.
+    /// The most resident memory of the crawler in bytes, without the lab.
     pub peak_bytes: u64,
-    /// From start to end.
+    /// The time from start to end.
     pub took: Duration,
-    /// What it printed.
+    /// What it printed, and its exit code.
     pub run: Run,
 }
 
@@ -51,23 +51,23 @@ impl Crawl {
         Self { folder, conf, peak_bytes, took: started.elapsed(), run }
     }
 
-    /// Runs a configuration that is shipped, with the lab writing down each request.
+    /// Runs a shipped configuration, with a line of the lab's log for each request.
     pub fn of_shipped(name: &str) -> Self {
         Self::of(&shipped(name))
     }
 
-    /// What several processes have left in a folder, of which the last one said `run`. `conf` says
-    /// what they were told, and where the lab was.
+    /// Returns the results of several processes in a folder; `run` is the last one's. `conf` is
+    /// their configuration, with the paths of the lab.
     pub fn left_in(folder: TempDir, conf: Conf, run: Run) -> Self {
         Self { folder, conf, peak_bytes: 0, took: Duration::ZERO, run }
     }
 
-    /// The job's directory.
+    /// Returns the job's directory.
     pub fn job(&self) -> PathBuf {
         self.folder.path().join(&self.conf.job.directory)
     }
 
-    /// What the lab expects: by URL.
+    /// Returns what the lab expects, by URL.
     pub fn manifest(&self) -> BTreeMap<String, Expected> {
         let text = self.lab_file("manifest.jsonl");
         let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -77,18 +77,18 @@ impl Crawl {
         all
     }
 
-    /// What happened at the lab, in order.
+    /// Returns the events at the lab, in order.
     pub fn events(&self) -> Vec<Event> {
         self.lab_file("events.jsonl").lines().skip(1).map(Event::of).collect()
     }
 
-    /// The lines of the crawl log, in order.
+    /// Returns the lines of the crawl log, in order.
     pub fn log(&self) -> Vec<Logged> {
         let text = fs::read_to_string(self.job().join("crawl.log")).expect("a crawl log");
         text.lines().map(Logged::of).collect()
     }
 
-    /// The lines of the index: URL, file, offset.
+    /// Returns the lines of the index: URL, file, offset.
     pub fn index(&self) -> Vec<(String, String, u64)> {
         let mut all = Vec::new();
         for file in fs::read_dir(self.job().join("index")).expect("an index") {
@@ -101,7 +101,7 @@ impl Crawl {
         all
     }
 
-    /// The figures of the crawl.
+    /// Returns the crawl's summary.
     pub fn summary(&self) -> Value {
         let text = fs::read_to_string(self.job().join("summary.json")).expect("a summary");
         serde_json::from_str(&text).expect("JSON")
@@ -114,7 +114,7 @@ impl Crawl {
     }
 }
 
-/// The text of a shipped configuration, changed in nothing but what the lab writes down.
+/// Returns the text of a shipped configuration, changed only in what the lab logs.
 pub fn shipped(name: &str) -> String {
     let text = read(&format!("conf/{name}.toml"));
     if text.contains("events = \"requests\"") {
@@ -124,7 +124,8 @@ pub fn shipped(name: &str) -> String {
     text.replacen("\n[lab]\n", "\n[lab]\nevents = \"requests\"\n", 1)
 }
 
-/// Waits for the end; the peak is the kernel's own mark, read until there is nothing to read.
+/// Waits for the end of the crawl; returns its exit status and the peak of its memory, as the
+/// kernel reported it last.
 fn watch(child: &mut Child, started: Instant) -> (ExitStatus, u64) {
     let status_file = format!("/proc/{}/status", child.id());
     let mut peak_bytes = 0;
@@ -150,13 +151,13 @@ fn watch(child: &mut Child, started: Instant) -> (ExitStatus, u64) {
 /// What the lab expects of one URL.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// Any of these is right.
+    /// The acceptable outcomes.
     pub outcomes: Vec<String>,
-    /// Requests at the server, from and up to.
+    /// The least and the most requests at the server.
     pub requests: (u64, u64),
-    /// Responses in the archive, from and up to.
+    /// The least and the most responses in the archive.
     pub records: (u64, u64),
-    /// There is more behind it without end.
+    /// Whether endlessly many URLs follow it.
     pub open: bool,
 }
 
@@ -178,27 +179,27 @@ impl Expected {
     }
 }
 
-/// Something that happened at the lab.
+/// An event at the lab.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Microseconds since its start.
+    /// Microseconds since the lab's start.
     pub at_us: u64,
-    /// Number of the connection.
+    /// The number of the connection.
     pub connection: u64,
-    /// The host asked for; for a connection's begin the first of its address.
+    /// The host that was asked; for an accepted connection, the first host of its address.
     pub host: String,
-    /// What.
+    /// The kind of event.
     pub what: What,
 }
 
-/// What happened at the lab.
+/// The kind of an event at the lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A connection was accepted.
     Accept,
-    /// A request had come in whole: its path.
+    /// A complete request was received, for this path.
     Request(String),
-    /// A connection was over.
+    /// A connection ended.
     Close,
 }
 
@@ -218,12 +219,12 @@ impl Event {
     }
 }
 
-/// A line of the crawl log, as far as it is looked at here.
+/// The fields of a line of the crawl log that are used here.
 #[derive(Clone, Debug)]
 pub struct Logged {
     /// The URL.
     pub url: String,
-    /// What it came to, this time.
+    /// The outcome of this fetch.
     pub outcome: String,
     /// File and offset of its record.
     pub stored: Option<(String, u64)>,

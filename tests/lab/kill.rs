@@ -1,7 +1,7 @@
-//! Crawls by real processes that are killed, stopped and short of room, and go on: nothing is
-//! lost, nothing is kept twice, and the lab sees no gap shorter than promised.
+//! Crawls by real processes that are killed, stopped or short of disk space, and resume: nothing is
+//! lost, nothing is archived twice, and the lab sees no gap shorter than promised.
 //!
-//! The lab is a process of its own that outlives the crawls. `make kill N=100` kills more often.
+//! The lab is a separate process that outlives the crawls. `make kill N=100` kills more often.
 
 use super::compare::Facts;
 use super::crawl::{Crawl, Expected};
@@ -22,7 +22,7 @@ use sted::ground::frame;
 use sted::ground::random::Random;
 use tempfile::TempDir;
 
-/// How polite all crawls here are, and when they say that they have had enough.
+/// The politeness of all crawls here, and their limits.
 const MANNERS: &str = r#"
 [politeness]
 burst = 1
@@ -41,7 +41,7 @@ checkpoint_period = "1s"
 disk_full_wait = "20ms"
 "#;
 
-/// Some three hundred URLs on eight hosts: two seconds for who is not disturbed.
+/// Some three hundred URLs on eight hosts: two seconds for a crawl that is not killed.
 const WEB: &str = r#"
 [lab]
 directory = "lab"
@@ -65,13 +65,13 @@ robots_delay_share = 0.2
 crawl_delay = "50ms"
 "#;
 
-/// A crawl that takes longer than this hangs.
+/// A crawl that takes longer than this counts as hanging.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// Kills of every run of the tests.
+/// The number of kills in every run of the tests.
 const KILLS: u64 = 25;
-/// Kills of one crawl.
+/// The number of kills of one crawl.
 const KILLS_A_CRAWL: u64 = 15;
-/// A crawl is killed at most so long after its start, in milliseconds.
+/// The latest time of a kill, in milliseconds after the start.
 const MOMENT_MAX_MS: u64 = 400;
 
 #[test]
@@ -111,12 +111,12 @@ fn kill_often(kills: u64) {
     }
 }
 
-/// A stop that is heeded, one that is not waited for, and the end.
+/// An orderly stop, one that is not waited for, and the end.
 #[test]
 fn a_crawl_that_was_stopped_goes_on() {
     let slow = WEB.replace("think_time = \"6ms\"", "think_time = \"150ms\"");
-    // A server that is at work on a request sees only then that who asked is gone: the rest after a
-    // crash is longer than that here.
+    // A server that is working on a request learns only afterwards that its client is gone: here
+    // the rest after a crash is longer than that.
     let manners = MANNERS.replace("delay_max = \"60ms\"", "delay_max = \"1s\"");
     let stand =
         Stand::new(&format!("{manners}{slow}pages = 60\n").replacen("pages = 280\n", "", 1));
@@ -125,7 +125,7 @@ fn a_crawl_that_was_stopped_goes_on() {
     let run = stand.wait(crawl);
     assert_eq!(run.code, Some(11), "{}", run.err);
     let crawl = stand.start_until_it_fetches();
-    // Two signals of one kind could be taken for one.
+    // Two signals of one kind could be merged into one.
     signal(&crawl, "-TERM");
     signal(&crawl, "-INT");
     let run = stand.wait(crawl);
@@ -134,8 +134,8 @@ fn a_crawl_that_was_stopped_goes_on() {
     stand.judge(run, 1);
 }
 
-/// Every file of the state that has a changed bit, or is of a newer version, is refused by name
-/// and place, and nothing is written.
+/// Every state file with a changed bit, or of a newer version, is refused with its name and
+/// position, and nothing is written.
 #[test]
 fn a_damaged_state_is_refused() {
     let stand = Stand::new(&format!("{MANNERS}{WEB}"));
@@ -164,7 +164,7 @@ fn a_damaged_state_is_refused() {
     stand.judge(run, 0);
 }
 
-/// The same file by a version whose formats are newer.
+/// Returns the same file as a version with newer formats would write it.
 fn newer(bytes: &[u8]) -> Vec<u8> {
     if let Some((_, json)) = bytes.strip_prefix(b"sted checkpoint ").and_then(halves) {
         let [this, next] = [0, 1].map(|more| format!("\"format\":{},", frame::FORMAT + more));
@@ -175,7 +175,7 @@ fn newer(bytes: &[u8]) -> Vec<u8> {
     }
     let (opening, used) = frame::parse(bytes, 0).expect("a file of ours");
     let mut payload = opening.payload.to_vec();
-    // After "sted" and the role.
+    // The version follows "sted" and the role.
     payload[5..7].copy_from_slice(&(frame::FORMAT + 1).to_le_bytes());
     let mut newer = Vec::new();
     frame::push(opening.kind, &payload, &mut newer);
@@ -183,14 +183,14 @@ fn newer(bytes: &[u8]) -> Vec<u8> {
     newer
 }
 
-/// A first line and what follows it.
+/// Splits a text after its first line.
 fn halves(text: &[u8]) -> Option<(&str, &str)> {
     std::str::from_utf8(text).ok()?.split_once('\n')
 }
 
-/// Ways to a small disk, and to a larger one later: the command that runs the script, what makes
-/// `job` small, what gives a crawl that begins later more room, and one that runs. Where nobody may
-/// mount, the limit on the size of a file stands in.
+/// Ways to get a small disk that grows later: the command that runs the script, what makes `job`
+/// small, what makes room for a crawl that is started later, and what makes room for one that is
+/// running. Where mounting is not allowed, a limit on the size of files is used instead.
 const SMALL: [[&str; 4]; 3] = [
     ["unshare -rm", MOUNT, GROW, GROW],
     ["unshare -m", MOUNT, GROW, GROW],
@@ -199,7 +199,7 @@ const SMALL: [[&str; 4]; 3] = [
 const MOUNT: &str = "mount -t tmpfs -o size=160k none job";
 const GROW: &str = "mount -o remount,size=64m none job";
 
-/// The first way that works here.
+/// Returns the first way that works on this machine.
 fn small_disk() -> [&'static str; 4] {
     let works = |[runner, make, ..]: &[&str; 4]| {
         let folder = tempfile::tempdir().expect("a folder");
@@ -212,7 +212,8 @@ fn small_disk() -> [&'static str; 4] {
     SMALL.into_iter().find(works).expect("a shell can limit the size of files")
 }
 
-/// A crawl that ends when its disk is full goes on when there is room; one that waits needs nobody.
+/// A crawl that stopped because its disk was full resumes when there is room; one that waits
+/// continues by itself.
 #[test]
 fn a_full_disk_costs_time_only() {
     let [runner, make, grow, grow_running] = small_disk();
@@ -252,7 +253,7 @@ fn a_full_disk_costs_time_only() {
     }
 }
 
-/// A lab that runs, and a crawl of it that may be begun more than once.
+/// A running lab, and a crawl of it that may be started several times.
 struct Stand {
     folder: TempDir,
     lab: Child,
@@ -261,7 +262,7 @@ struct Stand {
 }
 
 impl Stand {
-    /// Starts the lab of a configuration, whose manners the crawl has, too.
+    /// Starts the lab of a configuration, with the politeness that the crawl has, too.
     fn new(text: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let text = format!("[job]\nname = \"killed\"\ndirectory = \"job\"\n{text}");
@@ -275,7 +276,7 @@ impl Stand {
         BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
         let ready: Value = serde_json::from_str(&line).expect("the lab says where it is");
         let manners = text.split_once("\n[lab]\n").expect("a lab").0;
-        let told = format!(
+        let text = format!(
             "{manners}\n[identity]\ncontact = \"crawler@sted.dev\"\n\
              [scope]\nspan = \"host\"\ndomains = [\"test\"]\n\
              [names]\nservers = [{}]\n[tls]\nroots_file = {}\n\
@@ -284,7 +285,7 @@ impl Stand {
             ready["dns"], ready["ca"]
         );
         let seeds = format!("[job]\nseeds = {}\n", ready["seeds"]);
-        fs::write(folder.path().join("crawl.toml"), told.replacen("[job]\n", &seeds, 1))
+        fs::write(folder.path().join("crawl.toml"), text.replacen("[job]\n", &seeds, 1))
             .expect("written");
         let stdin = lab.stdin.take();
         Self { folder, lab, stdin, conf }
@@ -298,7 +299,7 @@ impl Stand {
         self.path(self.conf.job.directory.to_str().expect("UTF-8"))
     }
 
-    /// Starts the crawl, or lets it go on.
+    /// Starts or resumes the crawl.
     fn start(&self) -> Child {
         let create = |name: &str| File::create(self.path(name)).expect("created");
         let mut command = sted(&["crawl", "crawl.toml"]);
@@ -306,7 +307,7 @@ impl Stand {
         command.spawn().expect("the program starts")
     }
 
-    /// The same, and waits until it has written down something new.
+    /// Starts the crawl, and waits until it has logged something new.
     fn start_until_it_fetches(&self) -> Child {
         let log = self.job().join("crawl.log");
         let len = || fs::metadata(&log).map_or(0, |data| data.len());
@@ -330,7 +331,7 @@ impl Stand {
         run
     }
 
-    /// Kills the crawl at a moment; if it has ended before, what it said.
+    /// Kills the crawl after a time; returns its results if it had ended before.
     fn kill_after(&self, mut crawl: Child, moment: Duration) -> Option<Run> {
         if ends_within(&mut crawl, moment) {
             return Some(self.said(&mut crawl));
@@ -338,7 +339,7 @@ impl Stand {
         crawl.kill().expect("a child of ours");
         let run = self.said(&mut crawl);
         assert!(!run.err.contains("panicked"), "{}", run.err);
-        // It may have ended just so.
+        // It may have ended at the same moment.
         run.code.is_some().then_some(run)
     }
 
@@ -348,7 +349,7 @@ impl Stand {
         Run { code, out: text("out"), err: text("err") }
     }
 
-    /// Lets the crawl go on with another content of one of its files, which is put back after.
+    /// Resumes the crawl with other contents of one of its files, which is restored afterwards.
     fn run_with(&self, name: &str, bytes: &[u8]) -> Run {
         let path = self.job().join(name);
         let sound = fs::read(&path).expect("it is there");
@@ -358,7 +359,7 @@ impl Stand {
         run
     }
 
-    /// The last process has ended; of those before `crashes` ended without warning.
+    /// Checks the results after the last process; `crashes` of those before it were killed.
     fn judge(mut self, run: Run, crashes: u64) {
         drop(self.stdin.take());
         self.lab.wait().expect("a child of ours");
@@ -386,14 +387,14 @@ impl Stand {
 impl Drop for Stand {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // It goes by itself; to wait keeps it from being left behind.
+        // It exits by itself; waiting prevents a zombie process.
         let _ = self.lab.wait();
     }
 }
 
-/// All that is not as it should be, a line each: every page is in the archive as often as the lab
-/// expects, every URL is in the log, none with a record that isn't there, and nothing was asked for
-/// more often than crashes explain.
+/// Returns all deviations, one per line: every page must be in the archive as often as the lab
+/// expects, every URL in the log, none with a record that doesn't exist, and nothing may be
+/// requested more often than crashes explain.
 fn mistakes(facts: &Facts, crashes: u64) -> Vec<String> {
     let mut mistakes = Vec::new();
     for (url, Expected { outcomes, requests, records, .. }) in &facts.expected {
@@ -402,7 +403,7 @@ fn mistakes(facts: &Facts, crashes: u64) -> Vec<String> {
         if !got.outcome.as_ref().is_some_and(|outcome| outcomes.contains(outcome)) {
             wrong(format!("outcome {:?}, not {outcomes:?}", got.outcome));
         }
-        // Rules may be asked for again: they are kept as often as they were got.
+        // Rules may be requested again: they are archived as often as they were received.
         let again = if url.ends_with("/robots.txt") { crashes } else { 0 };
         let indexed = got.indexed.len() as u64;
         if !(records.0..=records.1 + again).contains(&indexed) {
@@ -411,7 +412,7 @@ fn mistakes(facts: &Facts, crashes: u64) -> Vec<String> {
         if !(requests.0..=requests.1 + crashes).contains(&got.requests) {
             wrong(format!("{} requests, not {requests:?}, after {crashes} crashes", got.requests));
         }
-        // The line of a fetch may be lost; that of its replay doesn't say where it is.
+        // The line of a fetch may be lost; that of its replay doesn't have the record's position.
         if !got.logged.is_subset(&got.indexed) {
             wrong(format!("log {:?}, index {:?}", got.logged, got.indexed));
         }
@@ -439,7 +440,7 @@ fn signal(child: &Child, which: &str) {
     assert!(sent.expect("kill starts").success(), "the child runs");
 }
 
-/// Files below a folder of `root`, by name.
+/// Returns the files below a folder of `root`, by name.
 fn files_below(root: &Path, folder: &str) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(root.join(folder)).expect("a folder") {

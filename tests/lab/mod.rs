@@ -1,8 +1,8 @@
-//! The lab crawled by the program as users run it, and held to its manifest; the crawler's manners
-//! held to the lab's log.
+//! The lab, crawled by the program as users run it: the results are compared with the lab's
+//! manifest, the crawler's politeness with the lab's log.
 //!
-//! What is tested are the shipped configurations themselves. The archive is read back by Python,
-//! with readers of archives that aren't ours.
+//! The shipped configurations themselves are tested. The archive is read back in Python, by readers
+//! of other projects.
 
 mod compare;
 mod crawl;
@@ -19,7 +19,8 @@ use std::process::Command;
 use sted::conf::Conf;
 use sted::study::web::{Robots, Scheme};
 
-/// The set fetched is the lab's manifest, all of it is in the archive, and the archive is sound.
+/// The fetched URLs are those of the lab's manifest, all of them are in the archive, and the
+/// archive is valid.
 #[test]
 fn the_quickstart_comes_to_its_manifest() {
     let crawl = Crawl::of_shipped("quickstart");
@@ -35,13 +36,13 @@ fn the_quickstart_comes_to_its_manifest() {
     let watch = Watch::of(&crawl);
     none(&watch.double_connections());
     none(&watch.disallowed());
-    // Nothing but Crawl-delay is promised here.
+    // Only Crawl-delays are promised here.
     none(&watch.short_rests().0);
     eprintln!("quickstart: {} URLs in {:.1?}; {read}", facts.expected.len(), crawl.took);
 }
 
-/// Whatever a server does, its URLs come to what they should, all others are fetched as if it
-/// weren't there, and memory stays within the caps.
+/// Whatever a hostile server does, its URLs have acceptable outcomes, all others are fetched as if
+/// it did not exist, and memory stays within its limits.
 #[test]
 fn hostile_hosts_harm_nobody() {
     let control = Crawl::of(&format!("{}hostile = []\n", shipped("lab")));
@@ -49,7 +50,7 @@ fn hostile_hosts_harm_nobody() {
     let alone = Facts::of(&control);
     none(&alone.mistakes());
     let crawl = Crawl::of_shipped("lab");
-    // Hostile hosts are seeds, most of which come to nothing: the crawl says so.
+    // Hostile hosts are seeds, most of which fail: the crawl reports that.
     assert_eq!(crawl.run.code, Some(12), "{}", crawl.run.err);
     assert!(crawl.run.out.contains("failed seeds"), "{}", crawl.run.out);
     let facts = Facts::of(&crawl);
@@ -68,7 +69,8 @@ fn hostile_hosts_harm_nobody() {
     memory_is_bounded(&control, &crawl);
 }
 
-/// Each of the six bombs was cut at the cap, or the count of what was unpacked would show it.
+/// Each of the six bombs was cut at the limit; otherwise the count of decoded bytes would be
+/// larger.
 fn bombs_are_defused(crawl: &Crawl) {
     let counts = &crawl.summary()["counts"];
     let (cut, text) = (&counts["cut"]["codingTooLarge"], counts["text_bytes"].as_u64());
@@ -77,7 +79,7 @@ fn bombs_are_defused(crawl: &Crawl) {
     assert!(text < Some(cap * 7), "{counts}");
 }
 
-/// Hostile hosts may cost what the configuration allows to be held, and nothing beyond.
+/// Hostile hosts may cost the memory that the configuration allows, and no more.
 fn memory_is_bounded(control: &Crawl, crawl: &Crawl) {
     let caps = caps_bytes(&crawl.conf);
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
@@ -93,8 +95,8 @@ fn memory_is_bounded(control: &Crawl, crawl: &Crawl) {
     assert!(hostile <= alone + caps, "{hostile} bytes, control {alone}, caps {caps}");
 }
 
-/// What may be held: replies, one body more and one decoded that are in hand, and the tables at
-/// the cost of an entry that `conf/reference.toml` names.
+/// Returns the memory that may be used: buffered replies, one more body and one decoded body that
+/// are being handled, and the tables, at the cost per entry given in `conf/reference.toml`.
 fn caps_bytes(conf: &Conf) -> u64 {
     let memory = &conf.memory;
     let tables = [
@@ -108,8 +110,8 @@ fn caps_bytes(conf: &Conf) -> u64 {
     (replies + memory.robots + tables) as u64
 }
 
-/// A small web of hosts that share addresses and domains, some over TLS, some slow, some that close
-/// after each reply, some that ask for a delay.
+/// A small web of hosts that share addresses and domains; some use TLS, some are slow, some close
+/// after each reply, some ask for a Crawl-delay.
 const POLITE: &str = r#"
 [job]
 name = "polite"
@@ -152,11 +154,12 @@ robots_deny_share = 0.1
 crawl_delay = "400ms"
 "#;
 
-/// One connection a server and the promised rests, robots.txt counted, by the lab's log alone.
+/// A server has one connection at a time and gets the promised rests, robots.txt included, by the
+/// lab's log alone.
 #[test]
 fn manners_are_seen_from_outside() {
     let crawl = Crawl::of(POLITE);
-    // Every host is a seed, those that forbid all included: these seeds fail.
+    // Every host is a seed, even those that disallow everything: these seeds fail.
     assert_eq!(crawl.run.code, Some(12), "{}", crawl.run.err);
     assert!(crawl.run.out.contains("robots-denied"), "{}", crawl.run.out);
     none(&Facts::of(&crawl).mistakes());
@@ -181,7 +184,7 @@ fn manners_are_seen_from_outside() {
     watch_sees_bad_manners(watch);
 }
 
-/// The same log with what was promised doubled, or with a connection that never closed: told.
+/// The same log with doubled promises, or with a connection that never closes, is reported.
 fn watch_sees_bad_manners(mut watch: Watch) {
     let politeness = &mut watch.conf.politeness;
     politeness.delay *= 2;
@@ -197,7 +200,7 @@ fn watch_sees_bad_manners(mut watch: Watch) {
     assert_eq!(watch.disallowed().len(), 1, "robots.txt did not come first");
 }
 
-/// Reads the archive of a crawl by its index; what it holds, as counts.
+/// Reads the archive of a crawl by its index; returns counts of its contents.
 fn read_back(crawl: &Crawl) -> Value {
     ask_python("read_back", crawl)
 }
@@ -212,7 +215,7 @@ fn ask_python(script_name: &str, crawl: &Crawl) -> Value {
     serde_json::from_str(&run.out).expect("counts as JSON")
 }
 
-/// No mistakes; the first of them are told.
+/// Panics with the first mistakes, if there are any.
 fn none(mistakes: &[String]) {
     let first = &mistakes[..mistakes.len().min(20)];
     assert!(mistakes.is_empty(), "{} mistakes:\n{}", mistakes.len(), first.join("\n"));

@@ -1,8 +1,8 @@
-//! Politeness as seen from outside: the lab's log against what configuration and rules promise.
+//! Politeness as seen from outside: the lab's log compared with what configuration and robots.txt
+//! promise.
 //!
-//! Nothing of the crawler's own books is used. The end of a reply is not in the lab's log; it is
-//! no earlier than the request and the time the host thinks, so that is what rests are counted
-//! from.
+//! The crawler's own records are not used. The end of a reply is not in the lab's log; it is no
+//! earlier than the request plus the time the host thinks, so rests are counted from that.
 
 use super::crawl::{Crawl, Event, What};
 use std::collections::BTreeMap;
@@ -11,25 +11,25 @@ use sted::conf::Conf;
 use sted::study::settings;
 use sted::study::web::{Host, Ports, Robots, Web};
 
-/// How much less than promised a gap may be: clocks and wake-ups of two processes.
+/// How much shorter than promised a gap may be: clocks and wake-ups of two processes differ.
 const SLACK: Duration = Duration::from_millis(5);
 
-/// The lab's log, and what it is measured by.
+/// The lab's log, and the promises it is compared with.
 pub struct Watch {
-    /// What the crawl was told.
+    /// The configuration of the crawl.
     pub conf: Conf,
-    /// By name.
+    /// The hosts by name.
     hosts: BTreeMap<String, Host>,
-    /// A host thinks as long each time.
+    /// Whether a host's think time is constant.
     is_steady: bool,
-    /// What happened, in order.
+    /// The events at the lab, in order.
     pub events: Vec<Event>,
-    /// The crawler died on the way, and went on.
+    /// Whether the crawler was killed and resumed.
     pub was_killed: bool,
 }
 
 impl Watch {
-    /// That of a crawl.
+    /// Reads the log of a crawl.
     pub fn of(crawl: &Crawl) -> Self {
         let conf = crawl.conf.clone();
         let settings = settings::web(&conf.web);
@@ -40,18 +40,19 @@ impl Watch {
         Self { conf, hosts, is_steady, events: crawl.events(), was_killed: false }
     }
 
-    /// The hosts there are.
+    /// Returns the hosts.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> {
         self.hosts.values()
     }
 
-    /// Hosts that were asked for something.
+    /// Counts the hosts that received requests.
     pub fn hosts_asked(&self) -> usize {
         self.requests_by(|host| host.name.clone()).len()
     }
 
-    /// Two connections of one server at the same time, a line each. Connections that ended without
-    /// a request are their address's first host's, which is right unless hosts share addresses.
+    /// Returns the cases of two simultaneous connections to one server, one per line. Connections
+    /// that ended without a request are attributed to their address's first host, which is right
+    /// unless hosts share addresses.
     pub fn double_connections(&self) -> Vec<String> {
         let mut servers: BTreeMap<u64, &str> = BTreeMap::new();
         let mut mistakes = Vec::new();
@@ -80,7 +81,8 @@ impl Watch {
         mistakes
     }
 
-    /// Requests that robots.txt forbids, and such as went before it, a line each.
+    /// Returns the requests that robots.txt disallows, and those sent before it was requested, one
+    /// per line.
     pub fn disallowed(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         for (name, requests) in self.requests_by(|host| host.name.clone()) {
@@ -94,8 +96,8 @@ impl Watch {
         mistakes
     }
 
-    /// Requests to one server that came before its rest was over, a line each; and how many rests
-    /// there were to look at.
+    /// Returns the requests to one server that came before its rest was over, one per line, and the
+    /// number of rests.
     pub fn short_rests(&self) -> (Vec<String>, usize) {
         let politeness = &self.conf.politeness;
         self.gaps(
@@ -112,14 +114,15 @@ impl Watch {
         )
     }
 
-    /// The same for the servers of one address, of which one is visited at a time.
+    /// Returns short rests between servers of one address, of which one is visited at a time.
     pub fn short_rests_of_addresses(&self) -> (Vec<String>, usize) {
         assert_eq!(self.conf.politeness.address_visits_max, 1, "gaps show it only so");
         let delay = self.conf.politeness.address_delay;
         self.gaps(|host| host.address.to_string(), |_| delay)
     }
 
-    /// The same for the servers of one registrable domain, the last two labels of their names.
+    /// Returns short rests between servers of one registrable domain (the last two labels of their
+    /// names).
     pub fn short_rests_of_domains(&self) -> (Vec<String>, usize) {
         assert_eq!(self.conf.politeness.domain_visits_max, 1, "gaps show it only so");
         let delay = self.conf.politeness.domain_delay;
@@ -130,8 +133,8 @@ impl Watch {
         self.gaps(domain, |_| delay)
     }
 
-    /// Requests that were to come again later (after `Retry-After: 1`, after a robots.txt that
-    /// could not be had) and came earlier, a line each; and how many there were.
+    /// Returns the retries that came too early (after `Retry-After: 1`, or after an unavailable
+    /// robots.txt), one per line, and the number of retries.
     pub fn hasty_retries(&self) -> (Vec<String>, usize) {
         let (mut mistakes, mut count) = (Vec::new(), 0);
         let of_robots = self.conf.politeness.robots_retry_wait;
@@ -153,8 +156,8 @@ impl Watch {
         (mistakes, count)
     }
 
-    /// Looks at each two requests of a group that follow one another: the second is to come after
-    /// the first has been thought about and rested from.
+    /// Checks the gaps between consecutive requests of a group: the second must come after the
+    /// think time of the first plus the rest.
     fn gaps(
         &self,
         group: impl Fn(&Host) -> String,
@@ -165,8 +168,8 @@ impl Watch {
             for pair in requests.windows(2) {
                 let ((before, first), (after, path)) = (&pair[0], &pair[1]);
                 let host = &self.hosts[&before.host];
-                // Asked for again: the crawler died, and its visit ended, before the host had
-                // thought.
+                // Requested again: the crawler was killed, which ended its visit, before the host
+                // had answered.
                 let was_cut = self.was_killed && first == path;
                 let think = if was_cut { Duration::ZERO } else { self.think_time(host) };
                 let promised = think + rest(host);
@@ -195,7 +198,7 @@ impl Watch {
         all
     }
 
-    /// What a host takes at least to answer.
+    /// Returns the least time that a host takes to answer.
     fn think_time(&self, host: &Host) -> Duration {
         if self.is_steady { host.think_time } else { Duration::ZERO }
     }
@@ -205,7 +208,7 @@ impl Watch {
     }
 }
 
-/// Whether the rules that such a host gives close a path to all crawlers.
+/// Whether the robots.txt of such a host disallows a path for all crawlers.
 fn is_closed(robots: Robots, path: &str) -> bool {
     let closed = match robots {
         Robots::None | Robots::Allow => false,

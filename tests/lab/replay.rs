@@ -1,12 +1,12 @@
-//! Archives replayed by the tools of others: warcio, FastWARC, and pywb by two indexes.
+//! Archives replayed by tools of other projects: warcio, FastWARC, and pywb with two indexes.
 //!
-//! Those of crawls that were killed are replayed in [`super::kill`].
+//! The archives of crawls that were killed are replayed in [`super::kill`].
 
 use super::ask_python;
 use super::crawl::Crawl;
 use serde_json::Value;
 
-/// Pages of all framings and codings, many of them alike.
+/// Pages with all framings and codings, many of them alike.
 const WEB: &str = r#"
 [politeness]
 burst = "server"
@@ -29,7 +29,7 @@ redirect_share = 0.05
 not_found_share = 0.05
 "#;
 
-/// Every response and every revisit replays, by our index and by one that pywb makes itself.
+/// Every response and every revisit replays, with the crawl's index and with one made by pywb.
 #[test]
 fn every_capture_replays_elsewhere() {
     let plain = replays_elsewhere(&Crawl::of(&format!("[store]\nrevisits_max = 0\n{WEB}")));
@@ -41,7 +41,7 @@ fn every_capture_replays_elsewhere() {
     eprintln!("plain: {plain}\nwith revisits: {counts}");
 }
 
-/// Replays all of an archive; says what it holds.
+/// Replays all of an archive; returns the counts of its records.
 pub fn replays_elsewhere(crawl: &Crawl) -> Value {
     let counts = ask_python("replay", crawl);
     let number = |name: &str| counts[name].as_u64().expect("a number");

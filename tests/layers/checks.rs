@@ -1,45 +1,46 @@
-//! The rules, each a function from one file to its offences, and for each a file that breaks it.
+//! The rules of the layer test, each a function from one file to its offences, with a test of a
+//! file that breaks it.
 
 use super::source::{Path, functions, paths, tokens};
 
-/// One file as the rules see it.
+/// A source file.
 #[derive(Clone, Copy)]
 pub struct File<'a> {
-    /// Relative to the package, with `/`: `src/http/mod.rs`.
+    /// Its path relative to the package, with `/`: `src/http/mod.rs`.
     pub name: &'a str,
     /// Its text.
     pub text: &'a str,
 }
 
-/// What is wrong, and where.
+/// A place that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offence {
-    /// As in [`File`].
+    /// The file's name, as in [`File`].
     pub file: String,
-    /// Counted from 1; 0 is the file as a whole.
+    /// The line, counted from 1; 0 is the file as a whole.
     pub line: usize,
-    /// What exceptions name: a path, a function, a rule.
+    /// The name in a list of exceptions: a path, a function, a rule.
     pub what: String,
-    /// For people.
+    /// The explanation for people.
     pub why: String,
 }
 
 impl Offence {
-    /// How exceptions name it: lines move, so they are no part of it.
+    /// Returns the name in a list of exceptions, without the line, because lines move.
     pub fn place(&self) -> String {
         format!("{}: {}", self.file, self.what)
     }
 }
 
-/// Longest file, in lines.
+/// The most lines of a file.
 pub const LINES_MAX: usize = 600;
-/// Longest function, in lines.
+/// The most lines of a function.
 pub const FUNCTION_LINES_MAX: usize = 70;
-/// Longest line, in characters.
+/// The most characters of a line.
 pub const COLUMNS_MAX: usize = 100;
 
-/// What no file of the core may name: what reads a clock, opens a file or a socket, starts a
-/// thread, or speaks to the system.
+/// Names that no file of the core may use: they read a clock, open a file or a socket, start a
+/// thread, or call the system.
 const OF_WORLDS: &[&str] = &[
     "std::fs",
     "std::net::TcpStream",
@@ -61,7 +62,8 @@ const OF_WORLDS: &[&str] = &[
 ];
 
 impl<'a> File<'a> {
-    /// The modules it is, from the root: `src/http/mod.rs` is `http`; the root itself is none.
+    /// Returns the file's module path from the root: `src/http/mod.rs` is `http`; the root itself
+    /// is empty.
     pub fn module(&self) -> Vec<&'a str> {
         let path = self.name.strip_prefix("src/").unwrap_or(self.name);
         let path = path.strip_suffix(".rs").unwrap_or(path);
@@ -72,8 +74,8 @@ impl<'a> File<'a> {
         module
     }
 
-    /// The name by which the table of edges knows it: its top-level module, or `main`, `lib`; below
-    /// `ground` and `study` its module there, `study::web`.
+    /// Returns the file's name in the table of edges: its top-level module, or `main`, `lib`; below
+    /// `ground` and `study` the module there, such as `study::web`.
     pub fn part(&self) -> String {
         match self.module()[..] {
             [] if self.name.ends_with("main.rs") => "main".to_owned(),
@@ -92,7 +94,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Each path into another part must start as one of `allowed` does (`*`: any).
+/// Checks that each path into another part begins as one of `allowed` does (`*`: any).
 pub fn edges(file: File<'_>, allowed: &[&str]) -> Vec<Offence> {
     if allowed.contains(&"*") {
         return Vec::new();
@@ -109,14 +111,14 @@ pub fn edges(file: File<'_>, allowed: &[&str]) -> Vec<Offence> {
     file.paths().iter().filter(|path| strange(path)).map(offence).collect()
 }
 
-/// The file names nothing of `module`.
+/// Checks that the file does not name `module`.
 pub fn stranger(file: File<'_>, module: &str) -> Vec<Offence> {
     let why = format!("only the front door may name {module}");
     let offence = |path: &Path| file.offence(path.line, &path.text(), why.clone());
     file.paths().iter().filter(|path| path.is_below(module)).map(offence).collect()
 }
 
-/// The core names nothing of the world outside.
+/// Checks that the core does not name anything of the outside world.
 pub fn silence(file: File<'_>) -> Vec<Offence> {
     let mut found = Vec::new();
     for path in file.paths() {
@@ -127,7 +129,7 @@ pub fn silence(file: File<'_>) -> Vec<Offence> {
     found
 }
 
-/// The core writes to the meter and never reads it.
+/// Checks that the core writes to the meter and never reads it.
 pub fn meter(file: File<'_>) -> Vec<Offence> {
     let tokens = tokens(file.text);
     let reads = tokens.windows(4).filter(|four| {
@@ -145,7 +147,7 @@ pub fn meter(file: File<'_>) -> Vec<Offence> {
     lines.into_iter().map(|line| file.offence(line, "read", why.to_owned())).collect()
 }
 
-/// Each file opens by saying what it is.
+/// Checks that each file begins with its documentation.
 pub fn opening(file: File<'_>) -> Vec<Offence> {
     let first = file.text.lines().next().unwrap_or("");
     if first.starts_with("//! ") || first.starts_with("#![doc = include_str!(") {
@@ -154,7 +156,7 @@ pub fn opening(file: File<'_>) -> Vec<Offence> {
     vec![file.offence(1, "opening", "the file doesn't open with //!".to_owned())]
 }
 
-/// Files, functions and lines can be taken in at a glance.
+/// Checks the sizes of files, functions and lines.
 pub fn sizes(file: File<'_>) -> Vec<Offence> {
     let mut found = Vec::new();
     let lines = file.text.lines().count();
@@ -177,7 +179,7 @@ pub fn sizes(file: File<'_>) -> Vec<Offence> {
     found
 }
 
-/// ARCHITECTURE.md names the folder or file of each module at the top.
+/// Checks that ARCHITECTURE.md names the folder or file of each top-level module.
 pub fn mapped(file: File<'_>, map: &str) -> Vec<Offence> {
     let Some(top) = file.module().first().copied() else { return Vec::new() };
     if has_word(map, top) {
@@ -186,7 +188,7 @@ pub fn mapped(file: File<'_>, map: &str) -> Vec<Offence> {
     vec![file.offence(0, top, format!("ARCHITECTURE.md doesn't name {top}"))]
 }
 
-/// Whether `word` stands in the text and isn't the end of a longer name.
+/// Whether `word` occurs in the text and isn't the end of a longer name.
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(place, _)| {
         !text[..place].ends_with(|c: char| c == '_' || c == '-' || c.is_alphanumeric())

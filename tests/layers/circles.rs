@@ -1,19 +1,19 @@
-//! Circles: files that need one another, so that none can be read or changed by itself.
+//! Circles: files that need one another, so that none can be read or changed alone.
 //!
-//! A file needs another if it names something of it outside its tests. A name that a third file
-//! only passes on (`pub use`) leads to the file that defines it. A file below a module is part of
-//! that module and may name what it is part of: parents and their children are no circle.
+//! A file needs another one if it names an item of it outside its tests. A name that a third file
+//! only re-exports (`pub use`) leads to the file that defines it. A file below a module is part of
+//! that module and may name its parents: parents and their children are no circle.
 
 use super::checks::{File, Offence};
 use super::count;
 use super::source::{Path, paths, tokens};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// By module, as `url::canon`; the crate's root is empty.
+/// The needed modules by module, such as `url::canon`; the crate's root is empty.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Groups of files of which each needs every other, over however many steps. What exceptions name
-/// is all files of the circle.
+/// Returns the groups of files in which each needs every other, directly or indirectly. An
+/// exception names all files of the circle.
 pub fn circles(files: &[File<'_>]) -> Vec<Offence> {
     let graph = graph(files);
     let reach: Graph = graph.keys().map(|name| (name.clone(), reached(&graph, name))).collect();
@@ -39,7 +39,7 @@ fn offence(graph: &Graph, circle: &[&str]) -> Offence {
     Offence { file, line: 0, what: circle.join(" "), why: format!("a circle{}", why.concat()) }
 }
 
-/// What `name` needs, over however many steps; itself only in a circle.
+/// Returns what `name` needs, directly or indirectly; itself only if it is in a circle.
 fn reached(graph: &Graph, name: &str) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut open = vec![name];
@@ -53,7 +53,7 @@ fn reached(graph: &Graph, name: &str) -> BTreeSet<String> {
     reached
 }
 
-/// Which file needs which.
+/// Returns which file needs which.
 fn graph(files: &[File<'_>]) -> Graph {
     let code = files.iter().filter(|file| !file.module().contains(&"tests"));
     let found: BTreeMap<String, Vec<Path>> = code
@@ -78,7 +78,8 @@ fn is_within(name: &str, module: &str) -> bool {
     module.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// The file that has what a path of file `from` names; `None` if it is of another crate.
+/// Returns the file that defines what a path in file `from` names; `None` if it is of another
+/// crate.
 fn owner(
     files: &BTreeMap<String, Vec<Path>>,
     from: &str,
@@ -89,7 +90,7 @@ fn owner(
         let module = |len: &usize| files.contains_key(&segments[..*len].join("::"));
         (1..=segments.len()).rev().find(module)
     };
-    // A path from the root, or one that starts at a module below this file.
+    // A path from the root, or one that begins with a module below this file.
     let full: Vec<String> = match segments.first().map(String::as_str) {
         Some("crate") => segments[1..].to_vec(),
         _ => from

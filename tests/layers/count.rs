@@ -1,17 +1,17 @@
-//! Counts lines of code, by folder of `src`, so that a limit on them means one thing: `make count`.
+//! Counts lines of code by folder of `src`, with one definition for all limits: `make count`.
 //!
-//! A line of code is neither blank nor only a comment. Tests count apart: files `tests.rs`, folders
-//! `tests/`, and modules written inside a file below `#[cfg(test)]`. What else is below a
-//! `#[cfg(test)]` (a field, a function, the line that declares a module) counts as code: it is part
-//! of what one reads. The form that rustfmt gives is relied on.
+//! A line of code is neither blank nor only a comment. Tests are counted separately: files
+//! `tests.rs`, folders `tests/`, and modules inside a file below `#[cfg(test)]`. Everything else
+//! below a `#[cfg(test)]` (a field, a function, the line that declares a module) counts as code,
+//! because readers have to read it. It relies on rustfmt's layout.
 //!
-//! Compiles by itself as well, so that it can count a tree whose code doesn't compile.
+//! It also compiles alone, so that it can count a tree whose code doesn't compile.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Lines of code, and those of tests among them apart.
+/// The number of lines of code, and those of tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     pub code: usize,
@@ -25,7 +25,7 @@ impl Lines {
     }
 }
 
-/// Prints the table for the tree of the first argument, by default for this one.
+/// Prints the table for the tree in the first argument, by default for this one.
 #[allow(dead_code, reason = "the program of `make count`; in the test binary it is a module")]
 fn main() {
     let root = PathBuf::from(env::args().nth(1).unwrap_or_else(|| ".".to_owned()));
@@ -44,7 +44,7 @@ fn main() {
     }
 }
 
-/// Lines by module at the top of `src` below `root`.
+/// Counts lines by top-level module of `src` below `root`.
 pub fn folders(root: &Path) -> BTreeMap<String, Lines> {
     let src = root.join("src");
     let mut folders: BTreeMap<String, Lines> = BTreeMap::new();
@@ -57,12 +57,12 @@ pub fn folders(root: &Path) -> BTreeMap<String, Lines> {
     folders
 }
 
-/// Whether a file below `src` holds tests alone.
+/// Whether a file below `src` contains only tests.
 fn is_test(path: &Path) -> bool {
     path.iter().any(|part| part == "tests" || part == "tests.rs")
 }
 
-/// The lines of one file; all of them are tests' if `tests`.
+/// Counts the lines of one file; all of them are tests' if `tests`.
 pub fn of_text(text: &str, tests: bool) -> Lines {
     let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
     let lines = |text: &str| text.lines().filter(|line| is_code(line.trim_start())).count();
@@ -70,10 +70,10 @@ pub fn of_text(text: &str, tests: bool) -> Lines {
     if tests { Lines { code: 0, tests: all } } else { Lines { code, tests: all - code } }
 }
 
-/// The text with its modules of tests blanked; other lines keep their numbers.
+/// Returns the text with its test modules blanked; other lines keep their numbers.
 pub fn without_tests(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
-    // How the module of tests that is being read ends.
+    // The line that ends the current test module.
     let mut end: Option<String> = None;
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -99,7 +99,7 @@ fn opens(line: &str) -> bool {
     matches!(words[..], ["mod", _, "{"] | [_, "mod", _, "{"])
 }
 
-/// Calls `each` with every Rust file below `folder`, none if there is no such folder.
+/// Calls `each` with every Rust file below `folder`; with none if the folder doesn't exist.
 fn walk(folder: &Path, each: &mut dyn FnMut(&Path, &str)) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries {

@@ -1,9 +1,9 @@
-//! Parts: structs that own their fields, and few enough of them that one can keep them in mind.
+//! Counts the fields of structs: a struct that hides its fields has few enough to remember.
 
 use super::checks::{File, Offence};
 use super::source::{Token, tokens};
 
-/// Most fields of a part.
+/// The most fields of a struct.
 pub const FIELDS_MAX: usize = 12;
 
 /// A struct with named fields.
@@ -12,12 +12,12 @@ pub struct Struct<'a> {
     pub name: &'a str,
     pub line: usize,
     pub fields: usize,
-    /// All fields are public: a record of plain values, which owns nothing.
+    /// Whether all fields are public: a record of plain values.
     pub is_record: bool,
 }
 
-/// Parts with more fields than one can keep in mind. What exceptions name is `Name n`: the number
-/// may only shrink.
+/// Returns the structs with too many fields. An exception names `Name n`: the number may only
+/// shrink.
 pub fn fields(file: File<'_>) -> Vec<Offence> {
     if file.module().contains(&"tests") {
         return Vec::new();
@@ -32,7 +32,7 @@ pub fn fields(file: File<'_>) -> Vec<Offence> {
         .collect()
 }
 
-/// The structs of a file.
+/// Returns the structs of a file.
 pub fn structs<'a>(tokens: &[Token<'a>]) -> Vec<Struct<'a>> {
     let mut found = Vec::new();
     for (place, token) in tokens.iter().enumerate() {
@@ -49,7 +49,7 @@ pub fn structs<'a>(tokens: &[Token<'a>]) -> Vec<Struct<'a>> {
     found
 }
 
-/// Fields up to the brace that closes the body, and how many of them are public.
+/// Counts the fields up to the brace that closes the body, and how many of them are public.
 fn count(body: &[Token<'_>]) -> (usize, usize) {
     let (mut depth, mut fields, mut public) = (0_i32, 0, 0);
     for (place, token) in body.iter().enumerate() {

@@ -1,31 +1,33 @@
-//! Rust source as far as rules about it need: words and marks with their lines, paths with the
-//! modules they lead to, functions with their length. Comments and literals are no part of it.
+//! A reader of Rust source for the layer rules: tokens with their lines, paths with the modules
+//! they lead to, functions with their length. Comments and literals are skipped.
 //!
-//! Not a parser: what macros make of their input isn't seen, and a path is taken where two colons
-//! follow a word or in a `use`. Enough to hold a line of architecture; the compiler does the rest.
+//! It is not a parser: it doesn't see what macros make of their input, and it takes a path wherever
+//! two colons follow a word, or in a `use`. That is enough for the rules; the compiler does the
+//! rest.
 
-/// A word, `::`, or a single other mark.
+/// A word, `::`, or a single other character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// As written; a literal is `"`.
+    /// The text as written; a literal is `"`.
     pub text: &'a str,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
 }
 
-/// A path as written, with groups of a `use` taken apart.
+/// A path as written; the groups of a `use` are expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// `crate` first if it leads into this crate by `crate`, `self` or `super`.
+    /// The segments; the first is `crate` if it leads into this crate by `crate`, `self` or
+    /// `super`.
     pub segments: Vec<String>,
-    /// Where it stands.
+    /// The line it is in.
     pub line: usize,
-    /// Brought into its module by a `use`.
+    /// Whether a `use` brings it into its module.
     pub is_use: bool,
 }
 
 impl Path {
-    /// Segments joined by `::`.
+    /// Returns the segments joined by `::`.
     pub fn text(&self) -> String {
         self.segments.join("::")
     }
@@ -37,7 +39,7 @@ impl Path {
     }
 }
 
-/// A function and the lines from its `fn` to its closing brace.
+/// A function and the number of lines from its `fn` to its closing brace.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Function<'a> {
     pub name: &'a str,
@@ -45,7 +47,7 @@ pub struct Function<'a> {
     pub lines: usize,
 }
 
-/// The tokens of a file.
+/// Returns the tokens of a file.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut scan = Scan { text, place: 0, line: 1 };
     let mut tokens = Vec::new();
@@ -55,11 +57,12 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The paths of a file of module `module` (`["http", "response"]`; empty at the crate's root).
+/// Returns the paths of a file of module `module` (`["http", "response"]`; empty at the crate's
+/// root).
 pub fn paths(tokens: &[Token<'_>], module: &[&str]) -> Vec<Path> {
     let mut found = Vec::new();
     let mut modules: Vec<String> = module.iter().map(|&name| name.to_owned()).collect();
-    // Depth of braces at which each module written inside this file ends.
+    // The brace depth at which each module inside this file ends.
     let (mut depth, mut ends) = (0_usize, Vec::new());
     let mut place = 0;
     while let Some(token) = tokens.get(place) {
@@ -95,7 +98,7 @@ pub fn paths(tokens: &[Token<'_>], module: &[&str]) -> Vec<Path> {
     found
 }
 
-/// Reads one path, or a group of them, below `above`; returns the place after it.
+/// Reads one path, or a group of them, below `above`; returns the position after it.
 fn tree(
     tokens: &[Token<'_>],
     mut place: usize,
@@ -126,7 +129,7 @@ fn tree(
                 break;
             }
             word if is_word(word) => {
-                // `{self}` of a group is the path above itself.
+                // `{self}` of a group is the path of the group.
                 if word != "self" || segments.is_empty() {
                     segments.push(word.to_owned());
                 }
@@ -146,7 +149,7 @@ fn tree(
     place
 }
 
-/// The path from the crate's root, if it is one of this crate.
+/// Returns the path from the crate's root, if it is one of this crate.
 fn resolved(segments: &[String], modules: &[String]) -> Vec<String> {
     let supers = segments.iter().take_while(|segment| *segment == "super").count();
     let (base, rest) = match segments.first().map(String::as_str) {
@@ -163,7 +166,7 @@ fn resolved(segments: &[String], modules: &[String]) -> Vec<String> {
     root.chain(base.iter().cloned()).chain(rest.iter().cloned()).collect()
 }
 
-/// The functions with a body.
+/// Returns the functions that have a body.
 pub fn functions<'a>(tokens: &[Token<'a>]) -> Vec<Function<'a>> {
     let mut found = Vec::new();
     for (place, pair) in tokens.windows(2).enumerate() {
@@ -178,7 +181,8 @@ pub fn functions<'a>(tokens: &[Token<'a>]) -> Vec<Function<'a>> {
     found
 }
 
-/// The line of the brace that closes the first body; `None` if a semicolon comes before one.
+/// Returns the line of the brace that closes the first body; `None` if a semicolon comes before
+/// one.
 fn end_of_body(tokens: &[Token<'_>]) -> Option<usize> {
     let (mut brackets, mut braces) = (0_i32, 0_i32);
     for token in tokens {
@@ -236,7 +240,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Length of the comment at the start, with those nested in it.
+/// Returns the length of the comment at the start, including nested ones.
 fn length_of_comment(text: &str) -> usize {
     let (mut depth, mut place) = (0, 0);
     while place < text.len() {
@@ -259,7 +263,7 @@ fn length_of_comment(text: &str) -> usize {
     place
 }
 
-/// Length of the token at the start, and whether it is a literal of text.
+/// Returns the length of the token at the start, and whether it is a text literal.
 fn length_of_token(text: &str) -> (usize, bool) {
     let bytes = text.as_bytes();
     let word = text.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(text.len());
@@ -286,12 +290,12 @@ fn length_of_token(text: &str) -> (usize, bool) {
         [b'"', ..] => (length_of_quoted(bytes), true),
         [b'\'', b'\\', ..] => (length_of_quoted(bytes), true),
         [b'\'', ..] if text[1..].chars().nth(1) == Some('\'') => (length_of_quoted(bytes), true),
-        // A lifetime: its quote is a mark, its name a word.
+        // A lifetime: its quote is a token, its name a word.
         _ => (text.chars().next().map_or(0, char::len_utf8), false),
     }
 }
 
-/// Length of a literal between the quote it starts with and the next that isn't escaped.
+/// Returns the length of a literal from its first quote to the next one that isn't escaped.
 fn length_of_quoted(bytes: &[u8]) -> usize {
     let mut place = 1;
     while place < bytes.len() && bytes[place] != bytes[0] {

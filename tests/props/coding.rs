@@ -1,14 +1,14 @@
-//! Coded bodies. The first byte of the input says which codings, the rest is the payload.
+//! Coded bodies. The first byte of the input chooses the codings, the rest is the payload.
 //!
-//! Laws: how the payload is cut and how large the budgets are changes no byte of the result (of a
-//! broken body in brotli or zstd, only how much of it comes out: zstd writes a raw block as it
-//! comes, and looks at the next only then); a call writes at most its budget, and
-//! does little more work; a body has at most its cap; decoding ends.
+//! Laws: the cuts of the payload and the budgets change no byte of the result (of a broken body in
+//! brotli or zstd, they may change how much of it is output: zstd writes a raw block as it arrives,
+//! and reads the next block only then); a call writes at most its budget, and does little more
+//! work; a body never exceeds its limit; decoding ends.
 
 use super::{Target, seeded};
 use sted::http::coding::{Coding, DecodeLimits, Decoder, State};
 
-/// A greeting in each coding, gzip twice, and none.
+/// A greeting in each coding, in gzip twice, and without coding.
 pub const TARGET: Target = Target {
     samples: &[
         b"\x01\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x48\xcd\xc9\xc9\x57\xc8\x40\x27\
@@ -27,7 +27,7 @@ pub const TARGET: Target = Target {
 };
 
 const CAP_BYTES: u64 = 1 << 20;
-/// Most units that one step goes past its budget: 4 KiB of brotli, at 32 a byte.
+/// The most units by which one step exceeds its budget: 4 KiB of brotli, at 32 a byte.
 const STEP_UNITS: usize = 128 << 10;
 
 pub fn check(bytes: &[u8]) {
@@ -62,7 +62,7 @@ fn codings_of(first: u8) -> &'static [Coding] {
     }
 }
 
-/// Decodes in cuts and budgets; the text and how it ended.
+/// Decodes in pieces and with budgets; returns the text and the final state.
 fn decode(
     decoder: &mut Decoder,
     codings: &[Coding],
@@ -102,7 +102,7 @@ fn the_samples_are_whole() {
     }
 }
 
-/// Found by a fresh seed, 1041899709330: broken behind a raw block.
+/// Found by the fresh seed 1041899709330: damaged behind a raw block.
 #[test]
 fn a_broken_zstd_body_keeps_to_the_laws() {
     check(b"\x04(\xb5/\xfd`\x00r)\x00\x00hBele\x0f+lo\x03");

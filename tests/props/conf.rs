@@ -1,6 +1,7 @@
 //! Configuration files.
 //!
-//! Laws: what is accepted, printed and read again is the same; a refusal names its mistakes.
+//! Laws: an accepted file, printed and parsed again, gives the same configuration; a refused one
+//! names its mistakes.
 
 use super::Target;
 use sted::conf::Conf;

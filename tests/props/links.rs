@@ -1,7 +1,8 @@
-//! Pages and header fields to references.
+//! The scanner of pages and header fields for references.
 //!
-//! Laws: how often a scan stops for its budget changes nothing of what is found; caps hold; no
-//! reference has white space around it or line ends in it; header fields are read to their end.
+//! Laws: the number of times a scan stops for its budget does not change what is found; limits
+//! hold; no reference has white space around it or line ends in it; header fields are read to their
+//! end.
 
 use super::{Target, seeded};
 use encoding_rs::{SHIFT_JIS, UTF_8, WINDOWS_1252};

@@ -1,7 +1,7 @@
-//! Lines of the crawl log, read back.
+//! Lines of the crawl log, parsed back.
 //!
-//! Laws: what is read stands in the line; the spaces between fields make no difference; a
-//! malformed line names one of its thirteen fields.
+//! Laws: every parsed field occurs in the line; the number of spaces between fields makes no
+//! difference; an error names one of the thirteen fields.
 
 use super::Target;
 use sted::store::log::parse;

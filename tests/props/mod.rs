@@ -1,10 +1,11 @@
-//! What the network, a page or an operator may hand over: every parser against mutated samples.
+//! Property tests: every parser of input from the network, a page or an operator, with mutated
+//! samples.
 //!
-//! One body, two drivers. A [`Target`] has samples and a `check` that takes any bytes and panics if
-//! a law of the parser is broken; it decides by the bytes alone, so that a fuzzer can drive it as
-//! it is. Here a seeded loop does: samples as they are, then mutated, spliced and cut. A failure
-//! prints the bytes that caused it: they are added to the samples. The canary is a target with a
-//! planted bug: a loop that doesn't find it is broken itself.
+//! One body, two drivers. A [`Target`] has samples and a `check` that accepts any bytes and panics
+//! if a law of the parser is broken. It depends on the bytes alone, so a fuzzer can drive it as it
+//! is. Here a seeded loop drives it: samples as they are, then mutated, spliced and cut. A failure
+//! prints the bytes that caused it: add them to the samples. The canary is a target with a planted
+//! bug: a loop that doesn't find it is broken itself.
 
 mod coding;
 mod conf;
@@ -23,9 +24,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use sted::ground::random::Random;
 use target::{Target, seeded};
 
-/// Inputs made of the samples of one target.
+/// The number of inputs made from the samples of one target.
 const ROUNDS: usize = 15_000;
-/// No input is longer.
+/// The longest input, in bytes.
 const BYTES_MAX: usize = 8 << 10;
 
 /// All targets by name.
@@ -42,7 +43,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("url", url::TARGET),
 ];
 
-/// Runs `rounds` inputs; the first that breaks a law, if there is one.
+/// Runs `rounds` inputs; returns the first that breaks a law.
 fn first_broken(target: &Target, seed: u64, rounds: usize) -> Option<Vec<u8>> {
     let broken = |bytes: &[u8]| catch_unwind(AssertUnwindSafe(|| (target.check)(bytes))).is_err();
     let whole = target.samples.iter().find(|sample| broken(sample));
@@ -60,7 +61,7 @@ fn hold(target: &Target) {
     }
 }
 
-/// Holds all targets to their laws on inputs of other seeds.
+/// Checks the laws of all targets on inputs of other seeds.
 fn hold_all(seeds: &[u64], rounds: usize) {
     let broken = |seed| {
         TARGETS.iter().find_map(|(name, target)| {
@@ -75,7 +76,7 @@ fn hold_all(seeds: &[u64], rounds: usize) {
     );
 }
 
-/// A sample, mutated a few times.
+/// Returns a sample, mutated a few times.
 fn input(target: &Target, random: &mut Random) -> Vec<u8> {
     let mut bytes = random.pick(target.samples).to_vec();
     for _ in 0..=random.below(6) {
@@ -112,7 +113,7 @@ fn mutate(bytes: &mut Vec<u8>, target: &Target, random: &mut Random) {
     }
 }
 
-/// Any byte; one in four is of those that parsers look for.
+/// Returns a random byte; one in four is a byte that parsers look for.
 fn byte(random: &mut Random) -> u8 {
     const SPECIAL: &[u8] = b"\0\t\n\r \"#$%&'*+,-./0:;<=>?@[\\]^_`a{|}~\x7f\x80\xc3\xff";
     if random.one_in(4) { random.pick(SPECIAL) } else { (random.word() >> 56) as u8 }
@@ -164,7 +165,7 @@ fn url_holds() {
     hold(&url::TARGET);
 }
 
-/// Inputs that nobody tried before: `make fresh`.
+/// Seeds that were never run before: `make fresh`.
 #[test]
 #[ignore = "takes its time, with other seeds each time: make fresh"]
 fn fresh() {

@@ -1,7 +1,8 @@
-//! A connection's bytes to replies.
+//! The response reader: bytes of a connection to replies.
 //!
-//! Laws: how the stream is cut into reads changes no head, no payload and no end; what is used is
-//! there; no cap is passed; every reply ends, or the stream is refused or wants more.
+//! Laws: the cuts of the stream into reads change no head, no payload and no end; the reader never
+//! uses more bytes than there are; no limit is exceeded; every reply ends, or the stream is
+//! refused, or the reader needs more bytes.
 
 use super::{Target, seeded};
 use sted::http::response::{Broken, End, Event, Limits, Reader};
@@ -38,9 +39,9 @@ pub const TARGET: Target = Target {
     check,
 };
 
-/// One reply, or what came of it.
+/// One reply, or the error in its place.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct Parsed {
     status: u16,
     persists: bool,
     payload: Vec<u8>,
@@ -54,7 +55,7 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(read(bytes, || 1 + random.below(30)), whole);
 }
 
-fn read(raw: &[u8], mut cut: impl FnMut() -> usize) -> Vec<Told> {
+fn read(raw: &[u8], mut cut: impl FnMut() -> usize) -> Vec<Parsed> {
     let limits = Limits {
         head_bytes_max: 400,
         fields_max: 12,
@@ -66,17 +67,17 @@ fn read(raw: &[u8], mut cut: impl FnMut() -> usize) -> Vec<Told> {
     };
     let mut reader = Reader::new(limits.clone());
     reader.begin();
-    let mut told: Vec<Told> = Vec::new();
+    let mut replies: Vec<Parsed> = Vec::new();
     let (mut at, mut come) = (0, 0);
     loop {
         let step = match reader.read(&raw[at..come], come == raw.len()) {
             Ok(step) => step,
             Err(broken) => {
-                match told.last_mut().filter(|told| told.end.is_none()) {
+                match replies.last_mut().filter(|last| last.end.is_none()) {
                     Some(last) => last.end = Some(Err(broken)),
-                    None => told.push(Told::refused(broken)),
+                    None => replies.push(Parsed::refused(broken)),
                 }
-                return told;
+                return replies;
             }
         };
         assert!(step.used <= come - at, "used more than there was");
@@ -85,7 +86,7 @@ fn read(raw: &[u8], mut cut: impl FnMut() -> usize) -> Vec<Told> {
                 let head = reader.head();
                 assert!(step.used <= limits.head_bytes_max);
                 let _ = head.codings(&raw[at..come]);
-                told.push(Told {
+                replies.push(Parsed {
                     status: head.status,
                     persists: head.persists,
                     payload: Vec::new(),
@@ -93,12 +94,12 @@ fn read(raw: &[u8], mut cut: impl FnMut() -> usize) -> Vec<Told> {
                 });
             }
             Event::Payload(range) => {
-                let last = told.last_mut().expect("a head before payload");
+                let last = replies.last_mut().expect("a head before payload");
                 last.payload.extend_from_slice(&raw[at..come][range]);
                 assert!(last.payload.len() as u64 <= limits.body_bytes_max);
             }
             Event::End(end) => {
-                told.last_mut().expect("a head before the end").end = Some(Ok(end));
+                replies.last_mut().expect("a head before the end").end = Some(Ok(end));
                 reader.begin();
             }
             Event::More => {
@@ -111,7 +112,7 @@ fn read(raw: &[u8], mut cut: impl FnMut() -> usize) -> Vec<Told> {
     }
 }
 
-impl Told {
+impl Parsed {
     fn refused(broken: Broken) -> Self {
         Self { status: 0, persists: false, payload: Vec::new(), end: Some(Err(broken)) }
     }

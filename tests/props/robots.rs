@@ -1,16 +1,16 @@
-//! robots.txt. The input is a file; its lines and pieces of it serve as targets, too.
+//! robots.txt. The input is a file; its lines and parts of them also serve as request targets.
 //!
-//! Laws: the deciding line stands in the file, and speaks as the verdict does; what ends the lines
-//! makes no difference, nor does a comment at the end; robots.txt itself may always be fetched;
-//! memory is bounded by the file.
+//! Laws: the deciding line is in the file and agrees with the verdict; the kind of line ends makes
+//! no difference, nor does a comment at the end; robots.txt itself may always be fetched; memory is
+//! bounded by the file's size.
 
 use super::{Target, seeded};
 use sted::robots::{Rules, SITEMAPS_MAX};
 
 pub const TARGET: Target = Target {
     samples: &[
-        // Of fresh seed 957949126565: a no-break space of Latin-1 before a key, which the law did
-        // not know.
+        // From the fresh seed 957949126565: a no-break space of Latin-1 before a key, which the law
+        // did not know.
         b"User-agent: *\n\xA0Disallow: /private/\nAllow: /private/open\nCrawl-delay: 2.5\n",
         b"User-agent: *\nDisallow: /private/\nAllow: /private/open\nCrawl-delay: 2.5\n",
         b"user-agent: sted\nuser-agent: other\ndisallow: /*.php$\nallow: /a*b\n\nuser-agent: *\n\
@@ -65,7 +65,7 @@ pub fn check(bytes: &[u8]) {
             continue;
         }
         let line = bare(raw[verdict.line as usize - 1]).to_ascii_lowercase();
-        // Misspelt keys forbid, too; none allows.
+        // Misspelt keys disallow, too; none allows.
         let expected: &[&str] = if verdict.allowed { &["allow"] } else { &["dis", "dia"] };
         let speaks = expected.iter().any(|word| line.starts_with(word.as_bytes()));
         assert!(speaks, "{target} by {}", line.escape_ascii());
@@ -75,12 +75,12 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Lines as CR, LF or both end them.
+/// Splits text into lines that end in CR, LF or both.
 fn lines(text: &str) -> Vec<&str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r')).collect()
 }
 
-/// A line without what editors leave before its key: white space, zeros, byte order marks, and
+/// Removes what editors leave before a line's key: white space, zeros, byte order marks, and
 /// no-break spaces in UTF-8 or Latin-1.
 fn bare(mut line: &[u8]) -> &[u8] {
     const BLANKS: [&[u8]; 4] = [b"\0", b"\xEF\xBB\xBF", b"\xC2\xA0", b"\xA0"];

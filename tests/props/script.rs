@@ -1,6 +1,6 @@
-//! Scripts, and a player of them that is sent any bytes.
+//! Scripts, and a player of them that receives any bytes.
 //!
-//! Laws: a mistake names a line of the script; a player comes to rest, whatever it is sent.
+//! Laws: a mistake names a line of the script; a player comes to a stop, whatever it receives.
 
 use super::Target;
 use sted::ground::time::Instant;
@@ -42,7 +42,7 @@ pub const TARGET: Target = Target {
 
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    // How much is filled in is for authors to say, who are no strangers: not gigabytes, here.
+    // Authors of scripts, who are trusted, choose how much is filled in: no gigabytes here.
     let is_large = |word: &str| word.len() > 6 && word.bytes().all(|byte| byte.is_ascii_digit());
     if text.split_whitespace().any(is_large) {
         return;

@@ -1,7 +1,7 @@
 //! Seed files.
 //!
-//! Laws: each line is a seed, a mistake or neither, never both; seeds are canonical and come once;
-//! their own texts, as a file, give them again without a mistake.
+//! Laws: each line is a seed, a mistake or neither, never both; seeds are canonical and unique; the
+//! seeds, written as a file, parse to the same seeds without a mistake.
 
 use super::Target;
 use std::collections::BTreeSet;

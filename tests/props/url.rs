@@ -1,9 +1,9 @@
 //! References to canonical URLs. The input is a base, a line end and a reference.
 //!
-//! Laws: what comes out is canonical (read again, it is itself) and within the limit; base and
-//! parts are those of a fetchable URL; the standard's own answer agrees, but for user, password
-//! and fragment; the key of a key is that key; what a URL brings along from its page changes
-//! nothing of its key and scope.
+//! Laws: the result is canonical (parsed again, it stays the same) and within the length limit; its
+//! parts are those of a fetchable URL; it agrees with the standard's result, except for user,
+//! password and fragment; the key of a key is that key; what a URL carries from its page does not
+//! change its key or its scope.
 
 use super::Target;
 use encoding_rs::UTF_8;

@@ -1,11 +1,11 @@
-//! What the servers' own access logs say was asked of them.
+//! Reads the access logs of the servers: the requests they received.
 
 use super::servers::Server;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A request as its server saw it.
+/// A request as its server logged it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     /// Whether it was the first on its connection.
@@ -24,7 +24,7 @@ pub(super) fn read(server: Server, folder: &Path) -> Vec<Hit> {
         let hit = match server {
             Server::Caddy => of_json(line, &mut ports),
             Server::Simple => of_python(line),
-            // These count from one, the others from nothing.
+            // These count requests from 1, the others from 0.
             Server::Nginx | Server::Secure => of_line(line, 1),
             Server::Apache | Server::Lighttpd => of_line(line, 0),
         };
@@ -34,13 +34,13 @@ pub(super) fn read(server: Server, folder: &Path) -> Vec<Hit> {
     text.lines().filter(is_hit).map(&mut read).collect()
 }
 
-/// How many connections requests came on.
+/// Returns the number of connections that requests came on.
 pub(super) fn connections(hits: &[Hit]) -> usize {
     hits.iter().filter(|hit| hit.begins).count()
 }
 
-/// `17 200 "GET /path HTTP/1.1"`: its place on the connection comes first. (Ports don't tell
-/// connections apart: the system gives one out again.)
+/// Parses `17 200 "GET /path HTTP/1.1"`, which begins with the request's number on its connection.
+/// (Ports don't identify connections, because the system reuses them.)
 fn of_line(line: &str, first: usize) -> Option<Hit> {
     let (place, rest) = line.split_once(' ')?;
     let (status, request) = rest.split_once(' ')?;
@@ -51,7 +51,7 @@ fn of_line(line: &str, first: usize) -> Option<Hit> {
     })
 }
 
-/// `127.0.0.1 - - [20/Nov/2026 10:00:00] "GET /path HTTP/1.1" 200 -`
+/// Parses `127.0.0.1 - - [20/Nov/2026 10:00:00] "GET /path HTTP/1.1" 200 -`.
 fn of_python(line: &str) -> Option<Hit> {
     let (_, rest) = line.split_once("] ")?;
     let (request, result) = rest.rsplit_once("\" ")?;
@@ -59,7 +59,7 @@ fn of_python(line: &str) -> Option<Hit> {
     Some(Hit { begins: true, status, target: target(request)? })
 }
 
-/// Of its connections ports must tell.
+/// Parses a JSON line; it has only ports to identify connections.
 fn of_json(line: &str, ports: &mut BTreeSet<u16>) -> Option<Hit> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     let request = line.get("request")?;
@@ -70,7 +70,7 @@ fn of_json(line: &str, ports: &mut BTreeSet<u16>) -> Option<Hit> {
     })
 }
 
-/// The middle of a request line, which may stand between quotes.
+/// Returns the target of a request line, which may be quoted.
 fn target(request: &str) -> Option<String> {
     let mut words = request.trim_matches('"').split(' ');
     assert_eq!(words.next()?, "GET", "a crawler asks by GET: {request}");

@@ -1,4 +1,4 @@
-//! The crawl: the program itself, run with a configuration, and what it wrote.
+//! Runs the program on a configuration, and reads what it wrote.
 
 use super::stand::Stand;
 use super::walk;
@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// How long a crawl may take: a bound for one that hangs, not a measure.
+/// How long a crawl may take: a limit for one that hangs, not a measurement.
 const CRAWL_MAX: Duration = Duration::from_secs(240);
 
-/// A line of the crawl log: what is looked at here.
+/// The fields of a line of the crawl log that are used here.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) status: i32,
@@ -21,20 +21,20 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// A crawl that ended.
+/// A crawl that has ended.
 #[derive(Debug)]
 pub(super) struct Crawl {
     /// Its job directory.
     pub(super) job: PathBuf,
     /// Its log.
     pub(super) lines: Vec<Line>,
-    /// Requests that were sent, those that had to be sent again included.
+    /// Requests that were sent, including those sent again.
     pub(super) requests: usize,
     /// How long it took.
     pub(super) took: Duration,
 }
 
-/// Crawls the sites of a stand from `seeds`; `more` is added to the configuration.
+/// Crawls the sites of a stand from `seeds`; `more` is appended to the configuration.
 pub(super) fn crawl(stand: &Stand, seeds: &[String], more: &str) -> Crawl {
     let folder = stand.folder();
     let conf = CONF
@@ -53,7 +53,7 @@ pub(super) fn crawl(stand: &Stand, seeds: &[String], more: &str) -> Crawl {
     Crawl { job, lines: log.lines().map(Line::of).collect(), requests, took }
 }
 
-/// Runs the program to its end, which must be a good one.
+/// Runs the program to its end, which must be a success.
 fn run(conf: &Path, output: &Path) -> Duration {
     let said = || fs::read_to_string(output).unwrap_or_default();
     let file = File::create(output).expect("the folder is the test's");
@@ -81,7 +81,7 @@ fn run(conf: &Path, output: &Path) -> Duration {
 }
 
 impl Line {
-    /// Reads one of a crawl log in Heritrix's form.
+    /// Parses a line of a crawl log in Heritrix's format.
     fn of(text: &str) -> Self {
         let mut words = text.split_ascii_whitespace().skip(1);
         let mut word = || words.next().unwrap_or_else(|| panic!("a line of 13 fields: {text}"));
@@ -97,7 +97,7 @@ impl Line {
 }
 
 impl Crawl {
-    /// The lines of pages by key, and those of robots.txt.
+    /// Returns the lines of pages by key, and those of robots.txt.
     pub(super) fn by_key(&self) -> (BTreeMap<String, Vec<&Line>>, Vec<&Line>) {
         let mut pages: BTreeMap<String, Vec<&Line>> = BTreeMap::new();
         let mut robots = Vec::new();
@@ -111,7 +111,7 @@ impl Crawl {
     }
 }
 
-/// What all crawls here have in common: own servers only, none lost to caution.
+/// The common configuration: only the test's servers, and nothing lost by cautious limits.
 const CONF: &str = r#"
 [job]
 name = "real"

@@ -1,9 +1,10 @@
-//! Real servers with real pages: the crawler against nginx, Apache, lighttpd, Caddy and Python's
-//! HTTP/1.0 server, under names answered by unbound, each with thousands of pages of documentation.
+//! Real servers with real pages: the crawler with nginx, Apache, lighttpd, Caddy and Python's
+//! HTTP/1.0 server, with names answered by unbound, each serving thousands of pages of
+//! documentation.
 //!
-//! What was fetched must be what an independent walk over the same files finds, no more, no less,
-//! nothing twice, whatever the servers do to their connections; and what was promised of
-//! politeness must hold as seen from outside. `make deps` gets the servers and the pages.
+//! The fetched URLs must be those that an independent walk over the same files finds, each once,
+//! whatever the servers do to their connections; and the politeness promises must hold as seen from
+//! outside. `make deps` gets the servers and the pages.
 
 mod access;
 mod crawl;
@@ -28,8 +29,8 @@ use std::process::Command;
 use std::time::Duration;
 use walk::{Fate, Fates};
 
-/// All servers at the pace they allow, with so many requests under way that each meets its limit
-/// among them: what is fetched is what can be reached.
+/// All servers at the pace they allow, with so many pipelined requests that each reaches its limit
+/// of requests among them: all reachable URLs are fetched.
 #[test]
 fn everything_that_can_be_reached_is_fetched_once() {
     let parts = Server::ALL.map(|server| Part { server, relay: None, crawl_delay: None });
@@ -59,8 +60,8 @@ fn everything_that_can_be_reached_is_fetched_once() {
     read_back(&stand, &fates, &crawl);
 }
 
-/// What a few pages link to, politely, through relays: one connection to a server at any time,
-/// gaps as promised, nothing that is closed.
+/// The pages linked from a few, politely and through relays: one connection to a server at a time,
+/// gaps as promised, nothing that is disallowed.
 #[test]
 fn promises_hold_as_seen_from_outside() {
     let parts = Server::ALL.map(|server| Part {
@@ -78,7 +79,7 @@ fn promises_hold_as_seen_from_outside() {
         let name = site.server.name();
         assert_eq!(seen.overlapping, 0, "{name}: connections opened while another was");
         assert!(hits.len() > 20, "{name} was asked {} times: too few to see gaps", hits.len());
-        // What is asked over TLS can't be told from the handshake by looking on.
+        // Requests over TLS can't be distinguished from the handshake by an observer.
         if site.server.scheme() == "http" {
             assert_eq!(seen.exchanges.len(), hits.len(), "{name}: requests on the way and there");
             check_gaps(site, seen);
@@ -123,20 +124,21 @@ depth_max = 1
 "#;
 const DELAY: Duration = Duration::from_millis(40);
 const DELAY_FACTOR: u32 = 3;
-/// Slow enough for its own pace to count more than the delay.
+/// A server so slow that its own pace matters more than the delay.
 const SLOW: Server = Server::Lighttpd;
 const THINK: Duration = Duration::from_millis(25);
-/// What a machine at work may make of a gap on its way to where it is measured.
+/// How much a busy machine may distort a gap before it is measured.
 const SLACK: Duration = Duration::from_millis(5);
 
-/// Entrance, oddities and tables of contents.
+/// Returns the entrance page, the unusual pages and the tables of contents.
 fn polite_seeds(site: &Site) -> Vec<String> {
     let trees = site.server.trees().iter().map(|tree| format!("{}/", tree.name()));
     let paths = ["".to_owned(), "odd/".to_owned()].into_iter().chain(trees);
     paths.map(|path| site.origin() + "/" + &path).collect()
 }
 
-/// From the end of a reply to the next request: the longest of what was promised.
+/// Checks the gaps from the end of a reply to the next request: at least the longest of the
+/// promises.
 fn check_gaps(site: &Site, seen: &Seen) {
     let asked_for = site.crawl_delay.map(|delay| delay.parse().expect("a number"));
     let delay = asked_for.map_or(DELAY, |delay| DELAY.max(Duration::from_secs_f64(delay)));
@@ -158,7 +160,7 @@ fn check_gaps(site: &Site, seen: &Seen) {
     println!("{name}: {gaps} gaps of {shortest:?} and more, {} connections", seen.connections);
 }
 
-/// Compares log and access logs with the fates.
+/// Compares the crawl log and the access logs with the expected fates.
 fn judge(sites: &[Site], fates: &Fates, crawl: &Crawl, hits: &[Vec<Hit>]) {
     let mut complaints = Vec::new();
     judge_log(sites, fates, crawl, &mut complaints);
@@ -176,10 +178,10 @@ fn judge(sites: &[Site], fates: &Fates, crawl: &Crawl, hits: &[Vec<Hit>]) {
     assert!(count == 0, "{count} complaints:\n{}", complaints[..count.min(40)].join("\n"));
 }
 
-/// Each URL that can be reached has one line with its outcome; no other has one.
+/// Checks that each reachable URL has one line with its outcome, and no other URL has one.
 fn judge_log(sites: &[Site], fates: &Fates, crawl: &Crawl, complaints: &mut Vec<String>) {
     let (mut pages, robots) = crawl.by_key();
-    // A line that says that a redirect led to a known URL is about a chain, not about that URL.
+    // A line about a redirect that led to a known URL describes a chain, not that URL.
     pages.values_mut().for_each(|lines| lines.retain(|line| line.status != REDIRECT_TO_KNOWN));
     pages.retain(|_, lines| !lines.is_empty());
     for (key, fate) in fates {
@@ -205,18 +207,18 @@ fn judge_log(sites: &[Site], fates: &Fates, crawl: &Crawl, complaints: &mut Vec<
     }
 }
 
-/// Code of a redirect that led to a known URL.
+/// The status of a redirect that led to a known URL.
 const REDIRECT_TO_KNOWN: i32 = -4003;
-/// Heritrix's code for what robots.txt closes.
+/// Heritrix's status for URLs that robots.txt disallows.
 const CLOSED: i32 = -9998;
 
-/// Requests that are repeated to compare replies: two of each batch, if its replies are equal as
-/// those of dead links are, by the default of `pipeline.probation`.
+/// The number of requests repeated to compare replies: two of each batch, if its replies are equal
+/// as those of dead links are, with the default `pipeline.probation`.
 const COMPARED_MAX: usize = 2 * 3;
 
-/// Each URL of a server that is to be fetched was asked of it once, but for one or two of each of
-/// the first batches, which are asked for again (`pipeline.probation`); nothing else was, and
-/// nothing that is closed.
+/// Checks that each URL of a server was requested once, except for one or two of each of the first
+/// batches, which are requested again (`pipeline.probation`), and that nothing else and nothing
+/// disallowed was requested.
 fn judge_hits(site: &Site, fates: &Fates, hits: &[Hit], complaints: &mut Vec<String>) {
     let mut asked: BTreeMap<String, Vec<u16>> = BTreeMap::new();
     for hit in hits {
@@ -244,7 +246,7 @@ fn judge_hits(site: &Site, fates: &Fates, hits: &[Hit], complaints: &mut Vec<Str
     complaints.extend(asked.keys().map(|key| format!("asked for, but not to be found: {key}")));
 }
 
-/// The archive, read by others: each reply once, with the bytes that were served.
+/// Reads the archive with other tools: each reply once, with the bytes that were served.
 fn read_back(stand: &Stand, fates: &Fates, crawl: &Crawl) {
     let mut expected = String::new();
     for line in crawl.lines.iter().filter(|line| line.status > 0) {

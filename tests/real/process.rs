@@ -1,4 +1,4 @@
-//! Programs that run beside a test: started in the foreground, waited for, ended with it.
+//! Programs that run beside a test: started in the foreground, waited for, stopped with it.
 
 use std::env;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take until it listens.
 const START_MAX: Duration = Duration::from_secs(20);
-/// How long it may take to end when it is asked to.
+/// How long it may take to stop when asked to.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
 /// A program that runs until this is dropped.
@@ -18,12 +18,12 @@ const STOP_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Running {
     program: String,
     child: Child,
-    /// What it says, besides its logs.
+    /// The file with its output, except for its logs.
     output: PathBuf,
 }
 
 impl Running {
-    /// Starts a program with what it says in `output.log` of `folder`, and waits until it listens.
+    /// Starts a program with its output in `output.log` of `folder`, and waits until it listens.
     pub(super) fn start(
         program: &str,
         arguments: &[String],
@@ -60,7 +60,7 @@ impl Running {
         }
     }
 
-    /// Asks it to end, so that it ends its own children and writes its logs; then makes it.
+    /// Asks it to stop, so that it stops its own children and writes its logs; then kills it.
     pub(super) fn stop(&mut self) {
         let ask = format!("kill -TERM {}", self.child.id());
         let _ = Command::new("sh").args(["-c", &ask]).stderr(Stdio::null()).status();
@@ -84,7 +84,7 @@ impl Drop for Running {
     }
 }
 
-/// A free port of an address: for TCP, and for UDP too.
+/// Returns a free port of an address, for both TCP and UDP.
 pub(super) fn free_port(ip: &str) -> SocketAddr {
     for _ in 0..100 {
         let probe = TcpListener::bind((ip, 0)).expect("loopback addresses can be bound");
@@ -96,7 +96,7 @@ pub(super) fn free_port(ip: &str) -> SocketAddr {
     panic!("no port of {ip} is free");
 }
 
-/// Where a program is. Servers may be where only root looks for programs.
+/// Returns the path of a program. Servers may be in directories that only root's PATH has.
 fn find(program: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let more = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);

@@ -1,14 +1,14 @@
-//! Relays between the crawler and the servers, that write down who connected and asked when.
+//! Relays between the crawler and the servers, which record connections and requests.
 //!
-//! One thread passes the bytes of all relays on. It reads all there is of a server's connections
-//! before it judges a new one, so that a connection that the crawler has closed counts as closed.
-//! A close can arrive behind the next connection, when the crawler has changed cores in between
-//! and the first core has yet to deliver what waits there. So what seems open is looked up in the
-//! kernel's table, where a socket leaves ESTABLISHED as it's closed. A reply counts as ended just
-//! before its last bytes are passed on, and a request as asked when it was read here: the crawler
-//! can't have known or acted earlier, so that no gap is taken for shorter than it was.
+//! One thread passes on the bytes of all relays. It reads everything from a server's connections
+//! before it handles a new one, so that a connection that the crawler has closed counts as closed.
+//! A close can arrive after the next connection, if the crawler has changed cores in between and
+//! the first core has yet to deliver it. So a connection that seems open is looked up in the
+//! kernel's table, where a socket leaves ESTABLISHED when it is closed. A reply counts as ended
+//! just before its last bytes are passed on, and a request as sent when it was read here: the
+//! crawler can't have known or acted earlier, so no gap is measured as shorter than it was.
 //!
-//! One request at a time is assumed (`burst = 1`): what comes after a reply is the next request.
+//! One request at a time is assumed (`burst = 1`): what follows a reply is the next request.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Sleep of the thread when there was nothing to pass on.
+/// How long the thread sleeps when there is nothing to pass on.
 const NAP: Duration = Duration::from_micros(100);
 
 /// A relay that listens.
@@ -30,25 +30,25 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Takes connections on an address of `ip`; the server's replies are held back for `think`.
+    /// Listens on an address of `ip`; the server's replies are delayed by `think`.
     pub(super) fn listen(ip: &str, server: SocketAddr, think: Duration) -> Self {
         let listener = TcpListener::bind((ip, 0)).expect("loopback addresses can be bound");
-        listener.set_nonblocking(true).expect("a socket can be told");
+        listener.set_nonblocking(true).expect("socket options can be set");
         Self { listener, server, think }
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub(super) fn address(&self) -> SocketAddr {
         self.listener.local_addr().expect("it is bound")
     }
 }
 
-/// What a relay saw.
+/// What a relay has recorded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// Connections of the crawler.
+    /// The number of connections of the crawler.
     pub(super) connections: usize,
-    /// Those that came while another was open.
+    /// The number of connections that came while another was open.
     pub(super) overlapping: usize,
     /// Requests with their replies, in order.
     pub(super) exchanges: Vec<Exchange>,
@@ -57,9 +57,9 @@ pub(super) struct Seen {
 /// A request and its reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchange {
-    /// When the request came.
+    /// When the request was read.
     pub(super) asked: Instant,
-    /// When the last of the reply went.
+    /// When the last byte of the reply was passed on.
     pub(super) answered: Instant,
 }
 
@@ -71,13 +71,13 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Begins to relay.
+    /// Starts the relays.
     pub(super) fn begin(relays: Vec<Relay>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        let stopping = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let mut lines: Vec<Line> = relays.into_iter().map(Line::new).collect();
-            while !told.load(Ordering::Relaxed) {
+            while !stopping.load(Ordering::Relaxed) {
                 let busy = lines.iter_mut().map(Line::turn).filter(|busy| *busy).count() > 0;
                 if !busy {
                     thread::sleep(NAP);
@@ -88,7 +88,7 @@ impl Watch {
         Self { stop, thread: Some(thread) }
     }
 
-    /// Ends it; says what each relay saw, in their order.
+    /// Stops them; returns what each has recorded, in their order.
     pub(super) fn end(mut self) -> Vec<Seen> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it is ended once");
@@ -114,7 +114,7 @@ impl Line {
         Self { relay, open: Vec::new(), seen: Seen::default() }
     }
 
-    /// Passes on what there is; whether there was something.
+    /// Passes on what has arrived; returns whether there was something.
     fn turn(&mut self) -> bool {
         let new = self.relay.listener.accept().ok();
         let mut busy = new.is_some();
@@ -136,30 +136,30 @@ impl Line {
 struct Pair {
     crawler: End,
     server: End,
-    /// The reply under way is held back until then.
+    /// The current reply is delayed until then.
     held_until: Option<Instant>,
-    /// The last bytes went to the server, not to the crawler.
+    /// Whether the last bytes went to the server, not to the crawler.
     asking: bool,
 }
 
-/// One end of a pair, with what was read from it and not yet passed on.
+/// One end of a pair, with bytes read from it and not yet passed on.
 struct End {
     stream: TcpStream,
     pending: Vec<u8>,
-    /// Nothing more comes from it.
+    /// Whether its stream has ended.
     ended: bool,
-    /// It was told that nothing more comes.
-    told: bool,
+    /// Whether its output has been shut down.
+    is_shut: bool,
 }
 
 impl End {
     fn new(stream: TcpStream) -> Self {
-        stream.set_nonblocking(true).expect("a socket can be told");
-        stream.set_nodelay(true).expect("a socket can be told");
-        Self { stream, pending: Vec::new(), ended: false, told: false }
+        stream.set_nonblocking(true).expect("socket options can be set");
+        stream.set_nodelay(true).expect("socket options can be set");
+        Self { stream, pending: Vec::new(), ended: false, is_shut: false }
     }
 
-    /// Whether the other side has not closed, whatever of that has arrived here.
+    /// Whether the peer has not closed it, even if the close has not arrived yet.
     fn is_open_at_its_peer(&self) -> bool {
         !self.ended
             && match (self.stream.peer_addr(), self.stream.local_addr()) {
@@ -168,7 +168,8 @@ impl End {
             }
     }
 
-    /// Reads what there is, as long as little waits to be passed on; whether there was something.
+    /// Reads what has arrived, while few bytes wait to be passed on; returns whether there was
+    /// something.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 64 << 10];
         let before = self.pending.len();
@@ -183,7 +184,7 @@ impl End {
         self.pending.len() > before
     }
 
-    /// Passes on to `other` what was read; whether something went.
+    /// Passes on to `other` what was read; returns whether something was written.
     fn pass(&mut self, other: &mut Self) -> bool {
         match other.stream.write(&self.pending) {
             Ok(0) => false,
@@ -200,17 +201,17 @@ impl End {
         }
     }
 
-    /// Tells `other` that nothing more comes, once all is passed on.
+    /// Shuts down the output of `other` once everything is passed on.
     fn pass_end(&mut self, other: &mut Self) {
-        if self.ended && self.pending.is_empty() && !other.told {
-            other.told = true;
+        if self.ended && self.pending.is_empty() && !other.is_shut {
+            other.is_shut = true;
             let _ = other.stream.shutdown(std::net::Shutdown::Write);
         }
     }
 }
 
-/// Whether the kernel of this machine holds a socket at `local` connected to `remote`, not closed
-/// (proc(5), /proc/net/tcp: addresses in the machine's byte order, states in hexadecimal).
+/// Whether the kernel of this machine has an open socket at `local` connected to `remote` (proc(5),
+/// /proc/net/tcp: addresses in the machine's byte order, states in hexadecimal).
 fn is_established(local: SocketAddr, remote: SocketAddr) -> bool {
     const ESTABLISHED: &str = "01";
     let hex = |address: SocketAddr| {
@@ -268,7 +269,7 @@ impl Pair {
 mod tests {
     use super::*;
 
-    /// A server that answers each byte by itself, on as many connections as come.
+    /// A server that echoes each byte, on any number of connections.
     fn echo() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback addresses can be bound");
         let address = listener.local_addr().expect("it is bound");

@@ -1,12 +1,12 @@
-//! The servers: what they are told, and what is known of how they answer.
+//! The real servers: their configurations, and what is known of how they answer.
 //!
-//! Each runs in the foreground with a configuration of a few lines, all of its files in one
-//! folder, on an address of its own, and keeps an access log in one form where it can be told to.
+//! Each runs in the foreground with a configuration of a few lines, with all of its files in one
+//! folder, on its own address, and writes an access log in one common format if it can.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// A server, by program and set-up.
+/// A server program and its setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Server {
     /// 100 requests on a connection.
@@ -19,7 +19,7 @@ pub(super) enum Server {
     Caddy,
     /// nginx over TLS, with a certificate of a private authority; gzip in chunks.
     Secure,
-    /// Python's: HTTP/1.0, a connection for each request.
+    /// Python's server: HTTP/1.0, one connection per request.
     Simple,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// Its folder below the root of a server.
+    /// Returns its folder below the root of a server.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Python => "python",
@@ -42,33 +42,33 @@ impl Tree {
     }
 }
 
-/// A line of robots.txt: a path is closed, or open within a closed one. No patterns: what they
-/// mean is tested elsewhere.
+/// A line of robots.txt: a path is disallowed, or allowed within a disallowed one. No patterns:
+/// other tests cover them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule {
     Allow(&'static str),
     Disallow(&'static str),
 }
 
-/// What a server is told.
+/// The setup of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// Its own files: configuration, logs.
+    /// The folder of its own files: configuration, logs.
     pub(super) folder: PathBuf,
-    /// What it serves.
+    /// The folder it serves.
     pub(super) root: PathBuf,
-    /// Where it listens.
+    /// The address it listens on.
     pub(super) listen: SocketAddr,
     /// Its host name.
     pub(super) name: String,
 }
 
 impl Server {
-    /// All of them; the first is where crawls begin.
+    /// All servers; crawls begin at the first.
     pub(super) const ALL: [Self; 6] =
         [Self::Nginx, Self::Apache, Self::Lighttpd, Self::Caddy, Self::Secure, Self::Simple];
 
-    /// The first label of its host name.
+    /// Returns the first label of its host name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Nginx => "nginx",
@@ -84,18 +84,18 @@ impl Server {
         if self == Self::Secure { "https" } else { "http" }
     }
 
-    /// Requests after which it closes a connection.
+    /// Returns after how many requests it closes a connection.
     pub(super) fn requests_per_connection(self) -> Option<usize> {
         match self {
             Self::Nginx | Self::Apache | Self::Secure => Some(100),
-            // It closes after the one that exceeds `max-keep-alive-requests`.
+            // It closes after the request that exceeds `max-keep-alive-requests`.
             Self::Lighttpd => Some(51),
             Self::Caddy => None,
             Self::Simple => Some(1),
         }
     }
 
-    /// What it serves besides the pages all have.
+    /// Returns what it serves in addition to the pages that all servers have.
     pub(super) fn trees(self) -> &'static [Tree] {
         match self {
             Self::Nginx | Self::Apache | Self::Caddy => &[Tree::Python, Tree::Postgresql],
@@ -104,7 +104,7 @@ impl Server {
         }
     }
 
-    /// Its robots.txt, besides what all of them close.
+    /// Returns the rules of its robots.txt, in addition to those of all servers.
     pub(super) fn rules(self) -> &'static [Rule] {
         use Rule::{Allow, Disallow};
         match self {
@@ -121,8 +121,8 @@ impl Server {
         }
     }
 
-    /// The status of a folder, asked for with or without the slash at its end, that has an index
-    /// page or not; `None` if a page comes that isn't in the files.
+    /// Returns the status of a folder, requested with or without the final slash, with or without
+    /// an index page; `None` if the server makes a page that isn't in the files.
     pub(super) fn status_of_folder(self, slash: bool, index: bool) -> Option<u16> {
         match (self, slash, index) {
             (_, true, true) => Some(200),
@@ -135,7 +135,7 @@ impl Server {
         }
     }
 
-    /// Name of its configuration in its folder, and what is in it.
+    /// Returns the name of its configuration file and its contents.
     pub(super) fn configuration(self, place: &Place) -> (&'static str, String) {
         match self {
             Self::Nginx => ("nginx.conf", place.fill(NGINX)),
@@ -152,7 +152,7 @@ impl Server {
         }
     }
 
-    /// Its program and arguments.
+    /// Returns its program and arguments.
     pub(super) fn command(self, place: &Place) -> (&'static str, Vec<String>) {
         let file = place.folder.join(self.configuration(place).0).display().to_string();
         let (program, arguments) = match self {
@@ -174,7 +174,7 @@ impl Server {
         (program, [arguments, vec![file]].concat())
     }
 
-    /// Its access log.
+    /// Returns its access log.
     pub(super) fn access_log(self, folder: &Path) -> PathBuf {
         folder.join(if self == Self::Simple { "output.log" } else { "access.log" })
     }
@@ -196,7 +196,7 @@ fn s(text: &str) -> String {
     text.to_owned()
 }
 
-/// `user` is for root, who may have to read files of its own; others are told it has no effect.
+/// `user` is for root, who may have to read its own files; for other users it has no effect.
 const NGINX: &str = r#"
 daemon off;
 user root root;
@@ -224,7 +224,7 @@ http {
 }
 "#;
 
-/// What the server over TLS is told besides; it stands where the other's `server` ends.
+/// The additional lines of the TLS server, placed where the other's `server` block ends.
 const NGINX_SECURE: &str = r"        ssl_certificate @FOLDER@/certificate.pem;
         ssl_certificate_key @FOLDER@/key.pem;
         gzip on;

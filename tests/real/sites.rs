@@ -1,4 +1,4 @@
-//! What the servers serve: real documentation, and some pages that try what it doesn't.
+//! The sites: real documentation, and pages that test what the documentation doesn't contain.
 
 use super::servers::{Rule, Server, Tree};
 use std::fmt::Write;
@@ -13,26 +13,26 @@ pub(super) struct Site {
     pub(super) server: Server,
     /// Its host name.
     pub(super) name: String,
-    /// Where the crawler finds it: the server itself, or a relay before it.
+    /// The address that the crawler connects to: the server's, or that of a relay in front of it.
     pub(super) front: SocketAddr,
-    /// Its files.
+    /// The folder of its files.
     pub(super) root: PathBuf,
-    /// Seconds of Crawl-delay in its robots.txt, as written there.
+    /// The Crawl-delay in its robots.txt in seconds, as spelled there.
     pub(super) crawl_delay: Option<&'static str>,
 }
 
 impl Site {
-    /// `http://nginx.sted.test:4711`
+    /// Returns an origin such as `http://nginx.sted.test:4711`.
     pub(super) fn origin(&self) -> String {
         format!("{}://{}:{}", self.server.scheme(), self.name, self.front.port())
     }
 
-    /// What its robots.txt says of paths.
+    /// Returns the rules of its robots.txt.
     pub(super) fn rules(&self) -> impl Iterator<Item = Rule> {
         [Rule::Disallow("/private/")].into_iter().chain(self.server.rules().iter().copied())
     }
 
-    /// Makes its root: documentation by link, own pages, robots.txt.
+    /// Fills its root: documentation by symbolic links, own pages, robots.txt.
     pub(super) fn furnish(&self, sites: &[Self], docs: &Docs) {
         for tree in self.server.trees() {
             symlink(docs.of(*tree), self.root.join(tree.name())).expect("the root is new");
@@ -64,7 +64,7 @@ impl Site {
         text
     }
 
-    /// The page where the crawl comes in: it leads to all others, and to other servers.
+    /// Returns the page at which the crawl begins: it links to all others, and to other servers.
     fn entrance(&self, sites: &[Self]) -> String {
         let mut page = "<!DOCTYPE html><title>Entrance</title>\n".to_owned();
         let mut link = |reference: &str| {
@@ -81,7 +81,7 @@ impl Site {
         link("index.html#here");
         link("mailto:somebody@example.org");
         link("http://elsewhere.example/");
-        // Redirects name the server's own port: behind a relay they would lead past it.
+        // Redirects name the server's own port: behind a relay they would bypass it.
         if !self.is_relayed() {
             link("odd");
             if self.server.status_of_folder(true, false).is_some() {
@@ -95,7 +95,7 @@ impl Site {
         page
     }
 
-    /// A page of links to sources: files that are no pages.
+    /// Returns a page of links to source files, which aren't pages.
     fn sources(&self) -> String {
         let mut page = "<!DOCTYPE html><title>Sources</title>\n".to_owned();
         let mut files = Vec::new();
@@ -128,10 +128,10 @@ impl Site {
     }
 }
 
-/// Addresses of relays begin so.
+/// The prefix of the relays' addresses.
 pub(super) const RELAYS: &str = "127.77.1.";
 
-/// Pages that link nowhere new, by their names on disk. Those below `unwanted` must not be found.
+/// Pages without new links, by their file names. Those below `unwanted` must not be found.
 const PLAIN_PAGES: [(&str, &str); 21] = [
     ("odd/with space.html", "space"),
     ("odd/\u{fc}mlaut.html", "umlaut"),
@@ -156,7 +156,7 @@ const PLAIN_PAGES: [(&str, &str); 21] = [
     ("odd/unwanted/textarea.html", "textarea"),
 ];
 
-/// Odd spellings, odd places of links, and what is no link.
+/// Unusual spellings, unusual places of links, and references that aren't links.
 const ODD: &str = r#"<!DOCTYPE html><title>Odd</title>
 <meta http-equiv=Refresh content="3600; URL='refreshed.html'">
 <link rel=next href=next.html>
@@ -185,23 +185,24 @@ const ODD: &str = r#"<!DOCTYPE html><title>Odd</title>
 <a href="javascript:void(0)">no</a> <a name=here>no</a> <a href="http://[broken/">no</a>
 <a href=unwanted/comment.html"#;
 
-/// None of its links may be followed.
+/// A page whose links must not be followed.
 const QUIET: &str = r#"<!DOCTYPE html><meta name=robots content="noindex, NoFollow">
 <a href=unwanted/quiet.html>no</a>"#;
 
-/// Its links are relative to somewhere else; the second base doesn't count.
+/// Its links are relative to its first base; the second base doesn't count.
 const BASED: &str = r#"<!DOCTYPE html><base href=deep/><base href=unwanted/>
 <a href=based.html>1</a>"#;
 
-/// Where the documentation is.
+/// The folders of the documentation.
 #[derive(Clone, Debug)]
 pub(super) struct Docs {
     folder: PathBuf,
 }
 
 impl Docs {
-    /// Finds it where `make deps` leaves it. What is not part of the system is copied to `own`:
-    /// servers give up the rights that may be needed to get at the project's own folder.
+    /// Finds the documentation where `make deps` puts it. What is not part of the system is copied
+    /// to `own`, because servers drop the rights that may be needed to read the project's own
+    /// folder.
     pub(super) fn find(own: &Path) -> Self {
         let deps = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/deps/docs");
         let folder = own.join("docs");
@@ -225,7 +226,7 @@ impl Docs {
     }
 }
 
-/// All files below a folder.
+/// Collects all files below a folder.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| {
         panic!("{}: {error}", folder.display());
@@ -240,7 +241,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Copies a folder; links that lead nowhere are left out.
+/// Copies a folder; broken symbolic links are left out.
 fn copy(from: &Path, to: &Path) {
     let mut files = Vec::new();
     collect(from, &mut files);

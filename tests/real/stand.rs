@@ -1,4 +1,4 @@
-//! The stand: all servers at work, the resolver that knows their names, and a crawl of them.
+//! The stand: all servers running, the resolver of their names, and a crawl of them.
 
 use super::access::{self, Hit};
 use super::process::{Running, free_port};
@@ -17,17 +17,17 @@ use tempfile::TempDir;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) server: Server,
-    /// A relay stands before it, and holds replies back so long.
+    /// If set, a relay is in front of it and delays replies by this time.
     pub(super) relay: Option<Duration>,
-    /// Seconds of Crawl-delay in its robots.txt, as written there.
+    /// The Crawl-delay in its robots.txt in seconds, as spelled there.
     pub(super) crawl_delay: Option<&'static str>,
 }
 
-/// Servers at work. All ends when this is dropped.
+/// Running servers. They stop when this is dropped.
 #[derive(Debug)]
 pub(super) struct Stand {
     pub(super) sites: Vec<Site>,
-    /// Where the resolver answers.
+    /// The address of the resolver.
     pub(super) names: SocketAddr,
     running: Vec<Running>,
     watch: Option<Watch>,
@@ -35,9 +35,9 @@ pub(super) struct Stand {
 }
 
 impl Stand {
-    /// Starts all.
+    /// Starts everything.
     pub(super) fn start(parts: &[Part]) -> Self {
-        // Servers that give up root's rights must get in.
+        // Servers that drop root's rights must be able to enter.
         let open = Permissions::from_mode(0o755);
         let folder = tempfile::Builder::new().prefix("sted-real-").permissions(open).tempdir();
         let folder = folder.expect("temporary folders can be made");
@@ -76,12 +76,13 @@ impl Stand {
         Self { sites, names, running, watch, folder }
     }
 
-    /// Where a crawl may keep what it writes.
+    /// Returns the folder for a crawl's files.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Ends all that runs; says what the servers and the relays saw, in the order of `sites`.
+    /// Stops everything; returns what the servers and the relays have recorded, in the order of
+    /// `sites`.
     pub(super) fn end(&mut self) -> (Vec<Vec<Hit>>, Vec<Seen>) {
         self.running.iter_mut().for_each(Running::stop);
         let folder = |site: &Site| self.folder().join(site.server.name());
@@ -90,7 +91,7 @@ impl Stand {
     }
 }
 
-/// Folders, address and name of a server.
+/// Creates the folders of a server and chooses its address and name.
 fn place(folder: &Path, server: Server, number: u8) -> Place {
     let folder = folder.join(server.name());
     let root = folder.join("root");
@@ -99,7 +100,7 @@ fn place(folder: &Path, server: Server, number: u8) -> Place {
     Place { folder, root, listen, name: format!("{}.sted.test", server.name()) }
 }
 
-/// Makes an authority, and a certificate of it for each server.
+/// Creates an authority, and a certificate by it for each server.
 fn certify(authority: &Path, places: &[Place]) {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(rcgen::DnType::CommonName, "sted test authority");
@@ -119,7 +120,7 @@ fn certify(authority: &Path, places: &[Place]) {
     }
 }
 
-/// Starts a resolver that knows the sites' names and no others.
+/// Starts a resolver that has only the sites' names.
 fn resolve(folder: &Path, listen: SocketAddr, sites: &[Site]) -> Running {
     let folder: PathBuf = folder.join("unbound");
     fs::create_dir(&folder).expect("the folder is ours");

@@ -1,7 +1,7 @@
-//! What a page links to, found by html5ever's tokenizer: the judge of the crawler's own scanner.
+//! The links of a page, found by html5ever's tokenizer: the oracle for the crawler's own scanner.
 //!
-//! The links that sted follows by default: a, area, frame, iframe, link to pages, meta refresh;
-//! not what is marked nofollow, nor anything of a page that asks for that.
+//! It finds the links that sted follows by default: a, area, frame, iframe, link to pages, meta
+//! refresh; but not those marked nofollow, nor any of a page that asks for that.
 
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::{Rawtext, Rcdata, ScriptData};
@@ -10,18 +10,18 @@ use html5ever::tokenizer::{
 };
 use std::cell::RefCell;
 
-/// What a page links to.
+/// The links of a page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
     /// The first `base`.
     pub(super) base: Option<String>,
-    /// References, as they are to be joined.
+    /// References, to be joined with the base.
     pub(super) references: Vec<String>,
-    /// The page asks that none of its links be followed.
+    /// Whether the page asks that none of its links be followed.
     nofollow: bool,
 }
 
-/// The links of a page in UTF-8.
+/// Returns the links of a page in UTF-8.
 pub(super) fn links(page: &str) -> Links {
     let tokenizer = Tokenizer::new(Sink::default(), TokenizerOpts::default());
     let input = BufferQueue::default();
@@ -105,7 +105,7 @@ fn has(list: &str, wanted: &[&str]) -> bool {
     list.split_ascii_whitespace().any(is)
 }
 
-/// Relations that lead a reader on, to HTML.
+/// Whether a `link` element's relations lead to another HTML page.
 fn leads_to_a_page(rel: &str, media: Option<&str>) -> bool {
     const PAGES: [&str; 19] = [
         "alternate",
@@ -134,7 +134,7 @@ fn leads_to_a_page(rel: &str, media: Option<&str>) -> bool {
     is_page && has(rel, &PAGES) && !has(rel, &PARTS)
 }
 
-/// `5; url='x'`: the plain forms that the pages here have.
+/// Parses `5; url='x'`, in the simple forms that the pages here use.
 fn refreshed(content: &str) -> Option<&str> {
     let (_, rest) = content.split_once([';', ','])?;
     let rest = rest.trim();

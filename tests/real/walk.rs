@@ -1,7 +1,8 @@
-//! The judge: what can be reached from the seeds by walking over the files.
+//! The oracle of the real sites: a walk over the files that finds what can be reached from the
+//! seeds.
 //!
-//! Knows the files, html5ever's tokens, the `url` crate and what each server does about folders;
-//! nothing of the crawler. It says for every URL what a polite and complete crawl comes to.
+//! It uses the files, html5ever's tokens, the `url` crate and what each server does about folders,
+//! but no code of the crawler. It says for every URL what a polite and complete crawl makes of it.
 
 use super::servers::Rule;
 use super::sites::Site;
@@ -12,19 +13,19 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use url::Url;
 
-/// What becomes of a URL.
+/// The expected result of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is fetched, once: the status, and the file if it is one's content.
+    /// It is fetched once: the status, and the file if its content is one's.
     Fetched(u16, Option<PathBuf>),
-    /// robots.txt closes it.
+    /// robots.txt disallows it.
     Closed,
 }
 
 /// The fates of all URLs that can be reached, by key.
 pub(super) type Fates = BTreeMap<String, Fate>;
 
-/// Walks from the seeds, at most `depth_max` links far.
+/// Walks from the seeds, at most `depth_max` links deep.
 pub(super) fn walk(sites: &[Site], seeds: &[String], depth_max: usize) -> Fates {
     let mut walk =
         Walk { sites, pages: BTreeMap::new(), fates: Fates::new(), next: VecDeque::new() };
@@ -37,8 +38,8 @@ pub(super) fn walk(sites: &[Site], seeds: &[String], depth_max: usize) -> Fates 
     walk.fates
 }
 
-/// What URLs are compared by: escapes in one spelling (RFC 3986, section 6.2.2), no fragment, no
-/// empty query.
+/// Returns the form in which URLs are compared: normalised escapes (RFC 3986, section 6.2.2), no
+/// fragment, no empty query.
 pub(super) fn key(url: &Url) -> String {
     let mut key = format!("{}{}", url.origin().ascii_serialization(), normal(url.path()));
     if let Some(query) = url.query().filter(|query| !query.is_empty()) {
@@ -49,14 +50,14 @@ pub(super) fn key(url: &Url) -> String {
 
 struct Walk<'a> {
     sites: &'a [Site],
-    /// The links of the pages seen: many servers have the same.
+    /// The links of the pages visited: many servers have the same files.
     pages: BTreeMap<PathBuf, Rc<Links>>,
     fates: Fates,
     next: VecDeque<(Url, usize)>,
 }
 
 impl Walk<'_> {
-    /// A URL was found: if it is wanted and new it has its fate, and is visited later.
+    /// Adds a URL that was found: if it is wanted and new, it gets its fate and is visited later.
     fn offer(&mut self, url: Url, depth: usize, depth_max: usize) {
         let key = key(&url);
         let Some(site) = self.sites.iter().find(|site| is_on(&url, site)) else { return };
@@ -68,7 +69,7 @@ impl Walk<'_> {
         self.next.push_back((url, depth));
     }
 
-    /// Follows what a URL leads to.
+    /// Follows the links of a URL.
     fn visit(&mut self, url: &Url, depth: usize, depth_max: usize) {
         match self.fates[&key(url)].clone() {
             Fate::Fetched(200, Some(file)) if file.extension().is_some_and(|e| e == "html") => {
@@ -79,7 +80,7 @@ impl Walk<'_> {
                     self.offer(found, depth + 1, depth_max);
                 }
             }
-            // A folder's name without its slash: a redirect is not a link.
+            // A folder's name without its slash: the redirect leads to it, but is no link.
             Fate::Fetched(301 | 308, _) => {
                 let mut target = url.clone();
                 target.set_path(&format!("{}/", url.path()));
@@ -100,7 +101,8 @@ fn is_on(url: &Url, site: &Site) -> bool {
     url.origin().ascii_serialization() == site.origin()
 }
 
-/// RFC 9309, section 2.2.2: the longest rule decides; of two as long, the one that allows.
+/// RFC 9309, section 2.2.2: the longest rule decides; of two equally long ones, the one that
+/// allows.
 fn is_open(site: &Site, path: &str) -> bool {
     let lengths = site.rules().map(|rule| match rule {
         Rule::Allow(prefix) => (prefix, true),
@@ -110,7 +112,7 @@ fn is_open(site: &Site, path: &str) -> bool {
     matching.map(|(prefix, open)| (prefix.len(), open)).max().is_none_or(|(_, open)| open)
 }
 
-/// What a server answers.
+/// Returns what a server answers.
 fn answer(site: &Site, url: &Url) -> Fate {
     let path = String::from_utf8(unescaped(url.path())).expect("our names are UTF-8");
     let file = site.root.join(path.trim_start_matches('/'));
@@ -125,7 +127,7 @@ fn answer(site: &Site, url: &Url) -> Fate {
     if is_file { Fate::Fetched(200, Some(file)) } else { Fate::Fetched(404, None) }
 }
 
-/// Bytes without escapes.
+/// Decodes all escapes.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -137,7 +139,7 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Escapes in upper case; those of letters, digits and `-._~` undone.
+/// Normalises escapes: upper case; those of letters, digits and `-._~` are decoded.
 fn normal(text: &str) -> String {
     let mut normal = String::new();
     let mut rest = text.as_bytes();
@@ -154,7 +156,7 @@ fn normal(text: &str) -> String {
     normal
 }
 
-/// The byte that an escape at the start of `text` stands for.
+/// Decodes the escape at the start of `text`.
 fn escape(text: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
     let byte = digit(1)? * 16 + digit(2)?;

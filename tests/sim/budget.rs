@@ -1,4 +1,5 @@
-//! Budgets and scopes: a crawl ends where it was told to, and asks for nothing it no longer wants.
+//! Budgets and scopes: a crawl ends at its limits, and requests nothing that a changed scope
+//! excludes.
 
 use super::stand::{Plan, outcomes_of};
 use super::varied;
@@ -11,7 +12,8 @@ use sted::ground::time::Instant;
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::{Jump, World};
 
-/// Pipelined or not, with few connections or many, in bursts or one by one: `pages_max` pages.
+/// Pipelined or not, with few connections or many, in bursts or one by one: exactly `pages_max`
+/// pages.
 #[test]
 fn a_budget_of_pages_is_exact() {
     for burst in ["1", "7", "\"server\""] {
@@ -28,8 +30,8 @@ fn a_budget_of_pages_is_exact() {
     }
 }
 
-/// A crawl that resumes with a narrower scope asks an excluded host for nothing, not even for its
-/// robots.txt; its URLs are settled with a line each. One that resumes unchanged excludes none.
+/// A crawl that resumes with a narrower scope requests nothing from an excluded host, not even its
+/// robots.txt; its URLs are completed with a line each. One that resumes unchanged excludes none.
 #[test]
 fn the_scope_is_asked_again_when_it_has_changed() {
     let crawl = |change: &dyn Fn(&mut sted::url::scope::Settings)| {

@@ -1,5 +1,5 @@
-//! Whole webs in the simulated world: crawls held to the web's own manifest, faults that end,
-//! histories that repeat, a core that fills up.
+//! Whole webs in the simulated world: crawls compared with the web's own manifest, faults that end,
+//! histories that repeat, a core that saturates.
 
 mod budget;
 mod outage;
@@ -19,7 +19,7 @@ const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A small web with all that well-meaning servers do, at distances of the real one.
+/// A small web with everything that well-behaved servers do, at realistic distances.
 fn varied(seed: u64) -> Settings {
     Settings {
         seed,
@@ -36,7 +36,7 @@ fn varied(seed: u64) -> Settings {
     }
 }
 
-/// Line by line, what isn't as the manifest says.
+/// Returns the deviations from the manifest, one per line.
 fn mistakes(crawl: &Crawl, budget: Budget) -> Vec<String> {
     let manifest = Manifest::new(&crawl.web, budget);
     let (outcomes, requests) = (crawl.outcomes(), crawl.requests());
@@ -66,7 +66,7 @@ fn none(mistakes: &[String]) {
     assert!(mistakes.is_empty(), "{} mistakes:\n{}", mistakes.len(), mistakes.join("\n"));
 }
 
-/// Requests of a connection that were sent while another was unanswered.
+/// Counts the requests of a connection that were sent while another was unanswered.
 fn pipelined(crawl: &Crawl) -> usize {
     let deep = |seen: &Observation| matches!(seen, Observation::Request { unanswered: 1.., .. });
     crawl.times_us(deep).len()
@@ -87,7 +87,7 @@ fn a_crawl_of_a_web_comes_to_its_manifest() {
     }
 }
 
-/// Two runs of one seed have one history; another seed of the world another one.
+/// Two runs of one seed have the same history; another seed of the world gives another one.
 #[test]
 fn one_seed_gives_one_history() {
     let mut plan = Plan::new(Settings { pages: 400, hosts: 20, ..varied(5) });
@@ -113,7 +113,7 @@ const SOME_FAULTS: Faults = Faults {
     until: None,
 };
 
-/// Once faults end, all that there is is fetched.
+/// Once faults end, everything is fetched.
 #[test]
 fn faults_that_end_cost_time_only() {
     let mut plan = Plan::new(varied(6)).with(&[
@@ -123,7 +123,8 @@ fn faults_that_end_cost_time_only() {
         "retries.retry_wait_max = \"30s\"",
         "politeness.robots_retry_wait = \"20s\"",
     ]);
-    // A page that breaks two connections in a row is given up early: not where breaks are drawn.
+    // A page that breaks two connections in a row is given up early, which must not happen where
+    // breaks are drawn.
     plan.change = |settings| {
         settings.pipeline.head_faults_max = u8::MAX;
         settings.retries.short_retries_max = u8::MAX;
@@ -141,8 +142,8 @@ fn faults_that_end_cost_time_only() {
     assert!(crawl.took > sound.took);
 }
 
-/// A server with which TLS can't be spoken is tried twice, the longest wait apart; one whose
-/// certificate is refused once.
+/// A server that can't speak TLS is tried twice, the longest wait apart; one whose certificate is
+/// refused only once.
 #[test]
 fn tls_failures_that_last_are_not_tried_often() {
     let hostile = vec![Hostile::NotTls, Hostile::Expired];
@@ -168,7 +169,7 @@ fn tls_failures_that_last_are_not_tried_often() {
     }
 }
 
-/// Each kind of fault is met as what it is, and by its share.
+/// Each kind of fault has its own outcome, and occurs with its share.
 #[test]
 fn faults_show_as_what_they_are() {
     let none = Faults::default();
@@ -203,7 +204,7 @@ fn share(faults: Faults) -> f64 {
     faults.resets + faults.silences + faults.refusals + faults.dns_failures
 }
 
-/// The crawl ends by itself when the disk is full, and says why.
+/// The crawl ends by itself when the disk is full, and reports why.
 #[test]
 fn a_full_disk_ends_the_crawl() {
     let lines = ["store.format = \"warc\"", "state.disk_full = \"stop\""];
@@ -218,7 +219,7 @@ fn a_full_disk_ends_the_crawl() {
     assert_eq!(plan.run().trouble, None);
 }
 
-/// Looks come once a period, and once at the end, with an account that only grows.
+/// The callback is called once a period, and once at the end, with figures that only grow.
 #[test]
 fn a_crawl_is_watched_once_a_period() {
     let plan = Plan::new(varied(13));
@@ -235,8 +236,8 @@ fn a_crawl_is_watched_once_a_period() {
     assert!(others.iter().any(|(_, figures)| figures.connections > 20));
 }
 
-/// A core that takes a millisecond for a reply answers a thousand a second, however many servers
-/// could do more.
+/// A core that needs a millisecond for a reply handles a thousand a second, even if the servers
+/// could send more.
 #[test]
 fn a_full_core_bounds_what_is_crawled() {
     let web = Settings { hosts: 32, seeds: 32, pages: 1_600, ..Settings::default() };
@@ -254,7 +255,7 @@ fn a_full_core_bounds_what_is_crawled() {
     assert_eq!(cheaper.figures.core_busy, expected);
 }
 
-/// Each hostile host does in simulation what it does in the lab.
+/// Each hostile host does the same in simulation as in the lab.
 #[test]
 fn hostile_hosts_come_to_their_manifest() {
     let hostile = Hostile::ALL.into_iter().filter(|kind| *kind != Hostile::EndlessLinks);
@@ -270,9 +271,9 @@ fn hostile_hosts_come_to_their_manifest() {
     none(&mistakes(&crawl, Budget::default()));
 }
 
-/// What is seen is seen in order of time, and hangs together.
+/// Observations are reported in order of time, and are consistent.
 #[test]
-fn sights_hang_together() {
+fn observations_are_consistent() {
     let crawl = Plan::new(varied(9)).run();
     let mut open = Map::default();
     let mut last = 0;

@@ -1,5 +1,5 @@
-//! Outages of 10 seconds to 24 hours, of all hosts, of half of them, of one alone, and resolvers
-//! that lie: they cost time, and no URL.
+//! Outages of 10 seconds to 24 hours, of all hosts, of half of them, of one, and resolvers that
+//! give wrong answers: they cost time, and no URL.
 
 use super::stand::{Crawl, Plan, outcomes_of};
 use super::varied;
@@ -16,7 +16,7 @@ use sted::study::sim::{Jump, World};
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A crawl of a small web with the waits of the defaults, patient enough for all outages here.
+/// A crawl of a small web with the default waits, patient enough for all outages here.
 fn plan(outages: Vec<Outage>) -> Plan {
     let web =
         sted::study::web::Settings { hosts: 12, pages: 240, hosts_per_address: 1, ..varied(3) };
@@ -36,7 +36,7 @@ fn outage(of: Affected, how: Away, length: Duration) -> Outage {
     Outage { from: Duration::from_millis(2_500), length, of, how }
 }
 
-/// The pages that a crawl has, by URL.
+/// Returns the pages that a crawl has fetched, by URL.
 fn pages(crawl: &Crawl) -> BTreeMap<String, String> {
     pages_of(&crawl.log)
 }
@@ -73,7 +73,8 @@ fn an_outage_of_all_or_a_lying_resolver_loses_nothing() {
             let of = format!("{how:?} for {length:?}");
             same(&crawl, &undisturbed, &of);
             assert_eq!(crawl.counts.retired, 0, "{of}");
-            // While the last answer about a name holds its host still answers: nobody can tell.
+            // While the last answer for a name is valid, its host still answers: the crawl can't
+            // notice the outage.
             if length > MINUTE && !how.is_of_names() {
                 assert!(crawl.counts.outages > 0, "{of}: it was noticed");
                 assert!(crawl.took < length + 30 * MINUTE, "{of}: and its end, too");
@@ -97,8 +98,9 @@ fn an_outage_of_some_is_theirs_and_loses_nothing() {
     }
 }
 
-/// Three denials in a row give up a server that never answered, and nothing else counts as one: a
-/// resolver that lies for a moment about servers that had failed otherwise loses nothing.
+/// Three denials in a row give up a server that never answered, and no other failure counts as one:
+/// a resolver that denies, for a moment, the names of servers that had failed otherwise loses
+/// nothing.
 #[test]
 fn other_failures_are_no_denials() {
     let quick = ["retries.retry_wait = \"1s\"", "retries.retry_factor = 1"];
@@ -117,8 +119,8 @@ fn other_failures_are_no_denials() {
     }
 }
 
-/// A crawl too small to tell whose outage it is keeps a server that had answered, and ends when
-/// nobody has answered for `outage_max`.
+/// A crawl too small to distinguish outages keeps a server that had answered, and ends when no
+/// server has answered for `outage_max`.
 #[test]
 fn a_small_crawl_waits_longer_and_ends_in_order() {
     let mut small = plan(vec![outage(Affected::All, Away::Unreachable, 20 * HOUR)]);
@@ -134,8 +136,8 @@ fn a_small_crawl_waits_longer_and_ends_in_order() {
     assert_eq!(crawl.counts.retired, 0, "its URLs wait");
 }
 
-/// Dead servers at the end of a crawl are not taken for an outage: somebody who answered before is
-/// asked, and does.
+/// Dead servers at the end of a crawl are not mistaken for an outage: a server that answered before
+/// is tried, and answers.
 #[test]
 fn dead_servers_are_no_outage_while_a_witness_answers() {
     let mut plan = plan(vec![outage(Affected::Half, Away::Silent, 1_000 * HOUR)]);
@@ -147,8 +149,8 @@ fn dead_servers_are_no_outage_while_a_witness_answers() {
     assert!(crawl.took < 12 * HOUR, "{:?}", crawl.took);
 }
 
-/// A server that is away for a day is given up, said so, and comes back with all its URLs when that
-/// is asked for; a restart in the midst of that changes nothing.
+/// A server that is unreachable for a day is given up and reported, and comes back with all its
+/// URLs on `--retry-given-up`; a restart in between changes nothing.
 #[test]
 fn servers_that_were_given_up_come_back() {
     let undisturbed = pages(&plan(Vec::new()).run());

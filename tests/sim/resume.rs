@@ -1,4 +1,4 @@
-//! Crawls that are killed and resumed: what the archive holds is read back before anybody is asked.
+//! Crawls that are killed and resumed: the archive is read back before any request is sent.
 
 use super::stand::Plan;
 use super::varied;
@@ -11,8 +11,8 @@ use sted::ground::time::Instant;
 use sted::study::sim::disk::MemoryDisk;
 use sted::study::sim::{Jump, View, World};
 
-/// Whether memory holds the queues or the disk does: servers owe a rest after a kill, and what they
-/// have answered since the checkpoint is read back meanwhile.
+/// Whether queues are in memory or on disk: servers rest after a kill, and what they have answered
+/// since the checkpoint is read back meanwhile.
 #[test]
 fn replies_are_read_back_before_anybody_is_asked() {
     for memory_bytes in [1 << 10, 64 << 20] {

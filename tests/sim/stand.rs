@@ -1,4 +1,4 @@
-//! A simulated crawl from end to end: a web, a world, a configuration, and what came of it.
+//! Simulated crawls from end to end: a web, a world, a configuration, and the results.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use sted::study::sim::settings::DiskFaults;
 use sted::study::sim::{self, Figures, Observation, View, World, disk::MemoryDisk};
 use sted::study::web::{Ports, Web};
 
-/// What every crawl is like unless a test says otherwise: unhurried servers, a hasty crawler.
+/// The configuration of every crawl unless a test changes it: no delays.
 const BASE: &[&str] = &[
     "identity.contact = \"crawler@sted.dev\"",
     "scope.span = \"host\"",
@@ -32,7 +32,7 @@ const BASE: &[&str] = &[
     "politeness.domain_delay = \"0s\"",
     "politeness.domain_visits_max = 64",
     "store.format = \"none\"",
-    // Repeated requests are the subject of tests of their own.
+    // Separate tests cover repeated requests.
     "pipeline.probation = 0",
 ];
 
@@ -44,13 +44,13 @@ pub struct Plan {
     pub disk: DiskFaults,
     /// Lines `section.key = value`; the last one for a key counts.
     pub conf: Vec<String>,
-    /// What no key of a configuration says.
+    /// Changes to settings that have no key in the configuration.
     pub change: fn(&mut Settings),
-    /// Keep observations and the text of actions.
+    /// Whether to keep observations and the text of actions.
     pub record: bool,
 }
 
-/// Between two looks at a crawl.
+/// The period at which figures are recorded.
 pub const PERIOD: Duration = Duration::from_millis(500);
 
 /// A crawl that has ended.
@@ -64,7 +64,7 @@ pub struct Crawl {
     pub figures: Figures,
     pub took: Duration,
     pub trouble: Option<String>,
-    /// What was seen once a [`PERIOD`] and at the end.
+    /// Figures once a [`PERIOD`] and at the end.
     pub looks: Vec<(Duration, Figures)>,
     pub log: Vec<u8>,
 }
@@ -86,7 +86,7 @@ impl Plan {
         self
     }
 
-    /// The web, its seeds, and the settings of the engine.
+    /// Returns the web, its seeds, and the settings of the engine.
     pub fn parts(&self) -> (Arc<Web>, Vec<seeds::Seed>, Settings) {
         let web = Arc::new(Web::new(self.web.clone(), Ports::default()));
         let (found, mistakes) = seeds::parse(web.seeds().join("\n").as_bytes());
@@ -146,12 +146,12 @@ impl Plan {
 }
 
 impl Crawl {
-    /// The last outcome of each URL.
+    /// Returns the last outcome of each URL.
     pub fn outcomes(&self) -> BTreeMap<String, String> {
         outcomes_of(&self.log)
     }
 
-    /// Requests for each URL that came to its server.
+    /// Counts the requests for each URL that arrived at its server.
     pub fn requests(&self) -> BTreeMap<String, u32> {
         let mut requests = BTreeMap::new();
         for (_, seen) in &self.observations {
@@ -162,20 +162,20 @@ impl Crawl {
         requests
     }
 
-    /// When whole replies had come, in microseconds.
+    /// Returns when whole replies had arrived, in microseconds.
     pub fn replies_us(&self) -> Vec<u64> {
         let whole = |seen: &Observation| matches!(seen, Observation::Reply { whole: true, .. });
         self.times_us(whole)
     }
 
-    /// When such observations were seen, in microseconds.
+    /// Returns the times of matching observations, in microseconds.
     pub fn times_us(&self, such: impl Fn(&Observation) -> bool) -> Vec<u64> {
         let seen = self.observations.iter().filter(|(_, seen)| such(seen));
         seen.map(|(at, _)| at.as_micros()).collect()
     }
 }
 
-/// The last outcome of each URL of a crawl log.
+/// Returns the last outcome of each URL in a crawl log.
 pub fn outcomes_of(log: &[u8]) -> BTreeMap<String, String> {
     let mut outcomes = BTreeMap::new();
     for line in std::str::from_utf8(log).expect("UTF-8").lines() {
@@ -186,7 +186,7 @@ pub fn outcomes_of(log: &[u8]) -> BTreeMap<String, String> {
             _ => "http-error",
         };
         let outcome = entry.extra.reason.as_deref().unwrap_or(by_status);
-        // That says of a chain how it ended, not of the URL what it came to.
+        // This line is about the end of a chain, not about the URL's own outcome.
         if outcome == "redirect-to-known" {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The network model against times computed by hand.
+//! The network model compared with times computed by hand.
 
 use super::ms;
 use super::stand::Plan;
@@ -6,18 +6,18 @@ use sted::study::sim::Observation;
 use sted::study::web::wire::{self, Terms};
 use sted::study::web::{Ports, Settings, Spread, TimeSpread, Web};
 
-/// There and back, everywhere.
+/// The round-trip time to every host, in milliseconds.
 const TRIP_MS: u64 = 100;
-/// First window.
+/// The initial window, in bytes.
 const WINDOW: u64 = 14_600;
-/// Rounding of a few steps.
+/// The tolerance for rounding, in microseconds.
 const SLACK_US: u64 = 20;
 
 fn always(time_ms: u64) -> TimeSpread {
     TimeSpread { median: ms(time_ms), sigma: 0.0 }
 }
 
-/// One host with `pages` pages of so many bytes, nothing but distance.
+/// A web of one host with `pages` pages of `page_bytes` bytes, and no delay but the distance.
 fn far(pages: u32, page_bytes: u64) -> Settings {
     Settings {
         hosts: 1,
@@ -33,7 +33,7 @@ fn plan(web: Settings) -> Plan {
     Plan::new(web).with(&["politeness.robots = false", "pipeline.enabled = false"])
 }
 
-/// Bytes on the wire of a host's root page.
+/// Returns the bytes on the wire of a host's root page.
 fn wire_bytes(settings: &Settings) -> u64 {
     let web = Web::new(settings.clone(), Ports::default());
     let host = web.host(0);
@@ -42,7 +42,7 @@ fn wire_bytes(settings: &Settings) -> u64 {
     (wire.bytes.len() - compact.reply.body.len()) as u64 + compact.wire_bytes
 }
 
-/// Microseconds that so many bytes take.
+/// Returns the microseconds that `bytes` bytes take at `rate` bytes per second.
 fn at_rate(bytes: u64, rate: u64) -> u64 {
     bytes * 1_000_000 / rate
 }
@@ -90,7 +90,7 @@ fn one_page_on_a_fresh_connection() {
     }
 }
 
-/// Who shares the crawler's line waits for those who came first.
+/// Connections share the crawler's line: first come, first served.
 #[test]
 fn the_gateway_is_shared() {
     let trip = TRIP_MS * 1_000;
@@ -113,7 +113,7 @@ fn the_gateway_is_shared() {
     assert_near(replies[0], 4 * trip + last, "a fast line waits for the windows");
 }
 
-/// A lost window comes a retransmission time-out later, and the next one is half as large.
+/// A lost window arrives a retransmission timeout later, and the next one is half as large.
 #[test]
 fn losses_cost_a_time_out() {
     let trip = TRIP_MS * 1_000;
@@ -133,7 +133,7 @@ fn losses_cost_a_time_out() {
     assert_near(plan.run().replies_us()[0], 600_000 + 600_000, "two round trips of 300 ms");
 }
 
-/// A kept connection keeps its window for a second; then it starts small again.
+/// A persistent connection keeps its window for a second; then it starts at the initial size again.
 #[test]
 fn windows_are_kept_for_a_second() {
     let trip = TRIP_MS * 1_000;
@@ -149,7 +149,7 @@ fn windows_are_kept_for_a_second() {
     }
 }
 
-/// Replies behind one another on a kept connection, and each on its own under HTTP/1.0.
+/// Replies one after the other on a persistent connection, and each on its own with HTTP/1.0.
 #[test]
 fn one_reply_after_the_other() {
     let trip = TRIP_MS * 1_000;
@@ -181,7 +181,7 @@ fn idle_connections_are_closed() {
     let crawl = plan(web).with(&rest).run();
     let closed =
         crawl.times_us(|seen| matches!(seen, Observation::Closed { by_crawler: false, .. }));
-    // The reply left at 150 ms; the close is seen by the crawler.
+    // The reply left at 150 ms; the crawler sees the close.
     assert_eq!(closed.len(), 1, "{:?}", crawl.observations);
     assert_near(closed[0], 150_000 + 3_000_000 + 50_000, "idle since the last byte left");
     assert_eq!(crawl.counts.connections, 2);
