@@ -1,15 +1,15 @@
-//! How often a crawl asks the allocator for memory, a page.
+//! Counts the memory allocations of a crawl, per page.
 //!
-//! Question: are there allocations a page in the steady state beyond those that are listed here
-//! with their reasons? Two crawls of the lab's `bench` web, one three times as long as the other;
-//! what the longer one took more is divided by the pages it fetched more, so what is done once
-//! drops out. Only the loop's thread is counted, exactly; the lab and side threads have others.
-//! By TLS it depends on how a page is cut into records: a lab that is kept from its core writes
-//! shorter ones, each of which is an allocation. So what is over is counted again, twice at most,
-//! and the least counts: what isn't listed is in all of them.
+//! Question: are there allocations per page in the steady state beyond those listed here with their
+//! reasons? Two crawls of the lab's `bench` web are compared, one three times as long as the other:
+//! the additional allocations of the longer one are divided by its additional pages, so one-time
+//! work cancels out. Only the loop's thread is counted, exactly; the lab and side threads are not.
+//! With TLS the count depends on how a page is cut into records: a lab that does not get its core
+//! writes shorter ones, each of which is an allocation. So a count that exceeds the list is
+//! repeated, at most twice, and the lowest counts: an unlisted allocation would be in all of them.
 //!
-//! `cargo bench --bench allocations` prints a line of JSON for each kind of crawl and fails where
-//! there are more than are listed. Under `cargo test` it does the same on smaller webs.
+//! `cargo bench --bench allocations` prints a line of JSON for each kind of crawl and fails if
+//! there are more than listed. Under `cargo test` it does the same with smaller webs.
 
 #![expect(clippy::disallowed_methods, reason = "a bench writes its own configuration")]
 
@@ -19,15 +19,15 @@ use sted::{commands::crawl, study::serve};
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
-/// Kinds of crawl: what their configuration says, and the allocations a page that they may make.
+/// Kinds of crawl: their configuration, and the allocations per page that they may make.
 const KINDS: [Kind; 3] = [
     Kind { name: "none", store: "none", tls_share: 0, listed: &PAGE },
     Kind { name: "warc", store: "warc", tls_share: 0, listed: &PAGE },
     Kind { name: "tls", store: "none", tls_share: 1, listed: &PAGE_BY_TLS },
 ];
 
-/// Why, and how many a page of this web, each of whose pages brings one URL that is new, and 24
-/// links to what is known.
+/// The reason and the number per page of this web, each of whose pages has one link to a new URL
+/// and 24 to known ones.
 const PAGE: [(&str, f64); 4] = [
     ("a visit takes a new URL: its target and the page it was found on", 1.0),
     ("the URL of a request under way, for the log and the archive", 1.0),
@@ -44,9 +44,9 @@ const PAGE_BY_TLS: [(&str, f64); 5] = [
         2.75,
     ),
 ];
-/// Buffers and tables that grow with the crawl, a page.
+/// Allocations per page by buffers and tables that grow with the crawl.
 const GROWTH: f64 = 0.15;
-/// Counts of a kind, as long as they are over.
+/// The most counts of a kind, repeated while they exceed the list.
 const COUNTS_MAX: usize = 3;
 
 struct Kind {
@@ -57,7 +57,7 @@ struct Kind {
 }
 
 fn main() {
-    // A crawl starts its lab as a process of the program it is in.
+    // A crawl starts its lab as a process of the program it runs in.
     let words: Vec<String> = std::env::args().collect();
     if let [_, word, path] = &words[..]
         && word == "web"
@@ -72,7 +72,7 @@ fn main() {
     assert!(over.is_empty(), "allocations that are not listed: {over:?}");
 }
 
-/// Whether a crawl of that kind allocates more than is listed, however often it is counted.
+/// Whether a crawl of that kind allocates more than listed, in every count.
 fn is_over(kind: &Kind, pages: u32) -> bool {
     let listed: f64 = kind.listed.iter().map(|(_, count)| count).sum();
     let is_over = (0..COUNTS_MAX).all(|_| count(kind, pages, listed) > listed + GROWTH);
@@ -83,7 +83,7 @@ fn is_over(kind: &Kind, pages: u32) -> bool {
     is_over
 }
 
-/// Allocations a page.
+/// Returns the allocations per page.
 fn count(kind: &Kind, pages: u32, listed: f64) -> f64 {
     let (one, three) = (run(kind, pages), run(kind, 3 * pages));
     let more = (three.pages - one.pages) as f64;
@@ -103,7 +103,7 @@ struct Taken {
     bytes: u64,
 }
 
-/// One crawl of the lab's web to its end, on this thread.
+/// Runs one crawl of the lab's web to its end, on this thread.
 fn run(kind: &Kind, pages_per_host: u32) -> Taken {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("crawl.toml");
@@ -148,9 +148,9 @@ tls_share = {tls_share}
 
 /// The system's allocator, with a count for each thread.
 ///
-/// Proof of the unsafe code: every call is handed on as it came, to an allocator that keeps the
-/// trait's promises; the counts are plain numbers of the calling thread, made without an
-/// allocation and never dropped.
+/// Proof of the unsafe code: every call is passed on unchanged to an allocator that keeps the
+/// trait's contract; the counts are plain numbers of the calling thread, made without an allocation
+/// and never dropped.
 mod counting {
     use std::alloc::{GlobalAlloc, Layout, System};
     use std::cell::Cell;
@@ -161,13 +161,13 @@ mod counting {
 
     pub(crate) struct Counting;
 
-    /// Allocations of this thread, and their bytes.
+    /// Returns the allocations of this thread, and their bytes.
     pub(crate) fn so_far() -> (u64, u64) {
         COUNT.get()
     }
 
     fn count(bytes: usize) {
-        // A thread that ends may still free and ask for memory.
+        // A thread that ends may still free and allocate memory.
         let _ = COUNT.try_with(|count| {
             let (calls, total) = count.get();
             count.set((calls + 1, total + bytes as u64));

@@ -1,19 +1,19 @@
-//! The floor under a crawler: what the bytes of a web cost when as little as possible is done.
+//! The lower bound of a crawler's cost: moving the bytes of a web with as little work as possible.
 //!
 //! Question: how far is `sted` from a program that only moves the bytes, and from one that crawls
-//! by the shortest way? It has none of what makes a crawler: no politeness, no robots.txt, no
-//! checks of what comes, no memory bound, no faults; references are joined by cutting and pasting.
-//! It can only read what well-behaved servers send (Content-Length, status 200, plain HTTP).
+//! in the simplest way? This program has no politeness, no robots.txt, no checks of what it
+//! receives, no memory limit, no handling of faults; it joins references by cutting and pasting. It
+//! can only read what well-behaved servers send (Content-Length, status 200, plain HTTP).
 //!
-//! `bare fetch URLS CONNECTIONS DEPTH TIMES` fetches the URLs of a file so many times, by at least
-//! one connection a host, each with up to DEPTH requests under way; 1 is no pipelining.
-//! `bare crawl SEEDS CONNECTIONS DEPTH` fetches, finds every `href="`, joins it, asks a set
-//! whether it is new, and follows it if its host is a seed's.
-//! `bare archive WARC...` reads uncompressed archives and does to each record what an archive has
-//! done to it: digests, a gzip member, a write; it says what each costs a response record.
-//! Each prints one line of JSON. Under `cargo test` it runs small.
+//! `bare fetch URLS CONNECTIONS DEPTH TIMES` fetches the URLs of a file this many times, with at
+//! least one connection a host, each with up to DEPTH unanswered requests; 1 is no pipelining.
+//! `bare crawl SEEDS CONNECTIONS DEPTH` fetches, finds every `href="`, joins it, looks it up in a
+//! set, and follows it if it is new and on a seed's host. `bare archive WARC...` reads uncompressed
+//! archives and does with each record what an archive does: digests, a gzip member, a write; it
+//! prints the cost of each per response record. Each prints one line of JSON. Under `cargo test` it
+//! runs small.
 //!
-//! Cost: that is what it measures; the CPU time of the fetching modes is whoever's starts it.
+//! Cost: that is what it measures; the caller measures the CPU time of the fetching modes.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,13 +1,14 @@
-//! What a touch of the URL cache costs by its size and misses, and what its layout costs in misses.
+//! The cost of an access to the URL cache by size and misses, and the effect of its layout on
+//! misses.
 //!
-//! Questions: does it do twenty million touches a second at 2^18 entries and a fifth of misses, and
-//! what is left of that when it no longer fits into the core's caches? Is asking for memory ahead
-//! worth it? Would sets of eight entries in a cache line do better than circles in a scatter table?
+//! Questions: does it reach twenty million accesses a second at 2^18 entries and a fifth of misses,
+//! and how many when it exceeds the core's caches? Does prefetching help? Would sets of eight
+//! entries in a cache line do better than the circles of a scatter table?
 //!
-//! `cargo bench --bench cache` prints touches a second; times are medians over batches of 4,096.
-//! `... -- misses` prints misses by stream and size, against the textbook's clock.
-//! `... -- LAYOUT ENTRIES_LOG2 NEW TOUCHES` prints one line of JSON, where NEW in a hundred keys
-//! are new; `bench/cache.sh` counts instructions by it. Under `cargo test` it runs small.
+//! `cargo bench --bench cache` prints accesses per second; times are medians over batches of 4,096.
+//! `... -- misses` prints misses by stream and size, compared with the textbook's CLOCK. `... --
+//! LAYOUT ENTRIES_LOG2 NEW TOUCHES` prints one line of JSON, where NEW in a hundred keys are new;
+//! `bench/cache.sh` uses it to count instructions. Under `cargo test` it runs small.
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
@@ -21,7 +22,7 @@ use sted::ground::random::{Random, mix};
 use sted::seen::cache::{Cache, Replacement};
 use streams::{Recent, Stream};
 
-/// Touches between two looks at the clock.
+/// Accesses between two readings of the clock.
 const BATCH: usize = 4_096;
 
 fn main() {
@@ -51,11 +52,11 @@ fn main() {
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
-    /// The cache, one touch after the other.
+    /// The cache, one access after the other.
     Table,
-    /// The same, asking for memory ahead.
+    /// The cache, with prefetching.
     Ahead,
-    /// With random replacement.
+    /// The cache, with random replacement.
     Random,
     /// Sets of eight.
     Sets,
@@ -117,7 +118,7 @@ fn measure(layout: Layout, entries_log2: u32, new: u64, touches: usize) -> Strin
 }
 
 struct Measured {
-    /// The share of touches.
+    /// The share of accesses that miss.
     missed: f64,
     touch_ns: f64,
 }
@@ -126,13 +127,13 @@ fn run(layout: Layout, entries_log2: u32, new: u64, touches: usize) -> Measured 
     let mut made = layout.make(entries_log2);
     let mut stream = Recent::new(1 << entries_log2, new, 1);
     let (mut keys, mut hits) = (vec![0; BATCH], Vec::with_capacity(BATCH));
-    // Three times as many new ones as entries: full, and gone round.
+    // Three times as many new keys as entries: the cache is full, and its hand has gone round.
     for _ in 0..(3 << entries_log2) / BATCH + 1 {
         keys.fill_with(|| stream.new_key());
         touch(&mut made, &keys, &mut hits);
     }
     if std::env::var_os("BENCH_WAIT").is_some() {
-        // For a counter of instructions, which begins here.
+        // A counter of instructions starts here.
         eprintln!("ready");
         let _ = std::io::stdin().read_line(&mut String::new());
     }
@@ -151,7 +152,7 @@ fn run(layout: Layout, entries_log2: u32, new: u64, touches: usize) -> Measured 
     }
 }
 
-/// A batch, counted by itself. Returns the misses.
+/// Measures a batch by itself. Returns the misses.
 #[inline(never)]
 fn touch(made: &mut Made, keys: &[u64], hits: &mut Vec<bool>) -> usize {
     match made {
@@ -165,10 +166,10 @@ fn touch(made: &mut Made, keys: &[u64], hits: &mut Vec<bool>) -> usize {
     }
 }
 
-/// The alternative: an entry may be in any of eight places of the one cache line that its key
-/// names, and each line has a clock of its own. A word keeps what the line doesn't tell of a key,
-/// and in the bits saved whether it is taken, its mark, and in a line's first word the line's
-/// hand: 64 bits an entry.
+/// The alternative: an entry may be in any of eight places of the cache line that its key selects,
+/// and each line has its own CLOCK. A word holds the bits of a key that the line doesn't imply; the
+/// bits saved hold whether it is occupied, its mark, and in a line's first word the line's hand: 64
+/// bits an entry.
 struct Sets {
     lines: Vec<Line>,
     lines_log2: u32,
@@ -215,8 +216,8 @@ impl Sets {
     }
 }
 
-/// Misses in a hundred touches, once half of the stream has gone by; for others than the
-/// textbook's clock, how many more.
+/// Prints misses in a hundred accesses after half of the stream; for others than the textbook's
+/// CLOCK, the difference to it.
 fn misses(sizes: &[u32], touches_per_entry: usize) {
     println!(
         "{:>10} {:>7} {:>8} {:>7} {:>7} {:>7}",
@@ -252,7 +253,7 @@ fn missed(keys: &[u64], mut touch: impl FnMut(u64) -> bool) -> f64 {
     100.0 * missed as f64 / counted.len() as f64
 }
 
-/// A clock as in books: entries in an array, found by a map, never moved.
+/// CLOCK as in textbooks: entries in an array, found by a map, never moved.
 struct Textbook {
     slots: Vec<(u64, bool)>,
     places: Map<u64, usize>,

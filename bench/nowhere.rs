@@ -1,5 +1,5 @@
-//! A disk that keeps nothing, for benches whose question isn't the disk. Law: every write succeeds,
-//! and nothing is ever there.
+//! A disk that discards everything, for benches that don't measure the disk. Law: every write
+//! succeeds, and no file ever exists.
 
 use sted::ground::disk::{Disk, Error};
 

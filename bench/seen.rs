@@ -1,19 +1,19 @@
-//! What the seen test costs a URL, in memory and on disk, as the crawl grows.
+//! The cost of the seen test per URL, in memory and on disk, as the crawl grows.
 //!
 //! Question: does a check stay below 100 ns with a hundred million fingerprints and 256 MiB? Half
-//! of the checks are of new URLs; the others repeat one drawn at random from all before, which is
-//! the hardest case: the cache is of no use. Jobs are run where a crawl would have a side thread,
-//! so the time is that of loop and jobs together. Files are real, in a temporary folder.
+//! of the checks are of new URLs; the others repeat a random earlier one, which is the hardest
+//! case, because the cache does not help. Jobs run where a crawl would have a side thread, so the
+//! time is that of loop and jobs together. Files are real, in a temporary folder.
 //!
 //! `seen KEYS MEMORY_MIB URL_BYTES CACHE_LOG2 [unsynced]` prints a line of JSON at each size on the
-//! way and one at the end; `seen all [MILLIONS]` runs nine cases up to so many million keys (300),
-//! each in a process of its own; without arguments it runs small, as a test. `unsynced` leaves out
-//! the syncs: what is left is the cost of the processor. `cpu_ns` is user and system time a check.
+//! way and one at the end; `seen all [MILLIONS]` runs nine cases up to this many million keys
+//! (300), each in its own process; without arguments it runs small, as a test. `unsynced` leaves
+//! out the syncs, so that only the CPU cost remains. `cpu_ns` is user and system time per check.
 //!
-//! `seen lag KEYS MEMORY_MIB URL_BYTES CACHE_LOG2 [unsynced]` asks how long a turn of the loop can
-//! get while jobs run on a side thread: 1,000 offers, as many first-timers at most, what a job has
-//! brought, and the next. Times are by the clock and, as others may have the core, by the thread's
-//! own CPU time; `past_keys` is where counting begins: half of the keys.
+//! `seen lag KEYS MEMORY_MIB URL_BYTES CACHE_LOG2 [unsynced]` measures how long a turn of the loop
+//! can get while jobs run on a side thread: 1,000 offers, at most as many first-timers, the result
+//! of a job, and the next job. Times are by the clock and, because other processes may use the
+//! core, by the thread's own CPU time; `past_keys` is where counting begins: half of the keys.
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks and makes files")]
 
@@ -25,7 +25,7 @@ use sted::os::{disk::OsDisk, signal};
 use sted::seen::{AHEAD, Seen, SeenJob, Settings};
 use sted::url::Fingerprint;
 
-/// Offers between two looks at jobs and disk: what some forty pages bring.
+/// Offers between two checks of jobs and disk: the links of some forty pages.
 const TURN: u64 = 1_000;
 const MILLION: u64 = 1_000_000;
 
@@ -56,7 +56,7 @@ fn main() {
     }
 }
 
-/// Each case in a process of its own, for the peak of its memory.
+/// Runs each case in its own process, to measure the peak of its memory.
 fn run_all(millions_max: u64) {
     // Millions of keys, memory in MiB, bytes of a URL, entries of the cache, syncs.
     let cases: [(u64, u64, u64, u64, &str); 9] = [
@@ -91,10 +91,10 @@ struct Run {
     url: Vec<u8>,
     synced: bool,
     disk: Box<dyn Disk>,
-    /// Removed with this.
+    /// The folder is removed when this is dropped.
     _folder: tempfile::TempDir,
     random: Random,
-    /// New keys so far: the next is the image of this number.
+    /// The number of new keys so far, from which the next one is computed.
     keys: u64,
     checks: u64,
     fresh: u64,
@@ -154,7 +154,7 @@ impl Run {
         self.finish(seen);
     }
 
-    /// The end of the crawl: all is answered, marked, and taken up again.
+    /// Ends the crawl: everything is answered, marked, and restored.
     fn finish(mut self, mut seen: Seen) {
         seen.hasten();
         while !seen.is_settled() {
@@ -181,7 +181,7 @@ impl Run {
         println!("{{{line}}}");
     }
 
-    /// What the loop does.
+    /// Does the work of the loop in one turn.
     fn turn(&mut self, seen: &mut Seen) {
         let began = Clock::now();
         self.offer(seen);
@@ -201,7 +201,7 @@ impl Run {
         self.checks += TURN;
     }
 
-    /// A new one, or one from before.
+    /// Draws a new key, or an earlier one.
     fn draw(&mut self) -> Fingerprint {
         let word = self.random.word();
         let number = if word & 1 == 0 || self.keys == 0 {
@@ -213,7 +213,7 @@ impl Run {
         Fingerprint(mixed(number))
     }
 
-    /// What the side thread would do.
+    /// Does the work of the side thread.
     fn work(&mut self, seen: &mut Seen) {
         while let Some(job) = seen.job(self.disk.as_mut()).expect("there is room") {
             let began = Clock::now();
@@ -230,7 +230,7 @@ impl Run {
         self.take(seen, usize::MAX);
     }
 
-    /// Turns with jobs on a side thread.
+    /// Runs turns with jobs on a side thread.
     fn lag(mut self, keys_max: u64) {
         let mut seen = Seen::new(self.settings.clone());
         let (jobs, queue) = mpsc::channel::<SeenJob>();
@@ -246,7 +246,7 @@ impl Run {
         while self.keys < keys_max || is_out || !seen.is_settled() {
             let is_over = self.keys >= keys_max;
             let turn_began = Clock::now();
-            // A loop that has nothing to do, or may not, sleeps until the job is done.
+            // A loop that has nothing to do, or may not go on, sleeps until the job is done.
             let sleeps = is_out && (seen.is_overloaded() || is_over && !seen.has_fresh());
             let answer = if sleeps { done.recv().ok() } else { done.try_recv().ok() };
             if sleeps {
@@ -331,7 +331,7 @@ impl Run {
     }
 }
 
-/// Half of the times are below the first number, 99% below the second; the third is the longest.
+/// Formats the median, the 99th percentile and the maximum of times.
 fn spread(name: &str, mut times: Vec<u64>) -> String {
     times.sort_unstable();
     let at = |share: f64| times[(share * (times.len() - 1) as f64) as usize];
@@ -339,7 +339,7 @@ fn spread(name: &str, mut times: Vec<u64>) -> String {
     format!("\"{name}\":{{\"p50\":{half},\"p99\":{most},\"max\":{all}}}")
 }
 
-/// User and system time of this process, in steps of the kernel's clock (10 ms).
+/// Returns the user and system time of this process, in steps of the kernel's clock (10 ms).
 fn cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = text.rsplit(") ").next().unwrap_or_default().split(' ');
@@ -347,7 +347,7 @@ fn cpu_time() -> Duration {
     Duration::from_millis(10 * ticks)
 }
 
-/// Most memory that was in use at once.
+/// Returns the peak of the memory used.
 fn peak_mib() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -355,7 +355,7 @@ fn peak_mib() -> u64 {
     kib.unwrap_or(0) >> 10
 }
 
-/// A disk on which nothing is synced.
+/// A disk without syncs.
 struct Unsynced(Box<dyn Disk>);
 
 impl Disk for Unsynced {
@@ -388,7 +388,7 @@ impl Disk for Unsynced {
     }
 }
 
-/// One to one, and evenly spread.
+/// Maps numbers to evenly spread ones, one to one.
 fn mixed(number: u64) -> u64 {
     let word = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,17 +1,16 @@
-//! What one operation of each station costs in instructions: the gate against creeping growth.
+//! The cost of one operation of each station in instructions: the gate against gradual growth.
 //!
-//! Question: does a link, a page, a reply, a decision cost what it did? Inputs are fixed, made
-//! beforehand and like those of a crawl (`stations_inputs.rs`); an operation is run many times
-//! inside [`counted`], which a counter of instructions can be told to look at alone.
+//! Question: does a link, a page, a reply, a decision still cost the same? Inputs are fixed, made
+//! beforehand and like those of a crawl (`stations_inputs.rs`); an operation is repeated many times
+//! inside [`counted`], to which a counter of instructions can be limited.
 //!
 //! `stations NAME` runs one station and prints how many operations it counted. Without arguments
-//! all run small, as a test, under `cargo bench` all run in full; each line says wall time an
-//! operation, its bytes, and a checksum. `bench/stations` counts instructions and holds them to
-//! `bench/limits.toml`.
+//! all run small, as a test; under `cargo bench` all run in full. Each line has the wall time per
+//! operation, its bytes, and a checksum. `bench/stations` counts instructions and compares them
+//! with `bench/limits.toml`.
 //!
-//! Laws: two runs do the same work, instruction by instruction: nothing but the meter reads a
-//! clock, nothing the environment or a random seed within [`counted`], and what grows has grown
-//! before.
+//! Laws: two runs do the same work, instruction by instruction: inside [`counted`], only the meter
+//! reads a clock, nothing reads the environment or a random seed, and tables have grown before.
 
 #![expect(clippy::disallowed_methods, reason = "a bench reads clocks")]
 
@@ -40,18 +39,18 @@ use sted::url::key::{self, KeyRules};
 use sted::url::scope::{self, FromSeeds, Scope};
 use sted::url::{Batch, Fingerprint, Fingerprinter, Url};
 
-/// A station: its name, how often a round is counted, and what makes its rounds.
+/// A station: its name, how often a round is counted, and the function that makes its rounds.
 struct Station {
     name: &'static str,
     rounds: u32,
     make: fn() -> Work,
 }
 
-/// What a station does again and again.
+/// The repeated work of a station.
 struct Work {
-    /// Operations of a round.
+    /// The number of operations in a round.
     operations: usize,
-    /// Bytes that a round reads, where that says something.
+    /// Bytes that a round reads, where that is meaningful.
     bytes: usize,
     round: Box<dyn FnMut() -> u64>,
 }
@@ -110,7 +109,7 @@ fn main() {
 
 fn run(station: &Station, rounds: u32) {
     let mut work = (station.make)();
-    // Tables grow, and what is looked up once is looked up now.
+    // An uncounted round: tables grow, and one-time look-ups are done.
     black_box((work.round)());
     let began = Clock::now();
     let checksum = counted(&mut *work.round, rounds);
@@ -125,7 +124,7 @@ fn run(station: &Station, rounds: u32) {
     );
 }
 
-/// All that is counted. Its name is known to `bench/stations`.
+/// Runs everything that is counted. `bench/stations` knows its name.
 #[inline(never)]
 fn counted(round: &mut dyn FnMut() -> u64, rounds: u32) -> u64 {
     let mut checksum = 0_u64;
@@ -135,7 +134,7 @@ fn counted(round: &mut dyn FnMut() -> u64, rounds: u32) -> u64 {
     black_box(checksum)
 }
 
-/// A stage that begins and ends within another, by the clock that the real world has.
+/// A stage that begins and ends within another, with the real world's clock.
 fn meter() -> Work {
     let mut meter = Meter::new(signal::tick);
     let round = move || {
@@ -148,7 +147,7 @@ fn meter() -> Work {
     Work { operations: 1_000, bytes: 0, round: Box::new(round) }
 }
 
-/// Links of pages, joined to their page's URL, page by page as the engine does it.
+/// Links of pages, joined to their page's URL, page by page as the engine does.
 fn url_join(pages: &[inputs::Page]) -> Work {
     let pages: Vec<(Url, Found)> =
         pages.iter().map(|page| (page.url.clone(), page.links())).collect();
@@ -172,7 +171,7 @@ fn url_join(pages: &[inputs::Page]) -> Work {
     Work { operations, bytes, round: Box::new(round) }
 }
 
-/// The URLs that the lab's links lead to.
+/// Returns the URLs that the lab's links lead to.
 fn lab_urls() -> Batch {
     let mut batch = Batch::new();
     for page in inputs::lab_pages() {
@@ -186,7 +185,7 @@ fn lab_urls() -> Batch {
     batch
 }
 
-/// Their keys and fingerprints.
+/// The keys and fingerprints of the lab's URLs.
 fn url_key() -> Work {
     let batch = lab_urls();
     let rules = KeyRules::new(key::Settings::default());
@@ -200,7 +199,7 @@ fn url_key() -> Work {
     Work { operations, bytes, round: Box::new(round) }
 }
 
-/// The same URLs against the scope of a crawl of the lab's 64 hosts.
+/// The lab's URLs checked against the scope of a crawl of its 64 hosts.
 fn url_scope() -> Work {
     let batch = lab_urls();
     let settings = scope::Settings { from_seeds: FromSeeds::Host, ..Default::default() };
@@ -215,7 +214,7 @@ fn url_scope() -> Work {
     Work { operations, bytes, round: Box::new(round) }
 }
 
-/// Keys drawn before they are needed, so that drawing them isn't counted.
+/// Keys drawn beforehand, so that drawing them isn't counted.
 struct Drawn {
     keys: inputs::Keys,
     ahead: Vec<u64>,
@@ -224,16 +223,16 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// More rounds than are counted; only measuring wall time asks for more.
+    /// The number of different rounds of keys; only wall-time measurements use more rounds.
     const ROUNDS: usize = 32;
 
-    /// For rounds of so many keys.
+    /// Draws the keys of rounds of `round` keys each.
     fn new(mut keys: inputs::Keys, round: usize) -> Self {
         let ahead = (0..Self::ROUNDS * round).map(|_| keys.next()).collect();
         Self { keys, ahead, round, at: 0 }
     }
 
-    /// The keys of the next round.
+    /// Returns the keys of the next round.
     fn next(&mut self) -> &[u64] {
         if self.at == self.ahead.len() {
             let keys = &mut self.keys;
@@ -245,7 +244,7 @@ impl Drawn {
     }
 }
 
-/// Touches of a full cache of 2^18 entries, a fifth of new keys.
+/// Accesses to a full cache of 2^18 entries, a fifth with new keys.
 fn cache_touch() -> Work {
     const ENTRIES_LOG2: u32 = 18;
     const TOUCHES: usize = 4_096;
@@ -277,7 +276,7 @@ fn links(pages: Vec<inputs::Page>) -> Work {
     Work { operations, bytes, round: Box::new(round) }
 }
 
-/// The head of a reply, as nginx writes it, with the empty body behind it.
+/// The head of a reply as nginx writes it, followed by an empty body.
 fn response_head() -> Work {
     let reply = inputs::nginx_head();
     let mut reader = Reader::new(Limits::default());
@@ -290,7 +289,8 @@ fn response_head() -> Work {
     Work { operations: 1, bytes, round: Box::new(round) }
 }
 
-/// A reply in chunks of 4 KiB and of less, chunk by chunk; of the data only the bounds are told.
+/// A reply in chunks of at most 4 KiB, chunk by chunk; the reader reports only the bounds of the
+/// data.
 fn chunked() -> Work {
     let (reply, chunks) = inputs::chunked_reply();
     let mut reader = Reader::new(Limits::default());
@@ -303,7 +303,7 @@ fn chunked() -> Work {
     Work { operations: chunks, bytes, round: Box::new(round) }
 }
 
-/// Reads one reply; returns the length of its payload and of all of it.
+/// Reads one reply; returns the length of its payload and its total length.
 fn read(reader: &mut Reader, reply: &[u8]) -> (u64, usize) {
     let (mut payload, mut at) = (0, 0);
     loop {
@@ -318,7 +318,8 @@ fn read(reader: &mut Reader, reply: &[u8]) -> (u64, usize) {
     }
 }
 
-/// Offers to a set in memory of two hundred thousand, a fifth of them new, and these taken out.
+/// Offers to a set in memory of two hundred thousand, a fifth of them new; the new ones are taken
+/// out.
 fn seen_offer() -> Work {
     const KNOWN: u64 = 200_000;
     const OFFERS: usize = 4_096;
@@ -350,7 +351,7 @@ fn seen_offer() -> Work {
     Work { operations: OFFERS, bytes: 0, round: Box::new(round) }
 }
 
-/// A capture with both its records, digests, gzip at level 1, its line in the index; no disk.
+/// A capture with both its records, digests, gzip at level 1, and its line in the index; no disk.
 fn warc_record() -> Work {
     let settings = sted::store::Settings::default();
     let (start, mut disk) = (UnixTime::from_micros(1_700_000_000_000_000), Nowhere);
@@ -364,7 +365,7 @@ fn warc_record() -> Work {
         for (url, request, response, head_bytes) in &captures {
             number += 1;
             let mut response = response.clone();
-            // No two are the same: a repeat would be kept as a reference.
+            // No two captures are the same: a repeat would become a revisit record.
             let end = response.len();
             response[end - 8..].copy_from_slice(&format!("{number:08}").into_bytes());
             let capture = Capture {
@@ -391,7 +392,7 @@ fn warc_record() -> Work {
     Work { operations, bytes, round: Box::new(round) }
 }
 
-/// Targets against the rules of a server with sixty of them.
+/// Targets matched with the sixty rules of a server.
 fn robots_match() -> Work {
     let rules = Rules::parse(inputs::robots_txt().as_bytes(), "sted");
     let pages = inputs::lab_pages();

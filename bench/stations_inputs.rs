@@ -1,17 +1,17 @@
-//! What the stations are given: pages, references, keys, heads, all the same in every run.
+//! The inputs of the stations: pages, references, keys, heads, the same in every run.
 
 use sted::links::{Found, Progress, Scanner, Settings};
 use sted::study::web::{self, Answer, Place, Ports, Resource, Web};
 use sted::url::Url;
 
-/// A page and where it is.
+/// A page and its URL.
 pub(super) struct Page {
     pub(super) url: Url,
     pub(super) body: Vec<u8>,
 }
 
 impl Page {
-    /// Its links.
+    /// Returns its links.
     pub(super) fn links(&self) -> Found {
         let mut scanner = Scanner::new(Settings::default());
         let mut found = Found::new();
@@ -21,13 +21,13 @@ impl Page {
     }
 }
 
-/// Pages of the lab's `bench` web, 16.7 KB and 25 links each on average.
+/// Returns pages of the lab's `bench` web, 16.7 KB and 25 links each on average.
 pub(super) fn lab_pages() -> Vec<Page> {
     let web = Web::new(web::Settings::bench(64), Ports { http: 8_080, https: 8_443 });
     (0..48).map(|number| page(&web, number, 5 * number)).collect()
 }
 
-/// Pages of the web of 2025 of the length it has on average, 242 KB.
+/// Returns pages of the web of 2025 of average length, 242 KB.
 pub(super) fn large_pages() -> Vec<Page> {
     let web = Web::new(web::Settings::scenario_2025(), Ports::default());
     let places = (0..2_000).map(|host| (host, 0));
@@ -42,7 +42,7 @@ fn page(web: &Web, host: u32, number: u32) -> Page {
     Page { url: Url::parse(&web.url(place)).expect("the lab's URLs"), body: reply.body }
 }
 
-/// A page as the generators of documentation write them, 90 KB of dense markup: trees of relative
+/// Returns a page like those of documentation generators, 90 KB of dense markup: trees of relative
 /// links, references in running text, anchors at every heading, code in spans.
 pub(super) fn docs_page() -> Page {
     let mut body = String::from(
@@ -104,7 +104,7 @@ pub(super) fn docs_page() -> Page {
     Page { url, body: body.into_bytes() }
 }
 
-/// A head as nginx writes it.
+/// Returns a head as nginx writes it.
 pub(super) fn nginx_head() -> Vec<u8> {
     b"HTTP/1.1 200 OK\r\nServer: nginx/1.26.3\r\nDate: Sat, 21 Nov 2026 10:00:00 GMT\r\n\
       Content-Type: text/html; charset=utf-8\r\nContent-Length: 0\r\n\
@@ -114,8 +114,8 @@ pub(super) fn nginx_head() -> Vec<u8> {
         .to_vec()
 }
 
-/// A reply in chunks as servers cut them, and how many: most of one buffer, some of what a
-/// template had ready.
+/// Returns a reply in chunks as servers cut them, and their number: most have the size of a buffer,
+/// some come from a template.
 pub(super) fn chunked_reply() -> (Vec<u8>, usize) {
     let mut reply = b"HTTP/1.1 200 OK\r\nServer: nginx/1.26.3\r\n\
                       Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -131,7 +131,7 @@ pub(super) fn chunked_reply() -> (Vec<u8>, usize) {
     (reply, chunks)
 }
 
-/// What an archive is given of the lab's pages: URL, request, response, length of its head.
+/// Returns captures of the lab's pages: URL, request, response, length of its head.
 pub(super) fn captures() -> Vec<(Url, Vec<u8>, Vec<u8>, usize)> {
     let capture = |page: Page| {
         let (host, target) = (page.url.view().authority(), page.url.view().target());
@@ -153,7 +153,7 @@ pub(super) fn captures() -> Vec<(Url, Vec<u8>, Vec<u8>, usize)> {
     lab_pages().into_iter().take(12).map(capture).collect()
 }
 
-/// Sixty rules as large sites have them: folders, some with marks.
+/// Returns sixty rules like those of large sites: folders, some with wildcards.
 pub(super) fn robots_txt() -> String {
     let mut text = String::from("User-agent: *\nCrawl-delay: 1\n");
     for number in 0..20 {
@@ -163,7 +163,7 @@ pub(super) fn robots_txt() -> String {
     text
 }
 
-/// Targets that those rules speak of.
+/// Returns targets that match those rules.
 pub(super) fn closed_targets() -> impl Iterator<Item = String> {
     let target = |number| match number % 3 {
         0 => format!("/private{number}/a/b.html"),
@@ -173,7 +173,7 @@ pub(super) fn closed_targets() -> impl Iterator<Item = String> {
     (0..24).map(target)
 }
 
-/// Keys of which some are new, the others drawn from the last ones that were.
+/// Keys of which some are new, the others drawn from the latest ones.
 pub(super) struct Keys {
     random: Random,
     /// New keys so far, by number.
