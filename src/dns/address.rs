@@ -285,8 +285,8 @@ mod tests {
             ("::1/129", "0 to 128"),
             ("10.0.0.0/+8", "0 to 32"),
             ("10.0.0.0/", "0 to 32"),
-            ("localhost", "no address range"),
-            ("10.0.0/8", "no address range"),
+            ("localhost", "not an address range"),
+            ("10.0.0/8", "not an address range"),
         ] {
             let error = Block::read(text).expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
