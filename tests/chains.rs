@@ -3,7 +3,7 @@
 
 use crate::scenario::{log_of, log_of_rebuilt, played};
 use std::collections::BTreeMap;
-use sted::engine::ledger::{Purse, Work};
+use sted::engine::ledger::{Budget, Work};
 use sted::engine::settings::Settings;
 
 /// Cookie walls, a hop on another server, a URL with its own key, a loop.
@@ -107,8 +107,8 @@ fn a_login_that_pages_redirect_to_is_asked_for_once() {
         let known = count_of("/login", "-4003");
         let least = if why.starts_with("few") { 2 } else { count - 1 };
         assert!(known >= least, "{why}: {known} lines say that it is known");
-        for purse in Purse::ALL {
-            assert!(ledger.peak(purse) <= ledger.units_max(purse), "{why}");
+        for budget in Budget::ALL {
+            assert!(ledger.peak(budget) <= ledger.units_max(budget), "{why}");
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::scenario::{played, rebuilt};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
-use sted::engine::ledger::{Ledger, Purse, STEP_UNITS};
+use sted::engine::ledger::{Budget, Ledger, STEP_UNITS};
 use sted::ground::random::Random;
 use sted::store::log;
 
@@ -22,19 +22,19 @@ fn count(log: &[u8], reason: &str) -> usize {
     entries.filter(|entry| entry.extra.reason.as_deref() == Some(reason)).count()
 }
 
-/// Plays a script with each budget; returns the number of lines with this reason, and the most
-/// units that a turn took from this purse with the small budget.
-fn play(text: &str, reason: &str, purse: Purse) -> (usize, usize) {
+/// Plays a script with each size of the budgets; returns the number of lines with this reason, and
+/// the most units that a turn took from this budget when it was small.
+fn play(text: &str, reason: &str, kind: Budget) -> (usize, usize) {
     let mut found = Vec::new();
     for budget in BUDGETS {
         let (log, ledger) = played(text, &|settings| settings.turn_bytes_max = budget);
-        for purse in Purse::ALL {
-            let (peak, max) = (ledger.peak(purse), ledger.units_max(purse));
+        for kind in Budget::ALL {
+            let (peak, max) = (ledger.peak(kind), ledger.units_max(kind));
             assert!(peak <= max, "{} of {max} units: {:?}", peak, ledger.largest());
         }
         // No step is large here, so that a turn that exceeds its budget would be noticed.
-        assert!(ledger.peak(Purse::Queues) <= budget + (8 << 10), "{:?}", ledger.largest());
-        found.push((count(&log, reason), ledger.peak(purse)));
+        assert!(ledger.peak(Budget::Queues) <= budget + (8 << 10), "{:?}", ledger.largest());
+        found.push((count(&log, reason), ledger.peak(kind)));
     }
     assert_eq!(found[0].0, found[1].0, "lines do not depend on the budget");
     found[0]
@@ -58,7 +58,7 @@ fn urls_that_robots_txt_forbids_are_dropped_over_turns() {
          reply 200 text User-agent:* Disallow:/\n",
         many_links("b.test")
     );
-    let (lines, units) = play(&text, "robots-denied", Purse::Queues);
+    let (lines, units) = play(&text, "robots-denied", Budget::Queues);
     assert_eq!(lines, MANY);
     assert!(units > BUDGETS[0] / 2, "they were charged: {units}");
 }
@@ -66,7 +66,7 @@ fn urls_that_robots_txt_forbids_are_dropped_over_turns() {
 #[test]
 fn urls_of_a_server_that_is_given_up_are_dropped_over_turns() {
     let text = format!("seed http://a.test/\n{}refuse b.test\n", many_links("b.test"));
-    let (lines, units) = play(&text, "connect-refused", Purse::Queues);
+    let (lines, units) = play(&text, "connect-refused", Budget::Queues);
     assert!(lines >= MANY, "{lines}");
     assert!(units > BUDGETS[0] / 2, "they were charged: {units}");
 }
@@ -87,7 +87,7 @@ fn links_with_long_hosts_are_joined_over_turns() {
          body {}\n  request /x\n  reply 404\n",
         links.join("")
     );
-    let (_, units) = play(&text, "404", Purse::Pages);
+    let (_, units) = play(&text, "404", Budget::Pages);
     assert!((BUDGETS[0]..100_000).contains(&units), "they were charged: {units}");
 }
 
@@ -96,8 +96,8 @@ fn links_with_long_hosts_are_joined_over_turns() {
 fn play_large_steps(text: &str, reason: &str) -> (usize, [Ledger; 2]) {
     let [small, large] = BUDGETS.map(|budget| {
         let (log, ledger) = played(text, &|settings| settings.turn_bytes_max = budget);
-        for purse in Purse::ALL {
-            let (peak, max) = (ledger.peak(purse), ledger.units_max(purse));
+        for kind in Budget::ALL {
+            let (peak, max) = (ledger.peak(kind), ledger.units_max(kind));
             assert!(peak <= max, "{peak} of {max} units: {:?}", ledger.largest());
         }
         (count(&log, reason), ledger)
@@ -173,9 +173,9 @@ fn a_packed_robots_txt_is_decoded_over_turns() {
     let text = format!("seed http://a.test/\n{}", one_page("a.test", &robots, "/no /yes"));
     let (lines, [ledger, _]) = play_large_steps(&text, "robots-denied");
     assert_eq!(lines, 1, "the file is obeyed");
-    let decoded = ledger.peak(Purse::Pages);
+    let decoded = ledger.peak(Budget::Pages);
     assert!((BUDGETS[0] / 2..BUDGETS[0] + (64 << 10)).contains(&decoded), "{decoded}");
-    let parsed = ledger.peak(Purse::Queues);
+    let parsed = ledger.peak(Budget::Queues);
     assert!(parsed > 480_000, "parsing is charged: {parsed}");
 }
 
@@ -195,7 +195,7 @@ fn a_shared_robots_txt_is_copied_over_turns() {
     text += &one_page("r.test", &robots, "");
     let (lines, [_, ledger]) = play_large_steps(&text, "robots-denied");
     assert_eq!(lines, SERVERS, "the file is obeyed by all");
-    let units = ledger.peak(Purse::Queues);
+    let units = ledger.peak(Budget::Queues);
     assert!((BUDGETS[1]..BUDGETS[1] + STEP_UNITS).contains(&units), "{units}");
 }
 
@@ -216,7 +216,7 @@ fn replies_are_read_back_over_turns() {
         let (log, ledger) = rebuilt(&text, &|settings| settings.turn_bytes_max = budget);
         let lines = log.lines().filter(|line| line.contains("replayed")).count();
         assert_eq!(lines, PAGES + 1, "{budget} units a turn");
-        let (peak, max) = (ledger.peak(Purse::Queues), ledger.units_max(Purse::Queues));
+        let (peak, max) = (ledger.peak(Budget::Queues), ledger.units_max(Budget::Queues));
         assert!((budget.min(150_000)..=max).contains(&peak), "{peak} of {budget} units");
         // No reply is large.
         assert!(peak <= budget + (16 << 10), "{peak} of {budget} units");

@@ -231,7 +231,10 @@ impl Driver {
             disk.append(name, &out).expect("there is room");
             out.clear();
         }
-        self.backlog.settled().iter().for_each(|name| disk.remove(name).expect("it was written"));
+        self.backlog
+            .on_durable()
+            .iter()
+            .for_each(|name| disk.remove(name).expect("it was written"));
     }
 
     /// Whether something that was read is to be taken in.

@@ -8,7 +8,7 @@
 use crate::conf::Conf;
 use crate::engine::admission::domains;
 use crate::engine::counts::{Counts, Loss};
-use crate::engine::outcome::Servers;
+use crate::engine::outcome::ServerLimit;
 use std::fmt::Write;
 
 /// The most seeds, and the most servers, that the summary lists.
@@ -154,7 +154,7 @@ impl Missing {
 /// servers, whichever is less; raising the other has no effect.
 fn keys_of(cause: &str, keys: &'static [&'static str], conf: &Conf) -> &'static [&'static str] {
     let share = domains::share_of(conf.memory.servers_max);
-    if cause == Servers::OfDomain.cause() && share < conf.memory.servers_per_domain_max {
+    if cause == ServerLimit::OfDomain.cause() && share < conf.memory.servers_per_domain_max {
         &["memory.servers_max"]
     } else {
         keys
@@ -366,8 +366,8 @@ mod tests {
             O::MalformedFraming,
             O::CutShort,
             O::QueueFull,
-            O::TooMany(Servers::All),
-            O::TooMany(Servers::OfDomain),
+            O::TooMany(ServerLimit::All),
+            O::TooMany(ServerLimit::OfDomain),
             O::Excluded,
             O::Local,
         ];

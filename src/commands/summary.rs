@@ -2,7 +2,7 @@
 
 use crate::engine::contract::StopReason;
 use crate::engine::counts::Counts;
-use crate::engine::ledger::{Ledger, Purse, TurnWork};
+use crate::engine::ledger::{Budget, Ledger, TurnWork};
 use crate::ground::stats::Stage;
 use crate::ground::time::Instant;
 use crate::os::{Turn, Usage, View};
@@ -392,14 +392,14 @@ fn work_text(turn: &TurnWork) -> String {
 /// Returns the turn that did most work as JSON, with the largest use of each budget and its limit.
 fn work_json(ledger: &Ledger) -> serde_json::Value {
     let turn = ledger.largest();
-    let purse = |purse: Purse| {
-        (purse.name(), json!({ "units": ledger.peak(purse), "max": ledger.units_max(purse) }))
+    let budget = |budget: Budget| {
+        (budget.name(), json!({ "units": ledger.peak(budget), "max": ledger.units_max(budget) }))
     };
     let kinds = turn.kinds().map(|(work, units)| (work.name(), units));
     json!({
         "units": turn.units,
         "by_kind": kinds.into_iter().collect::<BTreeMap<_, _>>(),
-        "budgets": Purse::ALL.map(purse).into_iter().collect::<BTreeMap<_, _>>(),
+        "budgets": Budget::ALL.map(budget).into_iter().collect::<BTreeMap<_, _>>(),
     })
 }
 

@@ -1,29 +1,30 @@
-//! Redirect chains: a redirect is followed by the fetch that began it, hop by hop.
+//! Redirect chains: a redirect is followed hop by hop, as part of the fetch that began it.
 //!
-//! A hop is a URL of its own server, ahead of that server's pages: it waits for the server's rest
-//! as anything else does, is checked for scope, robots.txt and address, counts as a request, and
-//! holds no slot while it waits. Here is kept what the queues don't know of a chain: the URL that
-//! it began with, the keys and the cookies of its hops.
+//! A hop is queued at its own server, ahead of that server's pages. Like any URL it waits for the
+//! server's rest, is checked against scope, robots.txt and forbidden addresses, counts as a
+//! request, and holds no connection while it waits. This part owns what the queues don't know of a
+//! chain: its first URL, and the keys and cookies of its hops.
 //!
-//! A chain ends with the first reply that is no redirect, or because of the next hop, which then
-//! has a line in the log: one redirect too many, the same URL with the same cookies again (a
-//! loop), out of scope, forbidden, or *known*: a page of this target was fetched or is in a queue
-//! already. The keys of a chain's own URLs never make a target known to it, and no target is known
-//! that is sent a cookie of the chain: such walls show a page where they showed a redirect before.
-//! Of several chains that lead to one target the first asks and the others wait for what comes of
-//! it.
+//! A chain ends with the first reply that is no redirect. It also ends before a hop that may not be
+//! requested, which then has a line in the log: the limit on redirects is exceeded, the same URL
+//! was requested with the same cookies before (a loop), it is out of scope or forbidden, or it is
+//! *known*, which means that the target was fetched or queued already. The URLs of the chain itself
+//! don't count as known, and neither does a target that is sent a cookie of the chain: cookie walls
+//! show the page where they redirected before. If several chains lead to the same target, the first
+//! one requests it and the others wait for its outcome.
 //!
-//! Hops are not entered as seen, the end of a chain is. A link to a hop that is being asked for
-//! is held until then: it is a repeat if the chain ends there, else a URL like others.
+//! The seen test is told only of the end of a chain, not of its hops. A link to a target that a
+//! chain is requesting is held: if the chain ends there, the link is a duplicate, else it is
+//! offered to the seen test.
 //!
-//! A checkpoint writes the first URL of each chain as waiting, so that after a stop or a kill the
-//! chain begins again, and a hop that comes up without its chain is dropped. Cookies are neither
-//! logged nor kept in the state; the archive has the requests as they were sent.
+//! A checkpoint saves the first URL of each chain as waiting, so that the chain begins again after
+//! a restart; a hop that is restored without its chain is dropped. Cookies are neither logged nor
+//! saved in the state, but the archive holds the requests as they were sent.
 //!
-//! Laws: a chain has one hop, waiting or under way; no more than `chains_max` are under way (what
-//! comes then is offered to the seen test as any link is, and counted); no chain makes more
-//! requests than `fetch.redirects_max` and one. Cost: a few hundred bytes a chain, with cookies
-//! 8 KiB more at most; while there are any, a map look-up for each link.
+//! Laws: a chain has one hop, which waits or is in flight. At most `chains_max` chains exist; the
+//! targets of further redirects are counted, and treated like links. A chain makes at most
+//! `fetch.redirects_max` plus one requests. Cost: a few hundred bytes a chain, and at most 8 KiB
+//! more for cookies; a map look-up for each link while there are chains.
 
 use super::Engine;
 use super::admission::{DONE, Discovery};
@@ -43,34 +44,34 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Letter of a redirect in a hop path.
+/// The letter of a redirect in a hop path.
 pub(super) const REDIRECT: u8 = b'R';
 
-/// All chains under way.
+/// All redirect chains.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
     live: Map<u32, Chain>,
-    /// Targets that are being asked for, by their keys.
-    asked: Map<u64, Asked>,
-    /// Chains whose next target must be looked up (again).
+    /// The targets that chains request, by the hashes of their keys.
+    requested: Map<u64, Requested>,
+    /// The chains whose next target must be looked up, or looked up again.
     undecided: VecDeque<u32>,
 }
 
-/// One chain.
+/// One redirect chain.
 #[derive(Debug)]
 struct Chain {
-    /// The URL that it began with.
+    /// The server of the first URL.
     server: ServerId,
     first: Item,
-    /// Of the URLs that were asked for.
+    /// The hashed keys of the URLs requested so far.
     keys: SmallVec<[Fingerprint; 2]>,
-    /// What was asked for: URLs with the cookies sent.
+    /// The requests so far: each URL with the cookies sent, hashed.
     requests: SmallVec<[Fingerprint; 2]>,
     jar: Jar,
     hop: Hop,
 }
 
-/// The next URL of a chain, or the one under way.
+/// The next URL of a chain, which waits or is in flight.
 #[derive(Debug)]
 struct Hop {
     url: Url,
@@ -80,26 +81,26 @@ struct Hop {
     lookup: Lookup,
 }
 
-/// A target that a chain asks for.
+/// A target that a chain requests.
 #[derive(Debug)]
-struct Asked {
+struct Requested {
     chain: u32,
-    /// Chains that lead there as well, in order of arrival.
+    /// Further chains that lead to it, in order of arrival.
     waiting: VecDeque<u32>,
-    /// The first link to it that was found meanwhile.
+    /// The first link to it that was found meanwhile, encoded for the seen test.
     held: Option<Vec<u8>>,
 }
 
-/// What a reply says of the next hop.
+/// The next hop, as a reply gives it.
 #[derive(Debug)]
 pub(super) struct Redirect {
     target: Url,
-    /// Values of its `Set-Cookie` fields.
+    /// The values of the `Set-Cookie` fields.
     cookies: SmallVec<[Box<[u8]>; 2]>,
 }
 
 impl Redirect {
-    /// What the reply to `fetch` says, if it is a redirect; the work is added to `units`.
+    /// Returns where the reply to `fetch` redirects, if it does. The work is added to `units`.
     pub(super) fn of(fetch: &Fetch, head: &Head, bytes: &[u8], units: &mut usize) -> Option<Self> {
         let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let target = redirect_target(head, bytes, from, units)?;
@@ -109,27 +110,27 @@ impl Redirect {
 }
 
 impl Chains {
-    /// Chains under way.
+    /// The number of chains.
     pub(super) fn len(&self) -> usize {
         self.live.len()
     }
 
-    /// Whether a hop has its chain: one that a checkpoint brought back has not.
+    /// Whether the chain with this number exists; that of a restored hop does not.
     pub(super) fn has(&self, number: u32) -> bool {
         self.live.contains_key(&number)
     }
 
-    /// Whether some could not be decided on.
+    /// Whether a chain waits for a look-up.
     fn has_work(&self) -> bool {
         !self.undecided.is_empty()
     }
 
-    /// Takes a link to a target that is being asked for; `false` if none is asked for like it.
+    /// Holds a link if a chain requests its target; returns whether one does.
     pub(super) fn hold(&mut self, key: Fingerprint, write: impl FnOnce(&mut Vec<u8>)) -> bool {
-        if self.asked.is_empty() {
+        if self.requested.is_empty() {
             return false;
         }
-        let Some(asked) = self.asked.get_mut(&key.0) else { return false };
+        let Some(asked) = self.requested.get_mut(&key.0) else { return false };
         asked.held.get_or_insert_with(|| {
             let mut entry = Vec::new();
             write(&mut entry);
@@ -138,33 +139,33 @@ impl Chains {
         true
     }
 
-    /// Links that are held, with their keys: what a checkpoint must not forget.
+    /// The links that are held, with the hashes of their keys, for a checkpoint.
     fn held(&self) -> impl Iterator<Item = (Fingerprint, &[u8])> {
-        self.asked
+        self.requested
             .iter()
             .filter_map(|(key, asked)| Some((Fingerprint(*key), asked.held.as_deref()?)))
     }
 
-    /// What each chain begins again with: its first URL, and the server of that.
+    /// The first URL of each chain, with its server.
     fn beginnings(&self) -> impl Iterator<Item = (ServerId, &Item)> {
         self.live.values().map(|chain| (chain.server, &chain.first))
     }
 }
 
 impl Chain {
-    /// Whether the next target is asked for even if it is known.
-    fn passes(&self, cookies: bool) -> bool {
+    /// Whether the next target is requested even if it is known.
+    fn skips_lookup(&self, cookies: bool) -> bool {
         cookies || self.keys.contains(&self.hop.key)
     }
 }
 
 impl Engine {
-    /// The key of a URL, hashed.
+    /// The hash of the key of a URL.
     pub(super) fn key_of(&self, url: UrlRef<'_>) -> Fingerprint {
         self.admission.key_of(url, &mut Vec::new())
     }
 
-    /// The URL that the chain of a hop began with.
+    /// The first URL of the chain that a hop belongs to.
     pub(super) fn chain_of(&self, item: &Item) -> Option<String> {
         let Purpose::Hop(number) = item.purpose else { return None };
         self.chains.live.get(&number).map(|chain| self.beginning_of(chain))
@@ -174,7 +175,7 @@ impl Engine {
         self.backlog.origin(chain.server).url_of(&chain.first.target)
     }
 
-    /// What a URL is sent of its chain's cookies.
+    /// The value of the Cookie field to send with a URL, if its chain has cookies for it.
     pub(super) fn cookies_for(&self, id: ServerId, item: &Item) -> Option<Vec<u8>> {
         let jar = match item.purpose {
             Purpose::Hop(number) => &self.chains.live.get(&number)?.jar,
@@ -186,13 +187,14 @@ impl Engine {
         jar.field(url, self.turn.unix())
     }
 
-    /// A URL under its cookies, hashed.
+    /// The hash of a URL together with its cookies.
     fn request_of(&self, url: &str, cookies: Option<&[u8]>) -> Fingerprint {
         let text = [url.as_bytes(), cookies.unwrap_or_default()].join(&b'\n');
         self.admission.hash(&text)
     }
 
-    /// The reply to `fetch` of the server `id` is a redirect: its chain goes on, or begins.
+    /// Follows a redirect, the reply to `fetch` of the server `id`: continues its chain, or begins
+    /// one.
     pub(super) fn redirected(&mut self, id: ServerId, fetch: &Fetch, redirect: Redirect) {
         let Redirect { target, cookies } = redirect;
         let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
@@ -225,7 +227,7 @@ impl Engine {
                     hop,
                 };
                 if self.chains.len() >= self.settings.chains_max {
-                    return self.loosen(&chain);
+                    return self.detach_target(&chain);
                 }
                 self.counts.chains += 1;
                 (self.counts.chains as u32, chain)
@@ -236,17 +238,18 @@ impl Engine {
         }
         chain.requests.push(self.request_of(&fetch.url, fetch.cookies.as_deref()));
         self.take_cookies(&mut chain.jar, from, cookies.iter().map(AsRef::as_ref));
-        self.moves_on(number, key);
+        self.release_redirected(number, key);
         match self.check_hop(&chain) {
             Ok(()) => {
                 self.chains.live.insert(number, chain);
-                self.place(number);
+                self.place_hop(number);
             }
-            Err(outcome) => self.end_unasked(&chain, outcome),
+            Err(outcome) => self.end_before_request(&chain, outcome),
         }
     }
 
-    /// Takes in the `Set-Cookie` fields of a redirect, the reply to `from`.
+    /// Stores the cookies of a redirect in a jar. `from` is the URL of the fetch; `fields` are the
+    /// values of its `Set-Cookie` fields.
     pub(super) fn take_cookies<'f>(
         &mut self,
         jar: &mut Jar,
@@ -264,7 +267,7 @@ impl Engine {
         }
     }
 
-    /// Whether the next hop of a chain may be asked for, as far as is known at once.
+    /// Checks whether the next hop of a chain may be requested, without looking it up.
     fn check_hop(&mut self, chain: &Chain) -> Result<(), Outcome> {
         let hop = &chain.hop;
         if hop.hops > self.settings.redirects_max {
@@ -286,20 +289,21 @@ impl Engine {
         })
     }
 
-    /// A seed's redirect that changes `www.` or the scheme only widens the scope.
+    /// Adds the host of a seed's redirect target to the scope, if the redirect changes only `www.`
+    /// or the scheme.
     fn joins_scope(&mut self, chain: &Chain) -> bool {
         let seed = Url::parse(&self.beginning_of(chain)).expect("it was fetched");
         self.admission.joins_scope(seed.view(), chain.hop.url.view())
     }
 
-    /// There are as many chains as may be: the target becomes a URL like others.
-    fn loosen(&mut self, chain: &Chain) {
+    /// Treats the target of a redirect like a link, because there are as many chains as allowed.
+    fn detach_target(&mut self, chain: &Chain) {
         self.counts.cut("chains-loosened", 1);
         if let Err(outcome) = self.check_hop(chain) {
-            return self.end_unasked(chain, outcome);
+            return self.end_before_request(chain, outcome);
         }
-        // Who fetches it says what came of it.
-        self.seed_settled(chain, Outcome::RedirectToKnown);
+        // Whatever fetches the target reports its outcome.
+        self.note_seed_outcome(chain, Outcome::RedirectToKnown);
         let Hop { url, key, via, hops, .. } = &chain.hop;
         let found = Discovery { letter: REDIRECT, hops: *hops, depth: chain.first.depth };
         let write = |out: &mut Vec<u8>| found.encode(url.as_str(), via, out);
@@ -308,13 +312,14 @@ impl Engine {
         }
     }
 
-    /// Decides on the next target of a chain: it is queued, waits for another chain, or is known.
-    fn place(&mut self, number: u32) {
+    /// Queues the next hop of a chain, unless it must wait for another chain or a look-up, or is
+    /// known.
+    fn place_hop(&mut self, number: u32) {
         let Some(chain) = self.chains.live.get_mut(&number) else { return };
         let cookies = chain.jar.field(chain.hop.url.view(), self.turn.unix()).is_some();
         let key = chain.hop.key;
-        if !chain.passes(cookies) {
-            if let Some(asked) = self.chains.asked.get_mut(&key.0) {
+        if !chain.skips_lookup(cookies) {
+            if let Some(asked) = self.chains.requested.get_mut(&key.0) {
                 return asked.waiting.push_back(number);
             }
             let lookup = &mut chain.hop.lookup;
@@ -327,7 +332,7 @@ impl Engine {
                     self.turn.charge(Work::Lookups, units);
                     match answer {
                         Answer::New => {}
-                        Answer::Known => return self.is_known(number),
+                        Answer::Known => return self.end_known(number),
                         Answer::More | Answer::Busy => {
                             return self.chains.undecided.push_back(number);
                         }
@@ -339,37 +344,37 @@ impl Engine {
                 }
             }
         }
-        let asked = || Asked { chain: number, waiting: VecDeque::new(), held: None };
-        self.chains.asked.entry(key.0).or_insert_with(asked);
+        let asked = || Requested { chain: number, waiting: VecDeque::new(), held: None };
+        self.chains.requested.entry(key.0).or_insert_with(asked);
         self.queue_hop(number);
     }
 
-    fn is_known(&mut self, number: u32) {
+    fn end_known(&mut self, number: u32) {
         if let Some(chain) = self.chains.live.remove(&number) {
-            self.end_unasked(&chain, Outcome::RedirectToKnown);
+            self.end_before_request(&chain, Outcome::RedirectToKnown);
         }
     }
 
-    /// Whether chains are to be looked at in this turn or the next.
-    pub(super) fn may_decide(&self) -> bool {
+    /// Whether chains that wait for a look-up can continue.
+    pub(super) fn can_place_hops(&self) -> bool {
         self.chains.has_work() && self.storage.is_usable()
     }
 
-    /// Chains that could not be decided on, as far as there is work to give.
+    /// Looks up the targets of chains that wait for it, within the budget.
     pub(super) fn work_chains(&mut self) {
         let mut left = self.chains.undecided.len();
         while left > 0
-            && self.may_decide()
+            && self.can_place_hops()
             && !self.turn.is_spent(Work::Lookups)
             && let Some(number) = self.chains.undecided.pop_front()
         {
             self.turn.charge(Work::Lookups, UNDECIDED_UNITS);
-            self.place(number);
+            self.place_hop(number);
             left -= 1;
         }
     }
 
-    /// The next hop goes to the front of its server's queue.
+    /// Queues the next hop of a chain at the front of its server's queue.
     fn queue_hop(&mut self, number: u32) {
         let Chain { first, hop, .. } = &self.chains.live[&number];
         let (url, letter) = (hop.url.clone(), first.found_as);
@@ -378,8 +383,8 @@ impl Engine {
             Err(servers) => {
                 self.count_refused(url.view(), servers);
                 let chain = self.chains.live.remove(&number).expect("just looked");
-                self.end_unasked(&chain, Outcome::TooMany(servers));
-                return self.let_others_decide(number, chain.hop.key);
+                self.end_before_request(&chain, Outcome::TooMany(servers));
+                return self.release_target(number, chain.hop.key);
             }
         };
         let Chain { first, hop, .. } = &self.chains.live[&number];
@@ -394,32 +399,31 @@ impl Engine {
             found_as: first.found_as,
             via: Some(Rc::clone(&hop.via).into()),
         };
-        if !self.take_kept(id, url.view(), item.purpose, || item.clone()) {
+        if !self.claim_capture(id, url.view(), item.purpose, || item.clone()) {
             self.queue_item(id, &item);
         }
     }
 
-    /// A URL has its last outcome, and leads no further: if it is the hop of a chain, that ends
-    /// with it.
-    pub(super) fn ends(&mut self, item: &Item, url: &str, outcome: Outcome) {
+    /// Handles the final outcome of a URL that leads no further. If it is a hop, its chain ends.
+    pub(super) fn finish_url(&mut self, item: &Item, url: &str, outcome: Outcome) {
         let Purpose::Hop(number) = item.purpose else {
-            self.counts.seeds.settled(item, url, outcome);
+            self.counts.seeds.note_outcome(item, url, outcome);
             return;
         };
         let Some(chain) = self.chains.live.remove(&number) else { return };
-        self.seed_settled(&chain, outcome);
+        self.note_seed_outcome(&chain, outcome);
         let key = chain.hop.key;
         self.admission.seen_mut().offer(key, &[DONE]);
-        if self.chains.asked.get(&key.0).is_some_and(|asked| asked.chain == number) {
-            let asked = self.chains.asked.remove(&key.0).expect("just looked");
+        if self.chains.requested.get(&key.0).is_some_and(|asked| asked.chain == number) {
+            let asked = self.chains.requested.remove(&key.0).expect("just looked");
             self.chains.undecided.extend(asked.waiting);
         }
     }
 
-    /// The hop that a chain asked for redirects on: it is not known for that, and whoever waits for
-    /// it asks for it, one after the other.
-    fn moves_on(&mut self, number: u32, key: Fingerprint) {
-        let Some(asked) = self.chains.asked.get_mut(&key.0) else { return };
+    /// A target that a chain requested redirects further, so it does not become known: the chains
+    /// that wait for it request it, one after the other.
+    fn release_redirected(&mut self, number: u32, key: Fingerprint) {
+        let Some(asked) = self.chains.requested.get_mut(&key.0) else { return };
         if asked.chain != number {
             return;
         }
@@ -429,24 +433,25 @@ impl Engine {
                 asked.chain = next;
                 self.queue_hop(next);
             }
-            None => self.let_others_decide(number, key),
+            None => self.release_target(number, key),
         }
     }
 
-    /// A chain asks for a target no more: a link to it that was held is a URL like others.
-    fn let_others_decide(&mut self, number: u32, key: Fingerprint) {
-        if self.chains.asked.get(&key.0).is_none_or(|asked| asked.chain != number) {
+    /// A chain no longer requests a target: a link to it that is held is offered to the seen test,
+    /// and the waiting chains are looked up again.
+    fn release_target(&mut self, number: u32, key: Fingerprint) {
+        if self.chains.requested.get(&key.0).is_none_or(|asked| asked.chain != number) {
             return;
         }
-        let asked = self.chains.asked.remove(&key.0).expect("just looked");
+        let asked = self.chains.requested.remove(&key.0).expect("just looked");
         if let Some(entry) = asked.held {
             self.admission.seen_mut().offer(key, &entry);
         }
         self.chains.undecided.extend(asked.waiting);
     }
 
-    /// A chain ends because of its next hop, for which no request is made: a line says why.
-    fn end_unasked(&mut self, chain: &Chain, outcome: Outcome) {
+    /// Ends a chain before its next hop is requested, with a line in the log that gives the reason.
+    fn end_before_request(&mut self, chain: &Chain, outcome: Outcome) {
         self.counts.outcome(outcome);
         let Hop { url, via, hops, .. } = &chain.hop;
         let beginning = self.beginning_of(chain);
@@ -460,38 +465,38 @@ impl Engine {
         if let Outcome::OutOfScope(why) = outcome
             && chain.first.found_as == SEED
         {
-            self.admission.seeding().left_scope(&beginning, url.view(), why);
+            self.admission.seed_redirects().left_scope(&beginning, url.view(), why);
         }
-        self.seed_settled(chain, outcome);
+        self.note_seed_outcome(chain, outcome);
     }
 
-    fn seed_settled(&mut self, chain: &Chain, outcome: Outcome) {
+    fn note_seed_outcome(&mut self, chain: &Chain, outcome: Outcome) {
         if chain.first.found_as != SEED {
             return;
         }
         let beginning = self.beginning_of(chain);
         match outcome {
-            // Who has fetched it, or will, says what came of it.
-            Outcome::RedirectToKnown => self.counts.seeds.succeeds(&beginning),
-            outcome => self.counts.seeds.settled(&chain.first, &beginning, outcome),
+            // The fetch of that page reports its outcome.
+            Outcome::RedirectToKnown => self.counts.seeds.note_success(&beginning),
+            outcome => self.counts.seeds.note_outcome(&chain.first, &beginning, outcome),
         }
     }
 
-    /// The first URLs of the chains under way, which count as waiting; of a server that was given
-    /// up nothing waits.
+    /// The first URLs of the chains, which a checkpoint saves as waiting. Those of servers that
+    /// were given up are left out.
     pub(super) fn chains_waiting(&self) -> impl Iterator<Item = (ServerId, Item)> {
-        let waits = |id: ServerId| self.sites.look(id).retired_as().is_none();
+        let waits = |id: ServerId| self.sites.get(id).retired_as().is_none();
         let all = self.chains.beginnings().filter(move |(id, _)| waits(*id));
         all.map(|(id, item)| (id, item.clone()))
     }
 
-    /// What else a checkpoint must not forget of chains: links that are held, and the targets of
-    /// chains that can't begin again, as links.
+    /// What else a checkpoint saves of chains: the links that are held, and the targets of chains
+    /// whose first server was given up, as links.
     pub(super) fn chains_held(&self) -> Vec<(Fingerprint, Vec<u8>)> {
         let mut held: Vec<(Fingerprint, Vec<u8>)> =
             self.chains.held().map(|(key, entry)| (key, entry.to_vec())).collect();
         for chain in self.chains.live.values() {
-            if self.sites.look(chain.server).retired_as().is_some() {
+            if self.sites.get(chain.server).retired_as().is_some() {
                 let Hop { url, key, via, hops, .. } = &chain.hop;
                 let found = Discovery { letter: REDIRECT, hops: *hops, depth: chain.first.depth };
                 let mut entry = Vec::new();
@@ -503,7 +508,8 @@ impl Engine {
     }
 }
 
-/// What it costs to take a cookie in, beside its bytes: it is compared with those of its chain.
+/// The cost of storing a cookie beside its bytes, in units: it is compared with those of its chain.
 const COOKIE_UNITS: usize = 500;
-/// What it costs to look at a chain, beside what is looked up: a line in the log, most often.
+/// The cost of a chain that waits for a look-up, in units, beside the look-up; mostly its line in
+/// the log.
 const UNDECIDED_UNITS: usize = 1_000;

@@ -1,13 +1,17 @@
-//! What a fetch came to is settled here: log line, record, retry, redirect, links.
+//! Completes fetches: what follows from an outcome, for the server and for the URL.
+//!
+//! A fetch is judged for its server (rest, failures), then filed: its reply goes to the archive,
+//! its line to the crawl log. Then the URL is tried again, its redirect is followed, or the links
+//! of its page are.
 
 use super::Engine;
-use super::archive::{Settled, cut_as};
+use super::archive::{LogFacts, cut_as};
 use super::backlog::{Item, Purpose};
 use super::chain::Redirect;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate, UrlFate};
-use super::page::{Leads, Page};
-use super::wire::{Fetch, Fetched, Reply};
+use super::page::{LinkSources, Page};
+use super::wire::{Fetch, FinishedFetch, Reply};
 use crate::frontier::ServerId;
 use crate::http::response::Head;
 use crate::http::wait::retry_after;
@@ -16,15 +20,20 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 impl Engine {
-    /// A fetch has its outcome. `connection_lost`: the connection is being given up, and so the
-    /// server has not recovered from anything.
-    pub(super) fn complete(&mut self, slot: u32, fetched: Fetched<'_>, connection_lost: bool) {
+    /// Completes a fetch. With `connection_lost`, its connection is being closed, so the server has
+    /// not recovered from earlier failures.
+    pub(super) fn complete(
+        &mut self,
+        slot: u32,
+        fetched: FinishedFetch<'_>,
+        connection_lost: bool,
+    ) {
         self.judge_reply(slot, &fetched, connection_lost);
-        self.file(slot, fetched);
+        self.file_fetch(slot, fetched);
     }
 
-    /// What an outcome means for the server and for the rest of its visit.
-    fn judge_reply(&mut self, slot: u32, fetched: &Fetched<'_>, connection_lost: bool) {
+    /// Applies an outcome to the server and to the rest of its visit.
+    fn judge_reply(&mut self, slot: u32, fetched: &FinishedFetch<'_>, connection_lost: bool) {
         let outcome = fetched.outcome;
         let id = self.wire.conn(slot).server;
         if fetched.reply.has_begun() && !outcome.is_timeout() {
@@ -34,28 +43,27 @@ impl Engine {
             self.note_failure(id, Some(address), outcome);
         }
         if !connection_lost && outcome.verdict().server == ServerFate::Fine {
-            self.sites.at(id).recovers();
+            self.sites.get_mut(id).recover();
         }
         let mut visit = self.wire.conn(slot).visit;
         let before = visit.tally.not_before;
         self.judge(id, &mut visit, outcome);
         if let Some(wait) = self.retry_after(fetched) {
-            // Who asks for a rest again and again is given the crawl's own as well.
-            let own =
-                if self.sites.look(id).failures > 1 { visit.tally.not_before } else { before };
+            // A server that asks for a rest repeatedly gets at least the crawl's own rest.
+            let own = if self.sites.get(id).failures > 1 { visit.tally.not_before } else { before };
             visit.tally.not_before = own.max(self.turn.at() + wait);
         }
         *self.wire.visit_mut(slot) = visit;
     }
 
-    /// What a whole reply that may never be filed means for the server. If it asks for rest, it
-    /// gets it; that is no failure yet, as no try of its URL is used up.
-    pub(super) fn heed(&mut self, slot: u32, fetched: &Fetched<'_>) {
+    /// Applies a complete reply, which may never be filed, to the server. A rest that the server
+    /// asks for is kept. It does not count as a failure yet, since no try of the URL is used up.
+    pub(super) fn judge_held(&mut self, slot: u32, fetched: &FinishedFetch<'_>) {
         let id = self.wire.conn(slot).server;
         self.note_answer(id, fetched.fetch.sent);
-        let site = self.sites.at(id);
+        let site = self.sites.get_mut(id);
         if fetched.outcome.verdict().server != ServerFate::Strained {
-            return site.recovers();
+            return site.recover();
         }
         let failures = site.failures;
         let own = self.settings.retries.after(failures.saturating_add(1));
@@ -69,14 +77,14 @@ impl Engine {
         visit.tally.strained = true;
     }
 
-    /// Writes a fetch down under its URL, and does what follows from it: another try, links.
-    pub(super) fn file(&mut self, slot: u32, mut fetched: Fetched<'_>) {
+    /// Files a fetch under its URL, then does what follows: another try, a redirect, links.
+    pub(super) fn file_fetch(&mut self, slot: u32, mut fetched: FinishedFetch<'_>) {
         let fetch = &fetched.fetch;
         let again = self.tries_left(fetch, fetched.outcome);
         if let Outcome::Short(_, shortfall) = fetched.outcome
             && again
         {
-            // It counts as a reply only if no other try follows.
+            // A short reply counts as a reply only if no other try follows.
             fetched.outcome = shortfall.outcome();
         }
         let may_retry = fetched.outcome.verdict().url == UrlFate::Retry;
@@ -88,8 +96,8 @@ impl Engine {
         match fetch.item.purpose {
             Purpose::Robots(of, hops) => self.robots_complete(slot, fetched, (of, hops)),
             Purpose::Page | Purpose::Hop(_) if again => {
-                if let Some(settled) = self.record(slot, &fetched, false) {
-                    self.write_line(&fetched.fetch, &settled, &[]);
+                if let Some(facts) = self.record(slot, &fetched, false) {
+                    self.write_line(&fetched.fetch, &facts, &[]);
                 }
                 self.wire.release(fetched.reply);
                 let id = self.wire.conn(slot).server;
@@ -99,9 +107,9 @@ impl Engine {
         }
     }
 
-    /// `Retry-After` of a strained server, the longest if there are several, within the cap
-    /// (RFC 9110 10.2.3).
-    fn retry_after(&self, fetched: &Fetched<'_>) -> Option<Duration> {
+    /// Returns the `Retry-After` of a server under strain, within its limit; the longest if there
+    /// are several (RFC 9110 10.2.3).
+    fn retry_after(&self, fetched: &FinishedFetch<'_>) -> Option<Duration> {
         if fetched.outcome.verdict().server != ServerFate::Strained {
             return None;
         }
@@ -110,84 +118,85 @@ impl Engine {
         Some(wait.min(self.settings.retries.retry_after_max))
     }
 
-    /// Another try, behind what is queued now. If its server works, the wait before it is the
-    /// URL's own: else the server's rest is.
+    /// Queues a URL for another try, behind the URLs queued now. If the server works, the URL has a
+    /// wait of its own; else the server rests.
     fn retry(&mut self, id: ServerId, fetch: Fetch, outcome: Outcome) {
         let mut item = fetch.item;
         item.tries += 1;
         let is_own = outcome.verdict().server == ServerFate::Fine;
         let wait = if is_own { self.settings.retries.after(item.tries) } else { Duration::ZERO };
-        self.sites.at(id).puts_off(self.turn.at() + wait);
+        self.sites.get_mut(id).add_retry(self.turn.at() + wait);
         self.backlog.put_off(id, &item);
     }
 
-    /// A page has its last outcome: it is kept, and what it leads to is followed.
-    fn page_complete(&mut self, slot: u32, fetched: Fetched<'_>) {
+    /// Completes a page that is not tried again: archives it, and follows what it leads to.
+    fn page_complete(&mut self, slot: u32, fetched: FinishedFetch<'_>) {
         let recorded = self.record(slot, &fetched, true);
-        let Fetched { fetch, head, reply, outcome, .. } = fetched;
+        let FinishedFetch { fetch, head, reply, outcome, .. } = fetched;
         let id = self.wire.conn(slot).server;
-        let Some(settled) = recorded else {
+        let Some(facts) = recorded else {
             self.counts.uncount(outcome);
             self.backlog.give_back(id, &fetch.item);
             return self.wire.release(reply);
         };
-        self.leads_on(id, fetch, settled, reply, head);
+        self.follow_reply(id, fetch, facts, reply, head);
     }
 
-    /// The last reply for a URL of the server `id` is archived: it leads on to the next hop of its
-    /// chain, or to the links of the page.
-    pub(super) fn leads_on(
+    /// Follows a reply that is archived: to the next hop of its chain, or to the links of its page.
+    /// `id` is the server of the URL.
+    pub(super) fn follow_reply(
         &mut self,
         id: ServerId,
         fetch: Fetch,
-        settled: Settled,
+        facts: LogFacts,
         reply: Reply,
         head: Option<&Head>,
     ) {
-        let outcome = settled.outcome;
+        let outcome = facts.outcome;
         if let Outcome::Short(_, shortfall) = outcome {
             self.counts.cut(cut_as(shortfall), 1);
         }
-        let head = head.filter(|_| leads_on(outcome));
+        let head = head.filter(|_| is_followed(outcome));
         let mut units = 0;
         let redirect = head.and_then(|head| Redirect::of(&fetch, head, reply.head(), &mut units));
         self.turn.charge(Work::Redirects, units);
         if let Some(redirect) = redirect {
-            self.write_line(&fetch, &settled, &[]);
+            self.write_line(&fetch, &facts, &[]);
             self.redirected(id, &fetch, redirect);
             return self.wire.release(reply);
         }
-        self.ends(&fetch.item, &fetch.url, outcome);
-        let leads = head.map(|head| Leads::of(&reply, head, &self.settings));
-        self.follow_later(fetch, settled, reply, leads);
+        self.finish_url(&fetch.item, &fetch.url, outcome);
+        let sources = head.map(|head| LinkSources::of(&reply, head, &self.settings));
+        self.follow_later(fetch, facts, reply, sources);
     }
 
-    /// A page that is archived is counted, and waits for its links to be found if it has any; the
-    /// line of another is written at once.
+    /// Counts a page that is archived. If it may have links, it waits for them to be read; else its
+    /// line is written now.
     fn follow_later(
         &mut self,
         mut fetch: Fetch,
-        settled: Settled,
+        facts: LogFacts,
         reply: Reply,
-        leads: Option<Leads>,
+        sources: Option<LinkSources>,
     ) {
-        if let Some(leads) = leads {
+        if let Some(sources) = sources {
             self.counts.pages += 1;
             self.counts.pages_of_run += 1;
             self.counts.quality_millionths += fetch.item.quality.millionths();
-            for note in leads.notes() {
+            for note in sources.notes() {
                 self.counts.cut(note, 1);
                 fetch.notes.push(note);
             }
-            if leads.has_any() {
-                return self.pages.push(Page::new(fetch, settled, reply, leads));
+            if sources.has_any() {
+                return self.pages.push(Page::new(fetch, facts, reply, sources));
             }
         }
-        self.write_line(&fetch, &settled, &[]);
+        self.write_line(&fetch, &facts, &[]);
         self.wire.release(reply);
     }
 
-    /// The attempt at one address failed: the next is tried, or the visit has failed.
+    /// Tries the next address of a server after one failed, or ends the visit if there is none
+    /// left.
     pub(super) fn next_address(
         &mut self,
         id: ServerId,
@@ -203,21 +212,21 @@ impl Engine {
         self.visit_failed(id, Some(tried), outcome);
     }
 
-    /// A URL is settled without a request.
+    /// Completes a URL without a request.
     pub(super) fn complete_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.note_attempt(id, item, outcome);
         let url = self.backlog.origin(id).url_of(&item.target);
-        self.ends(item, &url, outcome);
+        self.finish_url(item, &url, outcome);
     }
 
-    /// A try of a URL that ended before its request.
+    /// Counts and logs a try of a URL that ended before its request.
     pub(super) fn note_attempt(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.counts.outcome(outcome);
         self.log_unsent(id, item, outcome);
     }
 }
 
-/// Whether what came is a page or a redirect. One that is short or too large leads on, too.
-fn leads_on(outcome: Outcome) -> bool {
+/// Whether a reply is a page or a redirect. A short or truncated one is followed as well.
+fn is_followed(outcome: Outcome) -> bool {
     outcome.status().is_some() || outcome == Outcome::BodyTooLarge
 }

@@ -1,6 +1,7 @@
-//! What passes between the engine and a world: ids, actions, facts, reasons. Plain values.
+//! The values that pass between the engine and a world: ids, actions, facts and reasons.
 //!
-//! A world knows the engine by this file and by the verbs of [`super::Engine`]; it sees no station.
+//! A world knows the engine by this file and by the methods of [`super::Engine`]. It sees no
+//! station.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,13 +13,13 @@ pub use crate::frontier::{QueuesDone, QueuesJob};
 pub use crate::seen::{SeenDone, SeenJob};
 pub use crate::store::job::{StoreDone, StoreJob};
 
-/// One connection: a slot that is used again, and how often it has been used before. A late event
-/// of an earlier use has another generation and is dropped.
+/// The id of a connection: its slot, and how often the slot was used before. A late event of an
+/// earlier use carries another generation and is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnId {
-    /// Index in the world's and the engine's tables.
+    /// The index of the connection in the tables of the world and of the engine.
     pub slot: u32,
-    /// Use of that slot, counted from 0.
+    /// The number of this use of the slot, counted from 0.
     pub generation: u32,
 }
 
@@ -28,71 +29,72 @@ impl fmt::Display for ConnId {
     }
 }
 
-/// One look-up of a name under way.
+/// The id of a DNS look-up in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LookupId(pub u32);
 
-/// What the engine asks of the world.
+/// What the engine asks the world to do.
 #[derive(Debug)]
 pub enum Action {
-    /// Look a name up; answer with `resolved`.
+    /// Look up a host name; report the answer with `resolved`.
     Resolve {
-        /// To be named in the answer.
+        /// The id to report the answer with.
         lookup: LookupId,
-        /// Host name as in the URL: ASCII, lower case, no port.
+        /// The host name as in the URL: ASCII, lower case, no port.
         name: Box<str>,
-        /// Which addresses to ask for.
+        /// The address families to ask for.
         families: Families,
     },
-    /// Open a connection; answer with `opened` (TCP stands, TLS begins), `connected` or `closed`.
+    /// Open a connection. Report `opened` when TCP is established and TLS begins, then `connected`;
+    /// or `closed`.
     Connect {
-        /// To be named in all that follows.
+        /// The id to report everything about this connection with.
         conn: ConnId,
-        /// Already checked against the forbidden ranges.
+        /// The address, which is already checked against the forbidden ranges.
         address: SocketAddr,
-        /// Name to verify and to send as SNI; `None` for plain HTTP.
+        /// The name to verify the certificate for and to send as SNI; `None` for plain HTTP.
         tls: Option<Box<str>>,
     },
-    /// There are bytes in `outgoing(conn)`: write them, report with `sent`.
+    /// Send the bytes of `outgoing(conn)`; report with `sent`.
     Send(ConnId),
-    /// Stop reading this connection: its bytes stay with the kernel.
+    /// Stop reading this connection; its bytes stay in the kernel.
     Pause(ConnId),
-    /// Read it again.
+    /// Read this connection again.
     Resume(ConnId),
-    /// Close it and forget it. No `closed` is expected.
+    /// Close the connection and forget it. Don't report `closed`.
     Close(ConnId),
-    /// Do this on a side thread; answer with `worked`.
+    /// Run this job on a side thread; report with `worked`.
     Work(Job),
 }
 
-/// Work that would stall a turn. It owns its inputs and a disk handle.
+/// Work that would stall a turn. A job owns its inputs and a handle of the disk.
 #[derive(Debug)]
 pub enum Job {
-    /// The archive's: sync what was written.
+    /// Sync what was written to the archive.
     Store(StoreJob),
-    /// The seen test's: merge a bucket, read first-timers.
+    /// Merge a bucket of the seen test, or read URLs that it found to be new.
     Seen(SeenJob),
-    /// The frontier's: read queues back.
+    /// Read queues of the frontier back from disk.
     Frontier(QueuesJob),
-    /// The checkpoints': make one count, remove what none names.
+    /// Publish a checkpoint, or remove files that no checkpoint names.
     State(StateJob),
 }
 
-/// What came of a [`Job`].
+/// The result of a [`Job`].
 #[derive(Debug)]
 pub enum Done {
-    /// Of [`Job::Store`].
+    /// The result of [`Job::Store`].
     Store(StoreDone),
-    /// Of [`Job::Seen`].
+    /// The result of [`Job::Seen`].
     Seen(SeenDone),
-    /// Of [`Job::Frontier`].
+    /// The result of [`Job::Frontier`].
     Frontier(QueuesDone),
-    /// Of [`Job::State`].
+    /// The result of [`Job::State`].
     State(StateDone),
 }
 
 impl Job {
-    /// Does the work; the world says where (side thread, or after a virtual delay).
+    /// Does the work. The world calls it on a side thread, or after a virtual delay.
     pub fn run(self) -> Done {
         match self {
             Self::Store(job) => Done::Store(job.run()),
@@ -103,68 +105,68 @@ impl Job {
     }
 }
 
-/// What is known of a connection once it stands: the archive records it.
+/// What the archive records of an established connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnFacts {
-    /// TLS, if any.
+    /// The TLS session; `None` for plain HTTP.
     pub tls: Option<TlsFacts>,
 }
 
 /// Facts of a TLS session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFacts {
-    /// `tls/1.2` or `tls/1.3`, as in WARC-Protocol.
+    /// The protocol version, `tls/1.2` or `tls/1.3`, as in the WARC field WARC-Protocol.
     pub version: &'static str,
-    /// Name of the suite, as in WARC-Cipher-Suite.
+    /// The name of the cipher suite, as in the WARC field WARC-Cipher-Suite.
     pub suite: &'static str,
-    /// An earlier session was resumed.
+    /// Whether an earlier session was resumed.
     pub resumed: bool,
-    /// The certificate was verified (it is not if the config switches that off).
+    /// Whether the certificate was verified; the configuration can switch that off.
     pub verified: bool,
 }
 
-/// Why a connection ended or never stood, told by the world.
+/// Why a connection ended or could not be established, as the world reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// The peer closed its side in order.
     End,
-    /// Reset by the peer.
+    /// The peer reset the connection.
     Reset,
-    /// Connection refused.
+    /// The connection was refused.
     Refused,
-    /// No route, network or host down.
+    /// There is no route, or the network or host is down.
     Unreachable,
     /// The certificate was not accepted.
     Certificate(CertificateFault),
-    /// Another failure of the TLS handshake or session: which, and what in words.
+    /// The TLS handshake or session failed for another reason, described by the text.
     Tls(TlsFault, String),
-    /// TCP ended without TLS's own close: what came may have been cut.
+    /// TCP ended without a TLS close alert, so the data may have been truncated.
     TlsCut,
-    /// No descriptor or port was left here: our own trouble, worth another try later.
+    /// This machine had no descriptor or port left; a later try may succeed.
     Local(String),
 }
 
-/// Why TLS failed, the certificate aside.
+/// Why TLS failed, other than for the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TlsFault {
-    /// The server doesn't speak TLS there: plain HTTP on port 443, say.
+    /// The server doesn't speak TLS on this port: plain HTTP on port 443, for example.
     NotTls,
-    /// It has no cipher suite, group or signature scheme in common with us.
+    /// The server has no cipher suite, group or signature scheme in common with us.
     NoCipher,
-    /// It speaks neither TLS 1.2 nor 1.3.
+    /// The server speaks neither TLS 1.2 nor 1.3.
     Version,
-    /// It ended the handshake with another fatal alert.
+    /// The server ended the handshake with another fatal alert.
     Alert,
-    /// Its handshake is longer than the cap.
+    /// The server's handshake exceeds the limit on its length.
     TooLong,
-    /// It closed the connection within the handshake.
+    /// The server closed the connection during the handshake.
     Closed,
-    /// It broke the protocol, or what it sent was forged.
+    /// The server violated the protocol, or its data was forged.
     Broken,
 }
 
 impl TlsFault {
-    /// Its name in logs and counts.
+    /// Returns the name used in logs and counts.
     pub fn name(self) -> &'static str {
         match self {
             Self::NotTls => "tls-not-tls",
@@ -181,28 +183,29 @@ impl TlsFault {
 /// Why a certificate was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CertificateFault {
-    /// Its time is over.
+    /// The certificate has expired.
     Expired,
-    /// Its time has not begun.
+    /// The certificate is not valid yet.
     NotYetValid,
-    /// It is another host's.
+    /// The certificate belongs to another host.
     WrongHost,
-    /// Nobody trusted has signed it, or the server doesn't send the certificates in between.
+    /// No trusted authority has signed it, or the server doesn't send the intermediate
+    /// certificates.
     UnknownIssuer,
-    /// An authority's own certificate, as tools make them for tests.
+    /// The certificate is an authority's own, as tools create them for tests.
     SelfSigned,
-    /// Its issuer has revoked it.
+    /// The issuer has revoked it.
     Revoked,
-    /// It is not meant for servers.
+    /// The certificate may not be used by servers.
     WrongPurpose,
-    /// Its signature is wrong.
+    /// The signature is wrong.
     BadSignature,
-    /// Another reason.
+    /// The certificate is invalid for another reason.
     Invalid,
 }
 
 impl CertificateFault {
-    /// Its name in logs and counts.
+    /// Returns the name used in logs and counts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Expired => "certificate-expired",
@@ -218,38 +221,38 @@ impl CertificateFault {
     }
 }
 
-/// Room for received bytes, or why there is none.
+/// The answer to a request for a receive buffer.
 #[derive(Debug)]
 pub enum Space<'a> {
-    /// Write here (never empty), then say how much with `received`.
+    /// Write into this buffer, which is never empty, then report with `received`.
     Room(&'a mut [u8]),
-    /// Not now: wait for `Resume`.
+    /// The connection is paused: wait for [`Action::Resume`].
     Paused,
-    /// No such connection any more.
+    /// The connection no longer exists.
     Gone,
 }
 
 /// Why a crawl ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// Every URL in scope has been settled.
+    /// Every URL in scope has its final outcome.
     Finished,
-    /// The budget of pages.
+    /// The limit on pages is reached.
     Pages,
-    /// The budget of bytes.
+    /// The limit on received bytes is reached.
     Bytes,
-    /// The budget of time.
+    /// The limit on time is reached.
     Time,
-    /// The operator.
+    /// The operator stopped it.
     Interrupted,
-    /// Nobody could be reached for too long.
+    /// No server could be reached for too long.
     Outage,
-    /// The archive or the state can't be written or read: the disk is full, say.
+    /// The archive or the state can't be written or read; the disk is full, for example.
     FatalError,
 }
 
 impl StopReason {
-    /// For people: how the crawl ended.
+    /// Returns how the crawl ended, for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Finished => "finished",

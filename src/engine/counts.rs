@@ -1,4 +1,4 @@
-//! What a crawl has done so far, as plain counters: for the progress line and the summary.
+//! The counters of a crawl, for the progress line and the summary.
 
 use super::outcome::Outcome;
 use super::seeds::Seeds;
@@ -7,58 +7,60 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Name of what is counted; owned only after it was read from a checkpoint.
+/// The name of what is counted. It is owned only after it was read from a checkpoint.
 pub type Name = Cow<'static, str>;
 
-/// Victims kept of each cause.
+/// The number of largest losses kept for each cause.
 const CUT_MOST: usize = 3;
 
-/// Counters since the crawl began, over all its runs where nothing else is said.
+/// Counters since the crawl began, over all its runs unless noted otherwise.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
-    /// Last replies of pages, whatever their status; redirects and robots.txt don't count.
+    /// Pages with their final reply, whatever its status. Redirects and robots.txt files don't
+    /// count.
     pub pages: u64,
-    /// The same of this run alone.
+    /// Pages of this run alone.
     #[serde(skip)]
     pub pages_of_run: u64,
-    /// Qualities of these pages, as they were rated when they were found, in millionths.
+    /// The sum of the qualities of these pages, in millionths, as estimated when they were
+    /// discovered.
     pub quality_millionths: u64,
-    /// Requests sent, robots.txt, retries and redirects included.
+    /// Requests sent, including those for robots.txt, retries and redirects.
     pub requests: u64,
-    /// robots.txt files asked for.
+    /// Requests for robots.txt files.
     pub robots: u64,
-    /// robots.txt files that are not as they should be, by what is odd; the same words are in the
-    /// annotations of the crawl log.
+    /// robots.txt files with a defect, by its kind. The crawl log uses the same words as
+    /// annotations.
     pub robots_odd: BTreeMap<Name, u64>,
-    /// Rules of robots.txt files that were read back from the disk.
+    /// robots.txt rules that were read back from disk.
     pub rules_read: u64,
     /// Bytes received, after TLS.
     pub received_bytes: u64,
     /// Bytes sent, before TLS.
     pub sent_bytes: u64,
-    /// Bytes of page text after decoding.
+    /// Bytes of page text, after decoding.
     pub text_bytes: u64,
-    /// Connections asked for.
+    /// Connections opened or tried.
     pub connections: u64,
-    /// Visits that went on with a parked connection: handshakes saved.
+    /// Visits that used a parked connection, which saved a handshake.
     pub parked_again: u64,
-    /// TLS handshakes in full.
+    /// Full TLS handshakes.
     pub handshakes_full: u64,
     /// TLS handshakes that resumed an earlier session.
     pub handshakes_resumed: u64,
-    /// Visits ended.
+    /// Visits that have ended.
     pub visits: u64,
     /// Requests sent while another on the same connection was unanswered.
     pub pipelined: u64,
-    /// Requests that a closing server left unanswered and that went back to their queue.
+    /// Requests that a closed connection left unanswered, so that they returned to their queue.
     pub left_over: u64,
-    /// Requests repeated alone, to see whether a server answers pipelined ones in order.
+    /// Requests repeated alone, to check whether a server answers pipelined requests in order.
     pub compared: u64,
-    /// Whole replies that were not filed, because it was not proven whose they are: their URLs
-    /// went back to their queue.
+    /// Complete replies that were not filed, because it was not proven which request they answer.
+    /// Their URLs returned to their queue.
     pub put_back: u64,
-    /// Servers that are asked one by one from now on, because their replies don't match requests.
+    /// Servers to which requests are no longer pipelined, because their replies didn't match.
     pub unmatched: u64,
     /// Second and later tries of a URL.
     pub retries: u64,
@@ -68,80 +70,80 @@ pub struct Counts {
     pub links: u64,
     /// References that are no http(s) URL, or one that is too long.
     pub links_invalid: u64,
-    /// References out of scope.
+    /// References out of scope, by reason.
     pub links_out_of_scope: BTreeMap<Name, u64>,
-    /// Chains of redirects begun.
+    /// Redirect chains begun.
     pub chains: u64,
-    /// References not followed because a page or header says so.
+    /// References not followed because a page or a header forbids it.
     pub links_nofollow: u64,
-    /// What was cut short, left out or given up for a bound, by cause: the same words stand in the
-    /// annotations of the crawl log.
+    /// What was truncated, left out or given up because of a limit, by cause. The crawl log uses
+    /// the same words as annotations.
     pub cut: BTreeMap<Name, u64>,
-    /// Archive files that are damaged or missing, and how many captures were lost with each that
-    /// count as fetched: 0 after a rebuild, which fetches them again.
+    /// Damaged or missing archive files, and how many captures that count as fetched were lost with
+    /// each; 0 after a rebuild, which fetches them again.
     pub archive_damaged: BTreeMap<String, u64>,
-    /// From what most was cut, by cause: how much, and the URL or name. The largest first.
+    /// The largest losses of each cause: the amount, and the URL or name. The largest is first.
     pub cut_most: BTreeMap<Name, Vec<(u64, String)>>,
     /// URLs new to the crawl.
     pub urls_new: u64,
-    /// Replies that were in the archive already when a crawl went on: read back, not asked for.
+    /// Replies read back from the archive instead of fetched, when the crawl was resumed.
     pub replayed: u64,
-    /// Checkpoints that count.
+    /// Checkpoints that became durable.
     pub checkpoints: u64,
     /// Times that the disk was full.
     pub disk_full: u64,
-    /// What became of the seeds.
+    /// The outcomes of the seeds.
     pub seeds: Seeds,
-    /// What was lost with servers that were given up.
+    /// URLs lost with servers that were given up.
     pub losses: Losses,
-    /// Times that nobody could be reached and the crawl paused.
+    /// Times that the crawl paused because no server could be reached.
     pub outages: u64,
-    /// Times that a connection was paused for want of memory.
+    /// Times that a connection was paused because the memory budget was exceeded.
     pub pauses: u64,
     /// Late events of connections that were gone.
     pub late_events: u64,
-    /// Fetches by what they came to.
+    /// Fetches by their outcome.
     pub outcomes: BTreeMap<Name, u64>,
-    /// Replies that could not be read, by what was wrong.
+    /// Replies that could not be parsed, by the defect.
     pub broken: BTreeMap<Name, u64>,
     /// Replies by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests per connection that has ended in this run.
+    /// The number of requests on each connection that ended in this run.
     #[serde(skip_deserializing)]
     pub requests_per_connection: Histogram,
-    /// Observed rest of servers as a share of the promised one, in thousandths, in this run.
+    /// The observed rests of servers in this run, in thousandths of the promised ones.
     #[serde(skip_deserializing)]
     pub rest_kept_milli: Histogram,
 }
 
-/// URLs of servers that were given up, or whose robots.txt could not be had.
+/// URLs of servers that were given up, or whose robots.txt could not be fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Losses {
-    /// URLs in all.
+    /// The number of all such URLs.
     pub urls: u64,
-    /// Servers of which URLs were lost although they had answered.
+    /// The number of servers with such URLs that had answered before.
     pub answered: u64,
-    /// The servers that most URLs were lost with, by origin: at most [`LARGEST`].
+    /// The servers with the most such URLs, by origin; at most [`LARGEST`].
     pub largest: BTreeMap<String, Loss>,
 }
 
-/// What was lost with one server.
+/// The URLs lost with one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// URLs.
+    /// The number of URLs.
     pub urls: u64,
-    /// Why it was given up: the last outcome.
+    /// The last outcome, for which it was given up.
     pub cause: Name,
-    /// It had answered before.
+    /// Whether it had answered before.
     pub answered: bool,
 }
 
-/// Most servers that are listed by name.
+/// The maximum number of servers that are listed by name.
 pub const LARGEST: usize = 64;
 
 impl Losses {
-    /// URLs of a server were lost, beside so many that had been lost with it before.
+    /// Adds lost URLs of a server, of which `before` URLs had been lost earlier.
     pub(super) fn add(&mut self, origin: &str, mut loss: Loss, before: u64) {
         if loss.urls == 0 {
             return;
@@ -166,16 +168,16 @@ impl Losses {
         self.largest.insert(origin.to_owned(), loss);
     }
 
-    /// A server was not taken back: its URLs will be lost again, one by one.
-    pub(super) fn still(&mut self, origin: &str, loss: Loss) {
+    /// Lists a server that a revival did not reinstate. Its URLs will be counted again, one by one.
+    pub(super) fn keep_retired(&mut self, origin: &str, loss: Loss) {
         if self.largest.len() < LARGEST {
             self.answered += u64::from(loss.answered);
             self.largest.insert(origin.to_owned(), loss);
         }
     }
 
-    /// Another URL was found of a server that had been given up.
-    pub(super) fn another(&mut self, origin: &str) {
+    /// Adds a URL that was found of a server that had been given up.
+    pub(super) fn add_url(&mut self, origin: &str) {
         self.urls += 1;
         if let Some(loss) = self.largest.get_mut(origin) {
             loss.urls += 1;
@@ -191,7 +193,7 @@ impl Counts {
         }
     }
 
-    /// It did not count after all: it comes again.
+    /// Takes back the count of an outcome, because the URL is fetched again.
     pub(super) fn uncount(&mut self, outcome: Outcome) {
         self.outcomes.entry(outcome.name().into()).and_modify(|count| *count -= 1);
         if let Some(status) = outcome.status() {
@@ -207,12 +209,13 @@ impl Counts {
         *self.robots_odd.entry(what.into()).or_default() += 1;
     }
 
-    /// `count` more were cut for this cause.
+    /// Counts `count` losses of this cause.
     pub(super) fn cut(&mut self, cause: &'static str, count: u64) {
         *self.cut.entry(cause.into()).or_default() += count;
     }
 
-    /// `count` more were cut for this cause from `whom`, which is kept if few lost more.
+    /// Counts `count` losses of this cause, which `whom` had, and lists them if they are among the
+    /// largest.
     pub(super) fn cut_from(&mut self, cause: &'static str, count: u64, whom: &str) {
         self.cut(cause, count);
         let most = self.cut_most.entry(cause.into()).or_default();
@@ -223,8 +226,8 @@ impl Counts {
         }
     }
 
-    /// `total` were cut for this cause from `whom` so far, which is kept if few lost more.
-    pub(super) fn cut_in_all(&mut self, cause: &'static str, total: u64, whom: &str) {
+    /// Lists `whom` with the total of its losses of this cause, if that is among the largest.
+    pub(super) fn set_cut_total(&mut self, cause: &'static str, total: u64, whom: &str) {
         let most = self.cut_most.entry(cause.into()).or_default();
         match most.iter().position(|(_, known)| known == whom) {
             Some(place) => most[place].0 = total.max(most[place].0),
@@ -248,8 +251,8 @@ impl Counts {
 mod tests {
     use super::*;
 
-    /// Law: each server counts once, whether its URLs are lost together or one by one, and those
-    /// that lost most are kept.
+    /// Law: each server counts once, whether its URLs are lost together or one by one, and the
+    /// largest losses are kept.
     #[test]
     fn losses_of_a_server_add_up() {
         let mut losses = Losses::default();
@@ -275,7 +278,7 @@ mod tests {
         let mut counts = Counts::default();
         for (total, whom) in [(1, "a"), (1, "b"), (2, "a"), (1, "c"), (1, "d"), (3, "d"), (1, "a")]
         {
-            counts.cut_in_all("x", total, whom);
+            counts.set_cut_total("x", total, whom);
         }
         let most: Vec<_> = counts.cut_most["x"].iter().map(|(n, whom)| (*n, &**whom)).collect();
         assert_eq!(most, [(3, "d"), (2, "a"), (1, "b")]);

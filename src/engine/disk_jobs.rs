@@ -1,9 +1,8 @@
-//! What memory doesn't hold: the jobs of the seen test and of the frontier, and the bytes that
-//! they leave for the disk.
+//! The disk work of the seen test and of the frontier: their jobs, and the bytes they append.
 //!
-//! Both stations only gather what is to be written. The seen test's goes with its jobs, the
-//! frontier's is brought to the disk here, where it may fail; jobs are handed out, one of each at a
-//! time. First-timers of a merge come back some in each turn.
+//! Both stations only collect what is to be written. The seen test writes in its jobs; the
+//! frontier's bytes are appended here, where an error pauses or ends the crawl. Each station has at
+//! most one job in progress. The new URLs that a merge returns are queued over several turns.
 
 use super::Engine;
 use super::contract::{Action, Job};
@@ -12,11 +11,12 @@ use super::outcome::Outcome;
 use crate::frontier::{QueuesDone, ServerId, ServerState};
 use crate::seen::SeenDone;
 
-/// URLs for each connection below which a frontier without a ready server starves.
+/// Without a ready server, the frontier starves if it holds fewer URLs for each connection than
+/// this.
 const STARVING_URLS: usize = 4;
 
 impl Engine {
-    /// Takes the next steps.
+    /// Queues new URLs, and hands out the next job of the seen test.
     pub(super) fn work_disk_jobs(&mut self) {
         if self.admission.seen().has_fresh() {
             self.admit_fresh();
@@ -34,27 +34,29 @@ impl Engine {
         }
     }
 
-    /// Whether slots stay empty for want of URLs.
+    /// Whether connections stay unused for lack of URLs.
     fn is_starving(&self) -> bool {
         let few = STARVING_URLS * self.settings.connections.open_max;
         !self.is_stopping() && self.backlog.ready() == 0 && self.backlog.urls() < few
     }
 
-    /// A job of the seen test is done. What failed for want of room is done again after the pause.
+    /// Takes the result of a job of the seen test. A job that failed because the disk is full is
+    /// repeated after the pause.
     pub(super) fn seen_worked(&mut self, done: SeenDone) {
         if let Err(error) = self.admission.seen_mut().worked(done) {
             self.on_disk_error(error);
         }
     }
 
-    /// Whether URLs of servers that were given up wait for their lines. While the disk is full they
-    /// wait on, since lines would pile up in memory, and at the end the last checkpoint has them.
+    /// Whether URLs of servers that were given up wait for their lines in the log. While the disk
+    /// is full they wait on, so that lines don't pile up in memory. At the end the last checkpoint
+    /// keeps them.
     pub(super) fn may_report_given_up(&self) -> bool {
         self.backlog.has_given_up() && !self.storage.is_paused() && !self.shutdown.is_closing()
     }
 
-    /// URLs of servers that were given up get their lines. What others need of the budget is left
-    /// to them.
+    /// Writes the lines of URLs whose servers were given up. Half of the budget is left to other
+    /// work.
     pub(super) fn work_given_up(&mut self) {
         while self.may_report_given_up()
             && !self.turn.is_half_spent(Work::Dropped)
@@ -64,8 +66,8 @@ impl Engine {
         }
     }
 
-    /// Ends of queues go to the disk and come back. To be called after visits have begun: a server
-    /// whose next URL is on disk is asked for by what came before.
+    /// Writes the ends of queues to disk, and hands out the next job that reads them back. It is
+    /// called after visits have begun, which ask for URLs that are on disk.
     pub(super) fn work_queues(&mut self) {
         if !self.storage.is_usable() {
             return;
@@ -77,33 +79,33 @@ impl Engine {
         if let Err(error) = written {
             return self.on_disk_error(error);
         }
-        if let Some(job) = self.backlog.job(self.storage.reads()) {
+        if let Some(job) = self.backlog.job(self.storage.disk_ref()) {
             self.turn.act(Action::Work(Job::Frontier(job)));
         }
     }
 
-    /// Queues have been read back. What can't be read ends the crawl.
+    /// Takes queues that were read back. An error in reading ends the crawl.
     pub(super) fn queues_worked(&mut self, done: QueuesDone) {
         if let Err(error) = self.backlog.worked(done) {
             self.on_disk_error(error);
         }
     }
 
-    /// Some of what was read comes into the queues. To be called once a turn.
+    /// Adds some of the URLs read back to their queues. It is called once a turn.
     pub(super) fn take_queues_in(&mut self) {
         let has_read = self.backlog.has_read();
         if let Err(error) = self.backlog.take_in(self.turn.at()) {
             self.on_disk_error(error);
         }
         if has_read {
-            self.look_behind();
+            self.resume_scans();
         }
     }
 
-    /// What the URLs of a server that was given up come to.
+    /// The outcome of the URLs of a server that was given up.
     fn given_up_as(&self, id: ServerId) -> Outcome {
-        let told = self.sites.look(id).retired_as();
-        told.unwrap_or_else(|| match self.backlog.server(id).state() {
+        let outcome = self.sites.get(id).retired_as();
+        outcome.unwrap_or_else(|| match self.backlog.server(id).state() {
             ServerState::Retired(why) => Outcome::ServerRetired(why),
             state => unreachable!("a server that is {state:?} was not given up"),
         })

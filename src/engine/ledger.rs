@@ -1,93 +1,93 @@
-//! The ledger of a turn: how much work was done, of which kind, and how much may still be done.
+//! The ledger of a turn: how much work of each kind was done, and how much may still be done.
 //!
-//! Every loop that a stranger can lengthen (bytes, links, rules, URLs) charges what it does here
-//! before it goes on, stops when the budget is spent, and resumes in the next turn. One unit is
-//! about what it costs to scan a byte of a page; the table at [`Work`] says what else costs how
-//! many.
+//! Every loop whose length a stranger controls (bytes, links, rules, URLs) charges its work here
+//! before it continues, stops when the budget is spent, and resumes in the next turn. One unit is
+//! about the cost of scanning one byte of a page. [`Work`] lists what other work costs.
 //!
-//! A turn has three budgets of equal size, so that none of these can starve the others: *intake* is
-//! what comes off sockets and goes to the archive; *pages* is decoding, scanning and joining;
-//! *queues* is what happens to URLs: admitted, dropped, matched with rules, read back.
+//! A turn has three budgets of equal size, so that no kind of work can starve the others: *intake*
+//! pays for bytes that come off sockets and go to the archive; *pages* pays for decoding, scanning
+//! and joining; *queues* pays for what happens to URLs: admitting, dropping, matching with rules,
+//! reading back.
 //!
-//! Law: what a turn takes from a budget never passes [`Ledger::units_max`]: the budget, and the one
-//! step that was begun when little was left of it. A step costs at most [`STEP_UNITS`]; but a
-//! record is archived in one step, however long the longest body is that the operator admits: one
-//! of what came last, one of a connection whose time was up.
-//! Cost: an addition and a subtraction a charge.
+//! Law: a turn never takes more than [`Ledger::units_max`] from a budget, which is the budget plus
+//! one step that began when little of it was left. A step costs at most [`STEP_UNITS`]. Archiving a
+//! record is one step, however long a body the operator allows. A turn may archive two records past
+//! its budget: the last one received, and that of a connection that timed out. Cost: an addition
+//! and a subtraction a charge.
 
-/// Most units that one step may cost: what is larger must be resumable.
+/// The maximum cost of one step, in units. A step that could cost more must be resumable.
 pub const STEP_UNITS: usize = 512 << 10;
 
-/// What work is spent on. The unit is a byte where nothing else is said.
+/// The kinds of work. The unit is a byte unless noted otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// Bytes received. Intake.
+    /// Bytes received. Charged to the intake budget, as are the next three.
     Received,
-    /// TLS handshakes: four a byte, and what keys and certificates cost. Intake.
+    /// TLS handshakes: four units a byte, plus a fixed cost for keys and certificates.
     Secured,
-    /// Bytes of records, weighted by what compression costs. Intake.
+    /// Bytes of archived records, multiplied by the cost of compression.
     Archived,
-    /// Targets of redirects joined, as links are, and cookies taken in. Intake.
+    /// Joining the targets of redirects, and parsing cookies.
     Redirects,
-    /// Bytes of content codings: at each layer the larger of what went in and what came out.
+    /// Undoing content codings: for each coding, the larger of its input and its output.
     Decoded,
     /// Bytes of text scanned for links.
     Scanned,
     /// Bytes converted to UTF-8.
     Converted,
-    /// Links joined: bytes of the reference and of the URL, and what host names cost.
+    /// Joining links: bytes of the reference and of the URL, plus the cost of host names.
     Joined,
-    /// Rules of robots.txt: bytes of files parsed and of rules copied, and of paths and patterns
-    /// looked at when URLs are matched.
+    /// Rules of robots.txt: bytes of files parsed, of rules copied, and of paths and patterns
+    /// compared when URLs are matched.
     Rules,
     /// URLs that left their queues without a request.
     Dropped,
     /// Bytes of records read back from the archive.
     Reread,
-    /// First-timers that came into queues.
+    /// URLs that the seen test found to be new, and that were queued.
     Admitted,
-    /// Targets of redirects that were looked up among the URLs known: keys and bytes gone over.
+    /// Looking up whether the target of a redirect is a known URL: keys and bytes compared.
     Lookups,
 }
 
-/// The name in the summary and the budget of each kind of work, in order.
-const KINDS: [(Work, &str, Purse); 13] = [
-    (Work::Received, "received", Purse::Intake),
-    (Work::Secured, "secured", Purse::Intake),
-    (Work::Archived, "archived", Purse::Intake),
-    (Work::Redirects, "redirects", Purse::Intake),
-    (Work::Decoded, "decoded", Purse::Pages),
-    (Work::Scanned, "scanned", Purse::Pages),
-    (Work::Converted, "converted", Purse::Pages),
-    (Work::Joined, "joined", Purse::Pages),
-    (Work::Rules, "rules", Purse::Queues),
-    (Work::Dropped, "dropped", Purse::Queues),
-    (Work::Reread, "reread", Purse::Queues),
-    (Work::Admitted, "admitted", Purse::Queues),
-    (Work::Lookups, "lookups", Purse::Queues),
+/// For each kind of work, in the order of [`Work`]: its name in the summary, and its budget.
+const KINDS: [(Work, &str, Budget); 13] = [
+    (Work::Received, "received", Budget::Intake),
+    (Work::Secured, "secured", Budget::Intake),
+    (Work::Archived, "archived", Budget::Intake),
+    (Work::Redirects, "redirects", Budget::Intake),
+    (Work::Decoded, "decoded", Budget::Pages),
+    (Work::Scanned, "scanned", Budget::Pages),
+    (Work::Converted, "converted", Budget::Pages),
+    (Work::Joined, "joined", Budget::Pages),
+    (Work::Rules, "rules", Budget::Queues),
+    (Work::Dropped, "dropped", Budget::Queues),
+    (Work::Reread, "reread", Budget::Queues),
+    (Work::Admitted, "admitted", Budget::Queues),
+    (Work::Lookups, "lookups", Budget::Queues),
 ];
 
 impl Work {
-    /// All kinds, in order.
+    /// Returns all kinds, in order.
     pub fn all() -> impl Iterator<Item = Self> {
         KINDS.into_iter().map(|(work, ..)| work)
     }
 
-    /// Its name in the summary.
+    /// Returns the name in the summary.
     pub fn name(self) -> &'static str {
         KINDS[self as usize].1
     }
 
-    /// The budget that it is charged to.
-    pub fn purse(self) -> Purse {
+    /// Returns the budget that this work is charged to.
+    pub fn budget(self) -> Budget {
         KINDS[self as usize].2
     }
 }
 
-/// A budget of a turn.
+/// One of the budgets of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purse {
-    /// What comes off sockets and goes to the archive.
+pub enum Budget {
+    /// Bytes that come off sockets and go to the archive.
     Intake,
     /// Decoding, scanning and joining.
     Pages,
@@ -95,14 +95,14 @@ pub enum Purse {
     Queues,
 }
 
-/// Budgets of a turn.
-const PURSES: usize = 3;
+/// The number of budgets.
+const BUDGETS: usize = 3;
 
-impl Purse {
-    /// All of them, in order.
-    pub const ALL: [Self; PURSES] = [Self::Intake, Self::Pages, Self::Queues];
+impl Budget {
+    /// All budgets, in order.
+    pub const ALL: [Self; BUDGETS] = [Self::Intake, Self::Pages, Self::Queues];
 
-    /// Its name in messages.
+    /// Returns the name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Intake => "intake",
@@ -115,108 +115,109 @@ impl Purse {
 /// The work of one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnWork {
-    /// Units in all.
+    /// The units of all kinds together.
     pub units: usize,
-    /// Units by kind, as in [`Work::all`].
+    /// The units of each kind, in the order of [`Work::all`].
     pub by_kind: [usize; KINDS.len()],
 }
 
 impl TurnWork {
-    /// Units by kind.
+    /// Returns each kind with its units.
     pub fn kinds(&self) -> impl Iterator<Item = (Work, usize)> {
         Work::all().zip(self.by_kind)
     }
 }
 
-/// The account of the turns of a crawl.
+/// The account of work of all turns of a crawl.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// Of each purse, in units.
+    /// The size of each budget, in units.
     budget: usize,
-    /// Most units of the longest record.
+    /// The cost of archiving the longest possible record, in units.
     record_units: usize,
-    left: [usize; PURSES],
+    left: [usize; BUDGETS],
     turn: TurnWork,
     largest: TurnWork,
-    /// The most that a turn took, of each purse.
-    peaks: [usize; PURSES],
+    /// The most that any turn took from each budget, in units.
+    peaks: [usize; BUDGETS],
 }
 
 impl Ledger {
-    /// Turns of at most `budget` units from each purse; archiving the longest record costs
-    /// `record_units`.
+    /// Returns a ledger whose turns have `budget` units in each budget. Archiving the longest
+    /// record costs `record_units`.
     pub(super) fn new(budget: usize, record_units: usize) -> Self {
         Self {
             budget,
             record_units,
-            left: [budget; PURSES],
+            left: [budget; BUDGETS],
             turn: TurnWork::default(),
             largest: TurnWork::default(),
-            peaks: [0; PURSES],
+            peaks: [0; BUDGETS],
         }
     }
 
     /// Charges work that was done.
     pub(super) fn charge(&mut self, work: Work, units: usize) {
-        let left = &mut self.left[work.purse() as usize];
+        let left = &mut self.left[work.budget() as usize];
         *left = left.saturating_sub(units);
         self.turn.units += units;
         self.turn.by_kind[work as usize] += units;
     }
 
-    /// Units of such work that may still be done in this turn.
+    /// The units of this kind of work that may still be done in this turn.
     pub(super) fn left(&self, work: Work) -> usize {
-        self.left[work.purse() as usize]
+        self.left[work.budget() as usize]
     }
 
-    /// Whether the rest of such work must wait for the next turn.
+    /// Whether this kind of work must wait for the next turn.
     pub(super) fn is_spent(&self, work: Work) -> bool {
         self.left(work) == 0
     }
 
-    /// Units left of the first half of the budget for such work.
+    /// The units left of the first half of the budget that this work is charged to.
     pub(super) fn half_left(&self, work: Work) -> usize {
         self.left(work).saturating_sub(self.budget / 2)
     }
 
-    /// Whether half of the budget for such work is spent: the other half is for others.
+    /// Whether half of the budget is spent. Work that stops there leaves the other half to others.
     pub(super) fn is_half_spent(&self, work: Work) -> bool {
         self.half_left(work) == 0
     }
 
-    /// The turn is over; the next one has its whole budget.
+    /// Ends the turn: the next one has its whole budget.
     pub(super) fn end_turn(&mut self) {
         if self.turn.units > self.largest.units {
             self.largest = self.turn;
         }
-        for purse in Purse::ALL {
-            let of_purse = self.turn.kinds().filter(|(work, _)| work.purse() == purse);
-            let units: usize = of_purse.map(|(_, units)| units).sum();
-            let peak = &mut self.peaks[purse as usize];
+        for budget in Budget::ALL {
+            let of_budget = self.turn.kinds().filter(|(work, _)| work.budget() == budget);
+            let units: usize = of_budget.map(|(_, units)| units).sum();
+            let peak = &mut self.peaks[budget as usize];
             *peak = units.max(*peak);
         }
         self.turn = TurnWork::default();
-        self.left = [self.budget; PURSES];
+        self.left = [self.budget; BUDGETS];
     }
 
-    /// The turn that did most so far.
+    /// The turn that did the most work so far.
     pub fn largest(&self) -> &TurnWork {
         &self.largest
     }
 
-    /// The most that a turn has taken from a budget.
-    pub fn peak(&self, purse: Purse) -> usize {
-        self.peaks[purse as usize]
+    /// The most that any turn has taken from a budget, in units.
+    pub fn peak(&self, budget: Budget) -> usize {
+        self.peaks[budget as usize]
     }
 
-    /// The same for each budget, by name.
-    pub fn peaks(&self) -> [(&'static str, usize); PURSES] {
-        Purse::ALL.map(|purse| (purse.name(), self.peak(purse)))
+    /// Returns the name and the peak of each budget.
+    pub fn peaks(&self) -> [(&'static str, usize); BUDGETS] {
+        Budget::ALL.map(|budget| (budget.name(), self.peak(budget)))
     }
 
-    /// What no turn may take from a budget.
-    pub fn units_max(&self, purse: Purse) -> usize {
-        let records = if purse == Purse::Intake { self.record_units.saturating_mul(2) } else { 0 };
+    /// The most that a turn may take from a budget, in units.
+    pub fn units_max(&self, budget: Budget) -> usize {
+        let records =
+            if budget == Budget::Intake { self.record_units.saturating_mul(2) } else { 0 };
         (self.budget + STEP_UNITS).saturating_add(records)
     }
 }
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(largest.units, 120);
         assert_eq!(largest.by_kind[Work::Joined as usize], 60);
         assert_eq!(largest.by_kind.iter().sum::<usize>(), largest.units);
-        assert_eq!(Purse::ALL.map(|purse| ledger.peak(purse)), [100, 110, 0]);
-        assert_eq!(ledger.units_max(Purse::Pages), 100 + STEP_UNITS);
+        assert_eq!(Budget::ALL.map(|budget| ledger.peak(budget)), [100, 110, 0]);
+        assert_eq!(ledger.units_max(Budget::Pages), 100 + STEP_UNITS);
     }
 }

@@ -1,25 +1,34 @@
-//! The road: joins the stations into a crawl. Wiring only; what is decided, the stations decide.
+//! The engine: joins the stations into a crawl. The stations decide; the engine connects them.
+//!
+//! It consists of parts, each of which owns its own fields: `Turn` (time, budget of work, actions),
+//! `Storage` (the disk), `Wire` (connections), `Sites` (what is known of each server), `Visits`
+//! (whose turn it is), `Backlog` (the queues), `RobotsFiles`, `Admission` (which URLs are queued),
+//! `Archive`, `Pages` (links of fetched pages), `Chains` (redirects), `Shutdown` and `Checkpoints`.
 //!
 //! # The contract
 //!
-//! The engine does no network I/O, starts no thread and reads no clock. A *world* drives it:
-//! `os` with sockets, `sim` with a virtual clock. One turn of a world is
+//! The engine does no network I/O, starts no thread and reads no clock. A *world* drives it: `os`
+//! with sockets, `sim` with a virtual clock. One turn of a world consists of four steps:
 //!
-//! 1. sleep until [`Engine::deadline`], or until something happens; take the time once;
-//! 2. feed any number of inputs with that `now`, bytes and ends with the time at which they were
-//!    read: [`Engine::seed`], [`Engine::resolved`], [`Engine::opened`], [`Engine::securing`],
-//!    [`Engine::connected`], [`Engine::space`] then [`Engine::received`], [`Engine::sent`],
-//!    [`Engine::closed`], [`Engine::worked`], [`Engine::stop`];
-//! 3. call [`Engine::expired`], once;
-//! 4. drain [`Engine::next_action`] to `None`, carrying each action out. Carrying one out may
-//!    produce inputs (a refused connection, say): they are fed in the next turn. Only `sent` is
-//!    told at once.
+//! 1. Sleep until [`Engine::deadline`], or until something happens. Read the clock once.
+//! 2. Feed any number of inputs with that `now`; received bytes and closed connections carry the
+//!    time at which they were read. The inputs are [`Engine::seed`], [`Engine::resolved`],
+//!    [`Engine::opened`], [`Engine::securing`], [`Engine::connected`], [`Engine::space`] then
+//!    [`Engine::received`], [`Engine::sent`], [`Engine::closed`], [`Engine::worked`] and
+//!    [`Engine::stop`].
+//! 3. Call [`Engine::expired`] once.
+//! 4. Call [`Engine::next_action`] until it returns `None`, and carry each action out. An action
+//!    may cause inputs (a refused connection, for example). They are fed in the next turn; only
+//!    `sent` is reported at once.
 //!
-//! Laws: receive buffers are the engine's (the world writes into [`Space::Room`] and says how
-//! much); an idle connection holds none; past the budget of held bytes connections are paused; a
-//! turn does a bounded amount of work, and unfinished work makes the deadline *now*; a world that
-//! could still feed bytes looks at [`Engine::is_sated`] first; a late event of a connection that is
-//! gone is counted and dropped; a server has at most one connection.
+//! Laws:
+//! - The engine owns the receive buffers: the world writes into [`Space::Room`] and reports how
+//!   many bytes it wrote. An idle connection holds no buffer.
+//! - When the bytes held exceed their budget, connections are paused.
+//! - A turn does a bounded amount of work. If work is left, the deadline is *now*.
+//! - A world that could feed more bytes asks [`Engine::is_sated`] first.
+//! - A late event of a connection that is gone is counted and dropped.
+//! - A server has at most one connection.
 
 pub mod checkpoint;
 pub mod contract;
@@ -94,11 +103,10 @@ pub struct Engine {
     archive: Archive,
     wire: Wire,
     pages: Pages,
-    /// Chains of redirects under way.
     chains: Chains,
     counts: Counts,
     shutdown: Shutdown,
-    /// None if nothing is kept to go on with.
+    /// `None` if the crawl keeps no state and can't be resumed.
     checkpoints: Option<Checkpoints>,
 }
 
@@ -116,13 +124,13 @@ impl fmt::Debug for Engine {
 /// Why a crawl could not begin.
 #[derive(Debug)]
 pub enum Error {
-    /// The scope makes no sense.
+    /// The scope contradicts itself.
     Scope(crate::url::scope::Error),
-    /// A request field may not be sent.
+    /// A configured request field can't be sent.
     Request(crate::http::request::BadField),
     /// The archive can't be written.
     Store(store::Error),
-    /// What an earlier run left can't be read.
+    /// The state that an earlier run left can't be read.
     State(frame::Error),
 }
 
@@ -140,11 +148,11 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Engine {
-    /// A crawl that begins now, with these seeds, writing to this disk. It can't be gone on with:
-    /// see [`Engine::open`].
+    /// Begins a crawl with these seeds, which writes to this disk. It keeps no state, so it can't
+    /// be resumed; see [`Engine::open`] for one that does.
     ///
     /// # Errors
-    /// A setting that makes no sense, or an archive that can't be written.
+    /// A setting is invalid, or the archive can't be written.
     pub fn new(
         settings: Settings,
         seeds: &[Seed],
@@ -152,14 +160,14 @@ impl Engine {
         meter: Meter,
         now: Now,
     ) -> Result<Self, Error> {
-        let mut engine = Self::bare(Position::default(), settings, seeds, disk, meter, now)?;
+        let mut engine = Self::empty(Position::default(), settings, seeds, disk, meter, now)?;
         seeds.iter().for_each(|seed| engine.seed(now, seed));
         Ok(engine)
     }
 
-    /// A crawl that knows nothing yet, but that its archive is whole before `durable`; the seeds
-    /// are for its scope.
-    fn bare(
+    /// Returns an engine without URLs, whose archive is complete before the position `durable`. The
+    /// seeds only define the scope; they are not queued.
+    fn empty(
         durable: Position,
         settings: Settings,
         seeds: &[Seed],
@@ -192,7 +200,7 @@ impl Engine {
 
     // Inputs.
 
-    /// A URL that the operator gives. Known ones are passed over.
+    /// Queues a URL that the operator gives. A URL that was seen before is ignored.
     pub fn seed(&mut self, now: Now, seed: &Seed) {
         self.turn.set_time(now);
         let url = seed.url.view();
@@ -203,13 +211,13 @@ impl Engine {
         self.queue_seeds();
     }
 
-    /// The answer to [`Action::Resolve`].
+    /// Reports the answer to [`Action::Resolve`].
     pub fn resolved(&mut self, now: Now, lookup: LookupId, answer: Result<Answer, NameFailure>) {
         self.turn.set_time(now);
-        self.take_answer_of(lookup, &answer);
+        self.finish_lookup(lookup, &answer);
     }
 
-    /// TCP stands on a connection that is to speak TLS.
+    /// Reports that TCP is established on a connection, on which the TLS handshake begins now.
     pub fn opened(&mut self, now: Now, conn: ConnId) {
         self.turn.set_time(now);
         if !self.is_current(conn) {
@@ -218,7 +226,7 @@ impl Engine {
         self.wire.opened(conn.slot, now.at);
     }
 
-    /// The TLS handshake of a connection is under way, and holds so many bytes.
+    /// Reports how many bytes the TLS handshake of a connection holds in memory.
     pub fn securing(&mut self, now: Now, conn: ConnId, bytes: usize) {
         self.turn.set_time(now);
         if self.is_current(conn) {
@@ -226,7 +234,7 @@ impl Engine {
         }
     }
 
-    /// The connection stands, TLS included.
+    /// Reports that a connection is established, including TLS.
     pub fn connected(&mut self, now: Now, conn: ConnId, facts: ConnFacts) {
         self.turn.set_time(now);
         if !self.is_current(conn) {
@@ -235,13 +243,14 @@ impl Engine {
         self.take_connected(conn.slot, facts);
     }
 
-    /// Room for the bytes of a connection: at least 16 KiB, or why there is none.
+    /// Returns a buffer of at least 16 KiB for bytes received on a connection, or why there is
+    /// none.
     pub fn space(&mut self, now: Now, conn: ConnId) -> Space<'_> {
         self.turn.set_time(now);
-        self.room_for(conn)
+        self.receive_space(conn)
     }
 
-    /// So many bytes are in the room that [`Engine::space`] gave; none, if nothing came after all.
+    /// Reports how many bytes were written into the buffer of [`Engine::space`]; 0 if none arrived.
     pub fn received(&mut self, now: Now, conn: ConnId, bytes: usize) {
         self.turn.set_time(now);
         if self.is_current(conn) {
@@ -249,7 +258,7 @@ impl Engine {
         }
     }
 
-    /// So many bytes of [`Engine::outgoing`] have been sent.
+    /// Reports how many bytes of [`Engine::outgoing`] have been sent.
     pub fn sent(&mut self, now: Now, conn: ConnId, bytes: usize) {
         self.turn.set_time(now);
         if self.is_current(conn) {
@@ -257,7 +266,7 @@ impl Engine {
         }
     }
 
-    /// The connection has ended, or never stood.
+    /// Reports that a connection has ended, or could not be established.
     pub fn closed(&mut self, now: Now, conn: ConnId, reason: &CloseReason) {
         self.turn.set_time(now);
         if self.is_current(conn) {
@@ -265,7 +274,7 @@ impl Engine {
         }
     }
 
-    /// A job is done.
+    /// Reports that a job is done.
     pub fn worked(&mut self, now: Now, done: Done) {
         self.turn.set_time(now);
         let is_archive = matches!(done, Done::Store(_));
@@ -279,7 +288,8 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// All events of this turn are in. To be called once a turn, after them.
+    /// Processes what is due at `now`: time-outs, the end of a pause, syncs, checkpoints. The world
+    /// calls it once a turn, after all inputs.
     pub fn expired(&mut self, now: Now) {
         self.turn.set_time(now);
         while let Some(slot) = self.wire.expire(self.turn.at()) {
@@ -298,16 +308,16 @@ impl Engine {
         self.turn.back(stage);
         self.expire_checkpoint();
         let frontier = &self.backlog;
-        self.sites.tidy(self.turn.at(), |id| frontier.server(id).state() == ServerState::Idle);
+        self.sites.free_idle(self.turn.at(), |id| frontier.server(id).state() == ServerState::Idle);
     }
 
-    /// Ends the crawl: open replies may finish, nothing new is asked for.
+    /// Begins to end the crawl: replies in progress may finish, and no further request is sent.
     pub fn stop(&mut self, now: Now, reason: StopReason) {
         self.turn.set_time(now);
         self.begin_stop(reason);
     }
 
-    /// The crawl log begins a new file, as soon as that can be.
+    /// Starts a new file of the crawl log as soon as possible.
     pub fn rotate_log(&mut self, now: Now) {
         self.turn.set_time(now);
         self.archive.store_mut().rotate_log();
@@ -316,7 +326,7 @@ impl Engine {
 
     // Outputs.
 
-    /// The next thing the world is asked to do; `None` ends the turn.
+    /// Returns the next action for the world; `None` ends the turn.
     pub fn next_action(&mut self) -> Option<Action> {
         if !self.turn.has_actions() {
             self.pump();
@@ -328,39 +338,39 @@ impl Engine {
         action
     }
 
-    /// Whether this turn has had its share of bytes, or the pages that wait are a turn's work
-    /// already: what is still unread is better left for the next.
+    /// Whether the world should stop reading in this turn: it has used its budget, or enough pages
+    /// wait for work already. The unread bytes stay in the kernel until the next turn.
     pub fn is_sated(&self) -> bool {
         self.turn.is_spent(Work::Received)
             || self.turn.is_spent(Work::Rules)
             || self.pages.bytes() > self.settings.turn_bytes_max
-            || self.is_clearing()
+            || self.is_draining()
             || self.admission.seen().is_overloaded()
     }
 
-    /// Whether this turn has work left for a TLS handshake.
+    /// Whether this turn has budget left for a TLS handshake.
     pub fn may_secure(&self) -> bool {
         !self.turn.is_spent(Work::Secured)
     }
 
-    /// Whether the engine has done with a connection.
+    /// Whether a connection no longer exists for the engine.
     pub fn is_gone(&self, conn: ConnId) -> bool {
         !self.wire.conns().knows(conn)
     }
 
-    /// Requests of a connection that are not yet sent.
+    /// Returns the bytes to send on a connection: requests that are not sent yet.
     pub fn outgoing(&self, conn: ConnId) -> &[u8] {
         self.wire.outgoing(conn)
     }
 
-    /// When the engine wants to be called again, whatever happens; `None` if only events can
-    /// bring it on.
+    /// When the world must call the engine again even if nothing happens; `None` if the engine
+    /// waits for events only.
     pub fn deadline(&self) -> Option<Instant> {
         let has_fresh = self.admission.seen().has_fresh() || self.backlog.has_read();
         let has_old = self.has_revival_work() || self.may_report_given_up();
         let rereads = self.archive.replays().is_active() && self.may_reread();
         let has_urls = has_fresh || has_old || rereads || self.visits.has_deferred();
-        let decides = self.may_decide() && !self.admission.seen().is_working();
+        let decides = self.can_place_hops() && !self.admission.seen().is_working();
         if self.turn.has_actions() || self.has_replies() || has_urls || decides {
             return Some(self.turn.at());
         }
@@ -376,7 +386,8 @@ impl Engine {
         candidates.into_iter().flatten().min().map(|at| at.max(self.turn.at()))
     }
 
-    /// Deferred work of the turn: robots.txt files, pages, look-ups, new visits, the end.
+    /// Does the turn's deferred work: robots.txt files, pages, chains, jobs, new visits, look-ups,
+    /// the end of the crawl.
     fn pump(&mut self) {
         self.work_robots();
         self.work_pages();
@@ -387,7 +398,7 @@ impl Engine {
         self.work_revival();
         self.work_checkpoint();
         self.turn.back(stage);
-        self.resume();
+        self.resume_paused();
         self.work_replays();
         self.check_limits();
         self.begin_visits();
@@ -398,7 +409,7 @@ impl Engine {
         self.end_if_done();
     }
 
-    /// The server of a URL, with its side table.
+    /// Returns the server of a URL, which is added with its side table if it is new.
     fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
         let known = self.backlog.servers();
         let id = self.backlog.server_of(url);
@@ -408,7 +419,7 @@ impl Engine {
                 self.presume_crawl_delay(id);
             }
         }
-        self.sites.reach(id);
+        self.sites.extend_to(id);
         id
     }
 

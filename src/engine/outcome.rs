@@ -1,92 +1,94 @@
-//! What a fetch came to, and the one table that says what follows from it.
+//! The outcomes of fetches, and the table of what follows from each.
 //!
-//! An outcome is what the web did to us: expected, counted, logged, never an error of ours. The
-//! table maps it to the fate of the URL, the fate of its server, and the code in the crawl log
-//! (the negative ones are Heritrix's, so that tools for its log read ours).
+//! An outcome is what a fetch ended with: a reply, or a failure of the server or the network.
+//! Outcomes are expected, counted and logged; they are never errors of the crawler. The table gives
+//! the consequence for the URL, the consequence for its server, and the code in the crawl log.
+//! Negative codes are Heritrix's, so that tools for its log can read ours.
 
 use super::contract::{CertificateFault, CloseReason, NameFailure, TlsFault};
 use crate::frontier::Retirement;
 use crate::url::scope::Rejection;
 use serde::{Deserialize, Serialize};
 
-/// What a fetch came to.
+/// What a fetch ended with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Outcome {
-    /// A whole reply with this status.
+    /// A complete reply with this status.
     Status(u16),
-    /// A reply with this status whose body ended early: how. What came is kept, truncated.
+    /// A reply with this status whose body ended early, in this way. What was received is kept,
+    /// marked as truncated.
     Short(u16, Shortfall),
-    /// robots.txt forbids it.
+    /// robots.txt forbids the URL.
     RobotsDenied,
-    /// robots.txt can't be had, which forbids all (RFC 9309 2.3.1.4).
+    /// robots.txt can't be fetched, which forbids all URLs (RFC 9309 2.3.1.4).
     RobotsUnreachable,
-    /// The name has no address: why.
+    /// The host name could not be resolved.
     Name(NameFailure),
-    /// Its address is not one that may be connected to.
+    /// The host has only addresses that may not be connected to.
     ForbiddenAddress,
-    /// Nothing listens there.
+    /// The connection was refused.
     ConnectRefused,
-    /// No answer to the connection attempt in time.
+    /// The connection was not established in time.
     ConnectTimedOut,
-    /// No route to it.
+    /// There is no route to the host.
     Unreachable,
-    /// TLS failed for another reason than the certificate: which.
+    /// TLS failed for a reason other than the certificate.
     Tls(TlsFault),
     /// The TLS handshake took too long.
     TlsTimedOut,
-    /// The certificate was not accepted: why.
+    /// The certificate was not accepted.
     Certificate(CertificateFault),
-    /// The connection was reset before or within the reply.
+    /// The connection was reset before the end of the reply.
     Reset,
     /// The connection ended before a byte of the reply.
     ClosedEarly,
-    /// No whole head in time.
+    /// The head was not received in time.
     HeadTimedOut,
-    /// No byte of the body for too long.
+    /// No byte of the body was received for too long.
     BodyTimedOut,
     /// The whole fetch took too long.
     FetchTimedOut,
-    /// The head is longer than the cap, or has too many fields.
+    /// The head exceeds its size limit, or has too many fields.
     HeadTooLarge,
-    /// The body is longer than the cap; what came is kept, truncated.
+    /// The body exceeds its size limit. What was received is kept, marked as truncated.
     BodyTooLarge,
-    /// The head makes no sense.
+    /// The head is malformed.
     MalformedHead,
-    /// Length or chunks make no sense.
+    /// The length or the chunk framing is malformed.
     MalformedFraming,
-    /// The reply ended before its announced end; what came is kept, truncated.
+    /// The reply ended before its announced end.
     CutShort,
     /// Too many redirects in a row.
     RedirectLimit,
-    /// A redirect back to a URL of its chain, which would be asked with the same cookies.
+    /// A redirect to a URL of its chain that was requested with the same cookies before.
     RedirectLoop,
-    /// A redirect to a page that was fetched or queued by another way.
+    /// A redirect to a page that was fetched or queued already.
     RedirectToKnown,
-    /// It is not one of the URLs that the crawl wants: why.
+    /// The URL is out of scope.
     OutOfScope(Rejection),
-    /// A cap on queued URLs was reached.
+    /// The limit on queued URLs was reached.
     QueueFull,
-    /// Its server would be one too many: of which.
-    TooMany(Servers),
-    /// The scope has changed since it was queued, and doesn't want it.
+    /// The URL would add a server beyond this limit.
+    TooMany(ServerLimit),
+    /// The scope has changed since the URL was queued, and excludes it.
     Excluded,
-    /// Its server had been given up: why.
+    /// The server had been given up.
     ServerRetired(Retirement),
-    /// We had no descriptor or port left.
+    /// This machine had no descriptor or port left.
     Local,
 }
 
-/// Servers whose number has a bound.
+/// A limit on the number of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Servers {
-    /// All servers of the crawl.
+pub enum ServerLimit {
+    /// The limit on all servers of the crawl.
     All,
-    /// Those of one registrable domain.
+    /// The limit on the servers of one registrable domain.
     OfDomain,
 }
 
-impl Servers {
-    /// The cause of what the bound cuts, in logs and counts.
+impl ServerLimit {
+    /// The name of the limit in logs and counts.
     pub fn cause(self) -> &'static str {
         match self {
             Self::All => "servers-max",
@@ -95,23 +97,23 @@ impl Servers {
     }
 }
 
-/// How the body of a reply ended before its end.
+/// How the body of a reply ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Shortfall {
     /// The connection was closed.
     Closed,
-    /// The connection was reset, or its TLS session broke.
+    /// The connection was reset, or its TLS session failed.
     Reset,
-    /// No byte for too long.
+    /// No byte was received for too long.
     Stalled,
     /// The whole fetch took too long.
     Overdue,
-    /// Its chunk framing makes no sense.
+    /// The chunk framing is malformed.
     Framing,
 }
 
 impl Shortfall {
-    /// What it is where nothing of the body came, or another try follows.
+    /// The outcome if nothing of the body was received, or another try follows.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Closed => Outcome::CutShort,
@@ -123,55 +125,56 @@ impl Shortfall {
     }
 }
 
-/// What becomes of the URL.
+/// The consequence of an outcome for the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlFate {
-    /// It is done.
+    /// The outcome is final.
     Done,
-    /// It goes back to its queue, if it has tries left.
+    /// The URL is queued again, if it has tries left.
     Retry,
 }
 
-/// What becomes of the server.
+/// The consequence of an outcome for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFate {
-    /// It works.
+    /// The server works.
     Fine,
-    /// It is not to blame, and not to be tried again at once.
+    /// The server is not to blame, but rests before the next try.
     Spared,
-    /// It asks for mercy: longer rest, doubling; its `Retry-After` is honoured.
+    /// The server is under strain: it rests longer each time, and its `Retry-After` is obeyed.
     Strained,
-    /// It failed: longer rest, doubling; given up after too many in a row.
+    /// The server failed: it rests longer each time, and is given up after too many failures in a
+    /// row.
     Failed,
-    /// It failed in a way that lasts: the longest rest, then one more try, then it is given up.
+    /// The server failed in a lasting way: after the longest rest it is tried once more, then given
+    /// up.
     Barred,
-    /// It is given up at once.
+    /// The server is given up at once.
     Retire(Retirement),
 }
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What becomes of the URL.
+    /// The consequence for the URL.
     pub url: UrlFate,
-    /// What becomes of the server.
+    /// The consequence for the server.
     pub server: ServerFate,
     /// The code in the crawl log.
     pub code: i32,
 }
 
-/// Ways to fail that give a server up sooner than others, if they come in a row.
+/// Lasting kinds of failure: after a few of one kind in a row, a server is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lasting {
-    /// A server that has never answered has no name, or none but an address that may not be
-    /// connected to.
+    /// The name of a server that has never answered has no address, or only forbidden ones.
     Denied,
-    /// TLS fails in a way that is the server's.
+    /// TLS fails in a way that is the server's fault.
     Barred,
 }
 
 impl Lasting {
-    /// After so many in a row the server is given up.
+    /// The number of failures in a row after which the server is given up.
     pub(super) fn failures_max(self) -> u8 {
         match self {
             Self::Denied => 3,
@@ -181,13 +184,13 @@ impl Lasting {
 }
 
 impl Outcome {
-    /// The row of this outcome.
+    /// Returns the row of the table for this outcome.
     pub fn verdict(self) -> Verdict {
         use ServerFate::{Barred, Failed, Fine, Retire, Spared, Strained};
         use UrlFate::{Done, Retry};
         let (url, server, code) = match self {
             Self::Status(status @ (429 | 503)) => (Retry, Strained, i32::from(status)),
-            // 520 to 527 and 530 are what Cloudflare says where others say 502 and 504.
+            // Cloudflare sends 520 to 527 and 530 where other gateways send 502 and 504.
             Self::Status(status @ (408 | 425 | 502 | 504 | 520..=527 | 530)) => {
                 (Retry, Fine, i32::from(status))
             }
@@ -195,8 +198,8 @@ impl Outcome {
             Self::Short(status, _) => return Self::Status(status).verdict(),
             Self::RobotsDenied => (Done, Fine, -9998),
             Self::RobotsUnreachable => (Done, Fine, -61),
-            // A resolver may lie for a while, and a zone be broken for a minute: what it says is
-            // asked for again before it is believed.
+            // A resolver may give wrong answers for some time, and a zone may be broken for a
+            // minute. So the name is resolved again before the answer is believed.
             Self::Name(_) => (Retry, Failed, -1),
             Self::ForbiddenAddress => (Retry, Failed, -5001),
             Self::ConnectRefused | Self::ConnectTimedOut | Self::Unreachable => (Retry, Failed, -2),
@@ -214,7 +217,7 @@ impl Outcome {
             Self::RedirectToKnown => (Done, Fine, -4003),
             Self::OutOfScope(_) => (Done, Fine, -5000),
             Self::QueueFull | Self::TooMany(_) => (Done, Fine, -5003),
-            // Heritrix: out of scope upon re-examination.
+            // Heritrix's code for URLs that are out of scope when they are checked again.
             Self::Excluded => (Done, Fine, -5000),
             Self::ServerRetired(_) => (Done, Fine, -5002),
             Self::Local => (Retry, Spared, -5),
@@ -222,7 +225,7 @@ impl Outcome {
         Verdict { url, server, code }
     }
 
-    /// Why a server is given up that has come to this too often.
+    /// The reason for giving a server up after too many failures with this outcome.
     pub(super) fn retirement(self) -> Retirement {
         match self {
             Self::Name(_) => Retirement::Name,
@@ -231,7 +234,7 @@ impl Outcome {
         }
     }
 
-    /// Why a server is given up that has come to this, in a word.
+    /// The name of the reason for which a server with this outcome is given up.
     pub(super) fn cause(self) -> &'static str {
         match self {
             Self::ServerRetired(why) => why.name(),
@@ -239,7 +242,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the server could not be reached, for want of an address or of a connection.
+    /// Whether the server could not be reached: it has no address, or the connection failed.
     pub(super) fn is_unreached(self) -> bool {
         matches!(
             self,
@@ -251,7 +254,7 @@ impl Outcome {
         )
     }
 
-    /// Whether the time of a request was up.
+    /// Whether the reply timed out.
     pub(super) fn is_timeout(self) -> bool {
         let outcome = match self {
             Self::Short(_, shortfall) => shortfall.outcome(),
@@ -269,14 +272,15 @@ impl Outcome {
         }
     }
 
-    /// The way in which it lasts, if it does. `is_known`: its server has answered before.
+    /// Returns the lasting kind of failure that this is, if it is one. `is_known` says whether the
+    /// server has answered before.
     pub(super) fn lasting(self, is_known: bool) -> Option<Lasting> {
         let is_barred = self.verdict().server == ServerFate::Barred;
         let is_denied = !is_known && self.is_denial();
         is_barred.then_some(Lasting::Barred).or(is_denied.then_some(Lasting::Denied))
     }
 
-    /// Its name in logs and counts.
+    /// Returns the name in logs and counts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Status(200..=299) | Self::Short(200..=299, _) => "ok",
@@ -317,7 +321,7 @@ impl Outcome {
         }
     }
 
-    /// The status of the reply, whole or short.
+    /// The status of the reply, complete or short.
     pub fn status(self) -> Option<u16> {
         match self {
             Self::Status(status) | Self::Short(status, _) => Some(status),
@@ -325,8 +329,9 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a reply with this status whose head came whole, and of whose body `has_body`
-    /// bytes came; `self` is how it ended. A redirect or an error says by its head all that counts.
+    /// Returns the outcome of a reply whose head was received with this status, and which then
+    /// ended with `self`. `has_body` says whether a byte of the body was received. For a redirect
+    /// or an error the head is enough.
     pub fn with_head(self, status: u16, has_body: bool) -> Self {
         let shortfall = match self {
             Self::CutShort | Self::ClosedEarly => Shortfall::Closed,
@@ -339,7 +344,7 @@ impl Outcome {
         if has_body || status >= 300 { Self::Short(status, shortfall) } else { self }
     }
 
-    /// What a close means for a connection that did not stand yet, or for the reply under way.
+    /// Returns the outcome for a connection that ended: with `reply_begun`, within a reply.
     pub fn of_close(reason: &CloseReason, reply_begun: bool) -> Self {
         match reason {
             CloseReason::End | CloseReason::TlsCut if reply_begun => Self::CutShort,

@@ -1,21 +1,21 @@
-//! Redirects: which replies are followed instead of read, and where to.
+//! Decides which replies are redirects, and where they lead.
 //!
-//! A reply is a redirect if its status is one of five (the Fetch standard's "redirect status") and
-//! a URL of the web can be made of its `Location`. Any other 3xx is a page: 300, 304, 305 and 306
-//! are not followed (RFC 9110 15.4.1, 15.4.6, 15.4.7), and a redirect without a usable `Location`
-//! shows its body, as in browsers.
+//! A reply is a redirect if its status is one of five (the "redirect status" of the Fetch standard)
+//! and its `Location` is a valid http(s) URL. Any other 3xx reply is a page: 300, 304, 305 and 306
+//! are not followed (RFC 9110 15.4.1, 15.4.6, 15.4.7), and the body of a redirect without a valid
+//! `Location` is shown, as in browsers.
 
 use crate::http::response::Head;
 use crate::url::{Batch, Url, UrlRef, canon::Joiner};
 
-/// Whether a reply with this status is followed, if its `Location` can be used.
+/// Whether a reply with this status is a redirect, provided that its `Location` is valid.
 pub(super) fn is_redirect(status: u16, has_location: bool) -> bool {
     has_location && matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Where the reply with `head`, whose bytes are `bytes`, redirects `from`; `None` if it is no
-/// redirect. Of several `Location` fields the first that isn't empty counts, as in Chromium. The
-/// work that it takes is added to `units`.
+/// Returns where a reply to `from` redirects, or `None` if it is no redirect. `bytes` are those of
+/// its `head`. Of several `Location` fields the first that isn't empty counts, as in Chromium. The
+/// work is added to `units`.
 pub(super) fn redirect_target(
     head: &Head,
     bytes: &[u8],
@@ -76,7 +76,8 @@ mod tests {
         }
     }
 
-    /// Whatever it leads to: a host that must be mapped costs much even if it is none in the end.
+    /// The cost is charged even if the target is invalid: mapping a host name to ASCII is
+    /// expensive.
     #[test]
     fn what_a_location_costs_is_counted() {
         let from = Url::parse("http://a.test/d/").expect("a URL");

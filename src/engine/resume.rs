@@ -1,16 +1,15 @@
-//! Going on: from the files of a job back to a crawl, as of its last checkpoint and what the
-//! archive holds since.
+//! Resumes a crawl from the files of its job: the last checkpoint, and what was archived since.
 //!
-//! Laws: what a durable checkpoint names is restored whole, or the file that isn't is told with
-//! the offset; until the first checkpoint of this run a crash goes back to the same one; a crawl
-//! that was not stopped in order owes every server its longest rest.
-//! Cost: the snapshot is read once, the index of the archive as far as it is newer.
+//! Laws: everything that a durable checkpoint names is restored, or the damaged file is reported
+//! with the offset. Until the first checkpoint of this run, a crash returns to the same one. After
+//! an unclean stop every server rests for the longest time that it may be owed. Cost: the snapshot
+//! is read once, and the part of the archive's index that is newer.
 
 use super::archive::verify;
 use super::backlog::{self, ROBOTS_TXT};
 use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
-use super::robots::state::{Known, Robots};
+use super::robots::state::{Robots, RobotsStatus};
 use super::settings::Settings;
 use super::site::Site;
 use super::{Engine, Error};
@@ -26,12 +25,12 @@ use crate::seen::Seen;
 use crate::store::{Kept, Position};
 use crate::url::{Fingerprint, UrlRef};
 
-/// A crawl that is on the disk.
+/// A crawl that is on disk, as its checkpoint describes it.
 #[derive(Clone, Debug)]
 pub struct Earlier(Manifest);
 
 impl Earlier {
-    /// The one that is there, if there is one.
+    /// Finds the crawl on this disk, if there is one.
     ///
     /// # Errors
     /// Its checkpoint can't be read, or was written by another version.
@@ -39,11 +38,12 @@ impl Earlier {
         Ok(Manifest::find(disk)?.map(Self))
     }
 
-    /// The state of a job made anew from its archive, whatever was there: the crawl goes on as if
-    /// it had just begun, with all that the archive holds read back and none of it asked for again.
+    /// Publishes an empty checkpoint, from which the state of a job is rebuilt out of its archive,
+    /// whatever state there was. The crawl begins again, but what the archive holds is read back
+    /// instead of fetched.
     ///
     /// # Errors
-    /// The disk.
+    /// The disk's.
     pub fn rebuild(
         key: [u8; 16],
         now: UnixTime,
@@ -54,7 +54,7 @@ impl Earlier {
         Ok(Self(manifest))
     }
 
-    /// Key of its fingerprints: that of the crawl that goes on with it.
+    /// The key of its fingerprints. The crawl that resumes it must use the same.
     pub fn key(&self) -> [u8; 16] {
         self.0.key().expect("one without was refused")
     }
@@ -69,23 +69,23 @@ impl Earlier {
         self.0.clean
     }
 
-    /// Whether its state is rebuilt from the archive.
+    /// Whether its state is being rebuilt from the archive.
     pub fn is_rebuilt(&self) -> bool {
         self.0.rebuilt
     }
 
-    /// When its checkpoint was made: seconds, UTC; nothing if it hadn't begun.
+    /// When its checkpoint was written, in seconds, UTC; empty if there is none.
     pub fn written(&self) -> &str {
         &self.0.written
     }
 }
 
 impl Engine {
-    /// A crawl that keeps its state on this disk: the one that is there goes on, else a new one
-    /// begins. Its settings must have the key of the one that is there ([`Earlier::key`]).
+    /// Opens a crawl that keeps its state on this disk: resumes the one that is there, or begins a
+    /// new one. The settings must have the key of the one that is there ([`Earlier::key`]).
     ///
     /// # Errors
-    /// As [`Engine::new`]; and a file of the state that can't be read.
+    /// As [`Engine::new`]; or a file of the state can't be read.
     pub fn open(
         settings: Settings,
         seeds: &[Seed],
@@ -103,13 +103,13 @@ impl Engine {
         }
         let durable = earlier.as_ref().map_or_else(Default::default, |Earlier(it)| it.durable());
         let checked = verify(&settings, durable, disk.as_mut())?;
-        let mut engine = Self::bare(durable, settings, seeds, disk, meter, now)?;
+        let mut engine = Self::empty(durable, settings, seeds, disk, meter, now)?;
         let mut checkpoints = Checkpoints::new(crawl, key, period, now.at);
         match earlier {
             Some(Earlier(found)) => {
-                checkpoints.go_on(&found);
+                checkpoints.resume_from(&found);
                 engine.checkpoints = Some(checkpoints);
-                engine.go_on(&found, crawl, now)?;
+                engine.resume_crawl(&found, crawl, now)?;
                 engine.count_lost(checked, found.rebuilt);
                 let reads_back = !engine.archive.replays().is_empty();
                 engine.archive.store_mut().release(if reads_back {
@@ -132,13 +132,13 @@ impl Engine {
         Ok(engine)
     }
 
-    fn go_on(&mut self, found: &Manifest, crawl: u64, now: Now) -> Result<(), Error> {
+    fn resume_crawl(&mut self, found: &Manifest, crawl: u64, now: Now) -> Result<(), Error> {
         remove_strays(found, self.storage.disk()).map_err(disk_error)?;
         if found.snapshot.is_some() {
             self.restore(found, crawl, now).map_err(Error::State)?;
         }
         if found.clean {
-            // From the first request on a crash is a crash.
+            // From now on, an end without a checkpoint is an unclean stop.
             let Position { serial, offset } = found.durable();
             let unclean = Manifest {
                 clean: false,
@@ -149,23 +149,23 @@ impl Engine {
             };
             unclean.publish(self.storage.disk()).map_err(disk_error)?;
         } else {
-            self.keep_quiet(found.rebuilt);
+            self.rest_all_servers(found.rebuilt);
             self.list_replays(found)?;
         }
         self.archive.replays_mut().0.begin();
         Ok(())
     }
 
-    /// Everything as of the checkpoint.
+    /// Restores everything as of the checkpoint.
     fn restore(&mut self, found: &Manifest, crawl: u64, now: Now) -> Result<(), frame::Error> {
         let name = found.snapshot.as_deref().expect("there is one");
-        let mut disk = self.storage.reads().handle();
+        let mut disk = self.storage.disk_ref().handle();
         let disk = disk.as_mut();
         let end = found.bytes_of(name);
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.robots.cache().restore(&found.files, disk)?;
         self.backlog.given_up_mut().restore_files(&found.files, disk)?;
-        self.admission.restores_scope(&found.scope);
+        self.admission.restore_scope_mark(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();
         while let Some(frame) = reader.next(disk)? {
@@ -187,7 +187,7 @@ impl Engine {
             offset = reader.offset();
         }
         let ended = self.backlog.restored(found.clean, now);
-        let ended = ended.and_then(|()| self.side_tables(&sites, found.clean));
+        let ended = ended.and_then(|()| self.restore_sites(&sites, found.clean));
         ended.map_err(|flaw| reader.damage(offset, flaw).into())
     }
 
@@ -218,7 +218,7 @@ impl Engine {
                 let key = Fingerprint(take.u64()?);
                 self.admission.seen_mut().offer(key, take.rest());
             }
-            checkpoint::JOINED => self.admission.seeding().decode(frame.payload)?,
+            checkpoint::JOINED => self.admission.seed_redirects().decode(frame.payload)?,
             checkpoint::SITE => {
                 sites.push((Site::number_of(&mut take)?, take.rest().to_vec()));
             }
@@ -229,19 +229,19 @@ impl Engine {
         Ok(())
     }
 
-    /// The side table of every server of which something was known.
-    fn side_tables(&mut self, known: &[(usize, Vec<u8>)], was_clean: bool) -> Result<(), Flaw> {
+    /// Restores the side tables of servers.
+    fn restore_sites(&mut self, known: &[(usize, Vec<u8>)], was_clean: bool) -> Result<(), Flaw> {
         for index in 0..self.backlog.servers() {
             let id = ServerId::from_index(index);
-            self.sites.reach(id);
+            self.sites.extend_to(id);
             self.admission.add_server(self.backlog.origin(id).host());
             let server = self.backlog.server(id);
             let due = server.due;
             if server.has_answered() && !matches!(server.state(), ServerState::Retired(_)) {
-                self.visits.may_witness(id);
+                self.visits.note_answering(id);
             }
             if was_clean && due > self.turn.at() {
-                self.sites.at(id).rests(self.turn.at(), due);
+                self.sites.get_mut(id).set_rest(self.turn.at(), due);
             }
         }
         for (number, bytes) in known {
@@ -249,7 +249,7 @@ impl Engine {
                 return Err(Flaw::Senseless);
             }
             let id = ServerId::from_index(*number);
-            let site = self.sites.at(id);
+            let site = self.sites.get_mut(id);
             site.decode(&mut Take::new(bytes), self.settings.robots.ttl, self.turn.now())?;
             let mut robots = std::mem::take(&mut site.robots);
             if let Robots::OnDisk(location, until) = robots
@@ -262,9 +262,10 @@ impl Engine {
         Ok(())
     }
 
-    /// What Crawl-delay was found since the checkpoint nobody knows: where none was known then, the
-    /// longest that is obeyed is waited for, beside the longest rest of our own.
-    fn keep_quiet(&mut self, rebuilt: bool) {
+    /// Makes all servers rest for the longest time that they may be owed. A Crawl-delay found since
+    /// the checkpoint is lost, so servers without a known one rest for the longest Crawl-delay that
+    /// is obeyed.
+    fn rest_all_servers(&mut self, rebuilt: bool) {
         let obeys = self.settings.robots.obey;
         let crawl_delay = Some(self.settings.robots.crawl_delay_max).filter(|_| obeys);
         let rest = self.settings.frontier.scheduler.full_rest(crawl_delay);
@@ -279,22 +280,22 @@ impl Engine {
             self.turn.unix().after(rest).civil().to_clock()
         );
         self.backlog.keep_new_quiet(until);
-        self.sites.begin_again(self.turn.at(), until);
+        self.sites.resume(self.turn.at(), until);
         for index in 0..self.sites.len() {
             let id = ServerId::from_index(index);
-            if obeys && self.sites.look(id).robots.known(self.turn.at()) != Known::Rules {
+            if obeys && self.sites.get(id).robots.status(self.turn.at()) != RobotsStatus::Known {
                 self.presume_crawl_delay(id);
                 self.backlog.snooze(id, until, self.turn.at());
             }
             let due = self.backlog.server(id).due;
-            if self.sites.look(id).due() != due {
-                self.sites.at(id).rests(self.turn.at(), due);
+            if self.sites.get(id).due() != due {
+                self.sites.get_mut(id).set_rest(self.turn.at(), due);
             }
         }
     }
 
-    /// A server may have asked a run that was not stopped in order for a Crawl-delay that nobody
-    /// knows: until its robots.txt is known, requests for that keep the longest that is obeyed.
+    /// Assumes the longest Crawl-delay for a server until its robots.txt is known: the run that was
+    /// not stopped in order may have found one.
     pub(super) fn presume_crawl_delay(&mut self, id: ServerId) {
         let robots = self.settings.robots;
         if robots.obey && self.backlog.server(id).crawl_delay().is_none() {
@@ -302,13 +303,13 @@ impl Engine {
         }
     }
 
-    /// What the archive holds since the checkpoint: it is read back when its turn comes.
+    /// Lists the replies that were archived since the checkpoint, to be read back.
     fn list_replays(&mut self, found: &Manifest) -> Result<(), Error> {
         let (admission, frontier) = (&self.admission, &self.backlog);
         let ((replays, store), mut key) = (self.archive.replays_mut(), Vec::new());
         let mut tell = |url: &str, kept| {
             if let Some(url) = UrlRef::from_canonical(url.as_bytes())
-                // Which server's rules it was fetched for is not known: it is fetched again.
+                // It is not known which server's rules it was fetched for, so it is fetched again.
                 && url.target() != ROBOTS_TXT
             {
                 let own = admission.hash(url.as_str().as_bytes());

@@ -1,8 +1,8 @@
-//! Revival: the servers that were given up are tried again, with their URLs.
+//! Revival: servers that were given up are tried again, with their URLs.
 //!
-//! The servers are looked at one by one, then their URLs are read back from
-//! [`backlog::given_up`](super::backlog) and queued, within the budget of the turn. URLs that wait
-//! in the queue of a retired server first get their lines in the crawl log.
+//! First the servers are reinstated one by one, then their URLs are read back from
+//! [`backlog::given_up`](super::backlog) and queued, within the budget of the turn. A retired
+//! server whose queue still holds URLs is reinstated when these have their lines in the crawl log.
 
 use super::Engine;
 use super::admission::Discovery;
@@ -15,14 +15,14 @@ use super::seeds::SEED;
 use crate::frontier::{Retirement, ServerId, ServerState};
 use crate::url::Url;
 
-/// What looking at a server costs, in units of work.
+/// The cost of examining a server, in units of work.
 const SERVER_UNITS: usize = 64;
 
 impl Engine {
-    /// Takes back the servers that were given up, with their URLs. The work is done in the turns
-    /// that follow.
+    /// Begins to reinstate the servers that were given up, with their URLs. The work is done in the
+    /// following turns.
     pub fn revive(&mut self) {
-        if self.backlog.given_up_log().is_kept() {
+        if self.backlog.given_up_log().is_enabled() {
             log::info!("{} servers that were given up are tried again", self.counts.retired);
             self.counts.losses = Losses::default();
             self.backlog.given_up_mut().begin();
@@ -30,14 +30,14 @@ impl Engine {
         }
     }
 
-    /// Failed seeds are tried again: those of servers that come back do so with their URLs.
+    /// Queues failed seeds again, except those whose servers are reinstated with their URLs.
     fn retry_seeds(&mut self) {
-        for url in self.counts.seeds.begin_again() {
+        for url in self.counts.seeds.take_failed() {
             let Ok(url) = Url::parse(&url) else { continue };
             let id = self.backlog.find(url.view());
             let comes_back = id.is_some_and(|id| {
                 let is_retired = matches!(self.backlog.server(id).state(), ServerState::Retired(_));
-                is_retired || self.sites.look(id).robots_lost() > 0
+                is_retired || self.sites.get(id).robots_lost() > 0
             });
             if !comes_back {
                 self.queue(Discovery { letter: SEED, hops: 0, depth: 0 }, url.view(), None);
@@ -50,7 +50,7 @@ impl Engine {
         self.backlog.given_up_log().has_work() && !self.is_stopping() && !self.storage.is_paused()
     }
 
-    /// Keeps a URL whose server was given up.
+    /// Keeps a URL whose server was given up, for a revival.
     pub(super) fn keep_given_up(&mut self, id: ServerId, item: &Item) {
         let found = Discovery { letter: item.found_as, hops: item.hops, depth: item.depth };
         let url = self.backlog.origin(id).url_of(&item.target);
@@ -58,24 +58,25 @@ impl Engine {
         self.backlog.given_up_mut().add(|out| found.encode(&url, via, out));
     }
 
-    /// A URL may not be fetched because the robots.txt of its server can't be had.
+    /// Keeps and counts a URL that may not be fetched because the robots.txt of its server can't be
+    /// fetched.
     pub(super) fn lose_to_robots(&mut self, id: ServerId, item: &Item) {
         self.keep_given_up(id, item);
-        let slot = self.sites.look(id).conn();
+        let slot = self.sites.get(id).conn();
         let replies = slot.map_or(0, |slot| self.wire.conn(slot).visit.tally.replies);
         let answered = self.backlog.server(id).has_answered() || replies > 0;
         let cause = Outcome::RobotsUnreachable.name().into();
-        let before = self.sites.look(id).robots_lost();
+        let before = self.sites.get(id).robots_lost();
         if before == 0 {
             let origin = self.backlog.origin(id).as_str();
             log::info!("{origin}: its robots.txt can't be had: its URLs are given up");
         }
         let loss = Loss { urls: 1, cause, answered };
         self.counts.losses.add(self.backlog.origin(id).as_str(), loss, before.into());
-        self.sites.at(id).set_robots_lost(before.saturating_add(1));
+        self.sites.get_mut(id).set_robots_lost(before.saturating_add(1));
     }
 
-    /// Some more of a revival.
+    /// Continues a revival within the budget of the turn.
     pub(super) fn work_revival(&mut self) {
         if !self.backlog.is_reviving() || self.is_stopping() || self.storage.is_paused() {
             return;
@@ -85,8 +86,8 @@ impl Engine {
             let Some(id) = self.backlog.given_up_mut().next_server() else { return };
             if id.index() < servers {
                 self.turn.charge(Work::Dropped, SERVER_UNITS);
-                let is_back = self.take_back(id);
-                self.backlog.given_up_mut().looked_at(is_back);
+                let is_back = self.reinstate_server(id);
+                self.backlog.given_up_mut().advance(is_back);
                 if !is_back {
                     return;
                 }
@@ -104,15 +105,15 @@ impl Engine {
         }
     }
 
-    /// Takes a server back, and has a robots.txt that could not be had asked for again; `false` if
-    /// its URLs have first to leave its queue.
-    fn take_back(&mut self, id: ServerId) -> bool {
-        if matches!(self.sites.look(id).robots, Robots::Unreachable(_)) {
+    /// Reinstates a server, and makes a robots.txt that could not be fetched be requested again.
+    /// Returns `false` if the queue of the server must become empty first.
+    fn reinstate_server(&mut self, id: ServerId) -> bool {
+        if matches!(self.sites.get(id).robots, Robots::Unreachable(_)) {
             self.set_robots(id, Robots::Unknown);
-            self.sites.at(id).set_failures(0);
+            self.sites.get_mut(id).set_failures(0);
         }
-        if self.sites.look(id).robots_lost() > 0 {
-            self.sites.at(id).set_robots_lost(0);
+        if self.sites.get(id).robots_lost() > 0 {
+            self.sites.get_mut(id).set_robots_lost(0);
         }
         let server = self.backlog.server(id);
         let ServerState::Retired(why) = server.state() else { return true };
@@ -121,14 +122,14 @@ impl Engine {
         if why == Retirement::CrawlDelay && is_slow {
             let answered = server.has_answered();
             let loss = Loss { urls: 0, cause: why.name().into(), answered };
-            self.counts.losses.still(self.backlog.origin(id).as_str(), loss);
+            self.counts.losses.keep_retired(self.backlog.origin(id).as_str(), loss);
             return true;
         }
         if self.backlog.queue_len(id) > 0 {
             return false;
         }
         self.backlog.reinstate(id);
-        self.sites.at(id).is_taken_back();
+        self.sites.get_mut(id).reinstate();
         self.visits.expire_name(self.backlog.origin(id).host(), self.turn.at());
         self.counts.retired = self.counts.retired.saturating_sub(1);
         true

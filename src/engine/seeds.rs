@@ -1,9 +1,10 @@
-//! What became of the seeds: how many succeeded, and which failed, why.
+//! The outcomes of seeds: how many succeeded, and which failed and why.
 //!
-//! A seed succeeds if it was answered with a page or a redirect that is followed; whatever else it
-//! comes to, it failed, until a later try succeeds. The letter of its item says that a URL is one.
+//! A seed succeeds if its reply is a page, or a redirect that is followed. With any other outcome
+//! it has failed, until a later try succeeds. A URL is known to be a seed by the letter of its
+//! item.
 //!
-//! Cost: memory for `FAILED_MAX` failed seeds; beyond, they are counted.
+//! Cost: memory for `FAILED_MAX` failed seeds; further ones are only counted.
 
 use super::backlog::Item;
 use super::outcome::Outcome;
@@ -11,50 +12,50 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Most failed seeds that are known by URL.
+/// The maximum number of failed seeds that are listed by URL.
 const FAILED_MAX: usize = 1_000;
-/// Letter of a seed in a hop path.
+/// The letter of a seed in a hop path.
 pub(super) const SEED: u8 = b'-';
 
-/// What became of the seeds.
+/// The outcomes of seeds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Seeds {
-    /// Fetched.
+    /// The number of seeds that succeeded.
     pub done: u64,
-    /// Failed, by URL: why.
+    /// The failed seeds, by URL, with the reason.
     pub failed: BTreeMap<String, Cow<'static, str>>,
-    /// Failed beyond those listed.
+    /// The number of failed seeds that are not listed.
     pub failed_beyond: u64,
 }
 
 impl Seeds {
-    /// Failed seeds.
+    /// The number of failed seeds.
     pub fn failed_count(&self) -> u64 {
         self.failed.len() as u64 + self.failed_beyond
     }
 
-    /// A URL is settled for good; those that are no seeds are passed over.
-    pub(super) fn settled(&mut self, item: &Item, url: &str, outcome: Outcome) {
+    /// Notes the final outcome of a URL, if it is a seed.
+    pub(super) fn note_outcome(&mut self, item: &Item, url: &str, outcome: Outcome) {
         if item.found_as != SEED {
             return;
         }
         match outcome.status() {
-            Some(200..400) => self.succeeds(url),
-            None if outcome == Outcome::BodyTooLarge => self.succeeds(url),
-            Some(status) => self.fails(url, status.to_string().into()),
-            None => self.fails(url, outcome.name().into()),
+            Some(200..400) => self.note_success(url),
+            None if outcome == Outcome::BodyTooLarge => self.note_success(url),
+            Some(status) => self.note_failure(url, status.to_string().into()),
+            None => self.note_failure(url, outcome.name().into()),
         }
     }
 
-    /// A seed was fetched.
-    pub(super) fn succeeds(&mut self, url: &str) {
+    /// Notes that a seed was fetched.
+    pub(super) fn note_success(&mut self, url: &str) {
         self.done += 1;
         self.failed.remove(url);
     }
 
-    /// A seed failed.
-    pub(super) fn fails(&mut self, url: &str, why: Cow<'static, str>) {
+    /// Notes that a seed failed.
+    pub(super) fn note_failure(&mut self, url: &str, why: Cow<'static, str>) {
         if self.failed.len() < FAILED_MAX || self.failed.contains_key(url) {
             self.failed.insert(url.to_owned(), why);
         } else {
@@ -62,9 +63,9 @@ impl Seeds {
         }
     }
 
-    /// The failed seeds that are known are tried again: what they come to then counts. Those beyond
-    /// stay failed.
-    pub(super) fn begin_again(&mut self) -> Vec<String> {
+    /// Takes out the listed failed seeds, which are tried again. Those that are not listed remain
+    /// failed.
+    pub(super) fn take_failed(&mut self) -> Vec<String> {
         std::mem::take(&mut self.failed).into_keys().collect()
     }
 }
@@ -76,11 +77,12 @@ mod tests {
     #[test]
     fn a_seed_that_failed_may_succeed_later() {
         let mut seeds = Seeds::default();
-        seeds.fails("http://a.test/", "reset".into());
-        seeds.fails("http://b.test/", "404".into());
-        seeds.succeeds("http://a.test/");
+        seeds.note_failure("http://a.test/", "reset".into());
+        seeds.note_failure("http://b.test/", "404".into());
+        seeds.note_success("http://a.test/");
         assert_eq!((seeds.done, seeds.failed_count()), (1, 1));
-        (0..2_000).for_each(|number| seeds.fails(&format!("http://{number}.test/"), "404".into()));
+        (0..2_000)
+            .for_each(|number| seeds.note_failure(&format!("http://{number}.test/"), "404".into()));
         assert_eq!((seeds.failed.len(), seeds.failed_count()), (FAILED_MAX, 2_001));
     }
 }

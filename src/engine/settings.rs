@@ -1,92 +1,93 @@
-//! What the engine can be told: its own limits and each station's settings, as plain values.
+//! The settings of the engine: its own limits, and the settings of each station, as plain values.
 
 use crate::dns::address;
 use crate::http::request::{BadField, Fixed};
 use crate::{dns, frontier, http, links, rating, seen, store, url};
 use std::time::Duration;
 
-/// Chains of redirects under way at once: at 1,000 pages a second and one redirect in ten, a
-/// minute's worth. With all their cookies they take 64 MiB.
+/// The default for the maximum number of redirect chains. That is what one minute takes at 1,000
+/// pages a second if one in ten redirects. With all their cookies they use 64 MiB.
 pub const CHAINS_MAX: usize = 8_192;
 
-/// Settings of a crawl.
+/// The settings of a crawl.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Who we are.
+    /// How the crawler identifies itself.
     pub identity: Identity,
-    /// When the crawl ends though the frontier does not.
+    /// Limits at which the crawl ends.
     pub limits: Limits,
     /// Connections and their time-outs.
     pub connections: Connections,
-    /// What follows from failures.
+    /// Retries and rests after failures.
     pub retries: Retries,
-    /// robots.txt.
+    /// The handling of robots.txt.
     pub robots: Robots,
-    /// Redirects followed in a row.
+    /// The maximum number of redirects followed in a row.
     pub redirects_max: u8,
-    /// Chains of redirects under way at once; beyond, their targets are URLs like others.
+    /// The maximum number of redirect chains at a time. The targets of further redirects are
+    /// treated like links.
     pub chains_max: usize,
-    /// Whether a chain of redirects sends the cookies that it is given.
+    /// Whether a redirect chain sends back the cookies that it was given.
     pub cookies: bool,
-    /// Limits of a reply.
+    /// Limits on the size of a reply.
     pub reply: http::response::Limits,
-    /// Limits of content codings.
+    /// Limits on decoding.
     pub coding: http::coding::DecodeLimits,
     /// Pipelining.
     pub pipeline: http::pipeline::Settings,
-    /// What URLs are thought to be worth.
+    /// How the qualities of URLs are estimated.
     pub rating: rating::Settings,
-    /// Politeness, queues, and who comes first.
+    /// Politeness, queues, and the order of servers.
     pub frontier: frontier::Settings,
-    /// Names.
+    /// DNS look-ups.
     pub names: dns::Settings,
     /// The duplicate URL eliminator.
     pub seen: seen::Settings,
-    /// Rules of the deduplication key.
+    /// The rules of the deduplication key.
     pub key: url::key::Settings,
-    /// Which URLs are wanted.
+    /// Which URLs are in scope.
     pub scope: url::scope::Settings,
-    /// Which references lead on.
+    /// Which kinds of references are followed.
     pub links: links::Settings,
-    /// The archive.
+    /// The archive and the crawl log.
     pub store: store::Settings,
-    /// What is kept so that the crawl can go on.
+    /// The state that makes the crawl resumable.
     pub state: State,
-    /// Whether the stream of discovered URLs is written down.
+    /// Whether the stream of discovered URLs is written to a trace.
     pub trace: bool,
-    /// Key of the fingerprints: drawn once per crawl.
+    /// The key of the fingerprints, drawn at random once a crawl.
     pub fingerprint_key: [u8; 16],
-    /// Bytes of replies held at once; beyond, connections are paused.
+    /// The budget for bytes of replies in memory; when it is exceeded, connections are paused.
     pub held_bytes_max: usize,
-    /// Bytes of robots.txt rules in memory; past it those unused for longest go to the disk, or are
-    /// asked for again if nothing is kept.
+    /// The budget for robots.txt rules in memory, in bytes. When it is exceeded, the least recently
+    /// used ones are written to disk, or requested again later if the crawl keeps no state.
     pub robots_bytes_max: usize,
-    /// Servers known of one registrable domain, but never more than a tenth of all.
+    /// The maximum number of servers of one registrable domain; a tenth of all servers at most.
     pub servers_per_domain_max: Option<u32>,
-    /// Bytes of pages worked on in one turn.
+    /// The size of each budget of a turn, in bytes of pages: see `engine::ledger`.
     pub turn_bytes_max: usize,
 }
 
 impl Settings {
-    /// Nothing is kept to go on with: what memory doesn't hold is dropped.
+    /// Makes the crawl keep no state: what does not fit in memory is dropped.
     pub fn keep_no_state(&mut self) {
         self.state.crawl = None;
         self.seen.crawl = None;
         self.frontier.crawl = None;
     }
 
-    /// The request fields that never change.
+    /// Returns the parts of a request that are the same for every URL.
     pub(super) fn request(&self) -> Result<Fixed, BadField> {
         let Identity { user_agent, from, codings, fields, .. } = &self.identity;
         Fixed::new(user_agent, from.as_deref(), codings, fields)
     }
 
-    /// Whether there is an archive of requests and replies, beside the crawl log.
+    /// Whether requests and replies are archived, beside the crawl log.
     pub(super) fn keeps_archive(&self) -> bool {
         self.store.format == store::Format::Warc
     }
 
-    /// What the archive says of its maker.
+    /// Returns what the archive records of the crawler.
     pub(super) fn archive_identity(&self) -> store::Identity {
         let identity = &self.identity;
         store::Identity {
@@ -101,26 +102,26 @@ impl Settings {
         }
     }
 
-    /// Longest text of a page, in bytes.
+    /// The maximum length of the text of a page, in bytes.
     pub(super) fn text_bytes_max(&self) -> usize {
         usize::try_from(self.coding.decoded_bytes_max).unwrap_or(usize::MAX)
     }
 
-    /// What ids of records are drawn from.
+    /// The seed of the random ids of records.
     pub(super) fn store_seed(&self) -> u64 {
         let (low, _) = self.fingerprint_key.split_first_chunk().expect("16 bytes");
         u64::from_le_bytes(*low)
     }
 }
 
-/// What is kept so that the crawl can go on.
+/// The state that makes a crawl resumable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Number of the crawl, which its files carry; `None`: nothing is kept.
+    /// The number of the crawl, which is in all its files; `None` if it keeps no state.
     pub crawl: Option<u64>,
-    /// Time between two checkpoints.
+    /// The time between two checkpoints.
     pub period: Duration,
-    /// When the disk is full: wait so long before the next try; `None`: the crawl ends.
+    /// How long to wait before writing to a full disk again; `None` ends the crawl instead.
     pub full_wait: Option<Duration>,
 }
 
@@ -131,58 +132,59 @@ impl Default for State {
     }
 }
 
-/// Who asks.
+/// How the crawler identifies itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Name and version of the program.
+    /// The name and version of the program.
     pub software: String,
-    /// Product token, the name that robots.txt is searched for.
+    /// The product token, which robots.txt groups are matched with.
     pub product: String,
-    /// The whole User-Agent.
+    /// The whole User-Agent field.
     pub user_agent: String,
-    /// The From field: an address of a person.
+    /// The From field: the e-mail address of a person.
     pub from: Option<String>,
     /// Who runs the crawl, for the archive.
     pub operator: String,
-    /// Name of the job.
+    /// The name of the job.
     pub job: String,
-    /// Fields added to every request, Accept among them.
+    /// Fields that are added to every request, among them Accept.
     pub fields: Vec<(String, String)>,
-    /// Digest of the effective configuration, for the archive.
+    /// The digest of the effective configuration, for the archive.
     pub config: String,
-    /// Content codings asked for.
+    /// The content codings that are accepted.
     pub codings: Vec<http::coding::Coding>,
 }
 
-/// Budgets; `None` is no limit.
+/// Limits at which the crawl ends; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Replies kept as pages.
+    /// The maximum number of pages.
     pub pages_max: Option<u64>,
-    /// Bytes received.
+    /// The maximum number of bytes received.
     pub bytes_max: Option<u64>,
-    /// Time since the start.
+    /// The maximum time since the start of the run.
     pub time_max: Option<Duration>,
 }
 
 /// Connections and their time-outs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// Connections open at once, parked ones included.
+    /// The maximum number of open connections, including parked ones.
     pub open_max: usize,
     /// How long a connection is kept between two visits.
     pub idle_timeout: Duration,
-    /// From asking for a connection to TCP standing.
+    /// The maximum time to establish TCP.
     pub connect_timeout: Duration,
-    /// From TCP to TLS standing.
+    /// The maximum time of the TLS handshake.
     pub tls_timeout: Duration,
-    /// From the request (or the end of the reply before) to the end of the head.
+    /// The maximum time from the request, or the end of the previous reply, to the end of the head.
     pub head_timeout: Duration,
-    /// Between two pieces of the body.
+    /// The maximum time between two pieces of the body.
     pub body_timeout: Duration,
-    /// From the request (or the end of the reply before) to the end of the reply.
+    /// The maximum time from the request, or the end of the previous reply, to the end of the
+    /// reply.
     pub fetch_timeout: Duration,
-    /// How long open replies may still take once the crawl is told to stop.
+    /// How long replies in progress may still take when the crawl is stopped.
     pub stop_timeout: Duration,
     /// Which addresses may be connected to.
     pub addresses: address::Rules,
@@ -204,30 +206,30 @@ impl Default for Connections {
     }
 }
 
-/// What follows from failures.
+/// Retries and rests after failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// Tries of one URL after its first.
+    /// The maximum number of retries of a URL.
     pub url_retries_max: u8,
-    /// How many of them are made for a body that ends early, before what came of it is the page.
-    /// Servers that cut bodies mostly do so always.
+    /// How many of these are made if the body ends early. Then the part that was received is the
+    /// page, since most servers that truncate a body always do.
     pub short_retries_max: u8,
-    /// Failed visits in a row after which a server is given up.
+    /// The number of failed visits in a row after which a server is given up.
     pub server_failures_max: u8,
-    /// Rest after the first failure.
+    /// The rest after the first failure.
     pub wait: Duration,
-    /// How many times longer it is after each further one, in thousandths.
+    /// The factor by which the rest grows with each further failure, in thousandths.
     pub factor_milli: u32,
-    /// Longest rest after failures.
+    /// The maximum rest after failures.
     pub wait_max: Duration,
-    /// Longest `Retry-After` that is kept; a longer one counts as this.
+    /// The maximum `Retry-After` that is obeyed; a longer one counts as this.
     pub retry_after_max: Duration,
-    /// The crawl ends when nobody could be reached for so long.
+    /// The crawl ends after no server could be reached for this time.
     pub outage_max: Duration,
 }
 
 impl Retries {
-    /// Rest after the `failures`th failure in a row.
+    /// The rest after `failures` failures in a row.
     pub fn after(&self, failures: u8) -> Duration {
         let mut wait = self.wait;
         for _ in 1..failures {
@@ -255,22 +257,23 @@ impl Default for Retries {
     }
 }
 
-/// robots.txt.
+/// The handling of robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Robots {
-    /// Whether it is asked for and obeyed.
+    /// Whether robots.txt is requested and obeyed.
     pub obey: bool,
-    /// How long a file is trusted (RFC 9309 2.4: at most a day).
+    /// How long a file is valid (RFC 9309 2.4: at most a day).
     pub ttl: Duration,
-    /// Wait before a file that could not be had is asked for again.
+    /// The wait before a file that could not be fetched is requested again.
     pub retry_wait: Duration,
-    /// After so long without an answer a server counts as one without the file.
+    /// If a server has not answered for this time, it is treated as one without the file.
     pub unreachable_max: Duration,
-    /// Longest Crawl-delay that is waited for; beyond, the server is given up.
+    /// The maximum Crawl-delay that is obeyed; a server that asks for more is given up.
     pub crawl_delay_max: Duration,
-    /// Redirects followed (RFC 9309 2.3.1.2: at least five).
+    /// The maximum number of redirects followed (RFC 9309 2.3.1.2: at least five).
     pub redirects_max: u8,
-    /// An HTML page in its place has no rules; else it can't be had.
+    /// Whether an HTML page in place of the file counts as a file without rules. If not, the file
+    /// counts as unreachable.
     pub html_allows: bool,
 }
 

@@ -1,7 +1,9 @@
-//! How a crawl ends: the frontier is empty, a budget is reached, or somebody says stop.
+//! The end of a crawl: the frontier is empty, a limit is reached, or the operator stops it.
 //!
-//! Open replies may finish within a grace period; then the archive is closed and synced, and only
-//! when that is done is the crawl finished.
+//! This part owns the limits of the crawl and the stage that its end has reached. Replies in
+//! progress may finish within a grace period. Then the last checkpoint is written, the archive is
+//! closed and synced, and the crawl is finished. Law: a crawl is finished only when everything it
+//! did is durable, or after a fatal error.
 
 use super::Engine;
 use super::checkpoint::Checkpoints;
@@ -11,12 +13,12 @@ use crate::ground::time::{Instant, Now};
 use crate::http::pipeline::Close;
 use std::time::Duration;
 
-/// How far the end has come.
+/// The limits of the crawl, and the progress of its end.
 #[derive(Debug)]
 pub(super) struct Shutdown {
     limits: Limits,
     grace: Duration,
-    /// When the budget of time is spent.
+    /// When the limit on time is reached.
     time_up: Option<Instant>,
     stage: Stage,
 }
@@ -24,13 +26,13 @@ pub(super) struct Shutdown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Crawling,
-    /// Open replies may finish until then.
+    /// Replies in progress may finish until this time.
     Stopping(StopReason, Instant),
-    /// Checkpoints and jobs of the archive that are under way end first.
+    /// Waits until checkpoints in progress have ended.
     Closing(StopReason),
-    /// The last checkpoint is being made.
+    /// Writes the last checkpoint.
     Saving(StopReason),
-    /// The archive's last job is under way: it closes files that the checkpoint knows.
+    /// Waits for the archive's last job, which closes the files that the checkpoint names.
     Settling(StopReason),
     Finished(StopReason),
 }
@@ -66,7 +68,7 @@ impl Shutdown {
         }
     }
 
-    /// Whether nothing is fetched any more.
+    /// Whether no more replies are awaited.
     pub(super) fn is_closing(&self) -> bool {
         !matches!(self.stage, Stage::Crawling | Stage::Stopping(..))
     }
@@ -76,7 +78,7 @@ impl Shutdown {
         matches!(self.stage, Stage::Settling(_) | Stage::Finished(_))
     }
 
-    /// Whether it ends because there is nothing left to fetch.
+    /// Whether the crawl ends because there is nothing left to fetch.
     pub(super) fn is_exhausted(&self) -> bool {
         self.reason() == Some(StopReason::Finished)
     }
@@ -87,7 +89,7 @@ impl Engine {
         self.shutdown.stage != Stage::Crawling
     }
 
-    /// Nothing new from here on.
+    /// Begins to end the crawl: no further request is sent.
     pub(super) fn begin_stop(&mut self, reason: StopReason) {
         if self.is_stopping() {
             return;
@@ -98,7 +100,7 @@ impl Engine {
         self.close_idle();
     }
 
-    /// Whether a budget is spent.
+    /// Ends the crawl if a limit is reached, or after a fatal error.
     pub(super) fn check_limits(&mut self) {
         if self.is_stopping() {
             return;
@@ -113,8 +115,8 @@ impl Engine {
         }
     }
 
-    /// Whether the budget of pages allows another request: each that is under way may be a page.
-    /// They are counted only near the end.
+    /// Whether the limit on pages allows another request: each one in flight may become a page.
+    /// Those are counted only near the limit.
     pub(super) fn may_ask(&self) -> bool {
         let Some(most) = self.shutdown.limits.pages_max else { return true };
         let left = most.saturating_sub(self.counts.pages);
@@ -122,7 +124,8 @@ impl Engine {
         left > out_max || left > self.wire.conns().pages_out() as u64
     }
 
-    /// Time may be up, for the crawl or for the replies that were still open.
+    /// Ends the crawl when its time is up, and the replies in progress when the grace period is
+    /// over.
     pub(super) fn expire_shutdown(&mut self) {
         let now = self.turn.at();
         match self.shutdown.stage {
@@ -131,14 +134,14 @@ impl Engine {
             }
             Stage::Stopping(_, until) if until <= now => {
                 for slot in self.wire.conns().slots() {
-                    self.lost(slot, None, Close::Ours);
+                    self.end_connection(slot, None, Close::Ours);
                 }
             }
             _ => {}
         }
     }
 
-    /// Moves on towards the end when what stands before it is done.
+    /// Enters the next stage of the end when the current one is done.
     pub(super) fn end_if_done(&mut self) {
         let busy =
             self.is_working() || self.visits.is_resolving() || self.archive.replays().is_active();
@@ -153,13 +156,13 @@ impl Engine {
                 self.begin_stop(StopReason::Finished);
                 self.end_if_done();
             }
-            // Look-ups are not waited for.
+            // DNS look-ups are not waited for.
             Stage::Stopping(reason, _) if !self.is_working() => {
                 self.shutdown.stage = Stage::Closing(reason);
                 self.end_if_done();
             }
-            // A checkpoint that was under way ends first: the last one is of the very end.
-            Stage::Closing(reason) if self.rests_or_fails() => {
+            // A checkpoint in progress ends first, so that the last one includes everything.
+            Stage::Closing(reason) if self.checkpoints_over() => {
                 self.shutdown.stage = Stage::Saving(reason);
                 if self.storage.fatal().is_none() && self.checkpoints.is_some() {
                     self.want_checkpoint();
@@ -168,7 +171,7 @@ impl Engine {
                     self.end_if_done();
                 }
             }
-            Stage::Saving(reason) if !self.archive.is_syncing() && self.rests_or_fails() => {
+            Stage::Saving(reason) if !self.archive.is_syncing() && self.checkpoints_over() => {
                 self.shutdown.stage = Stage::Settling(reason);
                 self.close_store();
                 self.end_if_done();
@@ -186,9 +189,9 @@ impl Engine {
         self.wire.conns().busy() > 0 || self.has_replies() || self.visits.has_deferred()
     }
 
-    /// Whether no checkpoint is under way, or none can be made any more.
-    fn rests_or_fails(&self) -> bool {
-        let rests = self.checkpoints.as_ref().is_none_or(Checkpoints::is_resting);
+    /// Whether no checkpoint is in progress, or none can be written any more.
+    fn checkpoints_over(&self) -> bool {
+        let rests = self.checkpoints.as_ref().is_none_or(Checkpoints::is_idle);
         rests || self.storage.fatal().is_some()
     }
 }

@@ -1,12 +1,14 @@
-//! What the engine knows of a server beside its queue: what its robots.txt says, how its
-//! connections behave. Side tables by [`ServerId`], so that the stations that own these facts stay
-//! strangers.
+//! Side tables of servers: what the engine knows of a server beside its queue.
 //!
-//! A server that has had no URLs for an hour and of which nothing is known that outlives a run
-//! gives its table up: some are looked at in each turn.
+//! That is what its robots.txt says, when it was visited, how its connections behave, and whether
+//! it is to be given up. The tables are indexed by [`ServerId`], so that the stations that define
+//! these facts need not know each other.
 //!
-//! Cost: four bytes for a server that was never visited, 84 for one that was; what is rarely known
-//! of one, and its rules, apart.
+//! Law: a table is freed when its server has had no URLs for an hour and the table holds nothing
+//! that the next run needs. Some servers are checked in each turn.
+//!
+//! Cost: four bytes for a server that was never visited, 84 bytes for one that was. Rare facts and
+//! robots.txt rules are allocated separately.
 
 use super::ledger::Work;
 use super::outcome::{Lasting, Outcome};
@@ -25,56 +27,56 @@ use std::time::Duration;
 /// The side tables of all servers.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
-    /// Where that of each server is, and 1; nothing if there is nothing to say.
+    /// For each server, the index of its table plus one; `None` if it has no table.
     places: Table<Option<NonZeroU32>>,
     sites: Table<Site>,
-    /// Those that are nobody's.
+    /// Tables that no server uses, as in `places`.
     free: Vec<NonZeroU32>,
-    /// The server to be looked at next.
+    /// The server that is checked next, by [`Sites::free_idle`].
     next: usize,
-    /// That of a server that this run has not visited.
-    stranger: Site,
-    /// That of one which no earlier run knew either.
-    newcomer: Site,
-    /// Servers known to earlier runs.
+    /// The table of servers that an earlier run knew and this run has not visited.
+    known_default: Site,
+    /// The table of servers that are new in this run and not visited yet.
+    new_default: Site,
+    /// The number of servers that earlier runs knew.
     known: usize,
 }
 
 impl Sites {
-    /// Servers told of so far.
+    /// The number of servers.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// A server has come to be known.
-    pub(super) fn reach(&mut self, id: ServerId) {
+    /// Adds servers up to this one, without tables.
+    pub(super) fn extend_to(&mut self, id: ServerId) {
         while self.places.len() <= id.index() {
             self.places.push(None);
         }
     }
 
-    /// Servers known so far were known to earlier runs; whoever has no table yet owes a rest from
-    /// now until then.
-    pub(super) fn begin_again(&mut self, now: Instant, due: Instant) {
+    /// Resumes a crawl: the servers so far were known to earlier runs. Those without a table owe a
+    /// rest from `now` until `due`.
+    pub(super) fn resume(&mut self, now: Instant, due: Instant) {
         self.known = self.len();
-        self.stranger.rests(now, due);
+        self.known_default.set_rest(now, due);
     }
 
-    /// What is known of a server.
-    pub(super) fn look(&self, id: ServerId) -> &Site {
+    /// Returns what is known of a server.
+    pub(super) fn get(&self, id: ServerId) -> &Site {
         match self.places[id.index()] {
             Some(place) => &self.sites[place.get() as usize - 1],
-            None if id.index() < self.known => &self.stranger,
-            None => &self.newcomer,
+            None if id.index() < self.known => &self.known_default,
+            None => &self.new_default,
         }
     }
 
-    /// The same, to be changed: from here on there is something to say of it.
-    pub(super) fn at(&mut self, id: ServerId) -> &mut Site {
+    /// Returns the table of a server for changes, which is allocated if it has none yet.
+    pub(super) fn get_mut(&mut self, id: ServerId) -> &mut Site {
         let place = match self.places[id.index()] {
             Some(place) => place.get(),
             None => {
-                let rest = self.look(id).rest;
+                let rest = self.get(id).rest;
                 let place = self.free.pop().unwrap_or_else(|| {
                     self.sites.push(Site::default());
                     let place = u32::try_from(self.sites.len()).ok().and_then(NonZeroU32::new);
@@ -88,9 +90,9 @@ impl Sites {
         &mut self.sites[place as usize - 1]
     }
 
-    /// Looks at some more servers: tables that say nothing of one that is idle are given up.
-    pub(super) fn tidy(&mut self, now: Instant, is_idle: impl Fn(ServerId) -> bool) {
-        for _ in 0..TIDIED.min(self.places.len()) {
+    /// Checks some more servers, and frees tables of idle servers that hold nothing of use.
+    pub(super) fn free_idle(&mut self, now: Instant, is_idle: impl Fn(ServerId) -> bool) {
+        for _ in 0..CHECKED.min(self.places.len()) {
             self.next = if self.next < self.places.len() { self.next } else { 0 };
             let id = ServerId::from_index(self.next);
             self.next += 1;
@@ -98,7 +100,7 @@ impl Sites {
                 && is_idle(id)
             {
                 let site = &mut self.sites[place.get() as usize - 1];
-                if site.is_spent(now) {
+                if site.can_be_freed(now) {
                     *site = Site::default();
                     self.places[id.index()] = None;
                     self.free.push(place);
@@ -108,68 +110,71 @@ impl Sites {
     }
 }
 
-/// Servers looked at in a turn.
-const TIDIED: usize = 32;
-/// A server is idle for long when its last visit was so long ago.
+/// The number of servers checked in a turn.
+const CHECKED: usize = 32;
+/// A table is kept for this long after the last visit.
 const IDLE: Duration = Duration::from_secs(3_600);
 
-/// Facts of one server.
+/// What is known of one server.
 #[derive(Debug, Default)]
 pub(super) struct Site {
     pub(super) robots: Robots,
-    /// End of the last visit, and the instant before which no other may begin.
+    /// The end of the last visit, and the time before which the next may not begin.
     rest: (Instant, Instant),
     rare: Option<Box<Rare>>,
     pub(super) learnt: Learnt,
-    /// Slot of its one connection, open or being set up, and 1.
+    /// The slot of its one connection, open or being opened, plus one.
     conn: Option<NonZeroU32>,
-    /// Failed visits in a row: see [`Site::fails`].
+    /// The number of failed visits in a row: see [`Site::add_failure`].
     pub(super) failures: u8,
-    /// Failed tries to get robots.txt.
+    /// The number of tries in a row in which robots.txt could not be fetched.
     pub(super) robots_tries: u8,
-    /// Its rules have been asked since they were last looked at.
+    /// Whether its rules were used since the cache's clock hand passed it.
     pub(super) rules_used: bool,
-    /// It is in the line of those whose rules are in memory.
+    /// Whether the server is in the cache's list of rules in memory.
     pub(super) rules_listed: bool,
 }
 
-/// What is known of few servers.
+/// Facts that few servers have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rare {
-    /// Since when robots.txt could not be had.
+    /// The time of the first failure to fetch robots.txt, if it still can't be fetched.
     robots_failing_since: Option<Instant>,
-    /// One of the failed tries brought a robots.txt that was cut, but legible.
+    /// Whether one of the failed tries returned a robots.txt that was truncated but legible.
     robots_cut: bool,
-    /// To be given up when its visit ends: why, and what its URLs come to.
-    hopeless: Option<(Retirement, Outcome)>,
-    /// Given up: what its URLs come to.
+    /// Set if the server is to be given up when its visit ends: the reason, and the outcome of its
+    /// URLs.
+    retiring: Option<(Retirement, Outcome)>,
+    /// Set if the server is given up: the outcome of its URLs.
     retired_as: Option<Outcome>,
-    /// The last of its failures in a row are of this kind, and so many. A restart forgets it,
-    /// which costs some tries.
+    /// The kind of the last failures in a row, if it is a lasting one, and their number. A restart
+    /// forgets it, which costs some more tries.
     lasting: Option<(Lasting, u8)>,
-    /// URLs that were lost because robots.txt could not be had, since it could be last.
+    /// The number of URLs lost since robots.txt can't be fetched.
     robots_lost: u32,
-    /// So many URLs at the front of its queue were answered, but the replies were not filed.
+    /// The number of URLs at the front of its queue whose replies arrived but could not be
+    /// attributed.
     put_back: u32,
-    /// When the URLs in its queue that wait for another try are due, in the order in which they
-    /// were put off; not all of very many.
+    /// When the URLs in its queue that wait for a retry are due, in queue order; at most
+    /// [`RETRIES_DUE_MAX`].
     retries_due: VecDeque<Instant>,
 }
 
-/// Most times of a server that are kept: what is put off beyond them has no wait of its own.
+/// The maximum number of retry times kept for a server. Further URLs are retried without a wait of
+/// their own.
 const RETRIES_DUE_MAX: usize = 1_000;
 
 impl Site {
-    /// Whether nothing is lost without it: its last visit was long ago, and what is known of it is
-    /// over, or would not outlive this run.
-    fn is_spent(&self, now: Instant) -> bool {
+    /// Whether the table can be freed: the last visit was long ago, and all facts are at their
+    /// defaults, out of date, or of no use to another run.
+    fn can_be_freed(&self, now: Instant) -> bool {
         let (ended, due) = self.rest;
         let asks_again = match self.robots {
             Robots::Unknown => true,
             Robots::Open(until) | Robots::OnDisk(_, until) | Robots::Unreachable(until) => {
                 until <= now
             }
-            Robots::Asked | Robots::Elsewhere(_) | Robots::Rules(..) => false,
+            Robots::Asked | Robots::Redirected(_) | Robots::Rules(..) => false,
         };
         asks_again
             && due.max(ended + IDLE) <= now
@@ -179,7 +184,7 @@ impl Site {
             && self.learnt.saved() == Learnt::default().saved()
     }
 
-    /// Slot of its one connection, open or being set up.
+    /// The slot of its one connection, open or being opened.
     pub(super) fn conn(&self) -> Option<u32> {
         self.conn.map(|slot| slot.get() - 1)
     }
@@ -188,23 +193,24 @@ impl Site {
         self.conn = slot.and_then(|slot| NonZeroU32::new(slot + 1));
     }
 
-    /// To be given up when its visit ends.
-    pub(super) fn is_hopeless(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| rare.hopeless.is_some())
+    /// Whether the server is to be given up when its visit ends.
+    pub(super) fn is_retiring(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.retiring.is_some())
     }
 
-    /// It is to be given up when its visit ends: why, and what its URLs come to.
-    pub(super) fn set_hopeless(&mut self, why: Retirement, outcome: Outcome) {
-        self.change_rare(|rare| rare.hopeless = Some((why, outcome)));
+    /// Sets that the server is to be given up when its visit ends, why, and the outcome of its
+    /// URLs.
+    pub(super) fn set_retiring(&mut self, why: Retirement, outcome: Outcome) {
+        self.change_rare(|rare| rare.retiring = Some((why, outcome)));
     }
 
-    /// Why it is to be given up, if it is.
-    pub(super) fn take_hopeless(&mut self) -> Option<(Retirement, Outcome)> {
-        self.rare.as_ref()?.hopeless?;
-        self.change_rare(|rare| rare.hopeless.take())
+    /// Takes out what [`Site::set_retiring`] set.
+    pub(super) fn take_retiring(&mut self) -> Option<(Retirement, Outcome)> {
+        self.rare.as_ref()?.retiring?;
+        self.change_rare(|rare| rare.retiring.take())
     }
 
-    /// Given up: what its URLs come to.
+    /// The outcome of its URLs, if the server is given up.
     pub(super) fn retired_as(&self) -> Option<Outcome> {
         self.rare.as_ref()?.retired_as
     }
@@ -216,13 +222,13 @@ impl Site {
         });
     }
 
-    /// It is not given up any more.
-    pub(super) fn is_taken_back(&mut self) {
+    /// The server is no longer given up.
+    pub(super) fn reinstate(&mut self) {
         self.set_failures(0);
         self.change_rare(|rare| rare.retired_as = None);
     }
 
-    /// URLs that were lost because robots.txt could not be had.
+    /// The number of URLs lost because robots.txt could not be fetched.
     pub(super) fn robots_lost(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.robots_lost)
     }
@@ -231,13 +237,14 @@ impl Site {
         self.change_rare(|rare| rare.robots_lost = urls);
     }
 
-    /// So many URLs were answered and go back to the front of its queue.
-    pub(super) fn puts_back(&mut self, urls: u32) {
+    /// Counts URLs that return to the front of the queue although their replies arrived.
+    pub(super) fn add_put_back(&mut self, urls: u32) {
         self.change_rare(|rare| rare.put_back = rare.put_back.saturating_add(urls));
     }
 
-    /// A URL is asked for: whether it is one of those.
-    pub(super) fn takes_put_back(&mut self) -> bool {
+    /// Called when a URL is requested. Returns whether it is one that [`Site::add_put_back`]
+    /// counted.
+    pub(super) fn take_put_back(&mut self) -> bool {
         let is_one = self.rare.as_ref().is_some_and(|rare| rare.put_back > 0);
         if is_one {
             self.change_rare(|rare| rare.put_back -= 1);
@@ -245,8 +252,8 @@ impl Site {
         is_one
     }
 
-    /// A URL was put off, and is due then.
-    pub(super) fn puts_off(&mut self, due: Instant) {
+    /// Adds the time at which a queued URL is to be retried.
+    pub(super) fn add_retry(&mut self, due: Instant) {
         self.change_rare(|rare| {
             if rare.retries_due.len() < RETRIES_DUE_MAX {
                 rare.retries_due.push_back(due);
@@ -254,32 +261,32 @@ impl Site {
         });
     }
 
-    /// When the first URL is due that was put off.
+    /// When the first URL that waits for a retry is due.
     pub(super) fn retry_due(&self) -> Option<Instant> {
         self.rare.as_ref()?.retries_due.front().copied()
     }
 
-    /// A URL that was put off leaves its queue.
-    pub(super) fn takes_put_off(&mut self) {
+    /// Removes the first retry time: its URL leaves the queue.
+    pub(super) fn take_retry(&mut self) {
         if self.retry_due().is_some() {
             self.change_rare(|rare| rare.retries_due.pop_front());
         }
     }
 
-    /// It could not tell its robots.txt now: since when that is so.
-    pub(super) fn robots_fails(&mut self, now: Instant) -> Instant {
+    /// Notes that robots.txt could not be fetched. Returns since when that is the case.
+    pub(super) fn note_robots_failure(&mut self, now: Instant) -> Instant {
         self.change_rare(|rare| *rare.robots_failing_since.get_or_insert(now))
     }
 
-    /// Its robots.txt came cut. Returns whether that is the first time in this row of tries; a
-    /// restart forgets it, which costs a try.
-    pub(super) fn robots_came_cut(&mut self) -> bool {
+    /// Notes that robots.txt was truncated. Returns whether this is the first time in this series
+    /// of tries. A restart forgets it, which costs one more try.
+    pub(super) fn note_robots_cut(&mut self) -> bool {
         let was_cut = self.change_rare(|rare| std::mem::replace(&mut rare.robots_cut, true));
         !was_cut || self.robots_tries == 0
     }
 
-    /// It has told its robots.txt.
-    pub(super) fn robots_told(&mut self) {
+    /// Notes that robots.txt was fetched: its failures are over.
+    pub(super) fn note_robots_fetched(&mut self) {
         self.robots_tries = 0;
         if self.rare.is_some() {
             self.change_rare(|rare| {
@@ -297,8 +304,8 @@ impl Site {
         result
     }
 
-    /// One more visit has failed, perhaps in a way that lasts.
-    pub(super) fn fails(&mut self, how: Option<Lasting>) {
+    /// Counts a failed visit; `how` is the kind of failure if that is a lasting one.
+    pub(super) fn add_failure(&mut self, how: Option<Lasting>) {
         let before = self.rare.as_ref().and_then(|rare| rare.lasting);
         let row = how.map(|how| match before {
             Some((same, row)) if same == how => (how, row.saturating_add(1)),
@@ -310,7 +317,7 @@ impl Site {
         }
     }
 
-    /// So many visits in a row have failed, none in a way that is known to last.
+    /// Sets the number of failed visits in a row, none of which counts as a lasting failure.
     pub(super) fn set_failures(&mut self, failures: u8) {
         self.failures = failures;
         if self.rare.is_some() {
@@ -318,24 +325,25 @@ impl Site {
         }
     }
 
-    /// Whether it has failed in that way as often in a row as gives a server up.
+    /// Whether there were so many failures of this kind in a row that the server is given up.
     pub(super) fn is_lasting(&self, how: Lasting) -> bool {
         let row = self.rare.as_ref().and_then(|rare| rare.lasting);
         row.is_some_and(|(same, row)| same == how && row >= how.failures_max())
     }
 
-    /// It has answered: what went wrong before is over.
-    pub(super) fn recovers(&mut self) {
+    /// Notes that the server has answered: its failures are over.
+    pub(super) fn recover(&mut self) {
         self.set_failures(0);
-        if self.is_hopeless() {
+        if self.is_retiring() {
             self.change_rare(|rare| {
-                rare.hopeless = rare.hopeless.filter(|(why, _)| *why != Retirement::Failures);
+                rare.retiring = rare.retiring.filter(|(why, _)| *why != Retirement::Failures);
             });
         }
     }
 
-    /// Why a target may not be fetched, if it may not. Matching rules is charged to the turn.
-    pub(super) fn forbids(&mut self, target: &str, turn: &mut Turn) -> Option<Outcome> {
+    /// Returns why robots.txt forbids a target, if it does. Matching the rules is charged to the
+    /// turn.
+    pub(super) fn robots_refusal(&mut self, target: &str, turn: &mut Turn) -> Option<Outcome> {
         match &self.robots {
             Robots::Open(_) => None,
             Robots::Rules(held, _) => {
@@ -348,17 +356,17 @@ impl Site {
         }
     }
 
-    /// While another server is asked for the robots.txt of this one, there is nothing to visit it
-    /// for: until when.
-    pub(super) fn robots_elsewhere(&self) -> Option<Instant> {
+    /// Until when this server waits for another one, which its robots.txt redirects to. It is not
+    /// visited before.
+    pub(super) fn robots_redirected(&self) -> Option<Instant> {
         match self.robots {
-            Robots::Elsewhere(until) => Some(until),
+            Robots::Redirected(until) => Some(until),
             _ => None,
         }
     }
 
-    /// A visit ended now; the next may begin at `due`.
-    pub(super) fn rests(&mut self, now: Instant, due: Instant) {
+    /// Sets that a visit ended at `now`, and that the next may begin at `due`.
+    pub(super) fn set_rest(&mut self, now: Instant, due: Instant) {
         self.rest = (now, due);
     }
 
@@ -367,12 +375,13 @@ impl Site {
         self.rest.0
     }
 
-    /// The rest owed ends at this instant.
+    /// When the next visit may begin.
     pub(super) fn due(&self) -> Instant {
         self.rest.1
     }
 
-    /// A visit's first request goes out now: how does the rest compare with what was promised?
+    /// Called for the first request of a visit: adds the observed rest to `kept_milli`, in
+    /// thousandths of the promised rest.
     pub(super) fn observe_rest(&mut self, now: Instant, kept_milli: &mut Histogram) {
         let (ended, due) = self.rest;
         if due > ended {
@@ -384,19 +393,21 @@ impl Site {
     }
 }
 
-/// What a checkpoint keeps of a server, for the next run.
+/// The record of a server in a checkpoint.
 ///
 /// ```text
-/// number varint | robots.txt u8: 0 unknown, 1 rules, 2 can't be had, 3 rules on disk
-/// | 1 to 3: until u64 (microseconds, UTC) | 1: the rules | 3: segment u32, offset u32,
-/// bytes u32
-/// | failed tries u8 | can't be had since u64, 0: it can | requests it takes u32, 0: not known
-/// | pipelining u8: 0 nothing known, 1 barred, 2 and more: batches compared and 1, 255: one request
-/// a connection | failures u8 | given up u8 | if so: what its URLs come to, JSON
+/// number varint | robots.txt u8: 0 unknown, 1 rules, 2 unreachable, 3 rules on disk
+/// | if 1 to 3: valid until u64 (microseconds, UTC) | if 1: the rules
+/// | if 3: segment u32, offset u32, bytes u32
+/// | failed tries u8 | unreachable since u64, 0 if it is not
+/// | requests per connection u32, 0 if not known
+/// | pipelining u8: 0 nothing known, 1 barred, 2 and more: batches compared plus one,
+///   255: one request a connection
+/// | failures u8 | given up u8 | if given up: the outcome of its URLs, JSON
 /// ```
 impl Site {
-    /// Whether there is anything that a new one would not have.
-    pub(super) fn is_worth_keeping(&self) -> bool {
+    /// Whether the table differs from a new one in anything that a checkpoint keeps.
+    pub(super) fn needs_saving(&self) -> bool {
         let rare = self.rare.as_ref();
         !self.robots.is_forgettable()
             || self.robots_tries > 0
@@ -422,13 +433,13 @@ impl Site {
         }
     }
 
-    /// The number of the server whose side table comes next.
+    /// Reads the number of the server at the beginning of a record.
     pub(super) fn number_of(take: &mut Take<'_>) -> Result<usize, Short> {
         take.number()
     }
 
-    /// Takes in what an earlier run wrote down, its number excepted. No answer about robots.txt is
-    /// believed for longer than `ttl`, whatever the calendar says.
+    /// Decodes a record behind its number. No robots.txt is trusted for longer than `ttl` from now,
+    /// whatever the wall clock says.
     pub(super) fn decode(
         &mut self,
         take: &mut Take<'_>,
@@ -437,10 +448,10 @@ impl Site {
     ) -> Result<(), Short> {
         self.robots = Robots::decode(take, ttl, now)?;
         self.robots_tries = take.u8()?;
-        // Time before this run can't be told in it: the wait for a server without an answer
-        // starts anew, which asks no more often.
+        // The monotonic clock of this run can't express times of an earlier one, so the wait for an
+        // unreachable server starts again. That makes no request earlier.
         if take.u64()? > 0 {
-            self.robots_fails(now.at);
+            self.note_robots_failure(now.at);
         }
         let (allowance, trust) = (take.u32()?, take.u8()?);
         self.learnt = Learnt::restored(allowance, trust);
@@ -462,8 +473,8 @@ mod tests {
         assert_eq!(size_of::<Option<NonZeroU32>>(), 4);
     }
 
-    /// Law: a table goes when it says nothing that has to be known, and not before; the server
-    /// that it was of is a stranger again.
+    /// Law: a table is freed when it holds nothing of use, and not before. Its server then has the
+    /// default facts again.
     #[test]
     fn tables_of_idle_servers_go() {
         let mut sites = Sites::default();
@@ -482,26 +493,26 @@ mod tests {
             (|site| site.robots = Robots::Open(Instant::ZERO), true, "and is not any more"),
         ];
         for (number, (change, ..)) in (0..).zip(cases) {
-            sites.reach(ServerId(number));
-            let site = sites.at(ServerId(number));
-            site.rests(at(10), at(20));
+            sites.extend_to(ServerId(number));
+            let site = sites.get_mut(ServerId(number));
+            site.set_rest(at(10), at(20));
             change(site);
         }
         let has = |sites: &Sites, number: usize| sites.places[number].is_some();
-        sites.tidy(at(3_609), |_| true);
+        sites.free_idle(at(3_609), |_| true);
         assert!((0..cases.len()).all(|number| has(&sites, number)), "not an hour has passed");
-        sites.tidy(at(3_610), |_| false);
+        sites.free_idle(at(3_610), |_| false);
         assert!((0..cases.len()).all(|number| has(&sites, number)), "nobody is idle");
-        sites.tidy(at(3_610), |_| true);
+        sites.free_idle(at(3_610), |_| true);
         for (number, (_, goes, why)) in (0..).zip(cases) {
             assert_eq!(has(&sites, number), !goes, "{why}");
         }
-        assert_eq!(sites.look(ServerId(0)).due(), Instant::ZERO);
+        assert_eq!(sites.get(ServerId(0)).due(), Instant::ZERO);
         let tables = sites.sites.len();
-        sites.at(ServerId(0)).failures = 3;
-        sites.at(ServerId(9)).failures = 4;
+        sites.get_mut(ServerId(0)).failures = 3;
+        sites.get_mut(ServerId(9)).failures = 4;
         assert_eq!((sites.sites.len(), sites.free.len()), (tables, 0), "they are used again");
-        assert_eq!(sites.look(ServerId(0)).failures, 3);
+        assert_eq!(sites.get(ServerId(0)).failures, 3);
     }
 
     /// Law: only failures of one kind in a row count as lasting, whatever happened before.
@@ -521,36 +532,36 @@ mod tests {
         ];
         for (failures, lasting) in cases {
             let mut site = Site::default();
-            failures.iter().for_each(|how| site.fails(*how));
+            failures.iter().for_each(|how| site.add_failure(*how));
             assert_eq!(usize::from(site.failures), failures.len());
             for how in [Barred, Denied] {
                 assert_eq!(site.is_lasting(how), lasting == lasts(how), "{failures:?}");
             }
-            site.recovers();
+            site.recover();
             assert!(site.rare.is_none() && !site.is_lasting(Barred) && !site.is_lasting(Denied));
         }
     }
 
-    /// Law: what few servers have is given up when it is over.
+    /// Law: rare facts are freed when they no longer hold.
     #[test]
     fn rare_facts_go_when_they_are_over() {
         let mut site = Site::default();
         let now = Instant::from_micros(5);
-        assert_eq!(site.robots_fails(now), now);
-        assert_eq!(site.robots_fails(Instant::from_micros(9)), now, "the first time counts");
-        site.set_hopeless(Retirement::Failures, Outcome::Reset);
-        site.recovers();
-        assert!(!site.is_hopeless() && site.rare.is_some());
-        assert!(site.robots_came_cut());
+        assert_eq!(site.note_robots_failure(now), now);
+        assert_eq!(site.note_robots_failure(Instant::from_micros(9)), now, "the first time counts");
+        site.set_retiring(Retirement::Failures, Outcome::Reset);
+        site.recover();
+        assert!(!site.is_retiring() && site.rare.is_some());
+        assert!(site.note_robots_cut());
         site.robots_tries = 1;
-        assert!(!site.robots_came_cut(), "the second of a row");
+        assert!(!site.note_robots_cut(), "the second of a row");
         site.robots_tries = 0;
-        assert!(site.robots_came_cut(), "the next day's row");
-        site.robots_told();
+        assert!(site.note_robots_cut(), "the next day's row");
+        site.note_robots_fetched();
         assert!(site.rare.is_none());
-        site.set_hopeless(Retirement::Name, Outcome::Reset);
-        site.recovers();
-        assert_eq!(site.take_hopeless(), Some((Retirement::Name, Outcome::Reset)));
-        assert!(site.rare.is_none() && site.take_hopeless().is_none());
+        site.set_retiring(Retirement::Name, Outcome::Reset);
+        site.recover();
+        assert_eq!(site.take_retiring(), Some((Retirement::Name, Outcome::Reset)));
+        assert!(site.rare.is_none() && site.take_retiring().is_none());
     }
 }

@@ -1,12 +1,11 @@
-//! The disk, and what an error of it means: the crawl pauses while it is full, or ends, and nothing
-//! is lost.
+//! The disk, and what its errors cause: a full disk pauses the crawl, any other error ends it.
 //!
-//! What could not be written waits in memory or is fetched again: a reply that the archive could
-//! not take goes back to its queue, bytes of queues and logs wait in their tails, a job that failed
-//! is handed out again. During the pause no request is sent, so what waits is bounded by what was
-//! under way when it began.
+//! This part owns the disk, the pause and the first fatal error. What could not be written waits in
+//! memory or is fetched again: a reply that the archive could not take returns to its queue, bytes
+//! of queues and logs wait in their buffers, and a job that failed is handed out again. During the
+//! pause no request is sent, so what waits is bounded by what was in progress when it began.
 //!
-//! Law: after the pause everything that was known is known, and what was settled has been written.
+//! Law: after the pause nothing that was known is lost, and every outcome is written.
 
 use super::Engine;
 use crate::ground::disk::Disk;
@@ -27,11 +26,12 @@ pub(super) struct Storage {
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     since: Instant,
-    /// When the disk is tried again.
+    /// When writing is tried again.
     until: Instant,
 }
 
-/// An error of the archive or of the state. It ends the crawl, or pauses it if the disk is full.
+/// An error of the archive or of the state. It pauses the crawl if the disk is full, else it ends
+/// the crawl.
 #[derive(Debug)]
 pub enum FatalError {
     /// The archive or the crawl log can't be written.
@@ -41,7 +41,7 @@ pub enum FatalError {
 }
 
 impl FatalError {
-    /// Whether the disk is full.
+    /// Whether the cause is a full disk.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Archive(error) => error.is_full(),
@@ -83,13 +83,13 @@ impl Storage {
         Self { disk, pause: None, fatal: None }
     }
 
-    /// The disk.
+    /// The disk, for writing.
     pub(super) fn disk(&mut self) -> &mut dyn Disk {
         self.disk.as_mut()
     }
 
-    /// The disk, to be read from.
-    pub(super) fn reads(&self) -> &dyn Disk {
+    /// The disk, for reading.
+    pub(super) fn disk_ref(&self) -> &dyn Disk {
         self.disk.as_ref()
     }
 
@@ -98,35 +98,35 @@ impl Storage {
         self.pause.is_some()
     }
 
-    /// Whether it may be written to: neither is it full, nor has it failed for good.
+    /// Whether the disk can be written to: it is not full, and there was no fatal error.
     pub(super) fn is_usable(&self) -> bool {
         self.pause.is_none() && self.fatal.is_none()
     }
 
-    /// The error that ends the crawl, if there was one: the first.
+    /// The first fatal error, if there was one.
     pub(super) fn fatal(&self) -> Option<&FatalError> {
         self.fatal.as_ref()
     }
 
-    /// Ends the crawl because of this error. Only the first is kept.
-    pub(super) fn fails(&mut self, error: impl Into<FatalError>) {
+    /// Ends the crawl because of this error, if it is the first.
+    pub(super) fn fail(&mut self, error: impl Into<FatalError>) {
         self.fatal.get_or_insert(error.into());
     }
 
-    /// When a full disk is tried again.
+    /// When the end of a pause is tried.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.pause.map(|pause| pause.until)
     }
 }
 
 impl Engine {
-    /// An error of the archive or of the state: the crawl pauses if the disk is full and the
-    /// operator wants to wait for room, else it ends.
+    /// Handles an error of the archive or of the state. The crawl pauses if the disk is full and
+    /// the configuration allows to wait; else it ends.
     pub(super) fn on_disk_error(&mut self, error: impl Into<FatalError>) {
         let error = error.into();
         let wait = self.settings.state.full_wait.filter(|_| error.is_full());
         let Some(wait) = wait.filter(|_| !self.shutdown.is_closing()) else {
-            return self.storage.fails(error);
+            return self.storage.fail(error);
         };
         let now = self.turn.at();
         if !self.storage.is_paused() {
@@ -140,8 +140,8 @@ impl Engine {
         self.storage.pause = Some(Pause { since, until: now + wait });
     }
 
-    /// Tries to write what waits, when the pause has lasted long enough. The crawl resumes if all
-    /// of it can be written.
+    /// When the pause has lasted long enough, tries to write what waits. If all of it can be
+    /// written, the crawl resumes.
     pub(super) fn expire_pause(&mut self) {
         let Some(Pause { since, until }) = self.storage.pause else { return };
         if self.turn.at() < until {
@@ -167,7 +167,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the disk is full.
+    /// Whether the crawl pauses because the disk is full.
     pub fn is_paused(&self) -> bool {
         self.storage.is_paused()
     }
@@ -192,8 +192,8 @@ mod tests {
         assert!(storage.is_paused() && !storage.is_usable());
         assert_eq!(storage.deadline(), Some(until));
         storage.pause = None;
-        storage.fails(damage(1));
-        storage.fails(damage(2));
+        storage.fail(damage(1));
+        storage.fail(damage(2));
         assert!(!storage.is_usable() && !storage.is_paused());
         let kept = storage.fatal().expect("it has failed");
         assert!(!kept.is_full() && kept.to_string() == FatalError::from(damage(1)).to_string());

@@ -1,5 +1,9 @@
-//! The turn of the event loop that is under way: its time, its budget of work, and the actions
-//! that it asks of the world.
+//! The current turn of the event loop: its time, its budget of work, and the actions for the world.
+//!
+//! This part owns the clock of the engine (set by the world, never read from the system), the
+//! ledger of work, the meter of CPU time, and the queue of actions. Laws: time never goes back;
+//! each turn begins with its whole budget; actions are carried out in the order in which they were
+//! asked for.
 
 use super::contract::Action;
 use super::ledger::{Ledger, Work};
@@ -8,7 +12,7 @@ use crate::ground::time::{Instant, Now, UnixTime};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The state of the current turn. The engine has one, which lasts for the whole run.
+/// The state of the current turn. The engine has one, which it uses for the whole run.
 #[derive(Debug)]
 pub(super) struct Turn {
     now: Now,
@@ -19,13 +23,13 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// The first turn of a run, which begins at `now`.
+    /// Returns the first turn of a run, which begins at `now`.
     pub(super) fn new(now: Now, meter: Meter, ledger: Ledger) -> Self {
         Self { now, began: now, meter, ledger, actions: VecDeque::new() }
     }
 
-    /// Sets the time of the turn. Time never goes back: the last input of a turn may carry a later
-    /// time than the first of the next turn.
+    /// Sets the time of the turn. An earlier time is ignored: the last input of a turn may carry a
+    /// later time than the first of the next turn.
     pub(super) fn set_time(&mut self, now: Now) {
         if now.at >= self.now.at {
             self.now = now;
@@ -37,7 +41,7 @@ impl Turn {
         self.now
     }
 
-    /// The time of the turn on the monotonic clock, by which everything is scheduled.
+    /// The time of the turn on the monotonic clock, which everything is scheduled by.
     pub(super) fn at(&self) -> Instant {
         self.now.at
     }
@@ -52,7 +56,7 @@ impl Turn {
         self.now.at.since(self.began.at)
     }
 
-    /// Asks the world for an action, after those asked for before.
+    /// Adds an action for the world, behind those added before.
     pub(super) fn act(&mut self, action: Action) {
         self.actions.push_back(action);
     }
@@ -67,7 +71,7 @@ impl Turn {
         !self.actions.is_empty()
     }
 
-    /// Ends the turn: the next one has a whole budget of work.
+    /// Ends the turn: the next one has its whole budget of work.
     pub(super) fn end(&mut self) {
         self.ledger.end_turn();
     }
@@ -102,7 +106,7 @@ impl Turn {
         self.meter.enter(stage, bytes)
     }
 
-    /// Returns to the stage that was left by [`Turn::enter`].
+    /// Returns to the stage that [`Turn::enter`] returned.
     pub(super) fn back(&mut self, stage: Stage) {
         self.meter.back(stage);
     }
@@ -117,7 +121,7 @@ impl Turn {
         &self.meter
     }
 
-    /// The account of CPU time by stage, to be charged.
+    /// The same, for charging time and bytes to stages.
     pub(super) fn meter_mut(&mut self) -> &mut Meter {
         &mut self.meter
     }

@@ -1,4 +1,4 @@
-//! What a world, a command or a judge may read of a crawl while it runs.
+//! What a world, a command or a judge may read of a running crawl.
 
 use super::contract::StopReason;
 use super::counts::Counts;
@@ -11,85 +11,85 @@ use crate::rating::Rating;
 use crate::seen;
 
 impl Engine {
-    /// What has been done so far.
+    /// The counters of the crawl.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The queues.
+    /// The frontier, with its queues.
     pub fn frontier(&self) -> &Frontier {
         &self.backlog
     }
 
-    /// What URLs are thought to be worth.
+    /// The estimated qualities of URLs.
     pub fn rating(&self) -> &Rating {
         self.admission.rating()
     }
 
-    /// What the seen test has done.
+    /// The counters of the seen test.
     pub fn seen_totals(&self) -> seen::Totals {
         self.admission.seen().totals()
     }
 
-    /// The meter of stages, for reports.
+    /// The meter of CPU time by stage.
     pub fn meter(&self) -> &Meter {
         self.turn.meter()
     }
 
-    /// The meter of stages, for the world to charge its own to.
+    /// The meter of CPU time by stage, for the world to charge its own stages.
     pub fn meter_mut(&mut self) -> &mut Meter {
         self.turn.meter_mut()
     }
 
-    /// Connections open and on a visit, and parked.
+    /// The number of connections on a visit, and the number of parked ones.
     pub fn connections(&self) -> (usize, usize) {
         (self.wire.conns().busy(), self.wire.conns().parked())
     }
 
-    /// Bytes of replies held.
+    /// The bytes of replies and buffers that are held.
     pub fn held_bytes(&self) -> usize {
         self.wire.held_bytes()
     }
 
-    /// Pages of this run: those that earlier runs of the job had counted are left out.
+    /// The number of pages that this run has fetched, without those of earlier runs of the job.
     pub fn pages_of_run(&self) -> u64 {
         self.counts.pages_of_run
     }
 
-    /// When the first request of this run went out.
+    /// When the first request of this run was written.
     pub fn first_request(&self) -> Option<Instant> {
         self.wire.first_request()
     }
 
-    /// Until when servers rest because nobody knows what they were owed when the crawl stopped;
-    /// `None` once somebody is visited again.
+    /// Until when all servers rest after an unclean stop, because the rests they were owed are not
+    /// known; `None` once a server is visited.
     pub fn rests_until(&self) -> Option<UnixTime> {
         let wait = self.backlog.quiet_until().since(self.turn.at());
         let rests = !wait.is_zero() && self.wire.conns().busy() == 0;
         rests.then(|| self.turn.unix().after(wait))
     }
 
-    /// Time since this run began.
+    /// The time since this run began.
     pub fn elapsed(&self) -> std::time::Duration {
         self.turn.elapsed()
     }
 
-    /// Work done turn by turn, and the turn that did most.
+    /// The work done in the turns of this run.
     pub fn ledger(&self) -> &Ledger {
         self.turn.ledger()
     }
 
-    /// Whether all is done and durable.
+    /// Whether the crawl has ended, and all of it is durable.
     pub fn is_finished(&self) -> bool {
         self.shutdown.is_finished()
     }
 
-    /// Why the crawl ended, or is ending.
+    /// Why the crawl has ended, or is ending.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.shutdown.reason()
     }
 
-    /// The error that ends the crawl, if there was one.
+    /// The error that ended the crawl, if there was one.
     pub fn fatal_error(&self) -> Option<&FatalError> {
         self.storage.fatal()
     }

@@ -104,9 +104,9 @@ impl Frontier {
     }
 
     /// The last mark is durable: names of files that nothing needs any more, to be removed.
-    pub fn settled(&mut self) -> Vec<String> {
+    pub fn on_durable(&mut self) -> Vec<String> {
         called!(Settled);
-        self.queues.settled()
+        self.queues.on_durable()
     }
 
     /// The record of a server is about to change.

@@ -8,9 +8,9 @@
 //!
 //! A checkpoint names the segments that were [`alive`](Segments::alive) at its instant, with their
 //! lengths. Before it is published the user calls [`write`](Segments::write) and
-//! [`set_marked`](Segments::set_marked), afterwards [`settled`](Segments::settled). After a restart
-//! the user calls [`restore`](Segments::restore) for each segment that the checkpoint names, then
-//! [`retain`](Segments::retain) for each frame that it still has, and last
+//! [`set_marked`](Segments::set_marked), afterwards [`on_durable`](Segments::on_durable). After a
+//! restart the user calls [`restore`](Segments::restore) for each segment that the checkpoint names,
+//! then [`retain`](Segments::retain) for each frame that it still has, and last
 //! [`find_sparse`](Segments::find_sparse).
 //!
 //! ```text
@@ -273,7 +273,7 @@ impl Segments {
 
     /// Reports that the checkpoint of the last [`Self::set_marked`] is durable. Returns the names
     /// of the files that can be removed, except that of `keep`, which is being read.
-    pub fn settled(&mut self, keep: Option<u32>) -> Vec<String> {
+    pub fn on_durable(&mut self, keep: Option<u32>) -> Vec<String> {
         let is_needed = |number: &u32, segment: &Segment| {
             let is_named = self.marked.contains(number) || keep == Some(*number);
             segment.live_bytes > 0 || is_named || self.is_growing(*number)

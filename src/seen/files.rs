@@ -53,7 +53,7 @@ impl Files {
     }
 
     /// Records that the last mark is durable.
-    pub(super) fn settled(&mut self) {
+    pub(super) fn on_durable(&mut self) {
         self.marked.clone_from(&self.last);
     }
 

@@ -53,8 +53,8 @@ impl Seen {
 
     /// Reports that the last mark is durable. Returns the names of files that are not needed any
     /// more, for the caller to remove in a job of its own.
-    pub fn settled(&mut self) -> Vec<String> {
-        self.files.settled();
+    pub fn on_durable(&mut self) -> Vec<String> {
+        self.files.on_durable();
         self.files.removable()
     }
 

@@ -194,7 +194,7 @@ impl Rig {
             self.durable = Some((mark, self.model.clone()));
             if self.random.one_in(2) {
                 self.settled = self.durable.clone();
-                for name in self.seen.settled() {
+                for name in self.seen.on_durable() {
                     self.disk.remove(&name).expect("what goes is there");
                 }
             }
@@ -249,7 +249,7 @@ impl Rig {
         let totals = self.seen.totals();
         assert_eq!((totals.waiting, totals.dropped), (0, 0));
         let mark = self.seen.mark(&mut self.disk).expect("there is room");
-        self.seen.settled().iter().for_each(|name| self.disk.remove(name).expect("it is there"));
+        self.seen.on_durable().iter().for_each(|name| self.disk.remove(name).expect("it is there"));
         while let Some(job) = self.seen.job(&mut self.disk).expect("there is room") {
             self.seen.worked(job.run()).expect("it only removes files");
         }

@@ -1,23 +1,23 @@
-//! How many servers each registrable domain has: no domain may take the room of all others.
+//! Limits the number of servers of each registrable domain.
 //!
-//! Whoever owns a domain can name servers below it without end, so that one page fills
-//! `servers_max`. Seeds are not counted against the bound: the operator named them.
+//! The owner of a domain can create any number of servers below it, so without this limit one page
+//! could use up `servers_max`. Seeds are not limited, since the operator chose them.
 //!
 //! Law: a domain has at most `servers_per_domain_max` servers that pages led to, and never more
-//! than a tenth of `servers_max`. Cost: eight bytes and a bit for each domain; domains are known by
-//! 32 bits of a hash, so that of a million domains some hundred share their count with another.
+//! than a tenth of `servers_max`. Cost: some eight bytes for each domain. A domain is identified by
+//! 32 bits of a hash, so of a million domains about a hundred share their count with another.
 
 use super::Discovery;
 use crate::engine::Engine;
 use crate::engine::ledger::Work;
-use crate::engine::outcome::{Outcome, Servers};
+use crate::engine::outcome::{Outcome, ServerLimit};
 use crate::engine::seeds::SEED;
 use crate::engine::settings::Settings;
 use crate::frontier::ServerId;
 use crate::ground::map::Map;
 use crate::url::{Fingerprinter, UrlRef, domain};
 
-/// Servers by registrable domain.
+/// The number of servers of each registrable domain.
 #[derive(Debug)]
 pub(in crate::engine) struct Domains {
     hash: Fingerprinter,
@@ -25,21 +25,21 @@ pub(in crate::engine) struct Domains {
     most: u32,
 }
 
-/// What there is of one domain.
+/// The counts of one domain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     servers: u32,
-    /// URLs refused in this run, because their servers would be too many.
+    /// The number of URLs refused in this run because of the limit.
     refused: u32,
 }
 
-/// Units that a URL costs which is refused: mostly its line in the crawl log.
+/// The cost of a URL that is refused, in units; mostly its line in the crawl log.
 const REFUSE_UNITS: usize = 512;
 
-/// A domain may have one server of so many that there may be in all.
+/// A domain may have one in this many of all servers.
 const SHARE: usize = 10;
 
-/// Most servers of a domain, where there may be so many in all.
+/// Returns the maximum number of servers of a domain if there may be `servers_max` in all.
 pub fn share_of(servers_max: usize) -> u32 {
     u32::try_from(servers_max.div_ceil(SHARE)).unwrap_or(u32::MAX)
 }
@@ -56,17 +56,17 @@ impl Domains {
         u32::try_from(hash >> 32).expect("the upper half")
     }
 
-    /// Whether another server may be known by this host's domain.
+    /// Whether the domain of this host may have another server.
     fn has_room(&self, host: &str) -> bool {
         self.counts.get(&self.number(host)).is_none_or(|count| count.servers < self.most)
     }
 
-    /// A server has come to be known.
+    /// Counts a new server.
     pub(super) fn add(&mut self, host: &str) {
         self.counts.entry(self.number(host)).or_default().servers += 1;
     }
 
-    /// A URL of the domain is refused; how many have been.
+    /// Counts a refused URL of the domain. Returns how many there were.
     fn refuse(&mut self, host: &str) -> u32 {
         let refused = &mut self.counts.entry(self.number(host)).or_default().refused;
         *refused = refused.saturating_add(1);
@@ -75,49 +75,51 @@ impl Domains {
 }
 
 impl Engine {
-    /// The server of a URL that was found with this letter; if it would be one too many: of which.
+    /// Returns the server of a URL that was found with this letter.
+    ///
+    /// # Errors
+    /// The limit that the server would exceed, if it is new.
     pub(in crate::engine) fn server_for(
         &mut self,
         url: UrlRef<'_>,
         letter: u8,
-    ) -> Result<ServerId, Servers> {
+    ) -> Result<ServerId, ServerLimit> {
         if let Some(id) = self.backlog.find(url) {
             return Ok(id);
         }
         if !self.backlog.has_room_for(url) {
-            return Err(Servers::All);
+            return Err(ServerLimit::All);
         }
         if letter != SEED && !self.admission.domains.has_room(url.host()) {
-            return Err(Servers::OfDomain);
+            return Err(ServerLimit::OfDomain);
         }
         Ok(self.server_of(url))
     }
 
-    /// Counts a URL whose server would be one too many, and its domain if that has too many.
-    pub(in crate::engine) fn count_refused(&mut self, url: UrlRef<'_>, servers: Servers) {
-        self.counts.cut(servers.cause(), 1);
-        if servers == Servers::OfDomain {
+    /// Counts a URL whose server would exceed a limit.
+    pub(in crate::engine) fn count_refused(&mut self, url: UrlRef<'_>, limit: ServerLimit) {
+        self.counts.cut(limit.cause(), 1);
+        if limit == ServerLimit::OfDomain {
             let refused = self.admission.domains.refuse(url.host());
             let domain = domain::registrable(url.host());
-            self.counts.cut_in_all(servers.cause(), refused.into(), domain);
+            self.counts.set_cut_total(limit.cause(), refused.into(), domain);
         }
     }
 
-    /// Settles a URL whose server would be one too many: it is counted, and has its line in the
-    /// log.
+    /// Completes a URL whose server would exceed a limit: it is counted, and logged.
     pub(in crate::engine) fn refuse(
         &mut self,
         found: Discovery,
         url: UrlRef<'_>,
         via: Option<&str>,
-        servers: Servers,
+        limit: ServerLimit,
     ) {
-        self.count_refused(url, servers);
+        self.count_refused(url, limit);
         if found.letter == SEED {
-            self.counts.seeds.fails(url.as_str(), servers.cause().into());
+            self.counts.seeds.note_failure(url.as_str(), limit.cause().into());
         }
         self.turn.charge(Work::Admitted, REFUSE_UNITS + url.as_str().len());
-        self.log_unasked(url, via, (found.letter, found.hops), None, Outcome::TooMany(servers));
+        self.log_unasked(url, via, (found.letter, found.hops), None, Outcome::TooMany(limit));
     }
 }
 

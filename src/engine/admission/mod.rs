@@ -1,13 +1,15 @@
-//! Admission: which of the URLs that are found are queued. A URL must be in scope, its key must be
-//! new to the seen test, and its server must have room; it is rated, then queued.
+//! Admission: decides which of the discovered URLs are queued. A URL must be in scope, its key must
+//! be new to the seen test, and its server must be within the limits; then its quality is
+//! estimated, and it is queued.
 //!
-//! Law: URLs are queued in the order in which the seen test finds them new, until half of the
-//! turn's budget for queues is spent; seeds, which the operator gives, whatever is spent. Cost: a
-//! copy of each new URL.
+//! This part owns the seen test, the scope, the rating of URLs, the number of servers of each
+//! domain, and the trace. Laws: URLs are queued in the order in which the seen test finds them new,
+//! until half of the turn's budget for queues is spent. Seeds are queued regardless of the budget.
+//! Cost: a copy of each new URL.
 
 pub mod domains;
 mod rescope;
-mod seeding;
+mod seed_redirects;
 mod trace;
 
 use super::backlog::{Item, Parts, Purpose, Queued};
@@ -27,15 +29,15 @@ use crate::url::scope::{Rejection, Scope};
 use crate::url::{Fingerprint, Fingerprinter, UrlRef};
 use domains::Domains;
 use rescope::Rescope;
-use seeding::Seeding;
+use seed_redirects::SeedRedirects;
 use smallvec::SmallVec;
 use trace::Trace;
 
-/// Units that a first-timer costs beside its bytes.
+/// The cost of a new URL beside its bytes, in units.
 const ADMIT_UNITS: usize = 256;
-/// First-timers that are queued at once.
+/// The number of new URLs that are queued at once.
 const BATCH: usize = 16;
-/// Room for them is kept up to this size.
+/// The memory for their entries is kept up to this size.
 const SPARE_BYTES: usize = 8 << 10;
 
 /// What decides whether a URL is queued, and with which quality.
@@ -46,16 +48,16 @@ pub(super) struct Admission {
     fingerprinter: Fingerprinter,
     scope: Scope,
     rescope: Rescope,
-    seeding: Seeding,
+    seed_redirects: SeedRedirects,
     domains: Domains,
-    /// The stream of discovered URLs, if the operator wants it.
+    /// The trace of discovered URLs, if the operator wants it.
     trace: Option<Trace>,
-    /// The entries that the seen test gave out last; kept for their memory.
+    /// The last entries that the seen test returned; kept to reuse their memory.
     entries: Vec<u8>,
 }
 
 impl Admission {
-    /// Nothing is known yet; the seeds are for the scope.
+    /// Returns this part without URLs; the seeds only define the scope.
     ///
     /// # Errors
     /// The scope contradicts itself, or the trace can't be begun.
@@ -74,7 +76,7 @@ impl Admission {
             keys: KeyRules::new(settings.key.clone()),
             fingerprinter,
             rescope: Rescope::new(&scope),
-            seeding: Seeding::default(),
+            seed_redirects: SeedRedirects::default(),
             scope,
             domains: Domains::new(settings, fingerprinter),
             trace: trace.map_err(|error| Error::Store(error.into()))?,
@@ -87,35 +89,36 @@ impl Admission {
         &self.seen
     }
 
-    /// The seen test, to be offered keys and given its jobs.
+    /// The seen test, for changes.
     pub(super) fn seen_mut(&mut self) -> &mut Seen {
         &mut self.seen
     }
 
-    /// The qualities of URLs.
+    /// The estimated qualities of URLs.
     pub(super) fn rating(&self) -> &Rating {
         &self.rating
     }
 
-    /// The qualities of URLs, to be changed by links.
+    /// The estimated qualities of URLs, for changes.
     pub(super) fn rating_mut(&mut self) -> &mut Rating {
         &mut self.rating
     }
 
-    /// The keyed hash of some text.
+    /// Returns the keyed hash of a text.
     pub(super) fn hash(&self, text: &[u8]) -> Fingerprint {
         self.fingerprinter.of(text)
     }
 
-    /// The hash of a URL's key: URLs of equal keys are one. `key` is scratch space.
+    /// Returns the hash of a URL's key. URLs with equal keys are duplicates. `key` is a scratch
+    /// buffer.
     pub(super) fn key_of(&self, url: UrlRef<'_>, key: &mut Vec<u8>) -> Fingerprint {
         self.fingerprinter.of(self.keys.key(url, key))
     }
 
-    /// Whether a URL is in scope that is `depth` links from a seed.
+    /// Checks whether a URL that is `depth` links from a seed is in scope.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why it is not.
     pub(super) fn check(&self, url: UrlRef<'_>, depth: u16) -> Result<(), Rejection> {
         self.scope.check(url, u32::from(depth))
     }
@@ -130,14 +133,15 @@ impl Admission {
         self.scope.check_after(url, u32::from(depth), listed)
     }
 
-    /// What a checkpoint says of the scope by which the queued URLs were checked.
+    /// Returns the mark that a checkpoint saves of the scope that the queued URLs were checked
+    /// against.
     pub(super) fn scope_mark(&self) -> String {
         self.rescope.mark()
     }
 
-    /// URLs are restored that were checked by the scope with this mark.
-    pub(super) fn restores_scope(&mut self, mark: &str) {
-        self.rescope.restores(mark);
+    /// Restores the mark of the scope that the restored URLs were checked against.
+    pub(super) fn restore_scope_mark(&mut self, mark: &str) {
+        self.rescope.restore(mark);
     }
 
     /// Whether URLs that leave their queues must be checked again.
@@ -145,7 +149,7 @@ impl Admission {
         self.rescope.is_due()
     }
 
-    /// Counts a server that has come to be known.
+    /// Counts a new server for its domain.
     pub(super) fn add_server(&mut self, host: &str) {
         self.domains.add(host);
     }
@@ -159,7 +163,7 @@ impl Admission {
 }
 
 impl Engine {
-    /// Queues first-timers that the seen test lets out; more than a turn's share wait for the next.
+    /// Queues URLs that the seen test found to be new, up to half of the turn's budget.
     pub(super) fn admit_fresh(&mut self) {
         let stage = self.turn.enter(Stage::Schedule, 0);
         self.queue_fresh();
@@ -170,15 +174,15 @@ impl Engine {
         while self.queue_batch(true) {}
     }
 
-    /// The same for seeds: all that come out.
+    /// Queues all URLs that the seen test found to be new, regardless of the budget.
     pub(super) fn queue_seeds(&mut self) {
         let stage = self.turn.enter(Stage::Schedule, 0);
         while self.queue_batch(false) {}
         self.turn.back(stage);
     }
 
-    /// Queues some at once, so that what they need of the frontier is prefetched for all of them:
-    /// within the budget if it `is_bounded`. Returns whether there was any.
+    /// Queues some new URLs at once, so that what they need of the frontier is prefetched together.
+    /// The budget counts only if it `is_bounded`. Returns whether there was any new URL.
     fn queue_batch(&mut self, is_bounded: bool) -> bool {
         let mut entries = std::mem::take(&mut self.admission.entries);
         entries.clear();
@@ -211,7 +215,7 @@ impl Engine {
         self.queue(found, url, via);
     }
 
-    /// A URL goes into the queue of its server.
+    /// Queues a URL at its server.
     pub(super) fn queue(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<&str>) {
         let id = match self.server_for(url, found.letter) {
             Ok(id) => id,
@@ -227,12 +231,12 @@ impl Engine {
             target: url.target(),
             via,
         };
-        if !self.take_kept(id, url, Purpose::Page, || parts.item(quality)) {
+        if !self.claim_capture(id, url, Purpose::Page, || parts.item(quality)) {
             self.queue_parts(id, &parts, quality);
         }
     }
 
-    /// Puts a URL into the queue of its server.
+    /// Queues an item at a server.
     pub(super) fn queue_item(&mut self, id: ServerId, item: &Item) {
         self.queue_parts(id, &item.parts(), item.quality);
     }
@@ -241,9 +245,9 @@ impl Engine {
         match self.backlog.add_to(id, parts, quality, self.turn.at()) {
             Queued::Waits => {}
             Queued::Retired(why, item) => {
-                let outcome = self.sites.look(id).retired_as();
+                let outcome = self.sites.get(id).retired_as();
                 let outcome = outcome.unwrap_or(Outcome::ServerRetired(why));
-                self.counts.losses.another(self.backlog.origin(id).as_str());
+                self.counts.losses.add_url(self.backlog.origin(id).as_str());
                 self.note_given_up(id, &item, outcome);
             }
             Queued::Full(item) => self.complete_unsent(id, &item, Outcome::QueueFull),
@@ -251,11 +255,11 @@ impl Engine {
     }
 }
 
-/// In place of a URL: one that was settled as the end of a redirect chain, and is known from here
-/// on.
+/// An entry of the seen test with this letter is no URL to queue: it marks the end of a redirect
+/// chain, which was fetched and is known from now on.
 pub(super) const DONE: u8 = b'=';
 
-/// How a URL was found: what goes with it through the seen test.
+/// How a URL was found. It accompanies the URL through the seen test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Discovery {
     pub(super) letter: u8,
@@ -264,7 +268,8 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    /// Appends letter, hops, depth, length of the URL, the URL, the page it was found on.
+    /// Encodes the letter, the hops, the depth, the length of the URL, the URL, and the page that
+    /// it was found on.
     pub(super) fn encode(self, url: &str, via: &str, out: &mut Vec<u8>) {
         let len = u16::try_from(url.len()).expect("URLs are capped below 64 KiB");
         out.extend_from_slice(&[self.letter, self.hops]);

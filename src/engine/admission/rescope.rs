@@ -1,10 +1,10 @@
-//! Asks the scope again when a URL leaves its queue, if the scope has changed since it was queued.
+//! Checks URLs against the scope again when they leave their queues, if the scope has changed.
 //!
-//! URLs are checked when they are found. A crawl that resumes under another scope has URLs queued
-//! that this one doesn't want; they are settled as `excluded` when their turn comes. Seeds are not
-//! checked: the operator named them.
+//! URLs are checked when they are discovered. If a crawl is resumed with another scope, URLs in its
+//! queues may be out of it; their outcome is `excluded`. Seeds are not checked, since the operator
+//! chose them.
 //!
-//! Cost: nothing while a crawl runs under the scope it began with, else one check a URL.
+//! Cost: nothing as long as the scope is the same, else one check for each URL.
 
 use crate::engine::Engine;
 use crate::engine::backlog::Item;
@@ -17,13 +17,13 @@ use crate::url::scope::Scope;
 /// Which scope the queued URLs were checked against.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Rescope {
-    /// Of this run.
+    /// The digest of the scope of this run.
     digest: String,
-    /// Some were checked against another one.
+    /// Whether some URLs were checked against another scope.
     is_due: bool,
 }
 
-/// Stands in a checkpoint for more than one scope.
+/// The mark in a checkpoint if the URLs were checked against several scopes.
 const MIXED: &str = "mixed";
 
 impl Rescope {
@@ -31,8 +31,8 @@ impl Rescope {
         Self { digest: format!("{:016x}", scope.digest()), is_due: false }
     }
 
-    /// URLs are restored that were checked against this scope.
-    pub(in crate::engine) fn restores(&mut self, digest: &str) {
+    /// Restores the mark of the scope that the restored URLs were checked against.
+    pub(in crate::engine) fn restore(&mut self, digest: &str) {
         self.is_due = digest != self.digest;
     }
 
@@ -41,14 +41,14 @@ impl Rescope {
         self.is_due
     }
 
-    /// What a checkpoint says of the queued URLs.
+    /// Returns the mark that a checkpoint saves.
     pub(in crate::engine) fn mark(&self) -> String {
         if self.is_due { MIXED.to_owned() } else { self.digest.clone() }
     }
 }
 
 impl Engine {
-    /// What the scope has against a URL that leaves its queue, if anything.
+    /// Returns the outcome of a URL that leaves its queue and is out of scope.
     pub(in crate::engine) fn left_scope(&mut self, id: ServerId, item: &Item) -> Option<Outcome> {
         if item.found_as == SEED {
             return None;

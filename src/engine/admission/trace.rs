@@ -1,8 +1,8 @@
-//! The trace of discovered URLs: written down as pages are gone through, for replays of caches.
+//! Writes the trace: the stream of discovered URLs, from which `sted cache` replays caches.
 //!
-//! Off by default. Bytes wait in memory until there are enough for an append, and are written at
-//! the end; they are never synced: a crash may cost a trace its end, and the trace says where. A
-//! crawl that goes on begins another file, in which pages that are gone through again are again.
+//! It is off by default. Bytes are buffered until there are enough for an append, and at the end of
+//! the crawl. They are never synced, so a crash may cost a trace its end, which its reader detects.
+//! A resumed crawl begins another file. Pages that are processed again are in it again.
 
 use crate::engine::Engine;
 use crate::engine::wire::Fetch;
@@ -10,22 +10,23 @@ use crate::ground::disk::{Disk, Error};
 use crate::seen::trace::{Link, Page, Writer};
 use crate::url::{Fingerprint, Fingerprinter, UrlRef};
 
-/// Bytes that wait for an append, and somewhat more.
+/// The buffer is written when it holds so many bytes.
 const APPEND_BYTES: usize = 256 << 10;
 
-/// A trace under way.
+/// A trace that is being written.
 #[derive(Debug)]
 pub(in crate::engine) struct Trace {
     writer: Writer,
-    /// Its file.
+    /// The name of its file.
     name: String,
     hasher: Fingerprinter,
-    /// The host of the last link and its hash: most links stay where they are.
+    /// The host of the last link with its hash: most links lead to the same host as the one before.
     last: (Box<str>, u32),
 }
 
 impl Trace {
-    /// A new file: `trace`, or the first of `trace-2`, `trace-3` and so on that is not there.
+    /// Begins a new file: `trace`, or the first of `trace-2`, `trace-3` and so on that doesn't
+    /// exist.
     pub(in crate::engine) fn begin(
         hasher: Fingerprinter,
         disk: &mut dyn Disk,
@@ -54,13 +55,13 @@ impl Trace {
     }
 }
 
-/// Low half of the keyed hash.
+/// Returns the lower half of the keyed hash of a host.
 fn hash(hasher: Fingerprinter, host: &str) -> u32 {
     (hasher.of(host.as_bytes()).0 & u64::from(u32::MAX)) as u32
 }
 
 impl Engine {
-    /// Begins the page under work in the trace, if there is one.
+    /// Begins a page in the trace, if there is one.
     pub(in crate::engine) fn trace_page(&mut self, fetch: &Fetch) {
         if self.admission.trace.is_none() {
             return;
@@ -75,7 +76,7 @@ impl Engine {
         trace.writer.begin(&Page { time_us, server: server.0, host, busy, parked });
     }
 
-    /// Ends it; writes when there is enough.
+    /// Ends the page. Writes the buffer if it holds enough.
     pub(in crate::engine) fn end_traced_page(&mut self) {
         if let Some(trace) = &mut self.admission.trace {
             trace.writer.end();
@@ -85,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// Writes what waits. Trouble ends the crawl, as any of the disk's does.
+    /// Writes the buffer to disk.
     pub(in crate::engine) fn write_trace(&mut self) {
         let Some(trace) =
             self.admission.trace.as_mut().filter(|trace| !trace.writer.bytes().is_empty())
@@ -95,8 +96,8 @@ impl Engine {
         match self.storage.disk().append(&trace.name, trace.writer.bytes()) {
             Ok(()) => trace.writer.clear(),
             Err(error) => {
-                // What is on the disk is whole; to go on behind a gap would not be. A full disk
-                // takes nothing: what waits is tried again after the pause.
+                // The file is whole so far, and would not be with a gap, so the trace ends here. A
+                // full disk takes no bytes: the buffer is written after the pause.
                 if !error.is_full() {
                     self.admission.trace = None;
                 }

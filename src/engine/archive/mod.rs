@@ -1,6 +1,9 @@
-//! The archive: what is fetched is recorded here, and read back when a crawl resumes.
+//! The archive: fetches are recorded here, and replies are read back when a crawl resumes.
 //!
-//! Law: one job of the archive is under way at a time; the last one closes its files.
+//! This part owns the WARC files with their index, the crawl log, and the replies that are still to
+//! be read back. Laws: at most one job of the archive is in progress; the last one closes its
+//! files. What a sync has made durable is never fetched again, as long as a checkpoint or the
+//! archive itself tells of it.
 
 mod record;
 mod replay;
@@ -14,23 +17,23 @@ use crate::ground::disk::Disk;
 use crate::ground::stats::Stage;
 use crate::ground::time::{Instant, Now};
 use crate::store::{Position, Store, Totals};
-pub(super) use record::{Settled, cut_as, units_max};
+pub(super) use record::{LogFacts, cut_as, units_max};
 use replay::Replays;
 pub(super) use verify::verify;
 
-/// The archive with the crawl log, and the replies that are to be read back from it.
+/// The archive with the crawl log, and the replies that are to be read back.
 #[derive(Debug)]
 pub(super) struct Archive {
     store: Store,
-    /// Whether a job of the store is under way.
+    /// Whether a job of the store is in progress.
     is_syncing: bool,
-    /// The request of the record that is being written; kept for its memory.
+    /// The request of the record that is being written; kept to reuse its memory.
     request: Vec<u8>,
     replays: Replays,
 }
 
 impl Archive {
-    /// Opens the archive, which is whole before `durable`.
+    /// Opens the archive, which is complete before the position `durable`.
     ///
     /// # Errors
     /// Its files can't be written.
@@ -53,12 +56,12 @@ impl Archive {
         &self.store
     }
 
-    /// The archive's files, to be written.
+    /// The archive's files, for writing.
     pub(super) fn store_mut(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// Whether a job of the store is under way.
+    /// Whether a job of the store is in progress.
     pub(super) fn is_syncing(&self) -> bool {
         self.is_syncing
     }
@@ -68,19 +71,19 @@ impl Archive {
         &self.replays
     }
 
-    /// The replies to be read back, to be added to, and the files that they are in.
+    /// The replies to be read back, for changes, together with the files that they are in.
     pub(super) fn replays_mut(&mut self) -> (&mut Replays, &Store) {
         (&mut self.replays, &self.store)
     }
 }
 
 impl Engine {
-    /// What the archive holds.
+    /// The counters of the archive.
     pub fn archive(&self) -> Totals {
         self.archive.store.totals()
     }
 
-    /// A job of the store is done.
+    /// Takes the result of a job of the store.
     pub(super) fn store_worked(&mut self, done: StoreDone) {
         self.archive.is_syncing = false;
         if let Err(error) = self.archive.store.synced(done) {
@@ -88,18 +91,18 @@ impl Engine {
         }
     }
 
-    /// Hands out the archive's last job, after a fatal error as well: what can still be made
-    /// durable is.
+    /// Hands out the archive's last job, even after a fatal error: what can be made durable still
+    /// is.
     pub(super) fn close_store(&mut self) {
         self.write_trace();
         let stage = self.turn.enter(Stage::Store, 0);
-        // The last checkpoint knows all that they hold.
+        // The last checkpoint includes everything in these files.
         if self.storage.fatal().is_none() && !self.holds_files() {
             self.archive.store.release(u32::MAX);
         }
         match self.archive.store.close(self.turn.at(), self.storage.disk()) {
             Ok(job) => self.start_sync(job),
-            Err(error) => self.storage.fails(error),
+            Err(error) => self.storage.fail(error),
         }
         self.turn.back(stage);
     }
@@ -116,8 +119,8 @@ impl Engine {
         !self.shutdown.is_settling() && !self.archive.is_syncing && self.storage.is_usable()
     }
 
-    /// When the archive's next job is due; once nothing is fetched any more only the last
-    /// checkpoint asks for one.
+    /// When the archive's next job is due; `None` near the end of the crawl, when only the last
+    /// checkpoint starts one.
     pub(super) fn sync_deadline(&self) -> Option<Instant> {
         let crawls = !self.shutdown.is_closing();
         self.archive.store.next_sync().filter(|_| crawls && self.may_sync())

@@ -1,4 +1,4 @@
-//! What is written down of a fetch: its record in the archive and its line in the crawl log.
+//! What is recorded of a fetch: its record in the archive and its line in the crawl log.
 
 use crate::engine::Engine;
 use crate::engine::backlog::Item;
@@ -8,7 +8,7 @@ use crate::engine::outcome::{Outcome, Shortfall};
 use crate::engine::seeds::SEED;
 use crate::engine::settings::Settings;
 use crate::engine::wire::Conn;
-use crate::engine::wire::{Fetch, Fetched, Reply};
+use crate::engine::wire::{Fetch, FinishedFetch, Reply};
 use crate::frontier::ServerId;
 use crate::ground::stats::Stage;
 use crate::http::response::{Framing, Head};
@@ -18,38 +18,38 @@ use crate::url::UrlRef;
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// What a byte compressed costs, in bytes received or scanned.
+/// The cost of compressing a byte, in units.
 const GZIP_WEIGHT: usize = 6;
 
-/// What the crawl log says of a fetch whose reply may be gone by then: the line of a page is
-/// written when its links are found.
+/// What the crawl log needs of a fetch after its reply is freed: the line of a page is written when
+/// its links have been found.
 #[derive(Debug)]
-pub(in crate::engine) struct Settled {
+pub(in crate::engine) struct LogFacts {
     pub(in crate::engine) outcome: Outcome,
     server: ServerId,
-    /// Number of the connection; `None` if the reply was read back from the archive.
+    /// The number of the connection; `None` if the reply was read back from the archive.
     conn: Option<u64>,
     took: Duration,
-    /// Bytes of the reply, if any came.
+    /// The length of the reply in bytes, if any was received.
     size: Option<u64>,
-    /// Content-Type as it came.
+    /// The Content-Type as received.
     mime: SmallVec<[u8; 40]>,
-    /// The head has lines that were skipped.
+    /// Whether the head has lines that were skipped.
     is_odd: bool,
     receipt: Option<Receipt>,
 }
 
-/// An attempt as it is to be written down.
+/// A fetch that is to be recorded.
 struct Attempt<'a> {
     fetch: &'a Fetch,
     reply: &'a Reply,
-    /// The reply's head, if it came whole.
+    /// The head of the reply, if it was received in full.
     head: Option<&'a Head>,
     outcome: Outcome,
 }
 
 impl<'a> Attempt<'a> {
-    /// A field of the reply's head, if it is text.
+    /// Returns the value of a header field, if it is UTF-8.
     fn field(&self, name: &str) -> Option<&'a str> {
         let value = self.head?.field(self.reply.head(), name)?;
         std::str::from_utf8(value).ok()
@@ -59,7 +59,7 @@ impl<'a> Attempt<'a> {
         self.head.is_some_and(|head| head.field(self.reply.head(), name).is_some())
     }
 
-    /// Whether it goes to the archive: whole replies do, and cut ones that the standard can mark.
+    /// Whether it goes to the archive: complete replies do, and truncated ones that WARC can mark.
     fn is_kept(&self) -> bool {
         let whole = matches!(self.outcome, Outcome::Status(_));
         self.head.is_some() && (whole || truncation(self.outcome).is_some())
@@ -89,9 +89,9 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn settled(&self, server: ServerId, conn: Option<u64>, took: Duration) -> Settled {
+    fn log_facts(&self, server: ServerId, conn: Option<u64>, took: Duration) -> LogFacts {
         let mime = self.head.and_then(|head| head.field(self.reply.head(), "content-type"));
-        Settled {
+        LogFacts {
             outcome: self.outcome,
             server,
             conn,
@@ -105,20 +105,21 @@ impl<'a> Attempt<'a> {
 }
 
 impl Engine {
-    /// Archives a fetch, if no other try follows; `None` if the disk is full: nothing was written,
-    /// and the fetch must count as not done. Its line is still to be written.
+    /// Archives a fetch if `is_last` says that no other try follows. Its line is written later.
+    /// Returns `None` if the disk is full: then nothing is written, and the fetch must count as not
+    /// done.
     pub(in crate::engine) fn record(
         &mut self,
         slot: u32,
-        fetched: &Fetched<'_>,
+        fetched: &FinishedFetch<'_>,
         is_last: bool,
-    ) -> Option<Settled> {
+    ) -> Option<LogFacts> {
         let stage = self.turn.enter(Stage::Store, 0);
         let conn = self.wire.conn(slot);
-        let &Fetched { ref fetch, head, ref reply, outcome, ended } = fetched;
+        let &FinishedFetch { ref fetch, head, ref reply, outcome, ended } = fetched;
         let attempt = Attempt { fetch, reply, head, outcome };
         let took = ended.since(fetch.sent);
-        let mut settled = attempt.settled(conn.server, Some(conn.number), took);
+        let mut facts = attempt.log_facts(conn.server, Some(conn.number), took);
         if is_last && self.settings.keeps_archive() && attempt.is_kept() {
             let authority = self.backlog.origin(conn.server).authority();
             self.archive.request.clear();
@@ -129,7 +130,7 @@ impl Engine {
             let units = weight(&self.settings) * reply.raw.len();
             self.turn.charge(Work::Archived, units);
             match kept {
-                Ok(kept) => settled.receipt = kept,
+                Ok(kept) => facts.receipt = kept,
                 Err(error) => {
                     self.on_disk_error(error);
                     self.turn.back(stage);
@@ -138,27 +139,27 @@ impl Engine {
             }
         }
         self.turn.back(stage);
-        Some(settled)
+        Some(facts)
     }
 
-    /// A reply that was in the archive already when the crawl went on.
-    pub(in crate::engine) fn settled_again(
+    /// Returns the facts of a reply that was read back from the archive.
+    pub(in crate::engine) fn replayed_facts(
         &self,
         server: ServerId,
         fetch: &Fetch,
         reply: &Reply,
         outcome: Outcome,
         head: &Head,
-    ) -> Settled {
-        Attempt { fetch, reply, head: Some(head), outcome }.settled(server, None, Duration::ZERO)
+    ) -> LogFacts {
+        Attempt { fetch, reply, head: Some(head), outcome }.log_facts(server, None, Duration::ZERO)
     }
 
-    /// Writes the line of a fetch: the last thing that is done for it. `sitemaps` are those that a
-    /// robots.txt names.
+    /// Writes the line of a fetch, which is the last step of its processing. `sitemaps` are those
+    /// that a robots.txt names.
     pub(in crate::engine) fn write_line(
         &mut self,
         fetch: &Fetch,
-        settled: &Settled,
+        facts: &LogFacts,
         sitemaps: &[&str],
     ) {
         let stage = self.turn.enter(Stage::Store, 0);
@@ -166,26 +167,26 @@ impl Engine {
             0 => String::new(),
             tries => format!("{tries}t"),
         };
-        let annotations = annotations(fetch, settled, &tries);
+        let annotations = annotations(fetch, facts, &tries);
         let path = hop_path(fetch.item.found_as, fetch.item.hops);
         let line = Line {
             time: self.turn.unix(),
-            status: settled.outcome.verdict().code,
-            size: settled.size,
+            status: facts.outcome.verdict().code,
+            size: facts.size,
             url: &fetch.url,
             path: text_of(&path),
             via: fetch.item.via.as_deref(),
-            mime: std::str::from_utf8(&settled.mime).ok(),
-            begun: settled.conn.map(|_| (fetch.sent_unix, settled.took)),
-            digest: settled.receipt.as_ref().map(|receipt| receipt.digest),
+            mime: std::str::from_utf8(&facts.mime).ok(),
+            begun: facts.conn.map(|_| (fetch.sent_unix, facts.took)),
+            digest: facts.receipt.as_ref().map(|receipt| receipt.digest),
             source: None,
             annotations: &annotations,
-            stored: settled.receipt.as_ref().map(|receipt| (&*receipt.file, receipt.offset)),
-            server: self.backlog.origin(settled.server).as_str(),
+            stored: facts.receipt.as_ref().map(|receipt| (&*receipt.file, receipt.offset)),
+            server: self.backlog.origin(facts.server).as_str(),
             visit: u64::from(fetch.visit) + 1,
-            conn: settled.conn,
-            sent: settled.conn.map(|_| fetch.sent_unix),
-            reason: reason(settled.outcome),
+            conn: facts.conn,
+            sent: facts.conn.map(|_| fetch.sent_unix),
+            reason: reason(facts.outcome),
             hops: u32::from(fetch.item.hops),
             chain: fetch.chain.as_deref(),
             sitemaps,
@@ -197,13 +198,14 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// A line that could not be written waits in memory.
+    /// Handles an error in writing a line, which waits in memory.
     fn noted(&mut self, noted: Result<(), store::Error>) {
         noted.unwrap_or_else(|error| self.on_disk_error(error));
     }
 
-    /// Writes the line of a URL for which no request was made: `how` are the letter of how it was
-    /// found and the redirects that led to it. Of `line`, the time, path and hops are set here.
+    /// Writes the line of a URL that was not requested. The pair holds the letter of how it was
+    /// found, and the number of redirects that led to it. Of `line`, the time, the path and the
+    /// hops are set here.
     fn log(&mut self, (found_as, hops): (u8, u8), line: Line<'_>) {
         let stage = self.turn.enter(Stage::Store, 0);
         let path = hop_path(found_as, hops);
@@ -219,7 +221,7 @@ impl Engine {
         self.log_item(id, item, Line { status, reason: reason(outcome), ..Line::default() });
     }
 
-    /// Writes the line of a URL whose record can't be read back: it is fetched again.
+    /// Writes the line of a URL whose record can't be read back, so that it is fetched again.
     pub(in crate::engine) fn log_not_replayed(&mut self, id: ServerId, item: &Item, why: &str) {
         let annotations = &["notReadBack"];
         self.log_item(id, item, Line { annotations, reason: Some(why), ..Line::default() });
@@ -239,8 +241,9 @@ impl Engine {
         self.log((item.found_as, item.hops), line);
     }
 
-    /// Writes the line of a URL that is in no queue and for which no request is made; `how` are the
-    /// letter of how it, or the first URL of its `chain`, was found, and the redirects from there.
+    /// Writes the line of a URL that is in no queue and was not requested. `how` holds the letter
+    /// of how it, or the first URL of its `chain`, was found, and the number of redirects from
+    /// there.
     pub(in crate::engine) fn log_unasked(
         &mut self,
         url: UrlRef<'_>,
@@ -262,12 +265,12 @@ impl Engine {
     }
 }
 
-/// Units of a byte of a record.
+/// The cost of archiving a byte, in units.
 fn weight(settings: &Settings) -> usize {
     if settings.store.gzip_level > 0 { GZIP_WEIGHT } else { 1 }
 }
 
-/// Units that archiving a reply costs at most.
+/// The maximum cost of archiving a reply, in units.
 pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     let reply = &settings.reply;
     let body_bytes = reply.body_bytes_max.saturating_add(reply.framing_bytes_max);
@@ -275,28 +278,28 @@ pub(in crate::engine) fn units_max(settings: &Settings) -> usize {
     weight(settings).saturating_mul(bytes.saturating_add(reply.head_bytes_max))
 }
 
-/// Heritrix's words for what was out of the ordinary, and ours.
-fn annotations<'a>(fetch: &Fetch, settled: &Settled, tries: &'a str) -> SmallVec<[&'a str; 4]> {
+/// Returns the annotations of a line, in Heritrix's words where it has one.
+fn annotations<'a>(fetch: &Fetch, facts: &LogFacts, tries: &'a str) -> SmallVec<[&'a str; 4]> {
     let mut words: SmallVec<[&'a str; 4]> = fetch.notes.iter().copied().collect();
     if !tries.is_empty() {
         words.push(tries);
     }
-    words.extend(truncation(settled.outcome).map(annotation));
-    if settled.is_odd {
+    words.extend(truncation(facts.outcome).map(annotation));
+    if facts.is_odd {
         words.push("oddHead");
     }
-    if settled.conn.is_none() {
+    if facts.conn.is_none() {
         words.push("replayed");
     }
     words
 }
 
-/// Replies speak for themselves by their status.
+/// Returns the reason in a line. A reply has none, since its status says it.
 fn reason(outcome: Outcome) -> Option<&'static str> {
     outcome.status().is_none().then(|| outcome.name())
 }
 
-/// What WARC calls the way in which a reply was cut.
+/// Returns how WARC marks a reply as truncated, if it is.
 fn truncation(outcome: Outcome) -> Option<Truncated> {
     match outcome {
         Outcome::BodyTooLarge => Some(Truncated::Length),
@@ -315,7 +318,7 @@ fn truncation_of(shortfall: Shortfall) -> Truncated {
     }
 }
 
-/// The word for a short body, in annotations and counts.
+/// The name of a short body in annotations and counts.
 pub(in crate::engine) fn cut_as(shortfall: Shortfall) -> &'static str {
     annotation(truncation_of(shortfall))
 }
@@ -329,9 +332,10 @@ fn annotation(truncated: Truncated) -> &'static str {
     }
 }
 
-/// Letters of how a URL was found, and of each redirect behind that; a seed has none of its own.
+/// The hop path of a URL: the letter of how it was found, then one for each redirect. A seed has no
+/// letter.
 fn hop_path(found_as: u8, hops: u8) -> SmallVec<[u8; 16]> {
-    // That of a redirect is among the hops; a refresh has the same, and none.
+    // A redirect's own letter is among the hops. A refresh has the same letter, but no hops.
     let own = Some(found_as).filter(|letter| *letter != SEED && (*letter != REDIRECT || hops == 0));
     own.into_iter().chain(std::iter::repeat_n(REDIRECT, hops.into())).collect()
 }

@@ -1,8 +1,8 @@
-//! One reply read back from the archive: its records, then the reply in them, as if it had come
-//! over a connection.
+//! Reads one reply back from the archive: its records, then the reply in them, which is parsed as
+//! if it had been received from a connection.
 //!
-//! Laws: a step does a bounded amount of work; the bytes held are charged to the pool like those
-//! of any reply. Cost: a copy of the reply beside its inflation.
+//! Laws: a step does a bounded amount of work. The bytes held are charged to the pool like those of
+//! any reply. Cost: a copy of the reply, beside its decompression.
 
 use crate::engine::Engine;
 use crate::engine::backlog::Item;
@@ -16,28 +16,28 @@ use crate::store::{self, Kept, Reread, Step, Truncated};
 use crate::url::Fingerprint;
 use smallvec::SmallVec;
 
-/// Most bytes that a step parses.
+/// The maximum number of bytes that a step parses.
 const STEP_BYTES: usize = 128 << 10;
 
-/// A capture and the URL that it is for, which is in no queue.
+/// A capture with its URL, which is in no queue.
 #[derive(Debug)]
-pub(in crate::engine) struct Taken {
+pub(in crate::engine) struct Claimed {
     pub(in crate::engine) server: ServerId,
     pub(in crate::engine) item: Item,
-    /// Hashes of the key, and of the very URL of the capture.
+    /// The hashes of the key and of the URL of the capture.
     pub(in crate::engine) prints: (Fingerprint, Fingerprint),
     pub(in crate::engine) kept: Kept,
 }
 
-/// A capture on its way back.
+/// A capture that is being read.
 #[derive(Debug)]
 pub(in crate::engine) struct Reading {
-    pub(in crate::engine) taken: Taken,
+    pub(in crate::engine) claimed: Claimed,
     limits: Limits,
     stage: Stage,
-    /// The capture's own reply, while that with its payload is parsed.
+    /// The capture's own reply, while the reply that holds its payload is parsed.
     own: Option<(Reply, Outcome)>,
-    /// What its head says.
+    /// The parser of the capture's own reply, which holds its head.
     reader: Reader,
 }
 
@@ -48,33 +48,33 @@ enum Stage {
     First(Parse, Reader),
 }
 
-/// Bytes of a reply, as far as they are parsed.
+/// A reply that is being parsed.
 #[derive(Debug, Default)]
 struct Parse {
     bytes: Vec<u8>,
     start: usize,
-    /// How many are shown to the parser at once: more, if it can't do with less.
+    /// The number of bytes given to the parser at once. It grows if the parser needs more.
     window: usize,
     reply: Reply,
 }
 
-/// What came of it: the reply and its outcome, or why there is none.
-type Ended = Result<(Reply, Outcome), String>;
+/// The reply and its outcome, or why it can't be read.
+type ReadResult = Result<(Reply, Outcome), String>;
 
 impl Reading {
-    pub(in crate::engine) fn new(taken: Taken, limits: &Limits, disk: &dyn Disk) -> Self {
+    pub(in crate::engine) fn new(claimed: Claimed, limits: &Limits, disk: &dyn Disk) -> Self {
         let mut reader = Reader::new(limits.clone());
         reader.begin();
-        let records = Box::new(Reread::new(taken.kept.clone(), disk));
-        Self { taken, limits: limits.clone(), stage: Stage::Records(records), own: None, reader }
+        let records = Box::new(Reread::new(claimed.kept.clone(), disk));
+        Self { claimed, limits: limits.clone(), stage: Stage::Records(records), own: None, reader }
     }
 
-    /// Some more; says how many units of work it was.
+    /// Continues to read. Returns the units of work, and the result if it is known.
     pub(in crate::engine) fn step(
         &mut self,
         disk: &dyn Disk,
         pool: &mut Pool,
-    ) -> (usize, Option<Ended>) {
+    ) -> (usize, Option<ReadResult>) {
         match &mut self.stage {
             Stage::Records(records) => {
                 let (units, step) = records.step(disk);
@@ -90,7 +90,7 @@ impl Reading {
                 (units, ended)
             }
             Stage::Own(parse, kept) => {
-                let (units, parsed) = parse.some(&mut self.reader, pool);
+                let (units, parsed) = parse.parse_some(&mut self.reader, pool);
                 let Some(outcome) = parsed else { return (units, None) };
                 let reply = std::mem::take(&mut parse.reply);
                 let Some(outcome) = outcome else {
@@ -109,7 +109,7 @@ impl Reading {
                 (units, Some(Ok((reply, outcome))))
             }
             Stage::First(parse, reader) => {
-                let (units, parsed) = parse.some(reader, pool);
+                let (units, parsed) = parse.parse_some(reader, pool);
                 let Some(outcome) = parsed else { return (units, None) };
                 let first = std::mem::take(&mut parse.reply);
                 let (mut reply, _) = self.own.take().expect("it was parsed first");
@@ -128,14 +128,14 @@ impl Reading {
         }
     }
 
-    /// Gives its memory back: it begins anew another time.
-    pub(in crate::engine) fn release(self, pool: &mut Pool) -> Taken {
+    /// Frees the memory and stops reading; the capture can be read from the start another time.
+    pub(in crate::engine) fn release(self, pool: &mut Pool) -> Claimed {
         self.own.into_iter().for_each(|(reply, _)| reply.release(pool));
         match self.stage {
             Stage::Records(_) => {}
             Stage::Own(parse, _) | Stage::First(parse, _) => parse.reply.release(pool),
         }
-        self.taken
+        self.claimed
     }
 }
 
@@ -143,7 +143,7 @@ fn no_reply() -> String {
     "there is no reply in its record".to_owned()
 }
 
-/// What a reply came to that was cut for this reason.
+/// The outcome of a reply that was truncated for this reason.
 fn cut_short(status: u16, why: Truncated) -> Outcome {
     match why {
         Truncated::Length => Outcome::BodyTooLarge,
@@ -158,8 +158,13 @@ impl Parse {
         Self { bytes, start: 0, window: STEP_BYTES, reply: Reply::default() }
     }
 
-    /// Parses some more: how many bytes, and what the reply came to; nothing, if it is none.
-    fn some(&mut self, reader: &mut Reader, pool: &mut Pool) -> (usize, Option<Option<Outcome>>) {
+    /// Parses some more. Returns the number of bytes parsed, and at the end the outcome; `None`
+    /// inside if the bytes are no reply.
+    fn parse_some(
+        &mut self,
+        reader: &mut Reader,
+        pool: &mut Pool,
+    ) -> (usize, Option<Option<Outcome>>) {
         let from = self.start;
         let end = self.bytes.len().min(from + self.window);
         let ended = end == self.bytes.len();
@@ -195,9 +200,10 @@ impl Parse {
 }
 
 impl Engine {
-    /// As [`Engine::page_complete`], without a connection and without a record.
+    /// Completes a reply that was read back, as [`Engine::page_complete`] does, but without a
+    /// connection and a new record.
     pub(in crate::engine) fn replayed(&mut self, reading: Reading, reply: Reply, outcome: Outcome) {
-        let Taken { server: id, item, .. } = reading.taken;
+        let Claimed { server: id, item, .. } = reading.claimed;
         let fetch = Fetch {
             url: self.backlog.origin(id).url_of(&item.target).into(),
             chain: self.chain_of(&item).map(String::into),
@@ -212,7 +218,7 @@ impl Engine {
         let head = reading.reader.head();
         self.counts.outcome(outcome);
         self.counts.replayed += 1;
-        let settled = self.settled_again(id, &fetch, &reply, outcome, head);
-        self.leads_on(id, fetch, settled, reply, Some(head));
+        let facts = self.replayed_facts(id, &fetch, &reply, outcome, head);
+        self.follow_reply(id, fetch, facts, reply, Some(head));
     }
 }

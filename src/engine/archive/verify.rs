@@ -1,7 +1,7 @@
-//! Checks the archive before a crawl goes on with it, and reports what is damaged or missing.
+//! Verifies the archive before a crawl resumes, and reports what is damaged or missing.
 //!
-//! The store finds and repairs (`store::repair`); this reads heads for it, says in the log what was
-//! found, and counts what is lost.
+//! The store finds and repairs (`store::repair`). This file parses reply heads for it, logs the
+//! findings, and counts what is lost.
 
 use crate::engine::settings::Settings;
 use crate::engine::{Engine, Error};
@@ -11,26 +11,26 @@ use crate::store::job::OPEN;
 use crate::store::{self, Finding, HeadFacts, Position};
 use std::collections::BTreeMap;
 
-/// By this name lost captures are counted.
+/// The name under which lost captures are counted.
 const ARCHIVE_LOST: &str = "archive-lost";
 
-/// So many lost captures are named in the log; the others are counted.
+/// The maximum number of lost captures that are logged one by one.
 const NAMED_MAX: u64 = 10;
-/// Checking more files than these is work that one waits for.
+/// With more files than this, the progress is logged.
 const QUICK_FILES: usize = 10;
 
-/// What a check of the archive found, by WARC file.
+/// The findings of a verification, by WARC file.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Checked {
-    /// Damaged or missing files: captures that were lost with each since the last check.
+    /// Damaged or missing files, with the number of captures lost since the last verification.
     damaged: BTreeMap<String, u64>,
-    /// Files without damage: lines that their index lacked.
+    /// Undamaged files, with the number of lines that were missing in their index.
     sound: Vec<(String, u64)>,
-    /// Lost captures that were named in the log.
+    /// The number of lost captures that were logged.
     named: u64,
 }
 
-/// Checks the archive; all of it, if its state is rebuilt from it.
+/// Verifies the archive; all of it if the state is rebuilt from it.
 pub(in crate::engine) fn verify(
     settings: &Settings,
     durable: Position,
@@ -54,18 +54,19 @@ pub(in crate::engine) fn verify(
 }
 
 impl Engine {
-    /// Counts what a check of the archive found lost; a rebuild fetches that again.
+    /// Counts the lost captures that a verification found. A rebuild fetches them again.
     pub(in crate::engine) fn count_lost(&mut self, checked: Checked, rebuilt: bool) {
         let known = &mut self.counts.archive_damaged;
         let before = known.clone();
         for (file, found) in &checked.sound {
-            // It was put back, unless what it lacks was cut out along the edges of records.
+            // The file was restored from a copy, unless exactly whole records were cut out of it.
             if known.get(file).is_some_and(|lost| lost <= found) {
                 known.remove(file);
             }
         }
         for (file, lost) in checked.damaged {
-            // The file stays damaged; what its index knew of is only found to be lost once.
+            // The file remains damaged, but a capture that its index names is found to be lost only
+            // once.
             let least = u64::from(!known.contains_key(&file));
             *known.entry(file).or_default() += if rebuilt { 0 } else { lost.max(least) };
         }
@@ -81,7 +82,7 @@ impl Engine {
             self.counts.cut.remove(ARCHIVE_LOST);
         }
         if is_new {
-            // The index lacks these lines from now on: nothing else knows of them.
+            // The index no longer has these lines, so the count must be saved.
             self.want_checkpoint();
         }
     }
@@ -146,9 +147,9 @@ fn report(finding: Finding<'_>) {
     }
 }
 
-/// What an index line takes from the head of a reply, read as it was when it came.
+/// Parses the head of a reply for its index line, as it was parsed when it was received.
 fn read_head(reply: &[u8]) -> Option<HeadFacts> {
-    // What was taken then is taken now, whatever the limits are.
+    // Today's limits may be smaller than those when the head was received.
     let (head_bytes_max, fields_max) = (reply.len().max(1), Limits::FIELDS_MAX);
     let limits = Limits { head_bytes_max, fields_max, ..Limits::default() };
     let mut reader = Reader::new(limits);

@@ -1,9 +1,10 @@
-//! URLs of servers that were given up: kept on disk, so that they can be queued again.
+//! URLs of servers that were given up: they are kept on disk, so that they can be queued again.
 //!
-//! Each has its line in the crawl log and is settled; beside that it goes to the end of a segment,
-//! as it was found. So does a URL that may not be fetched because its server's robots.txt can't be
-//! had. [`Engine::revive`] takes the servers back and queues what the segments hold,
-//! some in each turn; what is given up meanwhile goes to a new one.
+//! Such a URL has its line in the crawl log and its final outcome. In addition it is appended to a
+//! segment, as it was found. So is a URL that may not be fetched because its server's robots.txt
+//! can't be fetched. [`Engine::revive`](crate::engine::Engine::revive) starts a *revival*: it
+//! reinstates the servers and queues the URLs of the segments, some in each turn. URLs that are
+//! given up meanwhile go to a new segment.
 //!
 //! ```text
 //! file   state/given-up/segment-N: the opening frame, then URLs
@@ -13,8 +14,8 @@
 //! ```
 //!
 //! Laws: a URL that was given up before a checkpoint is in a segment that the checkpoint names, or
-//! queued; a revival goes on after a restart where the checkpoint has it, and queues nothing twice.
-//! Cost: a frame a URL, written in large pieces; reading back charges the turn.
+//! queued. After a restart a revival continues where the checkpoint saw it, and queues no URL
+//! twice. Cost: a frame a URL, written in large blocks; reading back charges the turn.
 
 use crate::frontier::ServerId;
 use crate::ground::codec::{Put, Take};
@@ -22,16 +23,16 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark, Reader, Role};
 use crate::ground::segments::{Limits, Segments};
 
-/// Kind of the frame that holds a URL.
+/// The kind of the frame that holds a URL.
 const URL: u8 = 1;
 const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 };
 /// The folder of all segments.
 pub(in crate::engine) const FOLDER: &str = "state/given-up";
 
-/// URLs on disk, and how far a revival has come.
+/// The URLs on disk, and the progress of a revival.
 #[derive(Debug)]
 pub(in crate::engine) struct GivenUp {
-    /// `None`: nothing is kept.
+    /// `None` if the crawl keeps no state.
     log: Option<Log>,
     revival: Option<Revival>,
 }
@@ -44,14 +45,14 @@ struct Log {
 
 #[derive(Debug, Default)]
 struct Revival {
-    /// The server to be looked at next.
+    /// The index of the next server to reinstate.
     server: usize,
-    /// Segments before this one are read.
+    /// The segments with lower numbers are read back.
     until: u32,
     reader: Option<(u32, Reader)>,
-    /// Where to begin in the first segment.
+    /// The offset in the first segment from which to read.
     offset: u64,
-    /// URLs of a retired server are still on their way from its queue: there is nothing to do now.
+    /// Whether the revival waits until the queue of a retired server is empty.
     waits: bool,
 }
 
@@ -62,8 +63,7 @@ impl GivenUp {
         Self { log, revival: None }
     }
 
-    /// Restores the files that a checkpoint of an earlier run names, with the bytes of each that
-    /// count.
+    /// Restores the files that a checkpoint of an earlier run names, with their valid lengths.
     ///
     /// # Errors
     /// As [`Segments::restore_files`].
@@ -78,10 +78,10 @@ impl GivenUp {
         Ok(())
     }
 
-    /// Restores the revival that was under way at the checkpoint.
+    /// Restores the revival that was in progress at the checkpoint.
     ///
     /// # Errors
-    /// These bytes are no revival's, or not one of these files.
+    /// The bytes are invalid, or name a file that does not exist.
     pub(in crate::engine) fn restore_mark(&mut self, bytes: &[u8]) -> Result<(), Flaw> {
         let mut take = Take::new(bytes);
         let (server, until) = (take.number()?, take.number()?);
@@ -94,8 +94,8 @@ impl GivenUp {
         Ok(())
     }
 
-    /// Appends all that waits to the disk. Returns the files that a checkpoint names, with their
-    /// lengths, and what a revival under way has still to do, if there is one.
+    /// Appends everything buffered to the disk. Returns the files that a checkpoint names, with
+    /// their lengths, and the state of the revival, if one is in progress.
     ///
     /// # Errors
     /// The disk's.
@@ -115,15 +115,15 @@ impl GivenUp {
         Ok(Mark { state, files })
     }
 
-    /// The last mark is durable. Returns the names of files that nothing needs any more.
-    pub(in crate::engine) fn settled(&mut self) -> Vec<String> {
-        self.log.as_mut().map_or(Vec::new(), |log| log.segments.settled(None))
+    /// Called when the last mark is durable. Returns the names of files that are no longer needed.
+    pub(in crate::engine) fn on_durable(&mut self) -> Vec<String> {
+        self.log.as_mut().map_or(Vec::new(), |log| log.segments.on_durable(None))
     }
 
-    /// Appends what waits to the disk: all of it, or what is enough for an append.
+    /// Appends buffered bytes to the disk: all of them, or only if they are enough for an append.
     ///
     /// # Errors
-    /// The disk's: nothing is lost, and this may be called again.
+    /// The disk's. No bytes are lost, and the call may be repeated.
     pub(in crate::engine) fn write(
         &mut self,
         all: bool,
@@ -137,13 +137,14 @@ impl GivenUp {
         self.revival.as_ref().is_some_and(|revival| !revival.waits)
     }
 
-    /// The server that a revival looks at next, if one is under way.
+    /// The server that a revival reinstates next, if one is in progress.
     pub(in crate::engine) fn next_server(&self) -> Option<ServerId> {
         self.revival.as_ref().map(|revival| ServerId::from_index(revival.server))
     }
 
-    /// The server is back, or its URLs have first to leave its queue: then the revival waits.
-    pub(in crate::engine) fn looked_at(&mut self, is_back: bool) {
+    /// Continues a revival with the next server, or makes it wait if this one is not back yet
+    /// because its queue is not empty.
+    pub(in crate::engine) fn advance(&mut self, is_back: bool) {
         if let Some(revival) = &mut self.revival {
             revival.server += usize::from(is_back);
             revival.waits = !is_back;
@@ -151,11 +152,11 @@ impl GivenUp {
     }
 
     /// Whether URLs are kept.
-    pub(in crate::engine) fn is_kept(&self) -> bool {
+    pub(in crate::engine) fn is_enabled(&self) -> bool {
         self.log.is_some()
     }
 
-    /// Whether a revival is under way.
+    /// Whether a revival is in progress.
     pub(in crate::engine) fn is_reviving(&self) -> bool {
         self.revival.is_some()
     }
@@ -167,7 +168,7 @@ impl GivenUp {
         }
     }
 
-    /// All there is so far is to be read back; a revival under way is extended.
+    /// Begins a revival of everything given up so far; one in progress is extended.
     pub(in crate::engine) fn begin(&mut self) {
         if let Some(log) = &mut self.log {
             let revival = self.revival.get_or_insert_default();
@@ -176,7 +177,7 @@ impl GivenUp {
         }
     }
 
-    /// Reads the next URL to be queued again; `None` at the end of the revival.
+    /// Reads the next URL to queue again; `None` at the end of the revival.
     ///
     /// # Errors
     /// A segment that can't be read.
@@ -237,8 +238,8 @@ mod tests {
         url.as_str().rsplit('/').next()?.parse().ok()
     }
 
-    /// Law: what was given up before a revival comes back once, in order, and what is given up
-    /// meanwhile at the next; restarts in the midst of it change nothing.
+    /// Law: each URL given up before a revival returns once, in order; those given up meanwhile
+    /// return at the next revival; restarts don't change that.
     #[test]
     fn each_url_comes_back_once() {
         for restart_after in 0..12 {
@@ -283,8 +284,8 @@ mod tests {
         urls.begin();
         assert_eq!(next(&mut urls, &mut disk), Some(1));
         assert_eq!(next(&mut urls, &mut disk), None);
-        assert!(urls.settled().is_empty(), "the last checkpoint names it");
+        assert!(urls.on_durable().is_empty(), "the last checkpoint names it");
         assert!(urls.mark(&mut disk).expect("there is room").files.is_empty());
-        assert_eq!(urls.settled(), ["state/given-up/segment-1"]);
+        assert_eq!(urls.on_durable(), ["state/given-up/segment-1"]);
     }
 }

@@ -1,17 +1,18 @@
-//! The backlog: what waits to be fetched, as the engine writes it into the frontier's queues, and
-//! the candidate of each visit.
+//! The backlog: the URLs that wait to be fetched, encoded for the queues of the frontier.
 //!
-//! The frontier holds payloads. An [`Item`] is encoded when it is queued and decoded when a visit
-//! takes it. A visit looks at its next URL more than once (is it allowed, is there a connection for
-//! it), so it is taken once and held here as the visit's candidate; it is given back if the visit
-//! ends without a request for it, or if a better one comes.
+//! The frontier stores opaque payloads. An [`Item`] is encoded when it is queued, and decoded when
+//! a visit takes it. A visit examines its next URL several times (is it allowed, is there a
+//! connection), so the item is taken once and kept here as the visit's *candidate*. It is given
+//! back if the visit ends without requesting it, or if a better one is queued. This part also keeps
+//! the URLs of servers that were given up.
 //!
 //! ```text
-//! payload  letter | bits | redirects | tries | depth u16 | server u32, redirects; chain u32; or
-//!          nothing, by the purpose | target | "\n" and the page it was found on, if there is one
+//! payload  letter | bits | redirects | tries | depth u16
+//!          | for a robots.txt: server u32, redirects; for a hop: chain u32
+//!          | target | if there is one: "\n" and the page it was found on
 //! ```
 //!
-//! Law: what is taken is what was queued. Cost: a copy of the URL in and out.
+//! Law: an item is taken as it was queued. Cost: a copy of the URL in and out.
 
 mod given_up;
 
@@ -30,30 +31,30 @@ use given_up::GivenUp;
 /// The target of every server's robots.txt.
 pub(super) const ROBOTS_TXT: &str = "/robots.txt";
 
-/// One URL that waits: path and query only, the origin is its server's.
+/// One URL that waits. It has no origin, which is its server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Path and query, beginning with `/`.
+    /// The path and query, beginning with `/`.
     pub target: Text,
-    /// What it was thought to be worth when it was discovered.
+    /// The quality that was estimated when the URL was discovered.
     pub quality: Quality,
-    /// Its number in the order of arrival; set when it is taken.
+    /// The number in the order of arrival; set when the item is taken.
     pub arrival: u64,
-    /// Links followed from a seed to here.
+    /// The number of links followed from a seed.
     pub depth: u16,
-    /// Redirects followed to here.
+    /// The number of redirects followed.
     pub hops: u8,
-    /// Tries that failed so far.
+    /// The number of tries that failed.
     pub tries: u8,
     /// What it is fetched for.
     pub purpose: Purpose,
-    /// Heritrix's letter for how it was found (`L`, `E`, `R`, ...); `-` for a seed.
+    /// Heritrix's letter for how the URL was found (`L`, `E`, `R`, ...); `-` for a seed.
     pub found_as: u8,
-    /// The URL of the page it was found on.
+    /// The URL of the page that it was found on.
     pub via: Option<Text>,
 }
 
-/// A part of a text, which it keeps in memory: target and page of an [`Item`] share one allocation.
+/// A part of a shared string: the target and the page of an [`Item`] use one allocation.
 #[derive(Clone, Debug)]
 pub struct Text {
     whole: Rc<str>,
@@ -65,7 +66,7 @@ pub struct Text {
 pub enum Purpose {
     /// A page of the crawl.
     Page,
-    /// The robots.txt of this server, after so many redirects (the server may be another one).
+    /// The robots.txt of this server, after so many redirects, which may lead to another server.
     Robots(ServerId, u8),
     /// A page that a redirect led to: the next hop of the chain with this number.
     Hop(u32),
@@ -75,22 +76,22 @@ const HAS_VIA: u8 = 4;
 const VIA: u8 = b'\n';
 
 impl Item {
-    /// Whether it goes before the pages of its server.
+    /// Whether it is queued ahead of the pages of its server.
     pub fn is_first(&self) -> bool {
         self.purpose != Purpose::Page
     }
 
-    /// Whether it is a robots.txt, which no robots.txt forbids.
+    /// Whether it is a robots.txt file, which no robots.txt forbids.
     pub fn is_robots(&self) -> bool {
         matches!(self.purpose, Purpose::Robots(..))
     }
 
-    /// What decides where it goes in its queue.
+    /// The key that determines its position in the queue.
     pub fn key(&self) -> Key {
         Key { is_first: self.is_first(), quality: self.quality, arrival: self.arrival }
     }
 
-    /// The same, borrowed.
+    /// Returns its fields, borrowed.
     pub fn parts(&self) -> Parts<'_> {
         let Self { depth, hops, tries, purpose, found_as, .. } = *self;
         Parts {
@@ -104,10 +105,10 @@ impl Item {
         }
     }
 
-    /// The item of a payload.
+    /// Decodes a payload.
     ///
     /// # Errors
-    /// These are not a payload's bytes.
+    /// The bytes are no payload.
     pub fn decode(payload: &[u8], key: Key) -> Result<Self, Short> {
         let (parts, text) = Parts::of(payload)?;
         let Parts { found_as, hops, tries, depth, purpose, target, via } = parts;
@@ -144,22 +145,22 @@ impl PartialEq for Text {
 
 impl Eq for Text {}
 
-/// What an [`Item`] consists of, but for what decides where it goes in its queue.
+/// The fields of an [`Item`] that its payload holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
-    /// Heritrix's letter for how it was found.
+    /// Heritrix's letter for how the URL was found.
     pub found_as: u8,
-    /// Redirects followed to here.
+    /// The number of redirects followed.
     pub hops: u8,
-    /// Tries that failed so far.
+    /// The number of tries that failed.
     pub tries: u8,
-    /// Links followed from a seed to here.
+    /// The number of links followed from a seed.
     pub depth: u16,
     /// What it is fetched for.
     pub purpose: Purpose,
-    /// Path and query, beginning with `/`.
+    /// The path and query, beginning with `/`.
     pub target: &'a str,
-    /// The URL of the page it was found on.
+    /// The URL of the page that it was found on.
     pub via: Option<&'a str>,
 }
 
@@ -189,7 +190,7 @@ impl<'a> Parts<'a> {
         Ok((Self { found_as, hops, tries, depth, purpose, target, via }, text))
     }
 
-    /// The item that is queued by this quality.
+    /// Returns the item with this quality.
     pub fn item(&self, quality: Quality) -> Item {
         let Self { found_as, hops, tries, depth, purpose, target, via } = *self;
         let (target, via) = (target.into(), via.map(Text::from));
@@ -225,51 +226,52 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Whether bytes that come from the disk are a payload.
+/// Whether bytes read from disk are a valid payload.
 pub fn is_payload(payload: &[u8]) -> bool {
     Parts::of(payload).is_ok()
 }
 
-/// What became of an item that was queued.
+/// The result of queueing an item.
 #[derive(Debug)]
 pub enum Queued {
-    /// It waits.
+    /// It is queued.
     Waits,
-    /// Its server is retired: why, and the item that was to be queued.
+    /// Its server is retired, for this reason; the item is returned.
     Retired(Retirement, Item),
-    /// A cap on queued URLs is reached; the item that was to be queued.
+    /// A limit on queued URLs is reached; the item is returned.
     Full(Item),
 }
 
-/// All that waits.
+/// All URLs that wait, and those of servers that were given up.
 #[derive(Debug)]
 pub struct Backlog {
     frontier: Frontier,
     given_up: GivenUp,
-    /// The next URL of each server under visit that has looked for one.
+    /// The next URL of each server under visit that was asked for one.
     candidates: Map<ServerId, Item>,
-    /// Room for a payload.
+    /// A scratch buffer for payloads.
     payload: Vec<u8>,
 }
 
 impl Backlog {
-    /// Nothing waits. URLs that are given up are kept if the `crawl` keeps its state.
+    /// Returns an empty backlog. URLs of servers that are given up are kept if `crawl` is the
+    /// number of a crawl that keeps its state.
     pub fn new(settings: &frontier::Settings, crawl: Option<u64>) -> Self {
         let (frontier, given_up) = (Frontier::new(settings_of(settings)), GivenUp::new(crawl));
         Self { frontier, given_up, candidates: Map::default(), payload: Vec::new() }
     }
 
-    /// Takes the place of the frontier by that of an earlier run.
+    /// Replaces the frontier by that of an earlier run.
     pub(super) fn restore(&mut self, frontier: Frontier) {
         self.frontier = frontier;
     }
 
-    /// The URLs on disk whose servers were given up.
+    /// The URLs on disk whose servers were given up, for changes.
     pub(super) fn given_up_mut(&mut self) -> &mut GivenUp {
         &mut self.given_up
     }
 
-    /// The same, to be read.
+    /// The URLs on disk whose servers were given up.
     pub(super) fn given_up_log(&self) -> &GivenUp {
         &self.given_up
     }
@@ -295,7 +297,8 @@ impl Backlog {
         }
     }
 
-    /// The next URL of a server under visit; `None` if there is none, or if it is still on disk.
+    /// Returns the next URL of a server under visit; `None` if there is none, or if it is still on
+    /// disk.
     pub fn peek(&mut self, id: ServerId) -> Option<&Item> {
         let Self { frontier, candidates, payload, .. } = self;
         match candidates.entry(id) {
@@ -317,59 +320,59 @@ impl Backlog {
         self.candidates.remove(&id)
     }
 
-    /// Whether a server has a next URL that is not still on disk.
+    /// Whether a server has a next URL in memory.
     pub fn has_next(&self, id: ServerId) -> bool {
         self.candidates.contains_key(&id) || self.frontier.has_next(id)
     }
 
-    /// The quality of the next URL of a server, as far as that is in memory.
+    /// The quality of the next URL of a server, if it is in memory.
     pub fn next_quality(&self, id: ServerId) -> Option<Quality> {
         let candidate = self.candidates.get(&id).map(|item| item.quality);
         candidate.or_else(|| Some(self.frontier.next_key(id)?.quality))
     }
 
-    /// Puts an item back to where it was taken from, before the visit ends.
+    /// Puts an item back to its position in the queue, before the visit ends.
     pub fn give_back(&mut self, id: ServerId, item: &Item) {
         give_back(&mut self.frontier, &mut self.payload, id, item);
     }
 
-    /// Queues an item again, before the visit ends: behind all others, or by quality behind all
-    /// equal ones.
+    /// Queues an item again, before the visit ends: behind all others, or behind those of equal
+    /// quality if the queue is ordered by quality.
     pub fn put_off(&mut self, id: ServerId, item: &Item) {
         self.encode(&item.parts());
         self.frontier.put_off(id, item.is_first(), item.quality, &self.payload);
     }
 
-    /// As [`Frontier::hand_back`].
+    /// See [`Frontier::hand_back`].
     pub fn hand_back(&mut self, id: ServerId, now: Instant) {
         self.drop_candidate(id);
         self.frontier.hand_back(id, now);
     }
 
-    /// As [`Frontier::finish`].
+    /// See [`Frontier::finish`].
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
         self.drop_candidate(id);
         self.frontier.finish(id, visit, now)
     }
 
-    /// As [`Frontier::given_up`].
+    /// See [`Frontier::given_up`].
     pub fn given_up(&mut self) -> Option<(ServerId, Item)> {
         self.payload.clear();
         let (id, key) = self.frontier.given_up(&mut self.payload)?;
         Some((id, decode(&self.payload, key)))
     }
 
-    /// URLs that wait, candidates included.
+    /// The number of URLs that wait, including candidates.
     pub fn urls(&self) -> usize {
         self.frontier.urls() + self.candidates.len()
     }
 
-    /// URLs that wait at a server, its candidate included.
+    /// The number of URLs that wait at a server, including its candidate.
     pub fn queue_len(&self, id: ServerId) -> usize {
         self.frontier.queue_len(id) + usize::from(self.candidates.contains_key(&id))
     }
 
-    /// As [`Frontier::begin_snapshot`]. `flights` are under way, and candidates wait.
+    /// See [`Frontier::begin_snapshot`]. The `flights` and the candidates are saved as waiting.
     pub fn begin_snapshot(&mut self, flights: Vec<(ServerId, Item)>, now: Now) {
         let candidates = self.candidates.iter().map(|(id, item)| (*id, item));
         let mut waiting: Vec<_> = flights.iter().map(|(id, item)| (*id, item)).collect();
@@ -427,7 +430,7 @@ impl DerefMut for Backlog {
     }
 }
 
-/// The frontier's settings, for payloads of this kind.
+/// Returns the frontier's settings for payloads of this kind.
 pub fn settings_of(settings: &frontier::Settings) -> frontier::Settings {
     frontier::Settings { is_payload, ..settings.clone() }
 }

@@ -1,25 +1,25 @@
-//! The jobs of a checkpoint: what is synced before it counts, and what is removed after.
+//! The jobs of a checkpoint: publishing it, and removing the files that it replaces.
 
 use super::manifest::Manifest;
 use crate::ground::disk::{Disk, Error};
 use std::fmt;
 
-/// One of them.
+/// A job of a checkpoint, which runs on a side thread.
 pub struct StateJob {
-    /// A handle of the job's own.
+    /// The job's own handle of the disk.
     pub(super) disk: Box<dyn Disk>,
     pub(super) task: Task,
 }
 
 #[derive(Debug)]
 pub(super) enum Task {
-    /// Sync these files, then make the checkpoint the one that counts.
+    /// Sync these files, then publish the checkpoint.
     Publish(Vec<String>, Box<Manifest>),
-    /// Remove files that nothing names any more.
+    /// Remove files that no checkpoint names any more.
     Remove(Vec<String>),
 }
 
-/// What came of a [`StateJob`].
+/// The result of a [`StateJob`].
 #[derive(Debug)]
 pub struct StateDone {
     pub(super) published: bool,
@@ -33,7 +33,7 @@ impl fmt::Debug for StateJob {
 }
 
 impl StateJob {
-    /// Does it.
+    /// Runs the job.
     pub fn run(mut self) -> StateDone {
         let published = matches!(self.task, Task::Publish(..));
         StateDone { published, result: self.work() }

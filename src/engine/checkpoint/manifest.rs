@@ -1,13 +1,14 @@
-//! The one file that tells what a crawl knew at a moment: `state/checkpoint`.
+//! The manifest, `state/checkpoint`: it names the files of the last checkpoint and what they hold.
 //!
 //! ```text
 //! sted checkpoint FORMAT CRC32     of what follows, eight hexadecimal digits
 //! {json}                           one line: Manifest
 //! ```
 //!
-//! Laws: it is replaced whole, by a rename, when all it names is durable; one with a changed
-//! character, or cut, is told as damage. The first line is the same in all formats, and the format
-//! is in the second, too: a changed digit is not taken for another version.
+//! Laws: the file is replaced as a whole, by a rename, when everything that it names is durable. A
+//! changed character or a truncated file is reported as damage. The first line is the same in all
+//! formats. The second line also gives the format, so that a changed digit is not taken for another
+//! version.
 
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{Damage, Error, FORMAT, Flaw};
@@ -15,48 +16,49 @@ use crate::ground::time::UnixTime;
 use crate::store::Position;
 use serde::{Deserialize, Serialize};
 
-/// Its name.
+/// The name of the file.
 pub(in crate::engine) const NAME: &str = "state/checkpoint";
-/// Its name while it is being written.
+/// The name of the file while it is being written.
 const NEW: &str = "state/checkpoint.new";
 const MAGIC: &str = "sted checkpoint";
-/// Longer ones aren't ours.
+/// A longer file is not a manifest.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// What a checkpoint names.
+/// The contents of the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::engine) struct Manifest {
-    /// Of everything below `state/`; programs before this one said so in the first line only.
+    /// The format of all files below `state/`. Older programs wrote it to the first line only.
     #[serde(default = "own_format")]
     pub(in crate::engine) format: u16,
-    /// Counted over the job, from 0: the one before anything was done.
+    /// The number of the checkpoint in this job. Number 0 was published before the crawl began.
     pub(in crate::engine) number: u64,
-    /// When: seconds, UTC.
+    /// When it was written, in seconds, UTC.
     pub(in crate::engine) written: String,
-    /// The crawl had been stopped in order, and nothing was done since.
+    /// Whether the crawl was stopped in order, and has not been resumed since.
     pub(in crate::engine) clean: bool,
-    /// There was nothing left to fetch.
+    /// Whether there was nothing left to fetch.
     pub(in crate::engine) finished: bool,
-    /// The state is rebuilt from the archive: nobody knows how much of it was durable.
+    /// Whether the state is being rebuilt from the archive, of which an unknown part is durable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::engine) rebuilt: bool,
-    /// Key of the crawl's fingerprints, in hexadecimal digits.
+    /// The key of the crawl's fingerprints, in hexadecimal digits.
     pub(in crate::engine) key: String,
-    /// The archive held all captures before this place.
+    /// The serial number of the WARC file that was being written. All captures before this position
+    /// are included in the checkpoint.
     pub(in crate::engine) archive_serial: u32,
-    /// Bytes of that file.
+    /// The length of that file.
     pub(in crate::engine) archive_offset: u64,
-    /// The file with what was in memory; none in the first checkpoint.
+    /// The name of the file with the state that was in memory; `None` before the first snapshot.
     pub(in crate::engine) snapshot: Option<String>,
-    /// Digest of the scope that the queued URLs were checked against.
+    /// The digest of the scope that the queued URLs were checked against.
     #[serde(default)]
     pub(in crate::engine) scope: String,
-    /// All files of the state, and how many bytes of each count.
+    /// All files of the state, with their valid lengths.
     pub(in crate::engine) files: Vec<(String, u64)>,
 }
 
 impl Manifest {
-    /// The one before anything was done: from here on the job can be gone on with.
+    /// Returns the manifest of a crawl that has not begun, which makes its job resumable.
     pub(in crate::engine) fn first(key: [u8; 16], now: UnixTime) -> Self {
         let written = now.civil().to_seconds();
         Self { format: FORMAT, written, key: digits_of(key), ..Self::default() }
@@ -78,22 +80,22 @@ impl Manifest {
         Position { serial: self.archive_serial, offset: self.archive_offset }
     }
 
-    /// All of the archive before this place was durable.
+    /// The position before which the archive is durable.
     pub(in crate::engine) fn durable(&self) -> Position {
         match (self.rebuilt, self.clean) {
             (true, _) => Position::END,
-            // All files were closed then, and may be taken away.
+            // All files were closed, and the operator may move them away.
             (false, true) => self.archive().behind_file(),
             (false, false) => self.archive(),
         }
     }
 
-    /// How many bytes of a file count.
+    /// The valid length of a file, if the manifest names it.
     pub(in crate::engine) fn bytes_of(&self, name: &str) -> Option<u64> {
         self.files.iter().find(|(file, _)| file == name).map(|(_, bytes)| *bytes)
     }
 
-    /// Makes it the one that counts. All it names must be durable.
+    /// Publishes the manifest. Everything that it names must be durable.
     pub(in crate::engine) fn publish(&self, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         if disk.len(NEW)?.is_some() {
             disk.remove(NEW)?;
@@ -109,7 +111,7 @@ impl Manifest {
         format!("{MAGIC} {FORMAT} {:08x}\n{json}\n", libdeflater::crc32(json.as_bytes()))
     }
 
-    /// Reads it; `None` if there is none.
+    /// Reads the manifest; `None` if there is none.
     pub(in crate::engine) fn find(disk: &mut dyn Disk) -> Result<Option<Self>, Error> {
         let Some(bytes) = disk.len(NAME)? else { return Ok(None) };
         let damage = |flaw| Damage { name: NAME.to_owned(), offset: 0, flaw };
@@ -146,7 +148,7 @@ impl Manifest {
     }
 }
 
-/// What is wrong with a checkpoint that says that it is of another format: that, or its first line.
+/// Tells apart a manifest of another format and one whose first line is damaged.
 fn flaw_of_other(format: u16, json: &str) -> Flaw {
     #[derive(Deserialize)]
     struct Known {
@@ -162,7 +164,7 @@ fn own_format() -> u16 {
     FORMAT
 }
 
-/// The digits of a key.
+/// Returns a key in hexadecimal digits.
 pub(in crate::engine) fn digits_of(key: [u8; 16]) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_and_every_cut_is_told() {
+    fn every_change_and_every_cut_is_reported() {
         let text = sample().text();
         assert_eq!(Manifest::parse(text.as_bytes()), Ok(sample()));
         for place in 0..text.len() {
@@ -207,14 +209,14 @@ mod tests {
                 let mut bytes = text.clone().into_bytes();
                 bytes[place] ^= 1 << bit;
                 let changed = Manifest::parse(&bytes);
-                let is_told = matches!(changed, Err(Flaw::Cut | Flaw::Changed));
-                assert!(is_told, "bit {bit} of {place}: {changed:?}");
+                let is_reported = matches!(changed, Err(Flaw::Cut | Flaw::Changed));
+                assert!(is_reported, "bit {bit} of {place}: {changed:?}");
             }
         }
     }
 
     #[test]
-    fn another_format_is_told() {
+    fn another_format_is_reported() {
         let text_of = |format: u16, json: &str| {
             format!("{MAGIC} {format} {:08x}\n{json}\n", libdeflater::crc32(json.as_bytes()))
         };

@@ -1,29 +1,33 @@
-//! Checkpoints: what the crawl knows at one instant, written down while it goes on.
+//! Checkpoints: everything that the crawl knows at one instant, saved while it continues.
 //!
-//! 1. *Wanted*: a period is over, or the crawl ends. Nothing happens until no page is half-way and
-//!    no batch of the seen test is being merged.
-//! 2. *The instant*: every station says what its state consists of; URLs under way count as
-//!    waiting. From here on a server that is about to change is written first.
-//! 3. *Written*: servers, some in each turn, to `state/snapshot-N`.
-//! 4. *Published*: a job syncs all files of the state and replaces `state/checkpoint`. Then what
-//!    no checkpoint names any more is removed. Rules on disk are named as of this moment.
+//! This part owns the schedule and the progress of checkpoints; the stations encode their own
+//! state. A checkpoint goes through four stages:
+//!
+//! 1. *Wanted*: a period has passed, or the crawl ends. Nothing happens until no page is half
+//!    processed and no batch of the seen test is being merged.
+//! 2. *Begun*: this is the instant. Every station gives its state; URLs in flight are saved as
+//!    waiting. From now on, a server that is about to change is written first.
+//! 3. *Written*: the servers are written to `state/snapshot-N`, some in each turn.
+//! 4. *Published*: a job syncs all files of the state and replaces `state/checkpoint`. Then files
+//!    that no checkpoint names are removed. Rules of robots.txt on disk are named as of this
+//!    moment.
 //!
 //! ```text
 //! state/snapshot-N   role Snapshot; frames in this order:
 //!   1  counters of the crawl, JSON
 //!   2  the seen test's own state       3  the frontier's own state
-//!   4  a capture not yet read back     key u64, hash of its URL u64, its places in the archive,
-//!      and the number of its server and 1, 0 if that wasn't known
-//!   5  a server's side table           see engine::site
-//!   7  a revival under way             see engine::backlog::given_up
+//!   7  a revival in progress           see engine::backlog::given_up
 //!   6  what was learnt of qualities    see rating::inlinks, rating::opic
-//!   8  a link to a target that a redirect chain asks for   key u64, see engine::admission
-//!   9  what joined the scope           see engine::admission
+//!   9  a redirect that joined the scope   see engine::admission
+//!   4  a capture not yet read back     key u64, hash of its URL u64, its place in the archive,
+//!      and the number of its server plus one, 0 if that is not known
+//!   8  a link to a target that a redirect chain requests   key u64, see engine::admission
 //!   16 to 31  servers and their queues, see frontier
+//!   5  a server's side table           see engine::site
 //! ```
 //!
-//! Laws: a checkpoint that counts names only what is durable; a failed one changes nothing.
-//! Cost: a turn writes `SLICE_BYTES` at most; one pass over what is in memory each period.
+//! Laws: a published checkpoint names only what is durable; a failed one changes nothing. Cost: at
+//! most `SLICE_BYTES` written in a turn; one pass over the state in memory each period.
 
 mod job;
 pub(super) mod manifest;
@@ -44,7 +48,7 @@ use job::Task;
 use manifest::{Manifest, digits_of};
 use std::time::Duration;
 
-/// Kinds of frames in a snapshot; the frontier has its own from 16 on.
+/// The kinds of frames in a snapshot. The frontier uses those from 16 on.
 pub(super) const COUNTS: u8 = 1;
 pub(super) const SEEN: u8 = 2;
 pub(super) const FRONTIER: u8 = 3;
@@ -55,44 +59,46 @@ pub(super) const GIVEN_UP: u8 = 7;
 pub(super) const HELD: u8 = 8;
 pub(super) const JOINED: u8 = 9;
 
-/// Bytes of a snapshot that one turn makes.
+/// The number of bytes of a snapshot that are encoded in a turn.
 const SLICE_BYTES: usize = 256 << 10;
-/// Bytes that are handed to the disk at once.
+/// The number of bytes that are written to disk at once.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The checkpoints of a crawl that keeps its state.
+/// The schedule and progress of the checkpoints of a crawl that keeps its state.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
     crawl: u64,
     key: [u8; 16],
     period: Duration,
-    /// When the next one is wanted.
+    /// When the next checkpoint is wanted.
     next: Instant,
     stage: Stage,
-    /// Of the last one tried.
+    /// The number of the last checkpoint that was begun.
     number: u64,
-    /// The snapshot that counts.
+    /// The snapshot file of the published checkpoint.
     snapshot: Option<String>,
-    /// Files of failed ones.
+    /// Files of failed checkpoints, to be removed.
     stale: Vec<String>,
-    /// WARC files before this one need no reading back, once the checkpoint under way counts.
+    /// WARC files with lower serial numbers may be closed when the checkpoint in progress is
+    /// published: nothing in them is to be read back.
     releases: u32,
-    /// At the checkpoint before: replies that had been read back, and requests that had been sent.
+    /// At the checkpoint before: the number of replies read back, and of requests sent.
     before: (u64, u64),
-    /// Checkpoints since a reply was read back, without those between which nothing was asked.
+    /// The number of checkpoints since a reply was read back. Those between which no request was
+    /// sent are left out.
     idle: u32,
 }
 
-/// Replies that nobody has asked for in so many checkpoints don't keep files open any more. While
-/// all servers rest, or cannot be reached, nobody could.
+/// WARC files are closed after this many checkpoints in which no reply was read back: their URLs
+/// have not come up. Periods in which all servers rest or can't be reached don't count.
 const IDLE_MAX: u32 = 10;
 
 #[derive(Debug)]
 enum Stage {
-    Resting,
+    Idle,
     Wanted,
     Writing(Box<Writing>),
-    /// The job that makes it count is under way.
+    /// The job that publishes it is in progress.
     Publishing,
 }
 
@@ -101,12 +107,12 @@ enum Stage {
 struct Writing {
     manifest: Manifest,
     tail: Tail,
-    /// Servers that had a side table at its instant, and the next to be written.
+    /// The number of servers when it began, and the next one whose side table is written.
     sites: usize,
     next_site: usize,
     servers_done: bool,
     ended: bool,
-    /// What the archive must have made durable first.
+    /// How many captures and log lines must be durable before it is published.
     captures: u64,
     log_lines: u64,
 }
@@ -118,7 +124,7 @@ impl Checkpoints {
             key,
             period,
             next: now + period,
-            stage: Stage::Resting,
+            stage: Stage::Idle,
             number: 0,
             snapshot: None,
             stale: Vec::new(),
@@ -128,24 +134,25 @@ impl Checkpoints {
         }
     }
 
-    /// Goes on from the one that was found.
-    pub(super) fn go_on(&mut self, found: &Manifest) {
+    /// Continues from the checkpoint that was found.
+    pub(super) fn resume_from(&mut self, found: &Manifest) {
         self.number = found.number;
         self.snapshot.clone_from(&found.snapshot);
     }
 
-    /// When there is something to be done for it.
+    /// When it has something to do.
     fn deadline(&self) -> Option<Instant> {
         match &self.stage {
-            Stage::Resting => Some(self.next),
-            // The rest of it, in the next turn; but the archive says when it is durable.
+            Stage::Idle => Some(self.next),
+            // The rest is encoded in the next turn. Then the archive's job wakes the loop when it
+            // is durable.
             Stage::Writing(writing) if !writing.ended => Some(Instant::ZERO),
             Stage::Wanted | Stage::Writing(_) | Stage::Publishing => None,
         }
     }
 
-    pub(super) fn is_resting(&self) -> bool {
-        matches!(self.stage, Stage::Resting)
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self.stage, Stage::Idle)
     }
 
     pub(super) fn is_wanted(&self) -> bool {
@@ -154,26 +161,26 @@ impl Checkpoints {
 }
 
 impl Engine {
-    /// When a checkpoint wants to be gone on with; nothing while the disk is full or the crawl
-    /// ends, which begins its last one by itself.
+    /// When a checkpoint has something to do; `None` while the disk is full, or while the crawl
+    /// ends, which starts the last checkpoint by itself.
     pub(super) fn checkpoint_deadline(&self) -> Option<Instant> {
         let own = self.checkpoints.as_ref()?;
-        let idle = self.is_stopping() && own.is_resting();
+        let idle = self.is_stopping() && own.is_idle();
         own.deadline().filter(|_| !self.storage.is_paused() && !idle)
     }
 
-    /// A period may be over.
+    /// Starts a checkpoint if the period is over.
     pub(super) fn expire_checkpoint(&mut self) {
         let now = self.turn.at();
         let is_crawling = !self.is_stopping() && !self.storage.is_paused();
         if is_crawling
-            && self.checkpoints.as_ref().is_some_and(|own| own.is_resting() && own.next <= now)
+            && self.checkpoints.as_ref().is_some_and(|own| own.is_idle() && own.next <= now)
         {
             self.want_checkpoint();
         }
     }
 
-    /// A checkpoint is to be made as soon as there is a moment for it.
+    /// Starts a checkpoint as soon as it is possible.
     pub(super) fn want_checkpoint(&mut self) {
         if let Some(checkpoints) = &mut self.checkpoints {
             checkpoints.stage = Stage::Wanted;
@@ -181,8 +188,9 @@ impl Engine {
         }
     }
 
-    /// Whether bytes must wait so that the pages at hand can be worked off.
-    pub(super) fn is_clearing(&self) -> bool {
+    /// Whether reading must pause so that the pages in memory are processed: a checkpoint waits for
+    /// that.
+    pub(super) fn is_draining(&self) -> bool {
         self.checkpoints.as_ref().is_some_and(Checkpoints::is_wanted)
             && self.admission.seen().is_quiet()
             && self.has_replies()
@@ -193,7 +201,7 @@ impl Engine {
         !self.pages.is_empty() || !self.robots.is_idle()
     }
 
-    /// The next step of a checkpoint, if one is under way.
+    /// Takes the next step of a checkpoint, if one is in progress.
     pub(super) fn work_checkpoint(&mut self) {
         if self.storage.is_paused() {
             return;
@@ -207,9 +215,9 @@ impl Engine {
         }
     }
 
-    /// The instant that the checkpoint is of.
+    /// Begins a checkpoint, which saves the state of this instant.
     fn begin_checkpoint(&mut self) {
-        // What can fail comes first: after it the stations only say what is so.
+        // This comes first because it can fail. After it, the stations only report their state.
         let disk = self.storage.disk();
         let flushed =
             self.admission.seen_mut().write(disk).and_then(|()| self.backlog.write(true, disk));
@@ -226,7 +234,7 @@ impl Engine {
         let (seen, frontier, given_up) = match marks {
             Ok(marks) => marks,
             Err(error) => {
-                self.storage.fails(error);
+                self.storage.fail(error);
                 return;
             }
         };
@@ -261,7 +269,7 @@ impl Engine {
             frame::push(GIVEN_UP, &given_up.state, out);
         }
         self.admission.rating().encode(&mut |piece| frame::push(RATING, piece, out));
-        self.admission.seeding().encode(&mut |piece| frame::push(JOINED, piece, out));
+        self.admission.seed_redirects().encode(&mut |piece| frame::push(JOINED, piece, out));
         self.archive.replays().encode(out);
         push_held(&held, out);
         checkpoints.stage = Stage::Writing(Box::new(Writing {
@@ -277,8 +285,7 @@ impl Engine {
         self.admission.seen_mut().hold(false);
     }
 
-    /// Which files of the archive may be closed once the checkpoint counts that is of a moment in
-    /// this one.
+    /// Determines which WARC files may be closed when the checkpoint that begins now is published.
     fn note_releases(&mut self, serial: u32) {
         let (replayed, requests) = (self.counts.replayed, self.counts.requests);
         let own = self.checkpoints.as_mut().expect("one is wanted");
@@ -294,16 +301,16 @@ impl Engine {
         }
     }
 
-    /// Whether files of the archive must keep their names because what they hold is still to be
-    /// read back.
+    /// Whether WARC files must stay open, because replies in them are still to be read back.
     pub(super) fn holds_files(&self) -> bool {
         let idles = self.checkpoints.as_ref().is_none_or(|own| own.idle > IDLE_MAX);
         let waits = !self.archive.replays().is_empty() && !idles && !self.shutdown.is_exhausted();
         waits || self.archive.replays().is_active()
     }
 
-    /// URLs under way: they count as waiting, and so do those that redirect chains began with, in
-    /// place of their hops. robots.txt of a server is asked for again anyway.
+    /// The URLs in flight, which are saved as waiting. Chains are saved with their first URLs
+    /// instead of their hops. A server's own robots.txt is left out, since it is requested again
+    /// anyway.
     fn flights(&self) -> Vec<(ServerId, Item)> {
         let mut flights: Vec<_> = self.chains_waiting().collect();
         for slot in self.wire.conns().slots() {
@@ -320,43 +327,44 @@ impl Engine {
             let items = items.filter(|item| !is_left_out(item));
             flights.extend(items.map(|item| (conn.server, item.clone())));
         }
-        let taken = self.archive.replays().taken().filter(|taken| !is_hop(&taken.item));
+        let taken = self.archive.replays().claimed().filter(|taken| !is_hop(&taken.item));
         flights.extend(taken.map(|taken| (taken.server, taken.item.clone())));
         flights
     }
 
-    /// Some more of the snapshot; then the job that makes it count.
+    /// Writes some more of the snapshot. When it is complete and the archive is durable, publishes
+    /// it.
     fn write_checkpoint(&mut self) {
         let Some(own) = &mut self.checkpoints else { return };
-        let stage = std::mem::replace(&mut own.stage, Stage::Resting);
+        let stage = std::mem::replace(&mut own.stage, Stage::Idle);
         let Stage::Writing(mut writing) = stage else { unreachable!("only then it is called") };
-        self.push_some(&mut writing);
+        self.write_some(&mut writing);
         let is_due = writing.tail.pending.len() >= PIECE_BYTES || writing.ended;
         if is_due && let Err(error) = writing.tail.flush(self.storage.disk(), 2 * PIECE_BYTES) {
-            self.put_stage(Stage::Writing(writing));
+            self.set_stage(Stage::Writing(writing));
             return self.on_disk_error(error);
         }
         if !writing.ended || !self.is_archive_durable(&writing) {
-            return self.put_stage(Stage::Writing(writing));
+            return self.set_stage(Stage::Writing(writing));
         }
-        // Side tables say where rules lie that were shelved since the instant.
+        // The side tables name rules that were evicted to disk since the instant.
         match self.robots.cache().mark(self.turn.at(), self.storage.disk()) {
             Ok(files) => {
                 writing.manifest.files.extend(files);
                 self.publish(*writing);
             }
             Err(error) => {
-                self.put_stage(Stage::Writing(writing));
+                self.set_stage(Stage::Writing(writing));
                 self.on_disk_error(error);
             }
         }
     }
 
-    fn put_stage(&mut self, stage: Stage) {
+    fn set_stage(&mut self, stage: Stage) {
         self.checkpoints.as_mut().expect("it is under way").stage = stage;
     }
 
-    fn push_some(&mut self, writing: &mut Writing) {
+    fn write_some(&mut self, writing: &mut Writing) {
         let out = &mut writing.tail.pending;
         let most = out.len() + SLICE_BYTES;
         if !writing.servers_done {
@@ -364,8 +372,8 @@ impl Engine {
             return;
         }
         while writing.next_site < writing.sites && out.len() < most {
-            let site = self.sites.look(ServerId::from_index(writing.next_site));
-            if site.is_worth_keeping() {
+            let site = self.sites.get(ServerId::from_index(writing.next_site));
+            if site.needs_saving() {
                 frame::push_with(SITE, out, |out| {
                     site.encode(writing.next_site, self.turn.now(), out)
                 });
@@ -375,8 +383,8 @@ impl Engine {
         writing.ended = writing.next_site == writing.sites;
     }
 
-    /// What was settled before the instant must be durable before the checkpoint that counts it as
-    /// settled. Sees to it that it will be.
+    /// Whether every outcome from before the instant is durable in the archive and the log, which
+    /// the checkpoint relies on. Starts a sync if not.
     fn is_archive_durable(&mut self, writing: &Writing) -> bool {
         let totals = self.archive.store().totals();
         let is_durable =
@@ -392,22 +400,22 @@ impl Engine {
         manifest.files.push((tail.name().to_owned(), tail.len()));
         let files = manifest.files.iter().map(|(name, _)| name.clone()).collect();
         let task = Task::Publish(files, Box::new(manifest));
-        self.put_stage(Stage::Publishing);
-        let job = StateJob { disk: self.storage.reads().handle(), task };
+        self.set_stage(Stage::Publishing);
+        let job = StateJob { disk: self.storage.disk_ref().handle(), task };
         self.turn.act(Action::Work(Job::State(job)));
     }
 
-    /// A job of the checkpoints is done.
+    /// Takes the result of a job of the checkpoints.
     pub(super) fn state_worked(&mut self, done: StateDone) {
         if !done.published {
             if let Err(error) = done.result {
-                // The next start removes what this one could not.
+                // The next start of the crawl removes what is left.
                 log::warn!("{error}");
             }
             return;
         }
         let Some(own) = &mut self.checkpoints else { return };
-        own.stage = Stage::Resting;
+        own.stage = Stage::Idle;
         own.next = self.turn.at() + own.period;
         let name = format!("state/snapshot-{}", own.number);
         if let Err(error) = done.result {
@@ -417,26 +425,27 @@ impl Engine {
         }
         let mut names = std::mem::take(&mut own.stale);
         names.extend(own.snapshot.replace(name));
-        names.extend(self.admission.seen_mut().settled());
-        names.extend(self.backlog.settled());
-        names.extend(self.robots.cache().settled());
-        names.extend(self.backlog.given_up_mut().settled());
+        names.extend(self.admission.seen_mut().on_durable());
+        names.extend(self.backlog.on_durable());
+        names.extend(self.robots.cache().on_durable());
+        names.extend(self.backlog.given_up_mut().on_durable());
         log::debug!("checkpoint {} is on disk", own.number);
         self.archive.store_mut().release(own.releases);
         self.counts.checkpoints += 1;
         if !names.is_empty() {
-            let job = StateJob { disk: self.storage.reads().handle(), task: Task::Remove(names) };
+            let job =
+                StateJob { disk: self.storage.disk_ref().handle(), task: Task::Remove(names) };
             self.turn.act(Action::Work(Job::State(job)));
         }
     }
 }
 
-/// A chain begins again from its first URL.
+/// Whether an item is a hop, whose chain begins again from its first URL.
 fn is_hop(item: &Item) -> bool {
     matches!(item.purpose, Purpose::Hop(_))
 }
 
-/// Frames of links to targets that redirect chains ask for.
+/// Appends the links that redirect chains hold, a frame each.
 fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
     for (key, entry) in held {
         frame::push_with(HELD, out, |out| {
@@ -446,7 +455,7 @@ fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
     }
 }
 
-/// Removes what a run before this one left under `state/` and the checkpoint doesn't name.
+/// Removes the files under `state/` that an earlier run left and the checkpoint doesn't name.
 pub(super) fn remove_strays(
     found: &Manifest,
     disk: &mut dyn Disk,

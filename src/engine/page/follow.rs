@@ -1,10 +1,11 @@
-//! Links of the page under work: joined, tested against the scope, offered to the seen test.
+//! Follows the links of a page: joins them, checks them against the scope, and offers them to the
+//! seen test.
 //!
-//! All links of a page are joined before the first is offered, since estimates of quality count a
-//! page's links together. Both passes stop at the turn's budget and resume in the next turn.
+//! All links of a page are joined before the first is offered, since estimates of quality count the
+//! links of a page together. Both passes stop at the turn's budget and resume in the next turn.
 //!
-//! Laws: what comes out does not depend on the budget; a link that doesn't parse charges what it
-//! cost. Cost: that of the joiner and of the seen test, and an addition a link.
+//! Laws: the result does not depend on the budget; a link that can't be parsed is charged as well.
+//! Cost: that of the joiner and of the seen test, and an addition for each link.
 
 use super::{Page, PageWorker};
 use crate::engine::Engine;
@@ -17,47 +18,47 @@ use crate::rating;
 use crate::seen;
 use crate::url::{Batch, Fingerprint, Invalid, Limits, UrlRef, canon::Joiner};
 
-/// Units that a link costs beside its bytes: to be joined, and to be offered.
+/// The costs of a link beside its bytes, in units: of joining it, and of offering it.
 const LINK_UNITS: usize = 64;
 const OFFER_UNITS: usize = 32;
-/// Units that a link costs whose site's estimate of quality counts it.
+/// The cost of a link that counts for the quality of its target's site, in units.
 const RATED_UNITS: usize = 32;
 
-/// What the links of the page under work have become so far; memory that goes from page to page.
+/// The URLs of the page that is being processed, and buffers that are reused.
 #[derive(Debug, Default)]
 pub(super) struct Follow {
     step: Step,
     batch: Batch,
-    /// For each URL of the batch: how it was found.
+    /// For each URL of the batch, the letter of how it was found.
     letters: Vec<u8>,
-    /// URLs of the batch that were tested against the scope.
+    /// The number of URLs of the batch that were checked against the scope.
     tested: usize,
-    /// Places in the batch of the URLs in scope, and how they were found.
+    /// The indices in the batch of the URLs in scope, and how they were found.
     wanted: Vec<(usize, Discovery)>,
-    /// Links left out because their URLs are too long, or too many.
+    /// The number of links left out because their URLs are too long, or too many.
     urls_long: u64,
     urls_full: u64,
     key: Vec<u8>,
-    /// Of some of them.
+    /// The fingerprints of the URLs that are offered next.
     fingerprints: Vec<Fingerprint>,
 }
 
-/// How far the page has come.
+/// The next step for the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
-    /// The target of `Refresh` comes first.
+    /// Join the target of a `Refresh` field.
     #[default]
     Targets,
-    /// Then the links of the head, from this one on.
+    /// Join the links of the head, from this index on.
     Head(usize),
-    /// Then those of the page.
+    /// Join the links of the body, from this index on.
     Body(usize),
-    /// All are joined and tested. The wanted ones are offered, from this one on.
+    /// Offer the URLs in scope, from this index on.
     Offer(usize),
 }
 
 impl Follow {
-    /// Forgets the page before.
+    /// Clears the state for the next page.
     pub(super) fn clear(&mut self) {
         self.step = Step::Targets;
         self.batch.clear();
@@ -67,13 +68,14 @@ impl Follow {
         (self.urls_long, self.urls_full) = (0, 0);
     }
 
-    /// The links left out, by cause.
+    /// The numbers of links left out, by cause.
     pub(super) fn cut(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let all = [("urlTooLong", self.urls_long), ("urlsBytesCut", self.urls_full)];
         all.into_iter().filter(|(_, count)| *count > 0)
     }
 
-    /// Notes how the URL was found that has just been joined, or why it is none; the units it cost.
+    /// Notes how the URL that was just joined was found, or why it can't be joined. Returns the
+    /// cost in units.
     fn note(&mut self, joined: Result<(), Invalid>, letter: u8) -> usize {
         if let Err(why) = joined {
             self.urls_long += u64::from(why == Invalid::TooLong);
@@ -86,8 +88,8 @@ impl Follow {
 }
 
 impl Engine {
-    /// All links of the page are found: joins, tests and offers as many as the turn's budget
-    /// admits.
+    /// Joins, checks and offers the links of the page, whose links are all found, within the turn's
+    /// budget.
     pub(super) fn follow_some(&mut self) {
         let page = self.pages.queue.pop_front().expect("there is a page under work");
         self.turn.enter(Stage::Url, 0);
@@ -103,7 +105,7 @@ impl Engine {
     fn end_page(&mut self, mut page: Page) {
         self.end_traced_page();
         self.note_cut(&mut page);
-        self.write_line(&page.fetch, &page.settled, &[]);
+        self.write_line(&page.fetch, &page.facts, &[]);
         self.pages.worker.follow.clear();
         self.pages.worker.stage = super::Step::Begin;
         self.pages.bytes -= page.reply.bytes();
@@ -114,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// Whether all links are joined and tested.
+    /// Joins and checks links. Returns whether all are done.
     fn join_some(&mut self, page: &Page) -> bool {
         if matches!(self.pages.worker.follow.step, Step::Offer(_)) {
             return true;
@@ -138,11 +140,11 @@ impl Engine {
         done
     }
 
-    /// Where header fields of the reply lead.
+    /// Joins the target of a `Refresh` field.
     fn join_targets(&mut self, page: &Page, joiner: &mut Joiner<'_>) {
         let follow = &mut self.pages.worker.follow;
         let refresh = links::Kind::Refresh.hop() as u8;
-        if let Some(target) = &page.leads.refresh {
+        if let Some(target) = &page.sources.refresh {
             self.counts.links += 1;
             let joined = joiner.join(target, encoding_rs::UTF_8, &mut follow.batch);
             self.counts.links_invalid += u64::from(joined.is_err());
@@ -151,20 +153,20 @@ impl Engine {
         }
     }
 
-    /// Joins links of the head, then those of the page; `true` if there are no more.
+    /// Joins the links of the head, then those of the body. Returns `true` when all are joined.
     fn join_links(&mut self, page: &Page, joiner: &mut Joiner<'_>) -> bool {
         let own = self.pages.worker.found.directives();
-        let directives = page.leads.directives | own;
+        let directives = page.sources.directives | own;
         if let Step::Head(start) = self.pages.worker.follow.step {
-            let place = self.join_from(start, Some(&page.leads.head_links), directives, joiner);
+            let place = self.join_from(start, Some(&page.sources.head_links), directives, joiner);
             self.pages.worker.follow.step = Step::Head(place);
-            if place < page.leads.head_links.links().len() {
+            if place < page.sources.head_links.links().len() {
                 return false;
             }
             self.pages.worker.follow.step = Step::Body(0);
         }
         let Step::Body(start) = self.pages.worker.follow.step else { return true };
-        // Those of the header are relative to the page's URL, whatever base the page names.
+        // Links of the head are relative to the URL of the page, whatever base the page names.
         if let Some(href) = self.pages.worker.found.base() {
             joiner.rebase(href);
         }
@@ -173,7 +175,8 @@ impl Engine {
         place == self.pages.worker.found.links().len()
     }
 
-    /// Joins links of the head, or of the page, from this one on; where it stopped.
+    /// Joins links of the head or of the body, from `start` on. Returns the index at which it
+    /// stopped.
     fn join_from(
         &mut self,
         start: usize,
@@ -203,7 +206,7 @@ impl Engine {
         place
     }
 
-    /// Picks from what was joined what is in scope, repeats and known URLs included.
+    /// Selects the URLs in scope, including duplicates and known ones.
     fn choose(&mut self, fetch: &Fetch) {
         let follow = &mut self.pages.worker.follow;
         let mut listed = "";
@@ -219,7 +222,7 @@ impl Engine {
         follow.tested = follow.batch.len();
     }
 
-    /// The page's links count for the quality of where they lead.
+    /// Counts the page's links for the qualities of their targets.
     fn rate_links(&mut self, fetch: &Fetch) {
         if !self.admission.rating().counts_links() {
             return;
@@ -232,7 +235,7 @@ impl Engine {
         self.turn.charge(Work::Joined, RATED_UNITS * rated);
     }
 
-    /// Offers the wanted ones to the seen test; `true` if there are no more.
+    /// Offers the URLs in scope to the seen test. Returns `true` when all are offered.
     fn offer_some(&mut self, page: &Page) -> bool {
         let Step::Offer(mut start) = self.pages.worker.follow.step else { return false };
         let follow = &mut self.pages.worker.follow;
@@ -250,7 +253,7 @@ impl Engine {
             for (&(place, found), &fingerprint) in few.iter().zip(&follow.fingerprints) {
                 let url = follow.batch.get(place);
                 self.admission.trace_link(url, fingerprint);
-                // Most links lead where others have led: nothing is written down for those.
+                // Most links are known already. The entry is encoded only for the others.
                 let write = |out: &mut Vec<u8>| found.encode(url.as_str(), &page.fetch.url, out);
                 if !self.chains.hold(fingerprint, write) {
                     self.admission.seen_mut().offer_with(fingerprint, write);

@@ -1,21 +1,22 @@
-//! What a fetched page leads to: decoding, links, canonical URLs, the seen test.
+//! Pages: finds the links of fetched pages, and offers their URLs to the seen test.
 //!
-//! A page goes through its stages batch-wise: all its links are found, then all are joined, then
-//! all are offered (`follow`). Each stage stops at the turn's budget and resumes in the next turn,
-//! so that one page, however large or hostile, never stalls the loop.
+//! A page goes through its stages one after another: all its links are found (`read`), then all are
+//! joined, then all are offered (`follow`). Each stage stops at the turn's budget and resumes in
+//! the next turn, so that no page, however large or hostile, stalls the loop.
 //!
-//! Pages are worked on in the order in which they came, so a page that takes seconds holds up those
-//! of all other servers. Who sends such pages rests for them: see [`REST_A_UNIT`].
-//! Law: what comes out does not depend on the budget.
+//! Pages are processed in order of arrival, so a page that takes seconds delays those of all other
+//! servers. A server that sends such pages rests longer: see [`REST_A_UNIT`]. Law: the result does
+//! not depend on the budget. Cost: a copy of the text of a page if it is compressed or must be
+//! converted.
 
 mod follow;
-mod leads;
 mod read;
+mod sources;
 
-pub(super) use leads::Leads;
+pub(super) use sources::LinkSources;
 
 use super::Engine;
-use super::archive::Settled;
+use super::archive::LogFacts;
 use super::ledger::Work;
 use super::settings::Settings;
 use super::wire::{Fetch, Reply};
@@ -29,25 +30,25 @@ use read::Step;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A reply that waits for its links to be followed, and then for its line in the crawl log.
+/// A reply whose links are to be found. Then its line in the crawl log is written.
 #[derive(Debug)]
 pub(super) struct Page {
     fetch: Fetch,
-    settled: Settled,
+    facts: LogFacts,
     reply: Reply,
-    leads: Leads,
+    sources: LinkSources,
 }
 
 impl Page {
-    pub(super) fn new(fetch: Fetch, settled: Settled, reply: Reply, leads: Leads) -> Self {
-        Self { fetch, settled, reply, leads }
+    pub(super) fn new(fetch: Fetch, facts: LogFacts, reply: Reply, sources: LinkSources) -> Self {
+        Self { fetch, facts, reply, sources }
     }
 }
 
-/// Pages that wait for work, in the order in which they came, and the worker of the first.
+/// The pages that wait, in order of arrival, and the worker that processes the first.
 pub(super) struct Pages {
     queue: VecDeque<Page>,
-    /// Bytes of their replies.
+    /// The bytes of their replies.
     bytes: usize,
     worker: PageWorker,
 }
@@ -57,13 +58,13 @@ impl Pages {
         Self { queue: VecDeque::new(), bytes: 0, worker: PageWorker::new(settings) }
     }
 
-    /// Adds a page behind those that wait.
+    /// Adds a page at the end.
     pub(super) fn push(&mut self, page: Page) {
         self.bytes += page.reply.bytes();
         self.queue.push_back(page);
     }
 
-    /// Bytes of the replies that wait.
+    /// The bytes of the replies that wait.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -74,29 +75,29 @@ impl Pages {
     }
 }
 
-/// Pages that cost so many units of work are heavy: one of 5 MB of HTML is not.
+/// A page that costs so many units of work is heavy. A page of 5 MB of HTML is not.
 const HEAVY_UNITS: usize = 16 << 20;
-/// Rest that a server is given for each unit of a heavy page. A unit costs 2 to 16 nanoseconds, so
-/// such pages of one server take some twelfth of the time at most.
+/// The rest that a server owes for each unit of a heavy page. A unit takes 2 to 16 nanoseconds, so
+/// the heavy pages of one server use at most about a twelfth of the time.
 const REST_A_UNIT: Duration = Duration::from_nanos(200);
 
-/// The page under work, and memory that goes round from page to page.
+/// The state of the page that is being processed, and buffers that are reused.
 struct PageWorker {
     stage: Step,
-    /// What the page has cost so far, in units of work.
+    /// The cost of the page so far, in units of work.
     units: usize,
     text: Vec<u8>,
-    /// The text in UTF-8, as far as it is converted.
+    /// The part of the text that is converted to UTF-8.
     converted: Vec<u8>,
     decoder: Decoder,
-    /// Bytes that the stage has used: of the payload when it decodes, else of the text.
+    /// The bytes that the stage has consumed: of the payload when it decodes, else of the text.
     taken: usize,
     scanner: Scanner,
-    /// The page's, for the queries of its links.
+    /// The charset of the page, which also encodes the queries of its links.
     charset: &'static Encoding,
-    /// A `meta` further down may name another.
+    /// Whether a `meta` element may still name another charset.
     is_tentative: bool,
-    /// The text is that of `text`, not of the reply.
+    /// Whether the text is in `text`, and not the payload of the reply.
     own_text: bool,
     found: Found,
     follow: Follow,
@@ -122,8 +123,8 @@ impl PageWorker {
 }
 
 impl Engine {
-    /// Works on the pages that wait, up to the turn's budget. Its stages follow one another without
-    /// a way back between them: half as many readings of the clock.
+    /// Processes the waiting pages, within the turn's budget. The meter goes from stage to stage
+    /// without returning in between, which halves the number of clock reads.
     pub(super) fn work_pages(&mut self) {
         let outer = self.turn.meter().stage();
         while !self.turn.is_spent(Work::Scanned) && !self.pages.queue.is_empty() {
@@ -138,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// One stage of the first page, or a part of it.
+    /// Processes one stage of the first page, or a part of it.
     fn work_page(&mut self) {
         if matches!(self.pages.worker.stage, Step::Begin) {
             self.pages.worker.units = 0;
@@ -152,7 +153,8 @@ impl Engine {
         self.pages.worker.units += before.saturating_sub(self.turn.left(Work::Scanned));
     }
 
-    /// The server of the page under work is left alone in proportion to what the page has cost.
+    /// Makes the server of the page that is being processed rest in proportion to what the page has
+    /// cost.
     fn rest_for_work(&mut self) {
         let Some(page) = self.pages.queue.front() else { return };
         let url = UrlRef::from_canonical(page.fetch.url.as_bytes()).expect("it was fetched");

@@ -1,7 +1,9 @@
-//! From the body of a page to its references: decoding, charset, conversion, scanning.
+//! Reads the references in the body of a page: decodes it, determines its charset, converts it,
+//! scans it.
 //!
-//! Each step does the work that is left of the turn's budget and goes on from there in the next
-//! turn. A page that names its charset late is begun again, once (HTML standard, 13.2.3.5).
+//! Each step works within the turn's budget and continues in the next turn. A page whose `meta`
+//! element names another charset late is read again from the beginning, once (HTML standard,
+//! 13.2.3.5).
 
 use super::{Page, PageWorker};
 use crate::engine::Engine;
@@ -12,7 +14,7 @@ use crate::http::mime::{self, Html};
 use crate::links::{self, Charset, Converter, Progress};
 use encoding_rs::{Encoding, UTF_8};
 
-/// How far the page under work has come.
+/// The next step for the page that is being processed.
 #[derive(Debug, Default)]
 pub(super) enum Step {
     #[default]
@@ -24,7 +26,7 @@ pub(super) enum Step {
     Follow,
 }
 
-/// Decoded text kept as a spare up to this size.
+/// Buffers for text are kept up to this size.
 const TEXT_SPARE_BYTES: usize = 1 << 20;
 
 impl PageWorker {
@@ -37,32 +39,33 @@ impl PageWorker {
             text.clear();
             text.shrink_to(TEXT_SPARE_BYTES);
         }
-        self.own_text = !page.leads.codings.is_empty();
-        self.stage = match (page.leads.html, self.own_text) {
+        self.own_text = !page.sources.codings.is_empty();
+        self.stage = match (page.sources.html, self.own_text) {
             (Html::No, _) => Step::Follow,
             (_, true) => {
-                self.decoder.begin(&page.leads.codings);
+                self.decoder.begin(&page.sources.codings);
                 Step::Decode
             }
             (_, false) => Step::Charset,
         };
     }
 
-    /// Finds the charset. Returns the units of work that took.
+    /// Determines the charset. Returns the cost in units.
     fn find_charset(&mut self, page: &Page) -> usize {
         let text = text_of(self.own_text, &self.text, page);
-        if page.leads.html == Html::Sniff && !mime::looks_like_html(text) {
+        if page.sources.html == Html::Sniff && !mime::looks_like_html(text) {
             self.stage = Step::Follow;
             return 1;
         }
-        let label = page.leads.charset.as_deref();
+        let label = page.sources.charset.as_deref();
         let Charset { encoding, is_tentative, checked_bytes } = links::charset(label, text);
         self.is_tentative = is_tentative;
         self.begin_charset(encoding);
         checked_bytes + 1
     }
 
-    /// What can't be scanned as it stands becomes UTF-8 first.
+    /// Begins to scan the text. A text in a charset that can't be scanned is converted to UTF-8
+    /// first.
     fn begin_charset(&mut self, charset: &'static Encoding) {
         self.charset = charset;
         self.taken = 0;
@@ -74,8 +77,8 @@ impl PageWorker {
         };
     }
 
-    /// Goes over to the charset that the page turned out to name. What was read so far stays if it
-    /// means the same in both, else the page is begun again: whether that happened is returned.
+    /// Changes to the charset that the page has named late. If the part already read is the same in
+    /// both charsets, reading continues; else it begins again. Returns whether it does.
     fn change_charset(&mut self, page: &Page, charset: &'static Encoding) -> bool {
         let read = &text_of(self.own_text, &self.text, page)[..self.scanner.position()];
         if links::is_scannable(charset) && read.is_ascii() {
@@ -94,7 +97,7 @@ fn text_of<'a>(own_text: bool, text: &'a [u8], page: &'a Page) -> &'a [u8] {
 }
 
 impl Engine {
-    /// One step of the first page's reading, or a part of it.
+    /// Takes the next step of reading the first page, or a part of it.
     pub(super) fn read_page(&mut self) {
         match &self.pages.worker.stage {
             Step::Begin => self.pages.worker.begin(&self.pages.queue[0]),
@@ -111,27 +114,27 @@ impl Engine {
     }
 
     fn decode_some(&mut self) {
-        let (page, bench) = (&self.pages.queue[0], &mut self.pages.worker);
+        let (page, worker) = (&self.pages.queue[0], &mut self.pages.worker);
         self.turn.meter_mut().stay(Stage::Decode, 0);
-        let before = bench.text.len();
-        let input = &page.reply.payload()[bench.taken..];
+        let before = worker.text.len();
+        let input = &page.reply.payload()[worker.taken..];
         let budget = self.turn.left(Work::Decoded).max(1);
-        let step = bench.decoder.decode(input, true, &mut bench.text, budget);
-        bench.taken += step.used;
-        let written = bench.text.len() - before;
+        let step = worker.decoder.decode(input, true, &mut worker.text, budget);
+        worker.taken += step.used;
+        let written = worker.text.len() - before;
         self.turn.meter_mut().add_bytes(written);
         self.counts.text_bytes += written as u64;
         self.turn.charge(Work::Decoded, step.work.max(1));
         if step.state == State::More {
             return;
         }
-        bench.stage = Step::Charset;
-        if bench.decoder.is_mislabelled() {
+        worker.stage = Step::Charset;
+        if worker.decoder.is_mislabelled() {
             self.note_page("codingLabel");
-        } else if bench.decoder.is_sum_wrong() {
+        } else if worker.decoder.is_sum_wrong() {
             self.note_page("codingSum");
         }
-        // What could be read is used, whatever was wrong.
+        // The part that could be decoded is used, even after an error.
         match step.state {
             State::TooLarge => self.note_page("codingTooLarge"),
             State::Broken(_) | State::CutShort => self.note_page("codingBroken"),
@@ -141,61 +144,61 @@ impl Engine {
 
     fn convert_some(&mut self) {
         let text_bytes_max = self.settings.text_bytes_max();
-        let (page, bench) = (&self.pages.queue[0], &mut self.pages.worker);
-        let Step::Convert(converter) = &mut bench.stage else { return };
+        let (page, worker) = (&self.pages.queue[0], &mut self.pages.worker);
+        let Step::Convert(converter) = &mut worker.stage else { return };
         self.turn.meter_mut().stay(Stage::Links, 0);
-        let text = &text_of(bench.own_text, &bench.text, page)[bench.taken..];
+        let text = &text_of(worker.own_text, &worker.text, page)[worker.taken..];
         let budget = self.turn.left(Work::Converted).max(1);
-        let step = converter.convert(text, &mut bench.converted, budget, text_bytes_max);
-        bench.taken += step.used;
+        let step = converter.convert(text, &mut worker.converted, budget, text_bytes_max);
+        worker.taken += step.used;
         self.turn.charge(Work::Converted, step.work.max(1));
         if !step.is_done {
             return;
         }
-        std::mem::swap(&mut bench.text, &mut bench.converted);
-        bench.own_text = true;
-        // What had to be converted can't be begun again, nor does it name another charset.
-        bench.is_tentative = false;
-        bench.taken = 0;
-        bench.scanner.begin(UTF_8);
-        bench.stage = Step::Scan;
+        std::mem::swap(&mut worker.text, &mut worker.converted);
+        worker.own_text = true;
+        // A converted text can't be read again, and names no other charset.
+        worker.is_tentative = false;
+        worker.taken = 0;
+        worker.scanner.begin(UTF_8);
+        worker.stage = Step::Scan;
         if step.is_cut {
             self.note_page("charsetTooLarge");
         }
     }
 
     fn scan_some(&mut self) {
-        let (page, bench) = (&self.pages.queue[0], &mut self.pages.worker);
-        let text = text_of(bench.own_text, &bench.text, page);
+        let (page, worker) = (&self.pages.queue[0], &mut self.pages.worker);
+        let text = text_of(worker.own_text, &worker.text, page);
         let budget = self.turn.left(Work::Scanned).max(1);
-        let spent = budget.min(text.len() - bench.taken).max(1);
+        let spent = budget.min(text.len() - worker.taken).max(1);
         self.turn.meter_mut().stay(Stage::Links, spent);
-        let progress = bench.scanner.scan(text, budget, &mut bench.found);
-        bench.taken += spent.min(text.len() - bench.taken);
+        let progress = worker.scanner.scan(text, budget, &mut worker.found);
+        worker.taken += spent.min(text.len() - worker.taken);
         self.turn.charge(Work::Scanned, spent);
-        if bench.is_tentative
-            && let Some(charset) = bench.found.charset()
+        if worker.is_tentative
+            && let Some(charset) = worker.found.charset()
         {
-            bench.is_tentative = false;
-            if charset != bench.charset && bench.change_charset(page, charset) {
+            worker.is_tentative = false;
+            if charset != worker.charset && worker.change_charset(page, charset) {
                 return self.pages.queue[0].fetch.notes.push("charsetLate");
             }
         }
         if progress == Progress::Done {
-            bench.stage = Step::Follow;
+            worker.stage = Step::Follow;
         }
     }
 
-    /// Annotates the page under work, and counts it.
+    /// Annotates the page that is being processed, and counts the cause.
     fn note_page(&mut self, cause: &'static str) {
         self.counts.cut(cause, 1);
         self.pages.queue[0].fetch.notes.push(cause);
     }
 
-    /// What was left out of the page under work for a bound: annotated, and counted with its
-    /// largest victims.
+    /// Annotates the page with what was left out because of a limit, and counts it with the largest
+    /// losses.
     pub(super) fn note_cut(&mut self, page: &mut Page) {
-        let cut = page.leads.head_links.cut() + self.pages.worker.found.cut();
+        let cut = page.sources.head_links.cut() + self.pages.worker.found.cut();
         for (cause, count) in cut.causes().chain(self.pages.worker.follow.cut()) {
             self.counts.cut_from(cause, count, &page.fetch.url);
             page.fetch.notes.push(cause);

@@ -1,23 +1,25 @@
-//! The rules of robots.txt files: those used recently are in memory, the others on disk.
+//! The cache of robots.txt rules: those used recently are in memory, the others on disk.
 //!
-//! When rules exceed their memory, those unused for longest are appended to a log of segments (the
-//! hand of a clock passes over those in memory), and read back when their server is visited, which
-//! is one short read. Rules that were read back keep their location on disk. Rules are valid for
-//! `robots_ttl` at most, so a segment is needed until the last of its rules expires, and none is
-//! swept. A crawl that keeps no state forgets the rules it has no memory for, and asks again.
+//! When the rules in memory exceed their budget, some are evicted by the CLOCK algorithm: a hand
+//! passes over the servers with rules in memory, and evicts those not used since it passed last.
+//! Evicted rules are appended to a log of segments, and read back when their server is visited,
+//! which is one short read. Rules that were read back keep their location on disk. Rules are valid
+//! for `robots_ttl` at most, so a segment is needed until the last of its rules expires; segments
+//! are never compacted. A crawl that keeps no state drops evicted rules, and requests the file
+//! again.
 //!
 //! ```text
 //! file   state/robots/segment-N: the opening frame, then rules
 //! rules  kind 1: number of the server | see `robots::Rules::encode`
 //! ```
 //!
-//! Laws: rules in memory keep to their budget, except those of servers being visited. Rules are
-//! read back as they were, from the disk or from what waits to be written. A full disk loses
-//! nothing. A damaged file is reported with its offset.
-//! Cost: five bytes for rules in memory, twelve for rules on disk.
+//! Laws: rules in memory don't exceed their budget, except for those of servers under visit. Rules
+//! are read back unchanged, from disk or from the write buffer. A full disk loses no rules. A
+//! damaged file is reported with its offset. Cost: five bytes beside the rules for those in memory,
+//! twelve for those on disk.
 
 use super::COPY_BYTES;
-use super::state::{Held, Robots};
+use super::state::{CachedRules, Robots};
 use crate::engine::Engine;
 use crate::engine::ledger::Work;
 use crate::frontier::{ServerId, ServerState};
@@ -35,21 +37,22 @@ const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 }
 /// The folder of all segments.
 pub(in crate::engine) const FOLDER: &str = "state/robots";
 
-/// What is known of all rules together.
+/// The rules of all servers: the order of eviction, and those on disk.
 #[derive(Debug)]
 pub(in crate::engine) struct RobotsCache {
-    /// Servers whose rules are in memory, or were; each once.
+    /// Servers with rules in memory, in the order in which the hand passes over them; some may have
+    /// lost their rules.
     hand: VecDeque<ServerId>,
-    /// Bytes of rules in memory.
+    /// The bytes of rules in memory.
     bytes: usize,
-    /// Rules on disk, if any may go there.
+    /// Rules on disk; `None` if the crawl keeps no state.
     log: Option<Log>,
 }
 
 #[derive(Debug)]
 struct Log {
     segments: Segments,
-    /// When the last of a segment's rules expires.
+    /// When the last of the rules in each segment expires.
     until: BTreeMap<u32, Instant>,
 }
 
@@ -60,11 +63,10 @@ impl RobotsCache {
         Self { hand: VecDeque::new(), bytes: 0, log: crawl.map(log) }
     }
 
-    /// Restores the files that a checkpoint of an earlier run names, with the bytes of each that
-    /// count.
+    /// Restores the files that a checkpoint of an earlier run names, with their valid lengths.
     ///
     /// # Errors
-    /// A file that is shorter or can't be a segment, or the disk's.
+    /// A file is too short or no segment; or the disk's.
     pub(in crate::engine) fn restore(
         &mut self,
         files: &[(String, u64)],
@@ -76,12 +78,12 @@ impl RobotsCache {
         Ok(())
     }
 
-    /// Retains rules that an earlier run wrote. Returns `false` if all rules of their segment had
-    /// expired at the checkpoint, which therefore doesn't name it. A segment that this run has
-    /// begun since may have the same number: it holds other rules.
+    /// Retains rules that an earlier run wrote. Returns `false` if the checkpoint doesn't name
+    /// their segment, because all its rules had expired. A segment that this run has begun may have
+    /// the same number, but holds other rules.
     ///
     /// # Errors
-    /// No rules can lie there.
+    /// There can't be rules at this location.
     pub(in crate::engine) fn retain(
         &mut self,
         location: Location,
@@ -96,10 +98,10 @@ impl RobotsCache {
         Ok(true)
     }
 
-    /// Appends what waits to the disk: all of it, or if it is enough for an append.
+    /// Appends buffered bytes to the disk: all of them, or only if they are enough for an append.
     ///
     /// # Errors
-    /// The disk's: nothing is lost, and this may be called again.
+    /// The disk's. No bytes are lost, and the call may be repeated.
     pub(in crate::engine) fn write(
         &mut self,
         all: bool,
@@ -108,8 +110,8 @@ impl RobotsCache {
         self.log.as_mut().map_or(Ok(()), |log| log.segments.write(all, disk))
     }
 
-    /// Appends all that waits to the disk, and releases segments whose rules have expired. Returns
-    /// the files that a checkpoint names now, with their lengths.
+    /// Appends everything buffered to the disk, and releases segments whose rules have expired.
+    /// Returns the files that a checkpoint names now, with their lengths.
     ///
     /// # Errors
     /// The disk's.
@@ -129,19 +131,19 @@ impl RobotsCache {
         segments.mark(disk)
     }
 
-    /// The last mark is durable. Returns the names of files that nothing needs any more.
-    pub(in crate::engine) fn settled(&mut self) -> Vec<String> {
-        self.log.as_mut().map_or(Vec::new(), |log| log.segments.settled(None))
+    /// Called when the last mark is durable. Returns the names of files that are no longer needed.
+    pub(in crate::engine) fn on_durable(&mut self) -> Vec<String> {
+        self.log.as_mut().map_or(Vec::new(), |log| log.segments.on_durable(None))
     }
 
-    /// Rules of a server leave memory.
-    fn evict(&mut self, id: ServerId, held: &Held, until: Instant) -> Robots {
+    /// Evicts rules from memory. Returns the new state of the server's file.
+    fn evict(&mut self, id: ServerId, held: &CachedRules, until: Instant) -> Robots {
         let Some(log) = &mut self.log else { return Robots::Unknown };
         let location = held.location.unwrap_or_else(|| log.append(id, &held.rules, until));
         Robots::OnDisk(location, until)
     }
 
-    /// Reads rules of a server back.
+    /// Reads the rules of a server back.
     fn read(
         &self,
         id: ServerId,
@@ -169,7 +171,7 @@ impl Log {
         location
     }
 
-    /// A segment is needed until then at least.
+    /// Keeps a segment until this time at least.
     fn extend(&mut self, segment: u32, until: Instant) {
         let last = self.until.entry(segment).or_insert(until);
         *last = until.max(*last);
@@ -177,9 +179,9 @@ impl Log {
 }
 
 impl Engine {
-    /// What is known of a robots.txt changes; rules in memory are kept within their budget.
+    /// Sets the state of a server's robots.txt, and keeps the rules in memory within their budget.
     pub(in crate::engine) fn set_robots(&mut self, id: ServerId, robots: Robots) {
-        let site = self.sites.at(id);
+        let site = self.sites.get_mut(id);
         self.robots.cache.bytes -= site.robots.bytes();
         self.robots.cache.bytes += robots.bytes();
         site.robots = robots;
@@ -192,8 +194,8 @@ impl Engine {
         }
     }
 
-    /// The hand of the clock goes on until rules are within their budget; it passes over servers
-    /// that are being visited, and once over those whose rules were used since it came by last.
+    /// Moves the hand until the rules are within their budget. It passes over servers under visit,
+    /// and once over those whose rules were used since it passed last.
     fn evict_some(&mut self) {
         let mut steps = 2 * self.robots.cache.hand.len();
         while self.robots.cache.bytes > self.settings.robots_bytes_max
@@ -201,7 +203,7 @@ impl Engine {
             && let Some(id) = self.robots.cache.hand.pop_front()
         {
             steps -= 1;
-            let site = self.sites.at(id);
+            let site = self.sites.get_mut(id);
             let has_rules = matches!(site.robots, Robots::Rules(..));
             let is_visited = self.backlog.server(id).state() == ServerState::Busy;
             if has_rules && (is_visited || std::mem::take(&mut site.rules_used)) {
@@ -219,17 +221,17 @@ impl Engine {
         }
     }
 
-    /// Sees to it that the rules of a server under visit are in memory, if there are any. What
-    /// can't be read ends the crawl.
+    /// Makes sure that the rules of a server under visit are in memory, if it has any. Returns
+    /// `false` if they can't be read, which ends the crawl.
     pub(in crate::engine) fn load_rules(&mut self, id: ServerId) -> bool {
-        let Robots::OnDisk(location, until) = self.sites.look(id).robots else { return true };
+        let Robots::OnDisk(location, until) = self.sites.get(id).robots else { return true };
         if until <= self.turn.at() {
             return true;
         }
         match self.robots.cache.read(id, location, self.storage.disk()) {
             Ok(rules) => {
                 self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
-                let held = Box::new(Held { rules, location: Some(location) });
+                let held = Box::new(CachedRules { rules, location: Some(location) });
                 self.set_robots(id, Robots::Rules(held, until));
                 self.counts.rules_read += 1;
                 true
@@ -241,7 +243,7 @@ impl Engine {
         }
     }
 
-    /// Bytes of rules in memory.
+    /// The bytes of rules in memory.
     pub fn rules_bytes(&self) -> usize {
         self.robots.cache.bytes
     }
@@ -261,7 +263,7 @@ mod tests {
     }
 
     fn rules(number: u32) -> Rules {
-        // Now and then longer than what is read at first.
+        // Sometimes more than one read returns.
         let lines = if number.is_multiple_of(10) { 400 } else { number % 5 + 1 };
         let line = |line| format!("disallow: /{number}/{line}\n");
         let text = (0..lines).map(line).collect::<String>();
@@ -275,17 +277,17 @@ mod tests {
     }
 
     fn evict(cache: &mut RobotsCache, number: u32, until: Instant) -> Location {
-        let held = Held { rules: rules(number), location: None };
+        let held = CachedRules { rules: rules(number), location: None };
         match cache.evict(ServerId(number), &held, until) {
             Robots::OnDisk(place, found) if found == until => place,
             other => panic!("{other:?}"),
         }
     }
 
-    /// Law: what was evicted is read back the same, written or not, whatever failed; after a
-    /// restart, too.
+    /// Law: evicted rules are read back unchanged, from disk or from the buffer, after any failure
+    /// and after a restart.
     #[test]
-    fn shelved_rules_come_back() {
+    fn evicted_rules_come_back() {
         let mut disk = Memory::default();
         let mut cache = RobotsCache::new(Some(CRAWL));
         let until = Instant::from_micros(1_000);
@@ -317,9 +319,9 @@ mod tests {
         assert_eq!(cache.retain(Location { segment: 9, ..first }, until), Ok(false), "not named");
     }
 
-    /// Law: whatever a run shelves, and however its rules end, the next run takes in what the
-    /// checkpoint says and reads the same rules, or knows that they are over; even if calendars
-    /// jump between the two, and if rules that memory has no room for are evicted meanwhile.
+    /// Law: whatever a run evicts and however its rules expire, the next run decodes the checkpoint
+    /// and reads the same rules, or knows that they have expired. This holds even if the wall clock
+    /// jumps between the two, and if rules are evicted while the checkpoint is read.
     #[test]
     fn every_checkpoint_is_understood() {
         let mut random = Random(1);
@@ -327,7 +329,7 @@ mod tests {
         let mut counts = [0; 3];
         for _ in 0..40 {
             let (mut disk, mut files) = (Memory::default(), Vec::new());
-            // What side tables say: a place and the end of its rules.
+            // What side tables hold: the location of the rules, and when they expire.
             let mut known: Vec<Option<(Location, Instant)>> = vec![None; 30];
             for _ in 0..12 {
                 let mut cache = RobotsCache::new(Some(CRAWL));
@@ -340,7 +342,7 @@ mod tests {
                         *known = is_there.then_some((place, until));
                         counts[usize::from(is_there)] += 1;
                     } else if below(3) == 0 {
-                        // Those that the checkpoint holds whole go to the disk as it is read.
+                        // Rules that the checkpoint holds itself are evicted while it is read.
                         let until = Instant::from_micros(1 + below(100));
                         *known = Some((evict(&mut cache, number, until), until));
                     }
@@ -355,7 +357,7 @@ mod tests {
                 }
                 known.iter_mut().for_each(|known| *known = known.filter(|_| below(5) > 0));
                 files = cache.mark(now, &mut disk).expect("there is room");
-                cache.settled();
+                cache.on_durable();
                 let is_named = |name: &str| files.iter().any(|(other, _)| other == name);
                 let strays = disk.list(FOLDER).expect("it can be listed").into_iter();
                 for name in strays.map(|name| format!("{FOLDER}/{name}")) {
@@ -368,7 +370,8 @@ mod tests {
         assert!(counts.iter().all(|count| *count > 300), "{counts:?}");
     }
 
-    /// A segment goes when its rules are over, no durable checkpoint names it and nothing is added.
+    /// Law: a segment is removed when its rules have expired, no durable checkpoint names it, and
+    /// nothing is appended to it.
     #[test]
     fn segments_go_when_their_rules_are_over() {
         let mut disk = Memory::default();
@@ -378,24 +381,24 @@ mod tests {
         let place = evict(&mut cache, 2, late);
         let files = cache.mark(early, &mut disk).expect("there is room");
         assert_eq!(files, [(name_of(1), disk.bytes(&name_of(1)).len() as u64)]);
-        assert!(cache.settled().is_empty(), "it is marked");
+        assert!(cache.on_durable().is_empty(), "it is marked");
 
         let mut cache = RobotsCache::new(Some(CRAWL));
         cache.restore(&files, &mut disk).expect("just written");
         assert_eq!(cache.retain(place, late), Ok(true));
         assert_eq!(evict(&mut cache, 3, end).segment, 2, "an earlier run's is not added to");
         assert_eq!(cache.mark(early, &mut disk).expect("room").len(), 2);
-        assert!(cache.settled().is_empty());
+        assert!(cache.on_durable().is_empty());
         assert_eq!(cache.mark(late, &mut disk).expect("room").len(), 1, "the first is over");
-        assert_eq!(cache.settled(), [name_of(1)]);
+        assert_eq!(cache.on_durable(), [name_of(1)]);
         assert!(cache.mark(end, &mut disk).expect("room").is_empty());
-        assert!(cache.settled().is_empty(), "it grows");
+        assert!(cache.on_durable().is_empty(), "it grows");
         assert!(RobotsCache::new(None).mark(end, &mut disk).expect("nothing to do").is_empty());
     }
 
-    /// Every changed bit and every cut is told, with the file and the offset.
+    /// Law: a changed bit or a truncated file is reported with the file and the offset.
     #[test]
-    fn damage_is_told() {
+    fn damage_is_reported() {
         let mut whole = Memory::default();
         let mut cache = RobotsCache::new(Some(CRAWL));
         let until = Instant::from_micros(1);

@@ -1,8 +1,12 @@
-//! robots.txt on the road: when it is asked for, what a reply means, redirects to other servers.
+//! robots.txt files: when they are requested, what their replies mean, and their redirects.
 //!
-//! A redirect to the `/robots.txt` of another server brings that server's own file as well: it is
-//! asked for once, and servers that wait for it are its followers. A chain of redirects has cookies
-//! of its own, as that of a page has.
+//! This part owns the rules of all servers (`cache`), replies that wait to be read (`work`), and
+//! servers that wait for the file of another. If the file of one server redirects to the
+//! `/robots.txt` of another, that is the other's own file as well. It is requested once, and the
+//! servers that wait for it are its *followers*. A chain of such redirects has cookies of its own,
+//! like that of a page. Laws: RFC 9309, where a configuration key does not say otherwise; a server
+//! is asked for no page before its file is known. Cost: that of the rules, within a budget of
+//! memory.
 
 mod cache;
 mod reading;
@@ -13,7 +17,7 @@ use super::Engine;
 use super::backlog::{Item, Purpose, Queued, ROBOTS_TXT};
 use super::ledger::Work;
 use super::outcome::Outcome;
-use super::wire::{Fetched, SURPLUS};
+use super::wire::{FinishedFetch, SURPLUS};
 use crate::frontier::{Retirement, ServerId};
 use crate::ground::quality::Quality;
 use crate::ground::time::Instant;
@@ -22,29 +26,30 @@ use crate::http::response::Framing;
 use crate::robots::{Meaning, Rules};
 use crate::url::{Batch, UrlRef, canon::Joiner};
 pub(super) use cache::{FOLDER, RobotsCache};
-use reading::{Answer, Reading, Step};
-use state::{ELSEWHERE_MAX, Known, Robots};
+use reading::{Reading, RobotsReply, Step};
+use state::{REDIRECTED_MAX, Robots, RobotsStatus};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use work::Task;
 
-/// Bytes of rules that are copied at the cost of a unit.
+/// The bytes of rules that can be copied for one unit of work.
 pub(super) const COPY_BYTES: usize = 4;
 
-/// The robots.txt files of all servers: their rules, and the work that they make. What is known of
-/// the file of one server is in its [`Site`](super::site::Site).
+/// The robots.txt files of all servers: their rules, and the work they cause. What is known of the
+/// file of one server is in its [`Site`](super::site::Site).
 #[derive(Debug)]
 pub(super) struct RobotsFiles {
     cache: RobotsCache,
     tasks: VecDeque<Task>,
     /// Cookies of files that redirect, by the server whose file is wanted.
     jars: BTreeMap<ServerId, Jar>,
-    /// Servers whose robots.txt redirects to that of another, by that, which is to be asked for it.
+    /// For a server whose file is requested: the servers whose files redirect to it.
     followers: BTreeMap<ServerId, Vec<ServerId>>,
 }
 
 impl RobotsFiles {
-    /// None is known yet. Rules go to disk if the `crawl` keeps its state.
+    /// Returns this part without files. Rules may be written to disk if `crawl` is the number of a
+    /// crawl that keeps its state.
     pub(super) fn new(crawl: Option<u64>) -> Self {
         let cache = RobotsCache::new(crawl);
         Self { cache, tasks: VecDeque::new(), jars: BTreeMap::new(), followers: BTreeMap::new() }
@@ -67,49 +72,50 @@ impl RobotsFiles {
 }
 
 impl Engine {
-    /// Whether the rules of a server are known.
-    pub(super) fn robots_of(&mut self, id: ServerId) -> Known {
+    /// Whether robots.txt is known, so that a page of a server may be requested.
+    pub(super) fn robots_status(&mut self, id: ServerId) -> RobotsStatus {
         if !self.settings.robots.obey {
-            return Known::Rules;
+            return RobotsStatus::Known;
         }
         let now = self.turn.at();
-        if self.sites.look(id).robots_elsewhere().is_some_and(|until| until <= now) {
-            self.still_elsewhere(id);
+        if self.sites.get(id).robots_redirected().is_some_and(|until| until <= now) {
+            self.wait_for_redirected(id);
         }
-        match self.sites.look(id).robots.known(now) {
-            // The crawl is about to end: nothing is asked for.
-            Known::Rules if !self.load_rules(id) => Known::Pending,
+        match self.sites.get(id).robots.status(now) {
+            // The rules can't be read, which ends the crawl: nothing is requested.
+            RobotsStatus::Known if !self.load_rules(id) => RobotsStatus::Pending,
             known => known,
         }
     }
 
-    /// The request for robots.txt got no answer: it is to be asked again.
-    pub(super) fn robots_again(&mut self, of: ServerId) {
-        if matches!(self.sites.look(of).robots, Robots::Asked) {
+    /// Makes robots.txt be requested again, because a request for it got no answer.
+    pub(super) fn forget_robots_request(&mut self, of: ServerId) {
+        if matches!(self.sites.get(of).robots, Robots::Asked) {
             self.set_robots(of, Robots::Unknown);
         }
     }
 
-    /// The other server has not answered for long: its errand goes on, but not for ever.
-    fn still_elsewhere(&mut self, id: ServerId) {
-        let site = self.sites.at(id);
+    /// Handles a server that has waited too long for the file of another: it waits on, but only so
+    /// many times.
+    fn wait_for_redirected(&mut self, id: ServerId) {
+        let site = self.sites.get_mut(id);
         site.robots_tries = site.robots_tries.saturating_add(1);
         let robots = if site.robots_tries > self.settings.retries.url_retries_max {
             Robots::Unreachable(self.turn.at() + self.settings.robots.ttl)
         } else {
-            Robots::Elsewhere(self.turn.at() + ELSEWHERE_MAX)
+            Robots::Redirected(self.turn.at() + REDIRECTED_MAX)
         };
         self.set_robots(id, robots);
     }
 
-    /// The fetch of a robots.txt, for the server `of`, has its outcome: it is recorded, then read.
+    /// Completes the fetch of a robots.txt for the server `of`: archives it, then reads it.
     pub(super) fn robots_complete(
         &mut self,
         slot: u32,
-        fetched: Fetched<'_>,
+        fetched: FinishedFetch<'_>,
         (of, hops): (ServerId, u8),
     ) {
-        let Some(settled) = self.record(slot, &fetched, true) else {
+        let Some(facts) = self.record(slot, &fetched, true) else {
             return self.robots_unrecorded(slot, fetched, (of, hops));
         };
         let conn = self.wire.conn(slot);
@@ -119,35 +125,35 @@ impl Engine {
             Some(Framing::Length(len)) => len.saturating_sub(came),
             _ => conn.missing_bytes(),
         };
-        // A redirect that led to the file of another server has brought that server's own, too.
+        // If a redirect led to the file of another server, it is that server's own file as well.
         let is_own = *fetched.fetch.item.target == *ROBOTS_TXT
-            && matches!(self.sites.look(server).robots, Robots::Asked);
+            && matches!(self.sites.get(server).robots, Robots::Asked);
         let has_surplus = fetched.fetch.notes.contains(&SURPLUS);
-        let answer = Answer {
+        let answer = RobotsReply {
             surplus: if has_surplus { conn.unread().into() } else { Box::default() },
             missing_bytes,
             of,
             hops,
             server,
             other: (is_own && server != of).then_some(server),
-            settled,
+            facts,
             head: fetched.head.cloned(),
             fetch: fetched.fetch,
             reply: fetched.reply,
             outcome: fetched.outcome,
             step: Step::Begin,
         };
-        self.take_answer(Box::new(answer));
+        self.take_robots_reply(Box::new(answer));
     }
 
-    /// A reply is read.
-    fn robots_answered(&mut self, mut answer: Answer, mut reading: Reading) {
+    /// Applies what a reply says to the servers that it is for.
+    fn apply_robots(&mut self, mut answer: RobotsReply, mut reading: Reading) {
         let (of, hops, server, other) = (answer.of, answer.hops, answer.server, answer.other);
         let mut wait = self.settings.robots.retry_wait;
         if reading.is_doubtful {
-            let site = self.sites.at(of);
-            if site.robots_came_cut() && site.robots_tries < self.settings.retries.url_retries_max {
-                // It answers: the rest of the file is soon had, or never.
+            let site = self.sites.get_mut(of);
+            if site.note_robots_cut() && site.robots_tries < self.settings.retries.url_retries_max {
+                // The server answers, so a short wait is enough for the rest of the file.
                 wait = wait.min(self.settings.retries.wait);
                 reading.means = Meaning::Unreachable;
             }
@@ -160,7 +166,7 @@ impl Engine {
         let Reading { means, rules, .. } = reading;
         let is_read = means == Meaning::Parse;
         let sitemaps: Vec<&str> = rules.sitemaps().filter(|_| is_read).collect();
-        self.write_line(&answer.fetch, &answer.settled, &sitemaps);
+        self.write_line(&answer.fetch, &answer.facts, &sitemaps);
         match means {
             Meaning::Parse | Meaning::Unavailable => {
                 let until = self.turn.at() + self.settings.robots.ttl;
@@ -172,12 +178,12 @@ impl Engine {
             Meaning::Follow => {
                 self.follow_robots(&answer, (of, hops));
                 if let Some(other) = other {
-                    self.follow_along(&answer, other, of);
+                    self.redirect_follower(&answer, other, of);
                 }
             }
             Meaning::Unreachable => {
-                let until = self.robots_fails(of, wait).filter(|_| server == of);
-                let others = other.and_then(|other| self.robots_fails(other, wait));
+                let until = self.robots_failed(of, wait).filter(|_| server == of);
+                let others = other.and_then(|other| self.robots_failed(other, wait));
                 if let Some(until) = until.or(others) {
                     self.end_visit_of(server, until);
                 }
@@ -186,20 +192,25 @@ impl Engine {
         self.wire.release(answer.reply);
     }
 
-    /// The archive had no room for it: it is asked for again.
-    fn robots_unrecorded(&mut self, slot: u32, fetched: Fetched<'_>, (of, hops): (ServerId, u8)) {
+    /// Handles a reply that could not be archived: the file is requested again.
+    fn robots_unrecorded(
+        &mut self,
+        slot: u32,
+        fetched: FinishedFetch<'_>,
+        (of, hops): (ServerId, u8),
+    ) {
         self.counts.uncount(fetched.outcome);
         self.wire.release(fetched.reply);
         if hops == 0 {
-            self.robots_again(of);
+            self.forget_robots_request(of);
         } else {
             let id = self.wire.conn(slot).server;
-            self.robots_again(id);
+            self.forget_robots_request(id);
             self.backlog.give_back(id, &fetched.fetch.item);
         }
     }
 
-    /// The rules of a server are known until then, and so are those of servers that wait for them.
+    /// Sets the rules of a server, valid until `until`, and those of its followers.
     fn robots_known(&mut self, of: ServerId, rules: Rules, until: Instant) {
         if let Some(followers) = self.robots.followers.remove(&of).filter(|all| !all.is_empty()) {
             self.share_rules(rules.clone(), until, followers);
@@ -207,51 +218,51 @@ impl Engine {
         self.robots.jars.remove(&of);
         let settings = self.settings.robots;
         if !settings.obey {
-            // It was asked for to see whether anybody answers.
+            // It was only requested to find out whether the server answers.
             return;
         }
         let delay = rules.crawl_delay();
-        let site = self.sites.at(of);
-        let waits = site.robots_elsewhere().is_some();
-        site.robots_told();
+        let site = self.sites.get_mut(of);
+        let waits = site.robots_redirected().is_some();
+        site.note_robots_fetched();
         self.set_robots(of, Robots::of(rules, until));
         self.backlog.set_crawl_delay(of, delay, self.turn.at());
         if delay.is_some_and(|delay| delay > settings.crawl_delay_max) {
             let why = Retirement::CrawlDelay;
-            self.sites.at(of).set_hopeless(why, Outcome::ServerRetired(why));
+            self.sites.get_mut(of).set_retiring(why, Outcome::ServerRetired(why));
             if !self.is_visited(of) {
-                self.retire_if_hopeless(of);
+                self.retire_if_due(of);
             }
         } else if waits {
-            let due = self.sites.look(of).due();
+            let due = self.sites.get(of).due();
             self.backlog.rouse(of, due, self.turn.at());
         }
     }
 
-    /// robots.txt can't be had now, which forbids all. It is asked for again a few times, each
-    /// after a wait (until when is returned); then the URLs are given up, and so is what is found
-    /// until the next day's try. A server that has not answered for as long as the config
-    /// says counts as one without the file (RFC 9309 2.3.1.4).
+    /// Handles a robots.txt that can't be fetched now, which forbids all URLs. It is requested
+    /// again a few times, after a wait; returns when. After that, the server's URLs are given up,
+    /// also those found before the next try a day later. A server that has not answered for
+    /// `robots.unreachable_max` is treated as one without the file (RFC 9309 2.3.1.4).
     pub(super) fn robots_unreachable(&mut self, of: ServerId) -> Option<Instant> {
-        self.robots_fails(of, self.settings.robots.retry_wait)
+        self.robots_failed(of, self.settings.robots.retry_wait)
     }
 
     /// The same, with the wait before the next try.
-    fn robots_fails(&mut self, of: ServerId, wait: Duration) -> Option<Instant> {
-        self.followers_wait_no_more(of);
+    fn robots_failed(&mut self, of: ServerId, wait: Duration) -> Option<Instant> {
+        self.release_followers(of);
         self.robots.jars.remove(&of);
         let now = self.turn.at();
         let settings = self.settings.robots;
-        let site = self.sites.at(of);
-        let since = site.robots_fails(now);
+        let site = self.sites.get_mut(of);
+        let since = site.note_robots_failure(now);
         if now.since(since) >= settings.unreachable_max {
             self.robots_known(of, Rules::allow_all(), now + settings.ttl);
             return None;
         }
         site.robots_tries = site.robots_tries.saturating_add(1);
-        let waits = site.robots_elsewhere().is_some();
+        let waits = site.robots_redirected().is_some();
         let again = site.robots_tries <= self.settings.retries.url_retries_max;
-        // Never before the rest that is owed.
+        // The next try may not come before the end of the server's rest.
         let until = if again { (now + wait).max(site.due()) } else { site.due() };
         if again {
             self.set_robots(of, Robots::Unknown);
@@ -265,9 +276,10 @@ impl Engine {
         again.then_some(until)
     }
 
-    /// RFC 9309 2.3.1.2: redirects are followed, even to another authority; the rules found are
-    /// those of the first one. Past the cap the file counts as unavailable.
-    fn follow_robots(&mut self, answer: &Answer, (of, hops): (ServerId, u8)) {
+    /// Follows a redirect of the file of `of`, even to another authority; the rules found there
+    /// apply to `of` (RFC 9309 2.3.1.2). Beyond the limit on redirects, the file counts as
+    /// unavailable.
+    fn follow_robots(&mut self, answer: &RobotsReply, (of, hops): (ServerId, u8)) {
         let fetch = &answer.fetch;
         let mut batch = Batch::default();
         let base = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
@@ -281,15 +293,15 @@ impl Engine {
             return self.robots_known(of, Rules::allow_all(), until);
         };
         let url = batch.get(0);
-        let until = self.turn.at() + ELSEWHERE_MAX;
+        let until = self.turn.at() + REDIRECTED_MAX;
         self.take_robots_cookies(answer, (of, hops));
         if server != of && url.target() == ROBOTS_TXT && self.share_robots(of, server) {
             return;
         }
         let item = Item {
             target: url.target().into(),
-            // As much as the best of what waits for it: with none of its own it would go behind
-            // every page of every other server.
+            // The file is worth as much as the best URL that waits for it. With a quality of zero
+            // it would be queued behind every page of other servers.
             quality: self.backlog.next_quality(of).unwrap_or(Quality::ZERO),
             arrival: 0,
             depth: 0,
@@ -299,8 +311,8 @@ impl Engine {
             found_as: b'P',
             via: Some((*fetch.url).into()),
         };
-        let sleeps = self.sites.look(server).robots_elsewhere().is_some();
-        let robots = if server == of { Robots::Asked } else { Robots::Elsewhere(until) };
+        let sleeps = self.sites.get(server).robots_redirected().is_some();
+        let robots = if server == of { Robots::Asked } else { Robots::Redirected(until) };
         self.set_robots(of, robots);
         let added = self.backlog.add_to(server, &item.parts(), item.quality, self.turn.at());
         if !matches!(added, Queued::Waits) {
@@ -311,14 +323,15 @@ impl Engine {
             self.robots.followers.entry(server).or_default();
         }
         if sleeps {
-            // Until its own file is known from elsewhere: this errand need not wait for that.
-            let due = self.sites.look(server).due();
+            // This server itself waits for a redirected file, but the request for `of` need not
+            // wait for that.
+            let due = self.sites.get(server).due();
             self.backlog.rouse(server, due, self.turn.at());
         }
     }
 
-    /// Keeps the cookies that a redirect sets, for the hops that follow it.
-    fn take_robots_cookies(&mut self, answer: &Answer, (of, hops): (ServerId, u8)) {
+    /// Stores the cookies that a redirect sets, for the hops that follow.
+    fn take_robots_cookies(&mut self, answer: &RobotsReply, (of, hops): (ServerId, u8)) {
         let jar = self.robots.jars.remove(&of);
         let mut jar = jar.filter(|_| hops > 0).unwrap_or_default();
         let from = UrlRef::from_canonical(answer.fetch.url.as_bytes()).expect("it was fetched");
@@ -329,13 +342,13 @@ impl Engine {
         }
     }
 
-    /// A redirect of the robots.txt of `of` leads to that of `server`: if that is known, being
-    /// asked for or about to be, no other request is made for it.
+    /// Handles a redirect from the file of `of` to that of `server`. If that is known or being
+    /// requested, returns `true`: no further request is made.
     fn share_robots(&mut self, of: ServerId, server: ServerId) -> bool {
         let now = self.turn.at();
-        let is_asked = match self.sites.look(server).robots.known(now) {
-            Known::Rules if self.settings.robots.obey && self.load_rules(server) => {
-                match &self.sites.look(server).robots {
+        let is_asked = match self.sites.get(server).robots.status(now) {
+            RobotsStatus::Known if self.settings.robots.obey && self.load_rules(server) => {
+                match &self.sites.get(server).robots {
                     Robots::Open(until) => {
                         let until = *until;
                         self.robots_known(of, Rules::allow_all(), until);
@@ -351,22 +364,22 @@ impl Engine {
                 }
                 return true;
             }
-            Known::Pending => self.sites.look(server).robots_elsewhere().is_none(),
+            RobotsStatus::Pending => self.sites.get(server).robots_redirected().is_none(),
             _ => self.robots.followers.contains_key(&server),
         };
         if is_asked {
-            self.set_robots(of, Robots::Elsewhere(now + ELSEWHERE_MAX));
+            self.set_robots(of, Robots::Redirected(now + REDIRECTED_MAX));
             self.robots.followers.entry(server).or_default().push(of);
         }
         is_asked
     }
 
-    /// The robots.txt of `other`, asked for on behalf of `of`, redirects on: what `of` finds is the
-    /// answer for both.
-    fn follow_along(&mut self, answer: &Answer, other: ServerId, of: ServerId) {
-        match self.sites.look(of).robots.known(self.turn.at()) {
-            Known::Pending => {
-                self.set_robots(other, Robots::Elsewhere(self.turn.at() + ELSEWHERE_MAX));
+    /// The file of `other` was requested on behalf of `of`, and redirects further: `other` waits
+    /// for what `of` finds.
+    fn redirect_follower(&mut self, answer: &RobotsReply, other: ServerId, of: ServerId) {
+        match self.sites.get(of).robots.status(self.turn.at()) {
+            RobotsStatus::Pending => {
+                self.set_robots(other, Robots::Redirected(self.turn.at() + REDIRECTED_MAX));
                 self.robots.followers.entry(of).or_default().push(other);
             }
             _ => self.follow_robots(answer, (other, 0)),

@@ -1,14 +1,15 @@
-//! A reply to the request for robots.txt: its text out of its codings, and what it means.
+//! Reads a reply to a request for robots.txt: decodes its text, and determines what it means.
 //!
-//! A challenge is no file and no permission. A file that is legible but ends in doubt is obeyed
-//! when it comes so twice, or no other try follows: see [`Reading::is_doubtful`].
+//! A challenge (a page that asks the client to prove it is a browser) is no file and grants
+//! nothing. A file that is legible but may be incomplete is obeyed if it is received so twice, or
+//! if no other try follows: see [`Reading::is_doubtful`].
 //!
-//! Laws: decoding takes at most half of what a turn may spend on pages; what is over resumes in the
-//! next turn; what comes out does not depend on the budget.
-//! Cost: decoding as for pages, then one pass over at most [`SIZE_BYTES_MAX`] bytes.
+//! Laws: decoding uses at most half of a turn's budget for pages, and the rest resumes in the next
+//! turn; the result does not depend on the budget. Cost: decoding as for pages, then one pass over
+//! at most [`SIZE_BYTES_MAX`] bytes.
 
 use super::super::Engine;
-use super::super::archive::Settled;
+use super::super::archive::LogFacts;
 use super::super::ledger::Work;
 use super::super::outcome::{Outcome, Shortfall};
 use super::super::wire::{Fetch, Reply};
@@ -19,31 +20,31 @@ use crate::http::response::{Framing, Head};
 use crate::robots::{self, Ending, File, Meaning, Rules, SIZE_BYTES_MAX, meaning};
 use std::borrow::Cow;
 
-/// A reply that is recorded, as far as it is read.
+/// An archived reply that is being read.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct RobotsReply {
     pub(super) fetch: Fetch,
-    pub(super) settled: Settled,
-    /// If it came whole.
+    pub(super) facts: LogFacts,
+    /// The head, if it was received in full.
     pub(super) head: Option<Head>,
     pub(super) reply: Reply,
     pub(super) outcome: Outcome,
-    /// The server whose robots.txt was wanted, and how many redirects led from there.
+    /// The server whose robots.txt is wanted, and how many redirects led here.
     pub(super) of: ServerId,
     pub(super) hops: u8,
-    /// The server that sent it.
+    /// The server that sent the reply.
     pub(super) server: ServerId,
-    /// That server, if this is its own robots.txt and was asked for on behalf of another.
+    /// The same server, if this is its own robots.txt, requested on behalf of another.
     pub(super) other: Option<ServerId>,
-    /// What came behind the reply, unasked.
+    /// Bytes that followed the reply, which no request asked for.
     pub(super) surplus: Box<[u8]>,
-    /// Bytes announced that did not come.
+    /// The number of announced bytes that did not arrive.
     pub(super) missing_bytes: u64,
     pub(super) step: Step,
 }
 
-impl Answer {
-    /// Value of a field of the head.
+impl RobotsReply {
+    /// Returns the value of a header field.
     pub(super) fn field(&self, name: &str) -> Option<&[u8]> {
         self.head.as_ref()?.field(self.reply.head(), name)
     }
@@ -52,21 +53,20 @@ impl Answer {
         self.head.iter().flat_map(|head| head.fields(self.reply.head()))
     }
 
-    /// Whether more than a hundredth of a body that was cut short is missing, as far as that is
-    /// known.
+    /// Whether more than a hundredth of a truncated body is missing, if that is known.
     fn is_far_too_short(&self) -> bool {
         let came = self.reply.payload().len() as u64;
         let missing = self.missing_bytes;
         missing > MISSING_BYTES && missing > (came + missing) / 100
     }
 
-    /// Whether its framing shows where the body ends.
+    /// Whether the framing shows where the body ends.
     fn is_framed(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.framing != Framing::Close)
     }
 
-    /// The text as it came. What lies behind a length that is too small belongs to it: authors
-    /// count characters, and servers count the file before they edit it.
+    /// The text as received. If the announced length is too small, the bytes behind it are part of
+    /// the text: some servers count characters, or count the file before they modify it.
     fn text(&self) -> Cow<'_, [u8]> {
         let payload = self.reply.payload();
         let is_length = matches!(self.head.as_ref(), Some(head)
@@ -78,7 +78,7 @@ impl Answer {
     }
 }
 
-/// How far a reply is read.
+/// The next step of reading a reply.
 #[derive(Debug, Default)]
 pub(super) enum Step {
     #[default]
@@ -87,38 +87,40 @@ pub(super) enum Step {
     Parse(Text),
 }
 
-/// A body whose codings are being undone.
+/// A body that is being decoded.
 #[derive(Debug)]
 pub(super) struct Decoding {
     decoder: Decoder,
     text: Vec<u8>,
-    /// Bytes of the payload used.
+    /// The number of bytes of the payload that were decoded.
     taken: usize,
-    /// No coding was named: the first bytes say so.
+    /// Whether no coding was named, but the body begins as gzip does.
     is_guess: bool,
 }
 
 /// The text of a reply.
 #[derive(Debug, Default)]
 pub(super) struct Text {
-    /// If it isn't the payload as it came.
+    /// The decoded text; `None` if it is the payload as received.
     own: Option<Vec<u8>>,
-    /// Its coding shows that it is whole.
+    /// Whether the coding proves that the text is complete.
     is_whole: bool,
-    /// It is a file only if it has rules: its coding is broken, or not the one that is named.
+    /// Whether the coding is broken or not the one named, so that the text counts as a file only if
+    /// it has rules.
     is_suspect: bool,
     note: Option<&'static str>,
 }
 
-/// What a reply says.
+/// What a reply means.
 pub(super) struct Reading {
     pub(super) means: Meaning,
     /// The rules, if it is a file.
     pub(super) rules: Rules,
-    /// Its announced end did not come, but the connection ended in order or the server waits; or
-    /// its framing is broken. A second try may bring more of it.
+    /// Whether the file may be incomplete: its announced end did not arrive, although the
+    /// connection ended in order or the server waits; or its framing is broken. Another try may
+    /// return more.
     pub(super) is_doubtful: bool,
-    /// What was out of the ordinary.
+    /// An annotation, if something was out of the ordinary.
     pub(super) note: Option<&'static str>,
 }
 
@@ -132,15 +134,16 @@ impl Reading {
     }
 }
 
-/// So little may be missing, whatever it is a part of: lengths that are off by one, or by a line
-/// end.
+/// The number of bytes that may always be missing: some servers announce a length that is off by
+/// one, or by a line end.
 const MISSING_BYTES: u64 = 2;
-/// The label of a coding is wrong.
+/// The annotation for a wrong name of the coding.
 const LABEL: Option<&str> = Some("robots-label");
 
 impl Engine {
-    /// Reads a reply on; what it says, or nothing if that must wait for the next turn.
-    pub(super) fn read_answer(&mut self, answer: &mut Answer) -> Option<Reading> {
+    /// Continues to read a reply. Returns what it means, or `None` if the rest must wait for the
+    /// next turn.
+    pub(super) fn read_robots_reply(&mut self, answer: &mut RobotsReply) -> Option<Reading> {
         loop {
             match std::mem::take(&mut answer.step) {
                 Step::Begin => {
@@ -166,18 +169,18 @@ impl Engine {
         }
     }
 
-    /// Undoes the codings of a body, as far as a file is read; `true` if that is done. A label that
-    /// lies is no harm: rules in plain text are read though a coding is named, and gzip is undone
-    /// though none is.
-    fn decode_some_robots(&mut self, answer: &mut Answer, decoding: &mut Decoding) -> bool {
+    /// Decodes some of a body, up to the maximum size of a file. Returns `true` when it is done. A
+    /// wrong name of the coding does no harm: plain rules are read although a coding is named, and
+    /// gzip is decoded although none is.
+    fn decode_some_robots(&mut self, answer: &mut RobotsReply, decoding: &mut Decoding) -> bool {
         let payload = answer.reply.payload();
-        // No file is longer coded than it is plain.
+        // A file is never longer encoded than decoded.
         let input = &payload[decoding.taken..payload.len().min(SIZE_BYTES_MAX)];
         let budget = self.turn.half_left(Work::Decoded);
         let step = decoding.decoder.decode(input, true, &mut decoding.text, budget);
         self.turn.charge(Work::Decoded, step.work.max(1));
         decoding.taken += step.used;
-        // A label that is wrong proves nothing of the end.
+        // If the name of the coding is wrong, it proves nothing about the end.
         let is_read = matches!(step.state, State::Done | State::TooLarge)
             && !decoding.decoder.is_mislabelled();
         answer.step = Step::Parse(match step.state {
@@ -194,8 +197,8 @@ impl Engine {
         true
     }
 
-    /// What a text says that is out of its codings.
-    fn parse_robots(&mut self, answer: &Answer, text: Text) -> Reading {
+    /// Determines what a decoded text means.
+    fn parse_robots(&mut self, answer: &RobotsReply, text: Text) -> Reading {
         let came = answer.text();
         let bytes = text.own.as_deref().unwrap_or(&came);
         self.turn.charge(Work::Rules, bytes.len().clamp(1, SIZE_BYTES_MAX));
@@ -211,7 +214,7 @@ impl Engine {
         };
         let is_in_order = match shortfall {
             None | Some(Shortfall::Closed | Shortfall::Framing) => true,
-            // The server waits for the next request: it has nothing more to send.
+            // The server waits for the next request, so it has nothing more to send.
             Some(Shortfall::Stalled) => answer.is_framed(),
             Some(Shortfall::Reset | Shortfall::Overdue) => false,
         };
@@ -244,12 +247,12 @@ impl Engine {
     }
 }
 
-/// Begins to read a reply: what it says if its head shows that, else there is a next step.
-fn begin(answer: &mut Answer) -> Option<Reading> {
+/// Begins to read a reply. Returns what it means if the head shows that; else sets the next step.
+fn begin(answer: &mut RobotsReply) -> Option<Reading> {
     let Some(status) = status_of(answer) else {
         return Some(Reading::of(Meaning::Unreachable));
     };
-    // 202: not yet, as servers say whose challenge is to be met first.
+    // Servers answer 202 when a challenge has to be passed first.
     if status == 202 || challenge::in_head(answer.fields()).is_some() {
         return Some(Reading::challenge());
     }
@@ -273,7 +276,7 @@ fn begin(answer: &mut Answer) -> Option<Reading> {
 }
 
 /// The status of a reply that can be read.
-fn status_of(answer: &Answer) -> Option<u16> {
+fn status_of(answer: &RobotsReply) -> Option<u16> {
     let head = answer.head.as_ref()?;
     match answer.outcome {
         Outcome::Status(status) | Outcome::Short(status, _) => Some(status),

@@ -1,4 +1,4 @@
-//! What is known of the robots.txt of one server.
+//! The state of one server's robots.txt.
 
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::segments::Location;
@@ -6,60 +6,62 @@ use crate::ground::time::{Instant, Now, UnixTime};
 use crate::robots::Rules;
 use std::time::Duration;
 
-/// How long a server waits for the robots.txt of another, to which its own redirects.
-pub(in crate::engine) const ELSEWHERE_MAX: Duration = Duration::from_secs(300);
+/// How long a server waits for the robots.txt of another one that its own redirects to, before that
+/// is checked.
+pub(in crate::engine) const REDIRECTED_MAX: Duration = Duration::from_secs(300);
 
-/// What is known of a robots.txt.
+/// What is known of a server's robots.txt.
 #[derive(Debug, Default)]
 pub(in crate::engine) enum Robots {
-    /// Nothing.
+    /// Nothing is known.
     #[default]
     Unknown,
-    /// It has been asked for on this server.
+    /// It is being requested from this server.
     Asked,
-    /// A redirect led to another server, which has been asked; not waited for any longer than this.
-    Elsewhere(Instant),
-    /// It forbids nothing, until it is to be asked for again.
+    /// It redirects to another server, whose file is being requested. The wait is checked at this
+    /// time.
+    Redirected(Instant),
+    /// It forbids nothing; valid until this time.
     Open(Instant),
-    /// Its rules, until they are to be asked for again.
-    Rules(Box<Held>, Instant),
-    /// The same, on disk.
+    /// Its rules, in memory; valid until this time.
+    Rules(Box<CachedRules>, Instant),
+    /// Its rules, on disk; valid until this time.
     OnDisk(Location, Instant),
-    /// It can't be had: nothing may be fetched, until it is to be asked for again.
+    /// It can't be fetched, so nothing may be requested until this time.
     Unreachable(Instant),
 }
 
 /// Rules in memory.
 #[derive(Debug)]
-pub(in crate::engine) struct Held {
+pub(in crate::engine) struct CachedRules {
     pub(in crate::engine) rules: Rules,
-    /// Where they are on disk, if they are.
+    /// The location on disk of the same rules, if they were written.
     pub(super) location: Option<Location>,
 }
 
-/// Whether a page may be asked for.
+/// Whether a page may be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Known {
-    /// robots.txt comes first.
+pub(in crate::engine) enum RobotsStatus {
+    /// robots.txt must be requested first.
     Unknown,
-    /// It has been asked for.
+    /// robots.txt is being requested.
     Pending,
-    /// Its rules are known.
-    Rules,
+    /// robots.txt is known.
+    Known,
 }
 
 impl Robots {
-    /// The state in which these rules hold until then.
+    /// Returns the state of a file with these rules, valid until `until`.
     pub(super) fn of(rules: Rules, until: Instant) -> Self {
         if rules.has_rules() {
-            Self::Rules(Box::new(Held { rules, location: None }), until)
+            Self::Rules(Box::new(CachedRules { rules, location: None }), until)
         } else {
             Self::Open(until)
         }
     }
 
-    /// Whether a page may be asked for now.
-    pub(in crate::engine) fn known(&self, now: Instant) -> Known {
+    /// Whether a page may be requested at `now`.
+    pub(in crate::engine) fn status(&self, now: Instant) -> RobotsStatus {
         match *self {
             Self::Open(until)
             | Self::Rules(_, until)
@@ -67,30 +69,30 @@ impl Robots {
             | Self::Unreachable(until)
                 if until > now =>
             {
-                Known::Rules
+                RobotsStatus::Known
             }
-            Self::Asked => Known::Pending,
-            Self::Elsewhere(until) if until > now => Known::Pending,
-            _ => Known::Unknown,
+            Self::Asked => RobotsStatus::Pending,
+            Self::Redirected(until) if until > now => RobotsStatus::Pending,
+            _ => RobotsStatus::Unknown,
         }
     }
 
-    /// Bytes of rules in memory.
+    /// The bytes that its rules use in memory.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Rules(held, _) => {
-                size_of::<Held>() - size_of::<Rules>() + held.rules.size_bytes()
+                size_of::<CachedRules>() - size_of::<Rules>() + held.rules.size_bytes()
             }
             _ => 0,
         }
     }
 
-    /// Whether another run would have to ask for it as well.
+    /// Whether the state is of no use to another run.
     pub(in crate::engine) fn is_forgettable(&self) -> bool {
-        matches!(self, Self::Unknown | Self::Asked | Self::Elsewhere(_))
+        matches!(self, Self::Unknown | Self::Asked | Self::Redirected(_))
     }
 
-    /// Appends what a checkpoint keeps: see [`crate::engine::site::Site::encode`].
+    /// Encodes the state for a checkpoint: see [`crate::engine::site::Site::encode`].
     pub(in crate::engine) fn encode(&self, now: Now, out: &mut Vec<u8>) {
         let mut put = |code: u8, until: Instant| {
             out.put_u8(code);
@@ -111,11 +113,11 @@ impl Robots {
                 [segment, offset, bytes].into_iter().for_each(|number| out.put_u32(number));
             }
             Self::Unreachable(until) => put(2, *until),
-            Self::Unknown | Self::Asked | Self::Elsewhere(_) => out.put_u8(0),
+            Self::Unknown | Self::Asked | Self::Redirected(_) => out.put_u8(0),
         }
     }
 
-    /// Takes what [`Robots::encode`] wrote. Nothing is valid for longer than `ttl` from now,
+    /// Decodes what [`Robots::encode`] wrote. Nothing is valid for longer than `ttl` from now,
     /// whatever the wall clock says.
     pub(in crate::engine) fn decode(
         take: &mut Take<'_>,

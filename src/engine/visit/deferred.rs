@@ -1,13 +1,13 @@
-//! Visits that wait for the next turn, because there was no budget left to look at their queues.
+//! Visits that wait for the next turn because the budget for examining their queues is spent.
 //!
-//! What robots.txt forbids leaves its queue before anything is asked for, and a server may have
-//! queued any number of such URLs. So each visit drops a share at a time; what is left over comes
-//! here, and is resumed in order. Until then the server is under visit: its place in its groups is
-//! kept, and it is asked for nothing.
+//! URLs that robots.txt forbids are dropped from the queue before any request, and a server may
+//! have any number of them. So each visit may drop only a share of the budget's worth at a time. If
+//! that is not enough, the visit is deferred: its server stays under visit (so it keeps its place
+//! in its groups), and nothing is requested from it.
 //!
-//! Laws: who was deferred is resumed, first come, first served, and no later than the end of the
-//! crawl; while inputs are fed visits spend no more than half of the budget, so that these here and
-//! those that are about to begin have the other half.
+//! Laws: deferred visits resume in order, at the latest when the crawl ends. While inputs are fed,
+//! visits use at most half of the budget; the other half is left for deferred visits and for those
+//! that are about to begin.
 
 use crate::engine::Engine;
 use crate::engine::contract::ConnId;
@@ -15,23 +15,23 @@ use crate::engine::ledger::Work;
 use crate::frontier::ServerId;
 use std::collections::VecDeque;
 
-/// Visits may spend a budget's share of one in so many, then others have their turn.
+/// A visit may spend one in this many parts of the budget before others get their turn.
 const SHARES: usize = 16;
 
-/// Visits that wait for the next turn.
+/// The visits that wait for the next turn.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Deferred {
     visits: VecDeque<Visit>,
-    /// Visits are being begun and resumed: all of the budget is theirs.
+    /// Whether visits are being begun and resumed, so that they may use the whole budget.
     is_pumping: bool,
 }
 
 /// A visit that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Visit {
-    /// It has not begun: there may be nothing to be asked for.
+    /// The visit has not begun: its queue may hold nothing to request.
     Begin(ServerId),
-    /// There is nothing under way on its connection.
+    /// The connection is open and has no request in flight.
     Fill(ConnId),
 }
 
@@ -42,17 +42,17 @@ impl Deferred {
 }
 
 impl Engine {
-    /// The visit of this server begins later.
+    /// Defers the visit of a server, which has not begun.
     pub(in crate::engine) fn begin_later(&mut self, id: ServerId) {
         self.visits.deferred.visits.push_back(Visit::Begin(id));
     }
 
-    /// The visit on this connection, which has nothing under way, is resumed later.
+    /// Defers the visit on a connection that has no request in flight.
     pub(in crate::engine) fn fill_later(&mut self, slot: u32) {
         self.visits.deferred.visits.push_back(Visit::Fill(self.wire.conns().id(slot)));
     }
 
-    /// Begins and resumes visits in turns, as long as there are any and the budget admits them.
+    /// Resumes and begins visits by turns, while there are any and budget is left.
     pub(in crate::engine) fn pump_visits(&mut self) {
         self.visits.deferred.is_pumping = true;
         loop {
@@ -65,7 +65,7 @@ impl Engine {
         self.visits.deferred.is_pumping = false;
     }
 
-    /// Units of queue work that must be left when a visit's share is spent.
+    /// The visit's share of the budget is spent when so few units of queue work are left.
     pub(in crate::engine) fn share_floor(&self) -> usize {
         let budget = self.settings.turn_bytes_max;
         let kept = if self.visits.deferred.is_pumping { 0 } else { budget / 2 };
@@ -74,7 +74,7 @@ impl Engine {
     }
 
     fn resume_visit(&mut self) -> bool {
-        // Then nothing is looked at.
+        // Then no queue is examined, so no budget is needed.
         let is_idle = self.is_stopping() || self.storage.is_paused();
         if !is_idle && self.turn.is_spent(Work::Rules) {
             return false;
@@ -84,7 +84,7 @@ impl Engine {
             Some(Visit::Begin(id)) if is_idle => self.backlog.hand_back(id, self.turn.at()),
             Some(Visit::Begin(id)) => self.begin_visit(id),
             Some(Visit::Fill(conn)) => {
-                // It may have ended meanwhile.
+                // The connection may have ended meanwhile.
                 if self.wire.is_idle(conn) {
                     self.fill(conn.slot);
                 }

@@ -1,4 +1,12 @@
-//! Visits: which server's turn it is, what is asked of it, and what it is owed afterwards.
+//! Visits: which server is visited next, what is requested from it, and how long it rests
+//! afterwards.
+//!
+//! This part owns what decides when a visit begins, beside the frontier: DNS look-ups, visits that
+//! wait for budget, and the detection of outages. A visit begins when its server is ready and a
+//! slot is free; its name is resolved, a connection is opened, and requests are sent up to the
+//! burst of the server (`wire`). Laws: robots.txt is known before a page is requested, if it is
+//! obeyed; a URL that leaves its queue without a request has a line in the crawl log; a server that
+//! failed rests longer each time, and is given up after too many failures in a row.
 
 mod deferred;
 mod outage;
@@ -9,7 +17,7 @@ use super::contract::{Action, Answer, LookupId, NameFailure};
 use super::counts::Loss;
 use super::ledger::Work;
 use super::outcome::{Outcome, ServerFate};
-use super::robots::state::{Known, Robots};
+use super::robots::state::{Robots, RobotsStatus};
 use super::settings::Settings;
 use super::wire::OpenVisit;
 use crate::dns::{self, Names};
@@ -36,7 +44,7 @@ impl Visits {
         Self { names, deferred: Deferred::default(), outage: Outage::new(&settings.retries) }
     }
 
-    /// Whether a visit waits for the answer of a look-up.
+    /// Whether a visit waits for a DNS look-up.
     pub(super) fn is_resolving(&self) -> bool {
         self.names.waiters() > 0
     }
@@ -46,37 +54,33 @@ impl Visits {
         !self.deferred.is_empty()
     }
 
-    /// What is known of the name `host` is asked for again after `at`: it may be wrong.
+    /// Makes the name `host` be resolved again after `at`: its addresses may be wrong.
     pub(super) fn expire_name(&mut self, host: &str, at: Instant) {
         self.names.expire_by(host, at);
     }
 
-    /// A server has answered, in this run or an earlier one: see [`Outage::may_witness`].
-    pub(super) fn may_witness(&mut self, id: ServerId) {
-        self.outage.may_witness(id);
+    /// Notes that a server has answered; see [`Outage::note_answering`].
+    pub(super) fn note_answering(&mut self, id: ServerId) {
+        self.outage.note_answering(id);
     }
 
-    /// When the crawl ends because nobody answers.
+    /// When the crawl ends if no server answers.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.outage.deadline()
     }
 }
 
 impl Engine {
-    /// The world's answer to a look-up: the visits that waited for it resume.
-    pub(super) fn take_answer_of(
-        &mut self,
-        lookup: LookupId,
-        answer: &Result<Answer, NameFailure>,
-    ) {
+    /// Takes the world's answer to a look-up: the visits that waited for it continue.
+    pub(super) fn finish_lookup(&mut self, lookup: LookupId, answer: &Result<Answer, NameFailure>) {
         let stage = self.turn.enter(Stage::Dns, 0);
         for waiter in self.visits.names.answered(lookup.0, answer, self.turn.at()) {
-            self.named(ServerId(waiter), answer.clone());
+            self.on_resolved(ServerId(waiter), answer.clone());
         }
         self.turn.back(stage);
     }
 
-    /// Hands out look-ups of names that visits wait for.
+    /// Asks the world for the look-ups that visits wait for.
     pub(super) fn ask_names(&mut self) {
         let stage = self.turn.enter(Stage::Dns, 0);
         while let Some((lookup, name)) = self.visits.names.next_lookup() {
@@ -86,14 +90,14 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Begins visits as long as there are servers ready, slots free, and budget.
+    /// Begins visits as long as servers are ready, slots are free, and budget is left.
     pub(super) fn begin_visits(&mut self) {
         let stage = self.turn.enter(Stage::Schedule, 0);
         self.pump_visits();
         self.turn.back(stage);
     }
 
-    /// Begins the visit of the next server, if there is one.
+    /// Begins the visit of the next server. Returns whether there was one.
     pub(super) fn begin_next_visit(&mut self) -> bool {
         if !self.may_begin() || self.turn.is_spent(Work::Rules) {
             return false;
@@ -117,13 +121,14 @@ impl Engine {
             && self.may_ask()
     }
 
-    /// When the next visit may begin, as far as that is known.
+    /// When the next visit may begin, if that is known.
     pub(super) fn visit_deadline(&self) -> Option<Instant> {
-        // While none may, a server that is due changes nothing.
+        // Without a free slot, a server that is due changes nothing.
         if !self.has_slots() {
             return None;
         }
-        // Who has come to stand in line since visits began may be all there is to bring it on.
+        // A server that became ready after the visits of this turn began has no other event that
+        // wakes the loop.
         let is_due = self.backlog.ready() > 0;
         let due = if is_due { Some(self.turn.at()) } else { self.backlog.deadline() };
         due.map(|due| due.max(self.visits.outage.opens_at()))
@@ -133,7 +138,7 @@ impl Engine {
         if !self.drop_disallowed(id) {
             return self.begin_later(id);
         }
-        self.visits.outage.visits(self.turn.at());
+        self.visits.outage.note_visit(self.turn.at());
         if self.archive.replays().is_active() || !self.backlog.has_next(id) {
             return self.backlog.hand_back(id, self.turn.at());
         }
@@ -141,7 +146,7 @@ impl Engine {
             self.backlog.hand_back(id, self.turn.at());
             return self.backlog.snooze(id, due, self.turn.at());
         }
-        if let Some(slot) = self.sites.look(id).conn() {
+        if let Some(slot) = self.sites.get(id).conn() {
             if !self.backlog.begin(id, true, self.turn.at()) {
                 return self.backlog.hand_back(id, self.turn.at());
             }
@@ -151,13 +156,14 @@ impl Engine {
             return self.fill(slot);
         }
         match self.visits.names.ask(self.backlog.origin(id).host(), id.0, self.turn.at()) {
-            dns::Known::Now(answer) => self.named(id, answer),
+            dns::Known::Now(answer) => self.on_resolved(id, answer),
             dns::Known::Later => {}
         }
     }
 
-    /// The name of a server under visit is known, or has no address.
-    pub(super) fn named(&mut self, id: ServerId, answer: Result<Answer, NameFailure>) {
+    /// Continues a visit when the name of its server is resolved: connects to it, or ends the
+    /// visit.
+    pub(super) fn on_resolved(&mut self, id: ServerId, answer: Result<Answer, NameFailure>) {
         let answer = match answer {
             Ok(answer) => answer,
             Err(failure) => return self.visit_failed(id, None, Outcome::Name(failure)),
@@ -171,60 +177,62 @@ impl Engine {
         self.connect(id, first, addresses, None);
     }
 
-    /// What is to be asked next: robots.txt if it isn't known, then what it allows.
+    /// Takes the next URL to request from a server under visit: robots.txt if it is not known, then
+    /// the next URL that it allows.
     pub(super) fn next_item(&mut self, id: ServerId) -> Next {
         if self.backlog.peek(id).is_none_or(Item::is_robots) {
             let item = self.backlog.take(id);
-            // For another server, but it is this one's file as well.
+            // It was requested for another server, but it is also this server's own file.
             if item.as_ref().is_some_and(|item| item.is_robots() && *item.target == *ROBOTS_TXT)
-                && self.sites.look(id).robots.known(self.turn.at()) == Known::Unknown
+                && self.sites.get(id).robots.status(self.turn.at()) == RobotsStatus::Unknown
             {
                 self.set_robots(id, Robots::Asked);
             }
             return item.map_or(Next::Nothing, Next::Item);
         }
-        match self.robots_of(id) {
-            Known::Unknown => {
+        match self.robots_status(id) {
+            RobotsStatus::Unknown => {
                 self.set_robots(id, Robots::Asked);
                 Next::Item(robots_item(id))
             }
-            Known::Pending => Next::Nothing,
-            Known::Rules if !self.drop_disallowed(id) => Next::Later,
-            Known::Rules if self.retry_due(id).is_some() => Next::Nothing,
-            Known::Rules => self.take_next(id),
+            RobotsStatus::Pending => Next::Nothing,
+            RobotsStatus::Known if !self.drop_disallowed(id) => Next::Later,
+            RobotsStatus::Known if self.retry_due(id).is_some() => Next::Nothing,
+            RobotsStatus::Known => self.take_next(id),
         }
     }
 
     fn take_next(&mut self, id: ServerId) -> Next {
         let item = self.backlog.take(id);
         if item.as_ref().is_some_and(|item| item.tries > 0) {
-            self.sites.at(id).takes_put_off();
+            self.sites.get_mut(id).take_retry();
         }
         item.map_or(Next::Nothing, Next::Item)
     }
 
-    /// Until when the URL at the head of a queue waits for another try, if it does. Those behind it
-    /// wait with it: what was put off is behind all that was queued then.
+    /// Until when the URL at the head of a queue waits for a retry, if it does. The URLs behind it
+    /// wait too: a retry is queued behind everything that was queued before it.
     fn retry_due(&mut self, id: ServerId) -> Option<Instant> {
-        let due = self.sites.look(id).retry_due().filter(|due| *due > self.turn.at())?;
+        let due = self.sites.get(id).retry_due().filter(|due| *due > self.turn.at())?;
         self.backlog.peek(id).is_some_and(|item| item.tries > 0).then_some(due)
     }
 
-    /// Drops what need not be asked for from the head of a queue: what robots.txt forbids, each
-    /// with its line in the log, and what the archive has. `false` if the visit's share of the
-    /// turn's budget is spent before the head is known to be wanted.
+    /// Drops URLs from the head of a queue that need no request: those that robots.txt forbids,
+    /// each with its line in the log, and those whose replies are in the archive. Returns `false`
+    /// if the visit's share of the budget ran out before a URL to request was found.
     fn drop_disallowed(&mut self, id: ServerId) -> bool {
-        let obeys = self.settings.robots.obey && matches!(self.robots_of(id), Known::Rules);
+        let obeys =
+            self.settings.robots.obey && matches!(self.robots_status(id), RobotsStatus::Known);
         let floor = self.share_floor();
         while self.backlog.peek(id).is_some_and(|item| !item.is_robots()) {
             if self.turn.left(Work::Rules) <= floor {
                 return false;
             }
-            if self.drop_stray_hop(id) || self.take_kept_head(id) {
+            if self.drop_stray_hop(id) || self.claim_capture_at_head(id) {
                 self.turn.charge(Work::Reread, DROP_UNITS);
                 continue;
             }
-            let Some(outcome) = self.refuses(id, obeys) else { break };
+            let Some(outcome) = self.refusal(id, obeys) else { break };
             let item = self.backlog.take(id).expect("it was looked at");
             if outcome == Outcome::RobotsUnreachable {
                 self.lose_to_robots(id, &item);
@@ -234,7 +242,8 @@ impl Engine {
         true
     }
 
-    /// Drops a hop that a checkpoint brought back: its chain begins again from its first URL.
+    /// Drops the URL at the head if it is a hop that a checkpoint restored without its chain: the
+    /// chain starts again from its first URL.
     fn drop_stray_hop(&mut self, id: ServerId) -> bool {
         let errand = self.backlog.peek(id).map(|item| item.purpose);
         let is_stray = matches!(errand, Some(Purpose::Hop(chain)) if !self.chains.has(chain));
@@ -244,8 +253,8 @@ impl Engine {
         is_stray
     }
 
-    /// Why the URL at the head of a queue is not to be asked for, if it is not.
-    fn refuses(&mut self, id: ServerId, obeys: bool) -> Option<Outcome> {
+    /// Returns why the URL at the head of a queue may not be requested, if it may not.
+    fn refusal(&mut self, id: ServerId, obeys: bool) -> Option<Outcome> {
         if self.admission.is_rescoping() {
             let item = self.backlog.peek(id)?.clone();
             if let Some(outcome) = self.left_scope(id, &item) {
@@ -253,25 +262,25 @@ impl Engine {
             }
         }
         let item = self.backlog.peek(id).filter(|_| obeys)?;
-        self.sites.at(id).forbids(&item.target, &mut self.turn)
+        self.sites.get_mut(id).robots_refusal(&item.target, &mut self.turn)
     }
 
-    /// A URL that leaves its queue without a request.
+    /// Completes a URL that leaves its queue without a request.
     fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
         self.turn.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
         self.complete_unsent(id, item, outcome);
     }
 
-    /// Tells the frontier that a visit has ended; returns when the server is due again.
+    /// Ends a visit in the frontier. Returns when the server may be visited again.
     pub(super) fn finish_visit(&mut self, id: ServerId, visit: &OpenVisit) -> Instant {
         self.counts.visits += 1;
         let now = self.turn.at();
-        let allowance = self.sites.look(id).learnt.allowance(&self.settings.pipeline);
+        let allowance = self.sites.get(id).learnt.allowance(&self.settings.pipeline);
         let reused = visit.reused;
         let visit = Visit { ended: now, allowance, ..visit.tally };
         if visit.requests == 0 && reused && !self.backlog.has_next(id) {
-            // Nothing was asked: nothing is owed.
+            // No request was made, so no rest is owed.
             self.backlog.hand_back(id, now);
             return self.backlog.server(id).due;
         }
@@ -283,28 +292,29 @@ impl Engine {
             visit.requests,
             due.since(now)
         );
-        let site = self.sites.at(id);
-        site.rests(now, due);
-        if let Some(until) = site.robots_elsewhere() {
+        let site = self.sites.get_mut(id);
+        site.set_rest(now, due);
+        if let Some(until) = site.robots_redirected() {
             self.backlog.snooze(id, until, now);
         } else if let Some(until) = retry_due {
             self.backlog.snooze(id, until, now);
             due = due.max(until);
         }
-        self.retire_if_hopeless(id);
+        self.retire_if_due(id);
         due
     }
 
-    /// A visit that failed before it had a connection, to this address if it had any. What is
-    /// known of the name is not believed beyond the next try: it may be what was wrong.
+    /// Ends a visit that failed before its connection was established; `at` is the address that was
+    /// tried, if any. The name is resolved again for the next visit, since its addresses may be
+    /// wrong.
     pub(super) fn visit_failed(&mut self, id: ServerId, at: Option<IpAddr>, outcome: Outcome) {
         let mut visit = OpenVisit::new(self.turn.at(), false);
         if outcome != Outcome::Local {
             self.note_failure(id, at, outcome);
         }
         self.judge(id, &mut visit, outcome);
-        // The URLs of a server that is given up have a line each.
-        if !self.sites.look(id).is_hopeless()
+        // The URLs of a server that is given up have lines of their own.
+        if !self.sites.get(id).is_retiring()
             && let Some(item) = self.backlog.peek(id).cloned()
         {
             self.note_attempt(id, &item, outcome);
@@ -313,17 +323,17 @@ impl Engine {
         self.visits.names.expire_by(self.backlog.origin(id).host(), due);
     }
 
-    /// What an outcome means for the server: longer rest, or the end.
+    /// Applies an outcome to the server: a longer rest, or the end.
     pub(super) fn judge(&mut self, id: ServerId, visit: &mut OpenVisit, outcome: Outcome) {
         let lasting = outcome.lasting(self.backlog.server(id).has_answered());
-        let site = self.sites.at(id);
+        let site = self.sites.get_mut(id);
         match outcome.verdict().server {
             ServerFate::Fine => {}
             fate @ (ServerFate::Strained | ServerFate::Failed | ServerFate::Barred) => {
-                // Once a visit, however many of its requests fail.
+                // A visit counts as one failure, however many of its requests fail.
                 let counts = !visit.over && !self.visits.outage.is_on();
                 if counts {
-                    site.fails(lasting);
+                    site.add_failure(lasting);
                 }
                 let retries = &self.settings.retries;
                 let lasts = fate == ServerFate::Barred;
@@ -334,23 +344,24 @@ impl Engine {
             ServerFate::Spared => visit.rest(self.turn.at() + self.settings.retries.wait),
             ServerFate::Retire(why) => {
                 visit.over = true;
-                site.set_hopeless(why, outcome);
+                site.set_retiring(why, outcome);
             }
         }
         let is_final = site.failures >= self.settings.retries.server_failures_max
             || lasting.is_some_and(|how| site.is_lasting(how));
         if is_final {
-            if self.backlog.server(id).has_answered() && self.visits.outage.holds(id) {
-                return self.ask_witnesses();
+            if self.backlog.server(id).has_answered() && self.visits.outage.spares(id) {
+                return self.probe_recent();
             }
-            self.sites.at(id).set_hopeless(outcome.retirement(), outcome);
+            self.sites.get_mut(id).set_retiring(outcome.retirement(), outcome);
         }
     }
 
-    /// Gives a server up if it has turned out to be hopeless; its URLs share the outcome.
-    pub(super) fn retire_if_hopeless(&mut self, id: ServerId) {
-        if self.sites.look(id).is_hopeless()
-            && let Some((why, outcome)) = self.sites.at(id).take_hopeless()
+    /// Gives a server up if [`super::site::Site::set_retiring`] said so. Its URLs get the outcome
+    /// of the last fetch.
+    pub(super) fn retire_if_due(&mut self, id: ServerId) {
+        if self.sites.get(id).is_retiring()
+            && let Some((why, outcome)) = self.sites.get_mut(id).take_retiring()
         {
             self.retire(id, why, outcome);
         }
@@ -358,21 +369,21 @@ impl Engine {
 
     /// Gives a server up. Each of its URLs gets its line in the log, some in each turn.
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
-        self.sites.at(id).set_retired(outcome);
+        self.sites.get_mut(id).set_retired(outcome);
         self.counts.retired += 1;
         let server = self.backlog.server(id);
         let (urls, answered) = (self.backlog.queue_len(id) as u64, server.has_answered());
         let origin = self.backlog.origin(id).as_str();
         log::info!("{origin}: given up with {urls} URLs: {}, {}", why.name(), outcome.name());
         let loss = Loss { urls, cause: outcome.cause().into(), answered };
-        self.counts.losses.add(origin, loss, self.sites.look(id).robots_lost().into());
+        self.counts.losses.add(origin, loss, self.sites.get(id).robots_lost().into());
         self.backlog.retire(id, why, self.turn.at());
     }
 
-    /// A URL of a server that was given up.
+    /// Completes a queued URL of a server that was given up.
     pub(super) fn note_given_up(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         match item.purpose {
-            // Without its chain it is nothing: see drop_disallowed.
+            // A hop without its chain has no line: see drop_stray_hop.
             Purpose::Hop(chain) if !self.chains.has(chain) => {}
             Purpose::Page | Purpose::Hop(_) => {
                 self.keep_given_up(id, item);
@@ -380,24 +391,24 @@ impl Engine {
             }
             Purpose::Robots(of, _) => {
                 self.robots_unreachable(of);
-                self.followers_wait_no_more(id);
+                self.release_followers(id);
             }
         }
     }
 }
 
-/// What is to be asked next.
+/// What to request next.
 pub(super) enum Next {
     Item(Item),
     Nothing,
-    /// It is not known yet: the turn's budget is spent.
+    /// Not known yet: the visit's share of the budget is spent.
     Later,
 }
 
-/// Units that a URL costs beside its bytes which is dropped: mostly its line in the crawl log.
+/// The cost of a URL that is dropped beside its bytes, in units; mostly its line in the crawl log.
 const DROP_UNITS: usize = 512;
 
-/// A fetch of a server's own robots.txt.
+/// Returns the item that fetches a server's own robots.txt.
 pub(super) fn robots_item(id: ServerId) -> Item {
     Item {
         target: ROBOTS_TXT.into(),

@@ -1,23 +1,24 @@
-//! Detects an outage on our own side: when nobody can be reached, nobody is to blame.
+//! Detects an outage on our side: if no server can be reached, the servers are not to blame.
 //!
-//! A server *testifies* when it fails and nobody has answered a request that was sent since its
-//! failure before that, if there was one; one that fails while others answer is at fault itself.
-//! When at least [`SERVERS_MIN`] servers on [`PREFIXES_MIN`] address prefixes testify (/24 of
-//! IPv4, /48 of IPv6; where a name doesn't resolve, its registrable domain), for [`WINDOW`] at
-//! least, and nine in ten of them could not be reached, the crawl pauses. Then only a few visits a
-//! round begin, as probes: servers whose rest is over, and some that answered last (*witnesses*),
-//! which may have nothing else left to ask for. The first answer ends the pause.
+//! A failure *counts* as a sign of an outage if no server has answered a request sent since the
+//! previous failure of the same server. A server that fails while others answer is itself at fault.
+//! The crawl pauses if failures count of at least [`SERVERS_MIN`] servers on [`PREFIXES_MIN`]
+//! address prefixes (/24 of IPv4, /48 of IPv6; the registrable domain if the name doesn't resolve),
+//! over at least [`WINDOW`], and nine in ten of them are failures to reach the server. During the
+//! pause only a few visits begin in each round, as probes: servers whose rest is over, and some
+//! that answered recently even if they have no URLs left. The first answer ends the pause.
 //!
-//! Any page can link to names that don't exist, to addresses that may not be connected to, and to
-//! closed ports: a server that has never answered doesn't testify by the first two, and before a
-//! row of others is believed, witnesses are asked.
+//! Any page can link to names that don't exist, to forbidden addresses and to closed ports. So the
+//! first two don't count for a server that has never answered, and before the crawl pauses, servers
+//! that answered recently are probed.
 //!
-//! In a smaller crawl nothing can be told apart. There a server that had answered, and that
-//! testifies, is not given up: its waits grow to the longest.
+//! A crawl of few servers can't distinguish the two cases. There a server whose failures count, and
+//! which had answered before, is not given up: its waits grow to the longest.
 //!
-//! Laws: failures while the crawl pauses don't count against servers; rests are kept; the crawl
-//! ends in order when [`Outage::deadline`] has passed without an answer, and all its URLs wait.
-//! Cost: a map entry a server that testifies, [`FAILED_MAX`] at most; an answer clears the map.
+//! Laws: failures during the pause don't count against servers. Servers keep their rests. If no
+//! server answers until [`Outage::deadline`], the crawl ends in order, with its URLs still queued.
+//! Cost: a map entry for each failure that counts, at most [`FAILED_MAX`]; an answer clears the
+//! map.
 
 use super::robots_item;
 use crate::engine::Engine;
@@ -32,66 +33,68 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Fewer servers than these prove nothing.
+/// The number of failed servers that an outage takes at least.
 const SERVERS_MIN: usize = 8;
-/// Nor do servers on fewer networks.
+/// The number of address prefixes on which servers fail that an outage takes at least.
 const PREFIXES_MIN: usize = 3;
-/// Nor does a moment, however many fail in it: the answers of others may be on their way.
+/// The time that an outage lasts at least before it is detected: answers of other servers may still
+/// be in transit.
 const WINDOW: Duration = Duration::from_secs(2);
-/// Most servers that are kept in mind.
+/// The maximum number of failed servers that are remembered.
 const FAILED_MAX: usize = 4_096;
-/// Visits begun in a round of probes.
+/// The number of visits in a round of probes.
 const PROBES: u32 = 4;
-/// Servers that answered last.
-const WITNESSES: usize = 8;
+/// The number of recently answering servers that are remembered.
+const RECENT: usize = 8;
 
 /// What is known of failures since the last answer.
 #[derive(Debug)]
 pub(in crate::engine) struct Outage {
-    /// Between two rounds of probes.
+    /// The time between two rounds of probes.
     probe_wait: Duration,
-    /// Without an answer for so long the crawl ends.
+    /// The crawl ends after this time without an answer.
     wait_max: Duration,
-    /// When the last request was sent that was answered, if any was in this run.
-    heard: Option<Instant>,
-    /// Servers that testify.
-    failed: Map<ServerId, Testimony>,
-    /// Of these, how many could not be reached.
+    /// When the latest request that was answered had been sent; `None` if no server has answered in
+    /// this run.
+    last_answered: Option<Instant>,
+    /// The servers whose failures count.
+    failed: Map<ServerId, Failure>,
+    /// The number of these that could not be reached.
     unreached: usize,
     prefixes: Map<Prefix, u32>,
     /// When the first of them failed.
     since: Instant,
-    /// One of them would have been given up by now.
-    is_holding: bool,
+    /// Whether one of them would have been given up by now.
+    is_sparing: bool,
     pause: Option<Probing>,
-    /// In the place of its number: the last server that answered.
-    witnesses: [Option<ServerId>; WITNESSES],
+    /// Servers that answered recently: each in the slot of its number modulo [`RECENT`].
+    recent: [Option<ServerId>; RECENT],
 }
 
-/// What a failure says.
+/// The last failure of a server.
 #[derive(Clone, Debug)]
-struct Testimony {
+struct Failure {
     /// When it failed.
     at: Instant,
-    /// It had answered, in this run or an earlier one.
+    /// Whether the server had answered before, in this run or an earlier one.
     is_known: bool,
-    /// Failures in a row before, and when the last visit ended.
+    /// The failures in a row before this one, and when the visit before ended.
     before: u8,
     ended: Instant,
     prefix: Prefix,
     outcome: Outcome,
 }
 
-/// Whose fault it is that servers fail.
+/// Who is thought to be at fault when servers fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Belief {
-    Theirs,
-    /// Ours, if nobody else answers soon.
-    Doubt,
+enum Fault {
+    Servers,
+    /// We are, unless another server answers soon.
+    Unclear,
     Ours,
 }
 
-/// A network, as far as an observer outside can tell.
+/// A network, as far as it can be told from an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Prefix {
     V4([u8; 3]),
@@ -99,11 +102,11 @@ enum Prefix {
     Domain(Box<str>),
 }
 
-/// The pause.
+/// The pause of the crawl.
 #[derive(Clone, Copy, Debug)]
 struct Probing {
     began: Instant,
-    /// When the next round begins, and what is left of this one.
+    /// When the next round begins, and how many visits are left in this one.
     next_round: Instant,
     left: u32,
 }
@@ -113,18 +116,18 @@ impl Outage {
         Self {
             probe_wait: retries.wait,
             wait_max: retries.outage_max,
-            heard: None,
+            last_answered: None,
             failed: Map::default(),
             unreached: 0,
             prefixes: Map::default(),
             since: Instant::ZERO,
-            is_holding: false,
+            is_sparing: false,
             pause: None,
-            witnesses: [None; WITNESSES],
+            recent: [None; RECENT],
         }
     }
 
-    /// Whether the crawl pauses for it.
+    /// Whether the crawl pauses because of an outage.
     pub(in crate::engine) fn is_on(&self) -> bool {
         self.pause.is_some()
     }
@@ -142,8 +145,8 @@ impl Outage {
         }
     }
 
-    /// A visit begins.
-    pub(in crate::engine) fn visits(&mut self, now: Instant) {
+    /// Counts a visit that begins as a probe.
+    pub(in crate::engine) fn note_visit(&mut self, now: Instant) {
         let Some(pause) = &mut self.pause else { return };
         if pause.next_round <= now {
             pause.next_round = now + self.probe_wait;
@@ -152,51 +155,53 @@ impl Outage {
         pause.left = pause.left.saturating_sub(1);
     }
 
-    /// When the crawl ends for want of answers.
+    /// When the crawl ends if no server answers.
     pub(in crate::engine) fn deadline(&self) -> Option<Instant> {
-        (self.is_on() || self.is_holding).then(|| self.since + self.wait_max)
+        (self.is_on() || self.is_sparing).then(|| self.since + self.wait_max)
     }
 
-    /// Whether a server that failed too often is kept all the same: nobody has answered since.
-    pub(in crate::engine) fn holds(&mut self, id: ServerId) -> bool {
-        let holds = self.failed.contains_key(&id) && self.is_general();
-        self.is_holding |= holds;
+    /// Whether a server that failed too often is kept, because no server has answered since it
+    /// failed.
+    pub(in crate::engine) fn spares(&mut self, id: ServerId) -> bool {
+        let holds = self.failed.contains_key(&id) && self.is_widespread();
+        self.is_sparing |= holds;
         holds
     }
 
-    /// A server has answered, in this run or an earlier one: it may be asked in doubt.
-    pub(in crate::engine) fn may_witness(&mut self, id: ServerId) {
-        self.witnesses[id.index() % WITNESSES] = Some(id);
+    /// Remembers a server that has answered, in this run or an earlier one: it may be probed later.
+    pub(in crate::engine) fn note_answering(&mut self, id: ServerId) {
+        self.recent[id.index() % RECENT] = Some(id);
     }
 
-    /// A server has failed, after so many failures in a row: what that makes of it.
-    fn fails(&mut self, id: ServerId, testimony: Testimony) -> Belief {
-        let Testimony { at, is_known, before, ended, outcome, .. } = testimony;
+    /// Notes that a server has failed. Returns who is at fault.
+    fn note_failure(&mut self, id: ServerId, failure: Failure) -> Fault {
+        let Failure { at, is_known, before, ended, outcome, .. } = failure;
         let old = self.remove(id);
         let is_hearsay = outcome.is_denial() && !is_known;
-        let began_before = before > 0 && self.heard.is_some_and(|heard| ended < heard);
+        let began_before =
+            before > 0 && self.last_answered.is_some_and(|last_answered| ended < last_answered);
         let may_not = is_hearsay || began_before || self.failed.len() >= FAILED_MAX;
         if old.is_none() && may_not {
-            return Belief::Theirs;
+            return Fault::Servers;
         }
         if self.failed.is_empty() && old.is_none() {
             self.since = at;
         }
         let before = old.map_or(before, |old| old.before);
-        *self.prefixes.entry(testimony.prefix.clone()).or_default() += 1;
+        *self.prefixes.entry(failure.prefix.clone()).or_default() += 1;
         self.unreached += usize::from(outcome.is_unreached());
-        self.failed.insert(id, Testimony { before, ..testimony });
+        self.failed.insert(id, Failure { before, ..failure });
         let is_many = self.failed.len() >= SERVERS_MIN && self.prefixes.len() >= PREFIXES_MIN;
-        if self.is_on() || !is_many || !self.is_general() {
-            Belief::Theirs
+        if self.is_on() || !is_many || !self.is_widespread() {
+            Fault::Servers
         } else if at.since(self.since) < WINDOW {
-            Belief::Doubt
+            Fault::Unclear
         } else {
-            Belief::Ours
+            Fault::Ours
         }
     }
 
-    fn remove(&mut self, id: ServerId) -> Option<Testimony> {
+    fn remove(&mut self, id: ServerId) -> Option<Failure> {
         let old = self.failed.remove(&id)?;
         self.unreached -= usize::from(old.outcome.is_unreached());
         let count = self.prefixes.get_mut(&old.prefix).expect("it was counted");
@@ -207,17 +212,17 @@ impl Outage {
         Some(old)
     }
 
-    /// Nine in ten of those that failed could not be reached.
-    fn is_general(&self) -> bool {
+    /// Whether nine in ten of the failed servers could not be reached.
+    fn is_widespread(&self) -> bool {
         10 * self.unreached >= 9 * self.failed.len()
     }
 
-    /// Somebody has answered a request that was sent then: what failed before that had its own
-    /// reasons, unless the crawl paused. Then those that failed and what they had failed before
-    /// are returned. An answer that was on its way already proves nothing.
-    fn answers(&mut self, id: ServerId, sent: Instant) -> Option<Map<ServerId, Testimony>> {
-        self.heard = self.heard.max(Some(sent));
-        self.may_witness(id);
+    /// Notes that a server has answered a request that was sent at `sent`. Failures before that
+    /// were the servers' own, unless the crawl paused: then the pause ends, and the failed servers
+    /// are returned. An answer to a request from before the pause proves nothing.
+    fn note_answer(&mut self, id: ServerId, sent: Instant) -> Option<Map<ServerId, Failure>> {
+        self.last_answered = self.last_answered.max(Some(sent));
+        self.note_answering(id);
         if let Some(pause) = self.pause {
             if sent < pause.began {
                 return None;
@@ -227,13 +232,13 @@ impl Outage {
             return Some(std::mem::take(&mut self.failed));
         }
         if !self.failed.is_empty() && self.since < sent {
-            let earlier = |(id, it): (&ServerId, &Testimony)| (it.at < sent).then_some(*id);
+            let earlier = |(id, it): (&ServerId, &Failure)| (it.at < sent).then_some(*id);
             let earlier: Vec<ServerId> = self.failed.iter().filter_map(earlier).collect();
             earlier.into_iter().for_each(|id| {
                 self.remove(id);
             });
-            self.is_holding = false;
-            let first = self.failed.values().map(|testimony| testimony.at).min();
+            self.is_sparing = false;
+            let first = self.failed.values().map(|failure| failure.at).min();
             self.since = first.unwrap_or(sent);
         }
         None
@@ -241,15 +246,15 @@ impl Outage {
 
     fn clear(&mut self) {
         self.unreached = 0;
-        self.is_holding = false;
+        self.is_sparing = false;
         self.prefixes.clear();
     }
 
-    /// How often each outcome was met.
+    /// Lists the outcomes of the failures with their counts.
     fn causes(&self) -> String {
         let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
-        for testimony in self.failed.values() {
-            *causes.entry(testimony.outcome.name()).or_default() += 1;
+        for failure in self.failed.values() {
+            *causes.entry(failure.outcome.name()).or_default() += 1;
         }
         let causes: Vec<String> =
             causes.into_iter().map(|(name, count)| format!("{count} {name}")).collect();
@@ -275,23 +280,24 @@ impl Prefix {
 }
 
 impl Engine {
-    /// A server has failed without a byte of a reply; at this address, if at any.
+    /// Notes that a server has failed before a byte of a reply; `address` is the one that was
+    /// tried, if any.
     pub(in crate::engine) fn note_failure(
         &mut self,
         id: ServerId,
         address: Option<IpAddr>,
         outcome: Outcome,
     ) {
-        let site = self.sites.look(id);
+        let site = self.sites.get(id);
         let (before, ended) = (site.failures, site.ended());
         let prefix = Prefix::of(address, self.backlog.origin(id).host());
         let at = self.turn.at();
         let is_known = self.backlog.server(id).has_answered();
-        let testimony = Testimony { at, is_known, before, ended, prefix, outcome };
-        match self.visits.outage.fails(id, testimony) {
-            Belief::Theirs => {}
-            Belief::Doubt => self.ask_witnesses(),
-            Belief::Ours => self.begin_outage(),
+        let failure = Failure { at, is_known, before, ended, prefix, outcome };
+        match self.visits.outage.note_failure(id, failure) {
+            Fault::Servers => {}
+            Fault::Unclear => self.probe_recent(),
+            Fault::Ours => self.begin_outage(),
         }
     }
 
@@ -312,13 +318,13 @@ impl Engine {
         let began = self.turn.at();
         let next_round = began + outage.probe_wait;
         outage.pause = Some(Probing { began, next_round, left: 0 });
-        self.ask_witnesses();
+        self.probe_recent();
     }
 
-    /// Has servers that answered last asked again, those that have nothing else to ask for: the
-    /// others are visited anyway.
-    pub(in crate::engine) fn ask_witnesses(&mut self) {
-        for id in self.visits.outage.witnesses.into_iter().flatten() {
+    /// Queues a request for robots.txt at servers that answered recently and have nothing else
+    /// queued. The others are visited anyway.
+    pub(in crate::engine) fn probe_recent(&mut self) {
+        for id in self.visits.outage.recent.into_iter().flatten() {
             let server = self.backlog.server(id);
             let is_idle = server.state() == ServerState::Idle && self.backlog.queue_len(id) == 0;
             if is_idle && !self.visits.outage.failed.contains_key(&id) {
@@ -328,12 +334,12 @@ impl Engine {
         }
     }
 
-    /// A server has answered a request that was sent then.
+    /// Notes that a server has answered a request that was sent at `sent`.
     pub(in crate::engine) fn note_answer(&mut self, id: ServerId, sent: Instant) {
-        let Some(failed) = self.visits.outage.answers(id, sent) else { return };
-        for (id, testimony) in &failed {
-            // One failure stays: the next one of theirs is their own.
-            self.sites.at(*id).set_failures(testimony.before.max(1));
+        let Some(failed) = self.visits.outage.note_answer(id, sent) else { return };
+        for (id, failure) in &failed {
+            // One failure remains, so that the next one is taken for the server's own.
+            self.sites.get_mut(*id).set_failures(failure.before.max(1));
         }
         log::info!(
             "{} answers; the crawl goes on after {:?}",
@@ -342,7 +348,7 @@ impl Engine {
         );
     }
 
-    /// The crawl ends when nobody has answered for too long.
+    /// Ends the crawl if no server has answered for too long.
     pub(in crate::engine) fn expire_outage(&mut self) {
         if self.visits.outage.deadline().is_some_and(|at| at <= self.turn.at())
             && !self.is_stopping()
@@ -356,7 +362,7 @@ impl Engine {
         }
     }
 
-    /// How long nobody could be reached, if the crawl pauses for that.
+    /// For how long no server could be reached, if the crawl pauses for that.
     pub fn outage(&self) -> Option<Duration> {
         self.visits.outage.is_on().then(|| self.turn.at().since(self.visits.outage.since))
     }
@@ -378,12 +384,12 @@ mod tests {
         Outage::new(&Retries::default())
     }
 
-    /// The failure of a server on its own /24.
+    /// Notes the failure of a server on a /24 of its own.
     fn fails(outage: &mut Outage, number: u8, before: u8, outcome: Outcome) -> bool {
         fails_as(outage, number, before, outcome, true)
     }
 
-    /// The same of one that had answered, or never had.
+    /// The same, of a server that had answered before or had not.
     fn fails_as(
         outage: &mut Outage,
         number: u8,
@@ -393,8 +399,8 @@ mod tests {
     ) -> bool {
         let prefix = Prefix::of(Some(IpAddr::from([192, 0, number, 1])), "a.test");
         let at = at(100 + u64::from(number));
-        let testimony = Testimony { at, is_known, before, ended: self::at(99), prefix, outcome };
-        outage.fails(ServerId(number.into()), testimony) == Belief::Ours
+        let failure = Failure { at, is_known, before, ended: self::at(99), prefix, outcome };
+        outage.note_failure(ServerId(number.into()), failure) == Fault::Ours
     }
 
     #[test]
@@ -407,10 +413,9 @@ mod tests {
         for number in 0..100 {
             let prefix = prefix.clone();
             let (at, ended) = (at(number.into()), at(0));
-            let testimony =
-                Testimony { at, is_known: true, before: 0, ended, prefix, outcome: DEAD };
-            let belief = one.fails(ServerId(number), testimony);
-            assert_eq!(belief, Belief::Theirs, "one network may be down");
+            let failure = Failure { at, is_known: true, before: 0, ended, prefix, outcome: DEAD };
+            let fault = one.note_failure(ServerId(number), failure);
+            assert_eq!(fault, Fault::Servers, "one network may be down");
         }
         let mut mixed = outage();
         let outcome = |number| if number < 2 { Outcome::HeadTimedOut } else { NO_NAME };
@@ -421,15 +426,18 @@ mod tests {
     #[test]
     fn who_failed_while_others_answered_proves_nothing() {
         let mut tail = outage();
-        assert!(tail.answers(ServerId(100), at(100)).is_none());
+        assert!(tail.note_answer(ServerId(100), at(100)).is_none());
         assert!((0..20).all(|number| !fails(&mut tail, number, 1, DEAD)), "one was sent since");
         assert!((0..7).all(|number| !fails(&mut tail, number, 0, DEAD)));
-        assert!(tail.answers(ServerId(101), at(107)).is_none(), "an answer clears those before it");
+        assert!(
+            tail.note_answer(ServerId(101), at(107)).is_none(),
+            "an answer clears those before it"
+        );
         assert!(!fails(&mut tail, 7, 0, DEAD));
         let mut start = outage();
-        assert!(start.answers(ServerId(100), at(98)).is_none());
+        assert!(start.note_answer(ServerId(100), at(98)).is_none());
         assert!((0..7).all(|number| !fails(&mut start, number, 1, DEAD)));
-        assert!(start.answers(ServerId(101), at(99)).is_none());
+        assert!(start.note_answer(ServerId(101), at(99)).is_none());
         assert!(fails(&mut start, 7, 1, DEAD), "those answers were on their way");
     }
 
@@ -437,9 +445,9 @@ mod tests {
     fn a_resolver_is_believed_of_servers_that_never_answered() {
         for denial in [NO_NAME, Outcome::ForbiddenAddress] {
             let mut strangers = outage();
-            strangers.may_witness(ServerId(50));
+            strangers.note_answering(ServerId(50));
             assert!((0..20).all(|number| !fails_as(&mut strangers, number, 0, denial, false)));
-            assert!(!strangers.holds(ServerId(3)));
+            assert!(!strangers.spares(ServerId(3)));
             let silent = Outcome::Name(NameFailure::TimedOut);
             assert!(!(0..7).any(|number| fails_as(&mut strangers, number, 0, silent, false)));
             assert!(fails_as(&mut strangers, 7, 0, silent, false), "silence is another thing");
@@ -452,14 +460,13 @@ mod tests {
         let mut fails_at = |number: u8, at: Instant| {
             let prefix = Prefix::of(Some(IpAddr::from([192, 0, number, 1])), "a.test");
             let ended = self::at(0);
-            let testimony =
-                Testimony { at, is_known: false, before: 0, ended, prefix, outcome: DEAD };
-            outage.fails(ServerId(number.into()), testimony)
+            let failure = Failure { at, is_known: false, before: 0, ended, prefix, outcome: DEAD };
+            outage.note_failure(ServerId(number.into()), failure)
         };
-        assert!((0..7).all(|number| fails_at(number, at(100)) == Belief::Theirs));
-        assert!((7..20).all(|number| fails_at(number, at(100)) == Belief::Doubt));
-        assert_eq!(fails_at(3, at(101)), Belief::Doubt);
-        assert_eq!(fails_at(3, at(102)), Belief::Ours, "nobody has answered for two seconds");
+        assert!((0..7).all(|number| fails_at(number, at(100)) == Fault::Servers));
+        assert!((7..20).all(|number| fails_at(number, at(100)) == Fault::Unclear));
+        assert_eq!(fails_at(3, at(101)), Fault::Unclear);
+        assert_eq!(fails_at(3, at(102)), Fault::Ours, "nobody has answered for two seconds");
     }
 
     #[test]
@@ -471,12 +478,12 @@ mod tests {
         assert!(!outage.may_visit(at(139)) && outage.may_visit(at(140)));
         for _ in 0..PROBES {
             assert!(outage.may_visit(at(140)));
-            outage.visits(at(140));
+            outage.note_visit(at(140));
         }
         assert_eq!(outage.opens_at(), at(170));
         assert_eq!(outage.deadline(), Some(at(100 + 24 * 3_600)), "since the first failure");
-        assert!(outage.answers(ServerId(3), at(109)).is_none(), "it was sent before");
-        let failed = outage.answers(ServerId(3), at(141)).expect("it paused");
+        assert!(outage.note_answer(ServerId(3), at(109)).is_none(), "it was sent before");
+        let failed = outage.note_answer(ServerId(3), at(141)).expect("it paused");
         assert!(failed.len() == 8 && failed.values().all(|it| it.before == 2));
         assert!(!outage.is_on() && outage.may_visit(at(142)) && outage.deadline().is_none());
     }

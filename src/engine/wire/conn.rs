@@ -1,7 +1,7 @@
-//! Connections: one record a slot, their deadlines, and which are parked.
+//! The table of connections: one record in each slot, with its deadline.
 //!
-//! Laws: a slot is used again only with a higher generation; the parked ones are exactly those
-//! without a visit; every connection has one deadline, computed from its phase.
+//! Laws: a slot is reused only with a higher generation. The parked connections are exactly those
+//! without a visit. Every connection has one deadline, which is computed from its phase.
 
 use super::fetch::{Fetch, Reply};
 use super::held::Batch;
@@ -18,86 +18,86 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Less space than this at the end of a buffer is made more by moving what is unread to its front.
+/// If the end of a buffer has less space than this, the unread bytes are moved to its front.
 const ROOM_MIN: usize = 16 << 10;
 
-/// How far a connection has come.
+/// The phase that a connection is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// TCP is being set up.
+    /// TCP is being established.
     Connecting,
-    /// TCP stands, TLS is being set up.
+    /// TCP is established, and the TLS handshake is in progress.
     Securing,
-    /// On a visit.
+    /// The connection is on a visit.
     Active,
-    /// Between two visits.
+    /// The connection is kept open between two visits.
     Parked {
-        /// Kept until then.
+        /// When it is closed if no visit begins.
         until: Instant,
         /// When its server may be visited again.
         due: Instant,
     },
 }
 
-/// A visit that is under way.
+/// A visit in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct OpenVisit {
-    /// What it amounts to so far.
+    /// The counts of the visit so far.
     pub(in crate::engine) tally: Visit,
-    /// Whether its connection was kept from the visit before.
+    /// Whether its connection was parked before.
     pub(in crate::engine) reused: bool,
-    /// Whether nothing more is asked for, whatever the burst would allow.
+    /// Whether the visit makes no more requests, even if the burst allows them.
     pub(in crate::engine) over: bool,
 }
 
 impl OpenVisit {
-    /// A visit that begins now.
+    /// Returns a visit that begins now.
     pub(in crate::engine) fn new(began: Instant, reused: bool) -> Self {
         Self { tally: Visit { began, ..Visit::default() }, reused, over: false }
     }
 
-    /// The next visit begins no earlier than `until`.
+    /// Makes the next visit begin no earlier than `until`.
     pub(in crate::engine) fn rest(&mut self, until: Instant) {
         self.tally.not_before = self.tally.not_before.max(until);
     }
 
-    /// Nothing more is asked for in this visit, and the next begins no earlier than `until`.
+    /// Makes the visit send no more requests, and the next one begin no earlier than `until`.
     pub(in crate::engine) fn end(&mut self, until: Instant) {
         self.rest(until);
         self.over = true;
     }
 }
 
-/// One connection. Only the files of this folder can get hold of one to change it.
+/// One connection. Only the files of this folder can change one.
 #[derive(Debug)]
 pub(in crate::engine) struct Conn {
-    /// Counted over the crawl, for the log.
+    /// The number of the connection in this crawl, for the log.
     pub(in crate::engine) number: u64,
     pub(in crate::engine) server: ServerId,
     pub(super) phase: Phase,
     pub(in crate::engine) peer: Peer,
     pub(in crate::engine) visit: OpenVisit,
-    pub(super) patience: Patience,
+    pub(super) timeouts: Timeouts,
     pub(super) pipeline: Pipeline,
-    /// Requests without a reply, in order.
+    /// Requests without a complete reply, in order.
     pub(super) flight: VecDeque<Fetch>,
-    /// Whole replies that are held until it is certain which request each answers.
+    /// Complete replies that are held until it is proven which request each answers.
     pub(super) batch: Batch,
     pub(super) incoming: Incoming,
     pub(super) inbox: Inbox,
     pub(super) outbox: Outbox,
 }
 
-/// The other end of a connection.
+/// The peer of a connection.
 #[derive(Debug)]
 pub(in crate::engine) struct Peer {
     pub(in crate::engine) address: SocketAddr,
-    /// Addresses of the name that are tried if this one fails.
+    /// Further addresses of the name, to try if this one fails.
     pub(super) untried: SmallVec<[IpAddr; 4]>,
     pub(in crate::engine) facts: ConnFacts,
-    /// Bytes held by the TLS handshake while it lasts.
+    /// The bytes that the TLS handshake holds while it lasts.
     pub(super) handshake_bytes: usize,
-    /// How long it took to connect: a round trip, over TLS more.
+    /// The time that it took to connect: one round trip, or more with TLS.
     pub(super) round_trip: Duration,
 }
 
@@ -108,34 +108,34 @@ impl Peer {
     }
 }
 
-/// The instants from which time-outs are counted.
+/// The times from which the time-outs of a connection are counted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    /// When the phase began; on a visit, when the reply at the head of the flight became the one
-    /// waited for.
+pub(super) struct Timeouts {
+    /// When the phase began; on a visit, when the wait for the reply at the head of the flight
+    /// began.
     pub(super) since: Instant,
-    /// When a byte of that reply came last.
-    pub(super) heard: Instant,
-    /// Since when we don't read, if we don't: that silence is ours.
+    /// When the last byte of that reply was received.
+    pub(super) last_byte: Instant,
+    /// Since when reading is paused, if it is. The server is not blamed for the silence.
     pub(super) paused: Option<Instant>,
 }
 
-impl Patience {
-    /// A phase begins, or the wait for a reply.
+impl Timeouts {
+    /// Starts the time-outs of a phase, or of the wait for a reply.
     pub(super) fn begin(&mut self, now: Instant) {
-        (self.since, self.heard) = (now, now);
+        (self.since, self.last_byte) = (now, now);
     }
 
-    /// Reading goes on: the time it was paused is not counted.
+    /// Ends a pause, whose time is not counted.
     pub(super) fn resume(&mut self, now: Instant) {
         if let Some(paused) = self.paused.take() {
             self.since = self.since + now.since(paused);
-            self.heard = now;
+            self.last_byte = now;
         }
     }
 }
 
-/// The reply at the head of the flight, as far as it has come.
+/// The reply at the head of the flight, as far as it was received.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) reader: Reader,
@@ -149,28 +149,28 @@ impl Incoming {
         Self { reader, reply: Reply::default() }
     }
 
-    /// Takes out what has come, with its head. The head must be given back to the reader.
+    /// Takes out the reply and its head. The caller must give the head back to the reader.
     pub(super) fn take(&mut self) -> (Reply, Head) {
         (std::mem::take(&mut self.reply), self.reader.lend_head())
     }
 }
 
-/// Bytes received and not yet read.
+/// The bytes received and not yet read.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    /// Unread is `buffer[start..end]`; there is no buffer if nothing is unread.
+    /// The unread bytes are `buffer[start..end]`; there is no buffer if there are none.
     buffer: Option<Box<[u8]>>,
     start: usize,
     end: usize,
 }
 
 impl Inbox {
-    /// The bytes that are not yet read.
+    /// The unread bytes.
     pub(super) fn unread(&self) -> &[u8] {
         self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.start..self.end])
     }
 
-    /// Whether nothing is unread.
+    /// Whether no byte is unread.
     pub(super) fn is_empty(&self) -> bool {
         self.start == self.end
     }
@@ -180,8 +180,8 @@ impl Inbox {
         self.buffer.is_some()
     }
 
-    /// Space for more bytes, in a buffer of the pool; at least [`ROOM_MIN`] if less than that is
-    /// unread.
+    /// Returns space for more bytes, in a buffer of the pool; at least [`ROOM_MIN`] bytes if fewer
+    /// than that are unread.
     pub(super) fn space(&mut self, pool: &mut Pool) -> &mut [u8] {
         let buffer = self.buffer.get_or_insert_with(|| pool.buffer());
         if buffer.len() - self.end < ROOM_MIN && self.start > 0 {
@@ -192,7 +192,7 @@ impl Inbox {
         &mut buffer[self.end..]
     }
 
-    /// So many bytes were written into [`Inbox::space`].
+    /// Marks so many bytes of [`Inbox::space`] as received.
     pub(super) fn received(&mut self, bytes: usize) {
         self.end += bytes;
         assert!(
@@ -201,18 +201,18 @@ impl Inbox {
         );
     }
 
-    /// So many bytes have been read.
+    /// Marks so many bytes as read.
     pub(super) fn read(&mut self, bytes: usize) {
         self.start += bytes;
     }
 
-    /// Drops what is unread.
+    /// Discards the unread bytes.
     pub(super) fn clear(&mut self) {
         self.start = self.end;
     }
 
-    /// Gives the buffer back to the pool if all of it is read.
-    pub(super) fn tidy(&mut self, pool: &mut Pool) {
+    /// Returns the buffer to the pool if all of it is read.
+    pub(super) fn free_if_read(&mut self, pool: &mut Pool) {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
             self.buffer.take().into_iter().for_each(|buffer| pool.give_buffer(buffer));
@@ -220,30 +220,30 @@ impl Inbox {
     }
 }
 
-/// Requests written and not yet sent.
+/// Requests that are written and not yet sent.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// To be sent is `bytes[sent..]`.
+    /// The bytes to send are `bytes[sent..]`.
     bytes: Vec<u8>,
     sent: usize,
-    /// Requests, the last of the flight, of which no byte has been sent.
+    /// The number of requests at the end of the flight of which no byte has been sent.
     unsent: usize,
-    /// Requests written in the life of the connection.
+    /// The number of requests written since the connection was opened.
     requests: u64,
 }
 
 impl Outbox {
-    /// The bytes to be sent.
+    /// The bytes to send.
     pub(super) fn pending(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// Requests of which no byte has been sent.
+    /// The number of requests of which no byte has been sent.
     pub(super) fn unsent(&self) -> usize {
         self.unsent
     }
 
-    /// Requests written in the life of the connection.
+    /// The number of requests written since the connection was opened.
     pub(super) fn requests(&self) -> u64 {
         self.requests
     }
@@ -257,7 +257,7 @@ impl Outbox {
         self.bytes.len() - before
     }
 
-    /// So many bytes of [`Outbox::pending`] have been sent.
+    /// Marks so many bytes of [`Outbox::pending`] as sent.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         self.unsent = 0;
@@ -270,24 +270,24 @@ impl Outbox {
 }
 
 impl Conn {
-    /// The bytes that are received and not yet read.
+    /// The bytes received and not yet read.
     pub(in crate::engine) fn unread(&self) -> &[u8] {
         self.inbox.unread()
     }
 
-    /// Bytes of the body that its framing promises and that have not come.
+    /// The number of bytes of the body that its framing announces and that have not arrived.
     pub(in crate::engine) fn missing_bytes(&self) -> u64 {
         self.incoming.reader.missing_bytes()
     }
 
-    /// Whether the server is under visit, and the connection is established.
+    /// Whether the connection is established and on a visit.
     pub(in crate::engine) fn is_active(&self) -> bool {
         self.phase == Phase::Active
     }
 
-    /// The instant of the next time-out.
+    /// When the connection times out.
     fn deadline(&self, settings: &Connections) -> Instant {
-        let Patience { since, heard, paused } = self.patience;
+        let Timeouts { since, last_byte, paused } = self.timeouts;
         match self.phase {
             Phase::Connecting => since + settings.connect_timeout,
             Phase::Securing => since + settings.tls_timeout,
@@ -297,31 +297,31 @@ impl Conn {
                 let whole = since + settings.fetch_timeout;
                 let silence = match self.incoming.reply.head_bytes {
                     0 => since + settings.head_timeout,
-                    _ => heard + settings.body_timeout,
+                    _ => last_byte + settings.body_timeout,
                 };
                 whole.min(silence)
             }
         }
     }
 
-    /// Whether a byte of the reply at the head of the flight has come.
+    /// Whether a byte of the reply at the head of the flight has arrived.
     pub(super) fn has_begun(&self) -> bool {
         self.incoming.reply.has_begun() || !self.inbox.is_empty()
     }
 
-    /// The reply at the head of the flight has ended: its time counts in the visit.
+    /// Counts the reply at the head of the flight, which has ended, in the visit.
     pub(super) fn count_reply(&mut self, now: Instant) {
         self.visit.tally.replies += 1;
-        self.visit.tally.response_time += now.since(self.patience.since);
+        self.visit.tally.response_time += now.since(self.timeouts.since);
     }
 
-    /// What was asked for and is not settled, in order. The repeat of a request is not among it.
+    /// The fetches without an outcome, in order. A repeated request is not among them.
     pub(in crate::engine) fn unsettled(&self) -> impl Iterator<Item = &Fetch> {
         let repeats = usize::from(self.batch.is_comparing());
         self.batch.fetches().chain(self.flight.iter().skip(repeats))
     }
 
-    /// Whether it holds memory of the pool.
+    /// Whether the connection holds memory of the pool.
     pub(super) fn holds(&self) -> bool {
         self.inbox.is_held() || self.incoming.reply.bytes() > 0 || !self.batch.is_empty()
     }
@@ -334,7 +334,8 @@ pub(in crate::engine) struct Conns {
     slots: Slab<Conn>,
     generations: Vec<u32>,
     timers: Timers,
-    /// Parked ones by when their server is due: the last goes first when a slot is needed.
+    /// The parked connections by when their server is due. If a slot is needed, the last is closed
+    /// first.
     parked: BTreeSet<(Instant, u32)>,
     opened: u64,
 }
@@ -351,7 +352,7 @@ impl Conns {
         }
     }
 
-    /// Adds a connection that is being set up.
+    /// Adds a connection that is being opened.
     pub(super) fn insert(&mut self, make: impl FnOnce(u64) -> Conn) -> ConnId {
         self.opened += 1;
         let slot = u32::try_from(self.slots.vacant_key()).expect("slots are capped");
@@ -364,7 +365,7 @@ impl Conns {
         ConnId { slot, generation }
     }
 
-    /// Takes a connection out. Its slot may be used again, with the next generation.
+    /// Removes a connection. Its slot may be reused, with the next generation.
     pub(super) fn remove(&mut self, slot: u32) -> Conn {
         self.timers.cancel(slot);
         self.generations[slot as usize] += 1;
@@ -376,26 +377,26 @@ impl Conns {
     }
 
     /// The connection in a slot, which must be in use.
-    pub(super) fn at(&mut self, slot: u32) -> &mut Conn {
+    pub(super) fn get_mut(&mut self, slot: u32) -> &mut Conn {
         &mut self.slots[slot as usize]
     }
 
     /// The connection in a slot, which must be in use.
-    pub(in crate::engine) fn look(&self, slot: u32) -> &Conn {
+    pub(in crate::engine) fn get(&self, slot: u32) -> &Conn {
         &self.slots[slot as usize]
     }
 
-    /// Whether `id` is still in use.
+    /// Whether the connection with this id still exists.
     pub(in crate::engine) fn knows(&self, id: ConnId) -> bool {
         self.generations.get(id.slot as usize) == Some(&id.generation)
     }
 
-    /// The id of a slot in use.
+    /// The id of the connection in a slot.
     pub(in crate::engine) fn id(&self, slot: u32) -> ConnId {
         ConnId { slot, generation: self.generations[slot as usize] }
     }
 
-    /// Connections, parked ones included.
+    /// The number of connections, including parked ones.
     pub(in crate::engine) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -404,36 +405,36 @@ impl Conns {
         self.parked.len()
     }
 
-    /// Connections on a visit.
+    /// The number of connections on a visit.
     pub(in crate::engine) fn busy(&self) -> usize {
         self.len() - self.parked()
     }
 
-    /// Pages that were asked for and are not settled.
+    /// The number of pages that were requested and have no outcome yet.
     pub(in crate::engine) fn pages_out(&self) -> usize {
         let pages = |conn: &Conn| conn.unsettled().filter(|it| !it.item.is_robots()).count();
         self.slots.iter().map(|(_, conn)| pages(conn)).sum()
     }
 
-    /// Slots in use, in ascending order.
+    /// The slots in use, in ascending order.
     pub(in crate::engine) fn slots(&self) -> Vec<u32> {
         self.slots.iter().map(|(slot, _)| u32::try_from(slot).expect("slots are capped")).collect()
     }
 
-    /// Keeps a connection until `until`; its server is due at `due`.
+    /// Parks a connection until `until`; its server is due at `due`.
     pub(super) fn park(&mut self, slot: u32, due: Instant, until: Instant) {
-        self.at(slot).phase = Phase::Parked { until, due };
+        self.get_mut(slot).phase = Phase::Parked { until, due };
         self.parked.insert((due, slot));
         self.timers.set(slot, until);
     }
 
-    /// Takes a parked connection back to work.
+    /// Uses a parked connection for a visit.
     pub(super) fn unpark(&mut self, slot: u32, now: Instant) {
-        let Phase::Parked { due, .. } = self.look(slot).phase else {
+        let Phase::Parked { due, .. } = self.get(slot).phase else {
             panic!("only a parked connection is taken back to work");
         };
         self.parked.remove(&(due, slot));
-        let conn = self.at(slot);
+        let conn = self.get_mut(slot);
         conn.phase = Phase::Active;
         conn.visit = OpenVisit::new(now, true);
     }
@@ -443,10 +444,11 @@ impl Conns {
         self.parked.last().map(|(_, slot)| *slot)
     }
 
-    /// Sees to it that the timer rings no later than patience ends. It may ring early: then
-    /// [`Conns::expire`] sets it again. So bytes that put the end off cost nothing here.
+    /// Sets the timer of a connection no later than its deadline. The timer may fire early, and
+    /// [`Conns::expire`] then sets it again. So a received byte, which moves the deadline, costs
+    /// nothing here.
     pub(super) fn arm(&mut self, slot: u32) {
-        let deadline = self.look(slot).deadline(&self.settings);
+        let deadline = self.get(slot).deadline(&self.settings);
         if deadline == Instant::FAR {
             self.timers.cancel(slot);
         } else if self.timers.at(slot).is_none_or(|set| set > deadline) {
@@ -454,10 +456,10 @@ impl Conns {
         }
     }
 
-    /// A connection whose patience has ended.
+    /// Returns a connection whose deadline has passed, if there is one.
     pub(super) fn expire(&mut self, now: Instant) -> Option<u32> {
         while let Some(slot) = self.timers.expire(now) {
-            if self.look(slot).deadline(&self.settings) <= now {
+            if self.get(slot).deadline(&self.settings) <= now {
                 return Some(slot);
             }
             self.arm(slot);
@@ -486,7 +488,7 @@ mod tests {
             phase: Phase::Active,
             peer: Peer::new(address, SmallVec::new()),
             visit: OpenVisit::new(at(0), false),
-            patience: Patience { since: at(0), heard: at(0), paused: None },
+            timeouts: Timeouts { since: at(0), last_byte: at(0), paused: None },
             pipeline: Pipeline::default(),
             flight: VecDeque::new(),
             batch: Batch::default(),
@@ -496,8 +498,8 @@ mod tests {
         }
     }
 
-    /// Law: what is received is read in order, wherever it lies in the buffer, and a buffer of
-    /// which all is read goes back to the pool.
+    /// Law: received bytes are read in order, wherever they lie in the buffer, and a buffer that is
+    /// read returns to the pool.
     #[test]
     fn an_inbox_gives_out_what_came_in_order() {
         let mut pool = Pool::new(2 * ROOM_MIN, usize::MAX);
@@ -517,7 +519,7 @@ mod tests {
                 read += 1;
             }
             inbox.read(taken);
-            inbox.tidy(&mut pool);
+            inbox.free_if_read(&mut pool);
             assert_eq!(inbox.is_held(), read < sent);
             assert_eq!(pool.held() > 0, inbox.is_held(), "an idle connection holds no buffer");
         }
@@ -538,13 +540,13 @@ mod tests {
 
     #[test]
     fn the_time_of_a_pause_is_not_the_servers() {
-        let mut patience = Patience { since: at(1), heard: at(1), paused: Some(at(3)) };
-        patience.resume(at(8));
-        assert_eq!((patience.since, patience.heard, patience.paused), (at(6), at(8), None));
+        let mut timeouts = Timeouts { since: at(1), last_byte: at(1), paused: Some(at(3)) };
+        timeouts.resume(at(8));
+        assert_eq!((timeouts.since, timeouts.last_byte, timeouts.paused), (at(6), at(8), None));
     }
 
-    /// Laws: a slot is used again with another generation only; the one parked whose server is due
-    /// last is wanted least.
+    /// Laws: a slot is reused only with another generation; of the parked connections, the one
+    /// whose server is due last is closed first.
     #[test]
     fn slots_are_used_again_under_another_id() {
         let mut conns = Conns::new(Connections::default());
@@ -558,6 +560,6 @@ mod tests {
         assert!(again.slot == first.slot && again != first);
         assert!(conns.knows(again) && !conns.knows(first) && conns.parked() == 1);
         conns.unpark(second.slot, at(30));
-        assert!(conns.look(second.slot).visit.reused && conns.busy() == 2);
+        assert!(conns.get(second.slot).visit.reused && conns.busy() == 2);
     }
 }

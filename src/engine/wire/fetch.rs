@@ -1,7 +1,7 @@
-//! The life of one URL under way: sent, answered in order, whole or not.
+//! A fetch: one URL from its request to the end of its reply.
 //!
-//! A fetch is born when its request is written, waits in its connection's flight, and becomes the
-//! head of it when all before it are answered. From then on its time-outs count and the bytes of
+//! A fetch is created when its request is written. It waits in the flight of its connection until
+//! all requests before it are answered. Then it is at the head: its time-outs run, and the bytes of
 //! its reply are collected.
 
 use super::pool::Pool;
@@ -12,37 +12,37 @@ use crate::http::response::Head;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// One URL under way.
+/// A request that was written, with its URL.
 #[derive(Debug)]
 pub(in crate::engine) struct Fetch {
     pub(in crate::engine) item: Item,
     /// The whole URL.
     pub(in crate::engine) url: Box<str>,
-    /// Of a hop: the URL that its chain of redirects began with.
+    /// The first URL of the redirect chain, if this is a hop of one.
     pub(in crate::engine) chain: Option<Box<str>>,
-    /// What it was sent of its chain's cookies.
+    /// The value of the Cookie field that was sent.
     pub(in crate::engine) cookies: Option<Box<[u8]>>,
     pub(in crate::engine) sent: Instant,
     pub(in crate::engine) sent_unix: UnixTime,
-    /// Number of the visit it belongs to, at its server.
+    /// The number of the visit, counted for its server.
     pub(in crate::engine) visit: u32,
-    /// What was out of the ordinary, for the annotations of its line in the crawl log.
+    /// Annotations for its line in the crawl log: what was out of the ordinary.
     pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
-    /// What came instead of a legible reply.
+    /// Why the reply could not be read.
     pub(in crate::engine) evidence: Option<Box<Evidence>>,
 }
 
-/// Of a reply that can't be read: what is wrong with it, and the bytes that show it.
+/// What is wrong with a reply that can't be read, and the bytes that show it.
 #[derive(Debug)]
 pub(in crate::engine) struct Evidence {
-    /// In words, where the outcome doesn't say it all.
+    /// A description, where the outcome alone doesn't say it.
     pub(in crate::engine) detail: Option<&'static str>,
-    /// Printable ASCII; all else is escaped as in C.
+    /// The bytes; other than printable ASCII is escaped as in C.
     pub(in crate::engine) bytes: String,
 }
 
 impl Evidence {
-    /// Bytes that are shown at most, before they are escaped.
+    /// The maximum number of bytes shown, before they are escaped.
     const BYTES_MAX: usize = 64;
 
     pub(in crate::engine) fn new(detail: Option<&'static str>, came: &[u8]) -> Self {
@@ -51,25 +51,25 @@ impl Evidence {
     }
 }
 
-/// A fetch that has its outcome: what was asked, and the reply as far as it came.
+/// A fetch that has its outcome: the request, and the reply as far as it was received.
 #[derive(Debug)]
-pub(in crate::engine) struct Fetched<'a> {
+pub(in crate::engine) struct FinishedFetch<'a> {
     pub(in crate::engine) fetch: Fetch,
-    /// The head of the reply, if it came whole.
+    /// The parsed head of the reply, if it was received in full.
     pub(in crate::engine) head: Option<&'a Head>,
     pub(in crate::engine) reply: Reply,
     pub(in crate::engine) outcome: Outcome,
-    /// When it had come.
+    /// When the reply ended.
     pub(in crate::engine) ended: Instant,
 }
 
-impl Fetched<'_> {
-    /// Value of a field of the head.
+impl FinishedFetch<'_> {
+    /// Returns the value of a header field.
     pub(in crate::engine) fn field(&self, name: &str) -> Option<&[u8]> {
         self.head?.field(self.reply.head(), name)
     }
 
-    /// Values of all fields of the head that have that name.
+    /// Returns the values of all header fields with this name.
     pub(in crate::engine) fn fields(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         let all = self.head.into_iter().flat_map(|head| head.fields(self.reply.head()));
         all.filter(move |(other, _)| other.eq_ignore_ascii_case(name.as_bytes()))
@@ -77,24 +77,25 @@ impl Fetched<'_> {
     }
 }
 
-/// The bytes of one reply, as far as they have come.
+/// The bytes received of one reply.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Reply {
-    /// Verbatim: head and body with its framing; head only where nobody wants the framing.
+    /// The head and the body as received, with chunk framing; only the head if the body is chunked
+    /// and the framing is not kept.
     pub(in crate::engine) raw: Vec<u8>,
-    /// Length of the head in `raw`; 0 until it is whole.
+    /// The length of the head in `raw`; 0 until it is complete.
     pub(in crate::engine) head_bytes: usize,
-    /// The body without its framing, where that differs from the end of `raw`.
+    /// The body without chunk framing; `None` if that equals the end of `raw`.
     pub(in crate::engine) unframed: Option<Vec<u8>>,
 }
 
 impl Reply {
-    /// Whether a byte has come.
+    /// Whether a byte has been received.
     pub(in crate::engine) fn has_begun(&self) -> bool {
         !self.raw.is_empty()
     }
 
-    /// Takes the head.
+    /// Stores the head.
     pub(in crate::engine) fn take_head(&mut self, bytes: &[u8], chunked: bool, pool: &mut Pool) {
         if self.raw.capacity() == 0 {
             self.raw = pool.body();
@@ -105,7 +106,7 @@ impl Reply {
         pool.charge(bytes.len());
     }
 
-    /// Takes a piece of the body: the bytes as they came, and which of them are payload.
+    /// Stores a piece of the body; `payload` is the range of `bytes` that is not framing.
     pub(in crate::engine) fn take_body(
         &mut self,
         bytes: &[u8],
@@ -126,22 +127,22 @@ impl Reply {
         pool.charge(self.bytes() - before);
     }
 
-    /// The head, verbatim.
+    /// The head as received.
     pub(in crate::engine) fn head(&self) -> &[u8] {
         &self.raw[..self.head_bytes]
     }
 
-    /// The body without its framing, content coding kept.
+    /// The body without chunk framing, but with its content coding.
     pub(in crate::engine) fn payload(&self) -> &[u8] {
         self.unframed.as_deref().unwrap_or(&self.raw[self.head_bytes..])
     }
 
-    /// Bytes held.
+    /// The number of bytes held.
     pub(in crate::engine) fn bytes(&self) -> usize {
         self.raw.len() + self.unframed.as_ref().map_or(0, Vec::len)
     }
 
-    /// Gives its memory back.
+    /// Returns the memory to the pool.
     pub(in crate::engine) fn release(self, pool: &mut Pool) {
         pool.discharge(self.bytes());
         pool.give_body(self.raw);

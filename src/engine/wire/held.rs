@@ -1,18 +1,20 @@
-//! Replies that are held until their place on the connection is proven, and the repeat that
-//! proves it.
+//! Replies of a pipelined batch that are held until it is proven which request each answers.
 //!
-//! What is proven, `http::pipeline` says ([`crate::http::pipeline::proof`]); here it is carried
-//! out. The repeat is a request of the server like any other: it counts in the visit, its reply
-//! is judged for the server's sake. It is not filed: it has no record and no line in the log. The
-//! line of its URL says `compared`; that of a URL whose reply went back says `putBack`.
+//! [`crate::http::pipeline::proof`] says what counts as a proof; this file carries it out. One
+//! request of the batch is repeated alone, and its reply is compared with the held one. The repeat
+//! is a request like any other for the server: it counts in the visit, and its reply is judged. But
+//! it has no record and no line in the log. If the replies are equal, the held ones are *filed*:
+//! archived and logged under their URLs, the compared one with the annotation `compared`. If not,
+//! their URLs go back to the front of the queue, and have the annotation `putBack` when they are
+//! requested again.
 //!
-//! Laws: a held reply is filed or its URL goes back to where it was, once; while it is held its
-//! bytes stay charged to the pool. With others of its batch to come, a connection gives the batch
-//! up if the pool is over its budget, or if it holds more than may pile up on one; so holding
-//! passes the budget by no more than reading does: one body. A batch is filed in one step, so it
-//! may be no longer than the longest body.
+//! Laws: a held reply is either filed or its URL is put back, once. While it is held, its bytes are
+//! charged to the pool. While more replies of the batch are to come, a connection drops the batch
+//! if the pool exceeds its budget, or if the connection holds more than its own limit. So held
+//! replies exceed the budget by no more than reading does: one body. A batch is filed in one step,
+//! so it may not be longer than the longest body.
 
-use super::fetch::{Fetch, Fetched, Reply};
+use super::fetch::{Fetch, FinishedFetch, Reply};
 use crate::engine::Engine;
 use crate::engine::backlog::Purpose;
 use crate::engine::contract::Action;
@@ -22,48 +24,48 @@ use crate::http::pipeline::{Close, Pipeline};
 use crate::http::response::{Head, is_surplus};
 use smallvec::SmallVec;
 
-/// Replies of one batch, in order.
+/// The held replies of one batch, in order.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    replies: Vec<Held>,
-    /// Which of them is compared with the reply that comes next.
+    replies: Vec<HeldReply>,
+    /// The index of the reply that is compared with the next reply to arrive.
     compared: Option<usize>,
-    /// Which of them is compared after that.
+    /// The index of the reply that is compared after that.
     compared_next: Option<usize>,
 }
 
-/// A whole reply that is not filed yet.
+/// A complete reply that is not filed yet.
 #[derive(Debug)]
-struct Held {
+struct HeldReply {
     fetch: Fetch,
     head: Head,
     reply: Reply,
     ended: Instant,
 }
 
-/// Why replies and requests of a connection are thought not to match.
+/// Why replies are thought not to match the requests of their connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(super) enum Mismatch {
     /// A reply names another request of its batch.
     Swapped,
-    /// More bytes came than were asked for.
+    /// More bytes arrived than were requested.
     Surplus,
-    /// The reply to a repeated request differs from the one that came in a batch.
+    /// The reply to a repeated request differs from the held one.
     Differs,
 }
 
-/// What a comparison showed.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
-    /// The replies are not equal: the connection is over.
+pub(super) enum Comparison {
+    /// The replies differ, and the connection is closed.
     Differs,
-    /// They are, but the batch needs another comparison.
+    /// The replies are equal, but the batch needs another comparison.
     Half,
-    /// The batch is filed.
+    /// The batch is proven, and filed.
     Proven,
 }
 
-impl Sign {
+impl Mismatch {
     fn text(self) -> &'static str {
         match self {
             Self::Swapped => "a reply names another request",
@@ -73,9 +75,9 @@ impl Sign {
     }
 }
 
-impl Held {
-    /// Whether this is the same reply: status, body without its framing, and where it redirects
-    /// to. Dates and cookies differ from reply to reply.
+impl HeldReply {
+    /// Whether another reply has the same status, body and redirect target. Dates and cookies may
+    /// differ.
     fn is_same(&self, head: &Head, reply: &Reply) -> bool {
         let to =
             |head: &Head, reply: &Reply| head.field(reply.head(), "location").map(<[u8]>::to_vec);
@@ -90,12 +92,12 @@ impl Batch {
         self.replies.is_empty()
     }
 
-    /// What waits to be filed.
+    /// The fetches whose replies are held.
     pub(super) fn fetches(&self) -> impl Iterator<Item = &Fetch> {
         self.replies.iter().map(|held| &held.fetch)
     }
 
-    /// Whether the request under way is a repeat.
+    /// Whether the request in flight is a repeat.
     pub(super) fn is_comparing(&self) -> bool {
         self.compared.is_some()
     }
@@ -104,9 +106,9 @@ impl Batch {
         self.replies.iter().map(|held| held.reply.bytes()).sum()
     }
 
-    /// Of each reply, whether it is the same as the one before it.
+    /// For each reply, whether it is the same as the one before it.
     fn repeats(&self) -> SmallVec<[bool; 8]> {
-        let mut before: Option<&Held> = None;
+        let mut before: Option<&HeldReply> = None;
         let repeats = self.replies.iter().map(|held| {
             let last = before.replace(held);
             last.is_some_and(|last| last.is_same(&held.head, &held.reply))
@@ -116,20 +118,20 @@ impl Batch {
 }
 
 impl Engine {
-    /// A reply at the head of the flight is whole, and its place not proven.
+    /// Holds the reply at the head of the flight, which is complete.
     pub(super) fn hold(&mut self, slot: u32, fetch: Fetch) {
         let ended = self.turn.at();
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         let (reply, head) = conn.incoming.take();
         let outcome = Outcome::Status(head.status);
-        let fetched = Fetched { fetch, head: Some(&head), reply, outcome, ended };
-        // What it asks of us, it asks now.
-        self.heed(slot, &fetched);
-        let Fetched { fetch, reply, .. } = fetched;
-        self.wire.conns.at(slot).batch.replies.push(Held { fetch, head, reply, ended });
+        let fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
+        // The URL may be put back, but the server is judged by the reply now.
+        self.judge_held(slot, &fetched);
+        let FinishedFetch { fetch, reply, .. } = fetched;
+        self.wire.conns.get_mut(slot).batch.replies.push(HeldReply { fetch, head, reply, ended });
     }
 
-    /// Whether a connection holds more than it may.
+    /// Whether a connection holds more bytes than it may.
     pub(super) fn is_overdrawn(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         let bytes = conn.batch.bytes();
@@ -138,25 +140,25 @@ impl Engine {
         bytes > 0 && (drains || bytes as u64 > self.settings.reply.body_bytes_max)
     }
 
-    /// All replies of a batch have come: one of its requests is repeated, or the batch given up.
-    /// So it is after a first comparison that needs a second.
+    /// Repeats one request of a batch whose replies have all arrived, or whose first comparison
+    /// asks for a second. Puts the batch back if no request may be repeated.
     pub(super) fn compare_one(&mut self, slot: u32) {
         if self.wire.peer_closed {
-            // It ends before anything could be repeated.
+            // The connection ends before anything could be repeated.
             return;
         }
         let left = self.burst_left(slot);
         let conn = self.wire.conn(slot);
-        let site = self.sites.look(conn.server);
+        let site = self.sites.get(conn.server);
         let may = !conn.visit.over
-            && !site.is_hopeless()
+            && !site.is_retiring()
             && !self.is_stopping()
             && !self.storage.is_paused()
             && conn.pipeline.may_compare(&site.learnt, &self.settings.pipeline, left);
         if !may {
-            let learnt = &mut self.sites.at(conn.server).learnt;
+            let learnt = &mut self.sites.get_mut(conn.server).learnt;
             let settings = &self.settings.pipeline;
-            self.wire.conns.at(slot).pipeline.abandon_batch(learnt, settings);
+            self.wire.conns.get_mut(slot).pipeline.abandon_batch(learnt, settings);
             self.put_back(slot);
             return self.fill(slot);
         }
@@ -165,7 +167,7 @@ impl Engine {
             None => Pipeline::choice(&site.learnt, &conn.batch.repeats()),
         };
         let item = conn.batch.replies[place].fetch.item.clone();
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         (conn.batch.compared, conn.batch.compared_next) = (Some(place), next);
         conn.pipeline.begin_comparison();
         self.counts.compared += 1;
@@ -174,64 +176,67 @@ impl Engine {
         self.wire.conns.arm(slot);
     }
 
-    /// The reply to a repeated request is whole: the batch is filed, or nothing of it, or another
-    /// of its requests is to be repeated first.
-    pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> Compared {
+    /// Compares the reply to a repeated request with the held one. Then the batch is filed, or put
+    /// back, or another of its requests is to be repeated.
+    pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> Comparison {
         let ended = self.turn.at();
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         let (reply, head) = conn.incoming.take();
         let place = conn.batch.compared.take().expect("a repeat was sent");
         let equal = conn.batch.replies[place].is_same(&head, &reply);
         let is_last = !equal || conn.batch.compared_next.is_none();
         if is_last {
-            conn.pipeline.compared(&mut self.sites.at(conn.server).learnt, equal);
+            conn.pipeline.compared(&mut self.sites.get_mut(conn.server).learnt, equal);
         }
         let outcome = Outcome::Status(head.status);
-        let fetched = Fetched { fetch, head: Some(&head), reply, outcome, ended };
-        self.heed(slot, &fetched);
+        let fetched = FinishedFetch { fetch, head: Some(&head), reply, outcome, ended };
+        self.judge_held(slot, &fetched);
         self.wire.release(fetched.reply);
-        self.wire.conns.at(slot).incoming.reader.return_head(head);
+        self.wire.conns.get_mut(slot).incoming.reader.return_head(head);
         if !equal {
-            self.mismatched(slot, Sign::Differs);
-            return Compared::Differs;
+            self.mismatched(slot, Mismatch::Differs);
+            return Comparison::Differs;
         }
-        self.wire.conns.at(slot).batch.replies[place].fetch.notes.push("compared");
+        self.wire.conns.get_mut(slot).batch.replies[place].fetch.notes.push("compared");
         if !is_last {
-            return Compared::Half;
+            return Comparison::Half;
         }
-        for held in std::mem::take(&mut self.wire.conns.at(slot).batch.replies) {
-            let Held { fetch, head, reply, ended } = held;
+        for held in std::mem::take(&mut self.wire.conns.get_mut(slot).batch.replies) {
+            let HeldReply { fetch, head, reply, ended } = held;
             let outcome = Outcome::Status(head.status);
-            self.file(slot, Fetched { fetch, head: Some(&head), reply, outcome, ended });
+            self.file_fetch(
+                slot,
+                FinishedFetch { fetch, head: Some(&head), reply, outcome, ended },
+            );
         }
-        Compared::Proven
+        Comparison::Proven
     }
 
-    /// Requests and replies of a connection don't match: what is not filed goes back, and its
-    /// server is asked one by one from now on.
-    pub(super) fn mismatched(&mut self, slot: u32, sign: Sign) {
+    /// Ends a connection whose replies don't match its requests. What is not filed is put back, and
+    /// its server is never sent pipelined requests again.
+    pub(super) fn mismatched(&mut self, slot: u32, sign: Mismatch) {
         let conn = self.wire.conn(slot);
-        let learnt = &mut self.sites.at(conn.server).learnt;
+        let learnt = &mut self.sites.get_mut(conn.server).learnt;
         let was_barred = learnt.is_disabled();
         match sign {
-            Sign::Surplus => conn.pipeline.left_bytes(learnt),
-            Sign::Swapped | Sign::Differs => conn.pipeline.swapped(learnt),
+            Mismatch::Surplus => conn.pipeline.left_bytes(learnt),
+            Mismatch::Swapped | Mismatch::Differs => conn.pipeline.swapped(learnt),
         }
         let origin = self.backlog.origin(conn.server).as_str();
         log::info!("{origin}: replies don't match requests: {}", sign.text());
         self.counts.unmatched += u64::from(!was_barred);
-        self.lost(slot, None, Close::Ours);
+        self.end_connection(slot, None, Close::Ours);
     }
 
-    /// Whether bytes lie behind the last reply under way that nobody asked for.
+    /// Whether bytes that no request asked for follow the last reply.
     pub(super) fn has_surplus(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         conn.flight.len() == 1 && is_surplus(conn.inbox.unread())
     }
 
-    /// The held replies of a connection will not be proven: their URLs go back to where they were.
+    /// Drops the held replies of a connection: their URLs go back to the front of the queue.
     pub(super) fn put_back(&mut self, slot: u32) {
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         let id = conn.server;
         let batch = std::mem::take(&mut conn.batch);
         if batch.is_empty() {
@@ -242,8 +247,8 @@ impl Engine {
         for held in batch.replies.into_iter().rev() {
             self.wire.release(held.reply);
             pages += u32::from(held.fetch.item.purpose == Purpose::Page);
-            self.unsend(id, held.fetch);
+            self.requeue(id, held.fetch);
         }
-        self.sites.at(id).puts_back(pages);
+        self.sites.get_mut(id).add_put_back(pages);
     }
 }

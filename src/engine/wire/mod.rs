@@ -1,7 +1,9 @@
-//! Connections: requests are written to them, replies are read from them, in order.
+//! Connections: requests are written to them, and replies are read from them in order.
 //!
-//! Laws: receive buffers and bodies come from one pool with a budget; past it connections are
-//! paused, all but one that may finish its reply; a slot is reused only with a new generation.
+//! This part owns the connections with their buffers, requests in flight and time-outs, and the
+//! pool of memory that replies use. Laws: receive buffers and bodies come from one pool with a
+//! budget; when it is exceeded, connections are paused, except one that may finish its reply. A
+//! slot is reused only with a new generation. A connection that carries no visit is parked.
 
 mod conn;
 mod fetch;
@@ -19,33 +21,33 @@ use crate::ground::time::Instant;
 use crate::http::request::Fixed;
 pub(super) use conn::{Conn, OpenVisit};
 use conn::{Conns, Phase};
-pub(super) use fetch::{Fetch, Fetched, Reply};
+pub(super) use fetch::{Fetch, FinishedFetch, Reply};
 pub(super) use pool::Pool;
 pub(super) use receive::SURPLUS;
 
-/// All connections, with the memory that their replies take.
+/// All connections, with the memory that their replies use.
 #[derive(Debug)]
 pub(super) struct Wire {
     conns: Conns,
     pool: Pool,
-    /// Slots of connections that are paused because the pool is over its budget.
+    /// The slots of connections that are paused because the pool exceeds its budget.
     paused: Vec<u32>,
-    /// The slot of the one connection that may read past the budget.
+    /// The slot of the one connection that may read although the budget is exceeded.
     privileged: Option<u32>,
-    /// Whether the world itself has closed the connection that is being processed.
+    /// Whether the world has closed the connection that is being processed.
     peer_closed: bool,
-    /// Whether the archive wants bodies with their chunk framing.
+    /// Whether bodies are kept with their chunk framing, which the archive needs.
     keeps_framing: bool,
     /// The parts of a request that are the same for every URL.
     request: Fixed,
     first_request: Option<Instant>,
 }
 
-/// Room that a receive buffer has beyond the longest head.
+/// The size of a receive buffer beyond the longest head.
 const BUFFER_SLACK_BYTES: usize = 32 << 10;
 
 impl Wire {
-    /// No connections yet; `request` is what every request has in common.
+    /// Returns this part without connections; `request` holds the parts that all requests share.
     pub(super) fn new(settings: &Settings, request: Fixed) -> Self {
         let buffer_bytes = settings.reply.head_bytes_max + BUFFER_SLACK_BYTES;
         Self {
@@ -67,42 +69,42 @@ impl Wire {
 
     /// The connection in a slot, which must be in use.
     pub(super) fn conn(&self, slot: u32) -> &Conn {
-        self.conns.look(slot)
+        self.conns.get(slot)
     }
 
     /// The visit on the connection in a slot, which must be in use.
     pub(super) fn visit_mut(&mut self, slot: u32) -> &mut OpenVisit {
-        &mut self.conns.at(slot).visit
+        &mut self.conns.get_mut(slot).visit
     }
 
-    /// Whether a visit on this connection has nothing under way, and may be resumed.
+    /// Whether the connection exists, is on a visit, and has no request in flight.
     pub(super) fn is_idle(&self, id: ConnId) -> bool {
         self.conns.knows(id)
             && self.conn(id.slot).is_active()
             && self.conn(id.slot).flight.is_empty()
     }
 
-    /// The bytes that are to be sent on a connection; none if it is gone.
+    /// The bytes to send on a connection; none if it is gone.
     pub(super) fn outgoing(&self, id: ConnId) -> &[u8] {
         if self.conns.knows(id) { self.conn(id.slot).outbox.pending() } else { &[] }
     }
 
-    /// The memory of replies, for those that are read back from the archive.
+    /// The pool, for replies that are read back from the archive.
     pub(super) fn pool(&mut self) -> &mut Pool {
         &mut self.pool
     }
 
-    /// Whether the replies that are held take more than their budget.
+    /// Whether the replies that are held exceed their budget.
     pub(super) fn is_over(&self) -> bool {
         self.pool.is_over()
     }
 
-    /// Bytes of replies held.
+    /// The bytes of replies and buffers that are held.
     pub(super) fn held_bytes(&self) -> usize {
         self.pool.held()
     }
 
-    /// Takes back the memory of a reply.
+    /// Returns the memory of a reply to the pool.
     pub(super) fn release(&mut self, reply: Reply) {
         reply.release(&mut self.pool);
     }
@@ -117,31 +119,31 @@ impl Wire {
         &self.request
     }
 
-    /// TCP is established on a connection; TLS is next.
+    /// TCP is established on a connection, and its TLS handshake begins.
     pub(super) fn opened(&mut self, slot: u32, now: Instant) {
-        let conn = self.conns.at(slot);
+        let conn = self.conns.get_mut(slot);
         assert_eq!(conn.phase, Phase::Connecting, "a connection opens once");
         conn.phase = Phase::Securing;
-        conn.patience.begin(now);
+        conn.timeouts.begin(now);
         self.conns.arm(slot);
     }
 
     /// So many bytes of [`Wire::outgoing`] have been sent.
     pub(super) fn sent(&mut self, slot: u32, bytes: usize) {
-        self.conns.at(slot).outbox.sent(bytes);
+        self.conns.get_mut(slot).outbox.sent(bytes);
     }
 
-    /// Takes a parked connection back for a visit.
+    /// Uses a parked connection for a visit.
     pub(super) fn unpark(&mut self, slot: u32, now: Instant) {
         self.conns.unpark(slot, now);
     }
 
-    /// The slot of a connection that has timed out.
+    /// Returns the slot of a connection that has timed out, if there is one.
     pub(super) fn expire(&mut self, now: Instant) -> Option<u32> {
         self.conns.expire(now)
     }
 
-    /// The instant of the next time-out, or of the next look at paused connections.
+    /// When the next connection times out, or when paused connections are checked again.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         let unpause = (!self.paused.is_empty()).then(|| now + receive::SILENCE_MAX);
         self.conns.nearest().into_iter().chain(unpause).min()
@@ -149,7 +151,7 @@ impl Wire {
 }
 
 impl Engine {
-    /// A connection is established, TLS included: its visit begins.
+    /// Begins the visit on a connection that is now established, including TLS.
     pub(super) fn take_connected(&mut self, slot: u32, facts: ConnFacts) {
         match &facts.tls {
             Some(tls) if tls.resumed => self.counts.handshakes_resumed += 1,
@@ -159,7 +161,7 @@ impl Engine {
             }
             None => {}
         }
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         let is_new = matches!(conn.phase, Phase::Connecting | Phase::Securing);
         assert!(is_new, "a connection is established once");
         conn.phase = Phase::Active;
@@ -170,7 +172,7 @@ impl Engine {
         self.fill(slot);
     }
 
-    /// Closes the connections that carry no request: a new one is not begun any more.
+    /// Closes the connections that carry no request, because no new request will be sent.
     pub(super) fn close_idle(&mut self) {
         for slot in self.wire.conns.slots() {
             let conn = self.wire.conn(slot);
@@ -184,10 +186,10 @@ impl Engine {
         }
     }
 
-    /// The visit of a server, if one is under way, asks for nothing more, and the next begins no
-    /// earlier than `until`. Returns whether there was one.
+    /// If a server is being visited: makes the visit send no more requests, and the next one begin
+    /// no earlier than `until`. Returns whether there is a visit.
     pub(super) fn end_visit_of(&mut self, id: ServerId, until: Instant) -> bool {
-        let slot = self.sites.look(id).conn().filter(|&slot| self.wire.conn(slot).is_active());
+        let slot = self.sites.get(id).conn().filter(|&slot| self.wire.conn(slot).is_active());
         slot.map(|slot| self.wire.visit_mut(slot).end(until)).is_some()
     }
 
@@ -197,18 +199,18 @@ impl Engine {
         self.forget(slot);
     }
 
-    /// Frees the slot of a connection that is gone.
+    /// Frees the slot of a connection that is closed.
     fn forget(&mut self, slot: u32) -> Conn {
         let Wire { conns, pool, paused, privileged, .. } = &mut self.wire;
         let mut conn = conns.remove(slot);
         if matches!(conn.phase, Phase::Parked { .. }) {
             self.backlog.set_parked(conn.server, false, self.turn.at());
         }
-        self.sites.at(conn.server).set_conn(None);
+        self.sites.get_mut(conn.server).set_conn(None);
         self.counts.requests_per_connection.add(conn.outbox.requests());
         pool.discharge(conn.peer.handshake_bytes);
         conn.inbox.clear();
-        conn.inbox.tidy(pool);
+        conn.inbox.free_if_read(pool);
         paused.retain(|other| *other != slot);
         *privileged = privileged.filter(|other| *other != slot);
         conn

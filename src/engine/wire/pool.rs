@@ -1,12 +1,12 @@
-//! Memory for received bytes: buffers that go round, and a budget for what is held.
+//! The memory pool for received bytes: reused buffers, and a budget for the bytes held.
 //!
-//! A connection has a receive buffer only while bytes of it are unread; an idle one has none.
-//! Buffers, unfinished replies and pages waiting for work are held against a budget; past it
-//! connections are paused, all but one, so that the crawl always gets on.
-//! Law: buffers and bodies lent out come back; `held` is the sum of what was charged and not
-//! yet discharged. Spares are few: beyond the budget the pool keeps some 5 MiB.
+//! A connection has a receive buffer only while it holds unread bytes. Buffers, unfinished replies
+//! and pages that wait for work are charged to the budget. When it is exceeded, connections are
+//! paused, except one, so that the crawl always makes progress. Law: `held` is the sum of what was
+//! charged and not yet discharged, and every buffer and body is returned. Beyond the budget, the
+//! pool keeps at most some 5 MiB of spare buffers and bodies.
 
-/// Spare buffers and the account of held bytes.
+/// Spare buffers and bodies, and the account of the bytes held.
 #[derive(Debug)]
 pub(in crate::engine) struct Pool {
     buffer_bytes: usize,
@@ -16,11 +16,11 @@ pub(in crate::engine) struct Pool {
     held_max: usize,
 }
 
-/// Spare buffers kept.
+/// The maximum number of spare buffers.
 const BUFFERS_SPARE: usize = 16;
-/// Spare bodies kept.
+/// The maximum number of spare bodies.
 const BODIES_SPARE: usize = 64;
-/// A body that has grown past this is not kept as a spare.
+/// A body whose capacity exceeds this is not kept as a spare.
 const BODY_SPARE_BYTES: usize = 64 << 10;
 
 impl Pool {
@@ -61,12 +61,13 @@ impl Pool {
         self.held -= bytes;
     }
 
-    /// Whether reading must wait.
+    /// Whether reading must wait: the budget is exceeded.
     pub(in crate::engine) fn is_over(&self) -> bool {
         self.held >= self.held_max
     }
 
-    /// Whether paused connections may go on: some way below the budget, so as not to flutter.
+    /// Whether paused connections may resume. This is well below the budget, so that they don't
+    /// alternate between the two states.
     pub(in crate::engine) fn is_roomy(&self) -> bool {
         self.held < self.held_max / 4 * 3
     }

@@ -1,9 +1,10 @@
-//! Bytes in: from the world's buffer to whole replies, and what happens when a connection ends.
+//! The receiving side: turns received bytes into complete replies, and handles connections that
+//! end.
 
 use super::Wire;
 use super::conn::{Incoming, Phase};
-use super::fetch::{Evidence, Fetch, Fetched};
-use super::held::{Compared, Sign};
+use super::fetch::{Evidence, Fetch, FinishedFetch};
+use super::held::{Comparison, Mismatch};
 use crate::engine::Engine;
 use crate::engine::backlog::{Purpose, ROBOTS_TXT};
 use crate::engine::contract::{Action, CloseReason, ConnId, Space};
@@ -15,18 +16,18 @@ use crate::http::response::{Broken, Event, Framing, is_surplus};
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// What a byte of a TLS handshake costs: it may be a record of its own.
+/// The cost of a byte of a TLS handshake, in units: it may be a record of its own.
 const SECURED_BYTE_UNITS: usize = 4;
-/// What the keys and certificates of a full handshake cost, some 200 microseconds.
+/// The cost of the keys and certificates of a full handshake, in units: some 200 microseconds.
 pub(super) const SECURED_UNITS: usize = 64 << 10;
-/// Annotation of a reply that had bytes behind it which nobody asked for.
+/// The annotation of a reply that was followed by bytes that no request asked for.
 pub(in crate::engine) const SURPLUS: &str = "surplus";
-/// A connection that may read past the budget loses that right by so much silence.
+/// A connection that may read although the budget is exceeded loses that right after this silence.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Room for bytes of a connection, or why there is none now.
-    pub(in crate::engine) fn room_for(&mut self, id: ConnId) -> Space<'_> {
+    /// Returns a receive buffer for a connection, or why there is none.
+    pub(in crate::engine) fn receive_space(&mut self, id: ConnId) -> Space<'_> {
         if !self.wire.conns.knows(id) {
             self.counts.late_events += 1;
             return Space::Gone;
@@ -36,14 +37,14 @@ impl Engine {
             return Space::Paused;
         }
         let Wire { conns, pool, .. } = &mut self.wire;
-        Space::Room(conns.at(id.slot).inbox.space(pool))
+        Space::Room(conns.get_mut(id.slot).inbox.space(pool))
     }
 
-    /// Over the budget every connection must wait but one that holds bytes already: finishing
-    /// its reply is what gives memory back.
+    /// Whether a connection must be paused. While the budget is exceeded, every connection is,
+    /// except one that holds bytes already: finishing its reply frees memory.
     fn must_pause(&mut self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
-        if conn.patience.paused.is_some() {
+        if conn.timeouts.paused.is_some() {
             return true;
         }
         let parked = matches!(conn.phase, Phase::Parked { .. });
@@ -57,10 +58,11 @@ impl Engine {
         true
     }
 
-    /// A TLS handshake holds so many bytes now. They count like those of replies: past the budget
-    /// it waits, and in the end its time-out frees them.
+    /// Sets the bytes that a TLS handshake holds. They are charged to the pool, like those of
+    /// replies; when the budget is exceeded, the handshake is paused, and its time-out frees them
+    /// in the end.
     pub(in crate::engine) fn hold_handshake(&mut self, slot: u32, bytes: usize) {
-        let held = &mut self.wire.conns.at(slot).peer.handshake_bytes;
+        let held = &mut self.wire.conns.get_mut(slot).peer.handshake_bytes;
         let before = std::mem::replace(held, bytes);
         self.turn.charge(Work::Secured, SECURED_BYTE_UNITS * bytes.saturating_sub(before));
         self.wire.pool.discharge(before);
@@ -70,26 +72,27 @@ impl Engine {
         }
     }
 
-    /// Whether nobody has the privilege, or who has it makes nothing of it.
+    /// Whether no connection has the right to read past the budget, or the one that has it is
+    /// silent.
     fn is_privilege_free(&self) -> bool {
-        self.wire
-            .privileged
-            .is_none_or(|slot| self.wire.conn(slot).patience.heard + SILENCE_MAX <= self.turn.at())
+        self.wire.privileged.is_none_or(|slot| {
+            self.wire.conn(slot).timeouts.last_byte + SILENCE_MAX <= self.turn.at()
+        })
     }
 
     fn pause(&mut self, slot: u32) {
         let now = self.turn.at();
-        let patience = &mut self.wire.conns.at(slot).patience;
-        if patience.paused.is_none() {
-            patience.paused = Some(now);
+        let timeouts = &mut self.wire.conns.get_mut(slot).timeouts;
+        if timeouts.paused.is_none() {
+            timeouts.paused = Some(now);
             self.wire.paused.push(slot);
             self.counts.pauses += 1;
             self.turn.act(Action::Pause(self.wire.conns.id(slot)));
         }
     }
 
-    /// Lets paused connections go on: all if there is room, else one that holds bytes.
-    pub(in crate::engine) fn resume(&mut self) {
+    /// Resumes paused connections: all if the pool has room, else one that holds bytes.
+    pub(in crate::engine) fn resume_paused(&mut self) {
         if self.wire.paused.is_empty() {
             return;
         }
@@ -111,12 +114,12 @@ impl Engine {
     }
 
     fn unpause(&mut self, slot: u32) {
-        self.wire.conns.at(slot).patience.resume(self.turn.at());
+        self.wire.conns.get_mut(slot).timeouts.resume(self.turn.at());
         self.turn.act(Action::Resume(self.wire.conns.id(slot)));
         self.wire.conns.arm(slot);
     }
 
-    /// `bytes` more are in the room that was given.
+    /// Processes `bytes` that were written into the receive buffer of a connection.
     pub(in crate::engine) fn take_received(&mut self, slot: u32, bytes: usize) {
         let now = self.turn.at();
         if bytes == 0 {
@@ -124,36 +127,37 @@ impl Engine {
         }
         self.counts.received_bytes += bytes as u64;
         self.turn.charge(Work::Received, bytes);
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         conn.inbox.received(bytes);
-        conn.patience.heard = now;
+        conn.timeouts.last_byte = now;
         let unasked = conn.flight.len() <= conn.outbox.unsent() && conn.pipeline.replies() > 0;
         if conn.flight.is_empty() || unasked {
-            // Nobody asked: whatever this is, the connection is not to be trusted.
-            return self.unasked(slot);
+            // No request asked for them, so the replies of this connection can't be trusted.
+            return self.on_surplus(slot);
         }
         self.read_replies(slot, false);
     }
 
-    /// Bytes without a request: a reply too many means that replies and requests don't match.
-    fn unasked(&mut self, slot: u32) {
-        let conn = self.wire.conns.at(slot);
+    /// Handles bytes that no request asked for. If they may be a reply, replies and requests don't
+    /// match.
+    fn on_surplus(&mut self, slot: u32) {
+        let conn = self.wire.conns.get_mut(slot);
         if !is_surplus(conn.inbox.unread()) {
             conn.inbox.clear();
             return self.tidy_buffer(slot);
         }
         if matches!(conn.phase, Phase::Parked { .. }) {
-            // A 408 before an idle close, say.
+            // A server may send status 408 before it closes an idle connection.
             return self.hang_up(slot);
         }
         if conn.visit.tally.replies == 0 {
-            // The same, just as the next visit began.
-            return self.lost(slot, None, Close::Ours);
+            // The same, but the next visit has just begun.
+            return self.end_connection(slot, None, Close::Ours);
         }
-        self.mismatched(slot, Sign::Surplus);
+        self.mismatched(slot, Mismatch::Surplus);
     }
 
-    /// Reads as many replies as the buffer holds. `ended`: nothing more will come.
+    /// Reads as many replies as the buffer holds. `ended` says that no more bytes will arrive.
     fn read_replies(&mut self, slot: u32, ended: bool) {
         let stage = self.turn.enter(Stage::Http, 0);
         let id = self.wire.conns.id(slot);
@@ -162,7 +166,7 @@ impl Engine {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(broken) => {
-                    self.broken(slot, broken);
+                    self.on_broken_reply(slot, broken);
                     break;
                 }
             }
@@ -174,10 +178,10 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// One event of the reply under way; whether there may be another.
+    /// Reads one event of the reply in progress. Returns whether there may be another.
     fn read_step(&mut self, slot: u32, ended: bool) -> Result<bool, Broken> {
         let Wire { conns, pool, keeps_framing, .. } = &mut self.wire;
-        let conn = conns.at(slot);
+        let conn = conns.get_mut(slot);
         let Incoming { reader, reply } = &mut conn.incoming;
         let bytes = conn.inbox.unread();
         let step = reader.read(bytes, ended)?;
@@ -211,17 +215,17 @@ impl Engine {
         Ok(more)
     }
 
-    /// The reply at the head of the flight is whole.
+    /// Processes the reply at the head of the flight, which is complete.
     fn replied(&mut self, slot: u32) {
         let now = self.turn.at();
         if self.is_swapped(slot) {
-            return self.mismatched(slot, Sign::Swapped);
+            return self.mismatched(slot, Mismatch::Swapped);
         }
         let surplus = self.has_surplus(slot);
         if surplus && self.wire.conn(slot).pipeline.is_deep() {
-            return self.mismatched(slot, Sign::Surplus);
+            return self.mismatched(slot, Mismatch::Surplus);
         }
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         let head = conn.incoming.reader.head();
         let (status, persists) = (head.status, head.persists);
         let reply = pipeline::Reply {
@@ -231,10 +235,10 @@ impl Engine {
             keep_max: head.keep_max,
             body_bytes: conn.incoming.reader.payload_bytes(),
         };
-        let learnt = &mut self.sites.at(conn.server).learnt;
+        let learnt = &mut self.sites.get_mut(conn.server).learnt;
         let filing = conn.pipeline.replied(learnt, &self.settings.pipeline, &reply);
         conn.count_reply(now);
-        conn.patience.begin(now);
+        conn.timeouts.begin(now);
         let mut fetch = conn.flight.pop_front().expect("a reply has its request");
         self.wire.privileged = self.wire.privileged.filter(|privileged| *privileged != slot);
         let mut compares = filing == Filing::HoldAndCompare;
@@ -248,16 +252,16 @@ impl Engine {
             }
             Filing::Hold | Filing::HoldAndCompare => self.hold(slot, fetch),
             Filing::Compare => match self.compare(slot, fetch) {
-                Compared::Differs => return,
-                compared => compares = compared == Compared::Half,
+                Comparison::Differs => return,
+                compared => compares = compared == Comparison::Half,
             },
         }
-        self.wire.conns.at(slot).incoming.reader.begin();
+        self.wire.conns.get_mut(slot).incoming.reader.begin();
         if !persists || self.is_overdrawn(slot) {
             let how = if persists { Close::Ours } else { Close::Ended };
-            self.lost(slot, None, how);
+            self.end_connection(slot, None, how);
         } else if surplus {
-            self.unasked(slot);
+            self.on_surplus(slot);
         } else if compares {
             self.compare_one(slot);
         } else {
@@ -265,17 +269,17 @@ impl Engine {
         }
     }
 
-    /// Settles the request that was at the head of the flight, with what has come of its reply.
+    /// Completes the fetch that was at the head of the flight with what was received of its reply.
     fn complete_head(&mut self, slot: u32, fetch: Fetch, outcome: Outcome, connection_lost: bool) {
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         let (reply, head) = conn.incoming.take();
         let whole = (reply.head_bytes > 0).then_some(&head);
-        let fetched = Fetched { fetch, head: whole, reply, outcome, ended: self.turn.at() };
+        let fetched = FinishedFetch { fetch, head: whole, reply, outcome, ended: self.turn.at() };
         self.complete(slot, fetched, connection_lost);
-        self.wire.conns.at(slot).incoming.reader.return_head(head);
+        self.wire.conns.get_mut(slot).incoming.reader.return_head(head);
     }
 
-    /// Whether the reply at the head seems to be another request's.
+    /// Whether the reply at the head of the flight seems to answer another request.
     fn is_swapped(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         let mut flight = conn.flight.iter().map(|fetch| &*fetch.item.target);
@@ -293,8 +297,8 @@ impl Engine {
         suspicious(asked, &behind, &signs).is_some()
     }
 
-    /// A reply that can't be read on.
-    fn broken(&mut self, slot: u32, broken: Broken) {
+    /// Handles a reply that can't be parsed further.
+    fn on_broken_reply(&mut self, slot: u32, broken: Broken) {
         let outcome = match broken {
             Broken::HeadTooLarge | Broken::TooManyFields => Outcome::HeadTooLarge,
             Broken::NotHttp | Broken::Head(_) | Broken::TooManyInterim | Broken::Switched => {
@@ -311,24 +315,24 @@ impl Engine {
             && conn.pipeline.replies() > 0
             && conn.incoming.reply.head_bytes == 0
         {
-            // What was left behind the reply before, come late.
-            return self.mismatched(slot, Sign::Surplus);
+            // These are bytes behind the previous reply that arrived late.
+            return self.mismatched(slot, Mismatch::Surplus);
         }
         if !matches!(broken, Broken::NoReply | Broken::BodyCut | Broken::BodyTooLarge) {
             self.keep_evidence(slot, Some(broken));
         }
         if outcome == Outcome::BodyTooLarge {
-            return self.cut_off(slot);
+            return self.truncate_reply(slot);
         }
         let ended = matches!(broken, Broken::NoReply | Broken::HeadCut | Broken::BodyCut);
         let how = if ended { Close::Ended } else { Close::Broken };
-        self.lost(slot, Some(outcome), how);
+        self.end_connection(slot, Some(outcome), how);
     }
 
-    /// Keeps what shows why the reply at the head of the flight is refused: the bytes that could
-    /// not be read, or the first ones of a reply that is whole.
+    /// Keeps the bytes that show why the reply at the head of the flight is refused: those that
+    /// could not be parsed, or the first ones of a complete reply.
     fn keep_evidence(&mut self, slot: u32, broken: Option<Broken>) {
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         let came = if broken.is_some() { conn.inbox.unread() } else { &conn.incoming.reply.raw };
         let evidence = Evidence::new(broken.and_then(Broken::detail), came);
         if let Some(fetch) = conn.flight.front_mut() {
@@ -336,40 +340,41 @@ impl Engine {
         }
     }
 
-    /// The body has reached the cap: what came is the reply, and the rest is not worth waiting for.
-    fn cut_off(&mut self, slot: u32) {
+    /// Ends a reply whose body has reached the limit: what was received is the reply, and the
+    /// connection is closed.
+    fn truncate_reply(&mut self, slot: u32) {
         let now = self.turn.at();
-        let conn = self.wire.conns.at(slot);
-        let learnt = &self.sites.look(conn.server).learnt;
+        let conn = self.wire.conns.get_mut(slot);
+        let learnt = &self.sites.get(conn.server).learnt;
         if conn.pipeline.is_unproven(learnt, &self.settings.pipeline) {
-            return self.lost(slot, None, Close::Ours);
+            return self.end_connection(slot, None, Close::Ours);
         }
         conn.pipeline.kept_partial();
         conn.count_reply(now);
         let fetch = conn.flight.pop_front().expect("a reply has its request");
         self.complete_head(slot, fetch, Outcome::BodyTooLarge, true);
-        self.lost(slot, None, Close::Ours);
+        self.end_connection(slot, None, Close::Ours);
     }
 
-    /// The world says that a connection has ended.
+    /// Handles a connection that the peer has ended, or that failed.
     pub(in crate::engine) fn take_closed(&mut self, slot: u32, reason: &CloseReason) {
         self.wire.peer_closed = true;
         match self.wire.conn(slot).phase {
-            Phase::Connecting | Phase::Securing => self.never_stood(slot, reason),
+            Phase::Connecting | Phase::Securing => self.connect_failed(slot, reason),
             Phase::Parked { .. } => {
-                let conn = self.wire.conns.at(slot);
-                let learnt = &mut self.sites.at(conn.server).learnt;
+                let conn = self.wire.conns.get_mut(slot);
+                let learnt = &mut self.sites.get_mut(conn.server).learnt;
                 conn.pipeline.closed(learnt, &self.settings.pipeline, Close::Ended, false);
                 self.forget(slot);
             }
-            Phase::Active => self.ended(slot, reason),
+            Phase::Active => self.connection_ended(slot, reason),
         }
         self.wire.peer_closed = false;
     }
 
-    /// A connection on a visit has ended. In order: what is unread may be a whole reply, or one
-    /// that ends with the connection.
-    fn ended(&mut self, slot: u32, reason: &CloseReason) {
+    /// Handles the end of a connection on a visit. If it was closed in order, the unread bytes may
+    /// be a complete reply, or one that ends with the connection.
+    fn connection_ended(&mut self, slot: u32, reason: &CloseReason) {
         let id = self.wire.conns.id(slot);
         let conn = self.wire.conn(slot);
         let until_close = conn.incoming.reply.head_bytes > 0
@@ -385,11 +390,11 @@ impl Engine {
         let outcome = Outcome::of_close(reason, conn.has_begun());
         let outcome = (!conn.flight.is_empty()).then_some(outcome);
         let in_order = matches!(reason, CloseReason::End | CloseReason::TlsCut);
-        self.lost(slot, outcome, if in_order { Close::Ended } else { Close::Reset });
+        self.end_connection(slot, outcome, if in_order { Close::Ended } else { Close::Reset });
     }
 
-    /// A connection attempt failed: the next address is tried, or the visit has failed.
-    pub(in crate::engine) fn never_stood(&mut self, slot: u32, reason: &CloseReason) {
+    /// Handles a failed attempt to connect: tries the next address, or ends the visit.
+    pub(in crate::engine) fn connect_failed(&mut self, slot: u32, reason: &CloseReason) {
         let conn = self.forget(slot);
         let outcome = Outcome::of_close(reason, false);
         let id = conn.server;
@@ -397,27 +402,32 @@ impl Engine {
         self.next_address(id, conn.peer.address.ip(), conn.peer.untried, outcome);
     }
 
-    /// Ends a connection that has requests unanswered, or none. `outcome` is that of the request
-    /// at the head of the flight, should the fault be its.
-    pub(in crate::engine) fn lost(&mut self, slot: u32, outcome: Option<Outcome>, how: Close) {
+    /// Ends a connection, which may have unanswered requests. `outcome` is the outcome of the
+    /// request at the head of the flight, if the request is to blame.
+    pub(in crate::engine) fn end_connection(
+        &mut self,
+        slot: u32,
+        outcome: Option<Outcome>,
+        how: Close,
+    ) {
         let outcome = outcome.map(|outcome| self.with_head(slot, outcome));
         let conn = self.wire.conn(slot);
-        let learnt = &self.sites.look(conn.server).learnt;
+        let learnt = &self.sites.get(conn.server).learnt;
         if let Some(short @ Outcome::Short(..)) = outcome
             && !conn.pipeline.blames_nobody(learnt, &self.settings.pipeline, how)
         {
-            self.cut_short(slot, short, how);
-            return self.lost(slot, None, how);
+            self.complete_short(slot, short, how);
+            return self.end_connection(slot, None, how);
         }
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         let (id, has_begun) = (conn.server, conn.has_begun());
-        let learnt = &mut self.sites.at(id).learnt;
+        let learnt = &mut self.sites.get_mut(id).learnt;
         let was_barred = learnt.is_disabled();
         let leftover = conn.pipeline.closed(learnt, &self.settings.pipeline, how, has_begun);
         self.counts.unmatched += u64::from(learnt.is_disabled() && !was_barred);
         let mut flight = std::mem::take(&mut conn.flight);
         if conn.batch.is_comparing() {
-            // The repeat: what it repeats is held.
+            // The repeated request is dropped; the original one is among the held replies.
             flight.clear();
         }
         if leftover.blames_head
@@ -431,10 +441,10 @@ impl Engine {
         }
         self.counts.left_over += flight.len() as u64;
         for fetch in flight.into_iter().rev() {
-            self.unsend(id, fetch);
+            self.requeue(id, fetch);
         }
         self.put_back(slot);
-        let reply = std::mem::take(&mut self.wire.conns.at(slot).incoming.reply);
+        let reply = std::mem::take(&mut self.wire.conns.get_mut(slot).incoming.reply);
         self.wire.release(reply);
         let visit = self.wire.conn(slot).visit;
         if self.wire.peer_closed {
@@ -445,7 +455,7 @@ impl Engine {
         self.finish_visit(id, &visit);
     }
 
-    /// What the reply at the head of the flight comes to if it ends with this outcome.
+    /// Returns the outcome of the reply at the head of the flight if it ends in this way.
     fn with_head(&self, slot: u32, outcome: Outcome) -> Outcome {
         let conn = self.wire.conn(slot);
         if conn.incoming.reply.head_bytes == 0 || conn.flight.is_empty() {
@@ -457,31 +467,32 @@ impl Engine {
         )
     }
 
-    /// The body of the reply at the head of the flight has ended early: what came is the reply.
-    fn cut_short(&mut self, slot: u32, short: Outcome, how: Close) {
+    /// Completes the reply at the head of the flight, whose body ended early, with what was
+    /// received.
+    fn complete_short(&mut self, slot: u32, short: Outcome, how: Close) {
         let now = self.turn.at();
-        let conn = self.wire.conns.at(slot);
-        let learnt = &mut self.sites.at(conn.server).learnt;
+        let conn = self.wire.conns.get_mut(slot);
+        let learnt = &mut self.sites.get_mut(conn.server).learnt;
         conn.pipeline.cut(learnt, &self.settings.pipeline, how);
         conn.count_reply(now);
         let fetch = conn.flight.pop_front().expect("a reply has its request");
-        // A server that fell silent may be out of reach by now: it has not recovered.
+        // A server that became silent may be unreachable now, so it has not recovered.
         self.complete_head(slot, fetch, short, short.is_timeout());
     }
 
-    /// A request that got no answer goes back to where it was.
-    pub(in crate::engine) fn unsend(&mut self, id: crate::frontier::ServerId, fetch: Fetch) {
+    /// Puts a URL whose request got no answer back to the front of its queue.
+    pub(in crate::engine) fn requeue(&mut self, id: crate::frontier::ServerId, fetch: Fetch) {
         match fetch.item.purpose {
-            Purpose::Robots(of, 0) if of == id => self.robots_again(of),
+            Purpose::Robots(of, 0) if of == id => self.forget_robots_request(of),
             Purpose::Robots(..) if *fetch.item.target == *ROBOTS_TXT => {
-                self.robots_again(id);
+                self.forget_robots_request(id);
                 self.backlog.give_back(id, &fetch.item);
             }
             _ => self.backlog.give_back(id, &fetch.item),
         }
     }
 
-    /// Patience has ended with a connection.
+    /// Handles a connection whose deadline has passed.
     pub(in crate::engine) fn timed_out(&mut self, slot: u32) {
         let conn = self.wire.conn(slot);
         match conn.phase {
@@ -498,7 +509,7 @@ impl Engine {
             }
             Phase::Active => {
                 let settings = &self.settings.connections;
-                let whole = conn.patience.since + settings.fetch_timeout <= self.turn.at();
+                let whole = conn.timeouts.since + settings.fetch_timeout <= self.turn.at();
                 let outcome = if whole {
                     Outcome::FetchTimedOut
                 } else if conn.incoming.reply.head_bytes > 0 {
@@ -506,23 +517,24 @@ impl Engine {
                 } else {
                     Outcome::HeadTimedOut
                 };
-                self.lost(slot, Some(outcome), Close::Overdue);
+                self.end_connection(slot, Some(outcome), Close::Overdue);
             }
         }
     }
 
-    /// An unread rest stays; an empty buffer goes back.
+    /// Returns the receive buffer of a connection to the pool if all of it is read.
     fn tidy_buffer(&mut self, slot: u32) {
         let Wire { conns, pool, .. } = &mut self.wire;
-        conns.at(slot).inbox.tidy(pool);
+        conns.get_mut(slot).inbox.free_if_read(pool);
     }
 
-    /// Whether a failed try of this URL is followed by another.
+    /// Whether another try follows this failed one.
     pub(in crate::engine) fn tries_left(&self, fetch: &Fetch, outcome: Outcome) -> bool {
         if fetch.item.is_robots() {
             return false;
         }
-        // A short reply may be whole the second time; a redirect leads on without its body.
+        // A short reply may be complete the second time. A redirect can be followed without its
+        // body.
         let again = match outcome {
             Outcome::Short(300..=399, _) => false,
             Outcome::Short(..) if fetch.item.tries < self.settings.retries.short_retries_max => {

@@ -1,7 +1,7 @@
-//! Bytes out: connections are opened for visits, requests are written, and connections are parked
-//! or closed when their visits end.
+//! The sending side: opens connections for visits, writes requests, and parks or closes connections
+//! when their visits end.
 
-use super::conn::{Conn, Inbox, Incoming, OpenVisit, Outbox, Patience, Peer, Phase};
+use super::conn::{Conn, Inbox, Incoming, OpenVisit, Outbox, Peer, Phase, Timeouts};
 use super::fetch::Fetch;
 use super::held::Batch;
 use crate::engine::Engine;
@@ -18,8 +18,9 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 impl Engine {
-    /// Asks for a connection; hands the visit back if its address or the slots don't admit it.
-    /// A visit that has `failed` at another address already ends as a failed one instead.
+    /// Opens a connection to an address. If its address group or the number of slots doesn't allow
+    /// one, the visit is handed back; but if it has `failed` at another address before, it ends
+    /// with that outcome.
     pub(in crate::engine) fn connect(
         &mut self,
         id: ServerId,
@@ -38,7 +39,7 @@ impl Engine {
                 None => self.backlog.hand_back(id, now),
             };
         }
-        let site = self.sites.at(id);
+        let site = self.sites.get_mut(id);
         let origin = self.backlog.origin(id);
         let address = SocketAddr::new(ip, origin.port());
         let conn = self.wire.conns.insert(|number| Conn {
@@ -47,7 +48,7 @@ impl Engine {
             phase: Phase::Connecting,
             peer: Peer::new(address, untried),
             visit: OpenVisit::new(now, false),
-            patience: Patience { since: now, heard: now, paused: None },
+            timeouts: Timeouts { since: now, last_byte: now, paused: None },
             pipeline: Pipeline::default(),
             flight: VecDeque::new(),
             batch: Batch::default(),
@@ -62,7 +63,8 @@ impl Engine {
         self.turn.act(Action::Connect { conn, address, tls });
     }
 
-    /// A free slot, if need be that of the parked connection wanted last.
+    /// Frees a slot if none is free, by closing the parked connection whose server is due last.
+    /// Returns `false` if there is no parked one.
     fn make_room(&mut self) -> bool {
         if self.wire.conns.len() < self.settings.connections.open_max {
             return true;
@@ -72,8 +74,9 @@ impl Engine {
         true
     }
 
-    /// Writes as many requests as pipeline, burst and queue allow, unless more of them can go
-    /// together a little later; ends the visit if there is nothing to send and nothing to wait for.
+    /// Writes as many requests as the pipeline, the burst and the queue allow, unless it is better
+    /// to write more of them together later. Ends the visit if there is nothing to send and no
+    /// reply to wait for.
     pub(in crate::engine) fn fill(&mut self, slot: u32) {
         let stage = self.turn.enter(Stage::Http, 0);
         let before = self.wire.conn(slot).outbox.pending().len();
@@ -107,25 +110,25 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Whether the server has enough to do for as long as what is sent now would take to get there.
+    /// Whether the server has enough requests to keep it busy until a new one would reach it.
     fn is_ahead(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
         let pace = conn.visit.tally.response_time / conn.visit.tally.replies.max(1);
-        let learnt = &self.sites.look(conn.server).learnt;
+        let learnt = &self.sites.get(conn.server).learnt;
         conn.pipeline.is_ahead(learnt, &self.settings.pipeline, pace, conn.peer.round_trip)
     }
 
     fn may_send(&self, slot: u32) -> bool {
         let conn = self.wire.conn(slot);
-        let site = self.sites.look(conn.server);
+        let site = self.sites.get(conn.server);
         let left = self.burst_left(slot);
         left > 0
             && !conn.visit.over
-            && !site.is_hopeless()
+            && !site.is_retiring()
             && !self.is_stopping()
             && !self.storage.is_paused()
             && self.may_ask()
-            // Past the budget a connection drains.
+            // While the pool exceeds its budget, no request is added to those in flight.
             && (conn.flight.is_empty() || !self.wire.pool.is_over())
             && conn.pipeline.room(&site.learnt, &self.settings.pipeline, left) > 0
     }
@@ -133,11 +136,11 @@ impl Engine {
     pub(in crate::engine) fn send(&mut self, slot: u32, item: Item) {
         let chain = self.chain_of(&item);
         let cookies = self.cookies_for(self.wire.conn(slot).server, &item);
-        let conn = self.wire.conns.at(slot);
-        let site = self.sites.at(conn.server);
+        let conn = self.wire.conns.get_mut(slot);
+        let site = self.sites.get_mut(conn.server);
         let (server, origin) = (self.backlog.server(conn.server), self.backlog.origin(conn.server));
         if conn.flight.is_empty() {
-            conn.patience.begin(self.turn.at());
+            conn.timeouts.begin(self.turn.at());
         } else {
             self.counts.pipelined += 1;
         }
@@ -168,12 +171,12 @@ impl Engine {
         });
     }
 
-    /// Ends the visit on a connection and parks or closes it.
+    /// Ends the visit on a connection, and parks or closes it.
     pub(in crate::engine) fn end_visit(&mut self, slot: u32) {
         let conn = self.wire.conn(slot);
         let (id, visit) = (conn.server, conn.visit);
         let due = self.finish_visit(id, &visit);
-        let site = self.sites.look(id);
+        let site = self.sites.get(id);
         let idle = self.settings.connections.idle_timeout;
         let conn = self.wire.conn(slot);
         let soon = due.since(self.turn.at()) < idle;
@@ -190,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// Requests that the visit on a connection may still make.
+    /// The number of requests that the visit on a connection may still make.
     pub(in crate::engine) fn burst_left(&self, slot: u32) -> u32 {
         let conn = self.wire.conn(slot);
         match self.backlog.burst(conn.server) {
@@ -199,11 +202,11 @@ impl Engine {
         }
     }
 
-    /// The last request of a connection goes out: its URL is annotated if it was put back.
+    /// Annotates the last request written if its URL had been put back: see `wire::held`.
     pub(in crate::engine) fn note_put_back(&mut self, slot: u32) {
-        let conn = self.wire.conns.at(slot);
+        let conn = self.wire.conns.get_mut(slot);
         let fetch = conn.flight.back_mut().expect("it was sent");
-        if fetch.item.purpose == Purpose::Page && self.sites.at(conn.server).takes_put_back() {
+        if fetch.item.purpose == Purpose::Page && self.sites.get_mut(conn.server).take_put_back() {
             fetch.notes.push("putBack");
         }
     }

@@ -127,9 +127,9 @@ impl Queues {
     }
 
     /// The last mark is durable: names of files that nothing needs any more, to be removed.
-    pub fn settled(&mut self) -> Vec<String> {
+    pub fn on_durable(&mut self) -> Vec<String> {
         let disk = self.store.disk.as_mut();
-        disk.map_or(Vec::new(), |disk| disk.segments.settled(disk.reader.swept()))
+        disk.map_or(Vec::new(), |disk| disk.segments.on_durable(disk.reader.swept()))
     }
 
     pub(super) fn copy_before_change(&mut self, id: QueueId) {

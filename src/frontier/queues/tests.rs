@@ -259,7 +259,7 @@ impl Pair {
             at += len;
         }
         restored.restored(QUEUES as usize).expect("nothing is missing");
-        for name in self.queues.settled() {
+        for name in self.queues.on_durable() {
             self.disk.remove(&name).expect("it is there");
         }
         let mut other = Pair {

@@ -63,7 +63,7 @@ impl Pair {
             assert!(self.disk.len(name).expect("as above") >= Some(*bytes));
         }
         let bytes = self.write_frames(ids.len());
-        for name in self.frontier.settled() {
+        for name in self.frontier.on_durable() {
             assert!(mark.files.iter().all(|(needed, _)| *needed != name), "{name} is needed");
             self.disk.remove(&name).expect("it is there");
         }

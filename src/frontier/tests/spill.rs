@@ -271,7 +271,7 @@ fn memory_and_disk_keep_to_their_bounds() {
                 frontier.begin_snapshot(Vec::new(), crate::ground::time::Now::default());
                 frontier.mark(&mut disk).expect("there is room");
                 while !frontier.snapshot_some(1 << 20, &mut Vec::new()) {}
-                for name in frontier.settled() {
+                for name in frontier.on_durable() {
                     disk.remove(&name).expect("it was written");
                 }
                 let needed = frontier.disk_bytes().1;
@@ -408,7 +408,7 @@ fn a_checkpoint_outlives_what_comes_after() {
         while !churn.frontier.snapshot_some(60, &mut frames) {
             churn.step();
         }
-        for name in churn.frontier.settled() {
+        for name in churn.frontier.on_durable() {
             churn.disk.remove(&name).expect("it is there");
         }
         (0..100).for_each(|_| churn.step());

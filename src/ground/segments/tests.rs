@@ -132,7 +132,7 @@ impl Pair {
             assert!(self.disk.bytes(&name).len() as u64 >= *bytes);
         }
         self.durable = begun;
-        for name in self.log.settled(None) {
+        for name in self.log.on_durable(None) {
             self.disk.remove(&name).expect("it is there");
             self.count("removed");
         }
@@ -332,14 +332,14 @@ fn segments_go_when_nothing_needs_them() {
     assert_eq!(numbers, [1, 2, 3]);
     log.release(first);
     log.set_marked(log.alive().into_iter().map(|(number, _)| number));
-    assert!(log.settled(None).is_empty(), "what waits to be written is not removed");
+    assert!(log.on_durable(None).is_empty(), "what waits to be written is not removed");
     log.write(true, &mut disk).expect("there is room");
-    assert!(log.settled(Some(first.segment)).is_empty());
-    assert_eq!(log.settled(None), [log.name_of(first.segment)]);
+    assert!(log.on_durable(Some(first.segment)).is_empty());
+    assert_eq!(log.on_durable(None), [log.name_of(first.segment)]);
     log.release_all(second.segment);
     log.release(third);
-    assert!(log.settled(None).is_empty(), "they are marked");
+    assert!(log.on_durable(None).is_empty(), "they are marked");
     log.set_marked([]);
-    assert_eq!(log.settled(None), [log.name_of(second.segment)], "the last one is open");
+    assert_eq!(log.on_durable(None), [log.name_of(second.segment)], "the last one is open");
     assert_eq!(log.bytes(), (u64::from(third.offset + third.bytes), 0));
 }

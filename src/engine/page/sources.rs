@@ -1,4 +1,4 @@
-//! What a reply leads to, by its head: a redirect, header fields with links, a body that is HTML.
+//! Where the links of a reply may be: in header fields, and in its body if that is HTML.
 
 use crate::engine::redirect::is_redirect;
 use crate::engine::settings::Settings;
@@ -9,23 +9,23 @@ use crate::http::response::Head;
 use crate::links::{self, Cut, Directives, Found};
 use smallvec::SmallVec;
 
-/// What is to be followed of a reply.
+/// The sources of links in a reply, and what is needed to read them.
 #[derive(Debug)]
-pub(in crate::engine) struct Leads {
-    /// Where a `Refresh` field leads.
+pub(in crate::engine) struct LinkSources {
+    /// The target of a `Refresh` field.
     pub(super) refresh: Option<Box<[u8]>>,
-    /// References in `Link` fields.
+    /// The references in `Link` fields.
     pub(super) head_links: Found,
     pub(super) directives: Directives,
-    /// The charset that its Content-Type names.
+    /// The charset that the Content-Type names.
     pub(super) charset: Option<SmallVec<[u8; 32]>>,
     pub(super) codings: SmallVec<[Coding; 3]>,
     pub(super) html: Html,
     notes: SmallVec<[&'static str; 2]>,
 }
 
-impl Leads {
-    /// What is to be followed of `reply`, whose head is `head`.
+impl LinkSources {
+    /// Returns the sources of links in `reply`, whose head is `head`.
     pub(in crate::engine) fn of(reply: &Reply, head: &Head, settings: &Settings) -> Self {
         let bytes = reply.head();
         let is_page = (200..400).contains(&head.status);
@@ -45,7 +45,7 @@ impl Leads {
                 notes.push("codingsTooMany");
                 Html::No
             }
-            // What is coded is looked at when it is decoded.
+            // An encoded body is examined when it is decoded.
             Html::Sniff if codings.known.is_empty() && !mime::looks_like_html(reply.payload()) => {
                 Html::No
             }
@@ -75,12 +75,12 @@ impl Leads {
         }
     }
 
-    /// What was out of the ordinary: annotations of its line, and counted.
+    /// What was out of the ordinary, as annotations for its line in the log.
     pub(in crate::engine) fn notes(&self) -> impl Iterator<Item = &'static str> {
         self.notes.iter().copied()
     }
 
-    /// Whether there is anything to be followed, or looked for.
+    /// Whether the reply may have links.
     pub(in crate::engine) fn has_any(&self) -> bool {
         let has_links =
             self.head_links.links().len() > 0 || self.head_links.cut() != Cut::default();

@@ -1,12 +1,12 @@
-//! Seeds that redirect: what joins the scope for that, and what is warned of.
+//! Redirects of seeds: which of them extend the scope, and which are reported.
 //!
-//! A seed's redirect that only adds or drops `www.`, or changes the scheme, joins the scope. That
-//! must outlive the run: a checkpoint writes it down with the seed that brought it, and it holds as
-//! long as that is a seed. Any other one out of scope fails the seed, with a warning that says what
-//! would let it in.
+//! If a seed redirects and only `www.` is added or dropped, or the scheme changes, the target's
+//! host joins the scope. A checkpoint saves it with the seed, and it remains in the scope as long
+//! as that URL is a seed. Any other redirect out of the scope makes the seed fail, with a warning
+//! that says which setting would include the target.
 //!
-//! Law: no more than [`WARNINGS_MAX`] warnings a run, however many seeds there are. Cost: memory
-//! for each seed that joined a host.
+//! Law: at most [`WARNINGS_MAX`] warnings a run, however many seeds there are. Cost: memory for
+//! each seed whose target joined the scope.
 
 use super::Admission;
 use crate::ground::frame::Flaw;
@@ -14,20 +14,20 @@ use crate::url::scope::Rejection;
 use crate::url::{Url, UrlRef};
 use std::collections::BTreeMap;
 
-/// Redirects out of the scope that have a warning each.
+/// The number of redirects out of the scope that are reported one by one.
 const WARNINGS_MAX: u64 = 10;
 
-/// Where seeds redirect to.
+/// Redirects of seeds.
 #[derive(Clone, Debug, Default)]
-pub(in crate::engine) struct Seeding {
-    /// Seeds of this run that redirect out of the scope.
+pub(in crate::engine) struct SeedRedirects {
+    /// The number of seeds in this run that redirect out of the scope.
     left_scope: u64,
-    /// Seeds whose redirects joined the scope, with where they lead.
+    /// Seeds whose targets joined the scope, with these targets.
     joined: BTreeMap<String, String>,
 }
 
-impl Seeding {
-    /// A seed redirects out of the scope, to `target`.
+impl SeedRedirects {
+    /// Reports a seed that redirects to `target`, out of the scope.
     pub(in crate::engine) fn left_scope(&mut self, url: &str, target: UrlRef<'_>, why: Rejection) {
         self.left_scope += 1;
         if self.left_scope <= WARNINGS_MAX {
@@ -39,21 +39,20 @@ impl Seeding {
         }
     }
 
-    /// A seed redirects to `target`, which joined the scope for that.
+    /// Notes a seed that redirects to `target`, which joined the scope.
     fn joined(&mut self, url: &str, target: &str) {
         log::info!("seed {url} redirects to {target}, whose host joins the scope");
         self.joined.insert(url.to_owned(), target.to_owned());
     }
 
-    /// What a checkpoint keeps: each seed whose redirect joined the scope with where it leads,
-    /// `SEED TARGET`.
+    /// Encodes the targets that joined the scope for a checkpoint, each as `SEED TARGET`.
     pub(in crate::engine) fn encode(&self, push: &mut dyn FnMut(&[u8])) {
         for (seed, target) in &self.joined {
             push(format!("{seed} {target}").as_bytes());
         }
     }
 
-    /// Takes one of these back.
+    /// Decodes one of them.
     pub(in crate::engine) fn decode(&mut self, piece: &[u8]) -> Result<(), Flaw> {
         let text = std::str::from_utf8(piece).map_err(|_| Flaw::Senseless)?;
         let (seed, target) = text.split_once(' ').ok_or(Flaw::Senseless)?;
@@ -62,7 +61,7 @@ impl Seeding {
     }
 }
 
-/// What would let a target in.
+/// Returns what would include a target in the scope.
 fn fix_of(target: UrlRef<'_>, why: Rejection) -> String {
     match why {
         Rejection::Elsewhere => {
@@ -78,19 +77,20 @@ fn fix_of(target: UrlRef<'_>, why: Rejection) -> String {
 }
 
 impl Admission {
-    /// A seed redirects to `target`, which is out of scope: if only `www.` or the scheme changes,
-    /// it joins the scope. Returns whether it does.
+    /// Adds the host of `target` to the scope, if the redirect from the seed changes only `www.` or
+    /// the scheme. Returns whether it does.
     pub(in crate::engine) fn joins_scope(&mut self, seed: UrlRef<'_>, target: UrlRef<'_>) -> bool {
         let joins = self.scope.join(seed, target);
         if joins {
-            self.seeding.joined(seed.as_str(), target.as_str());
+            self.seed_redirects.joined(seed.as_str(), target.as_str());
         }
         joins
     }
 
-    /// What joined the scope in an earlier run joins it again, if its seed is still one.
+    /// Adds the hosts to the scope that joined it in an earlier run, if their seeds are still
+    /// seeds.
     pub(in crate::engine) fn join_again(&mut self, is_seed: impl Fn(&str) -> bool) {
-        for (seed, target) in &self.seeding.joined {
+        for (seed, target) in &self.seed_redirects.joined {
             let urls = (Url::parse(seed), Url::parse(target));
             if let (Ok(seed), Ok(target)) = urls
                 && is_seed(seed.as_str())
@@ -100,8 +100,8 @@ impl Admission {
         }
     }
 
-    /// What a checkpoint keeps of redirects of seeds.
-    pub(in crate::engine) fn seeding(&mut self) -> &mut Seeding {
-        &mut self.seeding
+    /// The redirects of seeds.
+    pub(in crate::engine) fn seed_redirects(&mut self) -> &mut SeedRedirects {
+        &mut self.seed_redirects
     }
 }
