@@ -62,7 +62,7 @@ impl Progress {
         let engine = &view.engine;
         let counts = engine.counts();
         let seconds = engine.elapsed().as_secs_f64();
-        let pages = engine.pages_of_run();
+        let pages = engine.counts().pages_of_run;
         let (pages_before, seconds_before) = self.last.replace((pages, seconds));
         let since = (seconds - seconds_before).max(1e-3);
         let rate = (pages - pages_before) as f64 / since;

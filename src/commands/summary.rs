@@ -77,7 +77,7 @@ impl Summary {
             reason: engine.stop_reason(),
             elapsed: engine.elapsed(),
             counts: engine.counts().clone(),
-            pages_of_run: engine.pages_of_run(),
+            pages_of_run: engine.counts().pages_of_run,
             first_request: engine.first_request().map(|at| at.since(Instant::ZERO)),
             seen: engine.seen_totals(),
             archive: engine.archive(),

@@ -13,7 +13,7 @@
 //! show the page where they redirected before. If several chains lead to the same target, the first
 //! one requests it and the others wait for its outcome.
 //!
-//! The seen test is told only of the end of a chain, not of its hops. A link to a target that a
+//! Only the end of a chain is offered to the seen test, not its hops. A link to a target that a
 //! chain is requesting is held: if the chain ends there, the link is a duplicate, else it is
 //! offered to the seen test.
 //!
@@ -120,11 +120,6 @@ impl Chains {
         self.live.contains_key(&number)
     }
 
-    /// Whether a chain waits for a look-up.
-    fn has_work(&self) -> bool {
-        !self.undecided.is_empty()
-    }
-
     /// Holds a link if a chain requests its target; returns whether one does.
     pub(super) fn hold(&mut self, key: Fingerprint, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         if self.requested.is_empty() {
@@ -137,25 +132,6 @@ impl Chains {
             entry
         });
         true
-    }
-
-    /// The links that are held, with the hashes of their keys, for a checkpoint.
-    fn held(&self) -> impl Iterator<Item = (Fingerprint, &[u8])> {
-        self.requested
-            .iter()
-            .filter_map(|(key, asked)| Some((Fingerprint(*key), asked.held.as_deref()?)))
-    }
-
-    /// The first URL of each chain, with its server.
-    fn beginnings(&self) -> impl Iterator<Item = (ServerId, &Item)> {
-        self.live.values().map(|chain| (chain.server, &chain.first))
-    }
-}
-
-impl Chain {
-    /// Whether the next target is requested even if it is known.
-    fn skips_lookup(&self, cookies: bool) -> bool {
-        cookies || self.keys.contains(&self.hop.key)
     }
 }
 
@@ -277,23 +253,19 @@ impl Engine {
         if chain.requests.contains(&self.request_of(hop.url.as_str(), cookies.as_deref())) {
             return Err(Outcome::RedirectLoop);
         }
-        let is_seed = chain.first.found_as == SEED;
-        let depth = chain.first.depth;
-        let mut wanted = self.admission.check(hop.url.view(), depth);
-        if wanted.is_err() && is_seed && self.joins_scope(chain) {
-            wanted = self.admission.check(hop.url.view(), depth);
+        let depth = chain.first.depth.into();
+        let mut wanted = self.admission.scope().check(hop.url.view(), depth);
+        if wanted.is_err() && chain.first.found_as == SEED {
+            // A redirect that changes only `www.` or the scheme extends the scope.
+            let seed = Url::parse(&self.beginning_of(chain)).expect("it was fetched");
+            if self.admission.joins_scope(seed.view(), hop.url.view()) {
+                wanted = self.admission.scope().check(hop.url.view(), depth);
+            }
         }
         wanted.map_err(|why| {
             self.counts.out_of_scope(why.name());
             Outcome::OutOfScope(why)
         })
-    }
-
-    /// Adds the host of a seed's redirect target to the scope, if the redirect changes only `www.`
-    /// or the scheme.
-    fn joins_scope(&mut self, chain: &Chain) -> bool {
-        let seed = Url::parse(&self.beginning_of(chain)).expect("it was fetched");
-        self.admission.joins_scope(seed.view(), chain.hop.url.view())
     }
 
     /// Treats the target of a redirect like a link, because there are as many chains as allowed.
@@ -318,30 +290,24 @@ impl Engine {
         let Some(chain) = self.chains.live.get_mut(&number) else { return };
         let cookies = chain.jar.field(chain.hop.url.view(), self.turn.unix()).is_some();
         let key = chain.hop.key;
-        if !chain.skips_lookup(cookies) {
+        if !cookies && !chain.keys.contains(&key) {
             if let Some(asked) = self.chains.requested.get_mut(&key.0) {
                 return asked.waiting.push_back(number);
             }
             let lookup = &mut chain.hop.lookup;
-            let looked = {
-                let granted = self.turn.left(Work::Lookups);
-                self.admission.seen_mut().look_up(lookup, granted, self.storage.disk())
+            let granted = self.turn.left(Work::Lookups);
+            let looked = self.admission.seen_mut().look_up(lookup, granted, self.storage.disk());
+            let Some((answer, units)) = self.checked(looked) else {
+                return self.chains.undecided.push_back(number);
             };
-            match looked {
-                Ok((answer, units)) => {
-                    self.turn.charge(Work::Lookups, units);
-                    match answer {
-                        Answer::New => {}
-                        Answer::Known => return self.end_known(number),
-                        Answer::More | Answer::Busy => {
-                            return self.chains.undecided.push_back(number);
-                        }
-                    }
+            self.turn.charge(Work::Lookups, units);
+            match answer {
+                Answer::New => {}
+                Answer::Known => {
+                    let chain = self.chains.live.remove(&number).expect("just looked");
+                    return self.end_before_request(&chain, Outcome::RedirectToKnown);
                 }
-                Err(error) => {
-                    self.chains.undecided.push_back(number);
-                    return self.on_disk_error(error);
-                }
+                Answer::More | Answer::Busy => return self.chains.undecided.push_back(number),
             }
         }
         let asked = || Requested { chain: number, waiting: VecDeque::new(), held: None };
@@ -349,15 +315,9 @@ impl Engine {
         self.queue_hop(number);
     }
 
-    fn end_known(&mut self, number: u32) {
-        if let Some(chain) = self.chains.live.remove(&number) {
-            self.end_before_request(&chain, Outcome::RedirectToKnown);
-        }
-    }
-
     /// Whether chains that wait for a look-up can continue.
     pub(super) fn can_place_hops(&self) -> bool {
-        self.chains.has_work() && self.storage.is_usable()
+        !self.chains.undecided.is_empty() && self.storage.is_usable()
     }
 
     /// Looks up the targets of chains that wait for it, within the budget.
@@ -376,18 +336,17 @@ impl Engine {
 
     /// Queues the next hop of a chain at the front of its server's queue.
     fn queue_hop(&mut self, number: u32) {
-        let Chain { first, hop, .. } = &self.chains.live[&number];
-        let (url, letter) = (hop.url.clone(), first.found_as);
-        let id = match self.server_for(url.view(), letter) {
+        let chain = self.chains.live.remove(&number).expect("it is to be queued");
+        let url = chain.hop.url.clone();
+        let id = match self.server_for(url.view(), chain.first.found_as) {
             Ok(id) => id,
-            Err(servers) => {
-                self.count_refused(url.view(), servers);
-                let chain = self.chains.live.remove(&number).expect("just looked");
-                self.end_before_request(&chain, Outcome::TooMany(servers));
+            Err(limit) => {
+                self.count_refused(url.view(), limit);
+                self.end_before_request(&chain, Outcome::TooMany(limit));
                 return self.release_target(number, chain.hop.key);
             }
         };
-        let Chain { first, hop, .. } = &self.chains.live[&number];
+        let Chain { first, hop, .. } = &chain;
         let item = Item {
             target: url.view().target().into(),
             quality: first.quality,
@@ -399,6 +358,7 @@ impl Engine {
             found_as: first.found_as,
             via: Some(Rc::clone(&hop.via).into()),
         };
+        self.chains.live.insert(number, chain);
         if !self.claim_capture(id, url.view(), item.purpose, || item.clone()) {
             self.queue_item(id, &item);
         }
@@ -486,15 +446,16 @@ impl Engine {
     /// were given up are left out.
     pub(super) fn chains_waiting(&self) -> impl Iterator<Item = (ServerId, Item)> {
         let waits = |id: ServerId| self.sites.get(id).retired_as().is_none();
-        let all = self.chains.beginnings().filter(move |(id, _)| waits(*id));
-        all.map(|(id, item)| (id, item.clone()))
+        let chains = self.chains.live.values().filter(move |chain| waits(chain.server));
+        chains.map(|chain| (chain.server, chain.first.clone()))
     }
 
     /// What else a checkpoint saves of chains: the links that are held, and the targets of chains
     /// whose first server was given up, as links.
     pub(super) fn chains_held(&self) -> Vec<(Fingerprint, Vec<u8>)> {
-        let mut held: Vec<(Fingerprint, Vec<u8>)> =
-            self.chains.held().map(|(key, entry)| (key, entry.to_vec())).collect();
+        let requested = self.chains.requested.iter();
+        let held = requested.filter_map(|(key, it)| Some((Fingerprint(*key), it.held.clone()?)));
+        let mut held: Vec<_> = held.collect();
         for chain in self.chains.live.values() {
             if self.sites.get(chain.server).retired_as().is_some() {
                 let Hop { url, key, via, hops, .. } = &chain.hop;

@@ -20,20 +20,15 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 impl Engine {
-    /// Completes a fetch. With `connection_lost`, its connection is being closed, so the server has
-    /// not recovered from earlier failures.
-    pub(super) fn complete(
+    /// Applies the outcome of a fetch to the server and to the rest of its visit. With
+    /// `connection_lost`, its connection is being closed, so the server has not recovered from
+    /// earlier failures.
+    pub(super) fn judge_reply(
         &mut self,
         slot: u32,
-        fetched: FinishedFetch<'_>,
+        fetched: &FinishedFetch<'_>,
         connection_lost: bool,
     ) {
-        self.judge_reply(slot, &fetched, connection_lost);
-        self.file_fetch(slot, fetched);
-    }
-
-    /// Applies an outcome to the server and to the rest of its visit.
-    fn judge_reply(&mut self, slot: u32, fetched: &FinishedFetch<'_>, connection_lost: bool) {
         let outcome = fetched.outcome;
         let id = self.wire.conn(slot).server;
         if fetched.reply.has_begun() && !outcome.is_timeout() {
@@ -94,7 +89,7 @@ impl Engine {
         self.counts.outcome(fetched.outcome);
         log::trace!("{}: {}", fetch.url, fetched.outcome.name());
         match fetch.item.purpose {
-            Purpose::Robots(of, hops) => self.robots_complete(slot, fetched, (of, hops)),
+            Purpose::Robots(of, _) => self.robots_complete(slot, fetched, of),
             Purpose::Page | Purpose::Hop(_) if again => {
                 if let Some(facts) = self.record(slot, &fetched, false) {
                     self.write_line(&fetched.fetch, &facts, &[]);
@@ -113,7 +108,7 @@ impl Engine {
         if fetched.outcome.verdict().server != ServerFate::Strained {
             return None;
         }
-        let date = fetched.field("date");
+        let date = fetched.fields("date").next();
         let wait = retry_after(fetched.fields("retry-after"), date, self.turn.unix())?;
         Some(wait.min(self.settings.retries.retry_after_max))
     }
@@ -183,12 +178,12 @@ impl Engine {
             self.counts.pages += 1;
             self.counts.pages_of_run += 1;
             self.counts.quality_millionths += fetch.item.quality.millionths();
-            for note in sources.notes() {
+            for note in sources.notes.iter().copied() {
                 self.counts.cut(note, 1);
                 fetch.notes.push(note);
             }
             if sources.has_any() {
-                return self.pages.push(Page::new(fetch, facts, reply, sources));
+                return self.pages.push(Page { fetch, facts, reply, sources });
             }
         }
         self.write_line(&fetch, &facts, &[]);
@@ -217,12 +212,6 @@ impl Engine {
         self.note_attempt(id, item, outcome);
         let url = self.backlog.origin(id).url_of(&item.target);
         self.finish_url(item, &url, outcome);
-    }
-
-    /// Counts and logs a try of a URL that ended before its request.
-    pub(super) fn note_attempt(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
-        self.counts.outcome(outcome);
-        self.log_unsent(id, item, outcome);
     }
 }
 

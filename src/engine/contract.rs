@@ -260,7 +260,7 @@ impl StopReason {
             Self::Bytes => "budget of bytes reached",
             Self::Time => "budget of time reached",
             Self::Interrupted => "interrupted",
-            Self::Outage => "nobody could be reached",
+            Self::Outage => "no server could be reached",
             Self::FatalError => "stopped by a fatal error",
         }
     }

@@ -201,14 +201,6 @@ impl Counts {
         }
     }
 
-    pub(super) fn broken(&mut self, name: &'static str) {
-        *self.broken.entry(name.into()).or_default() += 1;
-    }
-
-    pub(super) fn robots_odd(&mut self, what: &'static str) {
-        *self.robots_odd.entry(what.into()).or_default() += 1;
-    }
-
     /// Counts `count` losses of this cause.
     pub(super) fn cut(&mut self, cause: &'static str, count: u64) {
         *self.cut.entry(cause.into()).or_default() += count;

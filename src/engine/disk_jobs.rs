@@ -8,8 +8,7 @@ use super::Engine;
 use super::contract::{Action, Job};
 use super::ledger::Work;
 use super::outcome::Outcome;
-use crate::frontier::{QueuesDone, ServerId, ServerState};
-use crate::seen::SeenDone;
+use crate::frontier::{ServerId, ServerState};
 
 /// Without a ready server, the frontier starves if it holds fewer URLs for each connection than
 /// this.
@@ -27,10 +26,9 @@ impl Engine {
         if self.is_starving() {
             self.admission.seen_mut().hasten();
         }
-        match self.admission.seen_mut().job(self.storage.disk()) {
-            Ok(Some(job)) => self.turn.act(Action::Work(Job::Seen(job))),
-            Ok(None) => {}
-            Err(error) => self.on_disk_error(error),
+        let job = self.admission.seen_mut().job(self.storage.disk());
+        if let Some(job) = self.checked(job).flatten() {
+            self.turn.act(Action::Work(Job::Seen(job)));
         }
     }
 
@@ -38,14 +36,6 @@ impl Engine {
     fn is_starving(&self) -> bool {
         let few = STARVING_URLS * self.settings.connections.open_max;
         !self.is_stopping() && self.backlog.ready() == 0 && self.backlog.urls() < few
-    }
-
-    /// Takes the result of a job of the seen test. A job that failed because the disk is full is
-    /// repeated after the pause.
-    pub(super) fn seen_worked(&mut self, done: SeenDone) {
-        if let Err(error) = self.admission.seen_mut().worked(done) {
-            self.on_disk_error(error);
-        }
     }
 
     /// Whether URLs of servers that were given up wait for their lines in the log. While the disk
@@ -84,26 +74,18 @@ impl Engine {
         }
     }
 
-    /// Takes queues that were read back. An error in reading ends the crawl.
-    pub(super) fn queues_worked(&mut self, done: QueuesDone) {
-        if let Err(error) = self.backlog.worked(done) {
-            self.on_disk_error(error);
-        }
-    }
-
     /// Adds some of the URLs read back to their queues. It is called once a turn.
     pub(super) fn take_queues_in(&mut self) {
         let has_read = self.backlog.has_read();
-        if let Err(error) = self.backlog.take_in(self.turn.at()) {
-            self.on_disk_error(error);
-        }
+        let taken = self.backlog.take_in(self.turn.at());
+        self.checked(taken);
         if has_read {
             self.resume_scans();
         }
     }
 
     /// The outcome of the URLs of a server that was given up.
-    fn given_up_as(&self, id: ServerId) -> Outcome {
+    pub(super) fn given_up_as(&self, id: ServerId) -> Outcome {
         let outcome = self.sites.get(id).retired_as();
         outcome.unwrap_or_else(|| match self.backlog.server(id).state() {
             ServerState::Retired(why) => Outcome::ServerRetired(why),

@@ -146,14 +146,7 @@ impl Ledger {
     /// Returns a ledger whose turns have `budget` units in each budget. Archiving the longest
     /// record costs `record_units`.
     pub(super) fn new(budget: usize, record_units: usize) -> Self {
-        Self {
-            budget,
-            record_units,
-            left: [budget; BUDGETS],
-            turn: TurnWork::default(),
-            largest: TurnWork::default(),
-            peaks: [0; BUDGETS],
-        }
+        Self { budget, record_units, left: [budget; BUDGETS], ..Self::default() }
     }
 
     /// Charges work that was done.

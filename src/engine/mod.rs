@@ -219,28 +219,23 @@ impl Engine {
 
     /// Reports that TCP is established on a connection, on which the TLS handshake begins now.
     pub fn opened(&mut self, now: Now, conn: ConnId) {
-        self.turn.set_time(now);
-        if !self.is_current(conn) {
-            return;
+        if self.is_current(now, conn) {
+            self.wire.opened(conn.slot, now.at);
         }
-        self.wire.opened(conn.slot, now.at);
     }
 
     /// Reports how many bytes the TLS handshake of a connection holds in memory.
     pub fn securing(&mut self, now: Now, conn: ConnId, bytes: usize) {
-        self.turn.set_time(now);
-        if self.is_current(conn) {
+        if self.is_current(now, conn) {
             self.hold_handshake(conn.slot, bytes);
         }
     }
 
     /// Reports that a connection is established, including TLS.
     pub fn connected(&mut self, now: Now, conn: ConnId, facts: ConnFacts) {
-        self.turn.set_time(now);
-        if !self.is_current(conn) {
-            return;
+        if self.is_current(now, conn) {
+            self.take_connected(conn.slot, facts);
         }
-        self.take_connected(conn.slot, facts);
     }
 
     /// Returns a buffer of at least 16 KiB for bytes received on a connection, or why there is
@@ -252,24 +247,21 @@ impl Engine {
 
     /// Reports how many bytes were written into the buffer of [`Engine::space`]; 0 if none arrived.
     pub fn received(&mut self, now: Now, conn: ConnId, bytes: usize) {
-        self.turn.set_time(now);
-        if self.is_current(conn) {
+        if self.is_current(now, conn) {
             self.take_received(conn.slot, bytes);
         }
     }
 
     /// Reports how many bytes of [`Engine::outgoing`] have been sent.
     pub fn sent(&mut self, now: Now, conn: ConnId, bytes: usize) {
-        self.turn.set_time(now);
-        if self.is_current(conn) {
+        if self.is_current(now, conn) {
             self.wire.sent(conn.slot, bytes);
         }
     }
 
     /// Reports that a connection has ended, or could not be established.
     pub fn closed(&mut self, now: Now, conn: ConnId, reason: &CloseReason) {
-        self.turn.set_time(now);
-        if self.is_current(conn) {
+        if self.is_current(now, conn) {
             self.take_closed(conn.slot, reason);
         }
     }
@@ -281,8 +273,15 @@ impl Engine {
         let stage = self.turn.enter(if is_archive { Stage::Store } else { Stage::State }, 0);
         match done {
             Done::Store(done) => self.store_worked(done),
-            Done::Seen(done) => self.seen_worked(done),
-            Done::Frontier(done) => self.queues_worked(done),
+            // What failed because the disk is full is handed out again after the pause.
+            Done::Seen(done) => {
+                let worked = self.admission.seen_mut().worked(done);
+                self.checked(worked);
+            }
+            Done::Frontier(done) => {
+                let worked = self.backlog.worked(done);
+                self.checked(worked);
+            }
             Done::State(done) => self.state_worked(done),
         }
         self.turn.back(stage);
@@ -302,7 +301,9 @@ impl Engine {
         self.expire_outage();
         self.expire_shutdown();
         let stage = self.turn.enter(Stage::Store, 0);
-        self.sync_store();
+        if self.sync_deadline().is_some_and(|due| due <= self.turn.at()) {
+            self.sync_store();
+        }
         self.turn.enter(Stage::State, 0);
         self.take_queues_in();
         self.turn.back(stage);
@@ -321,7 +322,7 @@ impl Engine {
     pub fn rotate_log(&mut self, now: Now) {
         self.turn.set_time(now);
         self.archive.store_mut().rotate_log();
-        self.sync_store_now();
+        self.sync_store();
     }
 
     // Outputs.
@@ -423,7 +424,9 @@ impl Engine {
         id
     }
 
-    fn is_current(&mut self, conn: ConnId) -> bool {
+    /// Begins an event of a connection at `now`. Returns whether the connection still exists.
+    fn is_current(&mut self, now: Now, conn: ConnId) -> bool {
+        self.turn.set_time(now);
         let known = self.wire.conns().knows(conn);
         self.counts.late_events += u64::from(!known);
         known

@@ -11,7 +11,6 @@ use super::checkpoint::manifest::Manifest;
 use super::checkpoint::{self, Checkpoints, remove_strays};
 use super::robots::state::{Robots, RobotsStatus};
 use super::settings::Settings;
-use super::site::Site;
 use super::{Engine, Error};
 use crate::frontier::{Frontier, ServerId, ServerState};
 use crate::ground::codec::Take;
@@ -112,11 +111,8 @@ impl Engine {
                 engine.resume_crawl(&found, crawl, now)?;
                 engine.count_lost(checked, found.rebuilt);
                 let reads_back = !engine.archive.replays().is_empty();
-                engine.archive.store_mut().release(if reads_back {
-                    0
-                } else {
-                    found.archive_serial
-                });
+                let serial = if reads_back { 0 } else { found.archive_serial };
+                engine.archive.store_mut().release(serial);
                 let known: Set<&str> = seeds.iter().map(|seed| seed.url.as_str()).collect();
                 engine.admission.join_again(|seed| known.contains(seed));
             }
@@ -165,7 +161,7 @@ impl Engine {
         let mut reader = Reader::open(name, Role::Snapshot, crawl, end, disk)?;
         self.robots.cache().restore(&found.files, disk)?;
         self.backlog.given_up_mut().restore_files(&found.files, disk)?;
-        self.admission.restore_scope_mark(&found.scope);
+        self.admission.rescope().restore(&found.scope);
         let mut sites: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut offset = reader.offset();
         while let Some(frame) = reader.next(disk)? {
@@ -206,11 +202,8 @@ impl Engine {
                 let kept = Kept::decode(&mut take)?;
                 let server = take.varint()?.checked_sub(1).map(usize::try_from);
                 let server = server.transpose().map_err(|_| Flaw::Senseless)?;
-                self.archive.replays_mut().0.add(
-                    (key, url),
-                    kept,
-                    server.map(ServerId::from_index),
-                );
+                let server = server.map(ServerId::from_index);
+                self.archive.replays_mut().0.add((key, url), kept, server);
             }
             checkpoint::RATING => self.admission.rating_mut().decode(frame.payload)?,
             checkpoint::GIVEN_UP => self.backlog.given_up_mut().restore_mark(frame.payload)?,
@@ -219,12 +212,8 @@ impl Engine {
                 self.admission.seen_mut().offer(key, take.rest());
             }
             checkpoint::JOINED => self.admission.seed_redirects().decode(frame.payload)?,
-            checkpoint::SITE => {
-                sites.push((Site::number_of(&mut take)?, take.rest().to_vec()));
-            }
-            _ => {
-                self.backlog.restore_frame(frame, self.turn.now())?;
-            }
+            checkpoint::SITE => sites.push((take.number()?, take.rest().to_vec())),
+            _ => self.backlog.restore_frame(frame, self.turn.now())?,
         }
         Ok(())
     }

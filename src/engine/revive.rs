@@ -22,10 +22,9 @@ impl Engine {
     /// Begins to reinstate the servers that were given up, with their URLs. The work is done in the
     /// following turns.
     pub fn revive(&mut self) {
-        if self.backlog.given_up_log().is_enabled() {
+        if self.backlog.given_up_mut().begin() {
             log::info!("{} servers that were given up are tried again", self.counts.retired);
             self.counts.losses = Losses::default();
-            self.backlog.given_up_mut().begin();
             self.retry_seeds();
         }
     }
@@ -69,7 +68,7 @@ impl Engine {
         let before = self.sites.get(id).robots_lost();
         if before == 0 {
             let origin = self.backlog.origin(id).as_str();
-            log::info!("{origin}: its robots.txt can't be had: its URLs are given up");
+            log::info!("{origin}: its robots.txt can't be fetched: its URLs are given up");
         }
         let loss = Loss { urls: 1, cause, answered };
         self.counts.losses.add(self.backlog.origin(id).as_str(), loss, before.into());
@@ -78,7 +77,10 @@ impl Engine {
 
     /// Continues a revival within the budget of the turn.
     pub(super) fn work_revival(&mut self) {
-        if !self.backlog.is_reviving() || self.is_stopping() || self.storage.is_paused() {
+        if !self.backlog.given_up_log().is_reviving()
+            || self.is_stopping()
+            || self.storage.is_paused()
+        {
             return;
         }
         while !self.turn.is_spent(Work::Reread) {

@@ -101,17 +101,6 @@ impl Settings {
             config: identity.config.clone(),
         }
     }
-
-    /// The maximum length of the text of a page, in bytes.
-    pub(super) fn text_bytes_max(&self) -> usize {
-        usize::try_from(self.coding.decoded_bytes_max).unwrap_or(usize::MAX)
-    }
-
-    /// The seed of the random ids of records.
-    pub(super) fn store_seed(&self) -> u64 {
-        let (low, _) = self.fingerprint_key.split_first_chunk().expect("16 bytes");
-        u64::from_le_bytes(*low)
-    }
 }
 
 /// The state that makes a crawl resumable.

@@ -21,20 +21,22 @@ pub(super) struct Shutdown {
     /// When the limit on time is reached.
     time_up: Option<Instant>,
     stage: Stage,
+    /// Why the crawl ends, once it does.
+    reason: Option<StopReason>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Crawling,
     /// Replies in progress may finish until this time.
-    Stopping(StopReason, Instant),
+    Stopping(Instant),
     /// Waits until checkpoints in progress have ended.
-    Closing(StopReason),
+    Closing,
     /// Writes the last checkpoint.
-    Saving(StopReason),
+    Saving,
     /// Waits for the archive's last job, which closes the files that the checkpoint names.
-    Settling(StopReason),
-    Finished(StopReason),
+    Settling,
+    Finished,
 }
 
 impl Shutdown {
@@ -42,40 +44,33 @@ impl Shutdown {
         let limits = settings.limits;
         let time_up = limits.time_max.map(|time_max| now.at + time_max);
         let grace = settings.connections.stop_timeout;
-        Self { limits, grace, time_up, stage: Stage::Crawling }
+        Self { limits, grace, time_up, stage: Stage::Crawling, reason: None }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Crawling => self.time_up,
-            Stage::Stopping(_, until) => Some(until),
-            Stage::Closing(_) | Stage::Settling(_) | Stage::Saving(_) | Stage::Finished(_) => None,
+            Stage::Stopping(until) => Some(until),
+            Stage::Closing | Stage::Settling | Stage::Saving | Stage::Finished => None,
         }
     }
 
     pub(super) fn is_finished(&self) -> bool {
-        matches!(self.stage, Stage::Finished(_))
+        self.stage == Stage::Finished
     }
 
     pub(super) fn reason(&self) -> Option<StopReason> {
-        match self.stage {
-            Stage::Crawling => None,
-            Stage::Stopping(reason, _)
-            | Stage::Closing(reason)
-            | Stage::Settling(reason)
-            | Stage::Saving(reason)
-            | Stage::Finished(reason) => Some(reason),
-        }
+        self.reason
     }
 
     /// Whether no more replies are awaited.
     pub(super) fn is_closing(&self) -> bool {
-        !matches!(self.stage, Stage::Crawling | Stage::Stopping(..))
+        self.stage >= Stage::Closing
     }
 
     /// Whether the archive's last job has been handed out.
     pub(super) fn is_settling(&self) -> bool {
-        matches!(self.stage, Stage::Settling(_) | Stage::Finished(_))
+        self.stage >= Stage::Settling
     }
 
     /// Whether the crawl ends because there is nothing left to fetch.
@@ -94,7 +89,8 @@ impl Engine {
         if self.is_stopping() {
             return;
         }
-        self.shutdown.stage = Stage::Stopping(reason, self.turn.at() + self.shutdown.grace);
+        self.shutdown.stage = Stage::Stopping(self.turn.at() + self.shutdown.grace);
+        self.shutdown.reason = Some(reason);
         log::info!("the crawl ends: {}", reason.text());
         self.stop_rereading();
         self.close_idle();
@@ -132,7 +128,7 @@ impl Engine {
             Stage::Crawling if self.shutdown.time_up.is_some_and(|up| up <= now) => {
                 self.begin_stop(StopReason::Time);
             }
-            Stage::Stopping(_, until) if until <= now => {
+            Stage::Stopping(until) if until <= now => {
                 for slot in self.wire.conns().slots() {
                     self.end_connection(slot, None, Close::Ours);
                 }
@@ -150,39 +146,34 @@ impl Engine {
                 if !busy
                     && self.backlog.urls() == 0
                     && self.admission.seen().is_settled()
-                    && !self.backlog.is_reviving()
+                    && !self.backlog.given_up_log().is_reviving()
                     && self.chains.len() == 0 =>
             {
                 self.begin_stop(StopReason::Finished);
-                self.end_if_done();
             }
             // DNS look-ups are not waited for.
-            Stage::Stopping(reason, _) if !self.is_working() => {
-                self.shutdown.stage = Stage::Closing(reason);
-                self.end_if_done();
-            }
+            Stage::Stopping(_) if !self.is_working() => self.shutdown.stage = Stage::Closing,
             // A checkpoint in progress ends first, so that the last one includes everything.
-            Stage::Closing(reason) if self.checkpoints_over() => {
-                self.shutdown.stage = Stage::Saving(reason);
+            Stage::Closing if self.checkpoints_over() => {
+                self.shutdown.stage = Stage::Saving;
                 if self.storage.fatal().is_none() && self.checkpoints.is_some() {
                     self.want_checkpoint();
-                    self.work_checkpoint();
-                } else {
-                    self.end_if_done();
+                    return self.work_checkpoint();
                 }
             }
-            Stage::Saving(reason) if !self.archive.is_syncing() && self.checkpoints_over() => {
-                self.shutdown.stage = Stage::Settling(reason);
+            Stage::Saving if !self.archive.is_syncing() && self.checkpoints_over() => {
+                self.shutdown.stage = Stage::Settling;
                 self.close_store();
-                self.end_if_done();
             }
-            Stage::Settling(reason) if !self.archive.is_syncing() => {
-                let trouble = self.storage.fatal().is_some();
-                let reason = if trouble { StopReason::FatalError } else { reason };
-                self.shutdown.stage = Stage::Finished(reason);
+            Stage::Settling if !self.archive.is_syncing() => {
+                self.shutdown.stage = Stage::Finished;
+                if self.storage.fatal().is_some() {
+                    self.shutdown.reason = Some(StopReason::FatalError);
+                }
             }
-            _ => {}
+            _ => return,
         }
+        self.end_if_done();
     }
 
     fn is_working(&self) -> bool {

@@ -433,11 +433,6 @@ impl Site {
         }
     }
 
-    /// Reads the number of the server at the beginning of a record.
-    pub(super) fn number_of(take: &mut Take<'_>) -> Result<usize, Short> {
-        take.number()
-    }
-
     /// Decodes a record behind its number. No robots.txt is trusted for longer than `ttl` from now,
     /// whatever the wall clock says.
     pub(super) fn decode(

@@ -132,12 +132,17 @@ impl Engine {
         if !self.storage.is_paused() {
             self.counts.disk_full += 1;
             log::error!(
-                "{error}; the crawl pauses and looks every {wait:?} whether there is room again \
-                 (state.disk_full = \"stop\" would end it)"
+                "{error}; the crawl pauses and tries to write every {wait:?} \
+                 (state.disk_full = \"stop\" ends it instead)"
             );
         }
         let since = self.storage.pause.map_or(now, |pause| pause.since);
         self.storage.pause = Some(Pause { since, until: now + wait });
+    }
+
+    /// Returns the value of an operation on the disk, or handles its error.
+    pub(super) fn checked<T>(&mut self, result: Result<T, impl Into<FatalError>>) -> Option<T> {
+        result.map_err(|error| self.on_disk_error(error)).ok()
     }
 
     /// When the pause has lasted long enough, tries to write what waits. If all of it can be

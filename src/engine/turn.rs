@@ -121,7 +121,7 @@ impl Turn {
         &self.meter
     }
 
-    /// The same, for charging time and bytes to stages.
+    /// The account of CPU time, to charge time and bytes to stages.
     pub(super) fn meter_mut(&mut self) -> &mut Meter {
         &mut self.meter
     }

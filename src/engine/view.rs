@@ -51,11 +51,6 @@ impl Engine {
         self.wire.held_bytes()
     }
 
-    /// The number of pages that this run has fetched, without those of earlier runs of the job.
-    pub fn pages_of_run(&self) -> u64 {
-        self.counts.pages_of_run
-    }
-
     /// When the first request of this run was written.
     pub fn first_request(&self) -> Option<Instant> {
         self.wire.first_request()

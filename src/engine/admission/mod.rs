@@ -25,7 +25,7 @@ use crate::rating::Rating;
 use crate::seeds::Seed;
 use crate::seen::Seen;
 use crate::url::key::KeyRules;
-use crate::url::scope::{Rejection, Scope};
+use crate::url::scope::Scope;
 use crate::url::{Fingerprint, Fingerprinter, UrlRef};
 use domains::Domains;
 use rescope::Rescope;
@@ -115,38 +115,14 @@ impl Admission {
         self.fingerprinter.of(self.keys.key(url, key))
     }
 
-    /// Checks whether a URL that is `depth` links from a seed is in scope.
-    ///
-    /// # Errors
-    /// The reason why it is not.
-    pub(super) fn check(&self, url: UrlRef<'_>, depth: u16) -> Result<(), Rejection> {
-        self.scope.check(url, u32::from(depth))
+    /// The scope, which URLs must be in.
+    pub(super) fn scope(&self) -> &Scope {
+        &self.scope
     }
 
-    /// The same for the links of a page, one after another: see [`Scope::check_after`].
-    pub(super) fn check_after<'u>(
-        &self,
-        url: UrlRef<'u>,
-        depth: u16,
-        listed: &mut &'u str,
-    ) -> Result<(), Rejection> {
-        self.scope.check_after(url, u32::from(depth), listed)
-    }
-
-    /// Returns the mark that a checkpoint saves of the scope that the queued URLs were checked
-    /// against.
-    pub(super) fn scope_mark(&self) -> String {
-        self.rescope.mark()
-    }
-
-    /// Restores the mark of the scope that the restored URLs were checked against.
-    pub(super) fn restore_scope_mark(&mut self, mark: &str) {
-        self.rescope.restore(mark);
-    }
-
-    /// Whether URLs that leave their queues must be checked again.
-    pub(super) fn is_rescoping(&self) -> bool {
-        self.rescope.is_due()
+    /// Which scope the queued URLs were checked against.
+    pub(super) fn rescope(&mut self) -> &mut Rescope {
+        &mut self.rescope
     }
 
     /// Counts a new server for its domain.
@@ -204,15 +180,11 @@ impl Engine {
             all.filter(|entry| **entry != [DONE]).map(Discovery::decode).collect();
         self.backlog.prefetch(found.iter().map(|(_, url, _)| *url));
         for (found, url, via) in found {
-            self.admit(found, url, (!via.is_empty()).then_some(via));
+            self.counts.urls_new += 1;
+            self.queue(found, url, (!via.is_empty()).then_some(via));
         }
         self.admission.entries = entries;
         !ends.is_empty()
-    }
-
-    fn admit(&mut self, found: Discovery, url: UrlRef<'_>, via: Option<&str>) {
-        self.counts.urls_new += 1;
-        self.queue(found, url, via);
     }
 
     /// Queues a URL at its server.
@@ -244,11 +216,9 @@ impl Engine {
     fn queue_parts(&mut self, id: ServerId, parts: &Parts<'_>, quality: Quality) {
         match self.backlog.add_to(id, parts, quality, self.turn.at()) {
             Queued::Waits => {}
-            Queued::Retired(why, item) => {
-                let outcome = self.sites.get(id).retired_as();
-                let outcome = outcome.unwrap_or(Outcome::ServerRetired(why));
+            Queued::Retired(item) => {
                 self.counts.losses.add_url(self.backlog.origin(id).as_str());
-                self.note_given_up(id, &item, outcome);
+                self.note_given_up(id, &item, self.given_up_as(id));
             }
             Queued::Full(item) => self.complete_unsent(id, &item, Outcome::QueueFull),
         }

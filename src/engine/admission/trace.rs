@@ -27,10 +27,7 @@ pub(in crate::engine) struct Trace {
 impl Trace {
     /// Begins a new file: `trace`, or the first of `trace-2`, `trace-3` and so on that doesn't
     /// exist.
-    pub(in crate::engine) fn begin(
-        hasher: Fingerprinter,
-        disk: &mut dyn Disk,
-    ) -> Result<Self, Error> {
+    pub(super) fn begin(hasher: Fingerprinter, disk: &mut dyn Disk) -> Result<Self, Error> {
         let mut name = "trace".to_owned();
         let mut number = 1_u64;
         while disk.len(&name)?.is_some() {
@@ -88,11 +85,8 @@ impl Engine {
 
     /// Writes the buffer to disk.
     pub(in crate::engine) fn write_trace(&mut self) {
-        let Some(trace) =
-            self.admission.trace.as_mut().filter(|trace| !trace.writer.bytes().is_empty())
-        else {
-            return;
-        };
+        let trace = self.admission.trace.as_mut();
+        let Some(trace) = trace.filter(|it| !it.writer.bytes().is_empty()) else { return };
         match self.storage.disk().append(&trace.name, trace.writer.bytes()) {
             Ok(()) => trace.writer.clear(),
             Err(error) => {

@@ -2,8 +2,7 @@
 //!
 //! This part owns the WARC files with their index, the crawl log, and the replies that are still to
 //! be read back. Laws: at most one job of the archive is in progress; the last one closes its
-//! files. What a sync has made durable is never fetched again, as long as a checkpoint or the
-//! archive itself tells of it.
+//! files. A capture that is durable is not fetched again after a restart.
 
 mod record;
 mod replay;
@@ -43,8 +42,10 @@ impl Archive {
         disk: &mut dyn Disk,
         now: Now,
     ) -> Result<Self, Error> {
-        let (identity, seed) = (settings.archive_identity(), settings.store_seed());
-        let own = settings.store.clone();
+        let (own, identity) = (settings.store.clone(), settings.archive_identity());
+        // The random ids of records are drawn from it.
+        let (seed, _) = settings.fingerprint_key.split_first_chunk().expect("16 bytes");
+        let seed = u64::from_le_bytes(*seed);
         let store = Store::open_since(durable, own, identity, seed, disk, now.unix);
         let store = store.map_err(Error::Store)?;
         let replays = Replays::default();
@@ -86,9 +87,8 @@ impl Engine {
     /// Takes the result of a job of the store.
     pub(super) fn store_worked(&mut self, done: StoreDone) {
         self.archive.is_syncing = false;
-        if let Err(error) = self.archive.store.synced(done) {
-            self.on_disk_error(error);
-        }
+        let synced = self.archive.store.synced(done);
+        self.checked(synced);
     }
 
     /// Hands out the archive's last job, even after a fatal error: what can be made durable still
@@ -126,21 +126,13 @@ impl Engine {
         self.archive.store.next_sync().filter(|_| crawls && self.may_sync())
     }
 
-    /// Hands out the archive's next job if it is due.
-    pub(super) fn sync_store(&mut self) {
-        if self.sync_deadline().is_some_and(|due| due <= self.turn.at()) {
-            self.sync_store_now();
-        }
-    }
-
     /// Hands out the archive's next job, due or not.
-    pub(super) fn sync_store_now(&mut self) {
+    pub(super) fn sync_store(&mut self) {
         if !self.may_sync() {
             return;
         }
-        match self.archive.store.sync_job(self.turn.at(), self.storage.disk()) {
-            Ok(job) => self.start_sync(job),
-            Err(error) => self.on_disk_error(error),
-        }
+        let job = self.archive.store.sync_job(self.turn.at(), self.storage.disk());
+        let job = self.checked(job).flatten();
+        self.start_sync(job);
     }
 }

@@ -13,7 +13,7 @@ use crate::frontier::ServerId;
 use crate::ground::stats::Stage;
 use crate::http::response::{Framing, Head};
 use crate::store::log::Line;
-use crate::store::{self, Capture, Receipt, Tls, Truncated};
+use crate::store::{Capture, Receipt, Tls, Truncated};
 use crate::url::UrlRef;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -40,12 +40,12 @@ pub(in crate::engine) struct LogFacts {
 }
 
 /// A fetch that is to be recorded.
-struct Attempt<'a> {
-    fetch: &'a Fetch,
-    reply: &'a Reply,
+pub(super) struct Attempt<'a> {
+    pub(super) fetch: &'a Fetch,
+    pub(super) reply: &'a Reply,
     /// The head of the reply, if it was received in full.
-    head: Option<&'a Head>,
-    outcome: Outcome,
+    pub(super) head: Option<&'a Head>,
+    pub(super) outcome: Outcome,
 }
 
 impl<'a> Attempt<'a> {
@@ -53,10 +53,6 @@ impl<'a> Attempt<'a> {
     fn field(&self, name: &str) -> Option<&'a str> {
         let value = self.head?.field(self.reply.head(), name)?;
         std::str::from_utf8(value).ok()
-    }
-
-    fn has_field(&self, name: &str) -> bool {
-        self.head.is_some_and(|head| head.field(self.reply.head(), name).is_some())
     }
 
     /// Whether it goes to the archive: complete replies do, and truncated ones that WARC can mark.
@@ -77,7 +73,7 @@ impl<'a> Attempt<'a> {
             status: self.head.map_or(0, |head| head.status),
             mime: self.field("content-type").unwrap_or(""),
             chunked: self.head.is_some_and(|head| head.framing == Framing::Chunked),
-            coded: self.has_field("content-encoding"),
+            coded: self.head.is_some_and(|head| head.has(self.reply.head(), "content-encoding")),
             truncated: truncation(self.outcome),
             tls: conn.peer.facts.tls.as_ref().map(|tls| Tls {
                 version: tls.version,
@@ -89,11 +85,13 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn log_facts(&self, server: ServerId, conn: Option<u64>, took: Duration) -> LogFacts {
+    /// Returns what the log needs of a fetch that took so long; `conn` is the number of its
+    /// connection.
+    pub(super) fn log_facts(&self, id: ServerId, conn: Option<u64>, took: Duration) -> LogFacts {
         let mime = self.head.and_then(|head| head.field(self.reply.head(), "content-type"));
         LogFacts {
             outcome: self.outcome,
-            server,
+            server: id,
             conn,
             took,
             size: self.reply.has_begun().then_some(self.reply.raw.len() as u64),
@@ -129,29 +127,14 @@ impl Engine {
             let kept = self.archive.store.keep(&capture, self.storage.disk());
             let units = weight(&self.settings) * reply.raw.len();
             self.turn.charge(Work::Archived, units);
-            match kept {
-                Ok(kept) => facts.receipt = kept,
-                Err(error) => {
-                    self.on_disk_error(error);
-                    self.turn.back(stage);
-                    return None;
-                }
-            }
+            let Some(receipt) = self.checked(kept) else {
+                self.turn.back(stage);
+                return None;
+            };
+            facts.receipt = receipt;
         }
         self.turn.back(stage);
         Some(facts)
-    }
-
-    /// Returns the facts of a reply that was read back from the archive.
-    pub(in crate::engine) fn replayed_facts(
-        &self,
-        server: ServerId,
-        fetch: &Fetch,
-        reply: &Reply,
-        outcome: Outcome,
-        head: &Head,
-    ) -> LogFacts {
-        Attempt { fetch, reply, head: Some(head), outcome }.log_facts(server, None, Duration::ZERO)
     }
 
     /// Writes the line of a fetch, which is the last step of its processing. `sitemaps` are those
@@ -194,13 +177,9 @@ impl Engine {
             evidence: fetch.evidence.as_ref().map(|evidence| &*evidence.bytes),
         };
         let noted = self.archive.store.note(&line, self.storage.disk());
-        self.noted(noted);
+        // A line that could not be written waits in memory.
+        self.checked(noted);
         self.turn.back(stage);
-    }
-
-    /// Handles an error in writing a line, which waits in memory.
-    fn noted(&mut self, noted: Result<(), store::Error>) {
-        noted.unwrap_or_else(|error| self.on_disk_error(error));
     }
 
     /// Writes the line of a URL that was not requested. The pair holds the letter of how it was
@@ -211,12 +190,13 @@ impl Engine {
         let path = hop_path(found_as, hops);
         let line = Line { time: self.turn.unix(), path: text_of(&path), hops: hops.into(), ..line };
         let noted = self.archive.store.note(&line, self.storage.disk());
-        self.noted(noted);
+        self.checked(noted);
         self.turn.back(stage);
     }
 
-    /// Writes the line of a queued URL that gets its outcome without a request.
-    pub(in crate::engine) fn log_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+    /// Counts and logs a try of a queued URL that ended before its request.
+    pub(in crate::engine) fn note_attempt(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
+        self.counts.outcome(outcome);
         let status = outcome.verdict().code;
         self.log_item(id, item, Line { status, reason: reason(outcome), ..Line::default() });
     }

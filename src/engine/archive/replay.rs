@@ -114,11 +114,6 @@ impl Replays {
         self.unclaimed_len + self.queue.len() + usize::from(self.reading.is_some())
     }
 
-    /// The number of captures when the crawl resumed.
-    pub(in crate::engine) fn listed(&self) -> usize {
-        self.listed
-    }
-
     /// Whether captures whose URLs are in memory are still to be processed.
     pub(in crate::engine) fn is_active(&self) -> bool {
         self.reading.is_some() || !self.queue.is_empty() || !self.to_scan.is_empty()
@@ -131,7 +126,11 @@ impl Replays {
 
     /// Appends all captures that are left, a frame each.
     pub(in crate::engine) fn encode(&self, out: &mut Vec<u8>) {
-        for ((key, url), kept, server) in self.left() {
+        let claimed = self.claimed().map(|it| (it.prints, &it.kept, Some(it.server)));
+        let unclaimed = self.unclaimed.iter().flat_map(|(key, unclaimed)| {
+            unclaimed.iter().map(|it| ((Fingerprint(*key), it.url), &it.kept, it.server))
+        });
+        for ((key, url), kept, server) in claimed.chain(unclaimed) {
             frame::push_with(KEPT, out, |out| {
                 out.put_u64(key.0);
                 out.put_u64(url.0);
@@ -139,15 +138,6 @@ impl Replays {
                 out.put_varint(server.map_or(0, |server| u64::from(server.0) + 1));
             });
         }
-    }
-
-    fn left(&self) -> impl Iterator<Item = ((Fingerprint, Fingerprint), &Kept, Option<ServerId>)> {
-        let claimed =
-            self.claimed().map(|claimed| (claimed.prints, &claimed.kept, Some(claimed.server)));
-        let waiting = self.unclaimed.iter().flat_map(|(key, waiting)| {
-            waiting.iter().map(|it| ((Fingerprint(*key), it.url), &it.kept, it.server))
-        });
-        claimed.chain(waiting)
     }
 }
 
@@ -190,7 +180,7 @@ impl Engine {
         let url = UrlRef::from_canonical(url.as_bytes()).expect("it was queued");
         let is_kept = self.claim_capture(id, url, item.purpose, || item.clone());
         if is_kept {
-            self.backlog.take(id).expect("it was looked at");
+            self.backlog.take(id).expect("just examined");
         }
         is_kept
     }
@@ -198,7 +188,7 @@ impl Engine {
     /// The number of captures read back so far and of those to be read back; `None` when no more
     /// can be read now.
     pub fn reread(&self) -> Option<(usize, usize)> {
-        let (left, listed) = (self.archive.replays.len(), self.archive.replays.listed());
+        let (left, listed) = (self.archive.replays.len(), self.archive.replays.listed);
         self.archive.replays.is_active().then_some((listed.saturating_sub(left), listed))
     }
 

@@ -4,17 +4,18 @@
 //! Laws: a step does a bounded amount of work. The bytes held are charged to the pool like those of
 //! any reply. Cost: a copy of the reply, beside its decompression.
 
+use super::record::Attempt;
 use crate::engine::Engine;
 use crate::engine::backlog::Item;
 use crate::engine::outcome::{Outcome, Shortfall};
 use crate::engine::wire::Pool;
-use crate::engine::wire::{Fetch, Reply};
+use crate::engine::wire::Reply;
 use crate::frontier::ServerId;
 use crate::ground::disk::Disk;
 use crate::http::response::{Broken, Event, Framing, Limits, Reader};
 use crate::store::{self, Kept, Reread, Step, Truncated};
 use crate::url::Fingerprint;
-use smallvec::SmallVec;
+use std::time::Duration;
 
 /// The maximum number of bytes that a step parses.
 const STEP_BYTES: usize = 128 << 10;
@@ -70,11 +71,7 @@ impl Reading {
     }
 
     /// Continues to read. Returns the units of work, and the result if it is known.
-    pub(in crate::engine) fn step(
-        &mut self,
-        disk: &dyn Disk,
-        pool: &mut Pool,
-    ) -> (usize, Option<ReadResult>) {
+    pub(super) fn step(&mut self, disk: &dyn Disk, pool: &mut Pool) -> (usize, Option<ReadResult>) {
         match &mut self.stage {
             Stage::Records(records) => {
                 let (units, step) = records.step(disk);
@@ -204,21 +201,12 @@ impl Engine {
     /// connection and a new record.
     pub(in crate::engine) fn replayed(&mut self, reading: Reading, reply: Reply, outcome: Outcome) {
         let Claimed { server: id, item, .. } = reading.claimed;
-        let fetch = Fetch {
-            url: self.backlog.origin(id).url_of(&item.target).into(),
-            chain: self.chain_of(&item).map(String::into),
-            cookies: self.cookies_for(id, &item).map(Vec::into),
-            item,
-            sent: self.turn.at(),
-            sent_unix: self.turn.unix(),
-            visit: self.backlog.server(id).visits,
-            notes: SmallVec::new(),
-            evidence: None,
-        };
+        let fetch = self.new_fetch(id, item);
         let head = reading.reader.head();
         self.counts.outcome(outcome);
         self.counts.replayed += 1;
-        let facts = self.replayed_facts(id, &fetch, &reply, outcome, head);
+        let attempt = Attempt { fetch: &fetch, reply: &reply, head: Some(head), outcome };
+        let facts = attempt.log_facts(id, None, Duration::ZERO);
         self.follow_reply(id, fetch, facts, reply, Some(head));
     }
 }

@@ -75,7 +75,7 @@ impl Engine {
         if lost > 0 {
             self.counts.cut.insert(ARCHIVE_LOST.into(), lost);
             log::error!(
-                "{lost} captures or more of the archive are lost: put its files back from a copy, \
+                "{lost} captures or more of the archive are lost: restore its files from a copy, \
                  or let `sted crawl --rebuild` fetch them again"
             );
         } else {
@@ -133,15 +133,15 @@ fn report(finding: Finding<'_>) {
         }
         Finding::Sound(warc, _) => log::debug!("{warc} is whole"),
         Finding::Gone(index) => log::warn!(
-            "the WARC file of {index} isn't here: taken away or lost; what it holds counts as \
+            "the WARC file of {index} is missing: moved away or lost; what it holds counts as \
              fetched"
         ),
         Finding::Missing(warc, 0) => {
-            log::error!("{warc} isn't here, nor is its index: the crawl was still writing it");
+            log::error!("{warc} is missing, and so is its index: the crawl was still writing it");
         }
         Finding::Missing(warc, captures) => log::error!(
-            "{warc} isn't here, with {captures} captures: the crawl was still writing it, so it \
-             can't have been taken away"
+            "{warc} is missing, with {captures} captures: the crawl was still writing it, so it \
+             can't have been moved away"
         ),
         Finding::NoRoom(warc) => log::error!("the disk is full: no index for {warc} for now"),
     }

@@ -151,11 +151,6 @@ impl GivenUp {
         }
     }
 
-    /// Whether URLs are kept.
-    pub(in crate::engine) fn is_enabled(&self) -> bool {
-        self.log.is_some()
-    }
-
     /// Whether a revival is in progress.
     pub(in crate::engine) fn is_reviving(&self) -> bool {
         self.revival.is_some()
@@ -168,13 +163,14 @@ impl GivenUp {
         }
     }
 
-    /// Begins a revival of everything given up so far; one in progress is extended.
-    pub(in crate::engine) fn begin(&mut self) {
-        if let Some(log) = &mut self.log {
-            let revival = self.revival.get_or_insert_default();
-            revival.server = 0;
-            revival.until = log.segments.close();
-        }
+    /// Begins a revival of everything given up so far; one in progress is extended. Returns `false`
+    /// if the crawl keeps no state.
+    pub(in crate::engine) fn begin(&mut self) -> bool {
+        let Some(log) = &mut self.log else { return false };
+        let revival = self.revival.get_or_insert_default();
+        revival.server = 0;
+        revival.until = log.segments.close();
+        true
     }
 
     /// Reads the next URL to queue again; `None` at the end of the revival.

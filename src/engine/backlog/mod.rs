@@ -16,7 +16,7 @@
 
 mod given_up;
 
-use crate::frontier::{self, Added, Frontier, Key, Retirement, ServerId, Visit};
+use crate::frontier::{self, Added, Frontier, Key, ServerId, Visit};
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::map::Map;
 use crate::ground::quality::Quality;
@@ -236,8 +236,8 @@ pub fn is_payload(payload: &[u8]) -> bool {
 pub enum Queued {
     /// It is queued.
     Waits,
-    /// Its server is retired, for this reason; the item is returned.
-    Retired(Retirement, Item),
+    /// Its server is retired; the item is returned.
+    Retired(Item),
     /// A limit on queued URLs is reached; the item is returned.
     Full(Item),
 }
@@ -276,11 +276,6 @@ impl Backlog {
         &self.given_up
     }
 
-    /// Whether URLs whose servers were given up are being queued again.
-    pub(super) fn is_reviving(&self) -> bool {
-        self.given_up.is_reviving()
-    }
-
     /// Queues a URL at a server.
     pub fn add_to(
         &mut self,
@@ -292,7 +287,7 @@ impl Backlog {
         self.encode(parts);
         match self.frontier.add_to(id, parts.is_first(), quality, &self.payload, now) {
             Added::Queued => Queued::Waits,
-            Added::Retired(why) => Queued::Retired(why, parts.item(quality)),
+            Added::Retired(_) => Queued::Retired(parts.item(quality)),
             Added::Full => Queued::Full(parts.item(quality)),
         }
     }

@@ -46,7 +46,7 @@ pub(in crate::engine) struct Manifest {
     /// The serial number of the WARC file that was being written. All captures before this position
     /// are included in the checkpoint.
     pub(in crate::engine) archive_serial: u32,
-    /// The length of that file.
+    /// The position within that WARC file, in bytes.
     pub(in crate::engine) archive_offset: u64,
     /// The name of the file with the state that was in memory; `None` before the first snapshot.
     pub(in crate::engine) snapshot: Option<String>,
@@ -65,15 +65,8 @@ impl Manifest {
     }
 
     pub(in crate::engine) fn key(&self) -> Option<[u8; 16]> {
-        let mut key = [0; 16];
-        let digits = self.key.as_bytes();
-        if digits.len() != 32 {
-            return None;
-        }
-        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some(key)
+        let key = u128::from_str_radix(&self.key, 16).ok();
+        key.filter(|_| self.key.len() == 32).map(u128::to_be_bytes)
     }
 
     pub(in crate::engine) fn archive(&self) -> Position {
@@ -166,7 +159,7 @@ fn own_format() -> u16 {
 
 /// Returns a key in hexadecimal digits.
 pub(in crate::engine) fn digits_of(key: [u8; 16]) -> String {
-    key.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:032x}", u128::from_be_bytes(key))
 }
 
 #[cfg(test)]

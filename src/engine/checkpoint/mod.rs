@@ -35,11 +35,12 @@ pub(super) mod manifest;
 pub use job::{StateDone, StateJob};
 
 use super::Engine;
-use super::backlog::{Item, Purpose};
+use super::backlog::{GIVEN_UP_FOLDER, Item, Purpose};
 use super::contract::{Action, Job};
+use super::robots::FOLDER as ROBOTS_FOLDER;
 use crate::frontier::ServerId;
 use crate::ground::codec::Put;
-use crate::ground::disk::Disk;
+use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, FORMAT, Role};
 use crate::ground::tail::Tail;
 use crate::ground::time::Instant;
@@ -65,7 +66,7 @@ const SLICE_BYTES: usize = 256 << 10;
 const PIECE_BYTES: usize = 1 << 20;
 
 /// The schedule and progress of the checkpoints of a crawl that keeps its state.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Checkpoints {
     crawl: u64,
     key: [u8; 16],
@@ -93,8 +94,9 @@ pub(super) struct Checkpoints {
 /// have not come up. Periods in which all servers rest or can't be reached don't count.
 const IDLE_MAX: u32 = 10;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Stage {
+    #[default]
     Idle,
     Wanted,
     Writing(Box<Writing>),
@@ -119,19 +121,7 @@ struct Writing {
 
 impl Checkpoints {
     pub(super) fn new(crawl: u64, key: [u8; 16], period: Duration, now: Instant) -> Self {
-        Self {
-            crawl,
-            key,
-            period,
-            next: now + period,
-            stage: Stage::Idle,
-            number: 0,
-            snapshot: None,
-            stale: Vec::new(),
-            releases: 0,
-            before: (0, 0),
-            idle: 0,
-        }
+        Self { crawl, key, period, next: now + period, ..Self::default() }
     }
 
     /// Continues from the checkpoint that was found.
@@ -172,10 +162,8 @@ impl Engine {
     /// Starts a checkpoint if the period is over.
     pub(super) fn expire_checkpoint(&mut self) {
         let now = self.turn.at();
-        let is_crawling = !self.is_stopping() && !self.storage.is_paused();
-        if is_crawling
-            && self.checkpoints.as_ref().is_some_and(|own| own.is_idle() && own.next <= now)
-        {
+        let due = self.checkpoints.as_ref().filter(|own| own.is_idle() && own.next <= now);
+        if due.is_some() && !self.is_stopping() && !self.storage.is_paused() {
             self.want_checkpoint();
         }
     }
@@ -233,10 +221,7 @@ impl Engine {
         });
         let (seen, frontier, given_up) = match marks {
             Ok(marks) => marks,
-            Err(error) => {
-                self.storage.fail(error);
-                return;
-            }
+            Err(error) => return self.storage.fail(error),
         };
         let archive = self.archive.store().position();
         let totals = self.archive.store().totals();
@@ -255,7 +240,7 @@ impl Engine {
             archive_serial: archive.serial,
             archive_offset: archive.offset,
             snapshot: Some(name.clone()),
-            scope: self.admission.scope_mark(),
+            scope: self.admission.rescope().mark(),
             files: [seen.files, frontier.files, given_up.files].concat(),
         };
         let mut tail = Tail::new(name, 0);
@@ -294,10 +279,8 @@ impl Engine {
             (true, _) => 0,
             (false, asked) => own.idle + u32::from(asked),
         };
-        if !self.holds_files()
-            && let Some(own) = &mut self.checkpoints
-        {
-            own.releases = serial;
+        if !self.holds_files() {
+            self.checkpoints.as_mut().expect("one is wanted").releases = serial;
         }
     }
 
@@ -327,8 +310,10 @@ impl Engine {
             let items = items.filter(|item| !is_left_out(item));
             flights.extend(items.map(|item| (conn.server, item.clone())));
         }
-        let taken = self.archive.replays().claimed().filter(|taken| !is_hop(&taken.item));
-        flights.extend(taken.map(|taken| (taken.server, taken.item.clone())));
+        // A chain begins again from its first URL.
+        let claimed = self.archive.replays().claimed();
+        let claimed = claimed.filter(|it| !matches!(it.item.purpose, Purpose::Hop(_)));
+        flights.extend(claimed.map(|it| (it.server, it.item.clone())));
         flights
     }
 
@@ -361,7 +346,7 @@ impl Engine {
     }
 
     fn set_stage(&mut self, stage: Stage) {
-        self.checkpoints.as_mut().expect("it is under way").stage = stage;
+        self.checkpoints.as_mut().expect("it is in progress").stage = stage;
     }
 
     fn write_some(&mut self, writing: &mut Writing) {
@@ -390,7 +375,7 @@ impl Engine {
         let is_durable =
             totals.committed >= writing.captures && totals.log_synced >= writing.log_lines;
         if !is_durable && !self.archive.is_syncing() {
-            self.sync_store_now();
+            self.sync_store();
         }
         is_durable
     }
@@ -440,11 +425,6 @@ impl Engine {
     }
 }
 
-/// Whether an item is a hop, whose chain begins again from its first URL.
-fn is_hop(item: &Item) -> bool {
-    matches!(item.purpose, Purpose::Hop(_))
-}
-
 /// Appends the links that redirect chains hold, a frame each.
 fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
     for (key, entry) in held {
@@ -456,17 +436,9 @@ fn push_held(held: &[(Fingerprint, Vec<u8>)], out: &mut Vec<u8>) {
 }
 
 /// Removes the files under `state/` that an earlier run left and the checkpoint doesn't name.
-pub(super) fn remove_strays(
-    found: &Manifest,
-    disk: &mut dyn Disk,
-) -> Result<(), crate::ground::disk::Error> {
-    for folder in [
-        "state",
-        "state/seen",
-        "state/frontier",
-        super::robots::FOLDER,
-        super::backlog::GIVEN_UP_FOLDER,
-    ] {
+pub(super) fn remove_strays(found: &Manifest, disk: &mut dyn Disk) -> Result<(), disk::Error> {
+    let folders = ["state", "state/seen", "state/frontier", ROBOTS_FOLDER, GIVEN_UP_FOLDER];
+    for folder in folders {
         for name in disk.list(folder)? {
             let path = format!("{folder}/{name}");
             if path != manifest::NAME && found.bytes_of(&path).is_none() {

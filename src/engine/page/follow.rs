@@ -213,7 +213,7 @@ impl Engine {
         for place in follow.tested..follow.batch.len() {
             let (url, letter) = (follow.batch.get(place), follow.letters[place]);
             let depth = fetch.item.depth.saturating_add(1);
-            if let Err(why) = self.admission.check_after(url, depth, &mut listed) {
+            if let Err(why) = self.admission.scope().check_after(url, depth.into(), &mut listed) {
                 self.counts.out_of_scope(why.name());
             } else {
                 follow.wanted.push((place, Discovery { letter, hops: 0, depth }));

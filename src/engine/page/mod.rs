@@ -33,16 +33,10 @@ use std::time::Duration;
 /// A reply whose links are to be found. Then its line in the crawl log is written.
 #[derive(Debug)]
 pub(super) struct Page {
-    fetch: Fetch,
-    facts: LogFacts,
-    reply: Reply,
-    sources: LinkSources,
-}
-
-impl Page {
-    pub(super) fn new(fetch: Fetch, facts: LogFacts, reply: Reply, sources: LinkSources) -> Self {
-        Self { fetch, facts, reply, sources }
-    }
+    pub(super) fetch: Fetch,
+    pub(super) facts: LogFacts,
+    pub(super) reply: Reply,
+    pub(super) sources: LinkSources,
 }
 
 /// The pages that wait, in order of arrival, and the worker that processes the first.

@@ -143,7 +143,8 @@ impl Engine {
     }
 
     fn convert_some(&mut self) {
-        let text_bytes_max = self.settings.text_bytes_max();
+        let text_bytes_max = self.settings.coding.decoded_bytes_max;
+        let text_bytes_max = usize::try_from(text_bytes_max).unwrap_or(usize::MAX);
         let (page, worker) = (&self.pages.queue[0], &mut self.pages.worker);
         let Step::Convert(converter) = &mut worker.stage else { return };
         self.turn.meter_mut().stay(Stage::Links, 0);

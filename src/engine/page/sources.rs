@@ -21,7 +21,8 @@ pub(in crate::engine) struct LinkSources {
     pub(super) charset: Option<SmallVec<[u8; 32]>>,
     pub(super) codings: SmallVec<[Coding; 3]>,
     pub(super) html: Html,
-    notes: SmallVec<[&'static str; 2]>,
+    /// What was out of the ordinary, as annotations for its line in the log.
+    pub(in crate::engine) notes: SmallVec<[&'static str; 2]>,
 }
 
 impl LinkSources {
@@ -73,11 +74,6 @@ impl LinkSources {
             html,
             notes,
         }
-    }
-
-    /// What was out of the ordinary, as annotations for its line in the log.
-    pub(in crate::engine) fn notes(&self) -> impl Iterator<Item = &'static str> {
-        self.notes.iter().copied()
     }
 
     /// Whether the reply may have links.

@@ -228,19 +228,13 @@ impl Engine {
         if until <= self.turn.at() {
             return true;
         }
-        match self.robots.cache.read(id, location, self.storage.disk()) {
-            Ok(rules) => {
-                self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
-                let held = Box::new(CachedRules { rules, location: Some(location) });
-                self.set_robots(id, Robots::Rules(held, until));
-                self.counts.rules_read += 1;
-                true
-            }
-            Err(error) => {
-                self.on_disk_error(error);
-                false
-            }
-        }
+        let rules = self.robots.cache.read(id, location, self.storage.disk());
+        let Some(rules) = self.checked(rules) else { return false };
+        self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
+        let held = Box::new(CachedRules { rules, location: Some(location) });
+        self.set_robots(id, Robots::Rules(held, until));
+        self.counts.rules_read += 1;
+        true
     }
 
     /// The bytes of rules in memory.
@@ -405,28 +399,28 @@ mod tests {
         let places = [1, 2].map(|number| evict(&mut cache, number, until));
         let files = cache.mark(Instant::ZERO, &mut whole).expect("there is room");
         let bytes = whole.bytes(&name_of(1));
-        let told = |bytes: &[u8], id: u32, place: Location| {
+        let read = |bytes: &[u8], id: u32, place: Location| {
             let mut disk = Memory::default();
             disk.append(&name_of(1), bytes).expect("there is room");
             let mut cache = RobotsCache::new(Some(CRAWL));
             cache.restore(&files, &mut disk)?;
             cache.read(ServerId(id), place, &mut disk)
         };
-        assert!(told(&bytes, 2, places[1]).is_ok());
-        assert!(told(&bytes, 1, places[1]).is_err(), "another server's");
+        assert!(read(&bytes, 2, places[1]).is_ok());
+        assert!(read(&bytes, 1, places[1]).is_err(), "another server's");
         for bit in places[1].offset as usize * 8..bytes.len() * 8 {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            match told(&changed, 2, places[1]) {
+            match read(&changed, 2, places[1]) {
                 Err(frame::Error::Damaged(damage)) => {
                     assert_eq!((damage.name, damage.offset), (name_of(1), places[1].offset.into()));
                 }
                 other => panic!("bit {bit}: {other:?}"),
             }
-            assert!(told(&changed, 1, places[0]).is_ok(), "what is whole is read");
+            assert!(read(&changed, 1, places[0]).is_ok(), "what is whole is read");
         }
         for end in 0..bytes.len() {
-            assert!(told(&bytes[..end], 2, places[1]).is_err(), "cut to {end}");
+            assert!(read(&bytes[..end], 2, places[1]).is_err(), "cut to {end}");
         }
     }
 }

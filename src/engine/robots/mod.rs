@@ -18,7 +18,7 @@ use super::backlog::{Item, Purpose, Queued, ROBOTS_TXT};
 use super::ledger::Work;
 use super::outcome::Outcome;
 use super::wire::{FinishedFetch, SURPLUS};
-use crate::frontier::{Retirement, ServerId};
+use crate::frontier::{Retirement, ServerId, ServerState};
 use crate::ground::quality::Quality;
 use crate::ground::time::Instant;
 use crate::http::cookies::Jar;
@@ -109,14 +109,9 @@ impl Engine {
     }
 
     /// Completes the fetch of a robots.txt for the server `of`: archives it, then reads it.
-    pub(super) fn robots_complete(
-        &mut self,
-        slot: u32,
-        fetched: FinishedFetch<'_>,
-        (of, hops): (ServerId, u8),
-    ) {
+    pub(super) fn robots_complete(&mut self, slot: u32, fetched: FinishedFetch<'_>, of: ServerId) {
         let Some(facts) = self.record(slot, &fetched, true) else {
-            return self.robots_unrecorded(slot, fetched, (of, hops));
+            return self.robots_unrecorded(slot, fetched, of);
         };
         let conn = self.wire.conn(slot);
         let server = conn.server;
@@ -133,7 +128,7 @@ impl Engine {
             surplus: if has_surplus { conn.unread().into() } else { Box::default() },
             missing_bytes,
             of,
-            hops,
+            hops: fetched.fetch.item.hops,
             server,
             other: (is_own && server != of).then_some(server),
             facts,
@@ -160,7 +155,7 @@ impl Engine {
             reading.note.get_or_insert("robots-cut");
         }
         if let Some(note) = reading.note {
-            self.counts.robots_odd(note);
+            *self.counts.robots_odd.entry(note.into()).or_default() += 1;
             answer.fetch.notes.push(note);
         }
         let Reading { means, rules, .. } = reading;
@@ -193,15 +188,10 @@ impl Engine {
     }
 
     /// Handles a reply that could not be archived: the file is requested again.
-    fn robots_unrecorded(
-        &mut self,
-        slot: u32,
-        fetched: FinishedFetch<'_>,
-        (of, hops): (ServerId, u8),
-    ) {
+    fn robots_unrecorded(&mut self, slot: u32, fetched: FinishedFetch<'_>, of: ServerId) {
         self.counts.uncount(fetched.outcome);
         self.wire.release(fetched.reply);
-        if hops == 0 {
+        if fetched.fetch.item.hops == 0 {
             self.forget_robots_request(of);
         } else {
             let id = self.wire.conn(slot).server;
@@ -212,9 +202,7 @@ impl Engine {
 
     /// Sets the rules of a server, valid until `until`, and those of its followers.
     fn robots_known(&mut self, of: ServerId, rules: Rules, until: Instant) {
-        if let Some(followers) = self.robots.followers.remove(&of).filter(|all| !all.is_empty()) {
-            self.share_rules(rules.clone(), until, followers);
-        }
+        self.end_waits(of, Some((&rules, until)));
         self.robots.jars.remove(&of);
         let settings = self.settings.robots;
         if !settings.obey {
@@ -230,7 +218,7 @@ impl Engine {
         if delay.is_some_and(|delay| delay > settings.crawl_delay_max) {
             let why = Retirement::CrawlDelay;
             self.sites.get_mut(of).set_retiring(why, Outcome::ServerRetired(why));
-            if !self.is_visited(of) {
+            if self.backlog.server(of).state() != ServerState::Busy {
                 self.retire_if_due(of);
             }
         } else if waits {
@@ -249,7 +237,7 @@ impl Engine {
 
     /// The same, with the wait before the next try.
     fn robots_failed(&mut self, of: ServerId, wait: Duration) -> Option<Instant> {
-        self.release_followers(of);
+        self.end_waits(of, None);
         self.robots.jars.remove(&of);
         let now = self.turn.at();
         let settings = self.settings.robots;
@@ -300,7 +288,7 @@ impl Engine {
         }
         let item = Item {
             target: url.target().into(),
-            // The file is worth as much as the best URL that waits for it. With a quality of zero
+            // The file has the quality of the best URL that waits for it. With a quality of zero
             // it would be queued behind every page of other servers.
             quality: self.backlog.next_quality(of).unwrap_or(Quality::ZERO),
             arrival: 0,
@@ -384,9 +372,5 @@ impl Engine {
             }
             _ => self.follow_robots(answer, (other, 0)),
         }
-    }
-
-    fn is_visited(&self, id: ServerId) -> bool {
-        self.backlog.server(id).state() == crate::frontier::ServerState::Busy
     }
 }

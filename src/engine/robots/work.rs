@@ -20,10 +20,9 @@ use crate::robots::Rules;
 pub(super) enum Task {
     /// Read this reply.
     Read(Box<RobotsReply>),
-    /// Copy these rules to servers that wait for them.
-    Share { rules: Rules, until: Instant, servers: Vec<ServerId> },
-    /// Make these servers request their files again: the file they waited for can't be fetched.
-    GiveUp(Vec<ServerId>),
+    /// Copy the rules found, with the end of their validity, to servers that wait for them; or make
+    /// the servers request their files again, because the one they wait for can't be fetched.
+    Release { found: Option<(Rules, Instant)>, servers: Vec<ServerId> },
 }
 
 /// The cost of a server that waited for a file, in units.
@@ -44,16 +43,12 @@ impl Engine {
         self.robots.tasks.push_back(Task::Read(answer));
     }
 
-    /// Copies the rules of a file to the servers that wait for them, in later turns.
-    pub(super) fn share_rules(&mut self, rules: Rules, until: Instant, servers: Vec<ServerId>) {
-        self.robots.tasks.push_back(Task::Share { rules, until, servers });
-    }
-
-    /// Makes the followers of a server request their files themselves, because its file can't be
-    /// fetched now.
-    pub(in crate::engine) fn release_followers(&mut self, of: ServerId) {
+    /// Ends the waits of the followers of a server, in later turns: they get what was `found`, the
+    /// rules of its file and the end of their validity, or request their files themselves.
+    pub(in crate::engine) fn end_waits(&mut self, of: ServerId, found: Option<(&Rules, Instant)>) {
         if let Some(servers) = self.robots.followers.remove(&of).filter(|all| !all.is_empty()) {
-            self.robots.tasks.push_back(Task::GiveUp(servers));
+            let found = found.map(|(rules, until)| (rules.clone(), until));
+            self.robots.tasks.push_back(Task::Release { found, servers });
         }
     }
 
@@ -67,28 +62,21 @@ impl Engine {
                     Some(reading) => self.apply_robots(*answer, reading),
                     None => return self.robots.tasks.push_front(Task::Read(answer)),
                 },
-                Task::Share { rules, until, mut servers } => {
+                Task::Release { found, mut servers } => {
                     let Some(server) = servers.pop() else { continue };
-                    if self.still_waits(server) {
-                        self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
-                        self.robots_known(server, rules.clone(), until);
+                    self.turn.charge(Work::Rules, SERVER_UNITS);
+                    let waits = self.sites.get(server).robots_redirected().is_some();
+                    match &found {
+                        _ if !waits => {}
+                        Some((rules, until)) => {
+                            self.turn.charge(Work::Rules, rules.size_bytes() / COPY_BYTES);
+                            self.robots_known(server, rules.clone(), *until);
+                        }
+                        None => _ = self.robots_unreachable(server),
                     }
-                    self.robots.tasks.push_front(Task::Share { rules, until, servers });
-                }
-                Task::GiveUp(mut servers) => {
-                    let Some(server) = servers.pop() else { continue };
-                    if self.still_waits(server) {
-                        self.robots_unreachable(server);
-                    }
-                    self.robots.tasks.push_front(Task::GiveUp(servers));
+                    self.robots.tasks.push_front(Task::Release { found, servers });
                 }
             }
         }
-    }
-
-    /// Whether a server still waits for the robots.txt of another.
-    fn still_waits(&mut self, server: ServerId) -> bool {
-        self.turn.charge(Work::Rules, SERVER_UNITS);
-        self.sites.get(server).robots_redirected().is_some()
     }
 }

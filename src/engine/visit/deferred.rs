@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::engine::contract::ConnId;
 use crate::engine::ledger::Work;
 use crate::frontier::ServerId;
+use crate::ground::stats::Stage;
 use std::collections::VecDeque;
 
 /// A visit may spend one in this many parts of the budget before others get their turn.
@@ -52,8 +53,10 @@ impl Engine {
         self.visits.deferred.visits.push_back(Visit::Fill(self.wire.conns().id(slot)));
     }
 
-    /// Resumes and begins visits by turns, while there are any and budget is left.
-    pub(in crate::engine) fn pump_visits(&mut self) {
+    /// Resumes and begins visits by turns, as long as servers are ready, slots are free, and budget
+    /// is left.
+    pub(in crate::engine) fn begin_visits(&mut self) {
+        let stage = self.turn.enter(Stage::Schedule, 0);
         self.visits.deferred.is_pumping = true;
         loop {
             let resumed = self.resume_visit();
@@ -63,6 +66,7 @@ impl Engine {
             }
         }
         self.visits.deferred.is_pumping = false;
+        self.turn.back(stage);
     }
 
     /// The visit's share of the budget is spent when so few units of queue work are left.

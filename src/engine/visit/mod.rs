@@ -90,25 +90,15 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Begins visits as long as servers are ready, slots are free, and budget is left.
-    pub(super) fn begin_visits(&mut self) {
-        let stage = self.turn.enter(Stage::Schedule, 0);
-        self.pump_visits();
-        self.turn.back(stage);
-    }
-
     /// Begins the visit of the next server. Returns whether there was one.
     pub(super) fn begin_next_visit(&mut self) -> bool {
-        if !self.may_begin() || self.turn.is_spent(Work::Rules) {
+        let may_begin = self.has_slots() && self.visits.outage.may_visit(self.turn.at());
+        if !may_begin || self.turn.is_spent(Work::Rules) {
             return false;
         }
         let Some(id) = self.backlog.next(self.turn.at()) else { return false };
         self.begin_visit(id);
         true
-    }
-
-    pub(super) fn may_begin(&self) -> bool {
-        self.has_slots() && self.visits.outage.may_visit(self.turn.at())
     }
 
     fn has_slots(&self) -> bool {
@@ -198,16 +188,14 @@ impl Engine {
             RobotsStatus::Pending => Next::Nothing,
             RobotsStatus::Known if !self.drop_disallowed(id) => Next::Later,
             RobotsStatus::Known if self.retry_due(id).is_some() => Next::Nothing,
-            RobotsStatus::Known => self.take_next(id),
+            RobotsStatus::Known => {
+                let item = self.backlog.take(id);
+                if item.as_ref().is_some_and(|item| item.tries > 0) {
+                    self.sites.get_mut(id).take_retry();
+                }
+                item.map_or(Next::Nothing, Next::Item)
+            }
         }
-    }
-
-    fn take_next(&mut self, id: ServerId) -> Next {
-        let item = self.backlog.take(id);
-        if item.as_ref().is_some_and(|item| item.tries > 0) {
-            self.sites.get_mut(id).take_retry();
-        }
-        item.map_or(Next::Nothing, Next::Item)
     }
 
     /// Until when the URL at the head of a queue waits for a retry, if it does. The URLs behind it
@@ -233,7 +221,7 @@ impl Engine {
                 continue;
             }
             let Some(outcome) = self.refusal(id, obeys) else { break };
-            let item = self.backlog.take(id).expect("it was looked at");
+            let item = self.backlog.take(id).expect("just examined");
             if outcome == Outcome::RobotsUnreachable {
                 self.lose_to_robots(id, &item);
             }
@@ -245,17 +233,17 @@ impl Engine {
     /// Drops the URL at the head if it is a hop that a checkpoint restored without its chain: the
     /// chain starts again from its first URL.
     fn drop_stray_hop(&mut self, id: ServerId) -> bool {
-        let errand = self.backlog.peek(id).map(|item| item.purpose);
-        let is_stray = matches!(errand, Some(Purpose::Hop(chain)) if !self.chains.has(chain));
+        let purpose = self.backlog.peek(id).map(|item| item.purpose);
+        let is_stray = matches!(purpose, Some(Purpose::Hop(chain)) if !self.chains.has(chain));
         if is_stray {
-            self.backlog.take(id).expect("it was looked at");
+            self.backlog.take(id).expect("just examined");
         }
         is_stray
     }
 
     /// Returns why the URL at the head of a queue may not be requested, if it may not.
     fn refusal(&mut self, id: ServerId, obeys: bool) -> Option<Outcome> {
-        if self.admission.is_rescoping() {
+        if self.admission.rescope().is_due() {
             let item = self.backlog.peek(id)?.clone();
             if let Some(outcome) = self.left_scope(id, &item) {
                 return Some(outcome);
@@ -391,7 +379,7 @@ impl Engine {
             }
             Purpose::Robots(of, _) => {
                 self.robots_unreachable(of);
-                self.release_followers(id);
+                self.end_waits(id, None);
             }
         }
     }

@@ -48,7 +48,7 @@ const PROBES: u32 = 4;
 const RECENT: usize = 8;
 
 /// What is known of failures since the last answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::engine) struct Outage {
     /// The time between two rounds of probes.
     probe_wait: Duration,
@@ -59,7 +59,7 @@ pub(in crate::engine) struct Outage {
     last_answered: Option<Instant>,
     /// The servers whose failures count.
     failed: Map<ServerId, Failure>,
-    /// The number of these that could not be reached.
+    /// The number of servers in `failed` that could not be reached.
     unreached: usize,
     prefixes: Map<Prefix, u32>,
     /// When the first of them failed.
@@ -113,18 +113,7 @@ struct Probing {
 
 impl Outage {
     pub(in crate::engine) fn new(retries: &Retries) -> Self {
-        Self {
-            probe_wait: retries.wait,
-            wait_max: retries.outage_max,
-            last_answered: None,
-            failed: Map::default(),
-            unreached: 0,
-            prefixes: Map::default(),
-            since: Instant::ZERO,
-            is_sparing: false,
-            pause: None,
-            recent: [None; RECENT],
-        }
+        Self { probe_wait: retries.wait, wait_max: retries.outage_max, ..Self::default() }
     }
 
     /// Whether the crawl pauses because of an outage.
@@ -342,7 +331,7 @@ impl Engine {
             self.sites.get_mut(*id).set_failures(failure.before.max(1));
         }
         log::info!(
-            "{} answers; the crawl goes on after {:?}",
+            "{} answered; the crawl resumes after {:?}",
             self.backlog.origin(id).as_str(),
             self.turn.at().since(self.visits.outage.since)
         );
@@ -354,8 +343,8 @@ impl Engine {
             && !self.is_stopping()
         {
             log::error!(
-                "nobody has answered for {:?} (retries.outage_max): the crawl ends here, with its \
-                 URLs still queued; start it again to continue",
+                "no server has answered for {:?} (retries.outage_max): the crawl ends here, with \
+                 its URLs still queued; start it again to continue",
                 self.visits.outage.wait_max
             );
             self.begin_stop(StopReason::Outage);

@@ -309,10 +309,12 @@ impl Conn {
         self.incoming.reply.has_begun() || !self.inbox.is_empty()
     }
 
-    /// Counts the reply at the head of the flight, which has ended, in the visit.
-    pub(super) fn count_reply(&mut self, now: Instant) {
+    /// Counts the reply at the head of the flight, which has ended, in the visit. Takes its fetch
+    /// out of the flight.
+    pub(super) fn finish_reply(&mut self, now: Instant) -> Fetch {
         self.visit.tally.replies += 1;
         self.visit.tally.response_time += now.since(self.timeouts.since);
+        self.flight.pop_front().expect("a reply has its request")
     }
 
     /// The fetches without an outcome, in order. A repeated request is not among them.
@@ -328,7 +330,7 @@ impl Conn {
 }
 
 /// All connections.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::engine) struct Conns {
     settings: Connections,
     slots: Slab<Conn>,
@@ -342,14 +344,7 @@ pub(in crate::engine) struct Conns {
 
 impl Conns {
     pub(super) fn new(settings: Connections) -> Self {
-        Self {
-            settings,
-            slots: Slab::new(),
-            generations: Vec::new(),
-            timers: Timers::new(),
-            parked: BTreeSet::new(),
-            opened: 0,
-        }
+        Self { settings, ..Self::default() }
     }
 
     /// Adds a connection that is being opened.

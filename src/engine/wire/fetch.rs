@@ -41,16 +41,6 @@ pub(in crate::engine) struct Evidence {
     pub(in crate::engine) bytes: String,
 }
 
-impl Evidence {
-    /// The maximum number of bytes shown, before they are escaped.
-    const BYTES_MAX: usize = 64;
-
-    pub(in crate::engine) fn new(detail: Option<&'static str>, came: &[u8]) -> Self {
-        let bytes = came[..came.len().min(Self::BYTES_MAX)].escape_ascii().to_string();
-        Self { detail, bytes }
-    }
-}
-
 /// A fetch that has its outcome: the request, and the reply as far as it was received.
 #[derive(Debug)]
 pub(in crate::engine) struct FinishedFetch<'a> {
@@ -64,11 +54,6 @@ pub(in crate::engine) struct FinishedFetch<'a> {
 }
 
 impl FinishedFetch<'_> {
-    /// Returns the value of a header field.
-    pub(in crate::engine) fn field(&self, name: &str) -> Option<&[u8]> {
-        self.head?.field(self.reply.head(), name)
-    }
-
     /// Returns the values of all header fields with this name.
     pub(in crate::engine) fn fields(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         let all = self.head.into_iter().flat_map(|head| head.fields(self.reply.head()));

@@ -54,17 +54,6 @@ pub(super) enum Mismatch {
     Differs,
 }
 
-/// The result of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
-    /// The replies differ, and the connection is closed.
-    Differs,
-    /// The replies are equal, but the batch needs another comparison.
-    Half,
-    /// The batch is proven, and filed.
-    Proven,
-}
-
 impl Mismatch {
     fn text(self) -> &'static str {
         match self {
@@ -176,9 +165,10 @@ impl Engine {
         self.wire.conns.arm(slot);
     }
 
-    /// Compares the reply to a repeated request with the held one. Then the batch is filed, or put
-    /// back, or another of its requests is to be repeated.
-    pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> Comparison {
+    /// Compares the reply to a repeated request with the held one. If they differ, puts the batch
+    /// back, closes the connection, and returns `None`. If they are equal, files the batch, or
+    /// returns `Some(true)` if another of its requests is to be repeated first.
+    pub(super) fn compare(&mut self, slot: u32, fetch: Fetch) -> Option<bool> {
         let ended = self.turn.at();
         let conn = self.wire.conns.get_mut(slot);
         let (reply, head) = conn.incoming.take();
@@ -195,11 +185,11 @@ impl Engine {
         self.wire.conns.get_mut(slot).incoming.reader.return_head(head);
         if !equal {
             self.mismatched(slot, Mismatch::Differs);
-            return Comparison::Differs;
+            return None;
         }
         self.wire.conns.get_mut(slot).batch.replies[place].fetch.notes.push("compared");
         if !is_last {
-            return Comparison::Half;
+            return Some(true);
         }
         for held in std::mem::take(&mut self.wire.conns.get_mut(slot).batch.replies) {
             let HeldReply { fetch, head, reply, ended } = held;
@@ -209,21 +199,21 @@ impl Engine {
                 FinishedFetch { fetch, head: Some(&head), reply, outcome, ended },
             );
         }
-        Comparison::Proven
+        Some(false)
     }
 
     /// Ends a connection whose replies don't match its requests. What is not filed is put back, and
     /// its server is never sent pipelined requests again.
-    pub(super) fn mismatched(&mut self, slot: u32, sign: Mismatch) {
+    pub(super) fn mismatched(&mut self, slot: u32, mismatch: Mismatch) {
         let conn = self.wire.conn(slot);
         let learnt = &mut self.sites.get_mut(conn.server).learnt;
         let was_barred = learnt.is_disabled();
-        match sign {
+        match mismatch {
             Mismatch::Surplus => conn.pipeline.left_bytes(learnt),
             Mismatch::Swapped | Mismatch::Differs => conn.pipeline.swapped(learnt),
         }
         let origin = self.backlog.origin(conn.server).as_str();
-        log::info!("{origin}: replies don't match requests: {}", sign.text());
+        log::info!("{origin}: replies don't match requests: {}", mismatch.text());
         self.counts.unmatched += u64::from(!was_barred);
         self.end_connection(slot, None, Close::Ours);
     }

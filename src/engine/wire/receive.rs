@@ -4,7 +4,7 @@
 use super::Wire;
 use super::conn::{Incoming, Phase};
 use super::fetch::{Evidence, Fetch, FinishedFetch};
-use super::held::{Comparison, Mismatch};
+use super::held::Mismatch;
 use crate::engine::Engine;
 use crate::engine::backlog::{Purpose, ROBOTS_TXT};
 use crate::engine::contract::{Action, CloseReason, ConnId, Space};
@@ -22,6 +22,8 @@ const SECURED_BYTE_UNITS: usize = 4;
 pub(super) const SECURED_UNITS: usize = 64 << 10;
 /// The annotation of a reply that was followed by bytes that no request asked for.
 pub(in crate::engine) const SURPLUS: &str = "surplus";
+/// The maximum number of bytes shown of a reply that can't be read, before they are escaped.
+const EVIDENCE_BYTES_MAX: usize = 64;
 /// A connection that may read although the budget is exceeded loses that right after this silence.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(1);
 
@@ -101,16 +103,13 @@ impl Engine {
                 self.unpause(slot);
             }
         } else if self.is_privilege_free()
-            && let Some(place) = self.wire.paused.iter().position(|&slot| self.holds_bytes(slot))
+            && let Some(place) =
+                self.wire.paused.iter().position(|&slot| self.wire.conn(slot).holds())
         {
             let slot = self.wire.paused.remove(place);
             self.wire.privileged = Some(slot);
             self.unpause(slot);
         }
-    }
-
-    fn holds_bytes(&self, slot: u32) -> bool {
-        self.wire.conn(slot).holds()
     }
 
     fn unpause(&mut self, slot: u32) {
@@ -237,9 +236,8 @@ impl Engine {
         };
         let learnt = &mut self.sites.get_mut(conn.server).learnt;
         let filing = conn.pipeline.replied(learnt, &self.settings.pipeline, &reply);
-        conn.count_reply(now);
+        let mut fetch = conn.finish_reply(now);
         conn.timeouts.begin(now);
-        let mut fetch = conn.flight.pop_front().expect("a reply has its request");
         self.wire.privileged = self.wire.privileged.filter(|privileged| *privileged != slot);
         let mut compares = filing == Filing::HoldAndCompare;
         match filing {
@@ -252,8 +250,8 @@ impl Engine {
             }
             Filing::Hold | Filing::HoldAndCompare => self.hold(slot, fetch),
             Filing::Compare => match self.compare(slot, fetch) {
-                Comparison::Differs => return,
-                compared => compares = compared == Comparison::Half,
+                Some(is_next) => compares = is_next,
+                None => return,
             },
         }
         self.wire.conns.get_mut(slot).incoming.reader.begin();
@@ -275,7 +273,8 @@ impl Engine {
         let (reply, head) = conn.incoming.take();
         let whole = (reply.head_bytes > 0).then_some(&head);
         let fetched = FinishedFetch { fetch, head: whole, reply, outcome, ended: self.turn.at() };
-        self.complete(slot, fetched, connection_lost);
+        self.judge_reply(slot, &fetched, connection_lost);
+        self.file_fetch(slot, fetched);
         self.wire.conns.get_mut(slot).incoming.reader.return_head(head);
     }
 
@@ -309,7 +308,7 @@ impl Engine {
             Broken::HeadCut | Broken::BodyCut => Outcome::CutShort,
             Broken::Framing(_) | Broken::Chunk(_) => Outcome::MalformedFraming,
         };
-        self.counts.broken(broken.name());
+        *self.counts.broken.entry(broken.name().into()).or_default() += 1;
         let conn = self.wire.conn(slot);
         if broken.is_no_reply()
             && conn.pipeline.replies() > 0
@@ -334,24 +333,23 @@ impl Engine {
     fn keep_evidence(&mut self, slot: u32, broken: Option<Broken>) {
         let conn = self.wire.conns.get_mut(slot);
         let came = if broken.is_some() { conn.inbox.unread() } else { &conn.incoming.reply.raw };
-        let evidence = Evidence::new(broken.and_then(Broken::detail), came);
+        let bytes = came[..came.len().min(EVIDENCE_BYTES_MAX)].escape_ascii().to_string();
+        let detail = broken.and_then(Broken::detail);
         if let Some(fetch) = conn.flight.front_mut() {
-            fetch.evidence = Some(Box::new(evidence));
+            fetch.evidence = Some(Box::new(Evidence { detail, bytes }));
         }
     }
 
     /// Ends a reply whose body has reached the limit: what was received is the reply, and the
     /// connection is closed.
     fn truncate_reply(&mut self, slot: u32) {
-        let now = self.turn.at();
         let conn = self.wire.conns.get_mut(slot);
         let learnt = &self.sites.get(conn.server).learnt;
         if conn.pipeline.is_unproven(learnt, &self.settings.pipeline) {
             return self.end_connection(slot, None, Close::Ours);
         }
         conn.pipeline.kept_partial();
-        conn.count_reply(now);
-        let fetch = conn.flight.pop_front().expect("a reply has its request");
+        let fetch = conn.finish_reply(self.turn.at());
         self.complete_head(slot, fetch, Outcome::BodyTooLarge, true);
         self.end_connection(slot, None, Close::Ours);
     }
@@ -360,7 +358,11 @@ impl Engine {
     pub(in crate::engine) fn take_closed(&mut self, slot: u32, reason: &CloseReason) {
         self.wire.peer_closed = true;
         match self.wire.conn(slot).phase {
-            Phase::Connecting | Phase::Securing => self.connect_failed(slot, reason),
+            Phase::Connecting | Phase::Securing => {
+                let id = self.wire.conn(slot).server;
+                log::debug!("{}: {reason:?}", self.backlog.origin(id).as_str());
+                self.connect_failed(slot, Outcome::of_close(reason, false));
+            }
             Phase::Parked { .. } => {
                 let conn = self.wire.conns.get_mut(slot);
                 let learnt = &mut self.sites.get_mut(conn.server).learnt;
@@ -394,12 +396,9 @@ impl Engine {
     }
 
     /// Handles a failed attempt to connect: tries the next address, or ends the visit.
-    pub(in crate::engine) fn connect_failed(&mut self, slot: u32, reason: &CloseReason) {
+    fn connect_failed(&mut self, slot: u32, outcome: Outcome) {
         let conn = self.forget(slot);
-        let outcome = Outcome::of_close(reason, false);
-        let id = conn.server;
-        log::debug!("{}: {reason:?}", self.backlog.origin(id).as_str());
-        self.next_address(id, conn.peer.address.ip(), conn.peer.untried, outcome);
+        self.next_address(conn.server, conn.peer.address.ip(), conn.peer.untried, outcome);
     }
 
     /// Ends a connection, which may have unanswered requests. `outcome` is the outcome of the
@@ -470,12 +469,10 @@ impl Engine {
     /// Completes the reply at the head of the flight, whose body ended early, with what was
     /// received.
     fn complete_short(&mut self, slot: u32, short: Outcome, how: Close) {
-        let now = self.turn.at();
         let conn = self.wire.conns.get_mut(slot);
         let learnt = &mut self.sites.get_mut(conn.server).learnt;
         conn.pipeline.cut(learnt, &self.settings.pipeline, how);
-        conn.count_reply(now);
-        let fetch = conn.flight.pop_front().expect("a reply has its request");
+        let fetch = conn.finish_reply(self.turn.at());
         // A server that became silent may be unreachable now, so it has not recovered.
         self.complete_head(slot, fetch, short, short.is_timeout());
     }
@@ -495,31 +492,23 @@ impl Engine {
     /// Handles a connection whose deadline has passed.
     pub(in crate::engine) fn timed_out(&mut self, slot: u32) {
         let conn = self.wire.conn(slot);
-        match conn.phase {
-            Phase::Parked { .. } => self.hang_up(slot),
-            Phase::Connecting | Phase::Securing => {
-                let outcome = if conn.phase == Phase::Connecting {
-                    Outcome::ConnectTimedOut
-                } else {
-                    Outcome::TlsTimedOut
-                };
-                self.turn.act(Action::Close(self.wire.conns.id(slot)));
-                let conn = self.forget(slot);
-                self.next_address(conn.server, conn.peer.address.ip(), conn.peer.untried, outcome);
-            }
+        let outcome = match conn.phase {
+            Phase::Parked { .. } => return self.hang_up(slot),
+            Phase::Connecting => Outcome::ConnectTimedOut,
+            Phase::Securing => Outcome::TlsTimedOut,
             Phase::Active => {
                 let settings = &self.settings.connections;
                 let whole = conn.timeouts.since + settings.fetch_timeout <= self.turn.at();
-                let outcome = if whole {
-                    Outcome::FetchTimedOut
-                } else if conn.incoming.reply.head_bytes > 0 {
-                    Outcome::BodyTimedOut
-                } else {
-                    Outcome::HeadTimedOut
+                let outcome = match conn.incoming.reply.head_bytes {
+                    _ if whole => Outcome::FetchTimedOut,
+                    0 => Outcome::HeadTimedOut,
+                    _ => Outcome::BodyTimedOut,
                 };
-                self.end_connection(slot, Some(outcome), Close::Overdue);
+                return self.end_connection(slot, Some(outcome), Close::Overdue);
             }
-        }
+        };
+        self.turn.act(Action::Close(self.wire.conns.id(slot)));
+        self.connect_failed(slot, outcome);
     }
 
     /// Returns the receive buffer of a connection to the pool if all of it is read.

@@ -133,42 +133,46 @@ impl Engine {
             && conn.pipeline.room(&site.learnt, &self.settings.pipeline, left) > 0
     }
 
+    /// Returns the fetch of a URL of the server `id` whose request is written now.
+    pub(in crate::engine) fn new_fetch(&self, id: ServerId, item: Item) -> Fetch {
+        Fetch {
+            url: self.backlog.origin(id).url_of(&item.target).into(),
+            chain: self.chain_of(&item).map(String::into),
+            cookies: self.cookies_for(id, &item).map(Vec::into),
+            item,
+            sent: self.turn.at(),
+            sent_unix: self.turn.unix(),
+            visit: self.backlog.server(id).visits,
+            notes: SmallVec::new(),
+            evidence: None,
+        }
+    }
+
+    /// Writes the request for a URL.
     pub(in crate::engine) fn send(&mut self, slot: u32, item: Item) {
-        let chain = self.chain_of(&item);
-        let cookies = self.cookies_for(self.wire.conn(slot).server, &item);
+        let fetch = self.new_fetch(self.wire.conn(slot).server, item);
         let conn = self.wire.conns.get_mut(slot);
         let site = self.sites.get_mut(conn.server);
-        let (server, origin) = (self.backlog.server(conn.server), self.backlog.origin(conn.server));
         if conn.flight.is_empty() {
             conn.timeouts.begin(self.turn.at());
         } else {
             self.counts.pipelined += 1;
         }
-        let (authority, cookie) = (origin.authority(), cookies.as_deref());
-        let bytes = conn
-            .outbox
-            .add(|out| self.wire.request.write_get(out, &item.target, authority, cookie));
+        let authority = self.backlog.origin(conn.server).authority();
+        let (request, target, cookie) =
+            (&self.wire.request, &fetch.item.target, fetch.cookies.as_deref());
+        let bytes = conn.outbox.add(|out| request.write_get(out, target, authority, cookie));
         self.counts.sent_bytes += bytes as u64;
         conn.pipeline.sent(1);
         conn.visit.tally.requests += 1;
         self.counts.requests += 1;
         self.wire.first_request.get_or_insert(self.turn.at());
-        self.counts.robots += u64::from(item.is_robots());
-        self.counts.retries += u64::from(item.tries > 0);
+        self.counts.robots += u64::from(fetch.item.is_robots());
+        self.counts.retries += u64::from(fetch.item.tries > 0);
         if conn.visit.tally.requests == 1 {
             site.observe_rest(self.turn.at(), &mut self.counts.rest_kept_milli);
         }
-        conn.flight.push_back(Fetch {
-            url: origin.url_of(&item.target).into(),
-            chain: chain.map(String::into),
-            cookies: cookies.map(Vec::into),
-            item,
-            sent: self.turn.at(),
-            sent_unix: self.turn.unix(),
-            visit: server.visits,
-            notes: SmallVec::new(),
-            evidence: None,
-        });
+        conn.flight.push_back(fetch);
     }
 
     /// Ends the visit on a connection, and parks or closes it.
