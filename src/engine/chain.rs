@@ -23,8 +23,9 @@
 //!
 //! Laws: a chain has one hop, which waits or is in flight. At most `chains_max` chains exist; the
 //! targets of further redirects are counted, and treated like links. A chain makes at most
-//! `fetch.redirects_max` plus one requests. Cost: a few hundred bytes a chain, and at most 8 KiB
-//! more for cookies; a map look-up for each link while there are chains.
+//! `fetch.redirects_max` plus one requests.
+//! Cost: a few hundred bytes a chain, and at most 8 KiB more for cookies; a map look-up for each
+//! link while there are chains.
 
 use super::Engine;
 use super::admission::{DONE, Discovery};

@@ -12,8 +12,8 @@
 //! Law: a turn never takes more than [`Ledger::units_max`] from a budget, which is the budget plus
 //! one step that began when little of it was left. A step costs at most [`STEP_UNITS`]. Archiving a
 //! record is one step, however long a body the operator allows. A turn may archive two records past
-//! its budget: the last one received, and that of a connection that timed out. Cost: an addition
-//! and a subtraction a charge.
+//! its budget: the last one received, and that of a connection that timed out.
+//! Cost: an addition and a subtraction a charge.
 
 /// The maximum cost of one step, in units. A step that could cost more must be resumable.
 pub const STEP_UNITS: usize = 512 << 10;

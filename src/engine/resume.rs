@@ -2,8 +2,8 @@
 //!
 //! Laws: everything that a durable checkpoint names is restored, or the damaged file is reported
 //! with the offset. Until the first checkpoint of this run, a crash returns to the same one. After
-//! an unclean stop every server rests for the longest time that it may be owed. Cost: the snapshot
-//! is read once, and the part of the archive's index that is newer.
+//! an unclean stop every server rests for the longest time that it may be owed.
+//! Cost: the snapshot is read once, and the part of the archive's index that is newer.
 
 use super::archive::verify;
 use super::backlog::{self, ROBOTS_TXT};

@@ -2,8 +2,10 @@
 //!
 //! This part owns the limits of the crawl and the stage that its end has reached. Replies in
 //! progress may finish within a grace period. Then the last checkpoint is written, the archive is
-//! closed and synced, and the crawl is finished. Law: a crawl is finished only when everything it
-//! did is durable, or after a fatal error.
+//! closed and synced, and the crawl is finished.
+//!
+//! Law: a crawl is finished only when everything it did is durable, or after a fatal error.
+//! Cost: some comparisons a turn.
 
 use super::Engine;
 use super::checkpoint::Checkpoints;

@@ -6,6 +6,7 @@
 //! pause no request is sent, so what waits is bounded by what was in progress when it began.
 //!
 //! Law: after the pause nothing that was known is lost, and every outcome is written.
+//! Cost: none beside that of the disk.
 
 use super::Engine;
 use crate::ground::disk::Disk;

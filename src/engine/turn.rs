@@ -1,9 +1,10 @@
 //! The current turn of the event loop: its time, its budget of work, and the actions for the world.
 //!
 //! This part owns the clock of the engine (set by the world, never read from the system), the
-//! ledger of work, the meter of CPU time, and the queue of actions. Laws: time never goes back;
-//! each turn begins with its whole budget; actions are carried out in the order in which they were
-//! asked for.
+//! ledger of work, the meter of CPU time, and the queue of actions.
+//!
+//! Laws: time never goes back; each turn begins with its whole budget; actions are carried out in
+//! the order in which they were asked for.
 
 use super::contract::Action;
 use super::ledger::{Ledger, Work};

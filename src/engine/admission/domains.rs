@@ -4,8 +4,9 @@
 //! could use up `servers_max`. Seeds are not limited, since the operator chose them.
 //!
 //! Law: a domain has at most `servers_per_domain_max` servers that pages led to, and never more
-//! than a tenth of `servers_max`. Cost: some eight bytes for each domain. A domain is identified by
-//! 32 bits of a hash, so of a million domains about a hundred share their count with another.
+//! than a tenth of `servers_max`.
+//! Cost: some eight bytes for each domain. A domain is identified by 32 bits of a hash, so of a
+//! million domains about a hundred share their count with another.
 
 use super::Discovery;
 use crate::engine::Engine;

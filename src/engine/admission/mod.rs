@@ -3,8 +3,10 @@
 //! estimated, and it is queued.
 //!
 //! This part owns the seen test, the scope, the rating of URLs, the number of servers of each
-//! domain, and the trace. Laws: URLs are queued in the order in which the seen test finds them new,
-//! until half of the turn's budget for queues is spent. Seeds are queued regardless of the budget.
+//! domain, and the trace.
+//!
+//! Laws: URLs are queued in the order in which the seen test finds them new, until half of the
+//! turn's budget for queues is spent. Seeds are queued regardless of the budget.
 //! Cost: a copy of each new URL.
 
 pub mod domains;

@@ -5,8 +5,8 @@
 //! as that URL is a seed. Any other redirect out of the scope makes the seed fail, with a warning
 //! that says which setting would include the target.
 //!
-//! Law: at most [`WARNINGS_MAX`] warnings a run, however many seeds there are. Cost: memory for
-//! each seed whose target joined the scope.
+//! Law: at most [`WARNINGS_MAX`] warnings a run, however many seeds there are.
+//! Cost: memory for each seed whose target joined the scope.
 
 use super::Admission;
 use crate::ground::frame::Flaw;

@@ -1,8 +1,11 @@
 //! The archive: fetches are recorded here, and replies are read back when a crawl resumes.
 //!
 //! This part owns the WARC files with their index, the crawl log, and the replies that are still to
-//! be read back. Laws: at most one job of the archive is in progress; the last one closes its
-//! files. A capture that is durable is not fetched again after a restart.
+//! be read back.
+//!
+//! Laws: at most one job of the archive is in progress; the last one closes its files. A capture
+//! that is durable is not fetched again after a restart.
+//! Cost: the compression of each record; appends are plain calls, syncs are jobs.
 
 mod record;
 mod replay;

@@ -9,9 +9,9 @@
 //!
 //! Laws: a capture is read back once, for the first URL with its key; for a hop of a redirect chain
 //! the URL itself must be the same. If a capture can't be read, that has a line in the log, and its
-//! URL is fetched. A checkpoint saves the URLs of captures that are being read as waiting. Cost: a
-//! fingerprint for each URL while captures wait; for each capture a read and its decompression,
-//! within the turn's budget.
+//! URL is fetched. A checkpoint saves the URLs of captures that are being read as waiting.
+//! Cost: a fingerprint for each URL while captures wait; for each capture a read and its
+//! decompression, within the turn's budget.
 
 use super::reread::{Claimed, Reading};
 use crate::engine::Engine;

@@ -2,7 +2,8 @@
 //! if it had been received from a connection.
 //!
 //! Laws: a step does a bounded amount of work. The bytes held are charged to the pool like those of
-//! any reply. Cost: a copy of the reply, beside its decompression.
+//! any reply.
+//! Cost: a copy of the reply, beside its decompression.
 
 use super::record::Attempt;
 use crate::engine::Engine;

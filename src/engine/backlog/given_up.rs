@@ -15,7 +15,8 @@
 //!
 //! Laws: a URL that was given up before a checkpoint is in a segment that the checkpoint names, or
 //! queued. After a restart a revival continues where the checkpoint saw it, and queues no URL
-//! twice. Cost: a frame a URL, written in large blocks; reading back charges the turn.
+//! twice.
+//! Cost: a frame a URL, written in large blocks; reading back charges the turn.
 
 use crate::frontier::ServerId;
 use crate::ground::codec::{Put, Take};

@@ -12,7 +12,8 @@
 //!          | target | if there is one: "\n" and the page it was found on
 //! ```
 //!
-//! Law: an item is taken as it was queued. Cost: a copy of the URL in and out.
+//! Law: an item is taken as it was queued.
+//! Cost: a copy of the URL in and out.
 
 mod given_up;
 

@@ -26,8 +26,8 @@
 //!   5  a server's side table           see engine::site
 //! ```
 //!
-//! Laws: a published checkpoint names only what is durable; a failed one changes nothing. Cost: at
-//! most `SLICE_BYTES` written in a turn; one pass over the state in memory each period.
+//! Laws: a published checkpoint names only what is durable; a failed one changes nothing.
+//! Cost: at most `SLICE_BYTES` written in a turn; one pass over the state in memory each period.
 
 mod job;
 pub(super) mod manifest;

@@ -5,9 +5,10 @@
 //! the next turn, so that no page, however large or hostile, stalls the loop.
 //!
 //! Pages are processed in order of arrival, so a page that takes seconds delays those of all other
-//! servers. A server that sends such pages rests longer: see [`REST_A_UNIT`]. Law: the result does
-//! not depend on the budget. Cost: a copy of the text of a page if it is compressed or must be
-//! converted.
+//! servers. A server that sends such pages rests longer: see [`REST_A_UNIT`].
+//!
+//! Law: the result does not depend on the budget.
+//! Cost: a copy of the text of a page if it is compressed or must be converted.
 
 mod follow;
 mod read;

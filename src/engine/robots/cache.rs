@@ -15,8 +15,8 @@
 //!
 //! Laws: rules in memory don't exceed their budget, except for those of servers under visit. Rules
 //! are read back unchanged, from disk or from the write buffer. A full disk loses no rules. A
-//! damaged file is reported with its offset. Cost: five bytes beside the rules for those in memory,
-//! twelve for those on disk.
+//! damaged file is reported with its offset.
+//! Cost: five bytes beside the rules for those in memory, twelve for those on disk.
 
 use super::COPY_BYTES;
 use super::state::{CachedRules, Robots};

@@ -4,9 +4,11 @@
 //! servers that wait for the file of another. If the file of one server redirects to the
 //! `/robots.txt` of another, that is the other's own file as well. It is requested once, and the
 //! servers that wait for it are its *followers*. A chain of such redirects has cookies of its own,
-//! like that of a page. Laws: RFC 9309, where a configuration key does not say otherwise; a server
-//! is asked for no page before its file is known. Cost: that of the rules, within a budget of
-//! memory.
+//! like that of a page.
+//!
+//! Laws: RFC 9309, where a configuration key does not say otherwise; a server is asked for no page
+//! before its file is known.
+//! Cost: that of the rules, within a budget of memory.
 
 mod cache;
 mod reading;

@@ -5,8 +5,8 @@
 //! if no other try follows: see [`Reading::is_doubtful`].
 //!
 //! Laws: decoding uses at most half of a turn's budget for pages, and the rest resumes in the next
-//! turn; the result does not depend on the budget. Cost: decoding as for pages, then one pass over
-//! at most [`SIZE_BYTES_MAX`] bytes.
+//! turn; the result does not depend on the budget.
+//! Cost: decoding as for pages, then one pass over at most [`SIZE_BYTES_MAX`] bytes.
 
 use super::super::Engine;
 use super::super::archive::LogFacts;

@@ -4,9 +4,12 @@
 //! This part owns what decides when a visit begins, beside the frontier: DNS look-ups, visits that
 //! wait for budget, and the detection of outages. A visit begins when its server is ready and a
 //! slot is free; its name is resolved, a connection is opened, and requests are sent up to the
-//! burst of the server (`wire`). Laws: robots.txt is known before a page is requested, if it is
-//! obeyed; a URL that leaves its queue without a request has a line in the crawl log; a server that
-//! failed rests longer each time, and is given up after too many failures in a row.
+//! burst of the server (`wire`).
+//!
+//! Laws: robots.txt is known before a page is requested, if it is obeyed; a URL that leaves its
+//! queue without a request has a line in the crawl log; a server that failed rests longer each
+//! time, and is given up after too many failures in a row.
+//! Cost: that of the frontier, and a look-up of the name in a cache.
 
 mod deferred;
 mod outage;

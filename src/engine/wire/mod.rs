@@ -1,9 +1,12 @@
 //! Connections: requests are written to them, and replies are read from them in order.
 //!
 //! This part owns the connections with their buffers, requests in flight and time-outs, and the
-//! pool of memory that replies use. Laws: receive buffers and bodies come from one pool with a
-//! budget; when it is exceeded, connections are paused, except one that may finish its reply. A
-//! slot is reused only with a new generation. A connection that carries no visit is parked.
+//! pool of memory that replies use.
+//!
+//! Laws: receive buffers and bodies come from one pool with a budget; when it is exceeded,
+//! connections are paused, except one that may finish its reply. A slot is reused only with a new
+//! generation. A connection that carries no visit is parked.
+//! Cost: some hundred bytes for a connection; a receive buffer only while it holds unread bytes.
 
 mod conn;
 mod fetch;

@@ -2,9 +2,10 @@
 //!
 //! A connection has a receive buffer only while it holds unread bytes. Buffers, unfinished replies
 //! and pages that wait for work are charged to the budget. When it is exceeded, connections are
-//! paused, except one, so that the crawl always makes progress. Law: `held` is the sum of what was
-//! charged and not yet discharged, and every buffer and body is returned. Beyond the budget, the
-//! pool keeps at most some 5 MiB of spare buffers and bodies.
+//! paused, except one, so that the crawl always makes progress.
+//!
+//! Law: `held` is the sum of what was charged and not yet discharged, and every buffer and body is
+//! returned. Beyond the budget, the pool keeps at most some 5 MiB of spare buffers and bodies.
 
 /// Spare buffers and bodies, and the account of the bytes held.
 #[derive(Debug)]
