@@ -9,8 +9,8 @@
 //! A checkpoint names the segments that were [`alive`](Segments::alive) at its instant, with their
 //! lengths. Before it is published the user calls [`write`](Segments::write) and
 //! [`set_marked`](Segments::set_marked), afterwards [`on_durable`](Segments::on_durable). After a
-//! restart the user calls [`restore`](Segments::restore) for each segment that the checkpoint names,
-//! then [`retain`](Segments::retain) for each frame that it still has, and last
+//! restart the user calls [`restore`](Segments::restore) for each segment that the checkpoint
+//! names, then [`retain`](Segments::retain) for each frame that it still has, and last
 //! [`find_sparse`](Segments::find_sparse).
 //!
 //! ```text
