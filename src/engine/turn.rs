@@ -77,32 +77,32 @@ impl Turn {
         self.ledger.end_turn();
     }
 
-    /// See [`Ledger::charge`].
+    /// Charges work that was done to the budget of the turn.
     pub(super) fn charge(&mut self, work: Work, units: usize) {
         self.ledger.charge(work, units);
     }
 
-    /// See [`Ledger::left`].
+    /// The units of such work that may still be done in this turn.
     pub(super) fn left(&self, work: Work) -> usize {
         self.ledger.left(work)
     }
 
-    /// See [`Ledger::is_spent`].
+    /// Whether the rest of such work must wait for the next turn.
     pub(super) fn is_spent(&self, work: Work) -> bool {
         self.ledger.is_spent(work)
     }
 
-    /// See [`Ledger::half_left`].
+    /// The units that are left of the first half of the budget for such work.
     pub(super) fn half_left(&self, work: Work) -> usize {
         self.ledger.half_left(work)
     }
 
-    /// See [`Ledger::is_half_spent`].
+    /// Whether half of the budget for such work is spent.
     pub(super) fn is_half_spent(&self, work: Work) -> bool {
         self.ledger.is_half_spent(work)
     }
 
-    /// See [`Meter::enter`].
+    /// Charges CPU time to `stage` from now on, with so many bytes. Returns the stage before it.
     pub(super) fn enter(&mut self, stage: Stage, bytes: usize) -> Stage {
         self.meter.enter(stage, bytes)
     }

@@ -60,7 +60,8 @@ pub struct Settings {
     /// How long it must have been unreachable to count as unavailable, so that nothing is
     /// forbidden.
     pub unavailable_after: Duration,
-    /// The maximum number of redirects of robots.txt; beyond it counts as unavailable.
+    /// The maximum number of redirects in a row that are followed for robots.txt. If there are
+    /// more, the file counts as unavailable, so nothing is forbidden.
     pub redirects_max: u32,
 }
 

@@ -149,7 +149,7 @@ impl Part {
     }
 }
 
-/// The length of the line ends after the block of a record.
+/// The length of the two line ends (CRLF CRLF) that follow the block of every WARC record.
 const END_BYTES: usize = 4;
 
 impl Member {

@@ -339,19 +339,20 @@ impl Backlog {
         self.frontier.put_off(id, item.is_first(), item.quality, &self.payload);
     }
 
-    /// See [`Frontier::hand_back`].
+    /// Ends a visit that made no request, and puts its candidate back: see [`Frontier::hand_back`].
     pub fn hand_back(&mut self, id: ServerId, now: Instant) {
         self.drop_candidate(id);
         self.frontier.hand_back(id, now);
     }
 
-    /// See [`Frontier::finish`].
+    /// Ends a visit, and puts its candidate back. Returns when the server may be visited again: see
+    /// [`Frontier::finish`].
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
         self.drop_candidate(id);
         self.frontier.finish(id, visit, now)
     }
 
-    /// See [`Frontier::given_up`].
+    /// Takes the next URL of a server that was retired, and the server: see [`Frontier::given_up`].
     pub fn given_up(&mut self) -> Option<(ServerId, Item)> {
         self.payload.clear();
         let (id, key) = self.frontier.given_up(&mut self.payload)?;
@@ -368,7 +369,8 @@ impl Backlog {
         self.frontier.queue_len(id) + usize::from(self.candidates.contains_key(&id))
     }
 
-    /// See [`Frontier::begin_snapshot`]. The `flights` and the candidates are saved as waiting.
+    /// Begins to save the frontier for a checkpoint: see [`Frontier::begin_snapshot`]. `flights`
+    /// are URLs being fetched; they and the candidates are saved as waiting.
     pub fn begin_snapshot(&mut self, flights: Vec<(ServerId, Item)>, now: Now) {
         let candidates = self.candidates.iter().map(|(id, item)| (*id, item));
         let mut waiting: Vec<_> = flights.iter().map(|(id, item)| (*id, item)).collect();

@@ -90,8 +90,10 @@ pub(super) struct Checkpoints {
     idle: u32,
 }
 
-/// WARC files are closed after this many checkpoints in which no reply was read back: their URLs
-/// have not come up. Periods in which all servers rest or can't be reached don't count.
+/// A crawl that resumes reads from the archive the replies that are newer than its checkpoint, each
+/// when its URL is about to be requested. WARC files with such replies stay open for at most this
+/// many checkpoints in a row in which no reply was read: the URLs of the others are no longer
+/// queued. Checkpoints since which no request was sent don't count.
 const IDLE_MAX: u32 = 10;
 
 #[derive(Debug, Default)]

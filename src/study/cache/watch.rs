@@ -16,7 +16,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The number of checks between two lines if there is no terminal.
 const LINE_LOOKS: u64 = 200;
 
-/// The progress of the work, which counts itself.
+/// The progress of a computation, shared between threads: the workers report the parts that are
+/// done, and one thread displays their number.
 #[derive(Debug)]
 pub(super) struct Watch {
     what: Mutex<String>,
