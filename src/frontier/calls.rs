@@ -1,9 +1,11 @@
-//! Calls of the frontier's verbs, recorded for the test that compares who makes them.
+//! The `called!` macro, which records calls of the frontier's methods for the test that compares
+//! the callers of each method.
 //!
-//! There in unit tests only, and for the thread that asked for it. Calls that only read a number or
-//! a record are left out; one verb's call of another is recorded as well.
+//! Calls are recorded in unit tests only, and only for the thread that asked for it. Calls that
+//! only read a number or a record are left out. If one method calls another, both calls are
+//! recorded.
 
-/// Records a call, in tests.
+/// Records a call in tests; compiles to nothing otherwise.
 macro_rules! called {
     ($call:expr) => {
         #[cfg(all(test, feature = "study"))]

@@ -1,13 +1,30 @@
-//! The frontier: all URLs known and not yet fetched, and which server is visited next.
+//! The frontier: all URLs that are known and not fetched yet, and the order in which their servers
+//! are visited.
 //!
-//! Two parts that don't know each other: the [`scheduler`] holds servers and decides which of them
-//! is visited next; the [`queues`] hold what waits at each, as bytes with a priority. This file
-//! joins them: it tells the scheduler what a queue has, whenever that changes.
+//! It has two parts that don't know each other. The [`scheduler`] holds the servers and decides
+//! which of them is visited next. The [`queues`] hold the URLs that wait at each server, as bytes
+//! (the payload) with a priority. This file joins the two: whenever a queue changes, it reports to
+//! the scheduler what the queue holds.
 //!
-//! Laws (tested against a naive model, for each policy): no URL is lost or duplicated; no two
-//! visits to a server or a group are closer than its rest; caps of groups hold; a server is taken
-//! only if its next URL is in memory, and is the best of those that may be visited now; nothing
-//! scans all servers.
+//! Terms:
+//! - A *server* is a scheme, a host and a port. A *visit* to it is up to a burst of requests on one
+//!   connection, followed by a *rest*, during which the server is not visited.
+//! - A *group* is all servers that share a host, an address or a registrable domain. It has a clock
+//!   (an instant before which no visit begins) and a cap on simultaneous visits. The *clock of a
+//!   host* is the instant before which none of its servers is visited. A ready server is *held
+//!   back* while one of its groups doesn't admit a visit.
+//! - A server is *idle* (it has no URLs), *ready* (it may be visited), *reading* (its next URLs are
+//!   on disk), *busy* (it is being visited), *snoozed* (it has URLs and rests until it is due) or
+//!   *retired* (it was given up). A connection is *parked* if it is kept open between two visits.
+//! - The *rank* of a server is its place in the order of the policy. Servers of equal rank go in
+//!   the order of their *arrival*, which is when they became ready or went to sleep.
+//! - The *key* of a URL is its place in its queue. URLs that *count* are the next ones of a queue,
+//!   as many as the rank of its server is computed from.
+//!
+//! Laws (tested against a naive model, for each policy): no URL is lost or duplicated. No two
+//! visits to a server or a group are closer to each other than its rest. The caps of groups hold. A
+//! server is taken only if its next URL is in memory, and if it is the best of those that may be
+//! visited now. Nothing scans all servers.
 //! Cost: O(log servers) and O(log URLs of the server) for each call.
 
 #[macro_use]
@@ -37,20 +54,21 @@ use std::time::Duration;
 #[cfg(test)]
 use tests::sabotage::{self, Sabotage};
 
-/// What an operator sets.
+/// The settings of the frontier, most of them from the configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Of the scheduler.
+    /// The settings of the scheduler: policy, politeness and the cap on servers.
     pub scheduler: scheduler::Settings,
-    /// URLs queued in all, at most.
+    /// The largest number of URLs in all queues together.
     pub urls_max: usize,
-    /// URLs queued for one server, at most.
+    /// The largest number of URLs in the queue of one server.
     pub urls_per_server_max: usize,
-    /// Bytes of URLs in memory; what is beyond goes to the disk.
+    /// The number of bytes that URLs may take in memory. URLs beyond it are written to disk.
     pub memory_bytes: usize,
-    /// Number of the crawl whose files are kept under `state/`; `None`: nothing goes to the disk.
+    /// The number of the crawl whose files are kept under `state/`. If it is `None`, nothing is
+    /// written to disk.
     pub crawl: Option<u64>,
-    /// Whether bytes are a payload: asked of what comes from the disk.
+    /// Returns whether bytes are a valid payload. It checks what is read back from disk.
     pub is_payload: fn(&[u8]) -> bool,
 }
 
@@ -67,37 +85,39 @@ impl Default for Settings {
     }
 }
 
-/// Servers and their queues. The queue of a server has its number.
+/// All servers and their queues. A queue has the same number as its server.
 #[derive(Debug)]
 pub struct Frontier {
     settings: Settings,
     scheduler: Scheduler,
     queues: Queues,
-    /// Retired servers that may have URLs in memory, which are yet to be reported.
+    /// Retired servers that may have URLs in memory. [`Frontier::given_up`] has not returned all of
+    /// these URLs yet.
     given_up: VecDeque<ServerId>,
     snapshot: Option<Box<Snapshot>>,
-    /// Servers that a snapshot has which is being restored.
+    /// The number of servers in the snapshot that is being restored.
     restoring: usize,
-    /// How many of the next visits are to servers that were prefetched.
+    /// How many of the next calls of [`Frontier::next`] take a server whose record was prefetched.
     prefetched: usize,
 }
 
-/// What became of a URL that was added.
+/// The outcome of [`Frontier::add_to`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// It waits in the queue of its server.
+    /// The URL was added to the queue of its server.
     Queued,
-    /// Its server is retired: why.
+    /// The URL was not added, because its server is retired for this reason.
     Retired(Retirement),
-    /// A cap on queued URLs is reached.
+    /// The URL was not added, because the number of queued URLs has reached one of its caps.
     Full,
 }
 
-/// Bytes of what jobs have read that are taken in in one turn.
+/// How many bytes that jobs have read from disk one call of [`Frontier::take_in`] adds to the
+/// queues.
 const TAKE_IN_BYTES: usize = if cfg!(test) { 300 } else { 32 << 10 };
 
 impl Frontier {
-    /// An empty frontier.
+    /// Creates an empty frontier.
     pub fn new(settings: Settings) -> Self {
         let queues = Queues::new(queues_of(&settings));
         Self {
@@ -111,15 +131,17 @@ impl Frontier {
         }
     }
 
-    /// Whether the server of `url` is known, or may be added.
+    /// Returns whether the server of `url` is known, or may be added within the cap on servers.
     pub fn has_room_for(&self, url: UrlRef<'_>) -> bool {
         called!(HasRoomFor(url.as_str().to_owned()));
         self.scheduler.has_room_for(url)
     }
 
-    /// Prefetches what queuing these URLs will read. The records of servers and queues lie anywhere
-    /// in memory. Read one after another each of them is waited for; read in a batch they are
-    /// waited for side by side. Nothing but time depends on it.
+    /// Prefetches the memory that queuing these URLs will read.
+    ///
+    /// The records of servers and queues are scattered in memory. If they are read one after
+    /// another, the processor waits for each of them. If they are read in a batch, it waits for all
+    /// of them at the same time. This changes the speed and nothing else.
     pub fn prefetch<'a>(&self, urls: impl Iterator<Item = UrlRef<'a>>) {
         self.prefetch_servers(&self.scheduler.guess(urls));
     }
@@ -131,13 +153,13 @@ impl Frontier {
         ids.iter().for_each(|id| self.queues.prefetch_more(id.0));
     }
 
-    /// The server of `url`, if it is known.
+    /// Returns the server of `url` if it is known.
     pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
         called!(Find(url.as_str().to_owned()));
         self.scheduler.find(url)
     }
 
-    /// The server of `url`; a new one is idle.
+    /// Returns the server of `url`. If it is not known, it is added in state idle.
     pub fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
         called!(ServerOf(url.as_str().to_owned()));
         let id = self.scheduler.server_of(url);
@@ -148,7 +170,8 @@ impl Frontier {
         id
     }
 
-    /// Queues a URL at a server. One that `is_first` goes before all others, and past the caps.
+    /// Adds a URL to the queue of a server. A URL that `is_first` goes before all that are not, and
+    /// the caps on queued URLs don't apply to it.
     pub fn add_to(
         &mut self,
         id: ServerId,
@@ -178,20 +201,22 @@ impl Frontier {
         Added::Queued
     }
 
-    /// Extends that time.
+    /// Delays the first visit to each server that becomes known from now on until `until` at least.
+    /// A restored crawl calls this, since the previous run may have visited such a server. An
+    /// earlier `until` than the present one has no effect.
     pub fn keep_new_quiet(&mut self, until: Instant) {
         self.scheduler.keep_new_quiet(until);
     }
 
-    /// Makes a server busy outside a visit, whatever rest is owed, so that URLs can be taken from
-    /// its queue that need no request. [`Frontier::hand_back`] ends that. `false` if it is busy or
-    /// retired.
+    /// Makes a server busy without a visit, even while it rests, so that the caller can take URLs
+    /// that need no request from its queue. [`Frontier::hand_back`] makes it available again.
+    /// Returns `false`, and changes nothing, if the server is busy or retired.
     pub fn open_queue(&mut self, id: ServerId, now: Instant) -> bool {
         called!(OpenQueue(id, now));
         self.scheduler.open(id, now)
     }
 
-    /// Takes the server to be visited next, which is busy from here on; `None` if none may be
+    /// Takes the server to be visited next and makes it busy. Returns `None` if no server may be
     /// visited now.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         called!(Next(now));
@@ -204,9 +229,9 @@ impl Frontier {
         self.scheduler.next(now)
     }
 
-    /// Takes the next URL of a busy server and appends its payload to `out`; `None` if there is
-    /// none, or if it is still on disk: then the visit ends, and the server is ready when it has
-    /// been read.
+    /// Removes the next URL of a busy server from its queue and appends its payload to `out`.
+    /// Returns `None` if the queue is empty or its next URL is still on disk. In that case the
+    /// visit must end; the server becomes ready when the URL has been read.
     pub fn take(&mut self, id: ServerId, out: &mut Vec<u8>) -> Option<Key> {
         debug_assert_eq!(self.server(id).state(), ServerState::Busy, "URLs are taken in a visit");
         let key = self.queues.pop(id.0, out);
@@ -214,60 +239,63 @@ impl Frontier {
         key
     }
 
-    /// Whether the next URL of a server is in memory.
+    /// Returns whether the next URL of a server is in memory.
     pub fn has_next(&self, id: ServerId) -> bool {
         called!(HasNext(id));
         self.queues.is_at_hand(id.0)
     }
 
-    /// Whether a URL that waits at a server goes before one that was taken, with this key.
+    /// Returns whether the queue of a server has a URL that goes before the one with key `than`,
+    /// which was taken from it.
     pub fn has_better(&self, id: ServerId, than: Key) -> bool {
         called!(HasBetter(id, than));
         self.queues.has_better(id.0, than)
     }
 
-    /// The key of the next URL of a server, if that is in memory.
+    /// Returns the key of the next URL of a server if that URL is in memory.
     pub fn next_key(&self, id: ServerId) -> Option<Key> {
         self.queues.next_key(id.0)
     }
 
-    /// URLs that wait at a server.
+    /// Returns the number of URLs in the queue of a server, in memory and on disk.
     pub fn queue_len(&self, id: ServerId) -> usize {
         self.queues.len(id.0)
     }
 
-    /// Puts a URL back to where it was taken from, before the visit ends.
+    /// Puts a URL back in its former place in the queue that it was taken from. The server must be
+    /// busy.
     pub fn give_back(&mut self, id: ServerId, key: Key, payload: &[u8]) {
         called!(GiveBack(id, key));
         assert_eq!(self.server(id).state(), ServerState::Busy, "URLs are given back in a visit");
         self.queues.put_back(id.0, key, payload);
     }
 
-    /// Queues a URL again, before the visit ends: behind all others of its server, or by quality
-    /// behind all equal ones.
+    /// Adds a URL that was taken to the queue again. Under a policy that orders URLs by quality it
+    /// goes behind all of equal quality, under the others behind all URLs of the server. One that
+    /// `is_first` still goes before all that are not. The server must be busy.
     pub fn put_off(&mut self, id: ServerId, is_first: bool, quality: Quality, payload: &[u8]) {
         called!(PutOff(id, payload.to_vec()));
         assert_eq!(self.server(id).state(), ServerState::Busy, "URLs are put off in a visit");
         self.queues.push(id.0, is_first, quality, payload);
     }
 
-    /// Binds a server to the group of the address at which it is reached. `false` if that group
-    /// doesn't admit it now: [`Frontier::hand_back`] must follow.
+    /// Adds a busy server to the group of the IP address that its name resolved to. Returns `false`
+    /// if that group doesn't admit a visit now; [`Frontier::hand_back`] must follow.
     pub fn bind(&mut self, id: ServerId, address: IpAddr, now: Instant) -> bool {
         called!(Bind(id, address, now));
         self.scheduler.bind(id, address, now)
     }
 
-    /// A server is about to be connected to, for the first time in this visit or at another
-    /// address. `false` if another visit to its domain or address began since it was taken:
-    /// [`Frontier::hand_back`] must follow.
+    /// Records that a busy server is about to be connected to, for the first time in this visit
+    /// (`is_first`) or at another address. Returns `false` if another visit to its domain or
+    /// address has begun since the server was taken; [`Frontier::hand_back`] must follow.
     pub fn begin(&mut self, id: ServerId, is_first: bool, now: Instant) -> bool {
         called!(Begin(id, is_first, now));
         self.scheduler.begin(id, is_first, now)
     }
 
-    /// Ends a visit that made no request. No rest is owed, and the server keeps its place among
-    /// those of equal rank.
+    /// Ends a visit that made no request, or closes a queue that [`Frontier::open_queue`] opened.
+    /// The server owes no rest and keeps its place among those of equal rank.
     pub fn hand_back(&mut self, id: ServerId, now: Instant) {
         called!(HandBack(id, now));
         self.copy_before_change(id);
@@ -275,8 +303,8 @@ impl Frontier {
         self.follow_changes(now);
     }
 
-    /// Ends a visit. The server rests as long as it owes, and at least until `visit.not_before`.
-    /// Returns the instant from which it may be visited again.
+    /// Ends a visit. The server rests for as long as it owes, and at least until
+    /// `visit.not_before`. Returns the instant from which it may be visited again.
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
         called!(Finish(id, *visit, now));
         self.copy_before_change(id);
@@ -290,48 +318,49 @@ impl Frontier {
         due
     }
 
-    /// Records whether a connection to a server is kept open between two visits, which makes the
-    /// next one cheaper.
+    /// Records whether a connection to a server is parked (kept open between two visits), which
+    /// makes the next visit cheaper.
     pub fn set_parked(&mut self, id: ServerId, is_parked: bool, now: Instant) {
         called!(SetParked(id, is_parked, now));
         self.scheduler.set_parked(id, is_parked, self.waiting(id), now);
     }
 
-    /// Postpones the next visit to a server until `until` at least. It must not be busy.
+    /// Postpones the next visit to a server until `until` at least. The server must not be busy.
     pub fn snooze(&mut self, id: ServerId, until: Instant, now: Instant) {
         called!(Snooze(id, until, now));
         self.copy_before_change(id);
         self.scheduler.snooze(id, until, now);
     }
 
-    /// Takes back a [`Frontier::snooze`]: the server is visited from `due` on.
+    /// Cancels a [`Frontier::snooze`]. The server may be visited from `due` on.
     pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
         called!(Rouse(id, due, now));
         self.copy_before_change(id);
         self.scheduler.rouse(id, due, now);
     }
 
-    /// Gives a server up. Its URLs are reported one by one by [`Frontier::given_up`], so that each
-    /// gets its line in the log.
+    /// Retires a server, so that it is not visited again. [`Frontier::given_up`] returns its URLs
+    /// one by one, so that each of them gets its line in the log.
     pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) {
         called!(Retire(id, now));
         self.copy_before_change(id);
         self.scheduler.retire(id, why, now);
-        self.queues.set_counted(id.0, usize::MAX); // all of it is to be read
+        self.queues.set_counted(id.0, usize::MAX); // so that all its URLs are read from disk
         self.given_up.push_back(id);
     }
 
-    /// Whether [`Frontier::given_up`] may have a URL.
+    /// Returns whether [`Frontier::given_up`] may have a URL to return.
     pub fn has_given_up(&self) -> bool {
         !self.given_up.is_empty()
     }
 
-    /// Takes a URL of a server that was retired. Those on disk come after they were read:
-    /// [`Frontier::worked`].
+    /// Removes one URL of a retired server from its queue, appends its payload to `out`, and
+    /// returns the server and the URL's key. URLs that are on disk follow after a job has read them
+    /// ([`Frontier::worked`]).
     pub fn given_up(&mut self, out: &mut Vec<u8>) -> Option<(ServerId, Key)> {
         called!(GivenUp);
         while let Some(&id) = self.given_up.front() {
-            // It may have been reinstated.
+            // The server may have been reinstated since.
             if let ServerState::Retired(_) = self.server(id).state()
                 && let Some(key) = self.queues.pop_any(id.0, out)
             {
@@ -342,7 +371,7 @@ impl Frontier {
         None
     }
 
-    /// A server that was retired may have URLs again. Its queue must be empty.
+    /// Makes a retired server idle again, so that it can have URLs. Its queue must be empty.
     pub fn reinstate(&mut self, id: ServerId) {
         called!(Reinstate(id));
         assert_eq!(self.queue_len(id), 0, "its URLs have left its queue");
@@ -351,7 +380,7 @@ impl Frontier {
         self.queues.set_counted(id.0, self.scheduler.counted(id));
     }
 
-    /// Sets the delay that the server's robots.txt asks for.
+    /// Sets the Crawl-delay of a server's robots.txt; `None` if it has none.
     pub fn set_crawl_delay(&mut self, id: ServerId, delay: Option<Duration>, now: Instant) {
         called!(SetCrawlDelay(id, delay, now));
         self.copy_before_change(id);
@@ -362,54 +391,58 @@ impl Frontier {
         });
     }
 
-    /// URLs that wait in all queues.
+    /// Returns the number of URLs in all queues.
     pub fn urls(&self) -> usize {
         self.queues.urls()
     }
 
-    /// Bytes of URLs in memory.
+    /// Returns the number of bytes that URLs take in memory.
     pub fn memory_bytes(&self) -> usize {
         self.queues.memory_bytes()
     }
 
-    /// Bytes of all segments on disk, and of the chunks in them that are needed.
+    /// Returns two numbers of bytes: the size of all segments on disk, and the size of the chunks
+    /// in them that are still needed.
     pub fn disk_bytes(&self) -> (u64, u64) {
         self.queues.disk_bytes()
     }
 
-    /// Brings what waits to be written to the disk: all, or if it is enough for an append.
+    /// Writes buffered chunks to disk: all of them, or if `all` is false only when there are enough
+    /// bytes for an append.
     ///
     /// # Errors
-    /// The disk's: nothing is lost, and this may be called again.
+    /// The error of the disk. Nothing is lost, and the call may be repeated.
     pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         called!(Write(all));
         self.queues.write(all, disk)
     }
 
-    /// The next job, if there is one: at most one at a time.
+    /// Returns the next job, if there is one. A job reads from disk and may run on another thread.
+    /// At most one job exists at a time.
     pub fn job(&mut self, disk: &dyn Disk) -> Option<QueuesJob> {
         called!(Job);
         self.queues.job(disk)
     }
 
-    /// A job is done: [`Frontier::take_in`] is to follow, once in each turn until nothing is left.
+    /// Accepts the result of a job. [`Frontier::take_in`] must follow, once in each turn until
+    /// [`Frontier::has_read`] returns false.
     ///
     /// # Errors
-    /// The disk's. The URLs are where they were.
+    /// The error of the disk. The URLs are still where they were.
     pub fn worked(&mut self, done: QueuesDone) -> Result<(), disk::Error> {
         called!(Worked);
         self.queues.worked(done)
     }
 
-    /// Whether something that was read is to be taken in.
+    /// Returns whether a job has read URLs that are not in their queues yet.
     pub fn has_read(&self) -> bool {
         self.queues.has_read()
     }
 
-    /// Takes in some of what a job has read.
+    /// Adds some of the URLs that a job has read to their queues.
     ///
     /// # Errors
-    /// What is wrong with a segment. The URLs are where they were.
+    /// The damage that was found in a segment. The URLs are still where they were.
     pub fn take_in(&mut self, now: Instant) -> Result<(), frame::Error> {
         called!(TakeIn(now));
         let taken = self.queues.take_in(TAKE_IN_BYTES);
@@ -417,10 +450,11 @@ impl Frontier {
         Ok(taken?)
     }
 
-    /// Checks that no server goes before a better one.
+    /// Checks that no server in the ready queue goes before a better one. This reads all servers,
+    /// and is for simulations and tests.
     ///
     /// # Errors
-    /// The first server that is out of place, and why.
+    /// A message that names the first server that is out of place, and the reason.
     pub fn audit(&self) -> Result<(), String> {
         self.scheduler.audit(|id| Audited {
             urls: self.queue_len(id),
@@ -432,7 +466,8 @@ impl Frontier {
         waiting_in(&self.queues, id)
     }
 
-    /// Reports to the scheduler what changed in queues that no call had named.
+    /// Reports to the scheduler each queue that changed as a side effect, such as a read from disk
+    /// or an eviction, and not because a call named its server.
     fn follow_changes(&mut self, now: Instant) {
         while let Some(number) = self.queues.next_changed() {
             let id = ServerId(number);
@@ -446,7 +481,7 @@ impl Frontier {
     }
 }
 
-/// What the scheduler knows can be read from it.
+/// Gives read access to the scheduler, so that its queries need no wrappers here.
 impl Deref for Frontier {
     type Target = Scheduler;
 

@@ -1,15 +1,19 @@
-//! What a checkpoint keeps of the frontier: servers here, their queues in [`queues::snapshot`].
+//! The frontier's part of a checkpoint: it writes and restores the servers, and
+//! [`queues::snapshot`] does so for their queues.
 //!
-//! Servers are written in the order of their numbers, some in each turn; the frame of one that is
-//! about to change is made before that. Servers that become known later are not part of it.
+//! Servers are written in the order of their numbers, some in each turn. A server that is about to
+//! change before its turn has come is copied into a frame first. Servers that become known after
+//! the snapshot has begun are not part of it. The *mark* of a snapshot is the state that belongs to
+//! no single server, with the names of the files that the checkpoint needs. The *clock* of a host
+//! is the instant before which none of its servers is visited.
 //!
 //! ```text
 //! kind 16, a server   number | its record (scheduler/record.rs)
 //! state               servers | state of the queues, to the end
 //! ```
 //!
-//! Law: what is restored is the frontier as it was at the moment of [`Frontier::begin_snapshot`],
-//! whatever was done to it since (held to a naive model).
+//! Law: what is restored is the frontier as it was when [`Frontier::begin_snapshot`] was called,
+//! whatever changed since (tested against a naive model).
 //!
 //! [`queues::snapshot`]: super::queues
 
@@ -22,28 +26,30 @@ use crate::ground::frame::{self, Damage, Flaw, Frame, Mark};
 use crate::ground::map::Map;
 use crate::ground::time::{Instant, Now};
 
-/// The kind of a server's frame.
+/// The frame kind of the record of a server.
 const SERVER: u8 = 16;
-/// The file that has the state of stations; damage in it is reported for that file.
+/// The file that holds the marks of all stations. Damage in the frontier's mark is reported with
+/// this name.
 const STATE_NAME: &str = "state/checkpoint";
 
-/// A moment that is being written.
+/// A snapshot that is being written. It has the state of the moment at which it began.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     now: Now,
-    /// Servers known at that moment.
+    /// The number of servers known when the snapshot began.
     servers: usize,
-    /// Clocks of hosts that were visited since, as they were.
+    /// Clocks of hosts that were visited since the snapshot began, with the values from before.
     clocks: Map<GroupId, Instant>,
-    /// The server to be written next.
+    /// The number of the server to be written next.
     next: usize,
-    /// Frames of servers behind it that were about to change.
+    /// Frames of servers that are not written yet and have changed since the snapshot began.
     ahead: Map<ServerId, Vec<u8>>,
 }
 
 impl Frontier {
-    /// Begins to write the state of this moment. URLs of `flights` are under way: they count as
-    /// waiting. A snapshot that was not finished is given up.
+    /// Begins a snapshot of the frontier as it is now. `flights` are the URLs that were taken and
+    /// whose fetch has not ended; the snapshot stores them as waiting. An unfinished earlier
+    /// snapshot is abandoned.
     pub fn begin_snapshot(&mut self, flights: Vec<(ServerId, Key, Vec<u8>)>, now: Now) {
         called!(BeginSnapshot);
         let servers = self.servers();
@@ -58,8 +64,9 @@ impl Frontier {
         }));
     }
 
-    /// Appends frames to `out`, about `budget_bytes` beside those of queues that have changed;
-    /// `true` when all are written.
+    /// Appends frames of the snapshot to `out`: about `budget_bytes`, not counting the frames of
+    /// queues that have changed since the snapshot began. Returns `true` when all frames are
+    /// written.
     pub fn snapshot_some(&mut self, budget_bytes: usize, out: &mut Vec<u8>) -> bool {
         called!(SnapshotSome);
         let enough = out.len() + budget_bytes;
@@ -83,16 +90,16 @@ impl Frontier {
         is_done
     }
 
-    /// Whether a moment is being written.
+    /// Returns whether a snapshot is being written.
     pub fn is_snapshotting(&self) -> bool {
         self.snapshot.is_some()
     }
 
-    /// What is not one server's, as of the moment of the snapshot that is being written; brings all
-    /// chunks to the disk.
+    /// Returns the part of the state that belongs to no single server, as of the moment when the
+    /// present snapshot began. Writes all chunks of URLs to disk.
     ///
     /// # Errors
-    /// The disk's; this may be called again.
+    /// The error of the disk. The call may be repeated.
     pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
         called!(Mark);
         let Mark { state: of_queues, files } = self.queues.mark(disk)?;
@@ -103,13 +110,15 @@ impl Frontier {
         Ok(Mark { state, files })
     }
 
-    /// The last mark is durable: names of files that nothing needs any more, to be removed.
+    /// Records that the last mark is durable. Returns the names of files that nothing needs any
+    /// more, which the caller should remove.
     pub fn on_durable(&mut self) -> Vec<String> {
         called!(Settled);
         self.queues.on_durable()
     }
 
-    /// The record of a server is about to change.
+    /// Copies the record of a server into a frame, unless the snapshot has it already. Called
+    /// before the record changes.
     pub(super) fn copy_before_change(&mut self, id: ServerId) {
         if let Some(snapshot) = &mut self.snapshot
             && (snapshot.next..snapshot.servers).contains(&id.index())
@@ -121,7 +130,8 @@ impl Frontier {
         }
     }
 
-    /// The clock of a server's host is about to change, which others of that host share.
+    /// Keeps the clock of a server's host for the snapshot. Called before the clock changes, since
+    /// all servers of the host share it.
     pub(super) fn keep_host_clock(&mut self, id: ServerId) {
         if let Some(snapshot) = &mut self.snapshot
             && let (Some(host), next) = self.scheduler.host_clock(id)
@@ -130,11 +140,12 @@ impl Frontier {
         }
     }
 
-    /// A frontier to be filled by [`Frontier::restore_frame`], from the state of its mark, and the
-    /// files that its checkpoint names, with their lengths.
+    /// Creates a frontier from the state of its mark and from the files that its checkpoint names,
+    /// with their lengths in bytes. [`Frontier::restore_frame`] then adds the servers and queues.
     ///
     /// # Errors
-    /// A state that can't be one, a segment that is too short, or the disk's.
+    /// The state is not valid, a segment is shorter than its length in the checkpoint, or the disk
+    /// failed.
     pub fn restore(
         settings: Settings,
         state: &[u8],
@@ -149,11 +160,11 @@ impl Frontier {
         Ok(Self { queues, restoring: servers as usize, ..Self::new(settings) })
     }
 
-    /// Takes in one frame. Between the first and [`Frontier::restored`] nothing but
+    /// Restores one frame. Between the first frame and [`Frontier::restored`] only
     /// [`Frontier::server`] may be called.
     ///
     /// # Errors
-    /// The frame can't belong to this snapshot. The frontier is of no use then.
+    /// The frame can't belong to this snapshot. The frontier must not be used then.
     pub fn restore_frame(&mut self, frame: &Frame<'_>, now: Now) -> Result<(), Flaw> {
         if frame.kind != SERVER {
             return self.queues.restore_frame(frame.kind, frame.payload);
@@ -167,15 +178,16 @@ impl Frontier {
         if take.is_empty() { Ok(()) } else { Err(Flaw::Senseless) }
     }
 
-    /// All frames were taken in: servers are ready or sleep. If the crawl was not stopped cleanly,
-    /// every server waits its full rest first, and so does every server that becomes known until
-    /// then: it may have been visited after the snapshot.
+    /// Completes a restore after the last frame. Servers with URLs become ready, or sleep until
+    /// they are due. If the crawl was not stopped cleanly (`was_clean`), every server waits its
+    /// full rest first, since it may have been visited after the snapshot. Servers that become
+    /// known during that time wait for its end, too.
     ///
     /// # Errors
-    /// Something is missing.
+    /// The snapshot lacks a server or a queue.
     pub fn restored(&mut self, was_clean: bool, now: Now) -> Result<(), Flaw> {
         if self.servers() != self.restoring {
-            return Err(Flaw::Cut); // before memory is asked for so many queues
+            return Err(Flaw::Cut); // checked before so many queues are allocated
         }
         self.queues.restored(self.restoring).map_err(|_| Flaw::Cut)?;
         let queues = &self.queues;

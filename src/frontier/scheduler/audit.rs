@@ -1,31 +1,36 @@
-//! An audit of the ready queue: computes all ranks from nothing, for whoever judges a simulation.
+//! An audit of the ready queue for simulations: it computes all ranks again from the URLs
+//! themselves.
 //!
-//! The formulas of design D5 are written out a second time, over the qualities of the URLs, without
-//! any sum or order that is kept. An inverted or forgotten rank can't agree with them by chance.
-//! Cost: looks at all servers and groups; never called by a crawl.
+//! The formulas of design D5, which are in the head of `policy.rs`, are implemented here a second
+//! time. This implementation reads the qualities of the URLs and uses no sum or order that the
+//! scheduler keeps, so a rank that is inverted or out of date can't agree with it by chance. A
+//! server is *held back* if it is ready and waits in one of its groups, which doesn't admit a
+//! visit. An *alarm* wakes a group when its clock is over.
+//! Cost: it reads all servers and groups; a crawl never calls it.
 
 use super::policy::Policy;
 use super::server::Standing;
 use super::{Burst, Scheduler, Server, ServerId};
 
-/// The queue of a server, for an audit.
+/// The contents of a server's queue, as an audit needs them.
 #[derive(Clone, Debug, Default)]
 pub struct Audited {
-    /// URLs in it.
+    /// The number of URLs in the queue.
     pub urls: usize,
-    /// Qualities, in millionths, of the URLs that may count, best first.
+    /// The qualities, in millionths, of the queue's best URLs, the best first: as many as the rank
+    /// of the server may be computed from.
     pub best: Vec<u64>,
 }
 
-/// Gain and cost of a visit.
+/// The gain and the cost of a visit. Their quotient is the rank of the server.
 type Worth = (u128, u128);
 
 impl Scheduler {
-    /// Checks that the first server of the ready queue is the best, that the queue and its counts
-    /// are consistent, and that no server waits in a group that would admit it.
+    /// Checks that the first server of the ready queue is the best one, that the queue and its
+    /// counts are consistent, and that no group holds back a server that it would admit.
     ///
     /// # Errors
-    /// The first server that is out of place, and why.
+    /// A message that names the first server that is out of place, and the reason.
     pub fn audit(&self, queue: impl Fn(ServerId) -> Audited) -> Result<(), String> {
         let servers = || self.servers.iter().enumerate();
         let all = |standing| servers().filter(move |(_, one)| one.standing == standing);
@@ -54,8 +59,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// A server that a group with room holds back without an alarm, and that is better than all in
-    /// the queue that might go in its place. There must be none.
+    /// Returns a server that is held back by mistake, if there is one: its group has room for a
+    /// visit and no alarm, and the ready queue has no better server of that group that could go
+    /// instead.
     fn forgotten(&self) -> Option<ServerId> {
         let is_forgotten = |(group, rank, _): &(_, _, _)| {
             let mut better = self.ready.range(..rank);

@@ -1,15 +1,20 @@
-//! Groups of servers that share politeness: a host, an address, a registrable domain.
+//! Groups of servers that share politeness limits: those of one host, one address or one
+//! registrable domain.
 //!
-//! A group has a clock and a cap on simultaneous visits. Whatever the cap, no two visits begin
-//! closer to each other than the group's delay. A server that its group holds back waits in the
-//! group. The clock or the end of a visit wakes it; nothing scans for it.
+//! A group has a clock (an instant before which no visit begins) and a cap on simultaneous visits.
+//! Whatever the cap is, the beginnings of two visits are at least the group's delay apart. A server
+//! is *held back* if it is ready and one of its groups doesn't admit a visit. It waits in that
+//! group until the clock is over or another visit ends; nothing scans for it. An *alarm* is an
+//! entry in a time-ordered set, which wakes a group when its clock is over. The *rank* of a server
+//! is its place in the ready queue.
 //!
-//! Groups that can't hold any server back don't exist. A host becomes a group with its second
-//! server (until then the server keeps the host's clock). So does a domain if only a cap is set;
-//! with a delay it is a group from its first server on. Addresses are groups if a cap or a delay
-//! is set. Groups are not part of a snapshot: a restored crawl makes those that its settings need.
-//! Cost: 24 bytes a group; an index slot more for a domain; 20 bytes and a slot for an address; an
-//! entry of an ordered map for each server held back and each group that has an alarm.
+//! A group is created only if it can hold a server back. A host becomes a group with its second
+//! server; until then the server keeps the host's clock. A domain becomes one with its second
+//! server if it has a cap only, and with its first server if it has a delay. An address is a group
+//! if it has a cap or a delay. Groups are not part of a snapshot: a restored crawl creates those
+//! that its settings require.
+//! Cost: 24 bytes a group. A domain takes an index slot more, an address a slot and 20 bytes. Each
+//! server held back and each alarm takes an entry of an ordered map.
 
 use super::index::Index;
 use super::policy::Rank;
@@ -24,23 +29,24 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Number of a group: its index, plus 1.
+/// The number of a group: its index plus 1, so that an `Option` of it takes four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(NonZeroU32);
 
-/// What the servers of a group share.
+/// What the servers of a group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKind {
-    /// The host name: at most one visit at a time, whatever the scheme or port.
+    /// They have the same host name. The host gets at most one visit at a time, whatever the scheme
+    /// or port.
     Host,
-    /// The registrable domain.
+    /// They have the same registrable domain, such as `example.co.uk`.
     Domain,
-    /// The address, which servers share on shared hosting and in content networks.
+    /// They have the same IP address, as on shared hosting and in content delivery networks.
     Address,
 }
 
 impl GroupKind {
-    /// All kinds.
+    /// All kinds, in the order of their declaration, which is that of a server's groups.
     pub(super) const ALL: [Self; 3] = [Self::Host, Self::Domain, Self::Address];
 }
 
@@ -55,15 +61,15 @@ impl GroupId {
     }
 }
 
-/// One group.
+/// The state of one group.
 #[derive(Debug)]
 struct Group {
-    /// No visit begins before this.
+    /// The clock of the group: no visit begins before this instant.
     next: Instant,
-    /// Visits under way.
+    /// The number of visits to servers of the group that have not ended.
     active: u32,
     kind: GroupKind,
-    /// Servers held back, by rank.
+    /// The servers that this group holds back, by rank.
     #[expect(
         clippy::box_collection,
         reason = "most groups hold no server back: one word for that"
@@ -71,31 +77,33 @@ struct Group {
     waiting: Option<Box<BTreeMap<Rank, ServerId>>>,
 }
 
-/// The limits of all groups of a kind.
+/// The limits that apply to each group of one kind.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Visits at the same time; `u32::MAX` is no cap.
+    /// The largest number of simultaneous visits; `u32::MAX` means no cap.
     cap: u32,
-    /// Rest after a visit, and shortest time between the beginnings of two. A host rests as long as
-    /// the server that was visited.
+    /// The rest of the group after a visit, and the shortest time between the beginnings of two
+    /// visits. A host instead rests as long as the server that was visited.
     delay: Duration,
 }
 
-/// All groups.
+/// All groups, and the servers that they hold back.
 #[derive(Debug)]
 pub(super) struct Groups {
     limits: [Limits; 3],
     groups: Table<Group>,
-    /// The first server of each domain.
+    /// The first known server of each domain, by the hash of the domain.
     domains: Index,
-    /// The address groups, each with its address.
+    /// The address groups, each with its address as IPv6 (IPv4 addresses are mapped).
     addresses: Table<([u8; 16], GroupId)>,
     by_address: Index,
-    /// An address that this run has not met yet is not visited before this.
+    /// The clock with which new address groups begin. A restored crawl sets it, since the previous
+    /// run may have visited an address that this run has not seen yet.
     addresses_rest_until: Instant,
-    /// Groups that hold servers back until their clock is over: always under their present clock.
+    /// The alarms: groups that hold servers back until their clock is over, with the present value
+    /// of that clock.
     alarms: BTreeSet<(Instant, GroupId)>,
-    /// Servers held back.
+    /// The number of servers that all groups together hold back.
     held: usize,
 }
 
@@ -113,25 +121,25 @@ impl Groups {
         }
     }
 
-    /// Whether a group of that kind can hold a server back.
+    /// Returns whether a group of that kind can hold any server back, by a cap or a delay.
     pub(super) fn can_hold(&self, kind: GroupKind) -> bool {
         self.limits[kind as usize].cap < u32::MAX || self.can_hold_one(kind)
     }
 
-    /// Whether a group of that kind can hold its only server back.
+    /// Returns whether a group of that kind can hold its only server back, which takes a delay.
     pub(super) fn can_hold_one(&self, kind: GroupKind) -> bool {
         self.limits[kind as usize].delay > Duration::ZERO
     }
 
-    /// Adds a group. If `is_active`, its first server is being visited.
+    /// Adds a group whose clock is `next`. If `is_active`, its first server is being visited now.
     pub(super) fn add(&mut self, kind: GroupKind, next: Instant, is_active: bool) -> GroupId {
         let id = GroupId::from_index(self.groups.len());
         self.groups.push(Group { next, active: u32::from(is_active), kind, waiting: None });
         id
     }
 
-    /// The first server of that domain; if there is none, it is `id` from now on. `is` says of a
-    /// server whether it is of that domain.
+    /// Returns the first known server of a domain. If there is none, records `id` as the first one
+    /// and returns `None`. `is` returns whether a server belongs to the domain.
     pub(super) fn first_of(
         &mut self,
         domain: &str,
@@ -146,7 +154,7 @@ impl Groups {
         first.map(ServerId)
     }
 
-    /// The group of an address.
+    /// Returns the group of an address, which is created if there is none.
     pub(super) fn address(&mut self, address: IpAddr) -> GroupId {
         let name = match address {
             IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -162,8 +170,8 @@ impl Groups {
         id
     }
 
-    /// A crawl was restored. What domains and addresses still owed is not known: each rests as long
-    /// as after a visit.
+    /// Prepares the groups of a restored crawl. The rest that domains and addresses still owed is
+    /// not known, so each of them rests as long as after a visit.
     pub(super) fn restart(&mut self, now: Instant) {
         for id in self.ids() {
             let delay = self.limits_of(id).delay;
@@ -172,12 +180,12 @@ impl Groups {
         self.addresses_rest_until = now + self.limits[GroupKind::Address as usize].delay;
     }
 
-    /// When a group's clock is over.
+    /// Returns the clock of a group: the instant from which a visit may begin.
     pub(super) fn next(&self, id: GroupId) -> Instant {
         self.group(id).next
     }
 
-    /// Sets the clock of a group forward.
+    /// Sets the clock of a group to `next` unless it is later already, and moves the group's alarm.
     pub(super) fn rest_until(&mut self, id: GroupId, next: Instant) {
         let old = self.next(id);
         if next > old {
@@ -188,7 +196,7 @@ impl Groups {
         }
     }
 
-    /// Whether one more visit may begin.
+    /// Returns whether one more visit to the group may begin now.
     pub(super) fn admits(&self, id: GroupId, now: Instant) -> bool {
         self.has_room(id) && self.next(id) <= now
     }
@@ -197,18 +205,20 @@ impl Groups {
         self.group(id).active < self.limits_of(id).cap
     }
 
-    /// A server of the group was taken for a visit.
+    /// Counts a visit to a server of the group, which was just taken.
     pub(super) fn enter(&mut self, id: GroupId) {
         self.group_mut(id).active += 1;
         debug_assert!(self.group(id).active <= self.limits_of(id).cap, "the cap holds");
     }
 
-    /// A visit begins: no other begins before the group's delay is over.
+    /// Records the beginning of a visit: no other begins before the group's delay is over.
     pub(super) fn begin(&mut self, id: GroupId, now: Instant) {
         self.rest_until(id, now + self.limits_of(id).delay);
     }
 
-    /// A visit ended: when, and until when its server rests. `None`: it never began.
+    /// Records the end of a visit. `visit` is the instant at which it ended, and the instant until
+    /// which its server rests. It is `None` if the visit made no request to this group, and then no
+    /// rest is owed.
     pub(super) fn leave(&mut self, id: GroupId, visit: Option<(Instant, Instant)>) {
         let group = self.group_mut(id);
         assert!(group.active > 0, "a group counts each visit once");
@@ -220,28 +230,28 @@ impl Groups {
         }
     }
 
-    /// The best of the servers held back.
+    /// Returns the best of the servers that a group holds back, with its rank.
     pub(super) fn first(&self, id: GroupId) -> Option<(Rank, ServerId)> {
         let first = self.group(id).waiting.as_ref()?.first_key_value();
         first.map(|(rank, server)| (*rank, *server))
     }
 
-    /// Holds a server back.
+    /// Holds a server back: it waits in the group under its rank.
     pub(super) fn hold_back(&mut self, id: GroupId, rank: Rank, server: ServerId) {
         let waiting = self.group_mut(id).waiting.get_or_insert_default();
         assert!(waiting.insert(rank, server).is_none(), "ranks are unique");
         self.held += 1;
     }
 
-    /// Removes the server of that rank from the one of these groups that holds it back, which is
-    /// returned.
+    /// Removes the server with that rank from the one of these groups that holds it back. Returns
+    /// that group.
     pub(super) fn let_go(&mut self, groups: [Option<GroupId>; 3], rank: Rank) -> GroupId {
         let holder = groups.into_iter().flatten().find(|id| self.remove(*id, rank));
         holder.expect("a group holds it back")
     }
 
-    /// Wakes a group. If it admits a visit, the best of the servers held back is released. If only
-    /// its clock is not over, it gets an alarm.
+    /// Wakes a group. If it admits a visit, the best server that it holds back is removed and
+    /// returned. If only its clock is not over, the group gets an alarm.
     pub(super) fn wake(&mut self, id: GroupId, now: Instant) -> Option<(Rank, ServerId)> {
         let first = self.first(id)?;
         if !self.has_room(id) {
@@ -263,24 +273,24 @@ impl Groups {
         Some(first)
     }
 
-    /// The nearest alarm.
+    /// Returns the instant of the first alarm.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.alarms.first().map(|(next, _)| *next)
     }
 
-    /// Takes a group whose alarm is due.
+    /// Removes one alarm that is due and returns its group.
     pub(super) fn expire(&mut self, now: Instant) -> Option<GroupId> {
         self.deadline().filter(|next| *next <= now)?;
         self.alarms.pop_first().map(|(_, id)| id)
     }
 
-    /// Servers held back.
+    /// Returns the number of servers that all groups together hold back.
     pub(super) fn held(&self) -> usize {
         self.held
     }
 
-    /// Groups that hold servers back, have room, and no alarm: each with the best of its servers.
-    /// For audits: looks at all groups.
+    /// Returns the groups that hold servers back and have room for a visit but no alarm, each with
+    /// its best server. It reads all groups and is for audits only.
     pub(super) fn unalarmed(&self) -> impl Iterator<Item = (GroupId, Rank, ServerId)> {
         self.ids().filter_map(|id| {
             let (rank, server) = self.first(id)?;

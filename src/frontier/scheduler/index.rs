@@ -1,26 +1,28 @@
-//! A hash index from names to numbers: an open-addressing table of 64-bit slots without the names.
+//! A hash index from names (hosts, origins, domains, addresses) to numbers. It is an
+//! open-addressing table of 64-bit slots, which don't hold the names.
 //!
-//! A slot holds a number and 32 bits of the hash of its name; the caller decides whether a number
-//! with these bits is the one it looks for. The upper bits of the hash select one of 1,024
-//! segments. Each is probed linearly and grows alone, by half, from the bits it stores: no name is
-//! read again, and no insert moves more than about a thousandth of the table.
+//! A slot holds a number and 32 bits of the hash of its name. The caller compares the names, to
+//! decide whether a number with these bits is the right one. The upper bits of the hash select one
+//! of 1,024 segments. Each segment is probed linearly. When it is full it grows by half, alone, and
+//! its slots are placed again by the bits that they hold. So growth reads no name, and no insert
+//! moves more than about a thousandth of the table.
 //!
-//! Laws: every number inserted is found, whatever else shares its bits (tested against a list); the
-//! seed is the crawl's, so that names that collide in one crawl don't in another.
-//! Cost: 10 to 15 bytes a name; with ten million names the longest insert moves 150 KiB.
+//! Laws: every number that was inserted is found, whatever else has the same bits (tested against a
+//! list). Each crawl has its own seed, so that names that collide in one crawl don't in another.
+//! Cost: 10 to 15 bytes a name. With ten million names the longest insert moves 150 KiB.
 
 use foldhash::quality::FixedState;
 use std::hash::BuildHasher;
 
-/// Upper bits of the hash that select a segment.
+/// The number of upper bits of the hash, which select a segment.
 const SEGMENT_BITS: u32 = 10;
 const SLOTS_MIN: usize = 4;
-/// The largest share of slots in use: 4 of 5.
+/// The largest share of slots in use, as a fraction: 4 of 5.
 const LOAD: (usize, usize) = (4, 5);
-/// An empty slot: no number is `u32::MAX`.
+/// The value of an empty slot. No number is `u32::MAX`, so no slot in use has this value.
 const FREE: u64 = u64::MAX;
 
-/// Numbers by the hashes of names.
+/// A hash index from names to numbers, without the names.
 #[derive(Debug)]
 pub(super) struct Index {
     hasher: FixedState,
@@ -29,7 +31,8 @@ pub(super) struct Index {
 
 #[derive(Clone, Debug, Default)]
 struct Segment {
-    /// The lower 32 bits of the hash, then the number.
+    /// Each slot holds the lower 32 bits of the hash in its upper half and the number in its lower
+    /// half.
     slots: Box<[u64]>,
     used: usize,
 }
@@ -40,12 +43,12 @@ impl Index {
         Self { hasher: FixedState::with_seed(seed), segments }
     }
 
-    /// The hash of a name.
+    /// Returns the hash of a name.
     pub(super) fn hash(&self, name: &[u8]) -> u64 {
         self.hasher.hash_one(name)
     }
 
-    /// The number with this hash for which `is` returns true.
+    /// Returns the number with this hash for which `is` returns true. `is` compares the names.
     pub(super) fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let segment = &self.segments[segment_of(hash)];
         let slots = segment.probe(hash as u32).map(|at| segment.slots[at]);
@@ -54,7 +57,7 @@ impl Index {
         found.map(|slot| slot as u32)
     }
 
-    /// Adds a number that isn't in the index.
+    /// Adds a number that is not in the index yet.
     pub(super) fn insert(&mut self, hash: u64, number: u32) {
         assert_ne!(number, u32::MAX, "fewer than 2^32 - 1 names");
         self.segments[segment_of(hash)].insert(hash << 32 | u64::from(number));
@@ -82,7 +85,7 @@ impl Segment {
         self.slots[free] = slot;
     }
 
-    /// The slots in the order in which a hash is looked for.
+    /// Returns the indexes of the slots in the order in which a hash is looked for.
     fn probe(&self, hash: u32) -> impl Iterator<Item = usize> + use<> {
         let slots = self.slots.len();
         let home = ((u64::from(hash) * slots as u64) >> 32) as usize;

@@ -1,22 +1,28 @@
 //! The scheduler: decides which server is visited next.
 //!
-//! It holds servers: origins and their numbers, politeness (rests, and the clocks and caps of
-//! hosts, addresses and domains), and the ready queue in the order of the [`policy`]. Of a server's
-//! queue it knows what [`Waiting`] says, and no more: no URLs, robots rules, logs or disk. It does
-//! no I/O and reads no clock.
+//! It holds the servers: their origins and numbers, their politeness (rests, and the clocks and
+//! caps of hosts, addresses and domains), and the ready queue in the order of the [`policy`]. All
+//! that it knows of a server's queue is in [`Waiting`]. It knows no URLs, robots rules, logs or
+//! disk, does no I/O and reads no clock.
 //!
 //! A server is idle (no URLs), ready, reading (its next URLs are on disk), busy, snoozed (until it
-//! is due) or retired. Whoever changes a queue reports it by [`Scheduler::set_waiting`]. A visit
-//! begins with [`Scheduler::next`], which makes a server busy, and ends with [`Scheduler::finish`],
+//! is due) or retired. When a queue changes, [`Scheduler::set_waiting`] must be called. A visit
+//! begins with [`Scheduler::next`], which makes a server busy. It ends with [`Scheduler::finish`],
 //! or with [`Scheduler::hand_back`] if no request was made.
 //!
-//! Laws (tested against a naive model, for each policy): [`Scheduler::next`] returns a server only
-//! if it has a URL in memory, its rest is over and all its groups admit it, and then the best of
-//! all these by the policy; no two visits to a server or a group are closer than its rest; the caps
-//! of groups hold; no release of a group is lost. One exception bounds a turn: a call wakes
-//! [`WAKES_MAX`] snoozed servers and as many groups at most. The others wake in the next calls, and
-//! until then [`Scheduler::deadline`] is not later than now.
-//! Cost: two hash look-ups at most to find a server; otherwise O(log servers).
+//! A *group* is all servers that share a host, an address or a registrable domain. It has a clock
+//! (no visit begins before it) and a cap on simultaneous visits. A ready server that one of its
+//! groups doesn't admit is *held back*: it waits in that group. The *rank* of a ready server is its
+//! place in the order of the policy. Servers of equal rank go in the order of *arrival*, a number
+//! that a server gets when it becomes ready or goes to sleep.
+//!
+//! Laws (tested against a naive model, for each policy): [`Scheduler::next`] returns the best
+//! server, by the policy, of all that have a URL in memory, whose rest is over and whose groups all
+//! admit it. No two visits to a server or a group are closer to each other than its rest. The caps
+//! of groups hold. A server that its group may release is not forgotten. One exception bounds a
+//! turn: one call wakes at most [`WAKES_MAX`] snoozed servers and as many groups. The others wake
+//! in the next calls, and until then [`Scheduler::deadline`] is not later than now.
+//! Cost: at most two hash look-ups to find a server; O(log servers) for everything else.
 
 mod audit;
 mod groups;
@@ -53,9 +59,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 pub use visit::{Burst, Visit};
 
-/// Servers whose records are read side by side: about as many reads as a processor has under way.
+/// How many records of servers are prefetched together: about as many memory reads as a processor
+/// has pending at the same time.
 const BATCH: usize = 16;
-/// Some servers.
+/// A batch of servers whose records are prefetched together.
 pub type Batch = SmallVec<[ServerId; BATCH]>;
 
 /// All servers, and the order in which they are visited.
@@ -65,18 +72,18 @@ pub struct Scheduler {
     servers: Table<Server>,
     origins: Origins,
     groups: Groups,
-    /// Ready servers, but for those that a group holds back.
+    /// The ready queue: ready servers by rank, except those that a group holds back.
     ready: BTreeMap<Rank, ServerId>,
-    /// Snoozed servers by when they are due, then by arrival.
+    /// Snoozed servers, by the instant at which they are due, then by arrival.
     asleep: BTreeMap<(Instant, u64), ServerId>,
-    /// Servers that became ready or went to sleep so far.
+    /// The number of arrivals so far: how many times a server became ready or went to sleep.
     arrivals: u64,
-    /// New servers are not visited before this.
+    /// Servers that become known are not visited before this instant.
     quiet_until: Instant,
 }
 
 impl Scheduler {
-    /// A scheduler that knows no server.
+    /// Creates a scheduler that knows no server.
     pub fn new(settings: Settings) -> Self {
         Self {
             servers: Table::default(),
@@ -90,7 +97,8 @@ impl Scheduler {
         }
     }
 
-    /// The server of `url`. A new one is idle, and due when [`Scheduler::quiet_until`] says.
+    /// Returns the server of `url`. If it is not known, it is added: it is idle, and not visited
+    /// before [`Scheduler::quiet_until`].
     pub fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
         let sibling = match self.origins.find(url) {
             Ok(id) => return id,
@@ -101,28 +109,30 @@ impl Scheduler {
         id
     }
 
-    /// The server of `url`, if it is known.
+    /// Returns the server of `url` if it is known.
     pub fn find(&self, url: UrlRef<'_>) -> Option<ServerId> {
         self.origins.find(url).ok()
     }
 
-    /// Guesses the servers of URLs by the hashes of their hosts, without a look at their names.
+    /// Guesses the servers of URLs by the hashes of their hosts, without comparing the names. A
+    /// wrong guess only makes a prefetch useless.
     pub fn guess<'a>(&self, urls: impl Iterator<Item = UrlRef<'a>>) -> Batch {
         let hashes: SmallVec<[u64; BATCH]> = urls.map(|url| self.origins.hash(url)).collect();
         hashes.iter().filter_map(|hash| self.origins.guess(*hash)).collect()
     }
 
-    /// The first servers of the ready queue, the best first. A group may hold some of them back.
+    /// Returns the first servers of the ready queue, the best first. A group may hold some of them
+    /// back.
     pub fn upcoming(&self) -> Batch {
         self.ready.values().copied().take(BATCH).collect()
     }
 
-    /// Prefetches the records of servers, as [`prefetch`](super::Frontier::prefetch) says.
+    /// Prefetches the records of servers; [`prefetch`](super::Frontier::prefetch) says why.
     pub fn prefetch(&self, ids: &Batch) {
         ids.iter().for_each(|id| _ = black_box(self.server(*id).arrival));
     }
 
-    /// Prefetches the origins and groups of servers, whose records are in the cache.
+    /// Prefetches the origins and groups of servers, whose records should be in the cache already.
     pub fn prefetch_more(&self, ids: &Batch) {
         for id in ids {
             black_box(self.origin(*id).as_str().as_bytes()[0]);
@@ -131,42 +141,42 @@ impl Scheduler {
         }
     }
 
-    /// Whether the server of `url` is known, or may be added.
+    /// Returns whether the server of `url` is known, or may be added within `servers_max`.
     pub fn has_room_for(&self, url: UrlRef<'_>) -> bool {
         self.servers.len() < self.settings.servers_max || self.find(url).is_some()
     }
 
-    /// The origin of a server.
+    /// Returns the origin of a server.
     pub fn origin(&self, id: ServerId) -> Origin<'_> {
         self.origins.get(id)
     }
 
-    /// Servers known.
+    /// Returns the number of known servers.
     pub fn servers(&self) -> usize {
         self.servers.len()
     }
 
-    /// The record of a server.
+    /// Returns the record of a server.
     pub fn server(&self, id: ServerId) -> &Server {
         &self.servers[id.index()]
     }
 
-    /// How many requests one visit to a server may make.
+    /// Returns how many requests one visit to a server may make.
     pub fn burst(&self, id: ServerId) -> Burst {
         self.server(id).burst(&self.settings)
     }
 
-    /// How many of the best URLs of a queue make up the rank of its server: P, or 1 under the
-    /// policy `quality`.
+    /// Returns how many of the best URLs in a server's queue its rank is computed from: as many as
+    /// its next visit takes at most, or 1 under the policy `quality`.
     pub fn counted(&self, id: ServerId) -> usize {
         let (server, schedule) = (self.server(id), &self.settings.schedule);
         let visit_max = server.estimates.visit_max(server.burst(&self.settings), schedule);
         if schedule.policy == policy::Policy::Quality { 1 } else { visit_max as usize }
     }
 
-    /// What waits at a server has changed. An idle server becomes ready or snoozed, a ready one is
-    /// ranked again, and one without URLs becomes idle. For a busy or retired server nothing
-    /// changes.
+    /// Records that the queue of a server has changed. An idle server becomes ready or snoozed, a
+    /// ready one is ranked again, and one without URLs becomes idle. Nothing changes for a busy or
+    /// retired server.
     pub fn set_waiting(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
         let server = &mut self.servers[id.index()];
         let rank = server.rank_of(waiting, &self.settings);
@@ -178,7 +188,7 @@ impl Scheduler {
             }
             Standing::InLine | Standing::Held if rank.is_some() => self.rerank(id, rank, now),
             Standing::Asleep if waiting.urls > 0 => server.rank = rank,
-            // Its URLs were read: it keeps its place among servers of equal rank.
+            // Its URLs were read from disk. It keeps its place among servers of equal rank.
             Standing::Reading if rank.is_some() => self.line_up(id, rank),
             _ => {
                 self.withdraw(id, now);
@@ -189,9 +199,9 @@ impl Scheduler {
         }
     }
 
-    /// Takes the best ready server that all its groups admit; it is busy from here on. `None` if
-    /// there is none, or if none was found in [`MOVES_MAX`] steps: then [`Scheduler::ready`] isn't
-    /// 0, and the next call continues.
+    /// Takes the best ready server that all its groups admit, and makes it busy. Returns `None` if
+    /// there is no such server, or if none was found in [`MOVES_MAX`] steps. In the latter case
+    /// [`Scheduler::ready`] isn't 0, and the next call continues the search.
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         self.wake(now);
         let id = self.first_admitted(now)?;
@@ -200,21 +210,22 @@ impl Scheduler {
         server.standing = Standing::Visited;
         let groups = server.groups;
         groups.into_iter().flatten().for_each(|group| self.groups.enter(group));
-        // It may have been released in place of another, which must not wait for it.
+        // A group releases one server at a time. This one has left the ready queue, so its groups
+        // may release the next.
         self.wake_groups(groups, now);
         Some(id)
     }
 
-    /// The rank of the server that [`Scheduler::next`] would take.
+    /// Returns the rank of the server that [`Scheduler::next`] would take.
     pub fn best(&mut self, now: Instant) -> Option<Rank> {
         self.wake(now);
         let id = self.first_admitted(now)?;
         self.server(id).place()
     }
 
-    /// Makes a server busy outside a visit, whatever rest is owed, so that URLs can be taken from
-    /// its queue that need no request. [`Scheduler::hand_back`] ends that. `false` if it is busy or
-    /// retired.
+    /// Makes a server busy without a visit, even while it rests, so that the caller can take URLs
+    /// that need no request from its queue. [`Scheduler::hand_back`] makes it available again.
+    /// Returns `false`, and changes nothing, if the server is busy or retired.
     pub fn open(&mut self, id: ServerId, now: Instant) -> bool {
         self.wake(now);
         if matches!(self.server(id).state(), ServerState::Busy | ServerState::Retired(_)) {
@@ -225,8 +236,8 @@ impl Scheduler {
         true
     }
 
-    /// Binds a server under visit to the group of the address at which it is reached. `false` if
-    /// that group doesn't admit it now: the visit must end.
+    /// Adds a server under visit to the group of the IP address that its name resolved to. Returns
+    /// `false` if that group doesn't admit a visit now; the visit must then end.
     pub fn bind(&mut self, id: ServerId, address: IpAddr, now: Instant) -> bool {
         if !self.groups.can_hold(GroupKind::Address) {
             return true;
@@ -251,23 +262,23 @@ impl Scheduler {
         admits
     }
 
-    /// A server under visit is about to be connected to: for the first time, or at another address.
-    /// `false` if another visit to its domain or address began since it was taken: this one must
-    /// end.
+    /// Records that a server under visit is about to be connected to, for the first time in this
+    /// visit (`is_first`) or at another address. Returns `false` if another visit to its domain or
+    /// address has begun since the server was taken; this visit must then end.
     pub fn begin(&mut self, id: ServerId, is_first: bool, now: Instant) -> bool {
         let [_, domain, address] = self.server(id).groups;
         let groups = [None, domain.filter(|_| is_first), address];
         let begins = groups.into_iter().flatten().all(|group| self.groups.next(group) <= now);
         if begins {
             groups.into_iter().flatten().for_each(|group| self.groups.begin(group, now));
-            // Servers that a group holds back wait for its clock from now on.
+            // The groups' clocks have changed, so the servers that they hold back need new alarms.
             self.wake_groups(groups, now);
         }
         begins
     }
 
-    /// Ends a visit that made no request. No rest is owed, and the server keeps its place among
-    /// servers of equal rank.
+    /// Ends a visit that made no request, or closes a queue that [`Scheduler::open`] opened. The
+    /// server owes no rest and keeps its place among servers of equal rank.
     pub fn hand_back(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
         assert_eq!(self.server(id).state(), ServerState::Busy, "only a visit under way can end");
         self.wake(now);
@@ -281,10 +292,11 @@ impl Scheduler {
         }
     }
 
-    /// Ends a visit. The server rests as long as it owes, and at least until `visit.not_before`.
-    /// Its host rests as long as it owes, and until `not_before` only if the server asked for that,
-    /// since another server of the host may be in better health. `waiting` gets what
-    /// [`Scheduler::counted`] returns from here on. Returns when the server is due.
+    /// Ends a visit. The server rests for as long as it owes, and at least until
+    /// `visit.not_before`. Its host rests for as long as it owes. The host rests until `not_before`
+    /// only if the server asked for that (`visit.strained`), since another server of the host may
+    /// be in better health. `waiting` is called with the new result of [`Scheduler::counted`] and
+    /// returns the state of the queue. Returns the instant at which the server is due.
     pub fn finish(
         &mut self,
         id: ServerId,
@@ -307,15 +319,15 @@ impl Scheduler {
         due
     }
 
-    /// Records whether a connection to a server is kept open between two visits, which makes the
-    /// next visit cheaper.
+    /// Records whether a connection to a server is parked (kept open between two visits), which
+    /// makes the next visit cheaper.
     pub fn set_parked(&mut self, id: ServerId, is_parked: bool, waiting: Waiting, now: Instant) {
         self.servers[id.index()].estimates.is_parked = is_parked;
         self.set_waiting(id, waiting, now);
     }
 
-    /// Sets the Crawl-delay of a server's robots.txt. `waiting` gets what [`Scheduler::counted`]
-    /// returns from here on.
+    /// Sets the Crawl-delay of a server's robots.txt; `None` if it has none. `waiting` is called
+    /// with the new result of [`Scheduler::counted`] and returns the state of the queue.
     pub fn set_crawl_delay(
         &mut self,
         id: ServerId,
@@ -334,13 +346,13 @@ impl Scheduler {
         self.set_due(id, server.due.max(until), now);
     }
 
-    /// Takes back a [`Scheduler::snooze`]: the server is visited from `due` on.
+    /// Cancels a [`Scheduler::snooze`]. The server may be visited from `due` on.
     pub fn rouse(&mut self, id: ServerId, due: Instant, now: Instant) {
         self.set_due(id, due, now);
         self.keep_host_clock(id);
     }
 
-    /// Gives a server up. It must not be busy.
+    /// Retires a server, so that it is not visited again. It must not be busy.
     pub fn retire(&mut self, id: ServerId, why: Retirement, now: Instant) {
         self.withdraw(id, now);
         let server = &mut self.servers[id.index()];
@@ -348,7 +360,7 @@ impl Scheduler {
         server.standing = Standing::Retired(why);
     }
 
-    /// A retired server may have URLs again. Its queue must be empty.
+    /// Makes a retired server idle again, so that it can have URLs. Its queue must be empty.
     pub fn reinstate(&mut self, id: ServerId) {
         let server = &mut self.servers[id.index()];
         if let Standing::Retired(_) = server.standing {
@@ -356,34 +368,37 @@ impl Scheduler {
         }
     }
 
-    /// When the next server or group wakes.
+    /// Returns the instant at which the next snoozed server or group wakes.
     pub fn deadline(&self) -> Option<Instant> {
         let asleep = self.asleep.first_key_value().map(|((due, _), _)| *due);
         asleep.into_iter().chain(self.groups.deadline()).min()
     }
 
-    /// Servers in the ready queue. One of their groups may hold them back.
+    /// Returns the number of servers in the ready queue. It includes servers whose groups don't
+    /// admit a visit but which have not been moved to these groups yet.
     pub fn ready(&self) -> usize {
         self.ready.len()
     }
 
-    /// Servers that are snoozed or held back by a group.
+    /// Returns the number of servers that are snoozed or held back by a group.
     pub fn snoozed(&self) -> usize {
         self.asleep.len() + self.groups.held()
     }
 
-    /// New servers are not visited before this, because they may have been visited by a run that
-    /// was killed.
+    /// Returns the instant before which no new server is visited. Such a server may have been
+    /// visited by the previous run, if that was killed.
     pub fn quiet_until(&self) -> Instant {
         self.quiet_until
     }
 
-    /// Extends that time.
+    /// Delays the first visit to each server that becomes known from now on until `until` at least.
+    /// An earlier `until` than the present one has no effect.
     pub fn keep_new_quiet(&mut self, until: Instant) {
         self.quiet_until = self.quiet_until.max(until);
     }
 
-    /// Adds a server with its origin and its groups. `sibling` is the first server of its host.
+    /// Adds a server with its origin and its groups. `sibling` is the first known server of its
+    /// host.
     fn add(&mut self, url: UrlRef<'_>, sibling: Option<ServerId>) -> ServerId {
         let id = ServerId::from_index(self.servers.len());
         self.origins.add(url, sibling.is_some());
@@ -405,7 +420,7 @@ impl Scheduler {
         id
     }
 
-    /// The group of a server's host or domain, which is made if there is none.
+    /// Returns the group of a server's host or domain, which is created if there is none.
     fn group_of(&mut self, kind: GroupKind, id: ServerId) -> GroupId {
         let server = &mut self.servers[id.index()];
         if let Some(group) = server.groups[kind as usize] {

@@ -1,18 +1,21 @@
-//! The origins of all servers: their text in one arena, and two hash look-ups to find them.
+//! The origins of all servers. Their text is kept in one arena; at most two hash look-ups find a
+//! server by its origin.
 //!
-//! The first server of a host is indexed by its host, all others of that host by their origin. So
-//! most look-ups are one probe, the host group of a new server is found without a table of hosts,
-//! and a host with a server on each of its ports makes no probe sequence long.
+//! The first known server of a host is indexed by its host. All other servers of that host, its
+//! *siblings*, are indexed by their origin. So most look-ups are one probe, the host group of a new
+//! server is found without a table of hosts, and a host with servers on many ports makes no probe
+//! sequence long.
 //!
-//! Laws: no text moves or is copied; every origin added is found (tested against a map). Cost: the
-//! bytes of the text, 8 for its place, and a slot of the index.
+//! Laws: no text is moved or copied; every origin that was added is found (tested against a map).
+//! Cost: the bytes of the text, 8 bytes for its place, and a slot of the index.
 
 use super::index::Index;
 use super::state::ServerId;
 use crate::ground::table::Table;
 use crate::url::UrlRef;
 
-/// The place of an origin's text: its offset in the arena, and its length in the lower 16 bits.
+/// The place of an origin's text. The upper 48 bits are its offset in the arena, the lower 16 bits
+/// its length in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Name(u64);
 
@@ -26,16 +29,16 @@ impl Name {
     }
 }
 
-/// The origins of all servers.
+/// The origins of all servers, with the index that finds them.
 #[derive(Debug)]
 pub(super) struct Origins {
     chunks: Vec<String>,
-    /// Where the origin of each server is, by number.
+    /// The place of each server's origin, by the number of the server.
     names: Table<Name>,
     index: Index,
 }
 
-/// Bytes of one allocation; the longest origin is a sixteenth of this.
+/// The number of bytes of one allocation of the arena. The longest origin is a sixteenth of it.
 const CHUNK_BYTES: usize = 1 << 20;
 
 impl Origins {
@@ -43,22 +46,23 @@ impl Origins {
         Self { chunks: Vec::new(), names: Table::default(), index: Index::new(seed) }
     }
 
-    /// The origin of a server.
+    /// Returns the origin of a server.
     pub(super) fn get(&self, id: ServerId) -> Origin<'_> {
         let name = self.names[id.index()];
         let (chunk, from) = (name.offset() / CHUNK_BYTES, name.offset() % CHUNK_BYTES);
         Origin(&self.chunks[chunk][from..][..name.len()])
     }
 
-    /// Looks for the server of a URL; if it is new, for the first server of its host.
+    /// Returns the server of a URL.
     ///
     /// # Errors
-    /// The server is new: the first server of its host, if there is one.
+    /// If the server is not known, the error is the first known server of its host, if there is
+    /// one.
     pub(super) fn find(&self, url: UrlRef<'_>) -> Result<ServerId, Option<ServerId>> {
         let (origin, host) = (url.origin(), url.host());
         let of = |number| self.get(ServerId(number));
         let first = self.index.find(self.index.hash(host.as_bytes()), |number| {
-            // Most hosts have one server: whether it is the one is known without its host.
+            // Most hosts have one server. If its origin is the same, its host need not be computed.
             of(number).0 == origin || of(number).host() == host
         });
         let first = first.ok_or(None)?;
@@ -70,24 +74,25 @@ impl Origins {
         found.map(ServerId).ok_or(Some(ServerId(first)))
     }
 
-    /// The hash of the host of a URL.
+    /// Returns the hash of the host of a URL.
     pub(super) fn hash(&self, url: UrlRef<'_>) -> u64 {
         self.index.hash(url.host().as_bytes())
     }
 
-    /// The first server of a host with this hash; hosts of equal hashes are mistaken for another.
+    /// Returns the first known server of a host with this hash. Since no names are compared, it may
+    /// be a server of another host with the same hash.
     pub(super) fn guess(&self, hash: u64) -> Option<ServerId> {
         self.index.find(hash, |_| true).map(ServerId)
     }
 
-    /// Adds the origin of the next server.
+    /// Adds the origin of the next server. `has_sibling` is whether its host has a server already.
     pub(super) fn add(&mut self, url: UrlRef<'_>, has_sibling: bool) {
         let id = ServerId::from_index(self.names.len());
         let key = if has_sibling { url.origin() } else { url.host() };
         self.index.insert(self.index.hash(key.as_bytes()), id.0);
         let origin = url.origin();
         if self.chunks.last().is_none_or(|last| last.len() + origin.len() > CHUNK_BYTES) {
-            // The first allocation grows on demand: most crawls have few servers.
+            // The first allocation grows on demand, since most crawls have few servers.
             let room = if self.chunks.is_empty() { 0 } else { CHUNK_BYTES };
             self.chunks.push(String::with_capacity(room));
         }
@@ -100,40 +105,40 @@ impl Origins {
     }
 }
 
-/// An origin: `scheme://host[:port]`.
+/// The origin of a server, as text: `scheme://host[:port]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin<'a>(&'a str);
 
 impl<'a> Origin<'a> {
-    /// Its text.
+    /// Returns the text of the origin.
     pub fn as_str(self) -> &'a str {
         self.0
     }
 
-    /// Whether its scheme is https; otherwise it is http.
+    /// Returns whether the scheme is https; otherwise it is http.
     pub fn is_https(self) -> bool {
         self.0.as_bytes().get(4) == Some(&b's')
     }
 
-    /// `host` or `host:port`, as in a Host field.
+    /// Returns `host` or `host:port`, as in a Host header field.
     pub fn authority(self) -> &'a str {
         let scheme = if self.is_https() { "https://" } else { "http://" };
         &self.0[scheme.len()..]
     }
 
-    /// Its host as written in URLs: lower case, IPv6 in brackets.
+    /// Returns the host as written in URLs: in lower case, an IPv6 address in brackets.
     pub fn host(self) -> &'a str {
         &self.authority()[..self.host_bytes()]
     }
 
-    /// The port to connect to, written or implied.
+    /// Returns the port to connect to: the one in the text, or the default port of the scheme.
     pub fn port(self) -> u16 {
         let implied = if self.is_https() { 443 } else { 80 };
         let written = self.authority()[self.host_bytes()..].strip_prefix(':');
         written.and_then(|digits| digits.parse().ok()).unwrap_or(implied)
     }
 
-    /// The URL of a request target at this origin.
+    /// Returns the URL of a request target (path and query) at this origin.
     pub fn url_of(self, target: &str) -> String {
         [self.0, target].concat()
     }

@@ -1,4 +1,4 @@
-//! The four policies: how ready servers are ranked, and in which order their URLs come.
+//! The four policies: how ready servers are ranked, and in which order the URLs of each are taken.
 //!
 //! | policy | rank of a server | order of its URLs |
 //! |---|---|---|
@@ -7,39 +7,44 @@
 //! | quality | best Q(u) in its queue | by Q |
 //! | capability | C = (sum of Q over its best P URLs) / T | by Q |
 //!
-//! P = min(burst, requests the server allows on a connection, queue length): the pages of its next
-//! visit. T = (0 if parked, else 2 x connection time) + P x response time / p: how long that visit
-//! takes up a slot. Rests make a server not ready; they are not part of its rank.
+//! P = min(burst, requests the server allows on a connection, queue length) is the number of pages
+//! of the server's next visit. T = (0 if parked, else 2 x connection time) + P x response time / p
+//! is how long that visit occupies a connection slot. Q(u) is the quality of URL u. A connection is
+//! parked if it is kept open between two visits. p is the speedup of a connection that is kept
+//! open. A server that rests is not ready, so rests are not part of its rank.
 //!
-//! Laws: ranks are fractions of integers, rounded as IEEE 754 defines it, so that two that differ
-//! by more than one part in 2^52 differ here; ties go by order of arrival. So the same inputs give
-//! the same order on every machine. Cost: one division to make a rank, a comparison of integers to
-//! compare two. Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and
-//! Quality, Princeton TR-682-03, sections 3 and 4.
+//! Laws: a rank is a fraction of integers, rounded as IEEE 754 defines it. Two fractions that
+//! differ by more than one part in 2^52 still differ when rounded. Servers of equal fraction go in
+//! the order of arrival, which is when they became ready or went to sleep. So the same inputs give
+//! the same order on every machine.
+//! Cost: one division to compute a rank; one comparison of integers to compare two.
+//!
+//! Source: Cao, Jiang, Singh: Scheduling Web Crawl for Better Performance and Quality, Princeton
+//! TR-682-03, sections 3 and 4.
 
 use super::visit::{Burst, Visit};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Which server comes first.
+/// The rule that decides which ready server is visited first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// Breadth-first: in order of arrival.
+    /// Breadth-first: servers go in the order of arrival.
     #[default]
     Bfs,
-    /// The server that gives most pages per unit of time.
+    /// The server that gives the most pages per unit of time goes first.
     Performance,
-    /// The server that has the best page.
+    /// The server that has the page of the highest quality goes first.
     Quality,
-    /// The server that gives most quality per unit of time.
+    /// The server that gives the most quality per unit of time goes first.
     Capability,
 }
 
 impl Policy {
-    /// All policies, in the order in which they are compared.
+    /// All policies, in the order in which tables and charts compare them.
     pub const ALL: [Self; 4] = [Self::Bfs, Self::Performance, Self::Quality, Self::Capability];
 
-    /// Its name in the configuration, in tables and on charts.
+    /// Returns the name of the policy in the configuration, in tables and on charts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bfs => "bfs",
@@ -49,27 +54,27 @@ impl Policy {
         }
     }
 
-    /// Whether the URLs of a server come out by quality, not in order of arrival.
+    /// Returns whether the URLs of a server are taken in the order of quality, not of arrival.
     pub fn is_by_quality(self) -> bool {
         matches!(self, Self::Quality | Self::Capability)
     }
 }
 
-/// The policy and its constants.
+/// The policy and the constants of its formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Which server comes first.
+    /// The rule that decides which ready server is visited first.
     pub policy: Policy,
-    /// p: how many times faster a server that keeps connections open is assumed to answer, in
-    /// thousandths.
+    /// The p of the formulas, in thousandths: how many times faster a server is assumed to answer
+    /// if it keeps connections open.
     pub speedup_milli: u32,
-    /// Weight of the old estimate against a new measurement, in thousandths.
+    /// The weight of the old estimate against a new measurement, in thousandths.
     pub smoothing_milli: u32,
-    /// Connection time of a server that has not been measured.
+    /// The connection time assumed for a server that has not been measured.
     pub connect_time_new: Duration,
-    /// Response time of a server that has not been measured.
+    /// The response time assumed for a server that has not been measured.
     pub response_time_new: Duration,
-    /// Requests that a new server is assumed to allow on a connection.
+    /// The number of requests that a new server is assumed to allow on a connection.
     pub allowance_new: u32,
 }
 
@@ -86,21 +91,22 @@ impl Default for Settings {
     }
 }
 
-/// What the scheduler knows of a server's queue.
+/// All that the scheduler knows of a server's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// URLs in the queue, in memory and on disk.
+    /// The number of URLs in the queue, in memory and on disk.
     pub urls: u32,
-    /// Whether the next URL is in memory.
+    /// Whether the next URL of the queue is in memory.
     pub at_hand: bool,
-    /// Sum of the qualities of its best URLs, in millionths: of as many as
-    /// [`counted`](super::Scheduler::counted) says.
+    /// The sum of the qualities of the queue's best URLs, in millionths.
+    /// [`counted`](super::Scheduler::counted) returns how many URLs are part of it.
     pub best_sum: u64,
 }
 
-/// The place of a ready server: the lesser rank goes first.
+/// The place of a ready server in the ready queue. The server with the lesser rank goes first.
 ///
-/// A fraction, gain by cost, then the order of arrival.
+/// A rank is a fraction, gain by cost, inverted so that the greatest is the least; then the number
+/// in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     pub(super) fraction: NonZeroU64,
@@ -109,37 +115,39 @@ pub struct Rank {
 
 #[cfg(test)]
 impl Rank {
-    /// The lesser fraction and the last arrival first: wrong in every respect.
+    /// Returns the rank that puts the lesser fraction and the last arrival first, which is wrong in
+    /// every respect.
     pub(super) fn inverted(self) -> Self {
         let fraction = NonZeroU64::new(!self.fraction.get()).unwrap_or(NonZeroU64::MIN);
         Self { fraction, arrival: !self.arrival }
     }
 }
 
-/// The fraction of a rank: a visit that gains so much in so many microseconds; 1 at least.
+/// Returns the fraction of the rank of a visit that gains `gain` in `cost_us` microseconds. The
+/// greater quotient has the lesser fraction.
 pub(super) fn fraction(gain: u64, cost_us: u64) -> NonZeroU64 {
     let fraction = gain as f64 / cost_us.max(1) as f64;
-    // The bits of two numbers that aren't negative compare as the numbers do.
-    // No number has all bits set.
+    // The bits of two numbers that aren't negative compare as the numbers do. No number has all
+    // bits set, so the inverted bits are never 0.
     NonZeroU64::new(!fraction.to_bits()).unwrap_or(NonZeroU64::MIN)
 }
 
-/// Estimates of how a server answers. Times of 0 have not been measured.
+/// Estimates of how a server answers. A time of 0 means that it has not been measured.
 ///
-/// Packed, so that a server's record has no padding.
+/// The struct is packed, so that a server's record has no padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, packed)]
 pub(super) struct Estimates {
     pub(super) connect_us: u32,
     pub(super) response_us: u32,
-    /// Requests it allows on a connection; 0 is not known.
+    /// The number of requests that the server allows on a connection; 0 if it is not known.
     pub(super) allowance: u16,
-    /// Whether a connection to it is kept open between two visits.
+    /// Whether a connection to the server is kept open between two visits.
     pub(super) is_parked: bool,
 }
 
 impl Estimates {
-    /// Takes the measurements of a visit into account.
+    /// Updates the estimates with the measurements of a visit.
     pub(super) fn observe(&mut self, visit: &Visit, settings: &Settings) {
         if let Some(time) = visit.connect_time {
             self.connect_us = smooth(self.connect_us, time, settings.smoothing_milli);
@@ -148,11 +156,11 @@ impl Estimates {
             let mean = visit.response_time / visit.replies;
             self.response_us = smooth(self.response_us, mean, settings.smoothing_milli);
         }
-        // A larger allowance makes no difference to a visit.
+        // An allowance above `u16::MAX` makes no difference to a visit.
         self.allowance = u16::try_from(visit.allowance).unwrap_or(u16::MAX);
     }
 
-    /// Requests of the next visit, if the queue holds as many.
+    /// Returns how many requests the next visit makes if the queue holds as many URLs.
     pub(super) fn visit_max(&self, burst: Burst, settings: &Settings) -> u32 {
         let (.., allowance) = self.or_assumed(settings);
         match burst {
@@ -161,8 +169,8 @@ impl Estimates {
         }
     }
 
-    /// Connection time and response time in microseconds, and requests on a connection: what was
-    /// measured, or else what the settings assume.
+    /// Returns the connection time and the response time in microseconds, and the number of
+    /// requests on a connection. Values that were not measured are those that the settings assume.
     pub(super) fn or_assumed(&self, settings: &Settings) -> (u32, u32, u32) {
         let or = |measured_us, new| if measured_us == 0 { narrow(new) } else { measured_us };
         let connect = or(self.connect_us, settings.connect_time_new);
@@ -172,7 +180,8 @@ impl Estimates {
         (connect, response, allowance)
     }
 
-    /// The rank of a server with these URLs waiting; `None` if none is in memory.
+    /// Returns the fraction of the server's rank for a queue in this state; `None` if the next URL
+    /// is not in memory.
     pub(super) fn rank(
         &self,
         waiting: Waiting,
@@ -191,18 +200,19 @@ impl Estimates {
         })
     }
 
-    /// T: how long a visit of so many pages would take up a slot, in microseconds.
+    /// Returns T: how long a visit of `pages` pages occupies a connection slot, in microseconds.
     fn slot_us(&self, pages: u64, settings: &Settings) -> u64 {
         let (connect, response, allowance) = self.or_assumed(settings);
         let (connect, response) = (u64::from(connect), u64::from(response));
         let speedup = if allowance > 1 { u64::from(settings.speedup_milli.max(1)) } else { 1_000 };
         let opening = if self.is_parked { 0 } else { 2 * connect };
-        // Both factors are below 2^32.
+        // Both factors are below 2^32, so their product does not overflow.
         opening + (pages * response).saturating_mul(1_000) / speedup
     }
 }
 
-/// The first measurement is taken whole; later ones move the estimate.
+/// Returns the new estimate after a measurement. The first measurement becomes the estimate, and
+/// later ones change it by their weight.
 fn smooth(estimate_us: u32, measured: Duration, smoothing_milli: u32) -> u32 {
     let measured = narrow(measured);
     let old_share = u64::from(smoothing_milli.min(1_000));
@@ -211,7 +221,7 @@ fn smooth(estimate_us: u32, measured: Duration, smoothing_milli: u32) -> u32 {
     u32::try_from((sum + 500) / 1_000).unwrap_or(u32::MAX).max(1)
 }
 
-/// Microseconds, at least one and at most 71 minutes.
+/// Returns a time in microseconds, at least 1 and at most `u32::MAX` (71 minutes).
 fn narrow(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX).max(1)
 }

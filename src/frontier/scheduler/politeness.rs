@@ -1,4 +1,7 @@
-//! Politeness: how many requests a visit may make, and how long a server rests after it.
+//! Politeness: how many requests one visit may make, and how long a server rests after it.
+//!
+//! A *visit* is up to a burst of requests to one server on one connection. During the *rest* that
+//! follows, the server is not visited.
 
 use super::policy;
 use super::visit::{Burst, Visit};
@@ -7,31 +10,32 @@ use crate::frontier::tests::sabotage::{self, Sabotage};
 use crate::ground::time::Instant;
 use std::time::Duration;
 
-/// Settings of the scheduler.
+/// The settings of the scheduler, most of them from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The policy and its constants.
+    /// The policy that ranks servers, and its constants.
     pub schedule: policy::Settings,
-    /// Requests that one visit may make.
+    /// How many requests one visit may make.
     pub burst: Burst,
-    /// Rest owed for each request.
+    /// The rest that is owed for each request of a visit.
     pub delay: Duration,
-    /// Rest owed as a multiple of the visit's duration, in thousandths.
+    /// The rest that is owed for a visit, as a multiple of its duration, in thousandths.
     pub delay_factor_milli: u32,
-    /// Longest rest by the two rules above.
+    /// The longest rest that `delay` and `delay_factor_milli` may lead to.
     pub delay_max: Duration,
-    /// Visits at one address at the same time; 0 is no cap.
+    /// The largest number of simultaneous visits to servers of one IP address; 0 means no cap.
     pub address_visits_max: u32,
-    /// Shortest time between the beginnings of two visits to servers of one address, and rest of
-    /// the address after each.
+    /// The shortest time between the beginnings of two visits to servers of one address, and the
+    /// rest of the address after each visit.
     pub address_delay: Duration,
-    /// Visits in one registrable domain at the same time; 0 is no cap.
+    /// The largest number of simultaneous visits in one registrable domain; 0 means no cap.
     pub domain_visits_max: u32,
-    /// The same for a registrable domain.
+    /// The shortest time between the beginnings of two visits in one registrable domain, and the
+    /// rest of the domain after each visit.
     pub domain_delay: Duration,
-    /// Servers known, at most.
+    /// The largest number of servers that the scheduler knows.
     pub servers_max: usize,
-    /// Seed of the hashes of names: the crawl's own.
+    /// The seed of the hashes of names. Each crawl has its own.
     pub seed: u64,
 }
 
@@ -54,8 +58,9 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The rest owed after `visit`: `max(requests x delay, delay_factor x duration)`, at most
-    /// `delay_max`, but never less than the server's own Crawl-delay for each request.
+    /// Returns the rest that is owed after `visit`: `max(requests x delay, delay_factor x
+    /// duration)`, at most `delay_max`, but never less than the server's own Crawl-delay for each
+    /// request. A visit without a request counts as one request.
     pub fn rest(&self, visit: &Visit, crawl_delay: Option<Duration>) -> Duration {
         #[cfg(test)]
         if sabotage::is(Sabotage::DelayIgnored) {
@@ -71,8 +76,8 @@ impl Settings {
         own.max(crawl_delay.unwrap_or_default().saturating_mul(requests))
     }
 
-    /// The longest rest that can be owed after one visit: what is owed if nothing is known of the
-    /// last one. A server with a Crawl-delay gets one request a visit.
+    /// Returns the longest rest that can be owed after one visit. A server rests for so long if
+    /// nothing is known of its last visit. A server with a Crawl-delay gets one request a visit.
     pub fn full_rest(&self, crawl_delay: Option<Duration>) -> Duration {
         let requests = match self.burst {
             _ if crawl_delay.is_some() => 1,

@@ -1,13 +1,15 @@
-//! The ready queue: how servers become ready, sleep, wake, and are held back by their groups.
+//! The ready queue: how servers become ready, go to sleep, wake, and are held back by their groups.
 //!
-//! Ready servers are in one map by rank, snoozed ones in one map by time. A ready server that a
-//! group doesn't admit leaves the queue when its turn comes, and waits in that group under the same
-//! rank. When the group admits a visit again, the best that it holds back returns to the queue,
-//! where all its groups are asked again.
+//! Ready servers are in one map, by rank. Snoozed servers, which rest until they are due, are in
+//! another, by time. A *group* is the servers of one host, address or registrable domain; it has a
+//! clock (no visit begins before it) and a cap on simultaneous visits. A ready server that a group
+//! doesn't admit leaves the queue when it comes first, and waits in that group under the same rank:
+//! it is *held back*. When the group admits a visit again, the best server that it holds back
+//! returns to the queue. When that server comes first, all its groups are checked again.
 //!
 //! Law: the first server in the queue that all its groups admit is the best of all that may be
-//! visited: whoever waits in a group that admits a visit has a better one of that group in the
-//! queue.
+//! visited. This holds because, if a group that admits a visit holds servers back, the queue has a
+//! better server of that group.
 
 use super::groups::{GroupId, GroupKind};
 use super::server::Standing;
@@ -17,13 +19,13 @@ use crate::frontier::tests::sabotage::{self, Sabotage};
 use crate::ground::time::Instant;
 use std::num::NonZeroU64;
 
-/// Snoozed servers, and groups, that one call wakes at most.
+/// The largest number of snoozed servers that one call wakes, and also of groups.
 pub const WAKES_MAX: usize = 64;
-/// Ready servers that one call moves to groups that hold them back at most.
+/// The largest number of ready servers that one call moves to groups that hold them back.
 pub const MOVES_MAX: usize = 1_024;
 
 impl Scheduler {
-    /// Wakes servers and groups that are due.
+    /// Wakes the snoozed servers and the groups that are due, at most [`WAKES_MAX`] of each.
     pub(super) fn wake(&mut self, now: Instant) {
         for _ in 0..WAKES_MAX {
             let first = self.asleep.first_entry().filter(|first| first.key().0 <= now);
@@ -37,8 +39,8 @@ impl Scheduler {
         }
     }
 
-    /// The first server of the queue that all its groups admit. Those before it move to the groups
-    /// that hold them back.
+    /// Returns the first server of the queue that all its groups admit. The servers before it are
+    /// moved to the groups that hold them back.
     pub(super) fn first_admitted(&mut self, now: Instant) -> Option<ServerId> {
         for _ in 0..MOVES_MAX {
             let (rank, id) = self.ready.first_key_value().map(|(rank, id)| (*rank, *id))?;
@@ -50,13 +52,14 @@ impl Scheduler {
             self.ready.pop_first();
             self.servers[id.index()].standing = Standing::Held;
             self.groups.hold_back(holder, rank, id);
-            // It may have been released in place of another, which must not wait for it.
+            // A group releases one server at a time. This one has left the ready queue, so its
+            // groups may release the next.
             self.wake_groups(groups, now);
         }
         None
     }
 
-    /// An idle server with URLs becomes ready, or sleeps if its rest is not over.
+    /// Ranks an idle server. If it has URLs, it becomes ready, or sleeps if its rest is not over.
     pub(super) fn settle(&mut self, id: ServerId, waiting: Waiting, now: Instant) {
         let server = &mut self.servers[id.index()];
         server.rank = server.rank_of(waiting, &self.settings);
@@ -65,7 +68,8 @@ impl Scheduler {
         }
     }
 
-    /// A server with URLs becomes ready, behind all of equal rank, or sleeps until it is due.
+    /// Makes a server with URLs ready, behind all of equal rank, or puts it to sleep until it is
+    /// due.
     pub(super) fn place(&mut self, id: ServerId, now: Instant) {
         self.arrivals += 1;
         let server = &mut self.servers[id.index()];
@@ -79,7 +83,8 @@ impl Scheduler {
         }
     }
 
-    /// A server enters the ready queue. If its next URL is still on disk, it waits for that.
+    /// Adds a server to the ready queue. If its next URL is still on disk, the server is in state
+    /// reading until the URL is in memory.
     pub(super) fn line_up(&mut self, id: ServerId, rank: Option<NonZeroU64>) {
         let server = &mut self.servers[id.index()];
         server.rank = rank;
@@ -90,7 +95,7 @@ impl Scheduler {
         }
     }
 
-    /// The rank of a ready server may have changed.
+    /// Moves a ready server to its new place if its rank has changed.
     pub(super) fn rerank(&mut self, id: ServerId, rank: Option<NonZeroU64>, now: Instant) {
         let server = &mut self.servers[id.index()];
         if server.rank == rank {
@@ -106,7 +111,7 @@ impl Scheduler {
         if server.standing == Standing::Held {
             let holder = self.groups.let_go(groups, before);
             if self.groups.admits(holder, now) {
-                // The one of that group in the queue may be worse now.
+                // The server of that group that is in the queue may be worse than this one now.
                 return self.line_up(id, rank);
             }
             return self.groups.hold_back(holder, after, id);
@@ -114,7 +119,8 @@ impl Scheduler {
         self.ready.remove(&before);
         self.ready.insert(after, id);
         if before < after {
-            // It may be in the queue for a group that holds a better one back.
+            // A group may hold back a server that is now better than this one, which stands for the
+            // group in the queue.
             for group in groups.into_iter().flatten() {
                 if self.groups.first(group).is_some_and(|(best, _)| best < after) {
                     self.wake_group(group, now);
@@ -123,7 +129,7 @@ impl Scheduler {
         }
     }
 
-    /// A server that is ready or snoozed becomes idle.
+    /// Makes a ready, reading or snoozed server idle.
     pub(super) fn withdraw(&mut self, id: ServerId, now: Instant) {
         let server = &self.servers[id.index()];
         let (groups, place) = (server.groups, server.place());
@@ -141,7 +147,7 @@ impl Scheduler {
         self.servers[id.index()].standing = Standing::Idle;
     }
 
-    /// Changes when a server is due: it sleeps, or becomes ready, accordingly.
+    /// Changes the instant at which a server is due, and makes it sleep or ready accordingly.
     pub(super) fn set_due(&mut self, id: ServerId, due: Instant, now: Instant) {
         self.wake(now);
         let moves = match self.servers[id.index()].standing {
@@ -157,8 +163,9 @@ impl Scheduler {
         }
     }
 
-    /// Records the end of a visit in the groups of a server and in the clock of its host: when it
-    /// ended, and until when the server rests. `None`: it never began.
+    /// Records the end of a visit in the groups of a server and in the clock of its host. `visit`
+    /// is the instant at which it ended and the instant until which the server rests. It is `None`
+    /// if the visit made no request.
     pub(super) fn release(
         &mut self,
         id: ServerId,
@@ -179,15 +186,16 @@ impl Scheduler {
         self.wake_groups(groups, now);
     }
 
-    /// The clock of a server's host.
+    /// Returns the clock of a server's host: the instant before which none of its servers is
+    /// visited.
     pub(super) fn host_next(&self, id: ServerId) -> Instant {
         let server = &self.servers[id.index()];
         let host = server.groups[GroupKind::Host as usize];
         host.map_or(server.host_next, |host| self.groups.next(host))
     }
 
-    /// A server that is alone at its host is not visited before the host's clock is over either. If
-    /// it is due earlier, the host becomes a group.
+    /// Makes a group of a host that has one server, if the host's clock ends after the server is
+    /// due. Without a group the server would be visited before the host's clock is over.
     pub(super) fn keep_host_clock(&mut self, id: ServerId) {
         let server = &self.servers[id.index()];
         if server.groups[GroupKind::Host as usize].is_none() && server.host_next > server.due {
@@ -199,7 +207,8 @@ impl Scheduler {
         groups.into_iter().flatten().for_each(|group| self.wake_group(group, now));
     }
 
-    /// The best server that a group holds back enters the queue if the group admits a visit.
+    /// Moves the best server that a group holds back to the ready queue if the group admits a
+    /// visit.
     pub(super) fn wake_group(&mut self, group: GroupId, now: Instant) {
         if let Some((rank, id)) = self.groups.wake(group, now) {
             self.servers[id.index()].standing = Standing::InLine;

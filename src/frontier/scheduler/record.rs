@@ -1,4 +1,4 @@
-//! Servers in snapshots: one record each, to bytes and back.
+//! The records of servers in a snapshot: they are written and restored here.
 //!
 //! ```text
 //! record   origin | retired as u8 | arrival | visits | Crawl-delay, 0 or 1 + ms
@@ -6,19 +6,24 @@
 //! wait     us left | unless none is left: end, us of Unix time
 //! ```
 //!
-//! A wait is stored twice: as calendar time, and as what is left of it. So a crawl that is restored
-//! later waits less, and never more than was left, however the calendar has jumped. After an
-//! unclean stop no wait is shorter than the longest rest that a visit can owe (decision 31), since
-//! the server may have been visited after the snapshot.
+//! A wait is stored twice: as the calendar time at which it ends, and as what is left of it. So a
+//! crawl that is restored later waits for less, and never for more than was left, even if the
+//! calendar was changed in between. After an unclean stop no wait is shorter than the longest rest
+//! that a visit can owe (decision 31), since the server may have been visited after the snapshot.
 //!
-//! A snapshot is of one moment, so its writer calls [`Scheduler::put_record`] before a record
-//! changes. Verbs change the record of the server that they name, with two exceptions.
-//! [`Scheduler::finish`] sets the host clock of all servers of that host: its writer remembers what
-//! [`Scheduler::host_clock`] was. Verbs that wake servers change the arrival of those that slept;
-//! that needs no record, since snoozed servers are restored in the order in which they are due.
+//! The *clock* of a host is the instant before which none of its servers is visited. The *arrival*
+//! of a server is its number in the order in which servers became ready or went to sleep.
 //!
-//! Law: bytes that make no sense are an error, never a panic, and ask for no more memory than they
-//! take themselves. Cost: O(1) a record; a sort of all servers with URLs at the end.
+//! A snapshot has the state of one moment, so its writer must call [`Scheduler::put_record`] before
+//! a record changes. Methods change the record of the server that they get as an argument, with two
+//! exceptions. [`Scheduler::finish`] sets the clock of the host, which all servers of that host
+//! share, so the writer must keep what [`Scheduler::host_clock`] returned before. Methods that wake
+//! servers change the arrival of those that slept. This needs no record, since snoozed servers are
+//! restored in the order in which they are due.
+//!
+//! Law: invalid bytes are an error and never a panic, and never allocate more memory than they take
+//! themselves.
+//! Cost: O(1) for each record; one sort of all servers with URLs at the end.
 
 use super::policy::Estimates;
 use super::server::{Server, Standing};
@@ -29,12 +34,12 @@ use crate::url::UrlRef;
 use std::time::Duration;
 
 impl Scheduler {
-    /// The group of a server's host, if the host is a group, and the host's clock.
+    /// Returns the group of a server's host, if the host is a group, and the clock of the host.
     pub fn host_clock(&self, id: ServerId) -> (Option<GroupId>, Instant) {
         (self.server(id).groups[GroupKind::Host as usize], self.host_next(id))
     }
 
-    /// Appends the record of a server as of `now`. `host_next` is the clock of its host.
+    /// Appends the record of a server as of `now` to `out`. `host_next` is the clock of its host.
     pub fn put_record(&self, id: ServerId, host_next: Instant, now: Now, out: &mut Vec<u8>) {
         let server = self.server(id);
         out.put_str(self.origin(id).as_str());
@@ -51,13 +56,13 @@ impl Scheduler {
         put_wait(host_next, now, out);
     }
 
-    /// Adds the next server from its record, in the order of their numbers.
-    /// [`Scheduler::restored`] must follow when all are there; until then only
-    /// [`Scheduler::server`] and [`Scheduler::origin`] may be called. `now` must be the same for
-    /// all.
+    /// Restores the next server from its record. Records must come in the order of the servers'
+    /// numbers, and `now` must be the same for all. [`Scheduler::restored`] must follow after the
+    /// last one; until then only [`Scheduler::server`] and [`Scheduler::origin`] may be called.
     ///
     /// # Errors
-    /// The record makes no sense, or the origin is known already. The scheduler is of no use then.
+    /// The record is not valid, or a server of this origin is known already. The scheduler must not
+    /// be used then.
     pub fn restore_record(&mut self, take: &mut Take<'_>, now: Now) -> Result<(), Short> {
         let origin = take.str()?;
         let text = format!("{origin}/");
@@ -82,9 +87,10 @@ impl Scheduler {
         Ok(())
     }
 
-    /// All records are there: `servers` of them. Those with URLs become ready in the order in which
-    /// they were, or sleep on. If the crawl was not stopped cleanly, every server first waits its
-    /// full rest, and so does every server that becomes known until then.
+    /// Completes a restore after the last record; `servers` is the number of records that were
+    /// expected. Servers with URLs become ready in their former order, or sleep until they are due.
+    /// If the crawl was not stopped cleanly (`was_clean`), every server waits its full rest first.
+    /// Servers that become known during that time wait for its end, too.
     ///
     /// # Errors
     /// A record is missing.
@@ -111,7 +117,7 @@ impl Scheduler {
         }
         for id in (0..servers).map(ServerId::from_index) {
             let server = &mut self.servers[id.index()];
-            // Arrivals are unique from here on, whatever the records said.
+            // From here on arrivals are unique, even if those in the records were not.
             server.arrival = 0;
             if !was_clean {
                 let until = now.at + self.settings.full_rest(server.crawl_delay());
@@ -122,7 +128,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// A server and its host are not visited before.
+    /// Delays the next visit to a server until `due` at least, and to its host until `host_next`.
     fn wait_until(&mut self, id: ServerId, due: Instant, host_next: Instant) {
         let server = &mut self.servers[id.index()];
         server.due = server.due.max(due);
@@ -142,7 +148,7 @@ fn put_wait(until: Instant, now: Now, out: &mut Vec<u8>) {
     }
 }
 
-/// The end of a wait; [`Instant::ZERO`] if nothing of it was left.
+/// Returns the end of a wait; [`Instant::ZERO`] if nothing of it was left.
 fn take_wait(take: &mut Take<'_>, now: Now) -> Result<Instant, Short> {
     let left = Duration::from_micros(take.varint()?);
     if left.is_zero() {

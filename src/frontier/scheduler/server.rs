@@ -1,7 +1,11 @@
-//! The record of one server.
+//! The record of one server: its politeness, its rank and its state.
 //!
-//! Cost: 64 bytes a server, one line of the processor's cache. A server that is ready, snoozed or
-//! held back by a group takes one entry of an ordered map more, about 35 bytes.
+//! A server has up to three *groups*, one for each kind: its host, its registrable domain and its
+//! IP address. A group limits the visits to its servers; it *holds back* a ready server while it
+//! doesn't admit a visit.
+//!
+//! Cost: 64 bytes a server, which is one cache line of the processor. A server that is ready,
+//! snoozed or held back takes one entry of an ordered map more, about 35 bytes.
 
 use super::groups::GroupId;
 use super::policy::{Estimates, Rank, Waiting};
@@ -16,50 +20,54 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Server {
-    /// It is not visited before this.
+    /// The instant before which the server is not visited.
     pub due: Instant,
-    /// Its host is not visited before this. Valid while it is the host's only server.
+    /// The instant before which its host is not visited. It is valid while the server is the only
+    /// one of its host; a host with more servers is a group, which keeps the instant.
     pub(super) host_next: Instant,
-    /// Order in which servers became ready or went to sleep; unique, but for 0.
+    /// The number of the server in the order in which servers became ready or went to sleep. It
+    /// decides between servers of equal rank. It is unique, except for 0, which means never.
     pub(super) arrival: u64,
-    /// What the policy makes of it; `None` if no URL is in memory.
+    /// The fraction that the policy ranks the server by; `None` if its next URL is not in memory.
     pub(super) rank: Option<NonZeroU64>,
-    /// Its groups, by kind.
+    /// The groups of the server, indexed by kind.
     pub(super) groups: [Option<GroupId>; 3],
     pub(super) estimates: Estimates,
     pub(super) standing: Standing,
-    /// Visits that ended.
+    /// The number of visits that have ended.
     pub visits: u32,
-    /// The Crawl-delay of its robots.txt in milliseconds, plus 1; 0 if it has none.
+    /// The Crawl-delay of the server's robots.txt in milliseconds, plus 1; 0 if it has none.
     pub(super) delay: u32,
 }
 
-/// What a server is doing, and which structure it is in.
+/// The state of a server, in more detail than [`ServerState`]: it also says which structure holds
+/// the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It has no URLs.
+    /// The server has no URLs.
     #[default]
     Idle,
-    /// It is in the ready queue.
+    /// The server is ready, and is in the ready queue.
     InLine,
-    /// It is ready, and waits in a group that holds it back.
+    /// The server is ready, and waits in a group that holds it back.
     Held,
-    /// It would be ready, but its next URLs are on disk.
+    /// The rest of the server is over, but its next URLs are on disk and must be read first.
     Reading,
-    /// It is in the map of sleepers.
+    /// The server rests until it is due, and is in the map of snoozed servers.
     Asleep,
-    /// It is being visited, and all its groups count the visit.
+    /// The server is being visited, and all its groups count the visit.
     Visited,
-    /// It is being visited, but the group of its address didn't admit it.
+    /// The server is being visited, but the group of its address didn't admit the visit and doesn't
+    /// count it.
     Unbound,
-    /// Its queue is open outside a visit; no group counts it.
+    /// The server is busy without a visit, because its queue is open. No group counts this.
     Open,
-    /// It was given up.
+    /// The server was given up for this reason.
     Retired(Retirement),
 }
 
 impl Server {
-    /// What it is doing.
+    /// Returns the state of the server.
     pub fn state(&self) -> ServerState {
         match self.standing {
             Standing::Idle => ServerState::Idle,
@@ -71,34 +79,38 @@ impl Server {
         }
     }
 
-    /// The Crawl-delay of its robots.txt: whole milliseconds, 49 days at most.
+    /// Returns the Crawl-delay of the server's robots.txt, in whole milliseconds and at most 49
+    /// days.
     pub fn crawl_delay(&self) -> Option<Duration> {
         let ms = self.delay.checked_sub(1)?;
         Some(Duration::from_millis(u64::from(ms)))
     }
 
-    /// Whether it has ever answered a request, in any run of the crawl.
+    /// Returns whether the server has ever answered a request, in any run of the crawl.
     pub fn has_answered(&self) -> bool {
         self.estimates.response_us > 0
     }
 
-    /// Rounded up, so that it is never asked sooner than it wants.
+    /// Sets the Crawl-delay of the server's robots.txt. It is rounded up to milliseconds, so that
+    /// no request is sent earlier than the server allows.
     pub(super) fn set_crawl_delay(&mut self, delay: Option<Duration>) {
         let ms = delay.map(|delay| delay.as_micros().div_ceil(1_000));
         self.delay = ms.map_or(0, |ms| u32::try_from(ms + 1).unwrap_or(u32::MAX));
     }
 
-    /// How many requests one visit may make.
+    /// Returns how many requests one visit may make. A server with a Crawl-delay gets one.
     pub(super) fn burst(&self, settings: &Settings) -> Burst {
         if self.delay > 0 { Burst::Requests(1) } else { settings.burst }
     }
 
-    /// Its rank with these URLs waiting; `None` if none is in memory.
+    /// Returns the fraction of the server's rank for a queue in this state; `None` if the next URL
+    /// is not in memory.
     pub(super) fn rank_of(&self, waiting: Waiting, settings: &Settings) -> Option<NonZeroU64> {
         self.estimates.rank(waiting, self.burst(settings), &settings.schedule)
     }
 
-    /// Its place in the ready queue, or in the group that holds it back.
+    /// Returns the rank of the server, which is its place in the ready queue or in the group that
+    /// holds it back; `None` if its next URL is not in memory.
     pub(super) fn place(&self) -> Option<Rank> {
         let rank = Rank { fraction: self.rank?, arrival: self.arrival };
         #[cfg(test)]

@@ -1,61 +1,62 @@
-//! The number of a server, what a server is doing, and why it was given up.
+//! The number of a server, its state, and the reason for which it was given up.
 
 use serde::{Deserialize, Serialize};
 
-/// Number of a server, dense from 0 in order of discovery.
+/// The number of a server. Numbers are dense from 0, in the order of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerId(pub u32);
 
 impl ServerId {
-    /// Index into tables by server.
+    /// Returns the index of the server in tables that have one entry for each server.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The server at `index`.
+    /// Returns the number of the server at `index` of such a table.
     pub fn from_index(index: usize) -> Self {
         Self(u32::try_from(index).expect("fewer than 2^32 servers"))
     }
 }
 
-/// What a server is doing. The words are Heritrix's.
+/// The state of a server. The names of the states are those of the crawler Heritrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
-    /// It has no URLs.
+    /// The server has no URLs.
     Idle,
-    /// It has URLs and its rest is over; one of its groups may still hold it back.
+    /// The server has URLs and its rest is over, so it may be visited as soon as its groups (host,
+    /// address, domain) admit a visit.
     Ready,
-    /// It would be ready, but its next URLs are on disk.
+    /// The rest of the server is over, but its next URLs are on disk and must be read first.
     Reading,
-    /// It is being visited.
+    /// The server is being visited, or its queue is open without a visit.
     Busy,
-    /// It has URLs and rests until it is due.
+    /// The server has URLs and rests until it is due.
     Snoozed,
-    /// It was given up.
+    /// The server was given up for this reason. It is not visited again unless it is reinstated.
     Retired(Retirement),
 }
 
-/// Why a server was given up.
+/// The reason for which a server was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Retirement {
-    /// Its name has no address, or can't be resolved.
+    /// The host name has no address, or can't be resolved.
     Name,
-    /// Its address may not be connected to.
+    /// The host has only addresses that the crawler may not connect to.
     ForbiddenAddress,
-    /// Its certificate was not accepted.
+    /// The TLS certificate of the server was not accepted.
     Certificate,
-    /// It failed too often in a row.
+    /// The server failed too often in a row.
     Failures,
-    /// It asks for a longer delay than the configuration accepts.
+    /// The robots.txt of the server asks for a longer delay than the configuration accepts.
     CrawlDelay,
 }
 
 impl Retirement {
-    /// All reasons in the order of their declaration: snapshots store the index of one.
+    /// All reasons in the order of their declaration. Snapshots store the index of a reason.
     pub(super) const ALL: [Self; 5] =
         [Self::Name, Self::ForbiddenAddress, Self::Certificate, Self::Failures, Self::CrawlDelay];
 
-    /// Its name in logs.
+    /// Returns the name of the reason in logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Name => "name",

@@ -1,4 +1,6 @@
-//! What a visit may do, and what it has shown of a server.
+//! Visits: how many requests one may make, and what one has measured of its server.
+//!
+//! A visit is up to a burst of requests to one server on one connection, followed by a rest.
 
 use crate::ground::time::Instant;
 use std::time::Duration;
@@ -6,39 +8,42 @@ use std::time::Duration;
 /// How many requests one visit may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Burst {
-    /// At most this many.
+    /// A visit makes at most this many requests.
     Requests(u32),
-    /// As many as the server allows on a connection.
+    /// A visit makes as many requests as the server allows on a connection.
     Server,
 }
 
-/// A visit that has ended.
+/// The measurements of a visit that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visit {
-    /// Requests made, robots.txt, retries and redirects included. A failed connection counts
-    /// as one.
+    /// The number of requests made, including robots.txt, retries and redirects. A failed
+    /// connection counts as one.
     pub requests: u32,
-    /// When the connection was asked for, or the first request sent on a parked one.
+    /// The instant at which the connection was requested, or at which the first request was sent on
+    /// a parked connection (one kept open since the visit before).
     pub began: Instant,
-    /// When the last reply was complete, or the connection failed.
+    /// The instant at which the last reply was complete or the connection failed.
     pub ended: Instant,
-    /// The next visit doesn't begin before this, even if the rest is over.
+    /// The instant before which the next visit doesn't begin, even if the rest is over.
     pub not_before: Instant,
-    /// Whether the server asked for `not_before`, so that it applies to its whole host.
+    /// Whether the server asked for `not_before`. If so, it applies to the whole host.
     pub strained: bool,
-    /// From asking for the connection until it is open, TLS included; `None` if it was kept from
-    /// the visit before, or was never opened.
+    /// The time from the request for the connection until it was open, including TLS. It is `None`
+    /// if the connection was kept from the visit before or was never opened.
     pub connect_time: Option<Duration>,
-    /// Complete replies.
+    /// The number of complete replies.
     pub replies: u32,
-    /// Their total time, each from its request, or from the end of the reply before it.
+    /// The total time of the complete replies. The time of each begins with its request, or with
+    /// the end of the reply before it.
     pub response_time: Duration,
-    /// Estimate of the requests that the server allows on a connection; 0 is not known.
+    /// The estimated number of requests that the server allows on a connection; 0 if it is not
+    /// known.
     pub allowance: u32,
 }
 
 impl Visit {
-    /// A visit of which only the number of requests is known.
+    /// Creates a visit of which only the number of requests, the beginning and the end are known.
     pub fn new(requests: u32, began: Instant, ended: Instant) -> Self {
         Self { requests, began, ended, ..Self::default() }
     }
