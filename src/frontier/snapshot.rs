@@ -161,7 +161,7 @@ impl Frontier {
     }
 
     /// Restores one frame. Between the first frame and [`Frontier::restored`] only
-    /// [`Frontier::server`] may be called.
+    /// [`Scheduler::server`] may be called.
     ///
     /// # Errors
     /// The frame can't belong to this snapshot. The frontier must not be used then.
