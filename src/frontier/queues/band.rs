@@ -1,20 +1,22 @@
-//! Bands of quality: how exactly URLs on disk are in order (decision 34).
+//! Bands: classes of quality, by which URLs on disk are ordered (decision 34).
 //!
-//! There are 64: two for each doubling of quality from a sixtieth of the mean page up, one for each
-//! doubling below, one for nothing.
+//! In memory URLs are sorted by their exact quality, on disk only by its band. There are 64 bands:
+//! two for each doubling of quality from a sixtieth of the mean page's quality up, one for each
+//! doubling below that, and band 0 for qualities below 8 millionths.
 //!
 //! Law: a higher quality is never in a lower band.
 
 use crate::ground::quality::Quality;
 
-/// A band of quality, from 0 (worth nothing) to [`BAND_MAX`].
+/// The number of a band, from 0 (the lowest qualities) to [`BAND_MAX`].
 pub(super) type Band = u8;
 
-/// The band of what goes first, and of the best pages.
+/// The highest band: that of the best pages, and of URLs that go first whatever their quality.
 pub(super) const BAND_MAX: Band = 63;
-/// Qualities below so many doublings of a millionth have one band each.
+/// The binary logarithm of the quality, in millionths, from which there are two bands for each
+/// doubling. Below it there is one.
 const FINE_FROM: u32 = 14;
-/// The band of a quality.
+/// Returns the band of a quality.
 pub(super) fn band_of(quality: Quality) -> Band {
     let millionths = quality.millionths();
     let bits = u64::BITS - millionths.leading_zeros();

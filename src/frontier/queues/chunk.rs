@@ -1,17 +1,21 @@
-//! Chunks: URLs of one queue as bytes, on disk and in snapshots; and where a chunk lies.
+//! Chunks: the encoding of several URLs of one queue, on disk and in snapshots, and the reference
+//! to a chunk on disk.
 //!
 //! ```text
-//! chunk    URLs | each, to the end
-//! URL      arrival, less that of the one before, zigzag | quality x 2, + 1 if it goes first
-//!          of each of its two parts: bytes at the front and at the back that are those of the same
-//!          part of the payload before, and those between
-//! ref      segment 20 bits | sixteenths used up 4 | length in units of 64 bytes, rounded up, 8
-//!          band 6 | offset 26
+//! chunk      number of URLs | each URL, to the end
+//! URL        arrival number minus that of the URL before, zigzag
+//!            quality in millionths x 2, + 1 if the URL goes first
+//!            two parts of the payload, each encoded by its difference from the same part of the
+//!            payload before: bytes shared at the front | bytes shared at the back |
+//!            length of the bytes between | these bytes
+//! reference  segment 20 bits | steps taken 4 | length in units of 64 bytes, rounded up, 8 |
+//!            band 6 | offset 26
 //! ```
-//! URLs of a chunk are in order; it is used up by sixteenths of their number, and its reference has
-//! the band of the next.
+//! The URLs of a chunk are in the order of the queue. They are taken from its start, in *steps* of
+//! a sixteenth of its URLs. The chunk on disk stays as it is; the reference counts the steps taken,
+//! and has the *band* (class of quality) of the next URL to take.
 //!
-//! Law: what is unpacked is what was packed, or refused.
+//! Law: unpacking returns the URLs that were packed, or an error.
 
 use super::band::{BAND_MAX, Band};
 use super::entry::Key;
@@ -22,16 +26,18 @@ use crate::ground::quality::Quality;
 use crate::ground::segments::Location;
 use std::ops::Range;
 
-/// A chunk is used up in so many steps.
+/// The number of steps in which the URLs of a chunk are taken.
 const STEPS: usize = 16;
 const UNIT_BYTES: usize = 64;
-/// Offsets in a segment are below this.
+/// The bound of offsets in a segment, in bytes: every chunk begins below it.
 pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 26;
 const SEGMENTS_MAX: u32 = 1 << 20;
-/// A chunk is full when its URLs have so many bytes, unpacked: they may share nearly all of them.
+/// The total length of unpacked payloads at which a chunk is full, in bytes. A bound of the packed
+/// length alone would not limit it, since payloads may share nearly all of their bytes.
 const UNPACKED_BYTES: usize = if cfg!(test) { 400 } else { 1 << 20 };
 
-/// Where a chunk lies, and how much of it is left.
+/// The reference to a chunk on disk: its location, the steps taken from it, and the band of its
+/// next URL. The head of this file has its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkRef(u64);
 
@@ -52,7 +58,8 @@ impl ChunkRef {
         self.0
     }
 
-    /// Where it lies; its length is rounded up, and at most 16,320 bytes.
+    /// Returns the location of the chunk. The length in it is rounded up to a multiple of 64 bytes,
+    /// but is never more than 16,320 bytes, even if the chunk is longer.
     pub(super) fn place(self) -> Location {
         Location {
             segment: (self.0 >> 44) as u32,
@@ -61,7 +68,7 @@ impl ChunkRef {
         }
     }
 
-    /// The band of the next URL in it.
+    /// Returns the band of the next URL in the chunk.
     pub(super) fn band(self) -> Band {
         (self.0 >> 26) as u8 & BAND_MAX
     }
@@ -70,44 +77,45 @@ impl ChunkRef {
         (self.0 >> 40) as usize % STEPS
     }
 
-    /// Of so many URLs those that are not used up yet.
+    /// Returns how many URLs were taken from the chunk, if it was packed with `urls` of them.
     fn used(self, urls: usize) -> usize {
         (self.steps_used() * urls.div_ceil(STEPS)).min(urls)
     }
 
-    /// The same chunk, with so many of its URLs used up, or more; the next is of this band.
+    /// Returns a reference to the same chunk with `steps` steps taken, whose next URL is of `band`.
     fn used_up(self, steps: usize, band: Band) -> Self {
         let changed = (15 << 40) | (u64::from(BAND_MAX) << 26);
         Self(self.0 & !changed | (steps as u64) << 40 | u64::from(band) << 26)
     }
 
-    /// The same chunk, which lies where the other says.
+    /// Returns a reference to the same chunk at the location of `to`, to which it was copied.
     pub(super) fn moved(self, to: Self) -> Self {
         to.used_up(self.steps_used(), self.band())
     }
 
-    /// Whether it is that chunk, however much of it is used up.
+    /// Returns whether both refer to the same chunk, whatever number of steps was taken from it.
     pub(super) fn is(self, other: Self) -> bool {
         let (own, other) = (self.place(), other.place());
         (own.segment, own.offset) == (other.segment, other.offset)
     }
 }
 
-/// URLs that become a chunk.
+/// The encoder of a chunk, to which URLs are added one by one.
 #[derive(Debug, Default)]
 pub(super) struct Packer {
     packed: Vec<u8>,
-    /// Bytes of all payloads.
+    /// The length of all payloads in the chunk, in bytes.
     unpacked: usize,
     urls: usize,
     arrival: u64,
-    /// The last payload, and room for the next.
+    /// The payload that was added last, from which the next one is encoded by its difference.
     last: Vec<u8>,
+    /// The payload that is being added. It is a field so that its memory is reused.
     payload: Vec<u8>,
 }
 
 impl Packer {
-    /// Adds a URL; `write` appends its payload.
+    /// Adds a URL to the chunk. `write` appends its payload to the vector that it is given.
     pub(super) fn put(&mut self, key: Key, write: impl FnOnce(&mut Vec<u8>)) {
         self.payload.clear();
         write(&mut self.payload);
@@ -132,12 +140,13 @@ impl Packer {
         self.urls
     }
 
-    /// Whether it has so many bytes, or as many as a chunk may have when it is unpacked.
+    /// Returns whether the chunk has at least `bytes` packed bytes, or as many unpacked bytes as a
+    /// chunk may have.
     pub(super) fn is_full(&self, bytes: usize) -> bool {
         self.packed.len() >= bytes || self.unpacked >= UNPACKED_BYTES
     }
 
-    /// Appends the chunk to `out`, and begins the next.
+    /// Appends the finished chunk to `out` and begins the next one.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         out.put_varint(self.urls as u64);
         out.extend_from_slice(&self.packed);
@@ -147,26 +156,26 @@ impl Packer {
     }
 }
 
-/// What is up to the last line end of a payload, and what follows: each is compared with the same
-/// part of the payload before.
+/// Splits a payload after its last line end. Each of the two parts is encoded by its difference
+/// from the same part of the payload before.
 fn parts(payload: &[u8]) -> [&[u8]; 2] {
     let end = memchr::memrchr(b'\n', payload).map_or(payload.len(), |end| end + 1);
     [&payload[..end], &payload[end..]]
 }
 
-/// A chunk's URLs, unpacked.
+/// The decoder of chunks, with the URLs of the chunk that it decoded last.
 #[derive(Debug, Default)]
 pub(super) struct Unpacker {
     bytes: Vec<u8>,
-    /// Keys, and where the payloads lie in `bytes`.
+    /// The key of each URL, and the range of its payload in `bytes`.
     pub(super) urls: Vec<(Key, Range<usize>)>,
 }
 
 impl Unpacker {
-    /// Unpacks a chunk, in place of what was unpacked before.
+    /// Decodes a chunk. Its URLs replace those of the chunk that was decoded before.
     ///
     /// # Errors
-    /// These are no chunk's bytes.
+    /// The bytes are not a valid chunk.
     pub(super) fn unpack(&mut self, chunk: &[u8]) -> Result<(), Short> {
         let mut take = Take::new(chunk);
         let urls = take.number::<usize>()?;
@@ -206,7 +215,8 @@ impl Unpacker {
         &self.bytes[range.clone()]
     }
 
-    /// Whether no URL came later than the last, and all of them are payloads.
+    /// Returns whether all URLs are plausible: their arrival numbers are at most `arrivals`, that
+    /// of the last URL queued, and `is_payload` accepts their payloads.
     pub(super) fn are_right(&self, arrivals: u64, is_payload: fn(&[u8]) -> bool) -> bool {
         let is_right = |(key, range): &(Key, Range<usize>)| {
             key.arrival <= arrivals && is_payload(self.payload(range))
@@ -214,8 +224,8 @@ impl Unpacker {
         self.urls.iter().all(is_right)
     }
 
-    /// Which of the URLs are taken now if so many are wanted, about, and what is left of the chunk
-    /// then.
+    /// Returns which of the decoded URLs to take if about `wanted` are wanted (always whole steps,
+    /// at least one), and the reference to the chunk afterwards: `None` if no URL is left in it.
     pub(super) fn take(
         &self,
         chunk: ChunkRef,

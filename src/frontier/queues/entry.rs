@@ -1,37 +1,39 @@
-//! One waiting URL as its queue sees it: sixteen bytes that sort in the order of the queue.
+//! Entries: a URL as its queue sorts it, in 16 bytes. The greater entry goes first.
 //!
 //! ```text
 //! by arrival   first 1 bit | arrival, inverted, 47 | quality 40 | unused 8 | record 32
 //! by quality   first 1 bit | quality 40 | arrival, inverted, 47 | unused 8 | record 32
 //! ```
-//! The greater entry goes first.
+//! The bit *first* is set for URLs that go before all others. *Record* is the number of the payload
+//! in memory. Arrival is inverted since an earlier URL must have a greater entry.
 
 use super::band::{BAND_MAX, Band, band_of};
 use super::records::RecordId;
 use crate::ground::quality::Quality;
 
-/// In which order the URLs of one server come out.
+/// The order in which the URLs of one server come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// First in, first out.
     Arrival,
-    /// The best first; equal ones first in, first out.
+    /// The highest quality first. URLs of equal quality are first in, first out.
     Quality,
 }
 
-/// What decides where a URL goes in its queue.
+/// The key that determines the place of a URL in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Goes before all that are not first.
+    /// Whether the URL goes before all URLs of its queue that lack this flag.
     pub is_first: bool,
-    /// What it is thought to be worth.
+    /// The expected quality of the page.
     pub quality: Quality,
-    /// Its number in the order of arrival.
+    /// The arrival number of the URL: how many URLs were queued up to and including it.
     pub arrival: u64,
 }
 
 impl Key {
-    /// Its band: by arrival there is one, and [`BAND_MAX`] for what goes first.
+    /// Returns the band of the URL, by which chunks on disk are ordered. It is [`BAND_MAX`] for a
+    /// URL that goes first. In the order of arrival all other URLs are in band 0.
     pub(super) fn band(self, order: Order) -> Band {
         match order {
             _ if self.is_first => BAND_MAX,
@@ -41,7 +43,7 @@ impl Key {
     }
 }
 
-/// A waiting URL: its key, and where its payload is.
+/// A waiting URL: its key and the record with its payload, packed into 128 bits that sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     high: u64,
@@ -99,7 +101,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    /// Law: keys survive, and entries sort as the order says.
+    /// Law: an entry returns the key it was made from, and entries sort in the order of the queue.
     #[test]
     fn entries_sort_as_their_keys_do() {
         let keys = [

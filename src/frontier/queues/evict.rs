@@ -1,12 +1,17 @@
-//! What goes to the disk when memory is full.
+//! Eviction: moves URLs to disk when memory is full.
 //!
-//! The queue that has most URLs beyond those it keeps near is cut: these become chunks. Queues are
-//! listed by classes of that number, a power of two each. When none has enough for a chunk, all
-//! keep half as many, one at least; twice as many again when memory is half empty. A queue that has
-//! a great deal in memory is cut at once, so that no call has to copy more than that.
+//! A queue has *near* URLs, the next ones in order, and *far* URLs, the others in memory. It may
+//! keep a number of near URLs; all other URLs in memory are *evictable*. The queue with the most
+//! evictable URLs is evicted first: they are packed into *chunks*, which are appended to the log on
+//! disk. Queues are listed by *class*, the binary logarithm of their number of evictable URLs.
 //!
-//! Law: memory is below its bound, or no queue has more than it keeps. Cost: no call looks at all
-//! queues; a hand passes over some of them with each URL that comes, after what they keep changed.
+//! When no queue has enough evictable URLs for a chunk, the number that each may keep is halved,
+//! down to one. It is doubled again when memory is half empty. A queue with a great many far URLs
+//! is evicted at once, so that no call has to copy more than that.
+//!
+//! Law: memory is below its bound, or no queue has more URLs in memory than it may keep.
+//! Cost: no call looks at all queues. After the number to keep has changed, each new URL lists a
+//! few queues again, until all are listed.
 
 use super::band::Band;
 use super::chunk::ChunkRef;
@@ -15,28 +20,32 @@ use super::{OnDisk, QueueId, Queues, Store};
 use crate::ground::codec::Put;
 use crate::ground::segments::Segments;
 
-/// Kind of the frame that is a chunk.
+/// The kind of the frames in the log that hold a chunk.
 pub(super) const CHUNK: u8 = 20;
-/// Unpacked bytes of a chunk.
+/// The packed length at which a chunk is finished, in bytes.
 const CHUNK_BYTES: usize = if cfg!(test) { 150 } else { 4 << 10 };
-/// URLs that a queue keeps near at most while others go to the disk.
+/// The number of near URLs that a queue may keep when others are evicted, unless memory is so short
+/// that the number is halved.
 const KEPT_MAX: usize = if cfg!(test) { 8 } else { 64 };
-/// URLs that are worth a chunk.
+/// The least number of evictable URLs for which a chunk is written, unless queues may keep fewer
+/// than this: then it is that number.
 const CHUNK_MIN: usize = 4;
-/// URLs beyond near that one queue has in memory at most.
+/// The number of far URLs above which a queue is evicted at once.
 const FAR_MAX: usize = if cfg!(test) { 60 } else { 4_096 };
-/// Queues that the hand passes over with each URL.
+/// The number of queues that are listed again with each new URL, after the number to keep changed.
 const HAND_STEP: usize = 4;
 const CLASSES: usize = 16;
 
-/// Who is cut next, and to how much.
+/// The queues that can be evicted, by class, and the number of URLs that each may keep.
 #[derive(Debug)]
 pub(super) struct Evictor {
-    /// Queues by the logarithm of the URLs that could go to the disk. A queue may have changed
-    /// since; it is in each list once at most.
+    /// The queues of each class. A queue may have changed since it was listed, so its class is
+    /// checked when it is taken from the list. It is in each list at most once.
     pub(super) classes: [Vec<QueueId>; CLASSES],
+    /// The number of near URLs that each queue may keep.
     kept: usize,
-    /// Queues before this one are listed by what is kept now.
+    /// The next queue to list again after `kept` changed. All queues before it are listed by the
+    /// present `kept`.
     pub(super) hand: usize,
 }
 
@@ -45,17 +54,19 @@ impl Evictor {
         Self { classes: [const { Vec::new() }; CLASSES], kept: KEPT_MAX, hand: usize::MAX }
     }
 
-    /// How many URLs a queue keeps near, at most.
+    /// Returns the number of near URLs that a queue may keep. It is unlimited (`usize::MAX`) while
+    /// the number is not halved.
     pub(super) fn kept(&self) -> usize {
         if self.kept == KEPT_MAX { usize::MAX } else { self.kept }
     }
 
-    /// Bytes of memory that the lists take.
+    /// Returns the memory that the lists take, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.classes.iter().map(|ids| ids.capacity() * size_of::<QueueId>()).sum()
     }
 
-    /// Lists a queue by what could go to the disk.
+    /// Lists a queue by the class of its number of evictable URLs, unless it is in that list
+    /// already or has none.
     pub(super) fn note(&mut self, id: QueueId, queue: &mut Queue) {
         let Some(class) = queue.evictable(self.kept).checked_ilog2() else { return };
         let class = (class as usize).min(CLASSES - 1);
@@ -65,7 +76,7 @@ impl Evictor {
         }
     }
 
-    /// The least class that is worth a chunk.
+    /// Returns the lowest class whose queues have enough evictable URLs for a chunk.
     fn least(&self) -> usize {
         CHUNK_MIN.min(self.kept).ilog2() as usize
     }
@@ -78,13 +89,15 @@ impl Evictor {
 }
 
 impl Queues {
-    /// Brings memory below its bound, if there is a disk and anything that could go there.
+    /// Evicts queues until memory is below its bound, a few at most. It is called after each URL
+    /// that is added. Does nothing if there is no disk. Doubles the number of URLs that each queue
+    /// may keep if memory is half empty.
     pub(super) fn make_room(&mut self) {
         if self.store.disk.is_none() {
             return;
         }
         self.move_hand(HAND_STEP);
-        // One URL came: a few cuts make up for it.
+        // Only one URL was added since the last call, so a few evictions suffice.
         for _ in 0..4 {
             if self.memory_bytes() <= self.settings.memory_bytes || !self.evict_one() {
                 break;
@@ -99,7 +112,8 @@ impl Queues {
         }
     }
 
-    /// As [`Queues::make_room`], whatever it takes: for a snapshot that was read back.
+    /// Evicts queues until memory is below its bound or nothing is evictable, however long it
+    /// takes. It is called once after a snapshot was restored.
     pub(super) fn make_all_room(&mut self) {
         while self.store.disk.is_some() && self.memory_bytes() > self.settings.memory_bytes {
             self.move_hand(self.queues.len());
@@ -109,8 +123,8 @@ impl Queues {
         }
     }
 
-    /// Cuts the queue that has most beyond what it keeps, or lets all keep less. `false` if there's
-    /// nothing left to do.
+    /// Evicts the queue with the most evictable URLs. If no queue has enough of them, halves the
+    /// number of URLs that each queue may keep. Returns `false` if neither is possible.
     fn evict_one(&mut self) -> bool {
         let Some((id, class)) = self.evictor.next() else {
             let is_listed = self.evictor.hand >= self.queues.len();
@@ -132,7 +146,8 @@ impl Queues {
         true
     }
 
-    /// Lists some more queues by what they keep now.
+    /// Lists the next `steps` queues by the present number of URLs that each may keep, until all
+    /// are listed.
     fn move_hand(&mut self, steps: usize) {
         let (kept, until) = (self.evictor.kept, self.evictor.hand.saturating_add(steps));
         while self.evictor.hand < until.min(self.queues.len()) {
@@ -146,7 +161,7 @@ impl Queues {
         }
     }
 
-    /// Cuts a queue that has more in memory than one call may copy.
+    /// Evicts a queue that has more far URLs than one call should have to copy.
     pub(super) fn limit_far(&mut self, id: QueueId) {
         if self.store.disk.is_some() && self.at(id).far_len() > FAR_MAX {
             self.evict(id);
@@ -190,7 +205,9 @@ impl Queues {
     }
 }
 
-/// Appends a chunk, which counts for as many bytes as its reference says.
+/// Appends a chunk to the log and returns its reference. `write` appends the payload of the frame.
+/// The segment counts the chunk with the rounded length that the reference has, since exactly that
+/// length is released later.
 pub(super) fn append(
     segments: &mut Segments,
     band: Band,

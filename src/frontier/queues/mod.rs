@@ -1,23 +1,27 @@
-//! Queues: which URLs wait at each server, in memory and on disk.
+//! Queues: the URLs that wait at each server, in memory and on disk.
 //!
-//! A URL is a payload of opaque bytes with a priority and a number in the order of arrival. What
-//! does not fit into memory is written to an append log in chunks of some kilobytes, each of one
-//! queue, and read back by jobs before a visit needs it.
+//! There is one queue for each server. A URL waits in it as a *payload* (bytes that this module
+//! does not interpret) with a *key*: its quality, its arrival number, and whether it goes first.
+//! When memory is full, URLs are packed into *chunks* of a few kilobytes, each with URLs of one
+//! queue, and the chunks are appended to a log on disk. Jobs read them back before a visit needs
+//! them.
 //!
 //! ```text
-//! entry    a URL in its queue: 16 bytes that sort
-//! band     classes of quality
-//! records  payloads in memory
-//! queue    one queue: near, far, chunks
-//! chunk    URLs as bytes on disk
-//! evict    what goes to the disk when memory is full
-//! read     jobs: reading back, sweeping segments
-//! snapshot what a checkpoint keeps, copied before it changes
+//! entry    a URL in its queue: 16 bytes that sort in the queue's order
+//! band     classes of quality, by which chunks are ordered
+//! records  payloads in memory; each queue has a base, of which similar payloads share bytes
+//! shared   the bytes that two payloads have in common
+//! queue    one queue: its next URLs, its other URLs in memory, its chunks
+//! chunk    the encoding of a chunk, and the reference to it
+//! evict    moves URLs to disk when memory is full
+//! read     jobs that read chunks back, and sweep sparse segments (append what is needed again)
+//! snapshot writes the queues to a checkpoint while they change
 //! ```
 //!
-//! Laws (held to a naive model in `tests.rs`): no URL is lost or doubled, whatever fails. By
-//! arrival the order is exact. By quality it is exact in memory, and by band on disk: nothing comes
-//! out before a URL of a better band. Memory keeps to its bound as long as one URL a queue does.
+//! Laws (tested against a naive model in `tests.rs`): no URL is lost or duplicated, whatever fails.
+//! In the order of arrival, URLs come out in exactly that order. In the order of quality, the order
+//! is exact among URLs in memory, and no URL comes out before a URL on disk of a better band.
+//! Memory stays below its bound as long as one URL of each queue fits into it.
 //! Cost: a queue of one URL takes 48 bytes and its payload; no call looks at all queues.
 
 mod band;
@@ -48,63 +52,65 @@ use records::Records;
 use snapshot::{Restoring, Snapshot};
 use std::collections::VecDeque;
 
-/// Number of a queue, dense from 0.
+/// The number of a queue. Queues are numbered from 0 without gaps.
 pub type QueueId = u32;
 
-/// The folder of all segments.
+/// The folder of the segment files, relative to the job directory.
 pub(super) const FOLDER: &str = "state/frontier";
-/// A segment is closed when it is so long; in tests, soon.
+/// The lengths of segments and of appends to them. They are small in tests so that segments are
+/// soon closed and swept.
 const LIMITS: Limits = if cfg!(test) {
     Limits { segment_bytes: 3_000, write_bytes: 500 }
 } else {
     Limits { segment_bytes: 32 << 20, write_bytes: 256 << 10 }
 };
 
-/// What an operator sets.
+/// The settings of the queues.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// In which order URLs come out.
+    /// The order in which the URLs of a queue come out.
     pub order: Order,
-    /// Bytes of memory that URLs may take.
+    /// The memory that URLs may take, in bytes.
     pub memory_bytes: usize,
-    /// The crawl whose files they are; `None`: all stay in memory.
+    /// The identifier of the crawl, which its files carry. If it is `None`, all URLs stay in
+    /// memory.
     pub crawl: Option<u64>,
-    /// Whether bytes that come from the disk are a payload.
+    /// Returns whether bytes that were read from disk are a valid payload.
     pub is_payload: fn(&[u8]) -> bool,
 }
 
-/// All queues.
+/// The queues of all servers. See the head of this file.
 #[derive(Debug)]
 pub struct Queues {
     settings: Settings,
     queues: Table<Queue>,
     store: Store,
-    /// Bytes of memory that queues take beside records.
+    /// The memory that the queues take apart from records, in bytes.
     list_bytes: usize,
-    /// URLs in all queues.
+    /// The number of URLs in all queues.
     urls: usize,
-    /// URLs queued so far.
+    /// The number of URLs queued so far, which is the arrival number of the last one.
     arrivals: u64,
     evictor: Evictor,
     snapshot: Option<Box<Snapshot>>,
     restoring: Option<Box<Restoring>>,
-    /// Queues of which something changed that their server's rank depends on, but for those that a
-    /// call named.
+    /// Queues that changed, other than by a call that named them, in a way that can change the rank
+    /// of their server.
     changed: VecDeque<QueueId>,
 }
 
-/// Where the URLs of all queues are.
+/// The storage that all queues share, in memory and on disk.
 #[derive(Debug)]
 struct Store {
     order: Order,
-    /// In memory.
+    /// The payloads in memory.
     records: Records,
     unpacker: Unpacker,
-    /// `None`: nothing goes to the disk.
+    /// The log on disk, or `None` if all URLs stay in memory.
     disk: Option<Box<OnDisk>>,
 }
 
-/// What is on disk, and on its way to it and from there.
+/// The log on disk, and the state of packing chunks for it and of reading them back.
 #[derive(Debug)]
 struct OnDisk {
     segments: Segments,
@@ -113,7 +119,7 @@ struct OnDisk {
 }
 
 impl Queues {
-    /// No queues.
+    /// Creates the storage, without any queue.
     pub fn new(settings: Settings) -> Self {
         let on_disk = |crawl| {
             let segments = Segments::new(FOLDER, Role::Segment, crawl, LIMITS);
@@ -134,51 +140,54 @@ impl Queues {
         }
     }
 
-    /// One more queue, empty; its number is the count before.
+    /// Adds an empty queue. Its number is the count of queues before the call.
     pub fn add_queue(&mut self) {
         self.queues.push(Queue::new());
     }
 
-    /// Queues there are.
+    /// Returns the number of queues.
     pub fn count(&self) -> usize {
         self.queues.len()
     }
 
-    /// URLs in all queues.
+    /// Returns the number of URLs in all queues.
     pub fn urls(&self) -> usize {
         self.urls
     }
 
-    /// URLs in a queue, in memory and on disk.
+    /// Returns the number of URLs in a queue, in memory and on disk.
     pub fn len(&self, id: QueueId) -> usize {
         self.at(id).len()
     }
 
-    /// URLs in a queue; whether the next one is in memory; and, by quality, the sum of the
-    /// qualities of its next URLs in memory, as many as count, in millionths.
+    /// Returns three facts about a queue: the number of its URLs, whether the next one is in
+    /// memory, and the sum of the qualities of its next [`Queues::counted`] URLs in memory, in
+    /// millionths. The sum is 0 in the order of arrival.
     pub fn waiting(&self, id: QueueId) -> (usize, bool, u64) {
         let (queue, order) = (self.at(id), self.store.order);
         (queue.len(), queue.is_at_hand(order), queue.best_sum(order))
     }
 
-    /// Prefetches a queue.
+    /// Loads a queue into the CPU cache, ahead of a call that needs it.
     pub fn prefetch(&self, id: QueueId) {
         std::hint::black_box(self.at(id).counted);
     }
 
-    /// Prefetches the next payload of a queue, which is in the cache, and the base of payloads.
+    /// Loads a queue's next payload into the CPU cache, and the queue's base, with which that
+    /// payload may share bytes. The queue itself should be in the cache already.
     pub fn prefetch_more(&self, id: QueueId) {
         let queue = self.at(id);
         let next = queue.next().map_or(records::NONE, Entry::record);
         [queue.base, next].into_iter().for_each(|record| self.store.records.prefetch(record));
     }
 
-    /// Whether a queue's next URL is in memory.
+    /// Returns whether a queue's next URL is in memory, so that [`Queues::pop`] can take it.
     pub fn is_at_hand(&self, id: QueueId) -> bool {
         self.at(id).is_at_hand(self.store.order)
     }
 
-    /// Qualities of a queue's best URLs in memory that count, in millionths, computed from nothing.
+    /// Returns the qualities of a queue's best [`Queues::counted`] URLs in memory, in millionths.
+    /// It sorts all of the queue's URLs in memory and relies on no stored order.
     pub fn best_qualities(&self, id: QueueId) -> Vec<u64> {
         let order = self.store.order;
         let mut entries: Vec<Entry> = self.at(id).entries().collect();
@@ -187,36 +196,38 @@ impl Queues {
         best.map(|entry| entry.key(order).quality.millionths()).collect()
     }
 
-    /// Whether a URL in memory goes before one with this key.
+    /// Returns whether the queue's next URL is in memory and goes before a URL with the key `than`.
     pub fn has_better(&self, id: QueueId, than: Key) -> bool {
         let than = Entry::new(self.store.order, than, records::NONE);
         self.at(id).next().is_some_and(|next| next > than) && self.is_at_hand(id)
     }
 
-    /// The key of a queue's next URL, if that is in memory.
+    /// Returns the key of a queue's next URL if that URL is in memory.
     pub fn next_key(&self, id: QueueId) -> Option<Key> {
         let next = self.at(id).next().filter(|_| self.is_at_hand(id));
         next.map(|entry| entry.key(self.store.order))
     }
 
-    /// How many of a queue's next URLs count: as [`Queues::set_counted`] set, but no more than
-    /// memory has room for.
+    /// Returns how many of a queue's next URLs the next visit may take or the rank of its server
+    /// depends on: the number given to [`Queues::set_counted`], capped while memory is short.
     pub fn counted(&self, id: QueueId) -> usize {
         self.at(id).counted as usize
     }
 
-    /// Bytes of memory that URLs take.
+    /// Returns the memory that URLs and their lists take, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.store.records.bytes() + self.list_bytes + self.evictor.bytes()
     }
 
-    /// Bytes of all segments on disk, and of the chunks in them that are needed.
+    /// Returns the total length of all segments and that of the chunks that are still needed, in
+    /// bytes.
     pub fn disk_bytes(&self) -> (u64, u64) {
         self.store.disk.as_ref().map_or((0, 0), |disk| disk.segments.bytes())
     }
 
-    /// Queues a URL behind all others, or by its quality; returns its number in the order of
-    /// arrival.
+    /// Adds a URL to a queue and returns its arrival number. In the order of arrival the URL goes
+    /// behind all others, in the order of quality it goes where its quality says. With `is_first`
+    /// it goes before all URLs that lack that flag. Moves URLs to disk if memory is full.
     pub fn push(&mut self, id: QueueId, is_first: bool, quality: Quality, payload: &[u8]) -> u64 {
         self.arrivals += 1;
         let key = Key { is_first, quality, arrival: self.arrivals };
@@ -226,24 +237,25 @@ impl Queues {
         key.arrival
     }
 
-    /// Puts a URL back to where [`Queues::pop`] took it from.
+    /// Puts a URL that [`Queues::pop`] returned back into its queue, at its former place.
     pub fn put_back(&mut self, id: QueueId, key: Key, payload: &[u8]) {
         self.put(id, key, payload, Queue::put_back);
     }
 
-    /// Takes the next URL of a queue and appends its payload to `out`; `None` if there is none, or
-    /// if it is still on disk.
+    /// Takes the next URL of a queue: appends its payload to `out` and returns its key. Returns
+    /// `None` if the queue is empty, or if its next URL is still on disk.
     pub fn pop(&mut self, id: QueueId, out: &mut Vec<u8>) -> Option<Key> {
         if self.is_at_hand(id) { self.take(id, out, Queue::pop) } else { None }
     }
 
-    /// Takes any URL of a queue that is in memory: for one that is to be emptied.
+    /// Takes any URL of a queue that is in memory, in no particular order, to empty the queue.
+    /// Otherwise it is like [`Queues::pop`].
     pub fn pop_any(&mut self, id: QueueId, out: &mut Vec<u8>) -> Option<Key> {
         self.take(id, out, Queue::pop_any)
     }
 
-    /// Sets how many of a queue's next URLs count: as many as the next visit may take, or as make
-    /// the rank of its server. So many are kept in memory, if there is room.
+    /// Sets how many of a queue's next URLs the next visit may take or the rank of its server
+    /// depends on. That many are kept in memory. While memory is short the number is capped.
     pub fn set_counted(&mut self, id: QueueId, counted: usize) {
         let counted = counted.min(self.evictor.kept());
         if self.counted(id) != counted {
@@ -251,15 +263,16 @@ impl Queues {
         }
     }
 
-    /// A queue, not named in a call, whose length, next URLs or whether they are in memory changed.
+    /// Returns the next queue that changed other than by a call that named it: its length, its next
+    /// URLs, or whether they are in memory. Returns `None` when all were returned.
     pub fn next_changed(&mut self) -> Option<QueueId> {
         self.changed.pop_front()
     }
 
-    /// Brings what waits to be written to the disk: all, or if it is enough for an append.
+    /// Writes buffered chunks to the disk: all of them, or only what is enough for a full append.
     ///
     /// # Errors
-    /// The disk's: nothing is lost, and this may be called again.
+    /// The disk reports an error. Nothing is lost, and the call can be repeated.
     pub fn write(&mut self, all: bool, disk: &mut dyn Disk) -> Result<(), disk::Error> {
         self.store.disk.as_mut().map_or(Ok(()), |on_disk| on_disk.segments.write(all, disk))
     }
@@ -292,8 +305,9 @@ impl Queues {
         key
     }
 
-    /// Changes a queue: a snapshot keeps what it was, its bytes are counted, and it is listed with
-    /// those that could go to the disk, and those that need something from there.
+    /// Applies `what` to a queue. Every change of a queue goes through here. First the queue is
+    /// copied to the snapshot that is being written. Then the bytes it takes are updated, and it is
+    /// listed for eviction and for reads if it needs that.
     fn change<T>(&mut self, id: QueueId, what: impl FnOnce(&mut Queue, &mut Store) -> T) -> T {
         self.copy_before_change(id);
         let queue = &mut self.queues[id as usize];
@@ -309,7 +323,7 @@ impl Queues {
 }
 
 impl Store {
-    /// Stores a URL of a queue.
+    /// Stores the payload of a URL and adds its entry to the queue by calling `how`.
     fn put(
         &mut self,
         queue: &mut Queue,

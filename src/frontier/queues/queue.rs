@@ -1,15 +1,20 @@
-//! The queue of one server: its next URLs in order, the others in memory, and its chunks on disk.
+//! The queue of one server: its URLs in memory and the references to its chunks on disk.
 //!
 //! ```text
-//! near     the next URLs, sorted
-//! far      others in memory, a heap: by quality none is better than the worst of near
-//! chunks   on disk, each in order; by arrival all of them between near and far
+//! near     the next URLs in memory, sorted
+//! far      the other URLs in memory, in a heap; by quality none is better than the worst near URL
+//! chunks   packed URLs on disk, each chunk in order; by arrival all of them come after near and
+//!          before far
 //! ```
 //!
-//! Laws: by arrival URLs come out in the order of their arrival. By quality the best in memory
-//! comes out, unless a chunk has a better band: then that chunk is read first. Far is empty
-//! whenever near is, unless chunks come between them. Cost: a short queue is 16 bytes a URL and no
-//! more memory than near; a URL costs a move of few entries, or O(log n) in far.
+//! Chunks are ordered by *band*, the class of quality of their next URL. *Evictable* URLs are those
+//! in memory that may be moved to disk when memory is full.
+//!
+//! Laws: in the order of arrival, URLs come out in exactly that order. In the order of quality, the
+//! best URL in memory comes out, unless a chunk has a better band: then that chunk is read first.
+//! Far is empty whenever near is, unless chunks come between them.
+//! Cost: a short queue takes 16 bytes a URL and has near only; adding or taking a URL moves a few
+//! entries, or costs O(log n) in far.
 
 use super::band::Band;
 use super::chunk::ChunkRef;
@@ -18,32 +23,33 @@ use super::records::{NONE, RecordId};
 use smallvec::SmallVec;
 use std::collections::BinaryHeap;
 
-/// Near holds at least so many URLs while there are others in memory.
+/// The number of URLs that near takes from far when it is short, unless visits need more.
 const NEAR_MIN: usize = 16;
 
-/// Pending URLs of one server.
+/// The waiting URLs of one server. See the head of this file.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// The last one comes first.
+    /// The near URLs, the next one last.
     near: SmallVec<[Entry; 1]>,
     more: Option<Box<More>>,
-    /// What payloads that come are compared with.
+    /// The record of the payload that new payloads are compared with, to store only their
+    /// differences.
     pub(super) base: RecordId,
-    /// How many of the next URLs a visit may take, or make the rank of the server.
+    /// How many of the next URLs the next visit may take or the server's rank depends on.
     pub(super) counted: u32,
-    /// It is listed among those that wait for a read, or one is under way.
+    /// Whether the queue is listed for a read, or a read for it has begun.
     pub(super) is_wanted: bool,
-    /// The classes of victims in which it is listed, a bit each.
+    /// The eviction classes in whose lists the queue is, one bit for each class.
     pub(super) listed: u16,
 }
 
-/// What short queues don't have.
+/// The fields that short queues do not need.
 #[derive(Debug, Default)]
 struct More {
     far: BinaryHeap<Entry>,
-    /// The next one last.
+    /// The chunks on disk, the next one last.
     chunks: Vec<ChunkRef>,
-    /// URLs in chunks.
+    /// The number of URLs in all chunks.
     on_disk: u32,
 }
 
@@ -59,7 +65,7 @@ impl Queue {
         }
     }
 
-    /// URLs in memory and on disk.
+    /// Returns the number of URLs in memory and on disk.
     pub(super) fn len(&self) -> usize {
         self.in_memory() + self.on_disk()
     }
@@ -80,23 +86,25 @@ impl Queue {
         self.near.len()
     }
 
-    /// The next URL in memory.
+    /// Returns the next URL in memory. A chunk on disk may have a better one.
     pub(super) fn next(&self) -> Option<Entry> {
         self.near.last().copied()
     }
 
-    /// Chunks, the next one last.
+    /// Returns the chunks, the next one last.
     pub(super) fn chunks(&self) -> &[ChunkRef] {
         self.more.as_ref().map_or(&[], |more| &more.chunks)
     }
 
-    /// Entries in memory: near, the next one last, then far in no order.
+    /// Returns the entries in memory: first those of near, the next one last, then those of far in
+    /// no order.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
         let far = self.more.iter().flat_map(|more| more.far.iter());
         self.near.iter().chain(far).copied()
     }
 
-    /// Bytes of memory that it takes beside its payloads and its own.
+    /// Returns the memory that the queue has allocated, in bytes. Its payloads and the struct
+    /// itself are not included.
     pub(super) fn bytes(&self) -> usize {
         let near = if self.near.spilled() { self.near.capacity() * size_of::<Entry>() } else { 0 };
         let more = self.more.as_ref().map_or(0, |more| {
@@ -106,12 +114,12 @@ impl Queue {
         near + more
     }
 
-    /// The best band on disk.
+    /// Returns the best band on disk, which is that of the next chunk.
     fn chunk_band(&self) -> Option<Band> {
         self.chunks().last().map(|chunk| chunk.band())
     }
 
-    /// How many URLs can come out before a chunk has to be read.
+    /// Returns how many near URLs can be taken before a chunk has to be read.
     fn ahead(&self, order: Order) -> usize {
         match (order, self.chunk_band()) {
             (Order::Quality, Some(band)) => {
@@ -122,7 +130,7 @@ impl Queue {
         }
     }
 
-    /// Whether the next URL is in memory.
+    /// Returns whether the next URL is in memory, so that no chunk has to be read before it.
     pub(super) fn is_at_hand(&self, order: Order) -> bool {
         let Some(next) = self.near.last() else { return false };
         match order {
@@ -131,12 +139,14 @@ impl Queue {
         }
     }
 
-    /// Whether a chunk should be read for the next visit, if near keeps so many URLs.
+    /// Returns whether a chunk should be read for the next visit, if the queue may keep `kept` near
+    /// URLs.
     pub(super) fn needs_read(&self, order: Order, kept: usize) -> bool {
         !self.chunks().is_empty() && self.ahead(order) < kept.min(self.counted as usize)
     }
 
-    /// Sum of the qualities of the best in memory that count, in millionths; 0 by arrival.
+    /// Returns the sum of the qualities of the next `counted` near URLs, in millionths, or 0 in the
+    /// order of arrival.
     pub(super) fn best_sum(&self, order: Order) -> u64 {
         if order == Order::Arrival {
             return 0;
@@ -145,7 +155,7 @@ impl Queue {
         best.map(|entry| entry.key(order).quality.millionths()).sum()
     }
 
-    /// Puts a URL where its order says.
+    /// Adds a URL to near or to far, depending on its place in the order.
     pub(super) fn push(&mut self, order: Order, entry: Entry) {
         let between = self.has_chunks_between(order);
         let is_near = entry.is_first()
@@ -160,8 +170,9 @@ impl Queue {
         }
     }
 
-    /// Puts a URL back that came out of here, or of a chunk: by arrival it goes before all that
-    /// wait outside near.
+    /// Puts back a URL that was taken from the queue, or adds one that was read from a chunk. In
+    /// the order of arrival it always goes to near, since it comes before all URLs in chunks and in
+    /// far.
     pub(super) fn put_back(&mut self, order: Order, entry: Entry) {
         match order {
             Order::Arrival => self.push_near(order, entry),
@@ -172,7 +183,7 @@ impl Queue {
     fn push_near(&mut self, order: Order, entry: Entry) {
         let place = self.near.partition_point(|other| *other < entry);
         self.near.insert(place, entry);
-        // By arrival what is far comes after what is on disk.
+        // In the order of arrival far comes after the chunks, so near URLs must not move there.
         let between = self.has_chunks_between(order);
         let least = self.near_min();
         if self.near.len() > 4 * least && !between {
@@ -181,27 +192,27 @@ impl Queue {
         }
     }
 
-    /// Takes the next URL in memory, which must be at hand.
+    /// Takes the next URL. [`Self::is_at_hand`] must be true, or a better one may be on disk.
     pub(super) fn pop(&mut self, order: Order) -> Option<Entry> {
         let next = self.near.pop();
         self.refill(order);
         next
     }
 
-    /// Takes any URL that is in memory.
+    /// Takes any URL that is in memory, or returns `None` if none is.
     pub(super) fn pop_any(&mut self, order: Order) -> Option<Entry> {
         let next = self.near.pop().or_else(|| self.more.as_mut()?.far.pop());
         self.refill(order);
         next
     }
 
-    /// Sets how many of the next URLs count.
+    /// Sets how many of the next URLs the next visit may take or the server's rank depends on.
     pub(super) fn set_counted(&mut self, order: Order, counted: usize) {
         self.counted = u32::try_from(counted.max(1)).unwrap_or(u32::MAX);
         self.refill(order);
     }
 
-    /// Whether chunks come between near and far.
+    /// Returns whether chunks come between near and far in the order.
     fn has_chunks_between(&self, order: Order) -> bool {
         order == Order::Arrival && !self.chunks().is_empty()
     }
@@ -210,7 +221,7 @@ impl Queue {
         NEAR_MIN.max(self.counted as usize)
     }
 
-    /// Brings URLs from far to near if near is short, and gives memory back that is of no use.
+    /// Moves URLs from far to near if near is short, and frees memory that is no longer used.
     pub(super) fn refill(&mut self, order: Order) {
         let (least, wanted) = (self.near_min(), (self.counted as usize).max(NEAR_MIN / 2));
         let between = self.has_chunks_between(order);
@@ -232,24 +243,28 @@ impl Queue {
         }
     }
 
-    /// URLs of near that don't go first. Those that do stay there.
+    /// Returns the number of near URLs that are not marked to go first. Those that are stay in
+    /// near.
     fn pages(&self) -> usize {
         self.near.partition_point(|entry| !entry.is_first())
     }
 
-    /// URLs of near that could go to the disk if it keeps so many. While nothing is there, near
-    /// keeps what the next visits take: what was read back is of use soon.
+    /// Returns how many near URLs are evictable if the queue may keep `kept` of them. A queue
+    /// without chunks keeps only as many as the next visits take. A queue with chunks keeps `kept`,
+    /// since what it has read back is needed soon.
     fn beyond(&self, kept: usize) -> usize {
         let needed = if self.chunks().is_empty() { 2.max(self.counted as usize) } else { kept };
         self.near.len().saturating_sub(needed.min(kept)).min(self.pages())
     }
 
-    /// How many URLs could go to the disk if near keeps so many.
+    /// Returns how many URLs could be moved to disk if the queue may keep `kept` near URLs.
     pub(super) fn evictable(&self, kept: usize) -> usize {
         self.beyond(kept) + self.far_len()
     }
 
-    /// Takes what goes to the disk, the next one first, and whether it goes before the chunks.
+    /// Takes the URLs to move to disk out of the queue, which may keep `kept` near URLs. Returns
+    /// them in order, the next one first, and whether they go before the existing chunks. If chunks
+    /// come between near and far, it takes the URLs of only one of the two, whichever has more.
     pub(super) fn evict(&mut self, order: Order, kept: usize) -> (Vec<Entry>, bool) {
         let (between, beyond) = (self.has_chunks_between(order), self.beyond(kept));
         let more = self.more.get_or_insert_default();
@@ -269,8 +284,8 @@ impl Queue {
         (entries, is_before)
     }
 
-    /// Lists a chunk that was written: before all others of its band if it `is_before`, else
-    /// behind them.
+    /// Adds a chunk with `urls` URLs that was written to disk. Among the chunks of its band it is
+    /// the next to be read if it `is_before`, else the last.
     pub(super) fn add_chunk(&mut self, chunk: ChunkRef, urls: usize, is_before: bool) {
         let more = self.more.get_or_insert_default();
         let band = chunk.band();
@@ -280,11 +295,11 @@ impl Queue {
         });
         more.chunks.insert(place, chunk);
         let urls = u32::try_from(urls).expect("a chunk has few URLs");
-        more.on_disk = more.on_disk.saturating_add(urls); // a damaged snapshot may say anything
+        more.on_disk = more.on_disk.saturating_add(urls); // a damaged snapshot can hold any number
     }
 
-    /// Chunk `number` lies elsewhere now, or has been used up so far (`None`: wholly); so many of
-    /// its URLs came out.
+    /// Replaces the reference to chunk `number` after the chunk was moved or `urls` of its URLs
+    /// were taken. With `None` the chunk is removed, since all of its URLs were taken.
     pub(super) fn replace_chunk(&mut self, number: usize, by: Option<ChunkRef>, urls: usize) {
         let more = self.more.as_mut().expect("it has chunks");
         more.on_disk -= u32::try_from(urls).expect("as above");
@@ -293,7 +308,7 @@ impl Queue {
             Some(chunk) if chunk.band() == old.band() => more.chunks[number] = chunk,
             Some(chunk) => {
                 more.chunks.remove(number);
-                // Of those of its band it is read first: its URLs came first.
+                // It is the next of its new band to be read, since its URLs came before the others.
                 let place = more.chunks.partition_point(|other| other.band() <= chunk.band());
                 more.chunks.insert(place, chunk);
             }

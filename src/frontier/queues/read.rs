@@ -1,13 +1,16 @@
-//! Jobs: chunks are read back before a visit needs them, and sparse segments are swept.
+//! Read-back: jobs read chunks before a visit needs them, and sweep sparse segments.
 //!
-//! A queue that has fewer URLs at hand than its next visit may take is listed, once. A job reads
-//! for many queues at once, in the order in which chunks lie on disk. What it has read is taken in
-//! piece by piece, as much as the caller's turn has room for. A sweep reads a sparse segment, and
-//! appends what is alive in it again.
+//! A *chunk* holds URLs of one queue on disk. It is a checksummed frame of a *segment*, a file of
+//! the log. A queue that has fewer URLs ready in memory than its next visit may take is listed for
+//! a read, once. A job reads chunks of many queues at once, in the order in which they lie on disk.
+//! What it has read is applied piece by piece, within the budget of each turn of the caller.
 //!
-//! Laws: a queue that needs a read is listed, or a read for it is under way; what was read is used
-//! only if its checksum, its queue and its payloads are right. Cost: one job at a time, of a
-//! mebibyte.
+//! A segment is sparse when less than a quarter of it is still needed. A *sweep* reads it and
+//! appends the chunks that are still needed to the log again, so that the file can be removed.
+//!
+//! Laws: a queue that needs a read is listed, or a read for it has begun. What was read is used
+//! only if its checksum, its queue and its payloads are right.
+//! Cost: one job at a time, which reads about a mebibyte.
 
 use super::chunk::{ChunkRef, Unpacker};
 use super::entry::Order;
@@ -21,26 +24,28 @@ use crate::ground::segments::{self, Location};
 use crate::ground::table::Table;
 use std::collections::VecDeque;
 
-/// Bytes that a job reads at most.
+/// The number of bytes that a job reads, about.
 const JOB_BYTES: usize = if cfg!(test) { 600 } else { 1 << 20 };
-/// Short chunks of a queue are read together until they have so many bytes: by quality more, since
-/// what they hold is put in order and written again as longer ones.
+/// The number of bytes that a job reads for one queue in the order of arrival: it reads chunks
+/// until their lengths reach it.
 const READ_BYTES: usize = if cfg!(test) { 200 } else { 512 };
+/// The same in the order of quality. It is greater, since the URLs of short chunks are merged in
+/// memory and written again as longer chunks.
 const READ_BYTES_BY_QUALITY: usize = if cfg!(test) { 400 } else { 2 << 10 };
-/// By quality a chunk that isn't longer is taken in whole.
+/// The length up to which all URLs of a chunk are taken at once in the order of quality, in bytes.
 const SHORT_BYTES: usize = if cfg!(test) { 150 } else { READ_BYTES };
-/// URLs of one queue that are taken in at once, if its visits don't take more.
+/// The number of near URLs to which a read fills a queue, unless its visits need more.
 const URLS_MIN: usize = 16;
 
-/// Read these.
+/// A job that reads chunks or a piece of a segment, to be run on a side thread.
 #[derive(Debug)]
 pub struct QueuesJob {
-    /// A handle of the job's own.
+    /// The disk handle that the job reads with. No one else uses it meanwhile.
     pub disk: Box<dyn Disk>,
     work: Work,
 }
 
-/// What came of a [`QueuesJob`].
+/// A [`QueuesJob`] that has run, with what it has read or the error.
 #[derive(Debug)]
 pub struct QueuesDone {
     work: Work,
@@ -48,40 +53,45 @@ pub struct QueuesDone {
     disk: Box<dyn Disk>,
 }
 
+/// What a job reads, and the bytes once they are read.
 #[derive(Debug)]
 enum Work {
-    /// Chunks of queues, those of one queue side by side.
+    /// Chunks to read back. Those of one queue follow each other.
     Back(VecDeque<Read>),
-    /// Part of a segment, from this offset on.
+    /// A piece of a segment to sweep: `bytes` is what lies from `offset` on.
     Sweep { segment: u32, offset: u64, bytes: Vec<u8> },
 }
 
-/// One chunk to be read.
+/// A chunk to read back for a queue.
 #[derive(Debug)]
 struct Read {
     id: QueueId,
     chunk: ChunkRef,
-    /// Its frame, once it is read; bytes of others may follow.
+    /// The frame of the chunk, or empty if it is not read yet. Bytes of later frames may follow.
     frame: Vec<u8>,
 }
 
-/// What is to be read, and what was.
+/// The state of reading: the queues listed for a read, and what was read for them.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// Queues that need a read.
+    /// The queues that are listed for a read.
     wanted: VecDeque<QueueId>,
+    /// Whether a job is running, or what it has read is not completely applied.
     is_working: bool,
-    /// What a job has read and is not taken in yet.
+    /// What a job has read and [`Queues::take_in`] has not applied yet.
     intake: Option<Work>,
-    /// The segment that is being swept, how far, and its length.
+    /// The segment that is being swept, the offset up to which that is done, and its length in
+    /// bytes.
     sweep: Option<(u32, u64, u64)>,
+    /// The number of attempts to start a job so far.
     jobs: u64,
-    /// The last job's handle: its files are open.
+    /// The disk handle of the last job. It is reused since it has files open.
     disk: Option<Box<dyn Disk>>,
 }
 
 impl Reader {
-    /// Lists a queue if it needs a read.
+    /// Lists a queue for a read if it needs one and is not listed. `kept` is the number of near
+    /// URLs that it may keep.
     pub(super) fn note(&mut self, id: QueueId, queue: &mut Queue, order: Order, kept: usize) {
         if !queue.is_wanted && queue.needs_read(order, kept) {
             queue.is_wanted = true;
@@ -89,7 +99,7 @@ impl Reader {
         }
     }
 
-    /// A job is over; what of it was not taken in is to be read again.
+    /// Ends a job. The queues whose chunks it read but that were not applied are listed again.
     fn read_later(&mut self, work: Work) {
         self.is_working = false;
         if let Work::Back(reads) = work {
@@ -99,14 +109,14 @@ impl Reader {
         }
     }
 
-    /// The segment that is being swept.
+    /// Returns the number of the segment that is being swept.
     pub(super) fn swept(&self) -> Option<u32> {
         self.sweep.map(|(segment, ..)| segment)
     }
 }
 
 impl QueuesJob {
-    /// Reads; stops at the first failure.
+    /// Reads what the job asks for. It blocks, and stops at the first error.
     pub fn run(mut self) -> QueuesDone {
         let result = self.work.run(self.disk.as_mut());
         QueuesDone { work: self.work, result, disk: self.disk }
@@ -135,7 +145,8 @@ impl Read {
         let (name, offset) = (segments::name_of(FOLDER, place.segment), place.offset.into());
         self.frame.resize(place.bytes as usize, 0);
         disk::read_all(disk, &name, offset, 0, &mut self.frame)?;
-        // A reference has no more than 16 KiB of a length.
+        // The length in a reference is capped at 16,320 bytes. The frame itself has the full
+        // length.
         let have = self.frame.len();
         if let Some(len) = frame_bytes(&self.frame).filter(|len| *len > have) {
             self.frame.resize(len, 0);
@@ -145,17 +156,18 @@ impl Read {
     }
 }
 
-/// Bytes of the frame that begins here, by its own word.
+/// Returns the length of the frame at the start of `bytes`, as its header states it.
 fn frame_bytes(bytes: &[u8]) -> Option<usize> {
     let len = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
     Some(frame::OVERHEAD_BYTES + len.min(frame::PAYLOAD_BYTES_MAX))
 }
 
 impl Queues {
-    /// The next job, if there is one: at most one at a time, handed back by [`Queues::worked`].
+    /// Returns the next job if there is anything to read. There is one job at a time: the next is
+    /// returned only after the last was handed to [`Queues::worked`] and completely applied.
     pub fn job(&mut self, disk: &dyn Disk) -> Option<QueuesJob> {
         let most = match (self.store.order, self.evictor.kept() == usize::MAX) {
-            (_, false) => 1, // memory is short: no more than there is need for
+            (_, false) => 1, // memory is short, so it reads one chunk of each queue
             (Order::Arrival, true) => READ_BYTES,
             (Order::Quality, true) => READ_BYTES_BY_QUALITY,
         };
@@ -164,7 +176,7 @@ impl Queues {
             return None;
         }
         on_disk.reader.jobs += 1;
-        // A sweep gets its turn while reads go on.
+        // Every fourth job is a sweep, so that reads do not delay sweeps without end.
         let sweeps = on_disk.reader.jobs.is_multiple_of(4) || on_disk.reader.wanted.is_empty();
         let sweep = if sweeps { on_disk.sweep() } else { None };
         let work = sweep.or_else(|| on_disk.reads(&mut self.queues, most))?;
@@ -173,10 +185,11 @@ impl Queues {
         Some(QueuesJob { disk, work })
     }
 
-    /// A job is done: [`Queues::take_in`] follows, once in each turn until nothing is left.
+    /// Accepts a job that has run. The caller then calls [`Queues::take_in`] once in each turn
+    /// while [`Queues::has_read`] is true.
     ///
     /// # Errors
-    /// The disk's. Nothing is lost: what was to be read is read later.
+    /// The disk reported an error to the job. Nothing is lost: the chunks are read later.
     pub fn worked(&mut self, done: QueuesDone) -> Result<(), disk::Error> {
         let on_disk = self.store.disk.as_deref_mut().expect("the job came from here");
         on_disk.reader.disk = Some(done.disk);
@@ -187,16 +200,17 @@ impl Queues {
         done.result
     }
 
-    /// Whether something that was read is to be taken in.
+    /// Returns whether a job has read anything that is not applied yet.
     pub fn has_read(&self) -> bool {
         self.store.disk.as_ref().is_some_and(|on_disk| on_disk.reader.intake.is_some())
     }
 
-    /// Takes in what a job has read, about so many bytes of it. Queues that changed are named by
-    /// [`Queues::next_changed`].
+    /// Applies about `budget_bytes` of what a job has read: adds the URLs to their queues, or moves
+    /// chunks out of the segment that is swept. A piece of a sweep is applied whole, whatever the
+    /// budget. [`Queues::next_changed`] returns the queues that changed.
     ///
     /// # Errors
-    /// What is wrong with a segment. The URLs are where they were.
+    /// A segment is damaged. The URLs that it was to give remain on disk.
     pub fn take_in(&mut self, budget_bytes: usize) -> Result<(), Damage> {
         let Some(on_disk) = self.store.disk.as_deref_mut() else { return Ok(()) };
         let Some(mut work) = on_disk.reader.intake.take() else { return Ok(()) };
@@ -240,7 +254,8 @@ impl Queues {
     fn take_in_chunk(&mut self, read: &Read) -> Result<(), Damage> {
         let order = self.store.order;
         let queue = self.at(read.id);
-        // It may have been swept, or other chunks may go before it now: then it is read again.
+        // A sweep may have moved the chunk since, or other chunks may go before it now. Then it is
+        // read again later.
         let number = queue.chunks().iter().rposition(|chunk| chunk.is(read.chunk));
         let Some(number) = number else { return Ok(()) };
         let is_next = number + 1 == queue.chunks().len();
@@ -261,7 +276,7 @@ impl Queues {
             let mut unpacker = std::mem::take(&mut store.unpacker);
             let opened = open(read, &mut unpacker).and_then(|()| {
                 let (range, rest) = unpacker.take(chunk, wanted, |key| key.band(order));
-                // A damaged snapshot may have counted others.
+                // The number of URLs on disk may be wrong if it is from a damaged snapshot.
                 let is_over = is_only && rest.is_none();
                 let is_counted = range.len() <= urls && is_over == (range.len() == urls);
                 let is_right = is_counted && unpacker.are_right(arrivals, is_payload);
@@ -291,7 +306,7 @@ impl Queues {
         result.map_err(|flaw| damage(place.segment, place.offset.into(), flaw))
     }
 
-    /// Appends what is alive in a piece of a segment again.
+    /// Appends the chunks in a piece of a segment that are still needed to the log again.
     fn sweep_piece(&mut self, segment: u32, offset: u64, bytes: &[u8]) -> Result<(), Damage> {
         #[cfg(test)]
         super::tests::seen::count(|seen| seen.sweeps += 1);
@@ -333,7 +348,7 @@ impl Queues {
 }
 
 impl OnDisk {
-    /// The frame of a chunk that is not on disk yet; nothing if it is.
+    /// Returns the frame of a chunk that is still buffered in memory, or no bytes if it is on disk.
     fn waiting(&self, chunk: ChunkRef) -> Vec<u8> {
         let from = Location { bytes: u32::MAX, ..chunk.place() };
         let Some(bytes) = self.segments.waiting(from) else { return Vec::new() };
@@ -341,7 +356,8 @@ impl OnDisk {
         bytes[..len].to_vec()
     }
 
-    /// The next reads, about so many bytes of each queue.
+    /// Returns the next chunks to read, about `most` bytes of each listed queue and one chunk at
+    /// least. Returns `None` if no listed queue has chunks.
     fn reads(&mut self, queues: &mut Table<Queue>, most: usize) -> Option<Work> {
         let (mut reads, mut bytes) = (VecDeque::new(), 0);
         while bytes < JOB_BYTES
@@ -361,7 +377,8 @@ impl OnDisk {
         (!reads.is_empty()).then_some(Work::Back(reads))
     }
 
-    /// The next piece of the segment that is being swept, or of the next one that is to be.
+    /// Returns the next piece of the segment that is being swept. If there is none, begins with the
+    /// next sparse segment.
     fn sweep(&mut self) -> Option<Work> {
         let is_alive = |sweep: &(u32, u64, u64)| self.segments.is_alive(sweep.0);
         if self.reader.sweep.filter(is_alive).is_none() {
@@ -370,13 +387,14 @@ impl OnDisk {
         }
         let (segment, offset, end) = self.reader.sweep?;
         let bytes = usize::try_from(end - offset).unwrap_or(usize::MAX);
-        // The longest chunk fits in.
+        // A piece is long enough for the longest chunk.
         let bytes = vec![0; bytes.min(JOB_BYTES.max(128 << 10))];
         Some(Work::Sweep { segment, offset, bytes })
     }
 }
 
-/// Unpacks what was read.
+/// Parses the frame that was read and unpacks its chunk into `unpacker`. It fails if the checksum
+/// or the number of the queue is wrong.
 fn open(read: &Read, unpacker: &mut Unpacker) -> Result<(), Flaw> {
     let (frame, _) = frame::parse(&read.frame, read.chunk.place().offset.into())?;
     let mut take = Take::new(frame.payload);

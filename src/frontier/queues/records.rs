@@ -1,60 +1,64 @@
-//! Payloads in memory: each in blocks of 64 bytes, without what it shares with another.
+//! Records: the payloads in memory, each in blocks of 64 bytes.
 //!
 //! Links of one page to one server share the beginnings and ends of their payloads (the path, the
-//! page they were found on). So a queue names a *base*, the last payload it stored whole, and one
-//! that shares at least half of its bytes with it stores only its middle. A base stays for as long
-//! as a record leans on it. Blocks are all alike, so what one queue frees fits every other.
+//! page they were found on). So each queue has a *base*, the payload it last stored whole. A
+//! payload that shares at least half of its bytes with the base is stored as a reference to it and
+//! the bytes in the *middle* that differ. A base is kept until no record refers to it. All blocks
+//! have the same size, so those that one queue frees can be used by any other.
 //!
-//! Laws: what comes out is what was put in; a record is freed when its URL is taken and nothing
-//! leans on it. Cost: one block for most payloads, a copy of the payload to store and to read.
+//! Laws: reading returns the payload that was stored. A record is freed when its URL is taken and
+//! no other record or queue refers to it.
+//! Cost: one block for most payloads; one copy of the payload to store it and one to read it.
 
 use super::shared::Shared;
 use crate::ground::table::Table;
 
-/// Number of a record: of its first block.
+/// The number of a record, which is that of its first block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordId(pub(super) u32);
 
-/// No record.
+/// The value that stands for no record.
 pub(super) const NONE: RecordId = RecordId(u32::MAX);
 
-/// Payloads are shorter than this.
+/// The bound of payload lengths in bytes: every payload is shorter.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 18;
 
 pub(super) const BLOCK_BYTES: usize = 64;
 pub(super) const ROOM_BYTES: usize = BLOCK_BYTES - size_of::<u32>();
 pub(super) const HEAD_BYTES: usize = 14;
 
-/// Part of a record, or free.
+/// A block: a part of a record, or free.
 #[derive(Debug)]
 struct Block {
-    /// The next part, or the next free block.
+    /// The next block of the record, or the next free block.
     next: u32,
     bytes: [u8; ROOM_BYTES],
 }
 
-/// What a record begins with.
+/// The header at the start of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// The record that it shares bytes with.
+    /// The record of the payload that this one shares bytes with, or [`NONE`].
     pub(super) base: RecordId,
-    /// Bytes between front and back, which follow.
+    /// The number of bytes in the middle. They follow the header.
     pub(super) middle: u32,
-    /// Bytes at the front and at the back that are the base's.
+    /// The number of bytes at the front that are the same as in the base.
     front: u16,
+    /// The number of bytes at the back that are the same as in the base.
     back: u16,
-    /// Its URL, its queue if it is the base there, and records that lean on it.
+    /// The number of references to the record: one from its URL until that is taken, one from the
+    /// queue whose base it is, and one from each record that shares bytes with it.
     users: u16,
 }
 
-/// All payloads in memory.
+/// The payloads of all queues in memory. See the head of this file.
 #[derive(Debug)]
 pub(super) struct Records {
     blocks: Table<Block>,
-    /// The first free block.
+    /// The first free block, or the number of [`NONE`] if none is free.
     free: u32,
     used_blocks: usize,
-    /// Room to compare a payload with its base.
+    /// A buffer for the payload of the base that a new payload is compared with.
     base: Vec<u8>,
 }
 
@@ -63,12 +67,13 @@ impl Records {
         Self { blocks: Table::default(), free: NONE.0, used_blocks: 0, base: Vec::new() }
     }
 
-    /// Bytes of memory in use.
+    /// Returns the memory that is in use by records, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.used_blocks * BLOCK_BYTES
     }
 
-    /// Stores a payload, which may lean on `base` or become the base itself.
+    /// Stores a payload and returns its record. If it shares at least half of its bytes with
+    /// `base`, only its middle is stored. Otherwise it is stored whole and becomes the new `base`.
     pub(super) fn put(&mut self, payload: &[u8], base: &mut RecordId) -> RecordId {
         assert!(payload.len() < PAYLOAD_BYTES_MAX, "payloads are capped by whoever queues them");
         let mut head = Head { base: NONE, front: 0, back: 0, middle: 0, users: 1 };
@@ -96,7 +101,7 @@ impl Records {
         id
     }
 
-    /// Appends a payload to `out`.
+    /// Appends the payload of a record to `out`.
     pub(super) fn read(&self, id: RecordId, out: &mut Vec<u8>) {
         let head = self.head(id);
         if head.base == NONE {
@@ -105,7 +110,7 @@ impl Records {
         let start = out.len();
         self.read(head.base, out);
         let (front, back) = (usize::from(head.front), usize::from(head.back));
-        // The end of the base goes behind the middle.
+        // `out` now ends with the whole base, whose last `back` bytes belong after the middle.
         let end = out.len() - back;
         if back == 0 {
             out.truncate(start + front);
@@ -116,12 +121,13 @@ impl Records {
         out.drain(start + front..end + back);
     }
 
-    /// Prefetches the beginning of a record; [`NONE`] is nothing.
+    /// Loads the first block of a record into the CPU cache. Does nothing for [`NONE`].
     pub(super) fn prefetch(&self, id: RecordId) {
         std::hint::black_box(self.blocks.get(id.0 as usize).map(|block| block.next));
     }
 
-    /// One user less: the record goes when it has none. [`NONE`] is nothing.
+    /// Removes one reference to a record and frees the record if that was the last. Does nothing
+    /// for [`NONE`].
     pub(super) fn free(&mut self, id: RecordId) {
         if id == NONE {
             return;

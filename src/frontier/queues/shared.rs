@@ -1,26 +1,27 @@
-//! What two payloads share: how much at their fronts, and of the rest at their backs.
+//! Shared bytes: how many bytes two payloads have in common at the front and at the back.
 //!
-//! URLs of one server, found on one page, differ in a few bytes in the middle. So one is stored as
-//! that middle and two lengths, next to another that is stored whole.
+//! Payloads of one server's URLs that were found on one page differ in a few bytes in the middle.
+//! So one of them is stored whole, and another as its middle and the two lengths that it shares.
 
 const WORD: usize = size_of::<u64>();
 
-/// A payload beside another.
+/// The numbers of bytes that two payloads have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shared {
-    /// Bytes at the front and at the back that are the other's.
+    /// The number of equal bytes at the front.
     pub(super) front: usize,
+    /// The number of equal bytes at the back, not counting those in `front`.
     pub(super) back: usize,
 }
 
 impl Shared {
-    /// What `one` shares with `other`: at most all of the shorter.
+    /// Compares two payloads. The sum of front and back is at most the length of the shorter one.
     pub(super) fn of(one: &[u8], other: &[u8]) -> Self {
         let front = front(one, other);
         Self { front, back: back(&one[front..], &other[front..]) }
     }
 
-    /// The bytes between.
+    /// Returns the bytes of a compared payload between its shared front and back.
     pub(super) fn middle(self, payload: &[u8]) -> &[u8] {
         &payload[self.front..payload.len() - self.back]
     }
@@ -63,7 +64,7 @@ fn word(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Law: as comparing byte by byte says.
+    /// Law: the result is the same as that of comparing byte by byte.
     #[test]
     fn words_and_bytes_agree() {
         let text = b"/archive/2026/11/article-000000000123.html";

@@ -1,19 +1,22 @@
-//! What a checkpoint keeps of the queues: their state at one moment, written while they change.
+//! Snapshots: the state of all queues at one instant, written to a checkpoint while they change.
 //!
-//! Some queues are written in each turn, by number; one that is about to change is copied first
-//! (decision 29). URLs under way count as waiting.
+//! In each turn some queues are written, in the order of their numbers. A queue that is about to
+//! change is copied before (decision 29). URLs that are being fetched (*in flight*) are written as
+//! waiting URLs. *Near* are the next URLs of a queue in memory, *far* its others in memory, and
+//! *chunks* hold its URLs on disk.
 //!
 //! ```text
 //! kind 17, chunks   number of the queue | URLs in all of its chunks; 0 in frames that continue
-//!                   reference u64 of each, the next one last
-//! kind 18, URLs     number of the queue | a chunk of URLs: those under way, and those near
-//! kind 19, URLs     the same of those far, which by arrival come behind its chunks
-//! state             queues | URLs | arrivals | bytes of all chunks
+//!                   reference u64 of each chunk, the next one last
+//! kind 18, URLs     number of the queue | a chunk of URLs: those in flight, and those of near
+//! kind 19, URLs     the same for those of far, which by arrival come after the chunks
+//! state             number of queues | of URLs | of arrivals | bytes of all chunks
 //! ```
-//! Frames of a queue come in this order. An empty queue is not written.
+//! The frames of a queue come in this order. An empty queue is not written.
 //!
-//! Law: what is restored is what was there when the snapshot began, whatever was done since (held
-//! to a naive model). Cost: a copy of each queue, its URLs packed; one bit of memory a queue.
+//! Law (tested against a naive model): what is restored is the state at the instant when the
+//! snapshot began, whatever happened since.
+//! Cost: a copy of each queue with its URLs packed; one bit of memory for each queue.
 
 use super::chunk::{ChunkRef, Packer};
 use super::entry::{Entry, Order};
@@ -24,38 +27,43 @@ use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Flaw, Mark};
 use crate::ground::map::Map;
 
-/// Kinds of frames.
+/// The kind of frames with references to chunks on disk.
 const CHUNKS: u8 = 17;
+/// The kind of frames with URLs that are in flight or near.
 const FRONT: u8 = 18;
+/// The kind of frames with far URLs.
 const BACK: u8 = 19;
 
-/// Unpacked bytes of URLs in a frame.
+/// The packed length at which a frame of URLs is finished, in bytes.
 const FRAME_BYTES: usize = if cfg!(test) { 90 } else { 32 << 10 };
-/// Chunks in a frame.
+/// The largest number of chunk references in a frame.
 const FRAME_CHUNKS: usize = 4 << 10;
 
-/// A moment that is being written.
+/// A snapshot that is being written. Its instant is the call of [`Queues::begin_snapshot`].
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    /// Queues at that moment, URLs in them and under way, and arrivals.
+    /// The number of queues at that instant.
     queues: usize,
+    /// The number of URLs in the queues and in flight at that instant.
     urls: usize,
+    /// The number of URLs queued until that instant.
     arrivals: u64,
-    /// Bytes of all chunks; segments that were needed, and how long they were.
+    /// The length of all chunks on disk at that instant, in bytes.
     chunk_bytes: u64,
+    /// The segments that were needed at that instant, with their lengths in bytes.
     segments: Vec<(u32, u64)>,
-    /// URLs under way, with their payloads.
+    /// The URLs in flight of queues that are not written yet, with their payloads.
     flights: Map<QueueId, Vec<(Key, Vec<u8>)>>,
-    /// A bit for each queue that is written.
+    /// A bit for each queue, which is set if the queue is written.
     written: Vec<u64>,
-    /// The queue to be written next.
+    /// The next queue to write, if it is not written yet.
     next: usize,
-    /// Frames of queues that were about to change.
+    /// Frames of queues that were about to change. The next [`Queues::snapshot_some`] returns them.
     ahead: Vec<u8>,
     packer: Packer,
 }
 
-/// What all frames of a snapshot that is being restored are to bring.
+/// The totals that the frames of a snapshot must add up to when all are restored.
 #[derive(Debug)]
 pub(super) struct Restoring {
     queues: usize,
@@ -64,8 +72,8 @@ pub(super) struct Restoring {
 }
 
 impl Queues {
-    /// Begins to write the state of this moment. URLs of `flights` are under way: they count as
-    /// waiting. A snapshot that was not finished is given up.
+    /// Begins a snapshot of the present state. The URLs of `flights` are being fetched; the
+    /// snapshot has them as waiting URLs. A snapshot that is not finished is discarded.
     pub fn begin_snapshot(&mut self, flights: Vec<(QueueId, Key, Vec<u8>)>) {
         let urls = self.urls + flights.len();
         let mut by_queue: Map<QueueId, Vec<(Key, Vec<u8>)>> = Map::default();
@@ -87,8 +95,8 @@ impl Queues {
         }));
     }
 
-    /// Appends frames to `out`, about `budget_bytes` beside those of queues that have changed;
-    /// `true` when all are written.
+    /// Appends frames of the snapshot to `out`: those of queues that have changed since the last
+    /// call, and about `budget_bytes` of others. Returns `true` when all queues are written.
     pub fn snapshot_some(&mut self, budget_bytes: usize, out: &mut Vec<u8>) -> bool {
         let Some(mut snapshot) = self.snapshot.take() else { return true };
         out.append(&mut snapshot.ahead);
@@ -104,11 +112,12 @@ impl Queues {
         is_done
     }
 
-    /// What is not one queue's, as of the moment of the snapshot that is being written; brings all
-    /// chunks to the disk.
+    /// Writes all buffered chunks to the disk. Returns the part of the checkpoint that belongs to
+    /// no single queue, as of the instant of the snapshot that is being written: totals and the
+    /// list of segments.
     ///
     /// # Errors
-    /// The disk's; this may be called again.
+    /// The disk reports an error. The call can be repeated.
     pub fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
         self.write(true, disk)?;
         let snapshot = self.snapshot.as_ref().expect("a snapshot has begun");
@@ -126,12 +135,14 @@ impl Queues {
         Ok(Mark { state, files })
     }
 
-    /// The last mark is durable: names of files that nothing needs any more, to be removed.
+    /// Reports that the checkpoint with the last [`Queues::mark`] is durable. Returns the names of
+    /// the files that nothing needs any more, which the caller removes.
     pub fn on_durable(&mut self) -> Vec<String> {
         let disk = self.store.disk.as_mut();
         disk.map_or(Vec::new(), |disk| disk.segments.on_durable(disk.reader.swept()))
     }
 
+    /// Writes a queue that is about to change to the snapshot, if one is being written.
     pub(super) fn copy_before_change(&mut self, id: QueueId) {
         if let Some(snapshot) = &mut self.snapshot {
             let mut ahead = std::mem::take(&mut snapshot.ahead);
@@ -140,11 +151,12 @@ impl Queues {
         }
     }
 
-    /// The queues that a checkpoint keeps: [`Queues::restore_frame`] for each of its frames and
-    /// [`Queues::restored`] are to follow.
+    /// Begins to restore the queues of a checkpoint from the state of its mark. The caller then
+    /// calls [`Queues::restore_files`], [`Queues::restore_frame`] for each frame, and last
+    /// [`Queues::restored`].
     ///
     /// # Errors
-    /// The state can't be one.
+    /// The state is not valid.
     pub fn restore(settings: Settings, state: &[u8]) -> Result<Self, Flaw> {
         let mut take = Take::new(state);
         let mut queues = Self::new(settings);
@@ -159,10 +171,10 @@ impl Queues {
         Ok(queues)
     }
 
-    /// Restores the segments among the files that the checkpoint names, with their lengths.
+    /// Restores the segments among the files that the checkpoint names with their lengths in bytes.
     ///
     /// # Errors
-    /// As [`Segments::restore_files`](crate::ground::segments::Segments::restore_files).
+    /// Those of [`Segments::restore_files`](crate::ground::segments::Segments::restore_files).
     pub fn restore_files(
         &mut self,
         files: &[(String, u64)],
@@ -172,10 +184,11 @@ impl Queues {
         on_disk.segments.restore_files(files, disk).map(|_| ())
     }
 
-    /// Takes in one frame of a snapshot.
+    /// Restores one frame of the snapshot. Frames must come in the order in which they were
+    /// written.
     ///
     /// # Errors
-    /// The frame can't belong to this snapshot.
+    /// The frame is not valid or cannot belong to this snapshot.
     pub fn restore_frame(&mut self, kind: u8, payload: &[u8]) -> Result<(), Flaw> {
         let mut take = Take::new(payload);
         let id: QueueId = take.number()?;
@@ -226,10 +239,11 @@ impl Queues {
         if is_right { Ok(()) } else { Err(Flaw::Senseless) }
     }
 
-    /// All frames of a snapshot of so many queues were taken in.
+    /// Ends the restoration after the last frame. `queues` is the number of queues that the caller
+    /// expects. Moves URLs to disk if memory is full.
     ///
     /// # Errors
-    /// Something is missing.
+    /// Queues, URLs or chunks are missing, or there are too many.
     pub fn restored(&mut self, queues: usize) -> Result<(), Flaw> {
         let restoring = self.restoring.take().ok_or(Flaw::Senseless)?;
         let is_whole = restoring.urls == self.urls && restoring.chunk_bytes == self.disk_bytes().1;
@@ -249,14 +263,16 @@ impl Queues {
 }
 
 impl Snapshot {
-    /// Writes a queue, unless it is written already or came later.
+    /// Writes the frames of a queue to `out`, unless it is written already or was added after the
+    /// snapshot began.
     fn write(&mut self, id: QueueId, queue: &Queue, store: &Store, out: &mut Vec<u8>) {
         let (word, bit) = (id as usize / 64, id % 64);
         if id as usize >= self.queues || self.written[word] >> bit & 1 == 1 {
             return;
         }
         self.written[word] |= 1 << bit;
-        // By arrival chunks come between near and far: they are there before what is put back.
+        // Chunks are written first: in the order of arrival they come between near and far, so they
+        // must be restored before far is.
         let mut on_disk = queue.on_disk() as u64;
         for chunks in queue.chunks().chunks(FRAME_CHUNKS) {
             frame::push_with(CHUNKS, out, |out| {
@@ -281,7 +297,7 @@ impl Snapshot {
         self.push_urls(kind, id, 1, out);
     }
 
-    /// Writes the URLs that are packed, if they have so many bytes.
+    /// Writes the URLs that are packed as a frame, if they have at least `bytes` bytes.
     fn push_urls(&mut self, kind: u8, id: QueueId, bytes: usize, out: &mut Vec<u8>) {
         if self.packer.is_full(bytes) {
             frame::push_with(kind, out, |out| {

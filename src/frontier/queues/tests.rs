@@ -1,4 +1,4 @@
-//! The queues against a naive model: random histories of both orders, side by side.
+//! Tests of the queues against a naive model: both run the same random histories, in both orders.
 
 mod check;
 pub(in crate::frontier) mod seen;
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// A URL of the model.
+/// A URL as the model has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Url {
     key: Key,
@@ -54,12 +54,12 @@ impl Url {
 
 type Model = BTreeMap<QueueId, Vec<Url>>;
 
-/// Both, side by side.
+/// The queues and the model, to which every call is applied alike.
 struct Pair {
     random: Random,
     queues: Queues,
     model: Model,
-    /// URLs that were taken and may be put back.
+    /// URLs that were taken and may be put back into their queues.
     taken: Vec<(QueueId, Url)>,
     disk: Memory,
     job: Option<QueuesJob>,
@@ -101,7 +101,7 @@ impl Pair {
     }
 
     fn step(&mut self) {
-        // A few queues have most URLs.
+        // More than half of all steps use three of the queues, so that these have most URLs.
         let id = self.random.below(QUEUES as usize) as u32;
         let id = if self.random.below(2) == 0 { id % 3 } else { id };
         match self.random.below(100) {
@@ -176,7 +176,7 @@ impl Pair {
         }
     }
 
-    /// A queue is emptied, as far as it is in memory.
+    /// Takes all URLs of a queue that are in memory.
     fn empty(&mut self, id: QueueId) {
         let waiting = self.model.get_mut(&id).expect("it is known");
         let mut payload = Vec::new();
@@ -218,7 +218,7 @@ impl Pair {
         panic!("jobs come to an end");
     }
 
-    /// A snapshot goes on, ends and is restored, or begins.
+    /// Begins a snapshot, continues it, or ends it and restores it.
     fn checkpoint(&mut self) {
         let Some((model, mut frames)) = self.snapshot.take() else {
             let mut model = self.model.clone();
@@ -277,7 +277,7 @@ impl Pair {
         self.restored += 1;
     }
 
-    /// Takes all there is.
+    /// Takes all URLs of all queues and compares them with the model.
     fn drain(&mut self) {
         for _ in 0..20_000 {
             self.work_it_off();
@@ -323,7 +323,7 @@ fn histories(order: Order, seeds: std::ops::Range<u64>) {
     assert!(restored > 0 && reads > 0, "{restored} snapshots, {reads} reads");
 }
 
-/// `SEEDS=N` runs more.
+/// Returns the number of histories to run, which the environment variable `SEEDS` overrides.
 fn seeds() -> u64 {
     std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
 }
