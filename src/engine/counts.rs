@@ -23,7 +23,7 @@ pub struct Counts {
     /// Pages of this run alone.
     #[serde(skip)]
     pub pages_of_run: u64,
-    /// The sum of the qualities of these pages, in millionths, as estimated when they were
+    /// The sum of the qualities of the pages, in millionths, as estimated when they were
     /// discovered.
     pub quality_millionths: u64,
     /// Requests sent, including those for robots.txt, retries and redirects.

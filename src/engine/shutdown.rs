@@ -184,7 +184,7 @@ impl Engine {
 
     /// Whether no checkpoint is in progress, or none can be written any more.
     fn checkpoints_over(&self) -> bool {
-        let rests = self.checkpoints.as_ref().is_none_or(Checkpoints::is_idle);
-        rests || self.storage.fatal().is_some()
+        let is_idle = self.checkpoints.as_ref().is_none_or(Checkpoints::is_idle);
+        is_idle || self.storage.fatal().is_some()
     }
 }

@@ -32,11 +32,11 @@ pub(in crate::engine) struct Replays {
     /// Captures whose URLs have not come up, by the hashes of their keys, in the order in which
     /// they were archived. A page may have several, as the hops of redirect chains.
     unclaimed: Map<u64, VecDeque<Unclaimed>>,
-    /// The number of these captures.
+    /// The number of captures in `unclaimed`.
     unclaimed_len: usize,
-    /// Servers whose queues may hold URLs of such captures, with the maximum number of these.
+    /// Servers whose queues may hold URLs of captures in `unclaimed`, with the maximum number.
     to_scan: VecDeque<(ServerId, usize)>,
-    /// Those of them whose next URL is still on disk.
+    /// Servers to scan whose next URL is still on disk, with the same number.
     on_disk: Vec<(ServerId, usize)>,
     /// Captures with their URLs, in the order in which these came up.
     queue: VecDeque<Claimed>,

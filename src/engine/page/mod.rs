@@ -43,7 +43,7 @@ pub(super) struct Page {
 /// The pages that wait, in order of arrival, and the worker that processes the first.
 pub(super) struct Pages {
     queue: VecDeque<Page>,
-    /// The bytes of their replies.
+    /// The bytes of the replies in `queue`.
     bytes: usize,
     worker: PageWorker,
 }

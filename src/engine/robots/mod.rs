@@ -237,7 +237,8 @@ impl Engine {
         self.robots_failed(of, self.settings.robots.retry_wait)
     }
 
-    /// The same, with the wait before the next try.
+    /// Handles a robots.txt that can't be fetched now, as [`Engine::robots_unreachable`] does, with
+    /// this wait before the next try.
     fn robots_failed(&mut self, of: ServerId, wait: Duration) -> Option<Instant> {
         self.end_waits(of, None);
         self.robots.jars.remove(&of);

@@ -37,7 +37,7 @@ pub(in crate::engine) struct Fetch {
 pub(in crate::engine) struct Evidence {
     /// A description, where the outcome alone doesn't say it.
     pub(in crate::engine) detail: Option<&'static str>,
-    /// The bytes; other than printable ASCII is escaped as in C.
+    /// The first bytes of the reply; other than printable ASCII is escaped as in C.
     pub(in crate::engine) bytes: String,
 }
 

@@ -150,7 +150,7 @@ impl Engine {
             return self.hang_up(slot);
         }
         if conn.visit.tally.replies == 0 {
-            // The same, but the next visit has just begun.
+            // A status 408 before an idle close, too, but the next visit has just begun.
             return self.end_connection(slot, None, Close::Ours);
         }
         self.mismatched(slot, Mismatch::Surplus);
