@@ -323,7 +323,7 @@ impl Judge {
     /// Ends the crawl and returns the verdict.
     ///
     /// # Errors
-    /// The violations in order of time, at most [`BROKEN_MAX`] of them.
+    /// The violations in order of time, at most `BROKEN_MAX` of them.
     pub fn conclude(mut self, engine: &Engine, at: Instant) -> Result<(), Vec<Violation>> {
         let is_finished = engine.stop_reason() == Some(StopReason::Finished);
         let must_have_all = match self.laws.complete {
