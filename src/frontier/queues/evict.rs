@@ -171,7 +171,8 @@ impl Queues {
     fn evict(&mut self, id: QueueId) {
         let kept = self.evictor.kept;
         self.change(id, |queue, Store { order, records, disk, .. }| {
-            let on_disk = disk.as_deref_mut().expect("somebody asked for room on it");
+            let OnDisk { segments, packer, .. } =
+                disk.as_deref_mut().expect("somebody asked for room on it");
             let (entries, is_before) = queue.evict(*order, kept);
             #[cfg(test)]
             super::tests::seen::count(|seen| {
@@ -181,13 +182,12 @@ impl Queues {
             let mut chunks: Vec<(ChunkRef, usize)> = Vec::new();
             let mut band = 0;
             for (number, entry) in entries.iter().enumerate() {
-                if on_disk.packer.urls() == 0 {
+                if packer.urls() == 0 {
                     band = entry.band(*order);
                 }
-                on_disk.packer.put(entry.key(*order), |out| records.read(entry.record(), out));
+                packer.put(entry.key(*order), |out| records.read(entry.record(), out));
                 records.free(entry.record());
-                if on_disk.packer.is_full(CHUNK_BYTES) || number + 1 == entries.len() {
-                    let OnDisk { segments, packer, .. } = on_disk;
+                if packer.is_full(CHUNK_BYTES) || number + 1 == entries.len() {
                     let urls = packer.urls();
                     let chunk = append(segments, band, |out| {
                         out.put_varint(u64::from(id));

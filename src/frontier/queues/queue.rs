@@ -254,7 +254,8 @@ impl Queue {
     /// since what it has read back is needed soon.
     fn beyond(&self, kept: usize) -> usize {
         let needed = if self.chunks().is_empty() { 2.max(self.counted as usize) } else { kept };
-        self.near.len().saturating_sub(needed.min(kept)).min(self.pages())
+        let beyond = self.near.len().saturating_sub(needed.min(kept));
+        if beyond == 0 { 0 } else { beyond.min(self.pages()) }
     }
 
     /// Returns how many URLs could be moved to disk if the queue may keep `kept` near URLs.

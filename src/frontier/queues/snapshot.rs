@@ -34,6 +34,8 @@ const FRONT: u8 = 18;
 /// The kind of frames with far URLs.
 const BACK: u8 = 19;
 
+/// The number of queues whose payloads are prefetched at once.
+const BATCH: usize = 16;
 /// The packed length at which a frame of URLs is finished, in bytes.
 const FRAME_BYTES: usize = if cfg!(test) { 90 } else { 32 << 10 };
 /// The largest number of chunk references in a frame.
@@ -104,6 +106,9 @@ impl Queues {
         let mut steps = 0;
         while out.len() < enough && snapshot.next < snapshot.queues && steps < budget_bytes {
             let id = snapshot.next as QueueId;
+            if snapshot.next.is_multiple_of(BATCH) {
+                (id..self.count() as QueueId).take(BATCH).for_each(|id| self.prefetch_more(id));
+            }
             snapshot.write(id, &self.queues[snapshot.next], &self.store, out);
             (snapshot.next, steps) = (snapshot.next + 1, steps + 1);
         }

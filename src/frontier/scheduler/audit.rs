@@ -11,6 +11,7 @@
 use super::policy::Policy;
 use super::server::Standing;
 use super::{Burst, Scheduler, Server, ServerId};
+use std::cmp::Reverse;
 
 /// The contents of a server's queue, as an audit needs them.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +48,7 @@ impl Scheduler {
         if let Some(id) = self.forgotten() {
             return Err(format!("{} waits in a group for nothing", self.origin(id).as_str()));
         }
-        let Some((_, &first)) = self.ready.first_key_value() else { return Ok(()) };
+        let Some((_, &first)) = self.ready.last_key_value() else { return Ok(()) };
         let worth = self.worth(self.server(first), queue(first));
         for (id, other) in line {
             let earlier = (self.server(id).arrival, id) < (self.server(first).arrival, first);
@@ -64,7 +65,7 @@ impl Scheduler {
     /// instead.
     fn forgotten(&self) -> Option<ServerId> {
         let is_forgotten = |(group, rank, _): &(_, _, _)| {
-            let mut better = self.ready.range(..rank);
+            let mut better = self.ready.range(Reverse(*rank)..);
             !better.any(|(_, id)| self.server(*id).groups.contains(&Some(*group)))
         };
         self.groups.unalarmed().find(is_forgotten).map(|(.., id)| id)

@@ -53,6 +53,7 @@ pub use server::Server;
 use server::Standing;
 use smallvec::SmallVec;
 pub use state::{Retirement, ServerId, ServerState};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::net::IpAddr;
@@ -72,10 +73,13 @@ pub struct Scheduler {
     servers: Table<Server>,
     origins: Origins,
     groups: Groups,
-    /// The ready queue: ready servers by rank, except those that a group holds back.
-    ready: BTreeMap<Rank, ServerId>,
-    /// Snoozed servers, by the instant at which they are due, then by arrival.
-    asleep: BTreeMap<(Instant, u64), ServerId>,
+    /// The ready queue: ready servers by rank, except those that a group holds back. The
+    /// best is the last: a server that enters is most often the worst, and a map that is searched
+    /// from the front finds its place first.
+    ready: BTreeMap<Reverse<Rank>, ServerId>,
+    /// Snoozed servers, by the instant at which they are due, then by arrival. The next
+    /// is the last, for the same reason.
+    asleep: BTreeMap<Reverse<(Instant, u64)>, ServerId>,
     /// The number of arrivals so far: how many times a server became ready or went to sleep.
     arrivals: u64,
     /// Servers that become known are not visited before this instant.
@@ -124,7 +128,7 @@ impl Scheduler {
     /// Returns the first servers of the ready queue, the best first. A group may hold some of them
     /// back.
     pub fn upcoming(&self) -> Batch {
-        self.ready.values().copied().take(BATCH).collect()
+        self.ready.values().rev().copied().take(BATCH).collect()
     }
 
     /// Prefetches the records of servers; [`prefetch`](super::Frontier::prefetch) says why.
@@ -205,7 +209,7 @@ impl Scheduler {
     pub fn next(&mut self, now: Instant) -> Option<ServerId> {
         self.wake(now);
         let id = self.first_admitted(now)?;
-        self.ready.pop_first();
+        self.ready.pop_last();
         let server = &mut self.servers[id.index()];
         server.standing = Standing::Visited;
         let groups = server.groups;
@@ -370,7 +374,7 @@ impl Scheduler {
 
     /// Returns the instant at which the next snoozed server or group wakes.
     pub fn deadline(&self) -> Option<Instant> {
-        let asleep = self.asleep.first_key_value().map(|((due, _), _)| *due);
+        let asleep = self.asleep.last_key_value().map(|(Reverse((due, _)), _)| *due);
         asleep.into_iter().chain(self.groups.deadline()).min()
     }
 

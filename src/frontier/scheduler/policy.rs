@@ -113,16 +113,6 @@ pub struct Rank {
     pub(super) arrival: u64,
 }
 
-#[cfg(test)]
-impl Rank {
-    /// Returns the rank that puts the lesser fraction and the last arrival first, which is wrong in
-    /// every respect.
-    pub(super) fn inverted(self) -> Self {
-        let fraction = NonZeroU64::new(!self.fraction.get()).unwrap_or(NonZeroU64::MIN);
-        Self { fraction, arrival: !self.arrival }
-    }
-}
-
 /// Returns the fraction of the rank of a visit that gains `gain` in `cost_us` microseconds. The
 /// greater quotient has the lesser fraction.
 pub(super) fn fraction(gain: u64, cost_us: u64) -> NonZeroU64 {

@@ -17,6 +17,7 @@ use super::{Scheduler, ServerId, Waiting};
 #[cfg(test)]
 use crate::frontier::tests::sabotage::{self, Sabotage};
 use crate::ground::time::Instant;
+use std::cmp::Reverse;
 use std::num::NonZeroU64;
 
 /// The largest number of snoozed servers that one call wakes, and also of groups.
@@ -28,7 +29,7 @@ impl Scheduler {
     /// Wakes the snoozed servers and the groups that are due, at most [`WAKES_MAX`] of each.
     pub(super) fn wake(&mut self, now: Instant) {
         for _ in 0..WAKES_MAX {
-            let first = self.asleep.first_entry().filter(|first| first.key().0 <= now);
+            let first = self.asleep.last_entry().filter(|first| first.key().0.0 <= now);
             let Some(first) = first else { break };
             let id = first.remove();
             self.place(id, now);
@@ -43,13 +44,13 @@ impl Scheduler {
     /// moved to the groups that hold them back.
     pub(super) fn first_admitted(&mut self, now: Instant) -> Option<ServerId> {
         for _ in 0..MOVES_MAX {
-            let (rank, id) = self.ready.first_key_value().map(|(rank, id)| (*rank, *id))?;
+            let (rank, id) = self.ready.last_key_value().map(|(rank, id)| (rank.0, *id))?;
             let groups = self.servers[id.index()].groups;
             let mut all = groups.into_iter().flatten();
             let Some(holder) = all.find(|group| !self.groups.admits(*group, now)) else {
                 return Some(id);
             };
-            self.ready.pop_first();
+            self.ready.pop_last();
             self.servers[id.index()].standing = Standing::Held;
             self.groups.hold_back(holder, rank, id);
             // A group releases one server at a time. This one has left the ready queue, so its
@@ -76,7 +77,7 @@ impl Scheduler {
         server.arrival = self.arrivals;
         if server.due > now {
             server.standing = Standing::Asleep;
-            self.asleep.insert((server.due, server.arrival), id);
+            self.asleep.insert(Reverse((server.due, server.arrival)), id);
         } else {
             let rank = server.rank;
             self.line_up(id, rank);
@@ -91,7 +92,7 @@ impl Scheduler {
         server.standing = Standing::Reading;
         if let Some(place) = server.place() {
             server.standing = Standing::InLine;
-            assert!(self.ready.insert(place, id).is_none(), "ranks are unique");
+            assert!(self.ready.insert(Reverse(place), id).is_none(), "ranks are unique");
         }
     }
 
@@ -116,8 +117,8 @@ impl Scheduler {
             }
             return self.groups.hold_back(holder, after, id);
         }
-        self.ready.remove(&before);
-        self.ready.insert(after, id);
+        self.ready.remove(&Reverse(before));
+        self.ready.insert(Reverse(after), id);
         if before < after {
             // A group may hold back a server that is now better than this one, which stands for the
             // group in the queue.
@@ -136,10 +137,10 @@ impl Scheduler {
         let place = || place.expect("a ready server has a rank");
         match server.standing {
             Standing::Reading => {}
-            Standing::Asleep => _ = self.asleep.remove(&(server.due, server.arrival)),
+            Standing::Asleep => _ = self.asleep.remove(&Reverse((server.due, server.arrival))),
             Standing::Held => _ = self.groups.let_go(groups, place()),
             Standing::InLine => {
-                self.ready.remove(&place());
+                self.ready.remove(&Reverse(place()));
                 self.wake_groups(groups, now);
             }
             _ => return,
@@ -212,7 +213,7 @@ impl Scheduler {
     pub(super) fn wake_group(&mut self, group: GroupId, now: Instant) {
         if let Some((rank, id)) = self.groups.wake(group, now) {
             self.servers[id.index()].standing = Standing::InLine;
-            self.ready.insert(rank, id);
+            self.ready.insert(Reverse(rank), id);
         }
     }
 }

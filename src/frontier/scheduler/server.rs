@@ -12,6 +12,8 @@ use super::policy::{Estimates, Rank, Waiting};
 use super::politeness::Settings;
 use super::state::{Retirement, ServerState};
 use super::visit::Burst;
+#[cfg(test)]
+use crate::frontier::tests::sabotage::{self, Sabotage};
 use crate::ground::time::Instant;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -114,10 +116,10 @@ impl Server {
     pub(super) fn place(&self) -> Option<Rank> {
         let rank = Rank { fraction: self.rank?, arrival: self.arrival };
         #[cfg(test)]
-        if crate::frontier::tests::sabotage::is(
-            crate::frontier::tests::sabotage::Sabotage::RankInverted,
-        ) {
-            return Some(rank.inverted());
+        if sabotage::is(Sabotage::RankInverted) {
+            // The lesser fraction and the last arrival first: wrong in every respect.
+            let fraction = NonZeroU64::new(!rank.fraction.get()).unwrap_or(NonZeroU64::MIN);
+            return Some(Rank { fraction, arrival: !rank.arrival });
         }
         Some(rank)
     }
