@@ -2,8 +2,8 @@
 //!
 //! A hop is queued at its own server, ahead of that server's pages. Like any URL it waits for the
 //! server's rest, is checked against scope, robots.txt and forbidden addresses, counts as a
-//! request, and holds no connection while it waits. This part owns what the queues don't know of a
-//! chain: its first URL, and the keys and cookies of its hops.
+//! request, and holds no connection while it waits. This part of the engine owns what the queues
+//! don't know of a chain: its first URL, and the keys and cookies of its hops.
 //!
 //! A chain ends with the first reply that is no redirect. It also ends before a hop that may not be
 //! requested, which then has a line in the log: the limit on redirects is exceeded, the same URL
@@ -45,28 +45,30 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The letter of a redirect in a hop path.
+/// The letter that stands for a redirect in a hop path (in the crawl log, how a URL was reached).
 pub(super) const REDIRECT: u8 = b'R';
 
 /// All redirect chains.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
     live: Map<u32, Chain>,
-    /// The targets that chains request, by the hashes of their keys.
+    /// The targets that chains are requesting, by the hash of the deduplication key of the URL.
     requested: Map<u64, Requested>,
-    /// The chains whose next target must be looked up, or looked up again.
+    /// The numbers of chains whose next target must be looked up among the known URLs, for the
+    /// first time or again.
     undecided: VecDeque<u32>,
 }
 
-/// One redirect chain.
+/// One redirect chain: where it began, what it has requested, and its next hop.
 #[derive(Debug)]
 struct Chain {
-    /// The server of the first URL.
+    /// The server of the chain's first URL.
     server: ServerId,
     first: Item,
-    /// The hashed keys of the URLs requested so far.
+    /// The hashed deduplication keys of the URLs that the chain has requested so far.
     keys: SmallVec<[Fingerprint; 2]>,
-    /// The requests so far: each URL with the cookies sent, hashed.
+    /// The requests of the chain so far: for each, a hash of the URL together with the cookies
+    /// sent. The same request twice is a loop.
     requests: SmallVec<[Fingerprint; 2]>,
     jar: Jar,
     hop: Hop,
@@ -82,26 +84,28 @@ struct Hop {
     lookup: Lookup,
 }
 
-/// A target that a chain requests.
+/// A target that a chain is requesting, and who else waits for its outcome.
 #[derive(Debug)]
 struct Requested {
     chain: u32,
-    /// Further chains that lead to it, in order of arrival.
+    /// The numbers of further chains that redirect to the same target, in order of arrival.
     waiting: VecDeque<u32>,
-    /// The first link to it that was found meanwhile, encoded for the seen test.
+    /// The first link to the target that was found while a chain requests it, encoded for the seen
+    /// test; `None` if no link was found.
     held: Option<Vec<u8>>,
 }
 
-/// The next hop, as a reply gives it.
+/// What a redirecting reply says about the next hop: its URL, and the cookies to store.
 #[derive(Debug)]
 pub(super) struct Redirect {
     target: Url,
-    /// The values of the `Set-Cookie` fields.
+    /// The values of the `Set-Cookie` fields of the reply.
     cookies: SmallVec<[Box<[u8]>; 2]>,
 }
 
 impl Redirect {
-    /// Returns where the reply to `fetch` redirects, if it does. The work is added to `units`.
+    /// Returns where the reply to `fetch` redirects, or `None` if it is no redirect. Adds the work
+    /// that this took to `units`.
     pub(super) fn of(fetch: &Fetch, head: &Head, bytes: &[u8], units: &mut usize) -> Option<Self> {
         let from = UrlRef::from_canonical(fetch.url.as_bytes()).expect("it was fetched");
         let target = redirect_target(head, bytes, from, units)?;
@@ -111,12 +115,13 @@ impl Redirect {
 }
 
 impl Chains {
-    /// The number of chains.
+    /// Returns the number of chains.
     pub(super) fn len(&self) -> usize {
         self.live.len()
     }
 
-    /// Whether the chain with this number exists; that of a restored hop does not.
+    /// Returns whether the chain with this number exists. The chain of a hop that a checkpoint
+    /// restored does not: it begins again at its first URL.
     pub(super) fn has(&self, number: u32) -> bool {
         self.live.contains_key(&number)
     }
@@ -137,12 +142,13 @@ impl Chains {
 }
 
 impl Engine {
-    /// The hash of the key of a URL.
+    /// Returns the hash of the deduplication key of a URL.
     pub(super) fn key_of(&self, url: UrlRef<'_>) -> Fingerprint {
         self.admission.key_of(url, &mut Vec::new())
     }
 
-    /// The first URL of the chain that a hop belongs to.
+    /// Returns the first URL of the chain that an item is a hop of, or `None` if the item is no
+    /// hop.
     pub(super) fn chain_of(&self, item: &Item) -> Option<String> {
         let Purpose::Hop(number) = item.purpose else { return None };
         self.chains.live.get(&number).map(|chain| self.beginning_of(chain))
@@ -152,7 +158,8 @@ impl Engine {
         self.backlog.origin(chain.server).url_of(&chain.first.target)
     }
 
-    /// The value of the Cookie field to send with a URL, if its chain has cookies for it.
+    /// Returns the value of the Cookie field to send with a URL, or `None` if its chain has no
+    /// cookies for it.
     pub(super) fn cookies_for(&self, id: ServerId, item: &Item) -> Option<Vec<u8>> {
         let jar = match item.purpose {
             Purpose::Hop(number) => &self.chains.live.get(&number)?.jar,
@@ -164,7 +171,7 @@ impl Engine {
         jar.field(url, self.turn.unix())
     }
 
-    /// The hash of a URL together with its cookies.
+    /// Returns the hash of a URL together with the cookies that are sent with it.
     fn request_of(&self, url: &str, cookies: Option<&[u8]>) -> Fingerprint {
         let text = [url.as_bytes(), cookies.unwrap_or_default()].join(&b'\n');
         self.admission.hash(&text)
@@ -244,7 +251,8 @@ impl Engine {
         }
     }
 
-    /// Checks whether the next hop of a chain may be requested, without looking it up.
+    /// Checks whether the next hop of a chain may be requested. Whether its URL is known already is
+    /// not looked up here. `Err` holds the outcome with which the chain ends instead.
     fn check_hop(&mut self, chain: &Chain) -> Result<(), Outcome> {
         let hop = &chain.hop;
         if hop.hops > self.settings.redirects_max {
@@ -269,7 +277,8 @@ impl Engine {
         })
     }
 
-    /// Treats the target of a redirect like a link, because there are as many chains as allowed.
+    /// Offers the target of a redirect to the seen test like a link, instead of following the
+    /// redirect, because as many chains exist as are allowed.
     fn detach_target(&mut self, chain: &Chain) {
         self.counts.cut("chains-loosened", 1);
         if let Err(outcome) = self.check_hop(chain) {
@@ -316,12 +325,13 @@ impl Engine {
         self.queue_hop(number);
     }
 
-    /// Whether chains that wait for a look-up can continue.
+    /// Returns whether any chain waits for a look-up that can be made now.
     pub(super) fn can_place_hops(&self) -> bool {
         !self.chains.undecided.is_empty() && self.storage.is_usable()
     }
 
-    /// Looks up the targets of chains that wait for it, within the budget.
+    /// Looks up whether the next targets of waiting chains are known URLs, within the turn's
+    /// budget, and places the hops of those chains.
     pub(super) fn work_chains(&mut self) {
         let mut left = self.chains.undecided.len();
         while left > 0
@@ -381,8 +391,8 @@ impl Engine {
         }
     }
 
-    /// A target that a chain requested redirects further, so it does not become known: the chains
-    /// that wait for it request it, one after the other.
+    /// Called when a target that a chain requested redirects further, so that it does not become
+    /// known. The chains that wait for this target request it themselves, one after the other.
     fn release_redirected(&mut self, number: u32, key: Fingerprint) {
         let Some(asked) = self.chains.requested.get_mut(&key.0) else { return };
         if asked.chain != number {
@@ -398,8 +408,8 @@ impl Engine {
         }
     }
 
-    /// A chain no longer requests a target: a link to it that is held is offered to the seen test,
-    /// and the waiting chains are looked up again.
+    /// Called when a chain no longer requests a target. If a link to the target is held, it is
+    /// offered to the seen test. The chains that wait for the target are looked up again.
     fn release_target(&mut self, number: u32, key: Fingerprint) {
         if self.chains.requested.get(&key.0).is_none_or(|asked| asked.chain != number) {
             return;
@@ -443,16 +453,17 @@ impl Engine {
         }
     }
 
-    /// The first URLs of the chains, which a checkpoint saves as waiting. Those of servers that
-    /// were given up are left out.
+    /// Returns the first URLs of the chains, with their servers. A checkpoint saves them as
+    /// waiting. Chains whose first URL is on a server that was given up are left out.
     pub(super) fn chains_waiting(&self) -> impl Iterator<Item = (ServerId, Item)> {
         let waits = |id: ServerId| self.sites.get(id).retired_as().is_none();
         let chains = self.chains.live.values().filter(move |chain| waits(chain.server));
         chains.map(|chain| (chain.server, chain.first.clone()))
     }
 
-    /// What else a checkpoint saves of chains: the links that are held, and the targets of chains
-    /// whose first server was given up, as links.
+    /// Returns what else a checkpoint saves of chains, as hashed keys with encoded links: the links
+    /// that are held, and the next targets of chains whose first URL is on a server that was given
+    /// up.
     pub(super) fn chains_held(&self) -> Vec<(Fingerprint, Vec<u8>)> {
         let requested = self.chains.requested.iter();
         let held = requested.filter_map(|(key, it)| Some((Fingerprint(*key), it.held.clone()?)));
@@ -470,8 +481,9 @@ impl Engine {
     }
 }
 
-/// The cost of storing a cookie beside its bytes, in units: it is compared with those of its chain.
+/// The fixed cost of storing one cookie, in units of work (see `ledger`), in addition to one unit
+/// for each of its bytes: the cookie is compared with the others of its chain.
 const COOKIE_UNITS: usize = 500;
-/// The cost of a chain that waits for a look-up, in units, beside the look-up; mostly its line in
-/// the log.
+/// The fixed cost of handling one chain that waits for a look-up, in units of work (see `ledger`),
+/// in addition to the cost of the look-up. Most of it is the chain's line in the crawl log.
 const UNDECIDED_UNITS: usize = 1_000;

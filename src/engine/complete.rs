@@ -20,9 +20,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 impl Engine {
-    /// Applies the outcome of a fetch to the server and to the rest of its visit. With
-    /// `connection_lost`, its connection is being closed, so the server has not recovered from
-    /// earlier failures.
+    /// Applies the outcome of a fetch to the server and to the rest of its visit. If
+    /// `connection_lost` is true, the connection is being closed, so the server does not count as
+    /// recovered from earlier failures.
     pub(super) fn judge_reply(
         &mut self,
         slot: u32,
@@ -51,8 +51,9 @@ impl Engine {
         *self.wire.visit_mut(slot) = visit;
     }
 
-    /// Applies a complete reply, which may never be filed, to the server. A rest that the server
-    /// asks for is kept. It does not count as a failure yet, since no try of the URL is used up.
+    /// Applies a complete reply to its server before it is known whether the reply will be filed
+    /// (archived and logged under its URL). A rest that the server asks for is kept. The reply does
+    /// not count as a failure yet, since no try of the URL is used up.
     pub(super) fn judge_held(&mut self, slot: u32, fetched: &FinishedFetch<'_>) {
         let id = self.wire.conn(slot).server;
         self.note_answer(id, fetched.fetch.sent);
@@ -72,7 +73,8 @@ impl Engine {
         visit.tally.strained = true;
     }
 
-    /// Files a fetch under its URL, then does what follows: another try, a redirect, links.
+    /// Archives and logs a fetch under its URL, then does what follows from it: another try, a
+    /// redirect, or the links of the page.
     pub(super) fn file_fetch(&mut self, slot: u32, mut fetched: FinishedFetch<'_>) {
         let fetch = &fetched.fetch;
         let again = self.tries_left(fetch, fetched.outcome);
@@ -102,8 +104,9 @@ impl Engine {
         }
     }
 
-    /// Returns the `Retry-After` of a server under strain, within its limit; the longest if there
-    /// are several (RFC 9110 10.2.3).
+    /// Returns the wait that the `Retry-After` field of a server under strain asks for, capped at
+    /// the configured limit. Of several fields the longest counts (RFC 9110 10.2.3). Returns `None`
+    /// if there is no such field.
     fn retry_after(&self, fetched: &FinishedFetch<'_>) -> Option<Duration> {
         if fetched.outcome.verdict().server != ServerFate::Strained {
             return None;
@@ -113,8 +116,8 @@ impl Engine {
         Some(wait.min(self.settings.retries.retry_after_max))
     }
 
-    /// Queues a URL for another try, behind the URLs queued now. If the server works, the URL has a
-    /// wait of its own; else the server rests.
+    /// Queues a URL for another try, behind the URLs that are queued now. If the server works, this
+    /// URL alone waits before its retry; otherwise the whole server rests.
     fn retry(&mut self, id: ServerId, fetch: Fetch, outcome: Outcome) {
         let mut item = fetch.item;
         item.tries += 1;
@@ -165,8 +168,8 @@ impl Engine {
         self.follow_later(fetch, facts, reply, sources);
     }
 
-    /// Counts a page that is archived. If it may have links, it waits for them to be read; else its
-    /// line is written now.
+    /// Counts a page that is archived. If it may have links, its crawl-log line is written when
+    /// they have been read; otherwise it is written now.
     fn follow_later(
         &mut self,
         mut fetch: Fetch,
@@ -190,8 +193,8 @@ impl Engine {
         self.wire.release(reply);
     }
 
-    /// Tries the next address of a server after one failed, or ends the visit if there is none
-    /// left.
+    /// Tries the next address of a server after one failed, or ends the visit with the failure if
+    /// there is no address left.
     pub(super) fn next_address(
         &mut self,
         id: ServerId,
@@ -207,7 +210,7 @@ impl Engine {
         self.visit_failed(id, Some(tried), outcome);
     }
 
-    /// Completes a URL without a request.
+    /// Gives a URL its final outcome without a request.
     pub(super) fn complete_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         self.note_attempt(id, item, outcome);
         let url = self.backlog.origin(id).url_of(&item.target);
@@ -215,7 +218,8 @@ impl Engine {
     }
 }
 
-/// Whether a reply is a page or a redirect. A short or truncated one is followed as well.
+/// Returns whether a reply is a page or a redirect, so that its links or its target are followed. A
+/// reply whose body is incomplete or truncated is followed as well.
 fn is_followed(outcome: Outcome) -> bool {
     outcome.status().is_some() || outcome == Outcome::BodyTooLarge
 }

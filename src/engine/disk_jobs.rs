@@ -10,12 +10,12 @@ use super::ledger::Work;
 use super::outcome::Outcome;
 use crate::frontier::{ServerId, ServerState};
 
-/// Without a ready server, the frontier starves if it holds fewer URLs for each connection than
-/// this.
+/// The number of waiting URLs for each connection below which the frontier starves, if no server is
+/// ready to be visited.
 const STARVING_URLS: usize = 4;
 
 impl Engine {
-    /// Queues new URLs, and hands out the next job of the seen test.
+    /// Queues URLs that the seen test found to be new, and hands out the next job of the seen test.
     pub(super) fn work_disk_jobs(&mut self) {
         if self.admission.seen().has_fresh() {
             self.admit_fresh();
@@ -32,21 +32,21 @@ impl Engine {
         }
     }
 
-    /// Whether connections stay unused for lack of URLs.
+    /// Returns whether connections stay unused for lack of URLs.
     fn is_starving(&self) -> bool {
         let few = STARVING_URLS * self.settings.connections.open_max;
         !self.is_stopping() && self.backlog.ready() == 0 && self.backlog.urls() < few
     }
 
-    /// Whether URLs of servers that were given up wait for their lines in the log. While the disk
-    /// is full they wait on, so that lines don't pile up in memory. At the end the last checkpoint
-    /// keeps them.
+    /// Returns whether URLs of servers that were given up are to get their lines in the crawl log
+    /// now. While the disk is full they wait, so that lines don't pile up in memory. When the crawl
+    /// ends they wait too, and the last checkpoint keeps them.
     pub(super) fn may_report_given_up(&self) -> bool {
         self.backlog.has_given_up() && !self.storage.is_paused() && !self.shutdown.is_closing()
     }
 
-    /// Writes the lines of URLs whose servers were given up. Half of the budget is left to other
-    /// work.
+    /// Writes the crawl-log lines of URLs whose servers were given up. Half of the turn's budget is
+    /// left to other work.
     pub(super) fn work_given_up(&mut self) {
         while self.may_report_given_up()
             && !self.turn.is_half_spent(Work::Dropped)
@@ -56,8 +56,8 @@ impl Engine {
         }
     }
 
-    /// Writes the ends of queues to disk, and hands out the next job that reads them back. It is
-    /// called after visits have begun, which ask for URLs that are on disk.
+    /// Writes buffered URLs of the frontier's queues to disk, and hands out the next job that reads
+    /// URLs back. It is called after visits have begun, since these ask for URLs that are on disk.
     pub(super) fn work_queues(&mut self) {
         if !self.storage.is_usable() {
             return;
@@ -74,7 +74,8 @@ impl Engine {
         }
     }
 
-    /// Adds some of the URLs read back to their queues. It is called once a turn.
+    /// Adds some of the URLs that a job has read from disk to their queues. It is called once a
+    /// turn.
     pub(super) fn take_queues_in(&mut self) {
         let has_read = self.backlog.has_read();
         let taken = self.backlog.take_in(self.turn.at());
@@ -84,7 +85,7 @@ impl Engine {
         }
     }
 
-    /// The outcome of the URLs of a server that was given up.
+    /// Returns the outcome that the URLs of a given-up server get.
     pub(super) fn given_up_as(&self, id: ServerId) -> Outcome {
         let outcome = self.sites.get(id).retired_as();
         outcome.unwrap_or_else(|| match self.backlog.server(id).state() {

@@ -6,8 +6,9 @@
 //!
 //! A turn has three budgets of equal size, so that no kind of work can starve the others: *intake*
 //! pays for bytes that come off sockets and go to the archive; *pages* pays for decoding, scanning
-//! and joining; *queues* pays for what happens to URLs: admitting, dropping, matching with rules,
-//! reading back.
+//! and joining the links of pages; *queues* pays for what happens to URLs: admitting and dropping
+//! them, matching them with robots.txt rules, and reading their replies back from the archive when
+//! a crawl resumes.
 //!
 //! Law: a turn never takes more than [`Ledger::units_max`] from a budget, which is the budget plus
 //! one step that began when little of it was left. A step costs at most [`STEP_UNITS`]. Archiving a
@@ -21,26 +22,31 @@ pub const STEP_UNITS: usize = 512 << 10;
 /// The kinds of work. The unit is a byte unless noted otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// Bytes received. Charged to the intake budget, as are the next three.
+    /// Bytes received from sockets. Charged to the intake budget.
     Received,
-    /// TLS handshakes: four units a byte, plus a fixed cost for keys and certificates.
+    /// TLS handshakes: four units a byte, plus a fixed cost for keys and certificates. Charged to
+    /// the intake budget.
     Secured,
-    /// Bytes of archived records, multiplied by the cost of compression.
+    /// Bytes of archived records, multiplied by the cost of compressing one. Charged to the intake
+    /// budget.
     Archived,
-    /// Joining the targets of redirects, and parsing cookies.
+    /// Joining the targets of redirects with their base URLs, and parsing cookies. Charged to the
+    /// intake budget.
     Redirects,
-    /// Undoing content codings: for each coding, the larger of its input and its output.
+    /// Undoing content codings such as gzip: for each coding, the larger of its input and its
+    /// output.
     Decoded,
     /// Bytes of text scanned for links.
     Scanned,
     /// Bytes converted to UTF-8.
     Converted,
-    /// Joining links: bytes of the reference and of the URL, plus the cost of host names.
+    /// Joining links with their base URLs: bytes of the reference and of the URL, plus the cost of
+    /// mapping host names to ASCII.
     Joined,
     /// Rules of robots.txt: bytes of files parsed, of rules copied, and of paths and patterns
     /// compared when URLs are matched.
     Rules,
-    /// URLs that left their queues without a request.
+    /// URLs that left their queues without a request, for example since robots.txt forbids them.
     Dropped,
     /// Bytes of records read back from the archive.
     Reread,
@@ -68,12 +74,12 @@ const KINDS: [(Work, &str, Budget); 13] = [
 ];
 
 impl Work {
-    /// Returns all kinds, in order.
+    /// Returns all kinds of work, in order of declaration.
     pub fn all() -> impl Iterator<Item = Self> {
         KINDS.into_iter().map(|(work, ..)| work)
     }
 
-    /// Returns the name in the summary.
+    /// Returns the name of this kind of work in the summary.
     pub fn name(self) -> &'static str {
         KINDS[self as usize].1
     }
@@ -89,9 +95,9 @@ impl Work {
 pub enum Budget {
     /// Bytes that come off sockets and go to the archive.
     Intake,
-    /// Decoding, scanning and joining.
+    /// Decoding, scanning and joining the links of pages.
     Pages,
-    /// What happens to URLs.
+    /// What happens to URLs: admitting, dropping, matching with rules, reading replies back.
     Queues,
 }
 
@@ -99,10 +105,10 @@ pub enum Budget {
 const BUDGETS: usize = 3;
 
 impl Budget {
-    /// All budgets, in order.
+    /// All budgets, in order of declaration.
     pub const ALL: [Self; BUDGETS] = [Self::Intake, Self::Pages, Self::Queues];
 
-    /// Returns the name in messages.
+    /// Returns the name of the budget in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Intake => "intake",
@@ -112,23 +118,24 @@ impl Budget {
     }
 }
 
-/// The work of one turn.
+/// The work of one turn, in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnWork {
-    /// The units of all kinds together.
+    /// The sum of the units of all kinds of work.
     pub units: usize,
     /// The units of each kind, in the order of [`Work::all`].
     pub by_kind: [usize; KINDS.len()],
 }
 
 impl TurnWork {
-    /// Returns each kind with its units.
+    /// Returns each kind of work with the units done of it.
     pub fn kinds(&self) -> impl Iterator<Item = (Work, usize)> {
         Work::all().zip(self.by_kind)
     }
 }
 
-/// The account of work of all turns of a crawl.
+/// The account of the work of a crawl: what the current turn may still do, and the largest amounts
+/// of any turn so far.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     /// The size of each budget, in units.
@@ -157,27 +164,30 @@ impl Ledger {
         self.turn.by_kind[work as usize] += units;
     }
 
-    /// The units of this kind of work that may still be done in this turn.
+    /// Returns how many units of this kind of work may still be done in this turn.
     pub(super) fn left(&self, work: Work) -> usize {
         self.left[work.budget() as usize]
     }
 
-    /// Whether this kind of work must wait for the next turn.
+    /// Returns whether the budget of this kind of work is spent, so that more of it must wait for
+    /// the next turn.
     pub(super) fn is_spent(&self, work: Work) -> bool {
         self.left(work) == 0
     }
 
-    /// The units left of the first half of the budget that this work is charged to.
+    /// Returns how many units are left of the first half of the budget that this kind of work is
+    /// charged to; 0 once half is spent.
     pub(super) fn half_left(&self, work: Work) -> usize {
         self.left(work).saturating_sub(self.budget / 2)
     }
 
-    /// Whether half of the budget is spent. Work that stops there leaves the other half to others.
+    /// Returns whether half of the budget of this kind of work is spent. Work that stops there
+    /// leaves the other half to other kinds of work.
     pub(super) fn is_half_spent(&self, work: Work) -> bool {
         self.half_left(work) == 0
     }
 
-    /// Ends the turn: the next one has its whole budget.
+    /// Ends the turn. The next turn has its whole budgets again.
     pub(super) fn end_turn(&mut self) {
         if self.turn.units > self.largest.units {
             self.largest = self.turn;
@@ -192,22 +202,22 @@ impl Ledger {
         self.left = [self.budget; BUDGETS];
     }
 
-    /// The turn that did the most work so far.
+    /// Returns the work of the turn that did the most so far.
     pub fn largest(&self) -> &TurnWork {
         &self.largest
     }
 
-    /// The most that any turn has taken from a budget, in units.
+    /// Returns the most units that any turn has taken from a budget.
     pub fn peak(&self, budget: Budget) -> usize {
         self.peaks[budget as usize]
     }
 
-    /// Returns the name and the peak of each budget.
+    /// Returns the name of each budget with the most units that any turn has taken from it.
     pub fn peaks(&self) -> [(&'static str, usize); BUDGETS] {
         Budget::ALL.map(|budget| (budget.name(), self.peak(budget)))
     }
 
-    /// The most that a turn may take from a budget, in units.
+    /// Returns the bound of the units that a turn may take from a budget.
     pub fn units_max(&self, budget: Budget) -> usize {
         let records =
             if budget == Budget::Intake { self.record_units.saturating_mul(2) } else { 0 };

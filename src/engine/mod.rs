@@ -90,7 +90,7 @@ use turn::Turn;
 use visit::Visits;
 use wire::Wire;
 
-/// A crawl, driven by a world.
+/// A crawl: all parts of the engine, driven by a world through the methods below.
 pub struct Engine {
     settings: Settings,
     turn: Turn,
@@ -128,7 +128,7 @@ pub enum Error {
     Scope(crate::url::scope::Error),
     /// A configured request field can't be sent.
     Request(crate::http::request::BadField),
-    /// The archive can't be written.
+    /// The archive can't be opened or written.
     Store(store::Error),
     /// The state that an earlier run left can't be read.
     State(frame::Error),
@@ -165,7 +165,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Returns an engine without URLs, whose archive is complete before the position `durable`. The
+    /// Returns an engine without URLs. Its archive is complete up to the position `durable`. The
     /// seeds only define the scope; they are not queued.
     fn empty(
         durable: Position,
@@ -198,7 +198,7 @@ impl Engine {
         })
     }
 
-    // Inputs.
+    // Inputs: what the world reports to the engine.
 
     /// Queues a URL that the operator gives. A URL that was seen before is ignored.
     pub fn seed(&mut self, now: Now, seed: &Seed) {
@@ -266,14 +266,14 @@ impl Engine {
         }
     }
 
-    /// Reports that a job is done.
+    /// Reports that a job of [`Action::Work`] is done, with its result.
     pub fn worked(&mut self, now: Now, done: Done) {
         self.turn.set_time(now);
         let is_archive = matches!(done, Done::Store(_));
         let stage = self.turn.enter(if is_archive { Stage::Store } else { Stage::State }, 0);
         match done {
             Done::Store(done) => self.store_worked(done),
-            // What failed because the disk is full is handed out again after the pause.
+            // A job that failed because the disk is full is handed out again after the pause.
             Done::Seen(done) => {
                 let worked = self.admission.seen_mut().worked(done);
                 self.checked(worked);
@@ -325,7 +325,7 @@ impl Engine {
         self.sync_store();
     }
 
-    // Outputs.
+    // Outputs: what the engine asks of the world.
 
     /// Returns the next action for the world; `None` ends the turn.
     pub fn next_action(&mut self) -> Option<Action> {
@@ -339,8 +339,9 @@ impl Engine {
         action
     }
 
-    /// Whether the world should stop reading in this turn: it has used its budget, or enough pages
-    /// wait for work already. The unread bytes stay in the kernel until the next turn.
+    /// Returns whether the world should stop reading from sockets in this turn: either the turn has
+    /// used its budget, or enough pages wait to be processed. The unread bytes stay in the kernel
+    /// until the next turn.
     pub fn is_sated(&self) -> bool {
         self.turn.is_spent(Work::Received)
             || self.turn.is_spent(Work::Rules)
@@ -349,23 +350,23 @@ impl Engine {
             || self.admission.seen().is_overloaded()
     }
 
-    /// Whether this turn has budget left for a TLS handshake.
+    /// Returns whether this turn has budget left for a TLS handshake.
     pub fn may_secure(&self) -> bool {
         !self.turn.is_spent(Work::Secured)
     }
 
-    /// Whether a connection no longer exists for the engine.
+    /// Returns whether the engine has forgotten a connection, so that events of it are dropped.
     pub fn is_gone(&self, conn: ConnId) -> bool {
         !self.wire.conns().knows(conn)
     }
 
-    /// Returns the bytes to send on a connection: requests that are not sent yet.
+    /// Returns the bytes to send on a connection: those of its requests that are not sent yet.
     pub fn outgoing(&self, conn: ConnId) -> &[u8] {
         self.wire.outgoing(conn)
     }
 
-    /// When the world must call the engine again even if nothing happens; `None` if the engine
-    /// waits for events only.
+    /// Returns when the world must call the engine again even if nothing happens, or `None` if the
+    /// engine only waits for events.
     pub fn deadline(&self) -> Option<Instant> {
         let has_fresh = self.admission.seen().has_fresh() || self.backlog.has_read();
         let has_old = self.has_revival_work() || self.may_report_given_up();
@@ -387,8 +388,8 @@ impl Engine {
         candidates.into_iter().flatten().min().map(|at| at.max(self.turn.at()))
     }
 
-    /// Does the turn's deferred work: robots.txt files, pages, chains, jobs, new visits, look-ups,
-    /// the end of the crawl.
+    /// Does the work that the inputs of this turn have left: robots.txt files, pages, chains, jobs,
+    /// new visits, DNS look-ups, and the end of the crawl.
     fn pump(&mut self) {
         self.work_robots();
         self.work_pages();
@@ -410,7 +411,8 @@ impl Engine {
         self.end_if_done();
     }
 
-    /// Returns the server of a URL, which is added with its side table if it is new.
+    /// Returns the server of a URL. If the server is new, it is added, with an entry in the side
+    /// tables of `Sites`.
     fn server_of(&mut self, url: UrlRef<'_>) -> ServerId {
         let known = self.backlog.servers();
         let id = self.backlog.server_of(url);
@@ -424,7 +426,8 @@ impl Engine {
         id
     }
 
-    /// Begins an event of a connection at `now`. Returns whether the connection still exists.
+    /// Begins to handle an event of a connection that happened at `now`. Returns whether the
+    /// connection still exists; if not, the event is counted and to be dropped.
     fn is_current(&mut self, now: Now, conn: ConnId) -> bool {
         self.turn.set_time(now);
         let known = self.wire.conns().knows(conn);

@@ -8,14 +8,16 @@
 use crate::http::response::Head;
 use crate::url::{Batch, Url, UrlRef, canon::Joiner};
 
-/// Whether a reply with this status is a redirect, provided that its `Location` is valid.
+/// Returns whether a reply with this status is a redirect, provided that its `Location` is valid.
+/// `has_location` says whether there is such a field.
 pub(super) fn is_redirect(status: u16, has_location: bool) -> bool {
     has_location && matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Returns where a reply to `from` redirects, or `None` if it is no redirect. `bytes` are those of
-/// its `head`. Of several `Location` fields the first that isn't empty counts, as in Chromium. The
-/// work is added to `units`.
+/// Returns where a reply to the URL `from` redirects, or `None` if it is no redirect. `head` is the
+/// parsed head of the reply and `bytes` are the bytes it was parsed from. Of several `Location`
+/// fields the first that isn't empty counts, as in Chromium. The work that this takes is added to
+/// `units`.
 pub(super) fn redirect_target(
     head: &Head,
     bytes: &[u8],

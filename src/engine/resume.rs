@@ -24,25 +24,25 @@ use crate::seen::Seen;
 use crate::store::{Kept, Position};
 use crate::url::{Fingerprint, UrlRef};
 
-/// A crawl that is on disk, as its checkpoint describes it.
+/// A crawl of an earlier run that is on disk, as its checkpoint describes it.
 #[derive(Clone, Debug)]
 pub struct Earlier(Manifest);
 
 impl Earlier {
-    /// Finds the crawl on this disk, if there is one.
+    /// Finds the crawl on this disk. Returns `None` if there is none.
     ///
     /// # Errors
-    /// Its checkpoint can't be read, or was written by another version.
+    /// The checkpoint of the crawl can't be read, or was written by another version of the program.
     pub fn find(disk: &mut dyn Disk) -> Result<Option<Self>, frame::Error> {
         Ok(Manifest::find(disk)?.map(Self))
     }
 
-    /// Publishes an empty checkpoint, from which the state of a job is rebuilt out of its archive,
-    /// whatever state there was. The crawl begins again, but what the archive holds is read back
-    /// instead of fetched.
+    /// Publishes an empty checkpoint, from which the next run rebuilds the state of a job out of
+    /// its archive. Any state that the job has is discarded. The crawl begins again at its seeds,
+    /// but replies that the archive holds are read back instead of fetched.
     ///
     /// # Errors
-    /// The disk's.
+    /// The disk reports an error.
     pub fn rebuild(
         key: [u8; 16],
         now: UnixTime,
@@ -53,38 +53,40 @@ impl Earlier {
         Ok(Self(manifest))
     }
 
-    /// The key of its fingerprints. The crawl that resumes it must use the same.
+    /// Returns the key of the crawl's fingerprints. The run that resumes the crawl must use the
+    /// same key.
     pub fn key(&self) -> [u8; 16] {
         self.0.key().expect("one without was refused")
     }
 
-    /// Whether it had nothing left to fetch.
+    /// Returns whether the crawl had nothing left to fetch.
     pub fn is_finished(&self) -> bool {
         self.0.finished
     }
 
-    /// Whether it was stopped in order.
+    /// Returns whether the crawl was stopped in order.
     pub fn is_clean(&self) -> bool {
         self.0.clean
     }
 
-    /// Whether its state is being rebuilt from the archive.
+    /// Returns whether the crawl's state is being rebuilt from its archive.
     pub fn is_rebuilt(&self) -> bool {
         self.0.rebuilt
     }
 
-    /// When its checkpoint was written, in seconds, UTC; empty if there is none.
+    /// Returns when the crawl's checkpoint was written (UTC, to the second), or an empty string if
+    /// there is none.
     pub fn written(&self) -> &str {
         &self.0.written
     }
 }
 
 impl Engine {
-    /// Opens a crawl that keeps its state on this disk: resumes the one that is there, or begins a
-    /// new one. The settings must have the key of the one that is there ([`Earlier::key`]).
+    /// Opens a crawl that keeps its state on this disk: resumes the crawl that is there, or begins
+    /// a new one. To resume, the settings must have that crawl's key ([`Earlier::key`]).
     ///
     /// # Errors
-    /// As [`Engine::new`]; or a file of the state can't be read.
+    /// Those of [`Engine::new`], or a file of the state can't be read.
     pub fn open(
         settings: Settings,
         seeds: &[Seed],
@@ -152,7 +154,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Restores everything as of the checkpoint.
+    /// Restores all parts of the engine to the instant of the checkpoint.
     fn restore(&mut self, found: &Manifest, crawl: u64, now: Now) -> Result<(), frame::Error> {
         let name = found.snapshot.as_deref().expect("there is one");
         let mut disk = self.storage.disk_ref().handle();
@@ -218,7 +220,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Restores the side tables of servers.
+    /// Restores the side tables of servers (what is known of each), from the records of the
+    /// checkpoint.
     fn restore_sites(&mut self, known: &[(usize, Vec<u8>)], was_clean: bool) -> Result<(), Flaw> {
         for index in 0..self.backlog.servers() {
             let id = ServerId::from_index(index);
@@ -251,9 +254,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes all servers rest for the longest time that they may be owed. A Crawl-delay found since
-    /// the checkpoint is lost, so servers without a known one rest for the longest Crawl-delay that
-    /// is obeyed.
+    /// Makes every server rest for the longest time that it may be owed. A Crawl-delay found after
+    /// the checkpoint is lost, so a server without a known Crawl-delay rests for the longest one
+    /// that the crawl obeys.
     fn rest_all_servers(&mut self, rebuilt: bool) {
         let obeys = self.settings.robots.obey;
         let crawl_delay = Some(self.settings.robots.crawl_delay_max).filter(|_| obeys);
@@ -283,8 +286,8 @@ impl Engine {
         }
     }
 
-    /// Assumes the longest Crawl-delay for a server until its robots.txt is known: the run that was
-    /// not stopped in order may have found one.
+    /// Assumes the longest Crawl-delay for a server until its robots.txt is known. The earlier run
+    /// was not stopped in order, so it may have found a Crawl-delay that the checkpoint lacks.
     pub(super) fn presume_crawl_delay(&mut self, id: ServerId) {
         let robots = self.settings.robots;
         if robots.obey && self.backlog.server(id).crawl_delay().is_none() {
@@ -298,7 +301,8 @@ impl Engine {
         let ((replays, store), mut key) = (self.archive.replays_mut(), Vec::new());
         let mut tell = |url: &str, kept| {
             if let Some(url) = UrlRef::from_canonical(url.as_bytes())
-                // It is not known which server's rules it was fetched for, so it is fetched again.
+                // It is not known for which server this robots.txt was fetched (a redirect may have
+                // led to it), so it is fetched again.
                 && url.target() != ROBOTS_TXT
             {
                 let own = admission.hash(url.as_str().as_bytes());

@@ -1,8 +1,8 @@
 //! The outcomes of seeds: how many succeeded, and which failed and why.
 //!
 //! A seed succeeds if its reply is a page, or a redirect that is followed. With any other outcome
-//! it has failed, until a later try succeeds. A URL is known to be a seed by the letter of its
-//! item.
+//! it has failed, until a later try succeeds. A queued URL is known to be a seed by the letter in
+//! its item that says how it was found ([`SEED`]).
 //!
 //! Cost: memory for `FAILED_MAX` failed seeds; further ones are only counted.
 
@@ -12,25 +12,25 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The maximum number of failed seeds that are listed by URL.
+/// The maximum number of failed seeds that are listed by URL; further ones are only counted.
 const FAILED_MAX: usize = 1_000;
-/// The letter of a seed in a hop path.
+/// The letter of a seed, in place of the letter for how a URL was found.
 pub(super) const SEED: u8 = b'-';
 
-/// The outcomes of seeds.
+/// The outcomes of all seeds so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Seeds {
     /// The number of seeds that succeeded.
     pub done: u64,
-    /// The failed seeds, by URL, with the reason.
+    /// The failed seeds: for each URL the reason, at most [`FAILED_MAX`].
     pub failed: BTreeMap<String, Cow<'static, str>>,
-    /// The number of failed seeds that are not listed.
+    /// The number of failed seeds beyond those in `failed`.
     pub failed_beyond: u64,
 }
 
 impl Seeds {
-    /// The number of failed seeds.
+    /// Returns the number of failed seeds, listed or not.
     pub fn failed_count(&self) -> u64 {
         self.failed.len() as u64 + self.failed_beyond
     }
@@ -54,7 +54,7 @@ impl Seeds {
         self.failed.remove(url);
     }
 
-    /// Notes that a seed failed.
+    /// Notes that a seed failed, and why.
     pub(super) fn note_failure(&mut self, url: &str, why: Cow<'static, str>) {
         if self.failed.len() < FAILED_MAX || self.failed.contains_key(url) {
             self.failed.insert(url.to_owned(), why);
@@ -63,8 +63,8 @@ impl Seeds {
         }
     }
 
-    /// Takes out the listed failed seeds, which are tried again. Those that are not listed remain
-    /// failed.
+    /// Takes out the URLs of the listed failed seeds, which are to be tried again. Those that are
+    /// not listed still count as failed.
     pub(super) fn take_failed(&mut self) -> Vec<String> {
         std::mem::take(&mut self.failed).into_keys().collect()
     }

@@ -1,8 +1,8 @@
 //! The end of a crawl: the frontier is empty, a limit is reached, or the operator stops it.
 //!
-//! This part owns the limits of the crawl and the stage that its end has reached. Replies in
-//! progress may finish within a grace period. Then the last checkpoint is written, the archive is
-//! closed and synced, and the crawl is finished.
+//! This part of the engine owns the limits of the crawl and the stage that its end has reached.
+//! Replies in progress may finish within a grace period. Then the last checkpoint is written, the
+//! archive is closed and synced, and the crawl is finished.
 //!
 //! Law: a crawl is finished only when everything it did is durable, or after a fatal error.
 //! Cost: some comparisons a turn.
@@ -20,10 +20,10 @@ use std::time::Duration;
 pub(super) struct Shutdown {
     limits: Limits,
     grace: Duration,
-    /// When the limit on time is reached.
+    /// When the limit on the time of the run is reached; `None` without such a limit.
     time_up: Option<Instant>,
     stage: Stage,
-    /// Why the crawl ends, once it does.
+    /// Why the crawl ends; `None` as long as it goes on.
     reason: Option<StopReason>,
 }
 
@@ -65,17 +65,17 @@ impl Shutdown {
         self.reason
     }
 
-    /// Whether no more replies are awaited.
+    /// Returns whether the end has come so far that no more replies are awaited.
     pub(super) fn is_closing(&self) -> bool {
         self.stage >= Stage::Closing
     }
 
-    /// Whether the archive's last job has been handed out.
+    /// Returns whether the archive's last job has been handed out to the world.
     pub(super) fn is_settling(&self) -> bool {
         self.stage >= Stage::Settling
     }
 
-    /// Whether the crawl ends because there is nothing left to fetch.
+    /// Returns whether the crawl ends because there is nothing left to fetch.
     pub(super) fn is_exhausted(&self) -> bool {
         self.reason() == Some(StopReason::Finished)
     }
@@ -113,8 +113,8 @@ impl Engine {
         }
     }
 
-    /// Whether the limit on pages allows another request: each one in flight may become a page.
-    /// Those are counted only near the limit.
+    /// Returns whether the limit on pages allows another request. Each request in flight may become
+    /// a page, so these count too; they are counted only near the limit, since that takes time.
     pub(super) fn may_ask(&self) -> bool {
         let Some(most) = self.shutdown.limits.pages_max else { return true };
         let left = most.saturating_sub(self.counts.pages);
@@ -122,7 +122,7 @@ impl Engine {
         left > out_max || left > self.wire.conns().pages_out() as u64
     }
 
-    /// Ends the crawl when its time is up, and the replies in progress when the grace period is
+    /// Ends the crawl when its time is up. Ends the replies in progress when the grace period is
     /// over.
     pub(super) fn expire_shutdown(&mut self) {
         let now = self.turn.at();
@@ -153,7 +153,7 @@ impl Engine {
             {
                 self.begin_stop(StopReason::Finished);
             }
-            // DNS look-ups are not waited for.
+            // DNS look-ups in progress are not waited for.
             Stage::Stopping(_) if !self.is_working() => self.shutdown.stage = Stage::Closing,
             // A checkpoint in progress ends first, so that the last one includes everything.
             Stage::Closing if self.checkpoints_over() => {
@@ -182,7 +182,7 @@ impl Engine {
         self.wire.conns().busy() > 0 || self.has_replies() || self.visits.has_deferred()
     }
 
-    /// Whether no checkpoint is in progress, or none can be written any more.
+    /// Returns whether no checkpoint is in progress, or none can be written any more.
     fn checkpoints_over(&self) -> bool {
         let is_idle = self.checkpoints.as_ref().is_none_or(Checkpoints::is_idle);
         is_idle || self.storage.fatal().is_some()

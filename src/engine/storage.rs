@@ -1,12 +1,13 @@
 //! The disk, and what its errors cause: a full disk pauses the crawl, any other error ends it.
 //!
-//! This part owns the disk, the pause and the first fatal error. What could not be written waits in
-//! memory or is fetched again: a reply that the archive could not take returns to its queue, bytes
-//! of queues and logs wait in their buffers, and a job that failed is handed out again. During the
-//! pause no request is sent, so what waits is bounded by what was in progress when it began.
+//! This part of the engine owns the disk, the pause and the first fatal error. What could not be
+//! written waits in memory or is fetched again: a reply that the archive could not take returns to
+//! its queue, bytes of queues and logs wait in their buffers, and a job that failed is handed out
+//! again. During the pause no request is sent, so what waits is bounded by what was in progress
+//! when it began.
 //!
 //! Law: after the pause nothing that was known is lost, and every outcome is written.
-//! Cost: none beside that of the disk.
+//! Cost: none in addition to that of the disk.
 
 use super::Engine;
 use crate::ground::disk::Disk;
@@ -15,7 +16,7 @@ use crate::ground::{disk, frame};
 use crate::store;
 use std::fmt;
 
-/// The disk, and whether it can be used.
+/// The disk, and whether it can be used now.
 #[derive(Debug)]
 pub(super) struct Storage {
     disk: Box<dyn Disk>,
@@ -42,7 +43,7 @@ pub enum FatalError {
 }
 
 impl FatalError {
-    /// Whether the cause is a full disk.
+    /// Returns whether the cause of the error is a full disk.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Archive(error) => error.is_full(),
@@ -84,37 +85,37 @@ impl Storage {
         Self { disk, pause: None, fatal: None }
     }
 
-    /// The disk, for writing.
+    /// Returns the disk, for writing.
     pub(super) fn disk(&mut self) -> &mut dyn Disk {
         self.disk.as_mut()
     }
 
-    /// The disk, for reading.
+    /// Returns the disk, for reading.
     pub(super) fn disk_ref(&self) -> &dyn Disk {
         self.disk.as_ref()
     }
 
-    /// Whether the crawl pauses because the disk is full.
+    /// Returns whether the crawl pauses because the disk is full.
     pub(super) fn is_paused(&self) -> bool {
         self.pause.is_some()
     }
 
-    /// Whether the disk can be written to: it is not full, and there was no fatal error.
+    /// Returns whether the disk can be written to: it is not full, and there was no fatal error.
     pub(super) fn is_usable(&self) -> bool {
         self.pause.is_none() && self.fatal.is_none()
     }
 
-    /// The first fatal error, if there was one.
+    /// Returns the first fatal error, or `None` if there was none.
     pub(super) fn fatal(&self) -> Option<&FatalError> {
         self.fatal.as_ref()
     }
 
-    /// Ends the crawl because of this error, if it is the first.
+    /// Records a fatal error, which ends the crawl. Only the first one is kept.
     pub(super) fn fail(&mut self, error: impl Into<FatalError>) {
         self.fatal.get_or_insert(error.into());
     }
 
-    /// When the end of a pause is tried.
+    /// Returns when writing to the full disk is tried again, or `None` outside a pause.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.pause.map(|pause| pause.until)
     }
@@ -141,12 +142,13 @@ impl Engine {
         self.storage.pause = Some(Pause { since, until: now + wait });
     }
 
-    /// Returns the value of an operation on the disk, or handles its error.
+    /// Returns the value of an operation on the disk. If it failed, handles the error and returns
+    /// `None`.
     pub(super) fn checked<T>(&mut self, result: Result<T, impl Into<FatalError>>) -> Option<T> {
         result.map_err(|error| self.on_disk_error(error)).ok()
     }
 
-    /// When the pause has lasted long enough, tries to write what waits. If all of it can be
+    /// Tries to write what waits, once the pause has lasted long enough. If all of it can be
     /// written, the crawl resumes.
     pub(super) fn expire_pause(&mut self) {
         let Some(Pause { since, until }) = self.storage.pause else { return };
@@ -173,7 +175,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the crawl pauses because the disk is full.
+    /// Returns whether the crawl pauses because the disk is full.
     pub fn is_paused(&self) -> bool {
         self.storage.is_paused()
     }

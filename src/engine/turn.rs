@@ -1,6 +1,6 @@
 //! The current turn of the event loop: its time, its budget of work, and the actions for the world.
 //!
-//! This part owns the clock of the engine (set by the world, never read from the system), the
+//! This part of the engine owns its clock (set by the world, never read from the system), the
 //! ledger of work, the meter of CPU time, and the queue of actions.
 //!
 //! Laws: time never goes back; each turn begins with its whole budget; actions are carried out in
@@ -37,22 +37,22 @@ impl Turn {
         }
     }
 
-    /// The time of the turn, on both clocks.
+    /// Returns the time of the turn, on both the monotonic and the wall clock.
     pub(super) fn now(&self) -> Now {
         self.now
     }
 
-    /// The time of the turn on the monotonic clock, which everything is scheduled by.
+    /// Returns the time of the turn on the monotonic clock, which everything is scheduled by.
     pub(super) fn at(&self) -> Instant {
         self.now.at
     }
 
-    /// The time of the turn on the wall clock, for records and cookies.
+    /// Returns the time of the turn on the wall clock, for records and cookies.
     pub(super) fn unix(&self) -> UnixTime {
         self.now.unix
     }
 
-    /// The time since the run began.
+    /// Returns the time since the run began.
     pub(super) fn elapsed(&self) -> Duration {
         self.now.at.since(self.began.at)
     }
@@ -67,7 +67,7 @@ impl Turn {
         self.actions.pop_front()
     }
 
-    /// Whether an action waits for the world.
+    /// Returns whether an action waits for the world.
     pub(super) fn has_actions(&self) -> bool {
         !self.actions.is_empty()
     }
@@ -82,47 +82,49 @@ impl Turn {
         self.ledger.charge(work, units);
     }
 
-    /// The units of such work that may still be done in this turn.
+    /// Returns how many units of this kind of work may still be done in this turn (see `ledger`).
     pub(super) fn left(&self, work: Work) -> usize {
         self.ledger.left(work)
     }
 
-    /// Whether the rest of such work must wait for the next turn.
+    /// Returns whether the budget of this kind of work is spent, so that more of it must wait for
+    /// the next turn.
     pub(super) fn is_spent(&self, work: Work) -> bool {
         self.ledger.is_spent(work)
     }
 
-    /// The units that are left of the first half of the budget for such work.
+    /// Returns how many units are left of the first half of the budget of this kind of work.
     pub(super) fn half_left(&self, work: Work) -> usize {
         self.ledger.half_left(work)
     }
 
-    /// Whether half of the budget for such work is spent.
+    /// Returns whether half of the budget of this kind of work is spent.
     pub(super) fn is_half_spent(&self, work: Work) -> bool {
         self.ledger.is_half_spent(work)
     }
 
-    /// Charges CPU time to `stage` from now on, with so many bytes. Returns the stage before it.
+    /// Charges the CPU time from now on to `stage`, and adds `bytes` to what that stage has
+    /// processed. Returns the stage that was charged before.
     pub(super) fn enter(&mut self, stage: Stage, bytes: usize) -> Stage {
         self.meter.enter(stage, bytes)
     }
 
-    /// Returns to the stage that [`Turn::enter`] returned.
+    /// Charges the CPU time from now on to `stage` again, which [`Turn::enter`] returned.
     pub(super) fn back(&mut self, stage: Stage) {
         self.meter.back(stage);
     }
 
-    /// The account of work.
+    /// Returns the account of work.
     pub(super) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The account of CPU time by stage.
+    /// Returns the account of CPU time by stage.
     pub(super) fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// The account of CPU time, to charge time and bytes to stages.
+    /// Returns the account of CPU time by stage, to charge time and bytes to it.
     pub(super) fn meter_mut(&mut self) -> &mut Meter {
         &mut self.meter
     }
