@@ -1,16 +1,16 @@
 //! Binary encoding and decoding of values: the one encoding of everything that a job keeps on disk.
 //!
-//! Numbers are little-endian and of fixed length, or of variable length (seven bits a byte, low
-//! bits first) where most are small. Byte strings and texts follow their length. The bytes that are
-//! decoded were written by this program, but the disk may have changed them: decoding never panics
-//! and never trusts a length.
+//! Numbers are little-endian and of fixed length, or, where most are small, of variable length (a
+//! varint: seven bits a byte, low bits first). Byte strings and texts are preceded by their length.
+//! The bytes that are decoded were written by this program, but the disk may have changed them:
+//! decoding never panics and never trusts a length.
 //!
 //! Law: decoding returns the encoded values in order; from truncated bytes it returns [`Short`].
-//! Cost: one copy to encode; [`Take`] allocates nothing.
+//! Cost: encoding copies each value once; decoding by [`Take`] allocates nothing.
 
 use std::fmt;
 
-/// Encodes values by appending them to a byte buffer.
+/// A buffer to which values are encoded by appending their bytes.
 pub trait Put {
     /// Appends one byte.
     fn put_u8(&mut self, value: u8);
@@ -20,7 +20,7 @@ pub trait Put {
     fn put_u32(&mut self, value: u32);
     /// Appends eight bytes, little-endian.
     fn put_u64(&mut self, value: u64);
-    /// Appends a number of variable length: one to ten bytes, fewer for smaller numbers.
+    /// Appends a varint: a number in one to ten bytes, fewer for smaller numbers.
     fn put_varint(&mut self, value: u64);
     /// Appends the length of a byte string as a varint, then its bytes.
     fn put_bytes(&mut self, value: &[u8]);
@@ -132,7 +132,7 @@ impl<'a> Take<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Decodes a Boolean; a byte other than 0 or 1 is an error.
+    /// Decodes a Boolean. A byte other than 0 or 1 is an error.
     pub fn bool(&mut self) -> Result<bool, Short> {
         match self.u8()? {
             0 => Ok(false),
@@ -141,7 +141,7 @@ impl<'a> Take<'a> {
         }
     }
 
-    /// Decodes a number of variable length.
+    /// Decodes a varint (a number of variable length).
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Short> {
         if let [byte @ 0..0x80, rest @ ..] = self.0 {
@@ -151,7 +151,7 @@ impl<'a> Take<'a> {
         self.varint_of_some()
     }
 
-    /// Decodes a number of variable length that takes at least two bytes.
+    /// Decodes a varint that takes at least two bytes.
     fn varint_of_some(&mut self) -> Result<u64, Short> {
         if let Some((value, bytes)) = self.0.first_chunk().and_then(varint_in) {
             self.0 = &self.0[bytes..];
@@ -160,7 +160,7 @@ impl<'a> Take<'a> {
         self.varint_bytewise()
     }
 
-    /// Decodes a number of variable length byte by byte, up to the longest.
+    /// Decodes a varint byte by byte, up to the longest of ten bytes.
     fn varint_bytewise(&mut self) -> Result<u64, Short> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -190,26 +190,26 @@ impl<'a> Take<'a> {
         Ok(word & u64::MAX.checked_shr(unused as u32 * u8::BITS).unwrap_or(0))
     }
 
-    /// Decodes a number of variable length; one that doesn't fit `T` is an error.
+    /// Decodes a varint as a `T`; a number that doesn't fit `T` is an error.
     #[inline]
     pub fn number<T: TryFrom<u64>>(&mut self) -> Result<T, Short> {
         T::try_from(self.varint()?).map_err(|_| Short)
     }
 
-    /// Decodes a byte string that follows its length.
+    /// Decodes a byte string: its length as a varint, then its bytes.
     pub fn bytes(&mut self) -> Result<&'a [u8], Short> {
         let len = self.number()?;
         self.raw(len)
     }
 
-    /// Decodes a text that follows its length.
+    /// Decodes a text: its length as a varint, then its UTF-8 bytes.
     pub fn str(&mut self) -> Result<&'a str, Short> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Short)
     }
 }
 
-/// Decodes the number of variable length at the front of eight bytes, if it ends there. Returns the
-/// number and its length in bytes.
+/// Decodes a varint at the front of `bytes`. Returns the number and its length in bytes, or `None`
+/// if the varint doesn't end within these eight bytes.
 #[inline]
 fn varint_in(bytes: &[u8; 8]) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(*bytes);

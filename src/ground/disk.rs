@@ -1,9 +1,10 @@
 //! The disk as the core sees it: the program's only trait.
 //!
-//! A world gives the engine a `Disk` rooted in the job directory. File names are relative to it,
-//! with `/` between folders; a folder is created with its first file. Small appends and bounded
-//! reads are plain calls. Work that could stall a turn (sync, merge, large reads) goes out as a job
-//! that owns a [`Disk::handle`] of its own.
+//! A world (the real system or a simulator) gives the engine a `Disk` rooted in the job directory.
+//! File names are relative to it, with `/` between folders; a folder is created with its first
+//! file. Small appends and bounded reads are plain calls. Work that could stall a turn of the event
+//! loop (sync, merge, large reads) is done by a job on a side thread, which owns a [`Disk::handle`]
+//! of its own.
 //!
 //! Laws: an append is complete, or fails and is undone if possible; after a crash any prefix of the
 //! unsynced bytes may remain. `sync` makes the bytes and the name of a file durable. `rename`
@@ -15,7 +16,7 @@ pub(crate) mod memory;
 use std::fmt;
 use std::io;
 
-/// All operations on files that the core uses.
+/// The operations on files that the core uses.
 pub trait Disk: Send {
     /// Appends `bytes` to the file `name`, which is created if it doesn't exist.
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error>;
@@ -35,7 +36,7 @@ pub trait Disk: Send {
     fn truncate(&mut self, name: &str, len: u64) -> Result<(), Error>;
     /// Renames a file, replacing a file that has the new name.
     fn rename(&mut self, from: &str, to: &str) -> Result<(), Error>;
-    /// Removes a file. Returns an error if it doesn't exist.
+    /// Removes the file `name`. Returns an error if it doesn't exist.
     fn remove(&mut self, name: &str) -> Result<(), Error>;
     /// Returns the names of the files directly in `folder` (`""` is the root), sorted by bytes. A
     /// folder that doesn't exist has none.
@@ -44,11 +45,12 @@ pub trait Disk: Send {
     fn handle(&self) -> Box<dyn Disk>;
 }
 
-/// Reads from `offset` of a file into `bytes`, of which the first `have` are read already; `bytes`
-/// is cut where the file ends.
+/// Reads from `offset` of the file `name` until `bytes` is full. The first `have` bytes of `bytes`
+/// already hold the file's content from `offset` on and are not read again. If the file ends
+/// earlier, `bytes` is truncated to what was read.
 ///
 /// # Errors
-/// The disk's.
+/// The disk reports an error.
 pub fn read_all(
     disk: &mut dyn Disk,
     name: &str,
@@ -75,7 +77,7 @@ impl fmt::Debug for dyn Disk {
 /// An error of a file operation: which operation, on which file, and why it failed.
 #[derive(Debug)]
 pub struct Error {
-    /// The name of the [`Disk`] operation.
+    /// The operation that failed, as a verb for the message, such as "append to".
     pub verb: &'static str,
     /// The file's name, relative to the job directory.
     pub name: String,
@@ -90,7 +92,7 @@ impl Error {
     }
 
     /// Returns whether the disk is full or a quota of the system is used up: the only error that
-    /// may pass by itself.
+    /// may go away without help.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)

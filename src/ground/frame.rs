@@ -1,9 +1,9 @@
 //! Frames: the format of every file in which a job keeps its state.
 //!
-//! A file is a sequence of frames, each with a kind, a payload and a checksum. The first frame
-//! identifies the crawl and the content of the file, so that no file is taken for another. Files
-//! grow by appends only, or are written once. The checkpoint records how many bytes of a growing
-//! file count, and readers ignore what a crash left behind them.
+//! A file is a sequence of frames, each with a kind, a payload and a checksum. The first frame (the
+//! opening) identifies the crawl and the content of the file, so that no file is taken for another.
+//! Files grow by appends only, or are written once. The checkpoint records the valid length of a
+//! growing file, and readers ignore what a crash left behind it.
 //!
 //! ```text
 //! frame    payload length u32 | kind u8 | CRC-32 of kind and payload u32 | payload
@@ -12,8 +12,8 @@
 //!
 //! Laws: a file with a changed bit, a missing end or bytes of another file is reported with its
 //! name and the offset, and never read as if it were whole. A length in a file that exceeds
-//! [`PAYLOAD_BYTES_MAX`] is damage. Cost: nine bytes and a checksum (some GB/s) for each frame; a
-//! reader holds one piece of the file, or the longest payload.
+//! [`PAYLOAD_BYTES_MAX`] is reported as damage. Cost: nine bytes and a checksum (some GB/s) for
+//! each frame; a reader holds one piece of the file (256 KiB), or the longest payload.
 
 use crate::ground::codec::{Put, Short, Take};
 use crate::ground::disk::{self, Disk};
@@ -21,7 +21,7 @@ use std::fmt;
 
 /// The longest payload of a frame. A greater length in a file is damage.
 pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
-/// The bytes of a frame besides its payload.
+/// The number of bytes of a frame before its payload: length, kind and checksum.
 pub const OVERHEAD_BYTES: usize = 9;
 /// The version of all file formats below `state/`. Files of any other version are refused.
 pub const FORMAT: u16 = 7;
@@ -39,11 +39,11 @@ pub enum Role {
     Snapshot = 1,
     /// Fingerprints in order of arrival, while all of them fit into memory.
     Keys = 2,
-    /// URLs of a batch whose seen test is not decided yet.
+    /// URLs of a batch that have not been tested yet for having been seen before.
     Pending = 3,
-    /// Sorted fingerprints of one range.
+    /// The sorted fingerprints of one range of fingerprints.
     Bucket = 4,
-    /// Waiting URLs, in chunks of one server each.
+    /// Chunks of queued URLs, each of one server.
     Segment = 5,
     /// The stream of discovered URLs, for cache studies.
     Trace = 6,
@@ -79,12 +79,13 @@ pub struct Frame<'a> {
     pub offset: u64,
 }
 
-/// Appends a frame to `out`.
+/// Appends a frame of the kind `kind` with the given payload to `out`.
 pub fn push(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
     push_with(kind, out, |out| out.extend_from_slice(payload));
 }
 
-/// Appends a frame to `out` whose payload `write` appends, without an extra copy.
+/// Appends a frame of the kind `kind` to `out`. `write` appends the payload to the same buffer, so
+/// it isn't copied.
 pub fn push_with(kind: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; OVERHEAD_BYTES]);
@@ -98,7 +99,7 @@ pub fn push_with(kind: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) 
     out[start + 5..payload].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Appends the frame that opens a file.
+/// Appends the frame that opens a file to `out`: the role of the file and the number of the crawl.
 pub fn push_opening(role: Role, crawl: u64, out: &mut Vec<u8>) {
     push_with(OPENING, out, |out| {
         out.extend_from_slice(MAGIC);
@@ -111,8 +112,8 @@ pub fn push_opening(role: Role, crawl: u64, out: &mut Vec<u8>) {
 /// The length of the frame that opens a file, in bytes.
 pub const OPENING_BYTES: usize = OVERHEAD_BYTES + 15;
 
-/// Parses the frame at the front of `bytes`. Returns it and its length. `offset` is its position in
-/// the file.
+/// Parses the frame at the front of `bytes`. Returns the frame and its length in bytes. `offset` is
+/// the position of `bytes` in the file, which the frame records.
 pub fn parse(bytes: &[u8], offset: u64) -> Result<(Frame<'_>, usize), Flaw> {
     let mut take = Take::new(bytes);
     let len = take.u32().map_err(|Short| Flaw::Cut)? as usize;
@@ -140,13 +141,13 @@ fn checksum(kind: u8, payload: &[u8]) -> u32 {
 pub enum Flaw {
     /// The file ends in the middle of a frame.
     Cut,
-    /// A checksum is wrong.
+    /// The checksum of a frame is wrong.
     Changed,
-    /// A checksum is right, but the content is not valid.
+    /// The checksum is right, but the content is not valid.
     Senseless,
-    /// The file isn't of the expected role (given here), or belongs to another crawl.
+    /// The file doesn't have the role given here, which was expected, or belongs to another crawl.
     Foreign(Role),
-    /// Another version of the program wrote the file, in this format.
+    /// Another version of the program wrote the file, in the format given here.
     Version(u16),
 }
 
@@ -220,15 +221,16 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The state of one station at one moment: bytes for the snapshot, and files of its own.
+/// What one component of the crawler contributes to a checkpoint: bytes for the snapshot, and files
+/// of its own.
 ///
-/// Until a later state is durable, the files may change by appends only.
+/// Until a later checkpoint is durable, the files may change by appends only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The bytes that the station is restored from.
+    /// The bytes in the snapshot from which the component is restored.
     pub state: Vec<u8>,
-    /// The files that must be synced as well: names relative to the job directory, and how many
-    /// bytes of each count.
+    /// The files that must be synced before the checkpoint is published: names relative to the job
+    /// directory, and the valid length of each in bytes.
     pub files: Vec<(String, u64)>,
 }
 
@@ -236,9 +238,9 @@ pub struct Mark {
 #[derive(Debug)]
 pub struct Reader {
     name: String,
-    /// The offset at which reading ends: the number of bytes that count.
+    /// The offset at which reading ends: the valid length of the file in bytes.
     end: u64,
-    /// The offset of `buffer` in the file.
+    /// The offset in the file at which `buffer` begins.
     base: u64,
     buffer: Vec<u8>,
     /// The position of the next frame in `buffer`.
@@ -246,8 +248,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a file and checks its role and crawl. `end` is the number of bytes that count; `None`
-    /// for all.
+    /// Opens the file `name` and checks its role and crawl. Reading stops at `end`, the valid
+    /// length in bytes; `None` reads the whole file.
     pub fn open(
         name: &str,
         role: Role,
@@ -271,7 +273,7 @@ impl Reader {
         }
     }
 
-    /// Returns the next frame, or `None` at the end.
+    /// Returns the next frame, or `None` at the end of the valid length.
     pub fn next(&mut self, disk: &mut dyn Disk) -> Result<Option<Frame<'_>>, Error> {
         let at = self.offset();
         if at >= self.end {
@@ -295,24 +297,24 @@ impl Reader {
         Ok(Some(frame))
     }
 
-    /// Returns the offset of the next frame.
+    /// Returns the offset of the next frame in the file.
     pub fn offset(&self) -> u64 {
         self.base + self.next as u64
     }
 
-    /// Continues with the frame at `offset`.
+    /// Continues reading with the frame at the file offset `offset`.
     pub fn seek(&mut self, offset: u64) {
         self.base = offset;
         self.buffer.clear();
         self.next = 0;
     }
 
-    /// Describes a defect at `offset` of this file.
+    /// Returns the report of a defect at `offset` of this file.
     pub fn damage(&self, offset: u64, flaw: Flaw) -> Damage {
         Damage { name: self.name.clone(), offset, flaw }
     }
 
-    /// Reads until `wanted` bytes from the next frame on are in the buffer, or the file ends.
+    /// Reads until the buffer holds `wanted` bytes from the next frame on, or the file ends.
     fn fill(&mut self, wanted: usize, disk: &mut dyn Disk) -> Result<(), Error> {
         if self.buffer.len() - self.next >= wanted {
             return Ok(());
@@ -335,19 +337,20 @@ impl Reader {
     }
 }
 
-/// Parses a frame that was already checked, without computing its checksum again.
+/// Parses a frame whose checksum was found right before, without computing it again. Returns the
+/// frame and its length in bytes.
 fn parse_again(bytes: &[u8], offset: u64) -> (Frame<'_>, usize) {
     let payload = &bytes[OVERHEAD_BYTES..];
     (Frame { kind: bytes[4], payload, offset }, bytes.len())
 }
 
-/// Checks that an opening frame belongs to a file of this role and crawl.
+/// Checks that an opening frame has the role `role` and the crawl's number `crawl`.
 fn check_opening(frame: Frame<'_>, role: Role, crawl: u64) -> Result<(), Flaw> {
     let of = crawl_of(frame, role)?;
     if of == crawl { Ok(()) } else { Err(Flaw::Foreign(role)) }
 }
 
-/// Returns the number of the crawl in an opening frame, after checking the role of the file.
+/// Returns the number of the crawl in an opening frame, after checking that it has the role `role`.
 pub fn crawl_of(frame: Frame<'_>, role: Role) -> Result<u64, Flaw> {
     let mut take = Take::new(frame.payload);
     let magic = take.raw(MAGIC.len());

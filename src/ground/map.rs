@@ -9,8 +9,8 @@
 
 use foldhash::quality::FixedState;
 
-/// A hash map with a fixed seed.
+/// A hash map whose hasher has a fixed seed.
 pub type Map<K, V> = std::collections::HashMap<K, V, FixedState>;
 
-/// A hash set with a fixed seed.
+/// A hash set whose hasher has a fixed seed.
 pub type Set<K> = std::collections::HashSet<K, FixedState>;

@@ -1,14 +1,14 @@
 //! The quality of a page: a fixed-point number, the same on every machine.
 //!
-//! It is the expected worth of a page relative to the mean page of a crawl, which has quality 1.
-//! [`crate::rating`] estimates it, [`crate::frontier`] ranks by it.
+//! The quality says how much a page is expected to be worth relative to the mean page of a crawl,
+//! which has quality 1. [`crate::rating`] estimates it, [`crate::frontier`] ranks by it.
 //!
-//! Laws: a quality is never negative and never above [`Quality::MAX`], so the sum over a million of
-//! the best pages fits 64 bits. Equal text gives equal quality. Cost: eight bytes.
+//! Laws: a quality is never negative and never above [`Quality::MAX`], so the sum of a million
+//! highest qualities fits 64 bits. Equal text is parsed to equal quality. Cost: eight bytes.
 
 use std::fmt;
 
-/// The quality of a page, in millionths of the mean page's.
+/// The quality of a page, counted in millionths of the quality of the mean page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quality(u64);
 
@@ -37,27 +37,28 @@ impl fmt::Display for Invalid {
 }
 
 impl Quality {
-    /// The quality of a page without worth.
+    /// The quality of a page that is worth nothing.
     pub const ZERO: Self = Self(0);
     /// The quality of the mean page.
     pub const ONE: Self = Self(1_000_000);
-    /// The highest quality: that of a million mean pages.
+    /// The highest quality: a million times that of the mean page.
     pub const MAX: Self = Self(1_000_000_000_000);
 
-    /// Creates a quality from millionths; more than [`Quality::MAX`] become that.
+    /// Creates a quality from `millionths` of the mean page's. A number above [`Quality::MAX`] is
+    /// lowered to that.
     pub const fn from_millionths(millionths: u64) -> Self {
         if millionths > Self::MAX.0 { Self::MAX } else { Self(millionths) }
     }
 
-    /// Returns the quality in millionths.
+    /// Returns the quality in millionths of the mean page's.
     pub const fn millionths(self) -> u64 {
         self.0
     }
 
-    /// Rounds a multiple of the mean page to the nearest quality.
+    /// Rounds `value`, a multiple of the mean page's quality, to the nearest millionth.
     ///
     /// # Errors
-    /// The value is not finite, negative, or above [`Quality::MAX`].
+    /// The value is NaN, infinite, negative, or above [`Quality::MAX`].
     pub fn from_f64(value: f64) -> Result<Self, Invalid> {
         if !value.is_finite() {
             return Err(Invalid::NotFinite);
@@ -72,10 +73,10 @@ impl Quality {
         }
     }
 
-    /// Parses a decimal number, a multiple of the mean page.
+    /// Parses a decimal number, which is a multiple of the mean page's quality.
     ///
     /// # Errors
-    /// The text is not a number, or the number is out of range.
+    /// The text is not a number, or the number is negative or above [`Quality::MAX`].
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         Self::from_f64(text.trim().parse().map_err(|_| Invalid::Syntax)?)
     }

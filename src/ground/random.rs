@@ -9,11 +9,12 @@
 
 use std::fmt::Debug;
 
-/// A generator with its state. Any number is a valid seed, including zero.
+/// A pseudorandom generator; the number is its state. Any number is a valid seed, including zero.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
-/// The increment of a generator's state: 2^64 divided by the golden ratio, made odd.
+/// The increment that is added to the state for each number: 2^64 divided by the golden ratio, made
+/// odd.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
@@ -46,7 +47,7 @@ impl Random {
         (self.word() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Returns a random item of a list that isn't empty.
+    /// Returns a random item of `from`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
@@ -59,7 +60,7 @@ impl Random {
     }
 }
 
-/// Maps a number to another one that looks random. No two numbers map to the same.
+/// Scrambles a number so that the result looks random. No two numbers give the same result.
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,26 +1,27 @@
 //! An append log of frames in numbered files (segments), which are reclaimed one by one.
 //!
-//! Frames are appended to the newest segment. A segment that has reached its length is closed. The
-//! user releases frames that it no longer needs. A segment without live frames is removed as soon
-//! as no durable checkpoint names it. A closed segment of which less than a quarter is alive is
-//! sparse: its user *sweeps* it, which means that it appends the live frames again and releases the
-//! old ones.
+//! Frames are appended to the newest segment. A segment that has reached [`Limits::segment_bytes`]
+//! is closed. A frame is live until the user (the code that owns the log) releases it. A segment
+//! without live frames is removed as soon as no durable checkpoint names it. A closed segment is
+//! sparse if its live frames make up less than a quarter of its bytes: the user *sweeps* it, which
+//! means that it appends the live frames again and releases the old ones.
 //!
-//! A checkpoint names the segments that were [`alive`](Segments::alive) at its instant, with their
-//! lengths. Before it is published the user calls [`write`](Segments::write) and
+//! A checkpoint names the segments that were [`alive`](Segments::alive) when it was taken, with
+//! their lengths. Before a checkpoint is published the user calls [`write`](Segments::write) and
 //! [`set_marked`](Segments::set_marked), afterwards [`on_durable`](Segments::on_durable). After a
 //! restart the user calls [`restore`](Segments::restore) for each segment that the checkpoint
-//! names, then [`retain`](Segments::retain) for each frame that it still has, and last
+//! names, then [`retain`](Segments::retain) for each frame that it still needs, and last
 //! [`find_sparse`](Segments::find_sparse).
 //!
 //! ```text
 //! file   FOLDER/segment-N: the opening frame, then frames of the user's kinds
 //! ```
 //!
-//! Laws: until a frame is released it can be read from its location, in memory or on disk, and it
-//! is in one of the two as a whole. A full disk loses nothing. A segment that a durable checkpoint
-//! names keeps its bytes, and its number is not used again. Cost: one copy into memory for each
-//! frame, one append to the disk for each `write_bytes`; about 50 bytes of memory for each segment.
+//! Laws: until a frame is released it can be read from its location, and it is as a whole either in
+//! memory or on disk. A full disk loses nothing. A segment that a durable checkpoint names keeps
+//! its bytes, and its number is not used again. Cost: one copy into memory for each frame, one
+//! append to the disk for every [`Limits::write_bytes`] bytes; about 50 bytes of memory for each
+//! segment.
 
 use crate::ground::disk::{self, Disk};
 use crate::ground::frame::{self, Damage, Flaw, Role};
@@ -30,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[cfg(test)]
 mod tests;
 
-/// A closed segment is sparse if less than one in this many of its bytes is alive.
+/// A closed segment is sparse if less than one in this many of its bytes is live.
 const SPARSE: u64 = 4;
 /// The length of the longest frame, in bytes.
 const FRAME_BYTES_MAX: u64 = (frame::OVERHEAD_BYTES + frame::PAYLOAD_BYTES_MAX) as u64;
@@ -38,7 +39,7 @@ const FRAME_BYTES_MAX: u64 = (frame::OVERHEAD_BYTES + frame::PAYLOAD_BYTES_MAX) 
 /// The location of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
-    /// The number of the segment.
+    /// The number of the segment that contains the frame.
     pub segment: u32,
     /// The offset of the frame in the segment, in bytes.
     pub offset: u32,
@@ -47,7 +48,7 @@ pub struct Location {
     pub bytes: u32,
 }
 
-/// The lengths of segments and of appends to the disk.
+/// The lengths at which segments are closed and frames are written to the disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// A segment is closed when it is at least this long.
@@ -56,7 +57,7 @@ pub struct Limits {
     pub write_bytes: usize,
 }
 
-/// An append log of frames in segments. See the head of this file.
+/// An append log of frames in segments, as the head of this file describes.
 #[derive(Debug)]
 pub struct Segments {
     folder: &'static str,
@@ -64,12 +65,12 @@ pub struct Segments {
     crawl: u64,
     limits: Limits,
     segments: BTreeMap<u32, Segment>,
-    /// Segments that are open or not completely on disk, oldest first. Frames are appended to the
-    /// last.
+    /// Segments that still take frames or are not completely on disk, oldest first. Frames are
+    /// appended to the last of them.
     growing: VecDeque<Growing>,
-    /// The number of the next segment.
+    /// The number of the segment that is created next.
     next: u32,
-    /// Closed segments that should be swept.
+    /// Sparse segments that have not been swept yet.
     sparse: BTreeSet<u32>,
     /// Segments that the last checkpoint names.
     marked: BTreeSet<u32>,
@@ -87,7 +88,7 @@ struct Segment {
 struct Growing {
     segment: u32,
     tail: Tail,
-    /// It takes no more frames, whatever its length.
+    /// Whether the segment takes no more frames although it may be shorter than the limit.
     is_ended: bool,
 }
 
@@ -109,7 +110,8 @@ impl Segments {
         }
     }
 
-    /// Appends a frame whose payload `write` appends. It stays in memory until [`Self::write`].
+    /// Appends a frame whose payload `write` appends to the buffer that it is given. The frame
+    /// stays in memory until [`Self::write`].
     pub fn append(&mut self, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Location {
         if self.growing.back().is_none_or(|growing| growing.is_closed(self.limits)) {
             self.begin();
@@ -134,13 +136,14 @@ impl Segments {
         self.growing.push_back(Growing { segment: number, tail, is_ended: false });
     }
 
-    /// Closes the newest segment, whatever its length. Returns the number of the next one.
+    /// Closes the newest segment, whatever its length. Returns the number of the segment that is
+    /// created next.
     pub fn close(&mut self) -> u32 {
         self.growing.iter_mut().for_each(|growing| growing.is_ended = true);
         self.next
     }
 
-    /// Releases a frame that is no longer needed.
+    /// Releases a frame: the user no longer needs it. A frame may be released only once.
     pub fn release(&mut self, location: Location) {
         let segment = self.segments.get_mut(&location.segment).expect("frames lie in segments");
         let left = segment.live_bytes.checked_sub(location.bytes.into());
@@ -148,21 +151,23 @@ impl Segments {
         self.look_at(location.segment);
     }
 
-    /// Releases all frames of a segment at once; none of them may be released singly.
+    /// Releases all frames of a segment at once. No frame of that segment may be released by
+    /// [`Self::release`] afterwards.
     pub fn release_all(&mut self, segment: u32) {
         if let Some(segment) = self.segments.get_mut(&segment) {
             segment.live_bytes = 0;
         }
     }
 
-    /// Keeps all frames of a segment of an earlier run.
+    /// Marks all frames of a restored segment as live.
     pub fn retain_all(&mut self, segment: u32) {
         if let Some(segment) = self.segments.get_mut(&segment) {
             segment.live_bytes = segment.bytes;
         }
     }
 
-    /// Keeps a frame of an earlier run. Returns `false` if no frame can be at that location.
+    /// Marks a frame of a restored segment as live. Returns `false` if no frame can be at that
+    /// location.
     pub fn retain(&mut self, location: Location) -> bool {
         let Some(segment) = self.segments.get_mut(&location.segment) else { return false };
         let (offset, bytes) = (u64::from(location.offset), u64::from(location.bytes));
@@ -174,17 +179,19 @@ impl Segments {
         fits
     }
 
-    /// Returns whether an earlier run wrote the segment.
+    /// Returns whether an earlier run wrote the segment and [`Self::restore`] has restored it.
     pub fn is_restored(&self, segment: u32) -> bool {
         self.segments.get(&segment).is_some_and(|segment| segment.is_restored)
     }
 
-    /// Returns whether any frame of the segment is needed.
+    /// Returns whether the segment has a live frame.
     pub fn is_alive(&self, segment: u32) -> bool {
         self.segments.get(&segment).is_some_and(|segment| segment.live_bytes > 0)
     }
 
-    /// Returns the bytes of a frame that is not on disk yet.
+    /// Returns the bytes of a frame that is still in memory because it has not been written.
+    /// Returns `None` if the frame is on disk. The bytes are fewer than `location.bytes` if no more
+    /// follow.
     pub fn waiting(&self, location: Location) -> Option<&[u8]> {
         let mut growing = self.growing.iter();
         let tail = &growing.find(|growing| growing.segment == location.segment)?.tail;
@@ -193,10 +200,11 @@ impl Segments {
         Some(&bytes[..bytes.len().min(location.bytes as usize)])
     }
 
-    /// Reads the payload of a frame of this kind, from memory or from the disk.
+    /// Reads the frame at `location`, from memory or from the disk, and returns its payload. The
+    /// frame must be of the kind `kind`.
     ///
     /// # Errors
-    /// The disk reports an error, or another frame is at that location.
+    /// The disk reports an error, or there is no intact frame of that kind at the location.
     pub fn read(
         &self,
         location: Location,
@@ -223,8 +231,8 @@ impl Segments {
         Ok(bytes)
     }
 
-    /// Writes buffered frames to the disk: all of them, or only what is enough for a full append
-    /// and the ends of closed segments.
+    /// Writes frames from memory to the disk. If `all`, writes all of them. Otherwise writes the
+    /// closed segments, and the newest one only if [`Limits::write_bytes`] bytes are waiting.
     ///
     /// # Errors
     /// The disk reports an error. Nothing is lost, and the call can be repeated.
@@ -236,7 +244,8 @@ impl Segments {
             if !all && !is_closed && tail.pending.len() < self.limits.write_bytes {
                 break;
             }
-            // A crash left behind a file of this name that no checkpoint counts.
+            // A file of this name that is not empty was left behind by a crash; no checkpoint names
+            // it.
             if tail.written() == 0 && disk.len(tail.name())?.is_some_and(|bytes| bytes > 0) {
                 disk.truncate(tail.name(), 0)?;
             }
@@ -250,29 +259,31 @@ impl Segments {
         Ok(())
     }
 
-    /// Returns the file name of a segment.
+    /// Returns the name of a segment's file, relative to the job directory.
     pub fn name_of(&self, segment: u32) -> String {
         name_of(self.folder, segment)
     }
 
-    /// Returns the numbers of all segments.
+    /// Returns the numbers of all segments of this log, in ascending order.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         self.segments.keys().copied()
     }
 
-    /// Returns the segments that have live frames, with their lengths: what a checkpoint names.
+    /// Returns the number and the length in bytes of each segment that has live frames: what a
+    /// checkpoint must name.
     pub fn alive(&self) -> Vec<(u32, u64)> {
         let alive = self.segments.iter().filter(|(_, segment)| segment.live_bytes > 0);
         alive.map(|(number, segment)| (*number, segment.bytes)).collect()
     }
 
-    /// Sets the segments that the checkpoint about to be published names.
+    /// Sets the numbers of the segments that the next checkpoint names, before it is published.
     pub fn set_marked(&mut self, segments: impl IntoIterator<Item = u32>) {
         self.marked = segments.into_iter().collect();
     }
 
-    /// Reports that the checkpoint of the last [`Self::set_marked`] is durable. Returns the names
-    /// of the files that can be removed, except that of `keep`, which is being read.
+    /// Reports that the checkpoint announced by the last [`Self::set_marked`] is durable. Forgets
+    /// the segments that are no longer needed and returns the names of their files, which the
+    /// caller removes. The segment `keep` stays, because it is being read.
     pub fn on_durable(&mut self, keep: Option<u32>) -> Vec<String> {
         let is_needed = |number: &u32, segment: &Segment| {
             let is_named = self.marked.contains(number) || keep == Some(*number);
@@ -287,8 +298,9 @@ impl Segments {
         dead.into_iter().map(|number| self.name_of(number)).collect()
     }
 
-    /// Restores a segment of an earlier run that a checkpoint names. Returns `false` if its length
-    /// is not valid.
+    /// Restores a segment of `bytes` bytes that a checkpoint of an earlier run names. None of its
+    /// frames is live yet. Returns `false` if the length is not valid or the segment was restored
+    /// before.
     pub fn restore(&mut self, segment: u32, bytes: u64) -> bool {
         let is_long = bytes >= self.limits.segment_bytes + FRAME_BYTES_MAX;
         let Some(next) = segment.checked_add(1).filter(|_| !is_long) else { return false };
@@ -297,11 +309,13 @@ impl Segments {
         self.segments.insert(segment, restored).is_none()
     }
 
-    /// Restores the segments of this log among the files that a checkpoint of an earlier run names
-    /// with their lengths. Returns their numbers.
+    /// Restores the segments of this log after a restart. `files` are the names and lengths in
+    /// bytes of all files that the checkpoint names; a file that is not a segment of this log is
+    /// skipped. Returns the numbers of the restored segments.
     ///
     /// # Errors
-    /// A file is too short or can't be a segment, or the disk reports an error.
+    /// A segment's file is shorter than the checkpoint says, its number or length is not valid, or
+    /// the disk reports an error.
     pub fn restore_files(
         &mut self,
         files: &[(String, u64)],
@@ -323,8 +337,9 @@ impl Segments {
         Ok(numbers)
     }
 
-    /// Writes all buffered frames to the disk. Returns the files that a checkpoint must name, with
-    /// their lengths.
+    /// Writes all frames from memory to the disk, and calls [`Self::set_marked`] with the segments
+    /// that have live frames. Returns the names of their files and their lengths in bytes, which
+    /// the checkpoint must name.
     ///
     /// # Errors
     /// The disk reports an error.
@@ -335,18 +350,20 @@ impl Segments {
         Ok(alive.into_iter().map(|(number, bytes)| (self.name_of(number), bytes)).collect())
     }
 
-    /// Excludes numbers up to this one from new segments, because files have them.
+    /// Makes new segments take numbers above `segment`, because files with numbers up to that
+    /// exist.
     pub fn skip_to(&mut self, segment: u32) {
         self.next = self.next.max(segment.saturating_add(1));
     }
 
-    /// Lists the sparse segments, after all frames of an earlier run have been retained.
+    /// Finds the sparse segments after a restart. Call it when all live frames have been retained.
     pub fn find_sparse(&mut self) {
         let numbers: Vec<u32> = self.numbers().collect();
         numbers.into_iter().for_each(|number| self.look_at(number));
     }
 
-    /// Returns the next segment to sweep, with its length. All of its live frames are on disk.
+    /// Takes the oldest sparse segment off the list and returns its number and its length in bytes;
+    /// `None` if there is none. All live frames of that segment are on disk.
     pub fn next_sparse(&mut self) -> Option<(u32, u64)> {
         while let Some(number) = self.sparse.pop_first() {
             if let Some(segment) = self.segments.get(&number).filter(|of| of.live_bytes > 0) {
@@ -356,7 +373,8 @@ impl Segments {
         None
     }
 
-    /// Returns the total length of all segments and that of their live frames, in bytes.
+    /// Returns the total length of all segments and the total length of their live frames, in
+    /// bytes.
     pub fn bytes(&self) -> (u64, u64) {
         let sum = |(all, live), segment: &Segment| (all + segment.bytes, live + segment.live_bytes);
         self.segments.values().fold((0, 0), sum)
@@ -381,12 +399,13 @@ impl Growing {
     }
 }
 
-/// Returns the file name of a segment.
+/// Returns the name of the file of segment number `segment` in `folder`.
 pub fn name_of(folder: &str, segment: u32) -> String {
     format!("{folder}/segment-{segment}")
 }
 
-/// Returns the number of the segment that has this file name.
+/// Returns the number of the segment whose file in `folder` has the name `name`; `None` if the name
+/// isn't that of a segment.
 pub fn number_of(folder: &str, name: &str) -> Option<u32> {
     name.strip_prefix(folder)?.strip_prefix("/segment-")?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Histograms, and the meter of the loop's stages. All parts write to them; the core never reads
-//! them.
+//! Histograms, and the meter of the loop's stages. All parts write to them; the core (the code that
+//! decides, and reads no clock) never reads them.
 
 mod histogram;
 mod meter;

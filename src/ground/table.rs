@@ -10,7 +10,7 @@ use std::ops::{Index, IndexMut};
 const CHUNK: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 10;
 
-/// Records by number, dense from 0.
+/// A table of records, which are numbered from 0 without gaps.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     /// Chunks of records; all but the last are full.
@@ -29,7 +29,7 @@ impl<T> Table<T> {
         self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
 
-    /// Appends a record; its number is the previous length.
+    /// Appends a record. Its number is the length that the table had before.
     pub(crate) fn push(&mut self, record: T) {
         if self.chunks.last().is_none_or(|last| last.len() == CHUNK) {
             // The first chunk grows as needed, because many tables stay small.
@@ -39,12 +39,12 @@ impl<T> Table<T> {
         self.chunks.last_mut().expect("it has just been pushed").push(record);
     }
 
-    /// Returns the record with this number.
+    /// Returns the record with this number, or `None` if there is none.
     pub(crate) fn get(&self, number: usize) -> Option<&T> {
         self.chunks.get(number >> CHUNK_BITS)?.get(number % CHUNK)
     }
 
-    /// Returns all records in order.
+    /// Returns all records in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()
     }

@@ -2,8 +2,8 @@
 //!
 //! Laws: [`Tail::len`] counts both written and buffered bytes, so an offset taken from it stays
 //! valid. A failed append neither loses nor doubles bytes: they stay buffered, and before the next
-//! try the file is truncated to the bytes known to be written. What was put through an [`Outlet`]
-//! can be taken back, whether written or not. Cost: one copy for each append; the buffer is kept
+//! try the file is truncated to the bytes known to be written. Bytes put through an [`Outlet`] can
+//! be taken back, whether written or not. Cost: one copy for each append; the buffer is kept
 //! between flushes.
 
 use crate::ground::disk::{Disk, Error};
@@ -13,7 +13,7 @@ use std::io;
 #[derive(Debug)]
 pub struct Tail {
     name: String,
-    /// The number of bytes known to be on disk.
+    /// The number of bytes at the front of the file that are known to be on disk.
     written: u64,
     /// The bytes that are not on disk yet.
     pub pending: Vec<u8>,
@@ -28,11 +28,12 @@ pub struct Outlet<'a> {
     pub tail: &'a mut Tail,
     /// The disk that the tail is flushed to.
     pub disk: &'a mut dyn Disk,
-    /// The number of buffered bytes at which the tail is flushed. One piece more may be buffered.
+    /// The number of buffered bytes at which the tail is flushed. The buffer may exceed it by one
+    /// piece of `PIECE_BYTES`.
     pub buffer_bytes: usize,
 }
 
-/// Longer inputs are appended in pieces of this size.
+/// Inputs longer than this are appended in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
 
 impl Tail {
@@ -46,23 +47,23 @@ impl Tail {
         &self.name
     }
 
-    /// Returns the number of written and buffered bytes.
+    /// Returns the length of the file in bytes once all is written: written and buffered bytes.
     pub fn len(&self) -> u64 {
         self.written + self.pending.len() as u64
     }
 
-    /// Returns the number of bytes on disk.
+    /// Returns the number of bytes that are on disk.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Returns whether there are neither written nor buffered bytes.
+    /// Returns whether there are no bytes at all, neither written nor buffered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Continues at the end of the file that has this name now: another process may have renamed or
-    /// emptied the old one.
+    /// Continues at the end of the file that has this tail's name now, because another process may
+    /// have renamed or emptied the file that had it.
     pub fn follow(&mut self, disk: &mut dyn Disk) -> Result<(), Error> {
         disk.refresh(&self.name)?;
         let len = disk.len(&self.name)?.unwrap_or(0);
@@ -72,12 +73,14 @@ impl Tail {
         Ok(())
     }
 
-    /// Writes the buffered bytes to disk. On an error all of them stay buffered.
+    /// Writes all buffered bytes to disk. On an error all of them stay buffered. The emptied buffer
+    /// keeps at most `kept_bytes` of its capacity.
     pub fn flush(&mut self, disk: &mut dyn Disk, kept_bytes: usize) -> Result<(), Error> {
         self.flush_to(self.len(), disk, kept_bytes)
     }
 
-    /// Writes the buffered bytes before the offset `len` to disk.
+    /// Writes the buffered bytes before the file offset `len` to disk. The buffer keeps at most
+    /// `kept_bytes` of spare capacity.
     pub fn flush_to(
         &mut self,
         len: u64,
@@ -103,7 +106,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Takes back all bytes from the offset `len` on.
+    /// Takes back all bytes from the file offset `len` on: buffered ones are dropped, written ones
+    /// are cut off before the next flush.
     pub fn take_back(&mut self, len: u64) {
         assert!(len <= self.len(), "what is taken back was put");
         let kept = len.saturating_sub(self.written);
@@ -137,7 +141,8 @@ impl Outlet<'_> {
         self.tail.len()
     }
 
-    /// Appends bytes. On an error an unknown number of them was appended.
+    /// Appends bytes to the tail, and flushes it when the buffer is full. On an error an unknown
+    /// number of the bytes was appended.
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for piece in bytes.chunks(PIECE_BYTES) {
             if self.tail.pending.len() >= self.buffer_bytes {

@@ -1,12 +1,13 @@
 //! Time as values: monotonic instants, calendar time, and timers.
 //!
-//! Nothing here reads a clock. The world reads it once a turn and passes the result as [`Now`]; the
-//! simulator starts at zero and jumps. Durations are `std::time::Duration`.
+//! Nothing here reads a clock. The world (the real event loop, or a simulator) reads its clock once
+//! a turn of the loop and passes the result as [`Now`]; the simulator's clock starts at zero and
+//! jumps. Durations are `std::time::Duration`.
 //!
-//! Laws: an [`Instant`] never goes back within a run. [`Timers`] expire in order of time, and equal
-//! times in the order in which they were set, so two runs with the same inputs expire in the same
-//! order. Cost: setting, moving and cancelling a deadline is O(log n) without allocation once the
-//! tables have grown; the nearest one is O(1).
+//! Laws: an [`Instant`] never goes back within a run. [`Timers`] expire in order of time, and
+//! timers of equal time in the order in which they were set, so two runs with the same inputs
+//! expire in the same order. Cost: setting, moving and cancelling a deadline is O(log n) without
+//! allocation once the tables have grown; finding the nearest deadline is O(1).
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -63,22 +64,23 @@ impl fmt::Display for Instant {
 }
 
 /// Calendar time: microseconds since 1970-01-01T00:00:00Z. It may jump. It is used only for what
-/// leaves the program or outlives it, such as dates of records and waits across a restart.
+/// leaves the program or outlives it, such as the dates of records and waits that last across a
+/// restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime(u64);
 
 impl UnixTime {
-    /// Returns the time `us` microseconds after the epoch.
+    /// Returns the time `us` microseconds after 1970-01-01T00:00:00Z.
     pub const fn from_micros(us: u64) -> Self {
         Self(us)
     }
 
-    /// Returns the microseconds since the epoch.
+    /// Returns the microseconds since 1970-01-01T00:00:00Z.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// Returns this time minus `by`, but not before the epoch.
+    /// Returns this time minus `by`, or 1970-01-01T00:00:00Z if that would be earlier.
     pub fn before(self, by: Duration) -> Self {
         let us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
         Self(self.0.saturating_sub(us))
@@ -90,8 +92,8 @@ impl UnixTime {
         Self(self.0.saturating_add(us))
     }
 
-    /// Parses the fourteen digits that [`Civil::to_digits`] writes; `None` if there is no such
-    /// second.
+    /// Parses a time of fourteen digits, as [`Civil::to_digits`] writes it; `None` if there is no
+    /// such date or time of day.
     pub fn from_digits(text: &str) -> Option<Self> {
         Civil::from_digits(text)?.time()
     }
@@ -120,8 +122,8 @@ pub struct Civil {
 }
 
 impl Civil {
-    /// Converts a time. Years are counted from March, so that the leap day ends a year and month
-    /// lengths follow one linear rule; eras of 400 years have 146,097 days.
+    /// Converts a calendar time to date and time of day. Years are counted from March, so that the
+    /// leap day ends a year and month lengths follow one linear rule; 400 years are 146,097 days.
     fn of(time: UnixTime) -> Self {
         let seconds = time.0 / 1_000_000;
         let days = seconds / 86_400 + 719_468;
@@ -144,7 +146,8 @@ impl Civil {
         }
     }
 
-    /// Parses fourteen digits into fields, without checking their ranges.
+    /// Splits fourteen digits into year, month, day, hour, minute and second, without checking
+    /// their ranges; `None` if the text isn't fourteen digits.
     fn from_digits(text: &str) -> Option<Self> {
         if text.len() != 14 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
@@ -160,13 +163,15 @@ impl Civil {
         })
     }
 
-    /// Converts the fields to a time; `None` if there is no such second, or it is before the epoch.
+    /// Converts the fields to a time; `None` if there is no such date or time of day, or it is
+    /// before 1970.
     pub fn time(self) -> Option<UnixTime> {
         let us = self.seconds()?.checked_mul(1_000_000)?;
         Some(UnixTime(us)).filter(|time| time.civil() == self)
     }
 
-    /// Inverts [`Civil::of`] without checking the ranges of the fields.
+    /// Returns the seconds since 1970-01-01T00:00:00Z, without checking the ranges of the fields;
+    /// the inverse of [`Civil::of`].
     fn seconds(self) -> Option<u64> {
         let [year, month, day] = [self.year, self.month, self.day].map(u64::from);
         let years = year.checked_sub(u64::from(month <= 2))?;
@@ -184,28 +189,28 @@ impl Civil {
         format!("{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
     }
 
-    /// Formats as `2026-11-20T09:38:49Z`, the form of WARC-Date.
+    /// Formats the date and time as `2026-11-20T09:38:49Z`, the form of WARC-Date.
     pub fn to_seconds(self) -> String {
         let mut text = String::new();
         self.put_seconds(&mut text);
         text
     }
 
-    /// Appends the form `2026-11-20T09:38:49Z`.
+    /// Appends the date and time to `out` in the form `2026-11-20T09:38:49Z`.
     pub fn put_seconds(self, out: &mut String) {
         let Self { year, month, day, hour, minute, second, .. } = self;
         write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
             .expect("a string takes all");
     }
 
-    /// Formats as `20261120093849`, the form of the index and of file names.
+    /// Formats the date and time as `20261120093849`, the form of the index and of file names.
     pub fn to_digits(self) -> String {
         let mut text = String::new();
         self.put_digits(&mut text);
         text
     }
 
-    /// Appends the form `20261120093849`.
+    /// Appends the date and time to `out` in the form `20261120093849`.
     pub fn put_digits(self, out: &mut String) {
         let Self { year, month, day, hour, minute, second, .. } = self;
         write!(out, "{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
@@ -223,7 +228,7 @@ pub struct Now {
 }
 
 impl Now {
-    /// Converts an instant near now to calendar time, so that a later run can read it.
+    /// Converts the instant `at` to calendar time, so that a later run can read it.
     pub fn unix_of(self, at: Instant) -> UnixTime {
         let ahead = at.as_micros().saturating_sub(self.at.as_micros());
         let behind = self.at.as_micros().saturating_sub(at.as_micros());
@@ -231,22 +236,23 @@ impl Now {
         UnixTime::from_micros(unix)
     }
 
-    /// Converts a calendar time that an earlier run wrote to an instant; `now` if it has passed.
-    /// The result is at most `most` ahead: a jump of the calendar must not cause a wait longer than
-    /// what was owed.
+    /// Converts a calendar time that an earlier run wrote to an instant. A time that has passed
+    /// becomes the current instant, and one more than `most` ahead becomes `most` ahead: a jump of
+    /// the calendar must not cause a longer wait than the earlier run meant.
     pub fn instant_of(self, unix: UnixTime, most: Duration) -> Instant {
         let ahead_us = unix.as_micros().saturating_sub(self.unix.as_micros());
         self.at + Duration::from_micros(ahead_us).min(most)
     }
 }
 
-/// Timers with small dense keys (slots, server numbers), in an indexed four-ary heap.
+/// Timers: at most one deadline for each key, in an indexed four-ary heap. Keys are small dense
+/// numbers, such as those of slots or servers.
 #[derive(Debug, Default)]
 pub struct Timers {
     heap: Vec<Timer>,
-    /// The position of each key in the heap; `ABSENT` if it has no deadline.
+    /// The position in the heap of each key's timer; `ABSENT` for a key without a deadline.
     places: Vec<u32>,
-    /// Orders equal deadlines by when they were set.
+    /// The number of deadlines set so far; orders equal deadlines by when they were set.
     sequence: u64,
 }
 
@@ -272,7 +278,7 @@ impl Timers {
         Self::default()
     }
 
-    /// Sets or moves the deadline of `key`.
+    /// Sets the deadline of `key` to `at`, or moves it there.
     pub fn set(&mut self, key: u32, at: Instant) {
         self.sequence += 1;
         let timer = Timer { at, sequence: self.sequence, key };
@@ -298,18 +304,19 @@ impl Timers {
         }
     }
 
-    /// Returns the deadline of `key`.
+    /// Returns the deadline of `key`, or `None` if it has none.
     pub fn at(&self, key: u32) -> Option<Instant> {
         let place = self.places.get(key as usize).copied().unwrap_or(ABSENT);
         (place != ABSENT).then(|| self.heap[place as usize].at)
     }
 
-    /// Returns the nearest deadline of all.
+    /// Returns the nearest deadline of all keys, or `None` if no deadline is set.
     pub fn nearest(&self) -> Option<Instant> {
         self.heap.first().map(|timer| timer.at)
     }
 
-    /// Removes and returns one key whose deadline is at or before `now`.
+    /// Removes the nearest deadline and returns its key if that deadline is at or before `now`.
+    /// Returns `None` otherwise.
     pub fn expire(&mut self, now: Instant) -> Option<u32> {
         let first = *self.heap.first()?;
         if first.at > now {
@@ -319,7 +326,7 @@ impl Timers {
         Some(first.key)
     }
 
-    /// Returns the number of deadlines.
+    /// Returns the number of keys that have a deadline.
     pub fn len(&self) -> usize {
         self.heap.len()
     }

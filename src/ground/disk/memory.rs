@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A handle on the files. Clones share the same files.
+/// A handle on a disk in memory. Clones share the same files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory(Arc<Mutex<State>>);
 
@@ -15,7 +15,7 @@ struct State {
     files: BTreeMap<String, File>,
     /// The number of bytes that all files together may take; `None` for no limit.
     room: Option<u64>,
-    /// Whether a failed append leaves the bytes that fitted.
+    /// Whether an append that exceeds `room` leaves the bytes that fit; if not, it leaves none.
     torn: bool,
     sync_fails: bool,
 }
@@ -34,20 +34,21 @@ impl Memory {
         self.0.lock().expect("no test panics with the disk in hand")
     }
 
-    /// Limits the total length of all files. If `torn`, an append that exceeds it leaves the bytes
-    /// that fit.
+    /// Limits the total length of all files to `room` bytes; `None` removes the limit. If `torn`,
+    /// an append that exceeds the limit fails but leaves the bytes that fit.
     pub(crate) fn limit(&self, room: Option<u64>, torn: bool) {
         let mut state = self.state();
         (state.room, state.torn) = (room, torn);
     }
 
-    /// Sets whether syncs fail.
+    /// Sets whether every sync fails from now on.
     pub(crate) fn fail_syncs(&self, fails: bool) {
         self.state().sync_fails = fails;
     }
 
-    /// Simulates a loss of power. Each file keeps its synced bytes and a number of the others that
-    /// `draw(bytes)` returns, from 0 to `bytes`. A file whose name was not synced may disappear.
+    /// Simulates a loss of power. Each file keeps its synced bytes and the first `draw(n)` of the
+    /// `n` others; `draw(n)` must return a number from 0 to `n`. A file whose name was not synced
+    /// survives only if `draw(1)` returns 1.
     pub(crate) fn lose_power(&self, mut draw: impl FnMut(u64) -> u64) {
         let mut state = self.state();
         state.files.retain(|_, file| {

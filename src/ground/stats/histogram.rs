@@ -1,13 +1,14 @@
 //! Histograms: counts of values by magnitude.
 //!
-//! Law: every value is in its bucket, and no bucket is wider than a quarter of its values. Cost: a
-//! shift and an addition for each sample; 2 KiB of memory.
+//! Law: every value is counted in the bucket whose range contains it, and no bucket's range is
+//! wider than a quarter of its smallest value. Cost: a shift and an addition for each value; 2 KiB
+//! of memory.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::time::Duration;
 
-/// Counts of values by magnitude. There are four buckets for each power of two, so a quantile is at
-/// most a quarter too high.
+/// Counts of values by magnitude. There are four buckets for each power of two, so a quantile,
+/// which is reported as the end of its bucket, is at most a quarter too high.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -34,13 +35,13 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Counts a duration in microseconds.
+    /// Counts a duration, converted to microseconds.
     pub fn add_duration(&mut self, value: Duration) {
         self.add(u64::try_from(value.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// Returns the values counted since an earlier state of this histogram. Their maximum is
-    /// rounded up to the end of its bucket.
+    /// Returns a histogram of the values counted since `earlier`, which is an older copy of this
+    /// histogram. Its maximum is rounded up to the end of its bucket.
     pub fn since(&self, earlier: &Self) -> Self {
         let pairs = self.counts.iter().zip(&earlier.counts);
         let counts: Vec<u64> = pairs.map(|(now, before)| now - before).collect();
@@ -50,23 +51,23 @@ impl Histogram {
         Self { counts, count, sum, max }
     }
 
-    /// Returns the number of values.
+    /// Returns the number of values counted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the largest value.
+    /// Returns the largest value counted; 0 if there is none.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Returns the mean, zero if there are no values.
+    /// Returns the mean of the values; 0 if there are none.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// Returns a quantile: the value that `share` (0 to 1) of all values don't exceed, rounded up
-    /// to the end of its bucket.
+    /// Returns a quantile: the smallest value that at least `share` (0 to 1) of all values don't
+    /// exceed, rounded up to the end of its bucket.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);
         let mut passed = 0;

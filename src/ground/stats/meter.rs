@@ -1,8 +1,9 @@
 //! The meter of stages: accounts for the time of a core that has no clock.
 //!
-//! The world supplies a tick function. Each stage announces itself, and the ticks since the last
-//! announcement are charged to the stage before. The core only writes to the meter; only worlds
-//! read it (`tests/layers.rs` checks that), so no decision can depend on a clock.
+//! The world (the real event loop, or a simulator) supplies a tick function, which reads a clock. A
+//! stage that begins calls [`Meter::enter`], and the ticks since the last call are charged to the
+//! stage that ran until then. The core only writes to the meter; only worlds read it
+//! (`tests/layers.rs` checks that), so no decision can depend on a clock.
 //!
 //! Laws: every tick is charged to one stage; the sum over all stages is the time since the meter
 //! was created. Cost: a call of the tick function where a stage begins and where it ends.
@@ -45,7 +46,8 @@ pub enum Stage {
 pub const STAGES: usize = Stage::Rest as usize + 1;
 
 impl Stage {
-    /// All stages, in the order in which a URL passes them.
+    /// All stages, in the order of their declaration, which is the order in which a URL passes
+    /// them.
     pub const ALL: [Self; STAGES] = [
         Self::Wait,
         Self::Receive,
@@ -84,7 +86,7 @@ impl Stage {
     }
 }
 
-/// The account of one stage.
+/// What was charged to one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// The time charged, in the unit of the tick function.
@@ -95,7 +97,7 @@ pub struct Account {
     pub bytes: u64,
 }
 
-/// Charges ticks, calls and bytes to stages.
+/// Charges ticks, calls and bytes to the stages.
 #[derive(Debug)]
 pub struct Meter {
     tick: fn() -> u64,
@@ -106,14 +108,15 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Creates a meter that uses the world's tick function, or [`still`] where time has no meaning.
+    /// Creates a meter that reads time from `tick`: the world's tick function, or [`still`] where
+    /// time has no meaning.
     pub fn new(tick: fn() -> u64) -> Self {
         let accounts = [Account::default(); STAGES];
         Self { tick, accounts, stage: Stage::Rest, since: tick(), readings: 0 }
     }
 
-    /// Charges the time from here on to `stage`, which works on `bytes` bytes (0 if unknown).
-    /// Returns the previous stage, for [`Meter::back`].
+    /// Makes `stage` the current stage: counts a call of it, and `bytes` bytes (0 if unknown), and
+    /// charges the time from now on to it. Returns the previous stage, for [`Meter::back`].
     pub fn enter(&mut self, stage: Stage, bytes: usize) -> Stage {
         let account = &mut self.accounts[stage as usize];
         account.calls += 1;
@@ -121,7 +124,8 @@ impl Meter {
         self.back(stage)
     }
 
-    /// As [`Self::enter`], but if `stage` is already the current one only the bytes are added.
+    /// Makes `stage` the current stage by [`Self::enter`]. If it is the current one already, only
+    /// adds `bytes` to it and counts no call.
     pub fn stay(&mut self, stage: Stage, bytes: usize) {
         if self.stage == stage {
             self.add_bytes(bytes);
@@ -135,7 +139,8 @@ impl Meter {
         self.stage
     }
 
-    /// Charges the time from here on to `stage` again. Returns the previous stage.
+    /// Makes `stage` the current stage again without counting a call, and charges the time from now
+    /// on to it. Returns the previous stage.
     pub fn back(&mut self, stage: Stage) -> Stage {
         let now = (self.tick)();
         self.readings += 1;
@@ -149,7 +154,8 @@ impl Meter {
         self.accounts[self.stage as usize].bytes += bytes as u64;
     }
 
-    /// Moves ticks of the current stage to another one, together with a number of calls.
+    /// Moves `ticks` of the current stage, but no more than it has, to the stage `to`, and counts
+    /// `calls` more calls of that stage.
     pub fn move_over(&mut self, ticks: u64, calls: u64, to: Stage) {
         self.back(self.stage);
         let own = &mut self.accounts[self.stage as usize];
@@ -165,7 +171,8 @@ impl Meter {
         self.accounts
     }
 
-    /// Returns how often the tick function was called: the cost of metering. For worlds only.
+    /// Returns how often the tick function was called, from which the cost of metering is
+    /// estimated. For worlds only.
     pub fn readings(&self) -> u64 {
         self.readings
     }
