@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The descriptor of standard error.
 const STDERR: i32 = 2;
-/// The number of bytes that a writable pipe takes without blocking: Linux's `PIPE_BUF`.
+/// The number of bytes that a pipe that is reported as writable takes without blocking: Linux's
+/// `PIPE_BUF`.
 const PIECE_BYTES: usize = 4 << 10;
 
 /// The number of lines lost since the last line that was written.
@@ -38,12 +39,13 @@ pub fn is_quiet() -> bool {
     log::max_level() < log::LevelFilter::Warn
 }
 
-/// Writes the final output of a command. Waits for the reader, if there is one, but never fails.
+/// Writes the final output of a command to standard error. Waits for a slow reader, but never
+/// fails.
 pub fn write_final(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 
-/// The log's writer. Each write is one or more whole lines.
+/// A writer to standard error for the log. Each write must contain whole lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Console;
 

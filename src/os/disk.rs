@@ -4,14 +4,12 @@
 //! is followed. Folders are created with their first file. An append is complete, or is undone if
 //! the disk is full. After `sync` both the bytes and the name of a file survive a power cut, and so
 //! do its folders. Instances made by [`Disk::handle`] see each other's renames and removals on any
-//! thread.
-//!
 //! Appends of two instances to one file are not ordered: a file must have one writer at a time. The
-//! disk leaves no files of its own, except that [`lock()`] leaves `lock`.
+//! disk creates only the files that it is asked for; the file `lock` comes from [`lock()`].
 //!
 //! Each instance keeps up to 128 files open and closes the least recently used one first. Cost: a
-//! call on an open file is one system call and a look-up of the name; on another file it is an
-//! `open` more, and sometimes a `close`.
+//! call on a file that is open takes one system call and a look-up of the name. A file that is not
+//! open costs an additional `open`, and sometimes a `close`.
 
 #![expect(clippy::disallowed_methods, reason = "the one place of the program that opens files")]
 
@@ -35,11 +33,12 @@ pub use root::{read, replace};
 /// The number of files that one instance keeps open.
 const OPEN_MAX: usize = 128;
 
-/// A [`Disk`] over a directory.
+/// A [`Disk`] whose files are in a directory of the file system.
 pub struct OsDisk {
     shared: Arc<Shared>,
     open: Map<Box<str>, Open>,
-    /// A count of uses, by which the least recently used file is found.
+    /// The number of uses of files so far; each open file records it at its last use, so the least
+    /// recently used one can be found.
     uses: u64,
     /// The value of [`Shared::renames`] for which `open` is valid.
     renames: u64,
@@ -50,20 +49,21 @@ struct Open {
     used: u64,
 }
 
-/// What all instances on one root share.
+/// What all instances of [`OsDisk`] on one root directory share.
 struct Shared {
     root: Root,
-    /// Counts renames and removals. An instance that has an older count closes its files, because
-    /// any of their names may belong to another file now.
+    /// The number of renames and removals so far. An instance that has seen fewer closes its files,
+    /// because any of their names may belong to another file now.
     renames: AtomicU64,
     folders: Mutex<Map<Box<str>, Folder>>,
-    /// Files that another process has renamed, under their old names. They are synced with the file
-    /// that has the name now.
+    /// Open files that another process has renamed, with the names that they had. Each is synced
+    /// together with the file that has the name now.
     renamed: Mutex<Vec<(Box<str>, File)>>,
 }
 
-/// Whether the names in a folder are durable. A folder counts as changed at first, because an
-/// earlier run may have created names in it without syncing them.
+/// The state of the names in a folder: they are durable if no change has come after the last sync.
+/// A folder counts as changed at first, because an earlier run may have created names in it without
+/// syncing them.
 struct Folder {
     changed: u64,
     synced: u64,
@@ -87,7 +87,8 @@ impl OsDisk {
         Self { shared, open: Map::default(), uses: 0, renames }
     }
 
-    /// Returns the file of this name and opens it if necessary.
+    /// Returns the open file `name`, opening it if necessary. `missing` says what to do if it
+    /// doesn't exist.
     fn file(&mut self, name: &str, missing: Missing) -> io::Result<&mut File> {
         self.catch_up();
         self.uses += 1;
@@ -151,7 +152,8 @@ impl OsDisk {
         Ok(())
     }
 
-    /// Closes a file that has lost its name, and keeps it for the next sync of that name.
+    /// Closes a file that another process may have renamed, and keeps its handle for the next sync
+    /// of `name`.
     fn refresh_checked(&mut self, name: &str) -> io::Result<()> {
         self.catch_up();
         let Some(open) = self.open.get(name) else { return Ok(()) };
@@ -263,7 +265,7 @@ impl Shared {
         let made = self.root.open_file(name, flags | OFlags::CREATE | OFlags::EXCL);
         self.changed(parent(name));
         match made {
-            // Another instance created it first.
+            // Another instance has created the file in the meantime.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.root.open_file(name, flags)
             }
@@ -284,7 +286,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Notes that `name` may belong to another file now.
+    /// Counts a rename or removal of `name`, so that all instances close their open files.
     fn moved(&self, name: &str) {
         self.changed(parent(name));
         self.renames.fetch_add(1, Ordering::Release);
@@ -341,12 +343,12 @@ enum Missing {
     Fail,
 }
 
-/// Returns the folder of a name, `""` for the root.
+/// Returns the folder that contains the file `name`; `""` for the root.
 fn parent(name: &str) -> &str {
     name.rfind('/').map_or("", |at| &name[..at])
 }
 
-/// Checks that a name stays inside the root and has only one spelling.
+/// Checks that `name` stays inside the root and is the only spelling of its file's name.
 fn check(name: &str) -> io::Result<()> {
     let good = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     if name.split('/').all(good) {
@@ -365,8 +367,8 @@ fn make_root(root: &Path) -> io::Result<()> {
     File::open(above.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Writes all of `bytes`, or truncates what it wrote. This is correct only for a file with one
-/// writer.
+/// Appends all of `bytes` to the file. If that fails, truncates what was written. This is correct
+/// only for a file with one writer.
 fn append_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     let mut written = 0;
     while written < bytes.len() {
@@ -388,7 +390,8 @@ fn append_whole(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads into `buffer` until it is full or the file ends.
+/// Reads from `offset` into `buffer` until it is full or the file ends. Returns the number of bytes
+/// read.
 fn read_whole(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,33 +1,34 @@
 //! Resolves names to addresses: c-ares on a thread of its own, with a mailbox and a waker.
 //!
 //! Promises: every look-up is answered once, whatever name servers do. A name is queried exactly as
-//! given, without search domains or aliases. Addresses come in the order of [`Families`], with the
-//! least time to live of the records. The hosts file is consulted first, then `localhost` (RFC 6761
-//! 6.3); `.onion` does not exist (RFC 7686). Nothing is cached here: the station `dns` does that,
-//! and c-ares' own cache, which has no bound, is switched off.
+//! given, without search domains or aliases. IPv4 and IPv6 addresses come in the order of
+//! [`Families`]; the answer's time to live is the least of its records. The hosts file is consulted
+//! first, then `localhost` (RFC 6761 6.3); `.onion` does not exist (RFC 7686). Nothing is cached
+//! here: the station `dns` does that, and c-ares' own cache, which has no bound, is switched off.
 //!
-//! Both families are queried at once. The answer contains what either query found. If neither found
-//! an address, the failure that leaves more hope is returned, because some servers deny a name when
-//! they are asked for an AAAA record only (RFC 4074, section 4.2): see `worse`.
+//! Both families (IPv4 and IPv6) are queried at once. The answer contains what either query found.
+//! If neither found an address, the less final of the two failures is returned, because some
+//! servers deny a name when they are asked for an AAAA record only (RFC 4074, section 4.2): see
+//! `worse`.
 //!
 //! c-ares shortens its tries by the usual speed of a name server, down to a quarter of a second. A
 //! name whose own servers are slow would be given up too early, so a query that timed out is
 //! repeated until [`Settings::timeout`] has passed in all.
 //!
-//! In c-ares, an answer that can't be parsed ends its socket, and with it one try of every query
-//! that was sent from there. So a query that failed by such an answer is repeated from a port of
-//! its own, by a second channel that is created when it is first needed.
+//! In c-ares, an answer that can't be parsed closes the socket on which it arrived, and so uses up
+//! one try of every query that was sent from that socket. So a query that failed by such an answer
+//! is repeated from a port of its own, by a second channel that is created when it is first needed.
 //!
 //! The side thread shares only the mailbox with the loop (`work::Mailbox`): its callbacks post a
-//! message and wake the loop, once a batch. They don't panic, which c-ares could not handle.
-//! Dropping the resolver ends pending look-ups without an answer and joins the thread.
+//! message, and wake the loop once for each batch of messages. They don't panic, which c-ares could
+//! not handle. Dropping the resolver ends pending look-ups without an answer and joins the thread.
 //!
 //! Cost: a look-up takes one table entry and one boxed callback for each family; a drain without
-//! answers is an uncontended lock. About 30,000 look-ups a second with 1,000 in flight. At most
-//! four queries leave from one port, then the system draws another one, and the case of letters is
-//! random for each query (draft-vixie-dnsext-dns0x20): an answer that doesn't repeat it is dropped.
-//! To forge an answer, an attacker has to guess 16 + 16 bits for port and query number, and one bit
-//! for each letter.
+//! answers is an uncontended lock. About 30,000 look-ups a second with 1,000 in flight. After four
+//! queries from one port the system draws another port, and the case of letters is random for each
+//! query (draft-vixie-dnsext-dns0x20): an answer that doesn't repeat that case is dropped. To forge
+//! an answer, an attacker has to guess 16 + 16 bits for port and query number, and one bit for each
+//! letter.
 
 #![expect(clippy::disallowed_methods, reason = "reads the clock")]
 
@@ -52,11 +53,12 @@ use crate::ground::map::Map;
 pub struct Settings {
     /// The name servers to query, in order; empty for those of the system.
     pub servers: Vec<SocketAddr>,
-    /// The longest wait for an answer in one try, and the shortest time of all tries together.
+    /// The longest wait for an answer in one try. A name is given up only after at least this time
+    /// in all tries together.
     pub timeout: Duration,
     /// How often each name server is queried before a name is given up.
     pub tries: u32,
-    /// The hosts file, whose names are not queried.
+    /// The hosts file. A name that it contains is not queried.
     pub hosts_file: HostsFile,
     /// Whether the case of letters in a query is random, and answers must repeat it.
     pub mixed_case: bool,
@@ -83,16 +85,17 @@ pub enum Error {
     Start(c_ares::Error),
 }
 
-/// The resolver: look-ups in flight, and the side thread that does them.
+/// The resolver: the look-ups in flight, and the side thread that queries name servers.
 pub struct Resolver {
     channel: Channel,
-    /// The channel that sends each query from a port of its own.
+    /// The c-ares channel that sends each query from a port of its own; `None` until it is needed.
     alone: Option<Channel>,
     settings: Settings,
     hosts: Hosts,
     pending: Map<LookupId, Pending>,
     mailbox: Arc<Mailbox<Message>>,
-    /// The answers being handed out; swapped with the mailbox's list to avoid allocations.
+    /// The answers that [`Self::drain`] hands out; the list is swapped with the mailbox's to avoid
+    /// allocations.
     messages: Vec<Message>,
 }
 
@@ -101,16 +104,17 @@ struct Pending {
     name: Box<str>,
     families: Families,
     since: Instant,
-    /// The number of families that have no result yet.
+    /// The number of address families (IPv4, IPv6) that have no result yet.
     missing: u8,
     ipv4: Found,
     ipv6: Found,
 }
 
-/// The result for one family; at first, that it was not queried.
+/// The result of a look-up for one address family (IPv4 or IPv6). A family that is not queried has
+/// the failure `NoSuchName`.
 type Found = Result<Addresses, NameFailure>;
 
-/// The addresses of one family; at least one.
+/// The addresses found for one family; never empty.
 struct Addresses {
     list: SmallVec<[IpAddr; 4]>,
     ttl_seconds: u32,
@@ -126,19 +130,19 @@ enum Family {
 struct Message {
     lookup: LookupId,
     family: Family,
-    /// Whether the query had a port of its own.
+    /// Whether the query was sent from a port of its own.
     alone: bool,
     found: Found,
 }
 
-/// The number of queries sent from one port: an attacker who forges answers has to find each port
-/// anew.
+/// The number of queries sent from one port. It is low because an attacker who forges answers has
+/// to guess each new port.
 const QUESTIONS_PER_PORT: u32 = 4;
 /// The length of the longest hosts file that is read, in bytes.
 const HOSTS_BYTES_MAX: u64 = 256 << 20;
 
 impl Resolver {
-    /// Reads the hosts file and starts the side thread, which wakes the loop by `waker`.
+    /// Reads the hosts file and starts the side thread, which uses `waker` to wake the loop.
     pub fn new(settings: &Settings, waker: Arc<mio::Waker>) -> Result<Self, Error> {
         Ok(Self {
             channel: channel(settings, QUESTIONS_PER_PORT).map_err(Error::Start)?,
@@ -151,11 +155,11 @@ impl Resolver {
         })
     }
 
-    /// Starts a look-up of `name`; [`Self::drain`] returns the answer. The name is spelled as in a
-    /// URL, is not an address, and may end in a dot.
+    /// Starts a look-up of `name` with the id `lookup`; [`Self::drain`] hands out its answer. The
+    /// name is spelled as in a URL, is not an IP address, and may end in a dot.
     ///
     /// # Panics
-    /// If `lookup` is already in flight.
+    /// A look-up with this id is already in flight.
     pub fn resolve(&mut self, lookup: LookupId, name: &str, families: Families) {
         let (ipv4, ipv6) = match families {
             Families::Ipv4ThenIpv6 | Families::Ipv6ThenIpv4 => (true, true),
@@ -180,7 +184,8 @@ impl Resolver {
         }
     }
 
-    /// Hands out the results since the last call. Call it after the waker has fired.
+    /// Calls `take` with each look-up finished since the last call, and its answer or failure. Call
+    /// it after the waker has fired.
     pub fn drain(&mut self, mut take: impl FnMut(LookupId, Result<Answer, NameFailure>)) {
         let mut messages = std::mem::take(&mut self.messages);
         self.mailbox.collect(&mut messages);
@@ -225,7 +230,8 @@ impl Resolver {
         }
     }
 
-    /// Stores the result of one family. Returns the whole answer once both have arrived.
+    /// Stores the result of one family of a look-up. Returns the look-up's answer once all of its
+    /// families have a result, and `None` before.
     fn settle(&mut self, message: Message) -> Option<(LookupId, Result<Answer, NameFailure>)> {
         let Message { lookup, family, alone, found } = message;
         let pending = self.pending.get_mut(&lookup).expect("a look-up waits for its messages");
@@ -258,7 +264,8 @@ impl Resolver {
 }
 
 impl Pending {
-    /// Combines both families in the configured order, or returns the failure.
+    /// Returns the addresses of both families in the configured order, or the failure if there are
+    /// none.
     fn answer(self) -> Result<Answer, NameFailure> {
         let (first, second) = match self.families {
             Families::Ipv4ThenIpv6 | Families::Ipv4 => (self.ipv4, self.ipv6),
@@ -278,7 +285,7 @@ impl Pending {
     }
 }
 
-/// Returns the failure that leaves more hope. A name is dead only if both families say so.
+/// Returns the less final of two failures: a name does not exist only if both families say so.
 fn worse(one: NameFailure, other: NameFailure) -> NameFailure {
     let openness = |failure: &NameFailure| match failure {
         NameFailure::TimedOut => 4,
@@ -290,8 +297,8 @@ fn worse(one: NameFailure, other: NameFailure) -> NameFailure {
     std::cmp::max_by_key(one, other, openness)
 }
 
-/// Maps a failure of c-ares to a failure of the name. Lack of memory is temporary, as a failing
-/// server is.
+/// Maps an error of c-ares to a failure of the name. Lack of memory counts as temporary, like a
+/// failing server.
 fn failure(error: c_ares::Error) -> NameFailure {
     use c_ares::Error as Ares;
     match error {
@@ -308,13 +315,14 @@ fn failure(error: c_ares::Error) -> NameFailure {
     }
 }
 
-/// Returns whether c-ares reads the name literally: there a backslash begins an escape, and an
+/// Returns whether c-ares takes the name literally. To c-ares a backslash begins an escape, and an
 /// empty name is the root. It checks lengths and empty labels itself.
 fn is_askable(name: &str) -> bool {
     !matches!(name, "" | ".") && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-/// Collects the records of one family, at most 32 (c-ares drops the rest).
+/// Collects the addresses and the least time to live of one family's records, at most 32 (c-ares
+/// drops the rest).
 fn addresses(records: impl Iterator<Item = (IpAddr, i32)>) -> Found {
     let mut found = Addresses { list: SmallVec::new(), ttl_seconds: u32::MAX };
     for (address, ttl) in records {
@@ -340,7 +348,7 @@ fn channel(settings: &Settings, questions_per_port: u32) -> c_ares::Result<Chann
         .set_no_rotate()
         .set_lookups("b")?;
     if settings.servers.is_empty() {
-        // Fail now rather than query a server on this machine that doesn't exist.
+        // Without this flag c-ares would query a server on this machine, which doesn't exist.
         flags |= Flags::NO_DFLT_SVR;
     } else {
         // Name servers are configured, so the machine's own configuration must not matter.
@@ -361,17 +369,18 @@ fn channel(settings: &Settings, questions_per_port: u32) -> c_ares::Result<Chann
 #[derive(Default)]
 struct Hosts {
     names: Map<Box<str>, SmallVec<[IpAddr; 1]>>,
-    /// Lines that are not valid: how many, and the number and text of the first.
+    /// The invalid lines: how many there are, and the line number and the text of the first.
     unread: Option<(usize, usize, String)>,
 }
 
-/// The time to live of a hosts entry; the file is not read again in this run.
+/// The time to live of an address from the hosts file, which is not read again in this run.
 const HOSTS_TTL_SECONDS: u32 = 24 * 3_600;
 
-/// The length to which an invalid line is cut in reports, in characters.
+/// Invalid lines are cut to this many characters in reports.
 const UNREAD_CHARS_MAX: usize = 200;
 
-/// Describes the invalid lines of a configured hosts file. The system's own file is not checked.
+/// Describes the invalid lines of a configured hosts file; `None` if there are none. The system's
+/// own file is not checked.
 pub fn unread_hosts(file: &HostsFile) -> Option<String> {
     let HostsFile::File(path) = file else { return None };
     let (lines, first, text) = Hosts::read(file).ok()?.unread?;
@@ -421,8 +430,9 @@ impl Hosts {
         hosts
     }
 
-    /// Looks a name up. `None` means that the name servers must be queried. A name in the file has
-    /// only the addresses in the file.
+    /// Looks up the addresses of one family of `name`. `None` means that the file doesn't contain
+    /// the name, so name servers must be queried. A name in the file has only the addresses in the
+    /// file.
     fn find(&self, name: &str, family: Family) -> Option<Found> {
         let name = name.strip_suffix('.').unwrap_or(name);
         let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];

@@ -9,10 +9,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Reads the file at `path`.
+/// Reads the file at `path` and returns its content.
 ///
 /// # Errors
-/// It can't be read, is not a regular file, or is longer than `bytes_max`.
+/// The file can't be read, is not a regular file, or is longer than `bytes_max` bytes.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     check(path)?;
     // Don't wait if the file has become a pipe in the meantime.
@@ -29,7 +29,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// Checks that there is a regular file at `path`.
 ///
 /// # Errors
-/// There is none.
+/// There is no file at `path`, or it is not a regular file.
 pub fn check(path: &Path) -> io::Result<()> {
     let kind = fs::metadata(path)?.file_type();
     if kind.is_file() {

@@ -1,10 +1,10 @@
 //! The real world: one mio event loop, and side threads for name resolution and jobs.
 //!
-//! One turn: take the nearest deadline, sleep at most until then, take the time once; then handle
-//! names, jobs and signals, sockets, [`Engine::expired`], and the engine's actions. The world makes
-//! no decisions: it reports events and carries out actions.
+//! One turn of the loop: take the nearest deadline, sleep at most until then, read the clock once;
+//! then handle name look-ups, jobs and signals, sockets, [`Engine::expired`], and the engine's
+//! actions. The world (this module) makes no decisions: it reports events and carries out actions.
 //!
-//! Two things forbid sleep: a socket that was not read until it blocked, and a TLS stream that
+//! Two things forbid sleep: a socket that was not yet read until it blocked, and a TLS stream that
 //! holds plaintext. The loop's lag is the time that a ready socket may have to wait: the length of
 //! a turn. Every turn is measured (`turns`).
 
@@ -46,7 +46,8 @@ pub struct Settings {
     /// The number of bytes read from one socket in one turn, so that a fast server can't starve
     /// others.
     pub read_bytes_per_turn: usize,
-    /// The longest time between two calls of the observer.
+    /// The longest time between two calls of the observer, the function that is passed to
+    /// [`World::run`].
     pub period: Duration,
 }
 
@@ -64,7 +65,8 @@ impl Default for Settings {
 /// Why the loop could not start or continue.
 #[derive(Debug)]
 pub enum Error {
-    /// The system refused something, such as the poller.
+    /// The system refused something: what failed, such as creating the poller, and the system's
+    /// error.
     System(&'static str, io::Error),
     /// The resolver failed to start.
     Names(dns::Error),
@@ -97,26 +99,27 @@ pub struct World {
     turns: Turns,
 }
 
-/// What the observer sees, once a period and at the end.
+/// What the observer of [`World::run`] sees, once a period and at the end.
 #[derive(Debug)]
 pub struct View<'a> {
-    /// The crawl.
+    /// The engine that runs the crawl.
     pub engine: &'a mut Engine,
     /// The current time.
     pub now: Now,
-    /// The loop's lag so far, in microseconds.
+    /// The lengths of all turns so far, in microseconds: the loop's lag.
     pub lag_us: &'a Histogram,
-    /// The number of turns so far.
+    /// The number of turns of the loop so far.
     pub turns: u64,
-    /// The longest turn so far.
+    /// The longest turn of the loop so far.
     pub longest_turn: &'a Turn,
-    /// The most CPU time that the thread spent in one turn.
+    /// The most CPU time that the loop's thread spent in one turn.
     pub turn_cpu_max: Duration,
     /// The CPU time so far, by stage and thread.
     pub usage: Usage,
 }
 
-/// Tokens that belong to no connection: the highest slot is never used.
+/// The tokens of the waker and of the signals. They belong to no connection, because the highest
+/// slots are never used.
 const WAKER: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
 const EVENTS: usize = 1_024;
@@ -160,7 +163,7 @@ impl World {
         let mut report = now.at + self.period;
         let mut gauge = Gauge::begin(engine.meter(), self.worker.cpu_ns());
         self.turns.begin(engine.meter(), signal::thread_cpu_ns());
-        // A signal may have arrived before there was a loop to wake.
+        // A signal may have arrived before there was a loop that it could wake.
         let mut is_over = self.handle_signals(engine, now);
         self.drain_actions(engine, now);
         while !is_over && !engine.is_finished() {
@@ -200,7 +203,8 @@ impl World {
         View { engine, now, lag_us, turns: turns.count, longest_turn, turn_cpu_max, usage }
     }
 
-    /// Returns how long the loop may sleep.
+    /// Returns how long the loop may sleep: until the next deadline of the engine, or until
+    /// `report`.
     fn wait(&self, engine: &Engine, now: Now, report: Instant) -> Duration {
         if self.net.forbids_sleep() {
             return Duration::ZERO;
@@ -213,7 +217,7 @@ impl World {
         deadline.since(self.clock.now().at)
     }
 
-    /// Handles signals. Returns whether the loop should end at once.
+    /// Handles the signals that have arrived. Returns whether the loop should end at once.
     fn handle_signals(&self, engine: &mut Engine, now: Now) -> bool {
         if self.signals.asked_to_rotate() {
             engine.rotate_log(now);
@@ -231,7 +235,7 @@ impl World {
         }
     }
 
-    /// Feeds all events of the turn to the engine, with one time.
+    /// Passes all events of the turn to the engine, with `now` as the time of all of them.
     fn feed(&mut self, engine: &mut Engine, now: Now, events: &Events) {
         self.resolver.drain(|lookup, answer| engine.resolved(now, lookup, answer));
         self.worker.drain(|done| engine.worked(now, done));
@@ -247,7 +251,7 @@ impl World {
         engine.meter_mut().back(stage);
     }
 
-    /// Moves the time that TLS took from the current stage to the stage of TLS.
+    /// Moves the time that TLS took from the current stage of the meter to [`Stage::Tls`].
     fn charge_tls(&self, engine: &mut Engine) {
         let (ticks, verbs) = self.client.take_spent();
         if verbs > 0 {
@@ -306,7 +310,8 @@ impl Clock {
         Now { at, unix: UnixTime::from_micros(us(unix)) }
     }
 
-    /// Returns the time later in the turn that began at `turn`, with one clock read instead of two.
+    /// Returns the current time in the turn that began at `turn`. It reads one clock instead of
+    /// two.
     fn after(&self, turn: Now) -> Now {
         let us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         let at = Instant::from_micros(us).max(turn.at);

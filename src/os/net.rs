@@ -1,9 +1,10 @@
 //! Sockets by slot: passes the poller's events to the engine and carries out its actions.
 //!
 //! mio is edge-triggered: it reports each change once. So a socket is read until it blocks. If its
-//! byte budget is used up first, or if a TLS stream still holds plaintext, it goes on the *ready*
-//! list, which forbids sleep. Nothing is decided here: bytes are read into the engine's buffers,
-//! and a close is reported with the reason that the system or TLS gave.
+//! limit of bytes for a turn is used up first, or if a TLS stream still holds plaintext, the socket
+//! goes on the *ready* list, which forbids the loop to sleep. Nothing is decided here: bytes are
+//! read into the engine's buffers, and a close is reported with the reason that the system or TLS
+//! gave.
 
 use super::Clock;
 use super::tls::{Client, Progress, Read, Stream, Write, reason_of};
@@ -19,25 +20,27 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct Net {
     sockets: Vec<Option<Socket>>,
-    /// Sockets to read again without a new event, the longest waiting first.
+    /// The ready list: sockets to read again without a new event, the longest waiting first.
     ready: VecDeque<ConnId>,
-    /// TLS handshakes that the turn's budget did not reach, the longest waiting first.
+    /// Connections whose TLS handshake was not continued in this turn because its budget was used
+    /// up, the longest waiting first.
     securing: VecDeque<ConnId>,
-    /// Ends that occurred while actions were carried out; they are reported in the next turn.
+    /// Connections that ended while actions were carried out, with the reason. They are reported to
+    /// the engine in the next turn.
     ends: Vec<(ConnId, CloseReason)>,
     /// The most bytes read from one socket in one turn.
     read_bytes_max: usize,
     clock: Clock,
 }
 
-/// One socket.
+/// The socket of one connection.
 struct Socket {
     generation: u32,
     stream: Stream,
     state: State,
     tls: bool,
     paused: bool,
-    /// Whether it is on the ready list.
+    /// Whether the socket is on the ready list.
     listed: bool,
 }
 
@@ -60,7 +63,7 @@ impl Net {
         Self { sockets: Vec::new(), ready, securing, ends, read_bytes_max, clock }
     }
 
-    /// Returns whether sleeping could miss something.
+    /// Returns whether the loop may not sleep, because there is work that no event will announce.
     pub(super) fn forbids_sleep(&self) -> bool {
         !self.ready.is_empty() || !self.securing.is_empty() || !self.ends.is_empty()
     }
@@ -101,8 +104,8 @@ impl Net {
         }
     }
 
-    /// Reports the ends that occurred while actions were carried out, after reading what was
-    /// received before them.
+    /// Reports the connections that ended while actions were carried out, after reading what each
+    /// had received before its end.
     pub(super) fn report_ends(&mut self, engine: &mut Engine, now: Now) {
         for (conn, reason) in std::mem::take(&mut self.ends) {
             if self.socket(conn).is_some_and(|socket| socket.state == State::Open) {
@@ -114,8 +117,8 @@ impl Net {
         }
     }
 
-    /// Continues reading where a budget ended the previous turn. A socket that was served goes to
-    /// the end of the list.
+    /// Continues the handshakes and reads that a budget cut short in the previous turn. A socket
+    /// that needs more goes to the end of its list again.
     pub(super) fn read_ready(&mut self, engine: &mut Engine, now: Now) {
         for _ in 0..self.securing.len() {
             let Some(conn) = self.securing.pop_front() else { break };
@@ -157,7 +160,8 @@ impl Net {
         }
     }
 
-    /// TCP is connected or has failed, or the event was spurious.
+    /// Handles an event of a socket that is connecting: TCP is connected, TCP has failed, or the
+    /// event meant nothing.
     fn connecting(&mut self, engine: &mut Engine, now: Now, conn: ConnId) {
         let socket = self.socket(conn).expect("it was looked up");
         let tcp = socket.stream.socket();
@@ -204,10 +208,11 @@ impl Net {
         self.list(conn);
     }
 
-    /// Reads into the engine's buffers until the socket blocks or a budget is used up. Bytes are
-    /// reported with the time after the read (decision 15): a rest that begins with them must not
-    /// begin before they were sent. With `to_the_end`, a short read doesn't mean that the socket is
-    /// empty, because an end may follow.
+    /// Reads into the engine's buffers until the socket blocks or a budget is used up. Each piece
+    /// is reported with the time after it was read (decision 15): a rest (the pause before the next
+    /// visit to a server) that begins with the bytes must not begin before they were sent. If
+    /// `to_the_end`, a short read doesn't mean that the socket is empty, because the end of the
+    /// stream may follow.
     fn read(&mut self, engine: &mut Engine, now: Now, conn: ConnId, to_the_end: bool) {
         let (mut left, clock) = (self.read_bytes_max, self.clock);
         while let Some(socket) = self.socket(conn)
@@ -218,7 +223,7 @@ impl Net {
             }
             let room = match engine.space(now, conn) {
                 Space::Room(room) => room,
-                // The engine returns Pause and Close as actions.
+                // The engine's Pause and Close arrive as actions, so there is nothing to do here.
                 Space::Paused | Space::Gone => return,
             };
             let room_bytes = room.len();
@@ -247,7 +252,7 @@ impl Net {
         }
     }
 
-    /// Sends the engine's outgoing bytes of a connection, as far as the socket takes them.
+    /// Sends as many of the engine's outgoing bytes of the connection as the socket takes.
     pub(super) fn write(&mut self, engine: &mut Engine, now: Now, conn: ConnId) {
         loop {
             let bytes = engine.outgoing(conn);
@@ -294,7 +299,7 @@ impl Net {
         engine.closed(now, conn, reason);
     }
 
-    /// Dropping a socket also removes it from the poller.
+    /// Removes a socket from the table. Dropping it also removes it from the poller.
     fn drop_socket(&mut self, conn: ConnId) -> Option<Socket> {
         self.socket(conn)?;
         self.sockets[conn.slot as usize].take()

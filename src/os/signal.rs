@@ -8,14 +8,7 @@
 //! its size limit are errors of the write. A parent may have blocked these signals, and the mask is
 //! inherited, so they are unblocked. Dropping `Signals` restores the previous handlers.
 //!
-//! SIGUSR1 asks for a new crawl log; it may arrive any number of times.
-//!
-//! [`catch_early`] catches the signals before there is a loop: the first is kept for the loop, the
-//! second ends the process from the handler.
-//!
-//! The rest are values of the system that the standard library doesn't provide. All unsafe code is
-//! in `system`, one function for each call, each with its proof. Cost: [`tick`] is a read without a
-//! system call (vDSO), about 20 ns; most others are one system call.
+//! SIGUSR1 asks for the crawl log to be reopened as a new file; it may arrive any number of times.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -23,10 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 /// Listens to the signals, and restores the previous handlers when dropped.
 pub struct Signals {
-    /// Becomes readable when a signal arrives. It is never read, see [`Signals::new`]; closing it
-    /// removes it from the poll.
+    /// The socket that becomes readable when a signal arrives. It is never read, see
+    /// [`Signals::new`]; closing it removes it from the poll.
     _wakes: mio::net::UnixStream,
-    /// The handlers before this one was installed.
+    /// Each caught signal with the handler that it had before, which is restored on drop.
     before: [(libc::c_int, libc::sigaction); CAUGHT.len()],
 }
 
@@ -47,22 +40,24 @@ pub enum Asked {
 
 /// Whether a new crawl log was asked for.
 static ROTATE: AtomicBool = AtomicBool::new(false);
-/// The number of stop signals since [`Signals::new`].
+/// The number of stop signals since [`Signals::new`], or since [`catch_early`] if it was called.
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// The descriptor that the handler writes to; negative if nobody listens.
+/// The descriptor that the signal handler writes a byte to; negative if no loop listens.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
-/// Whether signals count since [`catch_early`], before there is a loop.
+/// Whether [`catch_early`] was called and no [`Signals`] has been created since. If so, the next
+/// [`Signals::new`] keeps the count of signals.
 static EARLY: AtomicBool = AtomicBool::new(false);
 
-/// Catches the stop signals before there is a loop; they count for the first [`Signals`]. Otherwise
-/// a signal would end the process while it reads its inputs. In a container's first process it
-/// would be lost, because the system delivers only caught signals there.
+/// Catches the stop signals before there is a loop; the first [`Signals`] takes over those that
+/// arrive until then. Without this call a signal would end the process while it reads its inputs.
+/// In a container's first process the signal would be lost, because the system delivers only caught
+/// signals there.
 pub fn catch_early() {
     EARLY.store(true, Ordering::SeqCst);
     catch_all();
 }
 
-/// Catches and unblocks each signal, and returns the previous handlers.
+/// Catches and unblocks each signal of `CAUGHT`, and returns each with its previous handler.
 fn catch_all() -> [(libc::c_int, libc::sigaction); CAUGHT.len()] {
     system::ignore(libc::SIGPIPE);
     system::ignore(libc::SIGXFSZ);
@@ -73,7 +68,7 @@ fn catch_all() -> [(libc::c_int, libc::sigaction); CAUGHT.len()] {
         }
         (signal, before)
     });
-    // A pending signal is delivered to its handler now.
+    // A signal that was pending while blocked is delivered to the new handler now.
     system::mask(libc::SIG_UNBLOCK, &CAUGHT);
     before
 }
@@ -103,12 +98,12 @@ impl Signals {
         Ok(Self { _wakes: wakes, before: catch_all() })
     }
 
-    /// Returns whether a new crawl log was asked for since the last call.
+    /// Returns whether SIGUSR1, which asks for a new crawl log, arrived since the last call.
     pub fn asked_to_rotate(&self) -> bool {
         ROTATE.load(Ordering::SeqCst) && ROTATE.swap(false, Ordering::SeqCst)
     }
 
-    /// Returns what the signals so far ask for. It only reads one number, so it may be called every
+    /// Returns what the signals so far ask for. It only reads a counter, so it may be called every
     /// turn.
     pub fn asked(&self) -> Asked {
         match COUNT.load(Ordering::SeqCst) {
@@ -128,7 +123,7 @@ impl Drop for Signals {
     }
 }
 
-/// Raises the limit of open descriptors as far as allowed, and returns it.
+/// Raises the limit of open descriptors as far as the system allows, and returns the new limit.
 pub fn descriptor_limit() -> u64 {
     system::raise_descriptor_limit()
 }
@@ -168,22 +163,22 @@ pub fn cpu_of_process_ns(id: u32) -> Option<u64> {
     system::process_clock(id.try_into().ok()?).map(system::clock_ns)
 }
 
-/// CPU time of the process with all its threads, or of one thread.
+/// CPU time of the whole process, or of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
     /// Time in user mode, in microseconds.
     pub user_us: u64,
-    /// Time in the kernel on behalf of the process, in microseconds.
+    /// Time that the kernel spent for the process or thread, in microseconds.
     pub system_us: u64,
 }
 
 impl Cpu {
-    /// Returns user and kernel time, in microseconds.
+    /// Returns the sum of user and kernel time, in microseconds.
     pub fn sum_us(self) -> u64 {
         self.user_us + self.system_us
     }
 
-    /// Returns the time used since an earlier reading.
+    /// Returns the time used since `earlier`, an older reading of the same process or thread.
     pub fn since(self, earlier: Self) -> Self {
         let user_us = self.user_us.saturating_sub(earlier.user_us);
         Self { user_us, system_us: self.system_us.saturating_sub(earlier.system_us) }
@@ -198,7 +193,7 @@ impl Cpu {
     }
 }
 
-/// Returns the CPU time of the process so far.
+/// Returns the CPU time of the process, with all its threads, so far.
 pub fn process_cpu() -> Cpu {
     Cpu::of(&system::usage(libc::RUSAGE_SELF))
 }
@@ -219,7 +214,7 @@ pub fn is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// The unsafe calls, each with its proof.
+/// The unsafe calls, each with a proof that it is safe.
 mod system {
     use super::{COUNT, PIPE, ROTATE};
     use std::io;
@@ -232,8 +227,8 @@ mod system {
     /// The exit code of a process that a second signal ended: `commands::Exit::Forced`.
     const FORCED: libc::c_int = 13;
 
-    /// The handler: counts the signal, writes a byte, and preserves `errno`. It ends the process at
-    /// the second signal if no loop listens.
+    /// The signal handler: counts the signal, writes a byte to wake the loop, and preserves
+    /// `errno`. It ends the process at the second signal if no loop listens.
     extern "C" fn on_signal(signal: libc::c_int) {
         let earlier = match signal {
             libc::SIGUSR1 => {
@@ -290,7 +285,8 @@ mod system {
         unsafe { before.assume_init() }
     }
 
-    /// Blocks or unblocks `signals` for the calling thread and those it starts.
+    /// Blocks or unblocks `signals`, as `how` says, for the calling thread and the threads that it
+    /// starts.
     pub(super) fn mask(how: libc::c_int, signals: &[libc::c_int]) {
         let mut set = MaybeUninit::zeroed();
         // SAFETY: fills a `sigset_t` of ours.
@@ -306,7 +302,7 @@ mod system {
         assert_eq!(code, 0, "the set can be masked");
     }
 
-    /// Restores a handler that `catch` returned.
+    /// Restores the handler `action` of `signal`, which `catch` returned.
     pub(super) fn restore(signal: libc::c_int, action: &libc::sigaction) {
         // SAFETY: `action` came from the kernel; nothing is written through the null pointer.
         let code = unsafe { libc::sigaction(signal, ptr::from_ref(action), ptr::null_mut()) };
@@ -380,8 +376,9 @@ mod system {
         (code == 0).then_some(clock)
     }
 
-    /// Returns whether a write would return at once. Linux reports a pipe as writable if it has
-    /// room for at least a page, and any descriptor whose write would fail at once.
+    /// Returns whether a write to `descriptor` would return at once. Linux reports a pipe as
+    /// writable if it has space for at least a page, and any descriptor whose write would fail at
+    /// once.
     pub(super) fn is_writable(descriptor: libc::c_int) -> bool {
         let mut asked = libc::pollfd { fd: descriptor, events: libc::POLLOUT, revents: 0 };
         // SAFETY: the pointer and the count are those of `asked`; a time-out of 0 doesn't wait.

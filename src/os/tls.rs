@@ -6,14 +6,15 @@
 //! checked against the compiled-in roots or those of one PEM file. Revocation is not checked.
 //! Sessions are resumed; early data is never sent.
 //!
-//! The poller reports each change once, so the caller must: read until [`Read::Blocked`] or
-//! [`Read::Closed`], or come back without an event; not sleep while [`Stream::has_plaintext`],
-//! unless paused; on a writable event, if [`Stream::wants_write`], call `write`, even with no data.
+//! The poller reports each change once. So the caller must read until [`Read::Blocked`] or
+//! [`Read::Closed`], or come back to read without an event. It must not sleep while
+//! [`Stream::has_plaintext`], unless the stream is paused. On a writable event it must call `write`
+//! if [`Stream::wants_write`], even with no data.
 //!
-//! Bounds: a stream keeps received bytes only of records that don't fit the caller's buffer, about
-//! 40 KiB, of bytes to send at most 16 KiB, and of a handshake at most 64 KiB. An idle stream keeps
-//! none. One `read` reads from the socket at most `READS_MAX` times, so a peer that sends empty
-//! records can't hold up the loop.
+//! Bounds: a stream keeps at most 40 KiB or so of received bytes (records that don't fit the
+//! caller's buffer), 16 KiB of bytes to send, and 64 KiB of a handshake. An idle stream keeps none.
+//! One `read` reads from the socket at most `READS_MAX` times, so a peer that sends empty records
+//! can't hold up the loop.
 //!
 //! Cost: one system call for up to 64 KiB (rustls alone: 4 KiB), one copy, and the decryption.
 
@@ -43,12 +44,12 @@ pub struct Settings {
     pub verify: bool,
     /// A PEM file of certificates to trust instead of the compiled-in roots.
     pub roots_file: Option<PathBuf>,
-    /// The number of sessions kept for resumption, up to 8 for each server, about 4 KiB each; 0 for
-    /// none.
+    /// The number of TLS sessions kept for resumption, up to 8 for each server, about 4 KiB each; 0
+    /// keeps none.
     pub sessions_max: usize,
-    /// The most bytes received in a handshake.
+    /// The most bytes that are received in one handshake; a longer one fails.
     pub handshake_bytes_max: usize,
-    /// The key exchange offered in the first message.
+    /// The key exchange offered in the first message of a handshake.
     pub key_exchange: KeyExchange,
 }
 
@@ -64,7 +65,7 @@ impl Default for Settings {
     }
 }
 
-/// The key exchange tried first. The server may ask for the other.
+/// The key exchange that is tried first. The server may ask for the other one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyExchange {
     /// X25519: a third less work for a handshake.
@@ -81,7 +82,7 @@ pub enum Error {
     Roots {
         /// The path of the file.
         path: PathBuf,
-        /// The error in it.
+        /// What is wrong with the file.
         source: pem::Error,
     },
     /// The file has no certificate that can be trusted.
@@ -90,12 +91,12 @@ pub enum Error {
     Config(rustls::Error),
 }
 
-/// The number of completed handshakes.
+/// The numbers of completed handshakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handshakes {
-    /// Full handshakes, with certificates.
+    /// The number of full handshakes, with certificates.
     pub full: u64,
-    /// Handshakes that resumed an earlier session.
+    /// The number of handshakes that resumed an earlier session.
     pub resumed: u64,
 }
 
@@ -109,12 +110,12 @@ pub struct Client {
 struct Shared {
     handshake_bytes_max: usize,
     handshakes: Cell<Handshakes>,
-    /// Bytes read from a socket and not yet passed to rustls; empty between calls.
+    /// A buffer for bytes read from a socket and not yet passed to rustls; unused between calls.
     received: RefCell<Box<[u8]>>,
     spent: Spent,
 }
 
-/// A connection's byte stream.
+/// The byte stream of a connection, plain or with TLS.
 pub struct Stream(Transport);
 
 enum Transport {
@@ -127,7 +128,7 @@ enum Transport {
 pub enum Progress {
     /// The handshake is complete. Reported once; data may have arrived with it, so read.
     Done(ConnFacts),
-    /// Call again when the socket is readable or writable.
+    /// The handshake is not complete. Call again when the socket is readable or writable.
     Pending,
     /// The handshake has failed.
     Failed(CloseReason),
@@ -200,8 +201,8 @@ impl Client {
         self.shared.handshakes.get()
     }
 
-    /// Returns the time that TLS, without its sockets, has taken in all streams since the last
-    /// call, in nanoseconds, and the number of calls.
+    /// Returns two numbers since the last call: the nanoseconds that TLS took in all streams,
+    /// without reading and writing sockets, and how many method calls that were.
     pub fn take_spent(&self) -> (u64, u64) {
         self.shared.spent.take()
     }
@@ -230,7 +231,7 @@ impl Stream {
         Ok(Self(Transport::Tls(Box::new(Tls::new(socket, session, client)))))
     }
 
-    /// Returns the socket, for registration and its pending error.
+    /// Returns the socket, for the poller's registration and for the socket's pending error.
     pub fn socket(&mut self) -> &mut mio::net::TcpStream {
         match &mut self.0 {
             Transport::Plain(socket) => socket,
@@ -261,8 +262,8 @@ impl Stream {
         }
     }
 
-    /// Returns whether `read` has a result even if the socket stays silent: plaintext, an end, or
-    /// bytes not processed yet.
+    /// Returns whether `read` has a result even if no more bytes arrive: plaintext, an end, or
+    /// received bytes that are not processed yet.
     pub fn has_plaintext(&self) -> bool {
         match &self.0 {
             Transport::Plain(_) => false,
@@ -272,7 +273,7 @@ impl Stream {
         }
     }
 
-    /// Returns the number of bytes received in a handshake that is not complete.
+    /// Returns the number of bytes received in the handshake so far; 0 for a stream without TLS.
     pub fn handshake_bytes(&self) -> usize {
         match &self.0 {
             Transport::Plain(_) => 0,
@@ -280,7 +281,7 @@ impl Stream {
         }
     }
 
-    /// Takes as many of `bytes` as fit and sends what it can.
+    /// Takes as many of `bytes` as fit, and sends as much as the socket accepts.
     pub fn write(&mut self, bytes: &[u8]) -> Write {
         match &mut self.0 {
             Transport::Plain(socket) => write_plain(socket, bytes),
@@ -328,15 +329,15 @@ struct Tls {
     session: ClientConnection,
     shared: Rc<Shared>,
     verified: bool,
-    /// Bytes received in the handshake.
+    /// The number of bytes received in the handshake.
     handshake_bytes: usize,
-    /// Whether the session holds decrypted bytes that did not fit the buffer.
+    /// Whether the session holds decrypted bytes because they did not fit the caller's buffer.
     plaintext: bool,
-    /// Bytes from the socket that the session has not processed, for the same reason.
+    /// Bytes from the socket that the session has not processed: the caller's buffer was full.
     leftover: Vec<u8>,
-    /// Whether the last call stopped before the socket was empty.
+    /// Whether the last call stopped reading before the socket was empty.
     unread: bool,
-    /// How the stream ended. Plaintext is returned first.
+    /// How the stream ended; `None` if it is open. Plaintext from before the end is returned first.
     end: Option<CloseReason>,
 }
 
@@ -364,7 +365,7 @@ impl Tls {
     fn handshake(&mut self) -> Progress {
         loop {
             let sent = self.flush();
-            // Even if the end arrived with the last message: data may precede it.
+            // Even if the stream ended with the last message, data may precede the end.
             if !self.session.is_handshaking() {
                 return match sent {
                     Ok(()) => Progress::Done(self.facts()),
@@ -374,8 +375,8 @@ impl Tls {
             if let Some(reason) = self.end.take() {
                 return Progress::Failed(reason);
             }
-            // Don't use the shared buffer: data may follow the last message, and there is no room
-            // for it here. rustls alone reads little more than one message at a time.
+            // The shared buffer is not used here: data may follow the last message, and could not
+            // be kept. rustls alone reads little more than one message at a time.
             match self.session.read_tls(&mut timed(&mut self.socket, &self.shared)) {
                 Ok(0) => self.end = Some(cut_handshake()),
                 Ok(bytes) => {
@@ -386,7 +387,7 @@ impl Tls {
                         self.end.get_or_insert_with(long_handshake);
                     }
                 }
-                // A failed send is reported here: the peer may have said why before it closed.
+                // A failed send is reported after reading: the peer may have said why it closed.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return sent.map_or_else(Progress::Failed, |()| Progress::Pending);
                 }
@@ -467,7 +468,7 @@ impl Tls {
         filled
     }
 
-    /// Lets the session process the bytes that it was given.
+    /// Lets the session process the bytes it was given; records an error or the peer's close.
     fn process(&mut self) {
         match self.session.process_new_packets() {
             // Data after the peer's close is ignored.
@@ -505,7 +506,7 @@ impl Tls {
         if taken == 0 && !bytes.is_empty() { Write::Blocked } else { Write::Some(taken) }
     }
 
-    /// Sends the session's outgoing bytes, as far as the socket takes them.
+    /// Sends the session's outgoing bytes until the socket takes no more.
     fn flush(&mut self) -> Result<(), CloseReason> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut timed(&mut self.socket, &self.shared)) {
@@ -524,8 +525,8 @@ fn timed<'a>(socket: &'a mut mio::net::TcpStream, shared: &'a Shared) -> Timed<'
     Timed { socket, spent: &shared.spent }
 }
 
-/// Reads from the socket. Returns the number of bytes, 0 at the end, or `None` if none are
-/// available.
+/// Reads from the socket into `buffer`. Returns the number of bytes read, 0 at the end of the
+/// stream, or `None` if no bytes are available now.
 fn receive(socket: &mut impl io::Read, buffer: &mut [u8]) -> Result<Option<usize>, CloseReason> {
     loop {
         match socket.read(buffer) {
@@ -561,7 +562,7 @@ fn cut_handshake() -> CloseReason {
     CloseReason::Tls(TlsFault::Closed, "closed during the handshake".to_owned())
 }
 
-/// Returns the suite's name in the IANA registry; rustls adds a prefix for TLS 1.3.
+/// Returns a cipher suite's name in the IANA registry, without rustls' prefix for TLS 1.3.
 fn registered(suite: &'static str) -> &'static str {
     match suite {
         "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",

@@ -4,20 +4,21 @@
 //! have to wait (the loop's lag). A loop that is usually quick but stalled once differs from a
 //! saturated one only by its longest turn, so that turn is recorded stage by stage.
 //!
-//! Law: the stages of the longest turn add up to its length, except for two clock reads. Cost: a
-//! copy of the meter's accounts each turn, about 20 ns, and a system call for the CPU time.
+//! Law: the times of the stages of the longest turn add up to its length, except for two clock
+//! reads. Cost: a copy of the meter's accounts each turn, about 20 ns, and a system call for the
+//! CPU time.
 
 use crate::ground::stats::{Account, Histogram, Meter, STAGES, Stage};
 use crate::ground::time::Instant;
 use std::time::Duration;
 
-/// The turns so far.
+/// Measurements of the turns of the loop so far.
 #[derive(Debug)]
 pub(super) struct Turns {
     pub(super) lag_us: Histogram,
     pub(super) count: u64,
     pub(super) longest: Turn,
-    /// The most CPU time that the thread spent in one turn.
+    /// The most CPU time that the loop's thread spent in one turn.
     pub(super) cpu_max: Duration,
     /// The thread's CPU time when the current turn began.
     cpu_began_ns: u64,
@@ -25,19 +26,19 @@ pub(super) struct Turns {
     before: [Account; STAGES],
 }
 
-/// One turn.
+/// The measurements of one turn of the loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// The time at which it began.
+    /// The time at which the turn began.
     pub began: Instant,
-    /// How long it took.
+    /// How long the turn took.
     pub took: Duration,
     /// The time of each stage, in the order of [`Stage::ALL`], in nanoseconds.
     pub stages_ns: [u64; STAGES],
 }
 
 impl Turn {
-    /// Returns its stages with their shares, the largest first.
+    /// Returns the stages of the turn with their shares of its time (0 to 1), the largest first.
     pub fn shares(&self) -> Vec<(Stage, f64)> {
         let all_ns = self.stages_ns.iter().sum::<u64>().max(1) as f64;
         let share = |stage: Stage| (stage, self.stages_ns[stage as usize] as f64 / all_ns);
@@ -59,15 +60,16 @@ impl Turns {
         }
     }
 
-    /// Begins a turn: the poller has returned, and its time is charged. `cpu_ns` is the thread's
-    /// CPU time.
+    /// Begins a turn. The poller must have returned, and the meter must have been charged with its
+    /// time. `cpu_ns` is the thread's CPU time so far.
     pub(super) fn begin(&mut self, meter: &Meter, cpu_ns: u64) {
         self.count += 1;
         self.cpu_began_ns = cpu_ns;
         self.before = meter.read();
     }
 
-    /// Ends the turn: all its time is charged.
+    /// Ends a turn, which began at `began` and took `took`. The meter must have been charged with
+    /// all of its time. `cpu_ns` is the thread's CPU time so far.
     pub(super) fn end(&mut self, meter: &Meter, began: Instant, took: Duration, cpu_ns: u64) {
         self.lag_us.add_duration(took);
         let cpu = Duration::from_nanos(cpu_ns.saturating_sub(self.cpu_began_ns));

@@ -1,31 +1,33 @@
 //! The resources that the process has used since the loop began: by stage, by thread, by CPU mode.
 //!
 //! Stages are metered in wall time (decision 38), and the loop's thread by the system's CPU clock.
-//! The poller's CPU time is measured in one turn of sixteen; the rest is shared among the other
-//! stages in proportion to their wall time. So the sum is right by construction.
-//! [`Usage::accounted`] shows whether the *shares* are: it is metered time divided by CPU time.
-//! More than one means that the core was taken away, less that something is not metered.
+//! The CPU time of the stage that calls the poller is measured in one turn of sixteen; the rest of
+//! the thread's CPU time is shared among the other stages in proportion to their wall time. So the
+//! sum is right by construction. [`Usage::accounted`] shows whether the *shares* are right: it is
+//! metered time divided by CPU time. A value above one means that the system gave the CPU core to
+//! another process, a value below one that something is not metered.
 //!
-//! The cost of metering is reported, too: the number of the meter's readings times the cost of one
-//! in a series. A reading is a vDSO call, whose code and data stay in the caches of a busy loop.
+//! The cost of metering is reported, too: the number of the meter's clock readings times the cost
+//! of one, which is measured in a series. A reading is a vDSO call, whose code and data stay in the
+//! caches of a busy loop.
 //!
-//! Cost: three system calls for each reading of this, two more in one turn of sixteen; 0.1 ms the
-//! first time.
+//! Cost: three system calls for each [`Usage`] that is read, two more in one turn of sixteen; 0.1
+//! ms the first time.
 
 use super::signal::{self, Cpu};
 use crate::ground::stats::{Account, Meter, STAGES, Stage};
 use std::time::Duration;
 
-/// What was used since the loop began.
+/// The resources used since the loop began, or between two readings.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
-    /// Wall time.
+    /// The wall time that has passed.
     pub wall: Duration,
-    /// CPU time of the loop's thread.
+    /// CPU time of the event loop's thread.
     pub looping: Cpu,
-    /// CPU time of the thread that does jobs, in microseconds.
+    /// CPU time of the side thread that runs jobs, in microseconds.
     pub jobs_us: u64,
-    /// CPU time of all other threads, in microseconds: those that resolve names.
+    /// CPU time of all other threads, which resolve names, in microseconds.
     pub names_us: u64,
     /// CPU time that metering took on the loop's thread, in nanoseconds.
     pub metering_ns: u64,
@@ -38,11 +40,11 @@ pub struct Usage {
 pub struct StageUsage {
     /// Wall time, in nanoseconds.
     pub wall_ns: u64,
-    /// CPU time, in nanoseconds: measured for the poller, a share for the others.
+    /// CPU time, in nanoseconds: measured for the poller, an estimated share for the other stages.
     pub cpu_ns: u64,
     /// How often the stage began.
     pub calls: u64,
-    /// The bytes that it worked on; 0 if it reports none.
+    /// The bytes that the stage worked on; 0 if it doesn't report them.
     pub bytes: u64,
 }
 
@@ -52,7 +54,8 @@ impl Usage {
         self.stages[stage as usize]
     }
 
-    /// Returns the metered time of the loop, without sleep, divided by its CPU time.
+    /// Returns the metered wall time of the loop, without sleep, divided by the CPU time of its
+    /// thread.
     pub fn accounted(&self) -> f64 {
         let metered_ns = self.busy_ns() + self.of(Stage::Wait).cpu_ns;
         metered_ns as f64 / (self.looping.sum_us() as f64 * 1e3).max(1.0)
@@ -68,7 +71,7 @@ impl Usage {
         self.looping.sum_us() + self.jobs_us + self.names_us
     }
 
-    /// Returns what was used since an earlier reading.
+    /// Returns what was used since `earlier`, an older reading.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut stages = self.stages;
         for (stage, before) in stages.iter_mut().zip(&earlier.stages) {
@@ -92,7 +95,8 @@ impl Usage {
         busy.map(|stage| self.of(*stage).wall_ns).sum()
     }
 
-    /// Distributes CPU time over stages: the poller's was measured, the others share the rest.
+    /// Distributes the CPU time of the loop's thread over the stages. The poller gets `polling_ns`,
+    /// which was measured; the others share the rest.
     fn share(&mut self, polling_ns: u64) {
         let busy_ns = self.busy_ns().max(1);
         let cpu_ns = self.looping.sum_us() * 1_000;
@@ -107,7 +111,7 @@ impl Usage {
     }
 }
 
-/// Reads the clocks for a loop.
+/// Takes readings of the resources that an event loop uses.
 #[derive(Debug)]
 pub(super) struct Gauge {
     began_ns: u64,
@@ -116,10 +120,10 @@ pub(super) struct Gauge {
     jobs_ns: u64,
     accounts: [Account; STAGES],
     readings: u64,
-    /// The cost of one reading of the meter, in picoseconds.
+    /// The cost of one clock reading of the meter, in picoseconds.
     reading_ps: u64,
     polls: u64,
-    /// The CPU time of the measured poller calls, in nanoseconds.
+    /// The CPU time of those poller calls that were measured, in nanoseconds.
     measured_ns: u64,
 }
 
@@ -127,7 +131,8 @@ pub(super) struct Gauge {
 const SAMPLE: u64 = 16;
 
 impl Gauge {
-    /// Starts measuring, when the loop begins.
+    /// Starts measuring, when the loop begins. `jobs_ns` is the CPU time so far of the thread that
+    /// runs jobs.
     pub(super) fn begin(meter: &Meter, jobs_ns: u64) -> Self {
         Self {
             began_ns: signal::tick(),
@@ -142,7 +147,7 @@ impl Gauge {
         }
     }
 
-    /// Calls the poller, and measures some of the calls.
+    /// Calls the poller, and measures the CPU time of one call in `SAMPLE`.
     pub(super) fn poll<T>(&mut self, poll: impl FnOnce() -> T) -> T {
         self.polls += 1;
         if !self.polls.is_multiple_of(SAMPLE) {
@@ -154,7 +159,8 @@ impl Gauge {
         polled
     }
 
-    /// Returns what was used so far. `jobs_ns` is the CPU time of the thread that does jobs.
+    /// Returns what was used since [`Self::begin`]. `jobs_ns` is the CPU time so far of the thread
+    /// that runs jobs.
     pub(super) fn read(&self, meter: &Meter, jobs_ns: u64) -> Usage {
         let looping = signal::thread_cpu().since(self.looping);
         let process = signal::process_cpu().since(self.process);
@@ -181,7 +187,8 @@ impl Gauge {
     }
 }
 
-/// Measures the cost of one reading of the meter: the median of some series of them.
+/// Measures the cost of one clock reading of the meter in picoseconds: the median of some series of
+/// readings.
 fn reading_ps() -> u64 {
     const ROW: u64 = 500;
     let mut meter = Meter::new(signal::tick);

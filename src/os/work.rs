@@ -1,8 +1,9 @@
 //! Runs jobs on a side thread, one after the other, so that they don't stall a turn.
 //!
 //! Promises: jobs run in the order in which they were started, and each is answered by one
-//! [`Done`]. Dropping the worker finishes the queue first. The two threads share two queues and a
-//! waker. The loop is woken once for a batch of answers, not once for each.
+//! [`Done`]. Dropping the worker runs the jobs left in the queue first. The thread and the event
+//! loop share two queues and a waker. The loop is woken once for a batch of answers, not once for
+//! each.
 //!
 //! A job that panics is a bug of the job: the panic is raised again in the loop, at the next call
 //! of [`Worker::start`] or [`Worker::drain`].
@@ -18,20 +19,21 @@ use std::thread;
 
 use crate::engine::contract::{Done, Job};
 
-/// The side thread and its two queues.
+/// The side thread that runs jobs, and the queues to it and back.
 pub struct Worker {
-    /// `None` only while the worker is being dropped.
+    /// The queue of jobs; `None` only while the worker is being dropped.
     jobs: Option<mpsc::Sender<Job>>,
-    /// `None` once it was joined.
+    /// The side thread; `None` once it was joined.
     thread: Option<thread::JoinHandle<()>>,
     done: Arc<Mailbox<Done>>,
-    /// The answers being handed out; swapped with the mailbox's list to avoid allocations.
+    /// The answers that [`Self::drain`] hands out; the list is swapped with the mailbox's to avoid
+    /// allocations.
     collected: Vec<Done>,
     in_flight: usize,
 }
 
 impl Worker {
-    /// Starts the thread, which wakes the loop by `waker`.
+    /// Starts the side thread, which uses `waker` to wake the loop.
     ///
     /// # Errors
     /// The system can't create a thread.
@@ -60,7 +62,8 @@ impl Worker {
         self.in_flight += 1;
     }
 
-    /// Hands out the results of jobs since the last call. Call it after the waker has fired.
+    /// Calls `take` with the result of each job that has ended since the last call. Call it after
+    /// the waker has fired.
     pub fn drain(&mut self, mut take: impl FnMut(Done)) {
         self.done.collect(&mut self.collected);
         self.in_flight -= self.collected.len();
@@ -80,7 +83,8 @@ impl Worker {
         self.thread.as_ref().map_or(0, super::signal::cpu_of_ns)
     }
 
-    /// Raises the side thread's panic here; the thread ends early only by a panic.
+    /// Joins the side thread after it ended early, and raises its panic here: a panic is the only
+    /// reason for an early end.
     fn raise_panic(&mut self) {
         let thread = self.thread.take().expect("the thread is joined once");
         let fate = thread.join();
@@ -92,7 +96,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // Its panic has been printed, and a second one during unwinding would abort.
+            // The thread's panic has been printed, and a second one during unwinding would abort.
             let _ = thread.join();
         }
     }
@@ -106,7 +110,8 @@ fn work(queue: &mpsc::Receiver<Job>, answers: &Mailbox<Done>) {
     mem::forget(alarm);
 }
 
-/// Wakes the loop if the thread unwinds, so that the panic is noticed.
+/// A guard on the side thread that wakes the loop if the thread unwinds, so that the panic is
+/// noticed.
 struct Alarm<'a>(&'a Mailbox<Done>);
 
 impl Drop for Alarm<'_> {
@@ -117,7 +122,8 @@ impl Drop for Alarm<'_> {
 
 /// A queue of messages from a side thread to the loop.
 ///
-/// Law: the loop is woken when the first message of a batch arrives, and not again until it has
+/// Law: the loop is woken when a message enters the empty queue, and not again until it has
+/// collected the messages. So no message stays in the queue unnoticed.
 /// collected. No message stays without a wake after it.
 pub(super) struct Mailbox<T> {
     messages: Mutex<Vec<T>>,
@@ -142,7 +148,7 @@ impl<T> Mailbox<T> {
         mem::swap(&mut *self.lock(), into);
     }
 
-    /// Adds a message. Returns whether it is the first since the last [`Self::collect`].
+    /// Adds a message. Returns whether it is the first message since the last [`Self::collect`].
     fn add(&self, message: T) -> bool {
         let mut messages = self.lock();
         messages.push(message);
@@ -155,7 +161,8 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Locks the list. It is valid between any two statements, so a poisoned lock can be used.
+    /// Locks the list of messages. The list is valid between any two statements, so a poisoned lock
+    /// can be used.
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }

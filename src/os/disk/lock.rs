@@ -29,7 +29,7 @@ pub enum LockError {
     Held {
         /// The path of the lock file.
         path: PathBuf,
-        /// The number of the process that holds it, if the file contains it already.
+        /// The process id of the holder; `None` if the file doesn't contain it yet.
         process: Option<u32>,
     },
     /// The lock file can't be opened, locked or written.
@@ -43,7 +43,7 @@ pub enum LockError {
 
 /// The name of the lock file.
 const NAME: &str = "lock";
-/// The number of tries if another process keeps replacing the lock file.
+/// How often to try again if another process keeps replacing the lock file.
 const TRIES: usize = 10;
 
 /// Locks the job in `root` for this process, without waiting. On file systems without locks it
@@ -57,7 +57,7 @@ pub fn lock(root: &Path) -> Result<Lock, LockError> {
     }
 }
 
-/// Returns the lock, or the number of the process that holds it.
+/// Tries to take the lock. Returns it, or the process id of its holder (`None` if not known).
 fn try_lock(path: &Path) -> io::Result<Result<Lock, Option<u32>>> {
     make_root(path)?;
     let root = Root::open(path)?;
@@ -101,7 +101,7 @@ fn locks_files_only(error: &io::Error) -> bool {
     codes.iter().any(|code| error.raw_os_error() == Some(code.raw_os_error()))
 }
 
-/// Returns the number of the process that holds the lock, if it is known.
+/// Returns the process id that the holder of the lock has written to the lock file, if it has.
 fn holder(root: &Root) -> Option<u32> {
     let file = root.open_file(NAME, OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
     let mut text = String::new();
@@ -109,7 +109,8 @@ fn holder(root: &Root) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Describes why other users could change the content of a directory; `None` if they can't.
+/// Describes why users other than the owner could change the content of `directory`; `None` if they
+/// can't.
 pub fn exposure(directory: &Path) -> Option<String> {
     let facts = Root::open(directory).ok()?.dir().metadata().ok()?;
     let mode = Mode::from_raw_mode(facts.mode());

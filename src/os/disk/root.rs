@@ -29,14 +29,14 @@ impl Root {
         &self.dir
     }
 
-    /// Opens or creates a file with these flags.
+    /// Opens the file `name` with the flags `flags`, which may ask to create it.
     pub(super) fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o666);
         self.at(name, |dir, last| Ok(fs::openat(dir, last, flags, mode)?.into()))
     }
 
-    /// Opens a folder; `""` is the directory itself.
+    /// Opens the folder `name`; `""` is the root directory itself.
     pub(super) fn open_folder(&self, name: &str) -> io::Result<File> {
         if name.is_empty() {
             return self.dir.try_clone();
@@ -45,7 +45,7 @@ impl Root {
         self.at(name, |dir, last| Ok(fs::openat(dir, last, flags, Mode::empty())?.into()))
     }
 
-    /// Returns the metadata of a name. A link is not followed.
+    /// Returns the metadata of the file or folder `name`. A symbolic link is not followed.
     pub(super) fn stat(&self, name: &str) -> io::Result<Stat> {
         self.at(name, |dir, last| Ok(fs::statat(dir, last, AtFlags::SYMLINK_NOFOLLOW)?))
     }
@@ -65,8 +65,8 @@ impl Root {
         self.at(name, |dir, last| Ok(fs::mkdirat(dir, last, mode)?))
     }
 
-    /// Returns the names of the files directly in a folder, in no order, without links. Names that
-    /// aren't UTF-8 are skipped, because the crawler creates none.
+    /// Returns the names of the files directly in a folder, unordered and without symbolic links.
+    /// Names that aren't UTF-8 are skipped, because the crawler creates none.
     pub(super) fn files(&self, folder: &str) -> io::Result<Vec<String>> {
         let folder = self.open_folder(folder)?;
         let mut names = Vec::new();
@@ -87,7 +87,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Calls `act` with the opened folder and the last part of a name.
+    /// Opens the folder that contains `name` and calls `act` with it and the last part of `name`.
     fn at<T>(&self, name: &str, act: impl FnOnce(&File, &str) -> io::Result<T>) -> io::Result<T> {
         let mut folder = None;
         let mut rest = name;
@@ -118,7 +118,7 @@ fn explain(dir: &File, name: &str, error: io::Error) -> io::Error {
     error
 }
 
-/// Reads a file in a directory.
+/// Returns the content of the file `name` in `directory`.
 ///
 /// # Errors
 /// The system reports an error, or the file is a symbolic link.
@@ -129,8 +129,9 @@ pub fn read(directory: &Path, name: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Replaces a file atomically: a reader finds the new content or the old. A link, or a file with a
-/// second name, is replaced and not written through.
+/// Replaces the content of the file `name` in `directory` by `bytes`, atomically: a reader finds
+/// either the new content or the old. If `name` is a symbolic link, or a hard link to a file with
+/// another name, the link is replaced and the file behind it stays as it is.
 ///
 /// # Errors
 /// The system reports an error.

@@ -1,24 +1,24 @@
 //! Measures the time of TLS itself: the methods of a stream without their system calls.
 //!
-//! Cost: two clock reads for each method, and two for each system call.
+//! Cost: two clock reads for each method call, and two for each system call.
 
 use super::super::signal::tick;
 use std::cell::Cell;
 use std::io::{self, Read, Write};
 
-/// The time that all streams of a client have spent.
+/// The time that all streams of a client have spent since the last [`Spent::take`].
 #[derive(Debug, Default)]
 pub(super) struct Spent {
-    /// In methods of streams, in nanoseconds.
+    /// The time in methods of streams, in nanoseconds.
     verbs_ns: Cell<u64>,
-    /// Of that, in system calls, in nanoseconds.
+    /// The part of `verbs_ns` that was spent in system calls, in nanoseconds.
     calls_ns: Cell<u64>,
-    /// The number of method calls.
+    /// The number of calls of streams' methods.
     verbs: Cell<u64>,
 }
 
 impl Spent {
-    /// Calls a method of a stream and measures it.
+    /// Calls `verb`, a method of a stream, and measures how long it takes.
     pub(super) fn in_verb<T>(&self, verb: impl FnOnce() -> T) -> T {
         let began = tick();
         let done = verb();
@@ -27,15 +27,15 @@ impl Spent {
         done
     }
 
-    /// Returns the time that TLS has taken since the last call, in nanoseconds, and the number of
-    /// method calls.
+    /// Returns the time that TLS took since the last call of this method, without system calls, in
+    /// nanoseconds, and the number of measured calls. Both begin again at 0.
     pub(super) fn take(&self) -> (u64, u64) {
         let (verbs_ns, calls_ns) = (self.verbs_ns.take(), self.calls_ns.take());
         (verbs_ns.saturating_sub(calls_ns), self.verbs.take())
     }
 }
 
-/// A socket below a session, whose system calls are measured.
+/// The socket of a TLS session. Its system calls are measured.
 pub(super) struct Timed<'a> {
     pub(super) socket: &'a mut mio::net::TcpStream,
     pub(super) spent: &'a Spent,

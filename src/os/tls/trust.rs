@@ -18,7 +18,7 @@ use super::{Error, KeyExchange};
 use crate::engine::contract::{CertificateFault, CloseReason, TlsFault};
 use crate::os::input;
 
-/// Creates the cryptography provider, with the key exchange to offer first.
+/// Creates the cryptography provider, which offers the key exchange `first` first.
 pub(super) fn provider(first: KeyExchange) -> CryptoProvider {
     use aws_lc_rs::kx_group::{SECP256R1, SECP384R1, X25519, X25519MLKEM768};
     let kx_groups = match first {
@@ -31,7 +31,8 @@ pub(super) fn provider(first: KeyExchange) -> CryptoProvider {
 /// The length of the longest file of roots that is read, in bytes.
 const ROOTS_BYTES_MAX: u64 = 64 << 20;
 
-/// Loads the trusted root certificates.
+/// Loads the trusted root certificates: those of the PEM file `file`, or the compiled-in ones if it
+/// is `None`.
 pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, Error> {
     let Some(path) = file else {
         return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
@@ -48,7 +49,7 @@ pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, Error> {
     if added == 0 { Err(Error::NoRoots(path.to_owned())) } else { Ok(roots) }
 }
 
-/// Accepts every certificate, for operators who prefer a forged page to none.
+/// A verifier that accepts every certificate, for operators who prefer a forged page to none.
 #[derive(Debug)]
 pub(super) struct Unverified(pub(super) Arc<CryptoProvider>);
 
@@ -87,8 +88,8 @@ impl ServerCertVerifier for Unverified {
     }
 }
 
-/// Errors of a connect that mean that a router, or a firewall of this machine, refused it (RFC 792,
-/// RFC 1812 5.2.7.1, RFC 4443 3.1).
+/// System errors of a connect which mean that a router, or a firewall of this machine, refused the
+/// connection (RFC 792, RFC 1812 5.2.7.1, RFC 4443 3.1).
 pub(super) const ON_THE_WAY: [i32; 7] = [
     libc::EACCES,
     libc::EPERM,
