@@ -27,13 +27,13 @@ use crate::ground::segments::{Limits, Segments};
 /// The kind of the frame that holds a URL.
 const URL: u8 = 1;
 const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 };
-/// The folder of all segments.
+/// The folder of all segments, relative to the job directory.
 pub(in crate::engine) const FOLDER: &str = "state/given-up";
 
-/// The URLs on disk, and the progress of a revival.
+/// The URLs of given-up servers on disk, and the progress of a revival.
 #[derive(Debug)]
 pub(in crate::engine) struct GivenUp {
-    /// `None` if the crawl keeps no state.
+    /// The segments on disk; `None` if the crawl keeps no state.
     log: Option<Log>,
     revival: Option<Revival>,
 }
@@ -48,10 +48,11 @@ struct Log {
 struct Revival {
     /// The index of the next server to reinstate.
     server: usize,
-    /// The segments with lower numbers are read back.
+    /// The bound of the segments that the revival reads: their numbers are lower. The later
+    /// segments hold URLs that were given up since.
     until: u32,
     reader: Option<(u32, Reader)>,
-    /// The offset in the first segment from which to read.
+    /// The offset in the first segment at which reading begins, in bytes.
     offset: u64,
     /// Whether the revival waits until the queue of a retired server is empty.
     waits: bool,
@@ -64,10 +65,11 @@ impl GivenUp {
         Self { log, revival: None }
     }
 
-    /// Restores the files that a checkpoint of an earlier run names, with their valid lengths.
+    /// Restores the segments. `files` are those that the checkpoint of an earlier run names, with
+    /// their valid lengths.
     ///
     /// # Errors
-    /// As [`Segments::restore_files`].
+    /// Those of [`Segments::restore_files`].
     pub(in crate::engine) fn restore_files(
         &mut self,
         files: &[(String, u64)],
@@ -79,7 +81,7 @@ impl GivenUp {
         Ok(())
     }
 
-    /// Restores the revival that was in progress at the checkpoint.
+    /// Restores the revival that was in progress at the checkpoint, from the bytes of its mark.
     ///
     /// # Errors
     /// The bytes are invalid, or name a file that does not exist.
@@ -99,7 +101,7 @@ impl GivenUp {
     /// their lengths, and the state of the revival, if one is in progress.
     ///
     /// # Errors
-    /// The disk's.
+    /// The disk reports an error.
     pub(in crate::engine) fn mark(&mut self, disk: &mut dyn Disk) -> Result<Mark, disk::Error> {
         let mut state = Vec::new();
         if let Some(revival) = &self.revival {
@@ -116,7 +118,8 @@ impl GivenUp {
         Ok(Mark { state, files })
     }
 
-    /// Called when the last mark is durable. Returns the names of files that are no longer needed.
+    /// Called when the checkpoint with the last [`GivenUp::mark`] is durable. Returns the names of
+    /// files that are no longer needed.
     pub(in crate::engine) fn on_durable(&mut self) -> Vec<String> {
         self.log.as_mut().map_or(Vec::new(), |log| log.segments.on_durable(None))
     }
@@ -124,7 +127,7 @@ impl GivenUp {
     /// Appends buffered bytes to the disk: all of them, or only if they are enough for an append.
     ///
     /// # Errors
-    /// The disk's. No bytes are lost, and the call may be repeated.
+    /// The disk reports an error. No bytes are lost, and the call may be repeated.
     pub(in crate::engine) fn write(
         &mut self,
         all: bool,
@@ -133,18 +136,18 @@ impl GivenUp {
         self.log.as_mut().map_or(Ok(()), |log| log.segments.write(all, disk))
     }
 
-    /// Whether a revival has something to do now.
+    /// Returns whether a revival is in progress and can continue now.
     pub(in crate::engine) fn has_work(&self) -> bool {
         self.revival.as_ref().is_some_and(|revival| !revival.waits)
     }
 
-    /// The server that a revival reinstates next, if one is in progress.
+    /// Returns the server that a revival reinstates next, or `None` if no revival is in progress.
     pub(in crate::engine) fn next_server(&self) -> Option<ServerId> {
         self.revival.as_ref().map(|revival| ServerId::from_index(revival.server))
     }
 
-    /// Continues a revival with the next server, or makes it wait if this one is not back yet
-    /// because its queue is not empty.
+    /// Continues a revival. If the present server is back (`is_back`), the next one follows. If
+    /// not, because its queue is not empty, the revival waits.
     pub(in crate::engine) fn advance(&mut self, is_back: bool) {
         if let Some(revival) = &mut self.revival {
             revival.server += usize::from(is_back);
@@ -152,7 +155,7 @@ impl GivenUp {
         }
     }
 
-    /// Whether a revival is in progress.
+    /// Returns whether a revival is in progress.
     pub(in crate::engine) fn is_reviving(&self) -> bool {
         self.revival.is_some()
     }
@@ -174,10 +177,10 @@ impl GivenUp {
         true
     }
 
-    /// Reads the next URL to queue again; `None` at the end of the revival.
+    /// Reads the next URL that a revival queues again. Returns `None` at the end of the revival.
     ///
     /// # Errors
-    /// A segment that can't be read.
+    /// A segment can't be read.
     pub(in crate::engine) fn read(
         &mut self,
         disk: &mut dyn Disk,

@@ -3,8 +3,8 @@
 //! The frontier stores opaque payloads. An [`Item`] is encoded when it is queued, and decoded when
 //! a visit takes it. A visit examines its next URL several times (is it allowed, is there a
 //! connection), so the item is taken once and kept here as the visit's *candidate*. It is given
-//! back if the visit ends without requesting it, or if a better one is queued. This part also keeps
-//! the URLs of servers that were given up.
+//! back if the visit ends without requesting it, or if a better one is queued. This part of the
+//! engine also keeps the URLs of servers that were given up.
 //!
 //! ```text
 //! payload  letter | bits | redirects | tries | depth u16
@@ -39,19 +39,19 @@ pub struct Item {
     pub target: Text,
     /// The quality that was estimated when the URL was discovered.
     pub quality: Quality,
-    /// The number in the order of arrival; set when the item is taken.
+    /// The number of the URL in the order of arrival; set when the item is taken from its queue.
     pub arrival: u64,
-    /// The number of links followed from a seed.
+    /// The number of links that lead from a seed to the URL.
     pub depth: u16,
-    /// The number of redirects followed.
+    /// The number of redirects that were followed to reach the URL.
     pub hops: u8,
-    /// The number of tries that failed.
+    /// The number of tries of the URL that failed.
     pub tries: u8,
-    /// What it is fetched for.
+    /// What the URL is fetched for.
     pub purpose: Purpose,
     /// Heritrix's letter for how the URL was found (`L`, `E`, `R`, ...); `-` for a seed.
     pub found_as: u8,
-    /// The URL of the page that it was found on.
+    /// The URL of the page on which this one was found; `None` if there is none.
     pub via: Option<Text>,
 }
 
@@ -67,7 +67,8 @@ pub struct Text {
 pub enum Purpose {
     /// A page of the crawl.
     Page,
-    /// The robots.txt of this server, after so many redirects, which may lead to another server.
+    /// The robots.txt of the server with this id, after this number of redirects, which may have
+    /// led to another server.
     Robots(ServerId, u8),
     /// A page that a redirect led to: the next hop of the chain with this number.
     Hop(u32),
@@ -77,22 +78,22 @@ const HAS_VIA: u8 = 4;
 const VIA: u8 = b'\n';
 
 impl Item {
-    /// Whether it is queued ahead of the pages of its server.
+    /// Returns whether the item is queued ahead of the pages of its server.
     pub fn is_first(&self) -> bool {
         self.purpose != Purpose::Page
     }
 
-    /// Whether it is a robots.txt file, which no robots.txt forbids.
+    /// Returns whether the item is a robots.txt file, which no robots.txt forbids.
     pub fn is_robots(&self) -> bool {
         matches!(self.purpose, Purpose::Robots(..))
     }
 
-    /// The key that determines its position in the queue.
+    /// Returns the key that determines the item's position in its queue.
     pub fn key(&self) -> Key {
         Key { is_first: self.is_first(), quality: self.quality, arrival: self.arrival }
     }
 
-    /// Returns its fields, borrowed.
+    /// Returns the fields of the item that its payload holds, borrowed.
     pub fn parts(&self) -> Parts<'_> {
         let Self { depth, hops, tries, purpose, found_as, .. } = *self;
         Parts {
@@ -106,7 +107,7 @@ impl Item {
         }
     }
 
-    /// Decodes a payload.
+    /// Decodes a payload, which its queue returned with this key.
     ///
     /// # Errors
     /// The bytes are no payload.
@@ -151,22 +152,23 @@ impl Eq for Text {}
 pub struct Parts<'a> {
     /// Heritrix's letter for how the URL was found.
     pub found_as: u8,
-    /// The number of redirects followed.
+    /// The number of redirects that were followed to reach the URL.
     pub hops: u8,
-    /// The number of tries that failed.
+    /// The number of tries of the URL that failed.
     pub tries: u8,
-    /// The number of links followed from a seed.
+    /// The number of links that lead from a seed to the URL.
     pub depth: u16,
-    /// What it is fetched for.
+    /// What the URL is fetched for.
     pub purpose: Purpose,
     /// The path and query, beginning with `/`.
     pub target: &'a str,
-    /// The URL of the page that it was found on.
+    /// The URL of the page on which this one was found; `None` if there is none.
     pub via: Option<&'a str>,
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of a payload, and the text of it that target and page are the ends of.
+    /// Decodes a payload into its parts. Also returns the text at the end of the payload, which
+    /// holds the target and the page.
     fn of(payload: &'a [u8]) -> Result<(Self, &'a str), Short> {
         let mut take = Take::new(payload);
         let [found_as, bits, hops, tries] = take.array()?;
@@ -191,7 +193,7 @@ impl<'a> Parts<'a> {
         Ok((Self { found_as, hops, tries, depth, purpose, target, via }, text))
     }
 
-    /// Returns the item with this quality.
+    /// Returns an item with these fields and this quality.
     pub fn item(&self, quality: Quality) -> Item {
         let Self { found_as, hops, tries, depth, purpose, target, via } = *self;
         let (target, via) = (target.into(), via.map(Text::from));
@@ -227,7 +229,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Whether bytes read from disk are a valid payload.
+/// Returns whether bytes read from disk are a valid payload.
 pub fn is_payload(payload: &[u8]) -> bool {
     Parts::of(payload).is_ok()
 }
@@ -235,9 +237,9 @@ pub fn is_payload(payload: &[u8]) -> bool {
 /// The result of queueing an item.
 #[derive(Debug)]
 pub enum Queued {
-    /// It is queued.
+    /// The item is queued.
     Waits,
-    /// Its server is retired; the item is returned.
+    /// The server of the item was given up; the item is returned.
     Retired(Item),
     /// A limit on queued URLs is reached; the item is returned.
     Full(Item),
@@ -248,7 +250,7 @@ pub enum Queued {
 pub struct Backlog {
     frontier: Frontier,
     given_up: GivenUp,
-    /// The next URL of each server under visit that was asked for one.
+    /// The candidate of each server under visit: its next URL, which was taken from the queue.
     candidates: Map<ServerId, Item>,
     /// A scratch buffer for payloads.
     payload: Vec<u8>,
@@ -267,17 +269,17 @@ impl Backlog {
         self.frontier = frontier;
     }
 
-    /// The URLs on disk whose servers were given up, for changes.
+    /// Returns the URLs on disk whose servers were given up, for changes.
     pub(super) fn given_up_mut(&mut self) -> &mut GivenUp {
         &mut self.given_up
     }
 
-    /// The URLs on disk whose servers were given up.
+    /// Returns the URLs on disk whose servers were given up.
     pub(super) fn given_up_log(&self) -> &GivenUp {
         &self.given_up
     }
 
-    /// Queues a URL at a server.
+    /// Queues a URL at a server. Returns whether it was queued.
     pub fn add_to(
         &mut self,
         id: ServerId,
@@ -316,12 +318,12 @@ impl Backlog {
         self.candidates.remove(&id)
     }
 
-    /// Whether a server has a next URL in memory.
+    /// Returns whether a server has a next URL in memory.
     pub fn has_next(&self, id: ServerId) -> bool {
         self.candidates.contains_key(&id) || self.frontier.has_next(id)
     }
 
-    /// The quality of the next URL of a server, if it is in memory.
+    /// Returns the quality of the next URL of a server, or `None` if it is not in memory.
     pub fn next_quality(&self, id: ServerId) -> Option<Quality> {
         let candidate = self.candidates.get(&id).map(|item| item.quality);
         candidate.or_else(|| Some(self.frontier.next_key(id)?.quality))
@@ -339,38 +341,40 @@ impl Backlog {
         self.frontier.put_off(id, item.is_first(), item.quality, &self.payload);
     }
 
-    /// Ends a visit that made no request, and puts its candidate back: see [`Frontier::hand_back`].
+    /// Ends a visit that made no request, and puts its candidate back into the queue: see
+    /// [`Frontier::hand_back`].
     pub fn hand_back(&mut self, id: ServerId, now: Instant) {
         self.drop_candidate(id);
         self.frontier.hand_back(id, now);
     }
 
-    /// Ends a visit, and puts its candidate back. Returns when the server may be visited again: see
-    /// [`Frontier::finish`].
+    /// Ends a visit, and puts its candidate back into the queue. Returns when the server may be
+    /// visited again: see [`Frontier::finish`].
     pub fn finish(&mut self, id: ServerId, visit: &Visit, now: Instant) -> Instant {
         self.drop_candidate(id);
         self.frontier.finish(id, visit, now)
     }
 
-    /// Takes the next URL of a server that was retired, and the server: see [`Frontier::given_up`].
+    /// Takes the next URL of any server that was given up, with that server: see
+    /// [`Frontier::given_up`].
     pub fn given_up(&mut self) -> Option<(ServerId, Item)> {
         self.payload.clear();
         let (id, key) = self.frontier.given_up(&mut self.payload)?;
         Some((id, decode(&self.payload, key)))
     }
 
-    /// The number of URLs that wait, including candidates.
+    /// Returns the number of URLs that wait, including candidates.
     pub fn urls(&self) -> usize {
         self.frontier.urls() + self.candidates.len()
     }
 
-    /// The number of URLs that wait at a server, including its candidate.
+    /// Returns the number of URLs that wait at a server, including its candidate.
     pub fn queue_len(&self, id: ServerId) -> usize {
         self.frontier.queue_len(id) + usize::from(self.candidates.contains_key(&id))
     }
 
     /// Begins to save the frontier for a checkpoint: see [`Frontier::begin_snapshot`]. `flights`
-    /// are URLs being fetched; they and the candidates are saved as waiting.
+    /// are the URLs that are being fetched; they and the candidates are saved as waiting.
     pub fn begin_snapshot(&mut self, flights: Vec<(ServerId, Item)>, now: Now) {
         let candidates = self.candidates.iter().map(|(id, item)| (*id, item));
         let mut waiting: Vec<_> = flights.iter().map(|(id, item)| (*id, item)).collect();
@@ -428,7 +432,7 @@ impl DerefMut for Backlog {
     }
 }
 
-/// Returns the frontier's settings for payloads of this kind.
+/// Returns the frontier's settings with the test for valid payloads set to that of this file.
 pub fn settings_of(settings: &frontier::Settings) -> frontier::Settings {
     frontier::Settings { is_payload, ..settings.clone() }
 }

@@ -16,7 +16,8 @@
 //! Laws: rules in memory don't exceed their budget, except for those of servers under visit. Rules
 //! are read back unchanged, from disk or from the write buffer. A full disk loses no rules. A
 //! damaged file is reported with its offset.
-//! Cost: five bytes beside the rules for those in memory, twelve for those on disk.
+//! Cost: in addition to the rules themselves, five bytes for rules in memory; twelve for rules on
+//! disk.
 
 use super::COPY_BYTES;
 use super::state::{CachedRules, Robots};
@@ -34,25 +35,25 @@ use std::collections::{BTreeMap, VecDeque};
 /// The kind of the frame that holds rules.
 const RULES: u8 = 1;
 const LIMITS: Limits = Limits { segment_bytes: 64 << 20, write_bytes: 64 << 10 };
-/// The folder of all segments.
+/// The folder of all segments, relative to the job directory.
 pub(in crate::engine) const FOLDER: &str = "state/robots";
 
-/// The rules of all servers: the order of eviction, and those on disk.
+/// The cache of the robots.txt rules of all servers: the order of eviction, and the rules on disk.
 #[derive(Debug)]
 pub(in crate::engine) struct RobotsCache {
-    /// Servers with rules in memory, in the order in which the hand passes over them; some may have
-    /// lost their rules.
+    /// The servers with rules in memory, in the order in which the hand (the pointer of the CLOCK
+    /// algorithm) passes over them. Some of them may have lost their rules since.
     hand: VecDeque<ServerId>,
     /// The bytes of rules in memory.
     bytes: usize,
-    /// Rules on disk; `None` if the crawl keeps no state.
+    /// The rules on disk; `None` if the crawl keeps no state.
     log: Option<Log>,
 }
 
 #[derive(Debug)]
 struct Log {
     segments: Segments,
-    /// When the last of the rules in each segment expires.
+    /// For each segment, when the last of its rules expires.
     until: BTreeMap<u32, Instant>,
 }
 
@@ -63,10 +64,11 @@ impl RobotsCache {
         Self { hand: VecDeque::new(), bytes: 0, log: crawl.map(log) }
     }
 
-    /// Restores the files that a checkpoint of an earlier run names, with their valid lengths.
+    /// Restores the segments. `files` are those that the checkpoint of an earlier run names, with
+    /// their valid lengths.
     ///
     /// # Errors
-    /// A file is too short or no segment; or the disk's.
+    /// A file is too short or no segment; or the disk reports an error.
     pub(in crate::engine) fn restore(
         &mut self,
         files: &[(String, u64)],
@@ -101,7 +103,7 @@ impl RobotsCache {
     /// Appends buffered bytes to the disk: all of them, or only if they are enough for an append.
     ///
     /// # Errors
-    /// The disk's. No bytes are lost, and the call may be repeated.
+    /// The disk reports an error. No bytes are lost, and the call may be repeated.
     pub(in crate::engine) fn write(
         &mut self,
         all: bool,
@@ -114,7 +116,7 @@ impl RobotsCache {
     /// Returns the files that a checkpoint names now, with their lengths.
     ///
     /// # Errors
-    /// The disk's.
+    /// The disk reports an error.
     pub(in crate::engine) fn mark(
         &mut self,
         now: Instant,
@@ -131,19 +133,20 @@ impl RobotsCache {
         segments.mark(disk)
     }
 
-    /// Called when the last mark is durable. Returns the names of files that are no longer needed.
+    /// Called when the checkpoint with the last [`RobotsCache::mark`] is durable. Returns the names
+    /// of files that are no longer needed.
     pub(in crate::engine) fn on_durable(&mut self) -> Vec<String> {
         self.log.as_mut().map_or(Vec::new(), |log| log.segments.on_durable(None))
     }
 
-    /// Evicts rules from memory. Returns the new state of the server's file.
+    /// Evicts the rules of a server from memory. Returns the new state of the server's robots.txt.
     fn evict(&mut self, id: ServerId, held: &CachedRules, until: Instant) -> Robots {
         let Some(log) = &mut self.log else { return Robots::Unknown };
         let location = held.location.unwrap_or_else(|| log.append(id, &held.rules, until));
         Robots::OnDisk(location, until)
     }
 
-    /// Reads the rules of a server back.
+    /// Reads the rules of a server back from disk or from the write buffer.
     fn read(
         &self,
         id: ServerId,
@@ -194,8 +197,9 @@ impl Engine {
         }
     }
 
-    /// Moves the hand until the rules are within their budget. It passes over servers under visit,
-    /// and once over those whose rules were used since it passed last.
+    /// Evicts rules until those in memory are within their budget, as the hand of the CLOCK
+    /// algorithm moves. The hand skips servers under visit. It also skips, once, a server whose
+    /// rules were used since it passed last.
     fn evict_some(&mut self) {
         let mut steps = 2 * self.robots.cache.hand.len();
         while self.robots.cache.bytes > self.settings.robots_bytes_max
@@ -221,7 +225,7 @@ impl Engine {
         }
     }
 
-    /// Makes sure that the rules of a server under visit are in memory, if it has any. Returns
+    /// Reads the rules of a server under visit into memory, if it has rules on disk. Returns
     /// `false` if they can't be read, which ends the crawl.
     pub(in crate::engine) fn load_rules(&mut self, id: ServerId) -> bool {
         let Robots::OnDisk(location, until) = self.sites.get(id).robots else { return true };
@@ -237,7 +241,7 @@ impl Engine {
         true
     }
 
-    /// The bytes of rules in memory.
+    /// Returns the number of bytes that rules in memory take.
     pub fn rules_bytes(&self) -> usize {
         self.robots.cache.bytes
     }

@@ -1,10 +1,10 @@
 //! robots.txt files: when they are requested, what their replies mean, and their redirects.
 //!
-//! This part owns the rules of all servers (`cache`), replies that wait to be read (`work`), and
-//! servers that wait for the file of another. If the file of one server redirects to the
-//! `/robots.txt` of another, that is the other's own file as well. It is requested once, and the
-//! servers that wait for it are its *followers*. A chain of such redirects has cookies of its own,
-//! like that of a page.
+//! This part of the engine owns the rules of all servers (`cache`), replies that wait to be read
+//! (`work`), and servers that wait for the file of another. If the file of one server redirects to
+//! the `/robots.txt` of another, that is the other's own file as well. It is requested once, and
+//! the servers that wait for it are its *followers*. A chain of such redirects has cookies of its
+//! own, like that of a page.
 //!
 //! Laws: RFC 9309, where a configuration key does not say otherwise; a server is asked for no page
 //! before its file is known.
@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use work::Task;
 
-/// The bytes of rules that can be copied for one unit of work.
+/// The bytes of rules that can be copied for one unit of work (see `ledger`).
 pub(super) const COPY_BYTES: usize = 4;
 
 /// The robots.txt files of all servers: their rules, and the work they cause. What is known of the
@@ -45,36 +45,37 @@ pub(super) struct RobotsFiles {
     tasks: VecDeque<Task>,
     /// Cookies of files that redirect, by the server whose file is wanted.
     jars: BTreeMap<ServerId, Jar>,
-    /// For a server whose file is requested: the servers whose files redirect to it.
+    /// For each server whose robots.txt is requested: the servers whose robots.txt redirects to it.
     followers: BTreeMap<ServerId, Vec<ServerId>>,
 }
 
 impl RobotsFiles {
-    /// Returns this part without files. Rules may be written to disk if `crawl` is the number of a
-    /// crawl that keeps its state.
+    /// Returns a `RobotsFiles` without any file. Rules may be written to disk if `crawl` is the
+    /// number of a crawl that keeps its state.
     pub(super) fn new(crawl: Option<u64>) -> Self {
         let cache = RobotsCache::new(crawl);
         Self { cache, tasks: VecDeque::new(), jars: BTreeMap::new(), followers: BTreeMap::new() }
     }
 
-    /// The rules, in memory and on disk.
+    /// Returns the cache of rules, in memory and on disk.
     pub(super) fn cache(&mut self) -> &mut RobotsCache {
         &mut self.cache
     }
 
-    /// Whether no work waits.
+    /// Returns whether no work on robots.txt files waits.
     pub(super) fn is_idle(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// The cookies for the next hop of the redirects of a server's file.
+    /// Returns the cookies for the next hop, where the robots.txt of a server redirects; `None` if
+    /// there are none.
     pub(super) fn jar(&self, of: ServerId) -> Option<&Jar> {
         self.jars.get(&of)
     }
 }
 
 impl Engine {
-    /// Whether robots.txt is known, so that a page of a server may be requested.
+    /// Returns whether the robots.txt of a server is known. No page is requested before it is.
     pub(super) fn robots_status(&mut self, id: ServerId) -> RobotsStatus {
         if !self.settings.robots.obey {
             return RobotsStatus::Known;
@@ -90,15 +91,17 @@ impl Engine {
         }
     }
 
-    /// Makes robots.txt be requested again, because a request for it got no answer.
+    /// Makes the robots.txt of a server be requested again, because the request for it got no
+    /// answer.
     pub(super) fn forget_robots_request(&mut self, of: ServerId) {
         if matches!(self.sites.get(of).robots, Robots::Asked) {
             self.set_robots(of, Robots::Unknown);
         }
     }
 
-    /// Handles a server that has waited too long for the file of another: it waits on, but only so
-    /// many times.
+    /// Handles a server that has waited too long for the robots.txt of another one, to which its
+    /// own redirects. It waits on, but after the maximum number of tries its file counts as
+    /// unreachable.
     fn wait_for_redirected(&mut self, id: ServerId) {
         let site = self.sites.get_mut(id);
         site.robots_tries = site.robots_tries.saturating_add(1);
@@ -143,7 +146,7 @@ impl Engine {
         self.take_robots_reply(Box::new(answer));
     }
 
-    /// Applies what a reply says to the servers that it is for.
+    /// Applies what a reply says to the servers whose robots.txt it is.
     fn apply_robots(&mut self, mut answer: RobotsReply, mut reading: Reading) {
         let (of, hops, server, other) = (answer.of, answer.hops, answer.server, answer.other);
         let mut wait = self.settings.robots.retry_wait;
@@ -202,13 +205,13 @@ impl Engine {
         }
     }
 
-    /// Sets the rules of a server, valid until `until`, and those of its followers.
+    /// Sets the rules of a server and of its followers, valid until `until`.
     fn robots_known(&mut self, of: ServerId, rules: Rules, until: Instant) {
         self.end_waits(of, Some((&rules, until)));
         self.robots.jars.remove(&of);
         let settings = self.settings.robots;
         if !settings.obey {
-            // It was only requested to find out whether the server answers.
+            // The file was only requested to find out whether the server answers.
             return;
         }
         let delay = rules.crawl_delay();
@@ -229,16 +232,16 @@ impl Engine {
         }
     }
 
-    /// Handles a robots.txt that can't be fetched now, which forbids all URLs. It is requested
-    /// again a few times, after a wait; returns when. After that, the server's URLs are given up,
-    /// also those found before the next try a day later. A server that has not answered for
-    /// `robots.unreachable_max` is treated as one without the file (RFC 9309 2.3.1.4).
+    /// Handles a robots.txt that can't be fetched now, which forbids all URLs. The file is
+    /// requested again a few times, after a wait: then the time of the next try is returned. After
+    /// the last try `None` is returned and the server's URLs are given up, also those found before
+    /// the next try a day later. A server that has not answered for `robots.unreachable_max` is
+    /// treated as one without the file (RFC 9309 2.3.1.4).
     pub(super) fn robots_unreachable(&mut self, of: ServerId) -> Option<Instant> {
         self.robots_failed(of, self.settings.robots.retry_wait)
     }
 
-    /// Handles a robots.txt that can't be fetched now, as [`Engine::robots_unreachable`] does, with
-    /// this wait before the next try.
+    /// Does what [`Engine::robots_unreachable`] does, with `wait` as the wait before the next try.
     fn robots_failed(&mut self, of: ServerId, wait: Duration) -> Option<Instant> {
         self.end_waits(of, None);
         self.robots.jars.remove(&of);
@@ -267,9 +270,9 @@ impl Engine {
         again.then_some(until)
     }
 
-    /// Follows a redirect of the file of `of`, even to another authority; the rules found there
-    /// apply to `of` (RFC 9309 2.3.1.2). Beyond the limit on redirects, the file counts as
-    /// unavailable.
+    /// Follows a redirect of the robots.txt of the server `of`, even to another authority; the
+    /// rules found there apply to `of` (RFC 9309 2.3.1.2). If there are more redirects than the
+    /// limit allows, the file counts as unavailable, which allows everything.
     fn follow_robots(&mut self, answer: &RobotsReply, (of, hops): (ServerId, u8)) {
         let fetch = &answer.fetch;
         let mut batch = Batch::default();
@@ -321,7 +324,7 @@ impl Engine {
         }
     }
 
-    /// Stores the cookies that a redirect sets, for the hops that follow.
+    /// Stores the cookies that a redirect of the robots.txt of `of` sets, for the hops that follow.
     fn take_robots_cookies(&mut self, answer: &RobotsReply, (of, hops): (ServerId, u8)) {
         let jar = self.robots.jars.remove(&of);
         let mut jar = jar.filter(|_| hops > 0).unwrap_or_default();
@@ -333,8 +336,8 @@ impl Engine {
         }
     }
 
-    /// Handles a redirect from the file of `of` to that of `server`. If that is known or being
-    /// requested, returns `true`: no further request is made.
+    /// Handles a redirect from the robots.txt of `of` to that of `server`. If the latter is known
+    /// or being requested, it is used and `true` is returned; otherwise it must be requested.
     fn share_robots(&mut self, of: ServerId, server: ServerId) -> bool {
         let now = self.turn.at();
         let is_asked = match self.sites.get(server).robots.status(now) {
@@ -365,8 +368,8 @@ impl Engine {
         is_asked
     }
 
-    /// The file of `other` was requested on behalf of `of`, and redirects further: `other` waits
-    /// for what `of` finds.
+    /// Handles a further redirect of the file of `other`, which was requested on behalf of `of`:
+    /// `other` waits for what `of` finds.
     fn redirect_follower(&mut self, answer: &RobotsReply, other: ServerId, of: ServerId) {
         match self.sites.get(of).robots.status(self.turn.at()) {
             RobotsStatus::Pending => {

@@ -20,12 +20,12 @@ use crate::http::response::{Framing, Head};
 use crate::robots::{self, Ending, File, Meaning, Rules, SIZE_BYTES_MAX, meaning};
 use std::borrow::Cow;
 
-/// An archived reply that is being read.
+/// An archived reply to a request for robots.txt that is being read.
 #[derive(Debug)]
 pub(super) struct RobotsReply {
     pub(super) fetch: Fetch,
     pub(super) facts: LogFacts,
-    /// The head, if it was received in full.
+    /// The parsed head of the reply, if it was received in full.
     pub(super) head: Option<Head>,
     pub(super) reply: Reply,
     pub(super) outcome: Outcome,
@@ -34,7 +34,8 @@ pub(super) struct RobotsReply {
     pub(super) hops: u8,
     /// The server that sent the reply.
     pub(super) server: ServerId,
-    /// The same server, if this is its own robots.txt, requested on behalf of another.
+    /// The server that sent the reply, if the reply is its own robots.txt, requested on behalf of
+    /// another server (`of`); else `None`.
     pub(super) other: Option<ServerId>,
     /// Bytes that followed the reply, which no request asked for.
     pub(super) surplus: Box<[u8]>,
@@ -44,7 +45,7 @@ pub(super) struct RobotsReply {
 }
 
 impl RobotsReply {
-    /// Returns the value of a header field.
+    /// Returns the value of a header field of the reply.
     pub(super) fn field(&self, name: &str) -> Option<&[u8]> {
         self.head.as_ref()?.field(self.reply.head(), name)
     }
@@ -53,20 +54,22 @@ impl RobotsReply {
         self.head.iter().flat_map(|head| head.fields(self.reply.head()))
     }
 
-    /// Whether more than a hundredth of a truncated body is missing, if that is known.
+    /// Returns whether more than a hundredth of a truncated body is missing. `false` if the length
+    /// of the whole body is not known.
     fn is_far_too_short(&self) -> bool {
         let came = self.reply.payload().len() as u64;
         let missing = self.missing_bytes;
         missing > MISSING_BYTES && missing > (came + missing) / 100
     }
 
-    /// Whether the framing shows where the body ends.
+    /// Returns whether the framing of the reply shows where the body ends.
     fn is_framed(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.framing != Framing::Close)
     }
 
-    /// The text as received. If the announced length is too small, the bytes behind it are part of
-    /// the text: some servers count characters, or count the file before they modify it.
+    /// Returns the text as received. If the announced length is too small, the bytes that follow
+    /// the reply belong to the text: some servers count characters instead of bytes, or count the
+    /// file before they modify it.
     fn text(&self) -> Cow<'_, [u8]> {
         let payload = self.reply.payload();
         let is_length = matches!(self.head.as_ref(), Some(head)
@@ -78,7 +81,7 @@ impl RobotsReply {
     }
 }
 
-/// The next step of reading a reply.
+/// The next step of reading a reply to a request for robots.txt.
 #[derive(Debug, Default)]
 pub(super) enum Step {
     #[default]
@@ -94,33 +97,33 @@ pub(super) struct Decoding {
     text: Vec<u8>,
     /// The number of bytes of the payload that were decoded.
     taken: usize,
-    /// Whether no coding was named, but the body begins as gzip does.
+    /// Whether gzip is a guess: the reply names no coding, but the body begins as gzip does.
     is_guess: bool,
 }
 
-/// The text of a reply.
+/// The text of a reply, decoded.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     /// The decoded text; `None` if it is the payload as received.
     own: Option<Vec<u8>>,
-    /// Whether the coding proves that the text is complete.
+    /// Whether the end of the coded data was reached, which proves that the text is complete.
     is_whole: bool,
-    /// Whether the coding is broken or not the one named, so that the text counts as a file only if
-    /// it has rules.
+    /// Whether the coding is broken or not the one named. Then the text counts as a robots.txt file
+    /// only if it has rules.
     is_suspect: bool,
     note: Option<&'static str>,
 }
 
-/// What a reply means.
+/// What a reply to a request for robots.txt means.
 pub(super) struct Reading {
     pub(super) means: Meaning,
-    /// The rules, if it is a file.
+    /// The rules, if the text is a robots.txt file.
     pub(super) rules: Rules,
     /// Whether the file may be incomplete: its announced end did not arrive, although the
     /// connection ended in order or the server waits; or its framing is broken. Another try may
     /// return more.
     pub(super) is_doubtful: bool,
-    /// An annotation, if something was out of the ordinary.
+    /// An annotation for the crawl log; `None` if nothing was out of the ordinary.
     pub(super) note: Option<&'static str>,
 }
 
@@ -134,10 +137,10 @@ impl Reading {
     }
 }
 
-/// The number of bytes that may always be missing: some servers announce a length that is off by
-/// one, or by a line end.
+/// The number of bytes that may be missing from any file without making it doubtful: some servers
+/// announce a length that is off by one, or by a line end.
 const MISSING_BYTES: u64 = 2;
-/// The annotation for a wrong name of the coding.
+/// The annotation for a reply that names the wrong content coding.
 const LABEL: Option<&str> = Some("robots-label");
 
 impl Engine {
@@ -169,12 +172,13 @@ impl Engine {
         }
     }
 
-    /// Decodes some of a body, up to the maximum size of a file. Returns `true` when it is done. A
-    /// wrong name of the coding does no harm: plain rules are read although a coding is named, and
-    /// gzip is decoded although none is.
+    /// Decodes some of a body, up to the maximum size of a file. Returns `true` when it is done. It
+    /// makes no difference if the reply names the wrong coding: plain rules are read although a
+    /// coding is named, and gzip is decoded although none is.
     fn decode_some_robots(&mut self, answer: &mut RobotsReply, decoding: &mut Decoding) -> bool {
         let payload = answer.reply.payload();
-        // A file is never longer encoded than decoded.
+        // A file is never longer encoded than decoded, so more input than the maximum size isn't
+        // needed.
         let input = &payload[decoding.taken..payload.len().min(SIZE_BYTES_MAX)];
         let budget = self.turn.half_left(Work::Decoded);
         let step = decoding.decoder.decode(input, true, &mut decoding.text, budget);
@@ -247,7 +251,8 @@ impl Engine {
     }
 }
 
-/// Begins to read a reply. Returns what it means if the head shows that; else sets the next step.
+/// Begins to read a reply. Returns what it means if its head alone shows that; else sets the next
+/// step and returns `None`.
 fn begin(answer: &mut RobotsReply) -> Option<Reading> {
     let Some(status) = status_of(answer) else {
         return Some(Reading::of(Meaning::Unreachable));
@@ -275,7 +280,7 @@ fn begin(answer: &mut RobotsReply) -> Option<Reading> {
     None
 }
 
-/// The status of a reply that can be read.
+/// Returns the status of a reply that can be read, or `None` if it can't be.
 fn status_of(answer: &RobotsReply) -> Option<u16> {
     let head = answer.head.as_ref()?;
     match answer.outcome {

@@ -6,28 +6,28 @@ use crate::ground::time::{Instant, Now, UnixTime};
 use crate::robots::Rules;
 use std::time::Duration;
 
-/// How long a server waits for the robots.txt of another one that its own redirects to, before that
-/// is checked.
+/// How long a server waits for the robots.txt of another server, to which its own redirects, before
+/// the wait is checked.
 pub(in crate::engine) const REDIRECTED_MAX: Duration = Duration::from_secs(300);
 
-/// What is known of a server's robots.txt.
+/// What is known of the robots.txt of a server.
 #[derive(Debug, Default)]
 pub(in crate::engine) enum Robots {
-    /// Nothing is known.
+    /// Nothing is known of the file.
     #[default]
     Unknown,
-    /// It is being requested from this server.
+    /// The file is being requested from its server.
     Asked,
-    /// It redirects to another server, whose file is being requested. The wait is checked at this
-    /// time.
+    /// The file redirects to another server, whose file is being requested. The wait is checked at
+    /// this time.
     Redirected(Instant),
-    /// It forbids nothing; valid until this time.
+    /// The file forbids nothing; valid until this time.
     Open(Instant),
-    /// Its rules, in memory; valid until this time.
+    /// The rules of the file, in memory; valid until this time.
     Rules(Box<CachedRules>, Instant),
-    /// Its rules, on disk; valid until this time.
+    /// The location of the file's rules on disk; valid until this time.
     OnDisk(Location, Instant),
-    /// It can't be fetched, so nothing may be requested until this time.
+    /// The file can't be fetched, so no page may be requested from its server until this time.
     Unreachable(Instant),
 }
 
@@ -35,18 +35,18 @@ pub(in crate::engine) enum Robots {
 #[derive(Debug)]
 pub(in crate::engine) struct CachedRules {
     pub(in crate::engine) rules: Rules,
-    /// The location on disk of the same rules, if they were written.
+    /// The location on disk of the same rules, if they were written there.
     pub(super) location: Option<Location>,
 }
 
-/// Whether a page may be requested.
+/// Whether the state of a server's robots.txt allows to request its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum RobotsStatus {
-    /// robots.txt must be requested first.
+    /// robots.txt is not known and must be requested first.
     Unknown,
-    /// robots.txt is being requested.
+    /// robots.txt is being requested, so pages must wait.
     Pending,
-    /// robots.txt is known.
+    /// It is known what robots.txt allows, or that it can't be fetched.
     Known,
 }
 
@@ -60,7 +60,7 @@ impl Robots {
         }
     }
 
-    /// Whether a page may be requested at `now`.
+    /// Returns whether robots.txt is known at `now`.
     pub(in crate::engine) fn status(&self, now: Instant) -> RobotsStatus {
         match *self {
             Self::Open(until)
@@ -77,7 +77,7 @@ impl Robots {
         }
     }
 
-    /// The bytes that its rules use in memory.
+    /// Returns the number of bytes that the rules use in memory; 0 if there are none.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Rules(held, _) => {
@@ -87,7 +87,7 @@ impl Robots {
         }
     }
 
-    /// Whether the state is of no use to another run.
+    /// Returns whether the state is of no use to another run.
     pub(in crate::engine) fn is_forgettable(&self) -> bool {
         matches!(self, Self::Unknown | Self::Asked | Self::Redirected(_))
     }

@@ -15,21 +15,22 @@ use crate::frontier::ServerId;
 use crate::ground::time::Instant;
 use crate::robots::Rules;
 
-/// Work that waits.
+/// Work on robots.txt files that waits for budget.
 #[derive(Debug)]
 pub(super) enum Task {
     /// Read this reply.
     Read(Box<RobotsReply>),
-    /// Copy the rules found, with the end of their validity, to servers that wait for them; or make
-    /// the servers request their files again, because the one they wait for can't be fetched.
+    /// End the wait of these servers for the file of another server. If that file was `found`, copy
+    /// its rules and the end of their validity to them. If it can't be fetched (`None`), make the
+    /// servers request their own files again.
     Release { found: Option<(Rules, Instant)>, servers: Vec<ServerId> },
 }
 
-/// The cost of a server that waited for a file, in units.
+/// The cost of ending the wait of one server, in units of work (see `ledger`).
 const SERVER_UNITS: usize = 500;
 
 impl Engine {
-    /// Takes a reply that is archived, and reads it at once if possible.
+    /// Takes a reply that is archived, and reads it at once if the budget allows.
     pub(super) fn take_robots_reply(&mut self, mut answer: Box<RobotsReply>) {
         if self.robots.tasks.is_empty()
             && let Some(reading) = self.read_robots_reply(&mut answer)
@@ -43,8 +44,9 @@ impl Engine {
         self.robots.tasks.push_back(Task::Read(answer));
     }
 
-    /// Ends the waits of the followers of a server, in later turns: they get what was `found`, the
-    /// rules of its file and the end of their validity, or request their files themselves.
+    /// Ends the waits of the followers of a server (those whose robots.txt redirects to its own),
+    /// in later turns. They get what was `found`, the rules of its file and the end of their
+    /// validity; if that is `None`, they request their own files.
     pub(in crate::engine) fn end_waits(&mut self, of: ServerId, found: Option<(&Rules, Instant)>) {
         if let Some(servers) = self.robots.followers.remove(&of).filter(|all| !all.is_empty()) {
             let found = found.map(|(rules, until)| (rules.clone(), until));
@@ -52,7 +54,7 @@ impl Engine {
         }
     }
 
-    /// Does the waiting work, within the budget of this turn.
+    /// Does the work that waits, within the budget of this turn.
     pub(in crate::engine) fn work_robots(&mut self) {
         while !self.turn.is_spent(Work::Rules)
             && let Some(task) = self.robots.tasks.pop_front()

@@ -1,10 +1,10 @@
 //! Visits: which server is visited next, what is requested from it, and how long it rests
 //! afterwards.
 //!
-//! This part owns what decides when a visit begins, beside the frontier: DNS look-ups, visits that
-//! wait for budget, and the detection of outages. A visit begins when its server is ready and a
-//! slot is free; its name is resolved, a connection is opened, and requests are sent up to the
-//! burst of the server (`wire`).
+//! This part of the engine owns what decides when a visit begins, apart from the frontier: DNS
+//! look-ups, visits that wait for budget, and the detection of outages. A visit begins when its
+//! server is ready and a slot is free; its name is resolved, a connection is opened, and requests
+//! are sent up to the burst of the server, the maximum number of requests in one visit (`wire`).
 //!
 //! Laws: robots.txt is known before a page is requested, if it is obeyed; a URL that leaves its
 //! queue without a request has a line in the crawl log; a server that failed rests longer each
@@ -33,7 +33,7 @@ use outage::Outage;
 use smallvec::SmallVec;
 use std::net::IpAddr;
 
-/// What decides when visits begin, beside the frontier.
+/// What decides when visits begin, apart from the frontier.
 #[derive(Debug)]
 pub(super) struct Visits {
     names: Names,
@@ -47,17 +47,18 @@ impl Visits {
         Self { names, deferred: Deferred::default(), outage: Outage::new(&settings.retries) }
     }
 
-    /// Whether a visit waits for a DNS look-up.
+    /// Returns whether a visit waits for a DNS look-up.
     pub(super) fn is_resolving(&self) -> bool {
         self.names.waiters() > 0
     }
 
-    /// Whether a visit waits for the budget of the next turn.
+    /// Returns whether a visit waits for the budget of the next turn.
     pub(super) fn has_deferred(&self) -> bool {
         !self.deferred.is_empty()
     }
 
-    /// Makes the name `host` be resolved again after `at`: its addresses may be wrong.
+    /// Makes the host name `host` be resolved again for visits after `at`, since its addresses may
+    /// be wrong.
     pub(super) fn expire_name(&mut self, host: &str, at: Instant) {
         self.names.expire_by(host, at);
     }
@@ -67,14 +68,15 @@ impl Visits {
         self.outage.note_answering(id);
     }
 
-    /// When the crawl ends if no server answers.
+    /// Returns when the crawl ends if no server answers, or `None` if it doesn't end for that
+    /// reason.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.outage.deadline()
     }
 }
 
 impl Engine {
-    /// Takes the world's answer to a look-up: the visits that waited for it continue.
+    /// Takes the world's answer to a DNS look-up. The visits that waited for it continue.
     pub(super) fn finish_lookup(&mut self, lookup: LookupId, answer: &Result<Answer, NameFailure>) {
         let stage = self.turn.enter(Stage::Dns, 0);
         for waiter in self.visits.names.answered(lookup.0, answer, self.turn.at()) {
@@ -83,7 +85,7 @@ impl Engine {
         self.turn.back(stage);
     }
 
-    /// Asks the world for the look-ups that visits wait for.
+    /// Asks the world for the DNS look-ups that visits wait for.
     pub(super) fn ask_names(&mut self) {
         let stage = self.turn.enter(Stage::Dns, 0);
         while let Some((lookup, name)) = self.visits.names.next_lookup() {
@@ -114,7 +116,7 @@ impl Engine {
             && self.may_ask()
     }
 
-    /// When the next visit may begin, if that is known.
+    /// Returns when the next visit may begin, if that is known.
     pub(super) fn visit_deadline(&self) -> Option<Instant> {
         // Without a free slot, a server that is due changes nothing.
         if !self.has_slots() {
@@ -154,8 +156,8 @@ impl Engine {
         }
     }
 
-    /// Continues a visit when the name of its server is resolved: connects to it, or ends the
-    /// visit.
+    /// Continues a visit when there is an answer for the name of its server: connects to an
+    /// address, or ends the visit.
     pub(super) fn on_resolved(&mut self, id: ServerId, answer: Result<Answer, NameFailure>) {
         let answer = match answer {
             Ok(answer) => answer,
@@ -175,7 +177,8 @@ impl Engine {
     pub(super) fn next_item(&mut self, id: ServerId) -> Next {
         if self.backlog.peek(id).is_none_or(Item::is_robots) {
             let item = self.backlog.take(id);
-            // It was requested for another server, but it is also this server's own file.
+            // The file was requested on behalf of another server, whose robots.txt redirects to it,
+            // but it is also this server's own robots.txt.
             if item.as_ref().is_some_and(|item| item.is_robots() && *item.target == *ROBOTS_TXT)
                 && self.sites.get(id).robots.status(self.turn.at()) == RobotsStatus::Unknown
             {
@@ -201,8 +204,9 @@ impl Engine {
         }
     }
 
-    /// Until when the URL at the head of a queue waits for a retry, if it does. The URLs behind it
-    /// wait too: a retry is queued behind everything that was queued before it.
+    /// Returns until when the URL at the head of a queue waits for a retry, or `None` if it doesn't
+    /// wait. The URLs behind it wait too: a retry is queued behind everything that was queued
+    /// before it.
     fn retry_due(&mut self, id: ServerId) -> Option<Instant> {
         let due = self.sites.get(id).retry_due().filter(|due| *due > self.turn.at())?;
         self.backlog.peek(id).is_some_and(|item| item.tries > 0).then_some(due)
@@ -233,8 +237,8 @@ impl Engine {
         true
     }
 
-    /// Drops the URL at the head if it is a hop that a checkpoint restored without its chain: the
-    /// chain starts again from its first URL.
+    /// Drops the URL at the head of a queue if it is a hop that a checkpoint restored without its
+    /// redirect chain, which starts again from its first URL. Returns whether it was dropped.
     fn drop_stray_hop(&mut self, id: ServerId) -> bool {
         let purpose = self.backlog.peek(id).map(|item| item.purpose);
         let is_stray = matches!(purpose, Some(Purpose::Hop(chain)) if !self.chains.has(chain));
@@ -244,7 +248,8 @@ impl Engine {
         is_stray
     }
 
-    /// Returns why the URL at the head of a queue may not be requested, if it may not.
+    /// Returns the outcome of the URL at the head of a queue if it may not be requested, else
+    /// `None`.
     fn refusal(&mut self, id: ServerId, obeys: bool) -> Option<Outcome> {
         if self.admission.rescope().is_due() {
             let item = self.backlog.peek(id)?.clone();
@@ -256,14 +261,14 @@ impl Engine {
         self.sites.get_mut(id).robots_refusal(&item.target, &mut self.turn)
     }
 
-    /// Completes a URL that leaves its queue without a request.
+    /// Gives a URL that leaves its queue without a request its outcome, and logs it.
     fn drop_unsent(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         let via_bytes = item.via.as_ref().map_or(0, |via| via.len());
         self.turn.charge(Work::Dropped, DROP_UNITS + item.target.len() + via_bytes);
         self.complete_unsent(id, item, outcome);
     }
 
-    /// Ends a visit in the frontier. Returns when the server may be visited again.
+    /// Ends a visit for the frontier. Returns when the server may be visited again.
     pub(super) fn finish_visit(&mut self, id: ServerId, visit: &OpenVisit) -> Instant {
         self.counts.visits += 1;
         let now = self.turn.at();
@@ -295,16 +300,16 @@ impl Engine {
         due
     }
 
-    /// Ends a visit that failed before its connection was established; `at` is the address that was
-    /// tried, if any. The name is resolved again for the next visit, since its addresses may be
-    /// wrong.
+    /// Ends a visit that failed before its connection was established. `at` is the address that was
+    /// tried, or `None` if there was none. The name is resolved again for the next visit, since its
+    /// addresses may be wrong.
     pub(super) fn visit_failed(&mut self, id: ServerId, at: Option<IpAddr>, outcome: Outcome) {
         let mut visit = OpenVisit::new(self.turn.at(), false);
         if outcome != Outcome::Local {
             self.note_failure(id, at, outcome);
         }
         self.judge(id, &mut visit, outcome);
-        // The URLs of a server that is given up have lines of their own.
+        // The URLs of a server that is given up get their own lines in the crawl log later.
         if !self.sites.get(id).is_retiring()
             && let Some(item) = self.backlog.peek(id).cloned()
         {
@@ -314,7 +319,7 @@ impl Engine {
         self.visits.names.expire_by(self.backlog.origin(id).host(), due);
     }
 
-    /// Applies an outcome to the server: a longer rest, or the end.
+    /// Applies the outcome of a fetch to its server: the server rests longer, or is given up.
     pub(super) fn judge(&mut self, id: ServerId, visit: &mut OpenVisit, outcome: Outcome) {
         let lasting = outcome.lasting(self.backlog.server(id).has_answered());
         let site = self.sites.get_mut(id);
@@ -348,8 +353,8 @@ impl Engine {
         }
     }
 
-    /// Gives a server up if [`super::site::Site::set_retiring`] said so. Its URLs get the outcome
-    /// of the last fetch.
+    /// Gives a server up if [`super::site::Site::set_retiring`] was called for it. Its URLs get the
+    /// outcome of the last fetch.
     pub(super) fn retire_if_due(&mut self, id: ServerId) {
         if self.sites.get(id).is_retiring()
             && let Some((why, outcome)) = self.sites.get_mut(id).take_retiring()
@@ -358,7 +363,8 @@ impl Engine {
         }
     }
 
-    /// Gives a server up. Each of its URLs gets its line in the log, some in each turn.
+    /// Gives a server up for the reason `why`. Each of its URLs gets `outcome` and its line in the
+    /// crawl log, some in each turn.
     fn retire(&mut self, id: ServerId, why: Retirement, outcome: Outcome) {
         self.sites.get_mut(id).set_retired(outcome);
         self.counts.retired += 1;
@@ -371,7 +377,7 @@ impl Engine {
         self.backlog.retire(id, why, self.turn.at());
     }
 
-    /// Completes a queued URL of a server that was given up.
+    /// Gives a queued URL of a server that was given up its outcome and its line in the crawl log.
     pub(super) fn note_given_up(&mut self, id: ServerId, item: &Item, outcome: Outcome) {
         match item.purpose {
             // A hop without its chain has no line: see drop_stray_hop.
@@ -388,15 +394,16 @@ impl Engine {
     }
 }
 
-/// What to request next.
+/// What to request next from a server.
 pub(super) enum Next {
     Item(Item),
     Nothing,
-    /// Not known yet: the visit's share of the budget is spent.
+    /// The next URL is not known yet: the visit's share of the budget is spent.
     Later,
 }
 
-/// The cost of a URL that is dropped beside its bytes, in units; mostly its line in the crawl log.
+/// The fixed cost of dropping a URL, in units of work (see `ledger`), in addition to one unit for
+/// each of its bytes; mostly the cost of its line in the crawl log.
 const DROP_UNITS: usize = 512;
 
 /// Returns the item that fetches a server's own robots.txt.

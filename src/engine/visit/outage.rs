@@ -33,12 +33,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The number of failed servers that an outage takes at least.
+/// The number of servers that must have failed before an outage is detected.
 const SERVERS_MIN: usize = 8;
-/// The number of address prefixes on which servers fail that an outage takes at least.
+/// The number of address prefixes on which servers must have failed before an outage is detected.
 const PREFIXES_MIN: usize = 3;
-/// The time that an outage lasts at least before it is detected: answers of other servers may still
-/// be in transit.
+/// The time for which failures must last before an outage is detected, since answers of other
+/// servers may still be in transit.
 const WINDOW: Duration = Duration::from_secs(2);
 /// The maximum number of failed servers that are remembered.
 const FAILED_MAX: usize = 4_096;
@@ -47,34 +47,35 @@ const PROBES: u32 = 4;
 /// The number of recently answering servers that are remembered.
 const RECENT: usize = 8;
 
-/// What is known of failures since the last answer.
+/// The failures since the last answer, the pause that an outage causes, and servers to probe.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Outage {
     /// The time between two rounds of probes.
     probe_wait: Duration,
-    /// The crawl ends after this time without an answer.
+    /// How long no server may answer before the crawl ends.
     wait_max: Duration,
     /// When the latest request that was answered had been sent; `None` if no server has answered in
     /// this run.
     last_answered: Option<Instant>,
-    /// The servers whose failures count.
+    /// The servers whose failures count as a sign of an outage, with the last failure of each.
     failed: Map<ServerId, Failure>,
     /// The number of servers in `failed` that could not be reached.
     unreached: usize,
     prefixes: Map<Prefix, u32>,
-    /// When the first of them failed.
+    /// When the first server in `failed` failed.
     since: Instant,
-    /// Whether one of them would have been given up by now.
+    /// Whether a server in `failed` was spared: it had failed so often that it would have been
+    /// given up.
     is_sparing: bool,
     pause: Option<Probing>,
     /// Servers that answered recently: each in the slot of its number modulo [`RECENT`].
     recent: [Option<ServerId>; RECENT],
 }
 
-/// The last failure of a server.
+/// The last failure of a server that counts as a sign of an outage.
 #[derive(Clone, Debug)]
 struct Failure {
-    /// When it failed.
+    /// When the server failed.
     at: Instant,
     /// Whether the server had answered before, in this run or an earlier one.
     is_known: bool,
@@ -89,7 +90,7 @@ struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Servers,
-    /// We are, unless another server answers soon.
+    /// Our side is at fault, unless another server answers soon.
     Unclear,
     Ours,
 }
@@ -102,7 +103,7 @@ enum Prefix {
     Domain(Box<str>),
 }
 
-/// The pause of the crawl.
+/// The pause of the crawl during an outage: only probes are visited, in rounds.
 #[derive(Clone, Copy, Debug)]
 struct Probing {
     began: Instant,
@@ -116,17 +117,17 @@ impl Outage {
         Self { probe_wait: retries.wait, wait_max: retries.outage_max, ..Self::default() }
     }
 
-    /// Whether the crawl pauses because of an outage.
+    /// Returns whether the crawl pauses because of an outage.
     pub(in crate::engine) fn is_on(&self) -> bool {
         self.pause.is_some()
     }
 
-    /// Whether another visit may begin.
+    /// Returns whether another visit may begin now.
     pub(in crate::engine) fn may_visit(&self, now: Instant) -> bool {
         self.opens_at() <= now
     }
 
-    /// When another visit may begin.
+    /// Returns when another visit may begin; the start of time if at once.
     pub(in crate::engine) fn opens_at(&self) -> Instant {
         match self.pause {
             Some(Probing { next_round, left: 0, .. }) => next_round,
@@ -134,7 +135,7 @@ impl Outage {
         }
     }
 
-    /// Counts a visit that begins as a probe.
+    /// Counts a visit that begins, which is a probe if the crawl pauses.
     pub(in crate::engine) fn note_visit(&mut self, now: Instant) {
         let Some(pause) = &mut self.pause else { return };
         if pause.next_round <= now {
@@ -144,25 +145,26 @@ impl Outage {
         pause.left = pause.left.saturating_sub(1);
     }
 
-    /// When the crawl ends if no server answers.
+    /// Returns when the crawl ends if no server answers, or `None` if no outage is suspected.
     pub(in crate::engine) fn deadline(&self) -> Option<Instant> {
         (self.is_on() || self.is_sparing).then(|| self.since + self.wait_max)
     }
 
-    /// Whether a server that failed too often is kept, because no server has answered since it
-    /// failed.
+    /// Returns whether a server that failed too often is kept, because no server has answered since
+    /// it failed.
     pub(in crate::engine) fn spares(&mut self, id: ServerId) -> bool {
         let holds = self.failed.contains_key(&id) && self.is_widespread();
         self.is_sparing |= holds;
         holds
     }
 
-    /// Remembers a server that has answered, in this run or an earlier one: it may be probed later.
+    /// Remembers a server that has answered, in this run or an earlier one, so that it may be
+    /// probed.
     pub(in crate::engine) fn note_answering(&mut self, id: ServerId) {
         self.recent[id.index() % RECENT] = Some(id);
     }
 
-    /// Notes that a server has failed. Returns who is at fault.
+    /// Notes that a server has failed. Returns who is thought to be at fault.
     fn note_failure(&mut self, id: ServerId, failure: Failure) -> Fault {
         let Failure { at, is_known, before, ended, outcome, .. } = failure;
         let old = self.remove(id);
@@ -201,14 +203,14 @@ impl Outage {
         Some(old)
     }
 
-    /// Whether nine in ten of the failed servers could not be reached.
+    /// Returns whether nine in ten of the servers in `failed` could not be reached.
     fn is_widespread(&self) -> bool {
         10 * self.unreached >= 9 * self.failed.len()
     }
 
-    /// Notes that a server has answered a request that was sent at `sent`. Failures before that
-    /// were the servers' own, unless the crawl paused: then the pause ends, and the failed servers
-    /// are returned. An answer to a request from before the pause proves nothing.
+    /// Notes that a server has answered a request that was sent at `sent`. The failures before that
+    /// were the servers' own, unless the crawl paused: then the pause ends, and the servers that
+    /// failed are returned. During a pause, an answer to a request from before it proves nothing.
     fn note_answer(&mut self, id: ServerId, sent: Instant) -> Option<Map<ServerId, Failure>> {
         self.last_answered = self.last_answered.max(Some(sent));
         self.note_answering(id);
@@ -239,7 +241,7 @@ impl Outage {
         self.prefixes.clear();
     }
 
-    /// Lists the outcomes of the failures with their counts.
+    /// Returns a text that lists the outcomes of the failures with their counts.
     fn causes(&self) -> String {
         let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
         for failure in self.failed.values() {
@@ -269,8 +271,8 @@ impl Prefix {
 }
 
 impl Engine {
-    /// Notes that a server has failed before a byte of a reply; `address` is the one that was
-    /// tried, if any.
+    /// Notes that a server has failed before it sent a byte of a reply. `address` is the address
+    /// that was tried, or `None` if there was none.
     pub(in crate::engine) fn note_failure(
         &mut self,
         id: ServerId,
@@ -310,8 +312,8 @@ impl Engine {
         self.probe_recent();
     }
 
-    /// Queues a request for robots.txt at servers that answered recently and have nothing else
-    /// queued. The others are visited anyway.
+    /// Queues a request for robots.txt at those servers that answered recently and have nothing
+    /// else queued. Servers with queued URLs are visited anyway.
     pub(in crate::engine) fn probe_recent(&mut self) {
         for id in self.visits.outage.recent.into_iter().flatten() {
             let server = self.backlog.server(id);
@@ -327,7 +329,7 @@ impl Engine {
     pub(in crate::engine) fn note_answer(&mut self, id: ServerId, sent: Instant) {
         let Some(failed) = self.visits.outage.note_answer(id, sent) else { return };
         for (id, failure) in &failed {
-            // One failure remains, so that the next one is taken for the server's own.
+            // One failure is left, so that the next one counts as the server's own.
             self.sites.get_mut(*id).set_failures(failure.before.max(1));
         }
         log::info!(
@@ -351,7 +353,8 @@ impl Engine {
         }
     }
 
-    /// For how long no server could be reached, if the crawl pauses for that.
+    /// Returns for how long no server could be reached, or `None` if the crawl doesn't pause for an
+    /// outage.
     pub fn outage(&self) -> Option<Duration> {
         self.visits.outage.is_on().then(|| self.turn.at().since(self.visits.outage.since))
     }
